@@ -1,0 +1,71 @@
+// The two kinds of failure, and how each ends.
+//
+// A wrong file, a missing device or a dead peer throws a tandem::Error; the command line turns its kind
+// into an exit code (docs/exit-codes.md). A broken invariant of our own stops at TANDEM_CHECK.
+#pragma once
+
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+// The base of everything Tandem throws. `what()` is one complete message for people.
+class Error : public std::runtime_error {
+ public:
+  using std::runtime_error::runtime_error;
+};
+
+// One thing wrong in an input file. Line and column count from 1; 0 means "the file as a whole".
+struct Diagnostic {
+  std::string file;
+  int line = 0;
+  int column = 0;
+  std::string path;  // where in the document, e.g. "workload.batch"; may be empty
+  std::string message;
+
+  // "file:line:column: path: message", leaving out what is not known.
+  std::string text() const;
+};
+
+// An input file cannot be used. Carries every problem found, in the order of the file. Exit code 3.
+class InputError : public Error {
+ public:
+  explicit InputError(std::vector<Diagnostic> diagnostics);
+  const std::vector<Diagnostic>& diagnostics() const { return diagnostics_; }
+
+ private:
+  std::vector<Diagnostic> diagnostics_;
+};
+
+// An engine, device or feature is not there (not built, no such hardware). Exit code 4.
+class UnavailableError : public Error {
+ public:
+  using Error::Error;
+};
+
+// A run began and could not finish (device, collective library, simulator). Exit code 5.
+class RunError : public Error {
+ public:
+  using Error::Error;
+};
+
+// Every task of the run waits for another one. The message names who waits for what. Exit code 5.
+class DeadlockError : public RunError {
+ public:
+  using RunError::RunError;
+};
+
+// The name among `known` nearest to `word` by edit distance, or "" when none is near enough to suggest.
+std::string nearest_name(std::string_view word, const std::vector<std::string>& known);
+
+[[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
+
+}  // namespace tandem
+
+// Stops the program when an invariant of ours is broken: a bug in Tandem, never bad input.
+#define TANDEM_CHECK(condition, message)                                          \
+  do {                                                                            \
+    if (!(condition)) ::tandem::check_failed(#condition, __FILE__, __LINE__, message); \
+  } while (false)

@@ -1,0 +1,25 @@
+// Quantities as people write them: "450GB/s", "1.3us", "64 MiB", "19.5 TFLOPS".
+//
+// Base units: bytes, seconds, bytes/s, flop/s. kB, MB, GB are powers of 1000, KiB, MiB, GiB of 1024, and a
+// lower-case bit suffix (Gbps, Gb/s) counts bits. A bare number is in the base unit.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tandem {
+
+enum class Dimension : std::uint8_t { bytes, seconds, bytes_per_second, flops_per_second };
+
+// Parses one quantity. Returns nothing when the text is not a number followed by a unit of `dimension`.
+std::optional<double> parse_quantity(std::string_view text, Dimension dimension);
+
+// "expected a bandwidth such as 450GB/s or 200Gbps": for error messages.
+std::string_view expectation(Dimension dimension);
+
+// Four significant digits with the fitting unit: "1.302 us", "450.0 GB/s".
+std::string format_quantity(double value, Dimension dimension);
+
+}  // namespace tandem
