@@ -13,7 +13,7 @@ enum class DType : std::uint8_t { f64, f32, tf32, f16, bf16, i64, i32, u8 };
 
 // Bytes of one element; tf32 counts as the f32 it is stored in.
 std::size_t size_of(DType dtype);
-std::string_view name_of(DType dtype);                      // "f32"
+std::string_view name_of(DType dtype);                        // "f32"
 std::optional<DType> dtype_from_name(std::string_view name);  // inverse of name_of
 
 }  // namespace tandem

@@ -65,7 +65,7 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 }  // namespace tandem
 
 // Stops the program when an invariant of ours is broken: a bug in Tandem, never bad input.
-#define TANDEM_CHECK(condition, message)                                          \
-  do {                                                                            \
+#define TANDEM_CHECK(condition, message)                                               \
+  do {                                                                                 \
     if (!(condition)) ::tandem::check_failed(#condition, __FILE__, __LINE__, message); \
   } while (false)

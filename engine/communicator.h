@@ -1,0 +1,44 @@
+// Collectives between the devices of a group, as a vendor's library offers them (NCCL, MPI) or a model of it.
+//
+// One call covers all local devices of the group, like a ncclGroup: `streams[i]` and the tensors at [i] belong
+// to local_devices()[i]. Calls are asynchronous, in stream order. Every worker of the group makes the same calls
+// in the same order with equal sizes; otherwise the run ends with an error that names who waits.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+
+#include "engine/device.h"
+
+namespace tandem {
+
+enum class Reduction : std::uint8_t { sum, maximum, minimum };
+
+class Communicator {
+ public:
+  using Tensors = std::span<const Tensor>;
+  using Streams = std::span<Stream* const>;
+
+  virtual ~Communicator() = default;
+  virtual int size() const = 0;                                // devices of the whole group
+  virtual std::span<Device* const> local_devices() const = 0;  // this worker's, in rank order
+  virtual std::span<const int> local_ranks() const = 0;        // their ranks in the group
+
+  virtual void all_reduce(Tensors buffers, Reduction reduction, Streams streams) = 0;             // in place
+  virtual void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) = 0;  // in place at root
+  virtual void broadcast(Tensors buffers, int root_rank, Streams streams) = 0;                    // in place
+  // outputs[i] has size() times the elements of inputs[i], in rank order.
+  virtual void all_gather(Tensors outputs, Tensors inputs, Streams streams) = 0;
+  // inputs[i] has size() times the elements of outputs[i].
+  virtual void reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams) = 0;
+  // Point to point: the sender's worker calls send, the receiver's receive; pairs match in order.
+  virtual void send(const Tensor& from, int to_rank, Stream& stream) = 0;
+  virtual void receive(const Tensor& to, int from_rank, Stream& stream) = 0;
+};
+
+// nccl-tests' definitions (doc/PERFORMANCE.md): algbw = bytes / time, busbw = algbw * factor, where the factor is
+// 2(n-1)/n for all_reduce, (n-1)/n for all_gather and reduce_scatter, 1 for broadcast, reduce and send.
+double bus_bandwidth_factor(std::string_view operation, int ranks);
+
+}  // namespace tandem

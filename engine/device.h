@@ -1,0 +1,98 @@
+// Devices, streams and events, with the meaning they have in CUDA.
+//
+// A device has memory and streams. Operations of one stream run in the order they were issued; different
+// streams run independently unless an event orders them. Issuing never waits for the work.
+//
+// Threads: any task of the device's worker may issue to its streams; calls on one stream are serialised.
+// Errors of the work itself surface as RunError at the next synchronize() of the same run.
+#pragma once
+
+#include <compare>
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/op.h"
+#include "engine/tensor.h"
+
+namespace tandem {
+
+enum class DeviceType : std::uint8_t { cpu, gpu };
+std::string_view name_of(DeviceType type);  // "CPU", "GPU"
+
+// TensorFlow's device name: /job:worker/replica:0/task:0/device:GPU:1.
+struct DeviceId {
+  std::string job = "localhost";
+  int task = 0;
+  DeviceType type = DeviceType::cpu;
+  int index = 0;
+
+  std::string text() const;
+  // Accepts the full form and the parts "/job:ps/task:1", "/device:GPU:0", "/gpu:0", "GPU:0"; what is missing
+  // comes from `defaults`. Returns nothing for anything else.
+  static std::optional<DeviceId> parse(std::string_view text, const DeviceId& defaults);
+  auto operator<=>(const DeviceId&) const = default;
+};
+
+class Stream;
+
+// A point in a stream. A default-constructed one is complete. Usable within the worker that recorded it.
+class EventState {
+ public:
+  virtual ~EventState() = default;
+  virtual bool is_complete() const = 0;
+  virtual void synchronize() = 0;  // blocks the calling task
+};
+class Event {
+ public:
+  Event() = default;
+  explicit Event(std::shared_ptr<EventState> state) : state_(std::move(state)) {}
+  bool is_complete() const { return !state_ || state_->is_complete(); }
+  void synchronize() const {
+    if (state_) state_->synchronize();
+  }
+  const std::shared_ptr<EventState>& state() const { return state_; }
+
+ private:
+  std::shared_ptr<EventState> state_;
+};
+
+class Stream {
+ public:
+  virtual ~Stream() = default;
+  virtual Device& device() const = 0;
+  virtual int index() const = 0;
+
+  virtual void launch(Op op) = 0;
+  // Equal element types and counts. One of the two is on this stream's device; the other on any device of the
+  // cluster where Capabilities::remote_devices, else of this worker.
+  virtual void copy(const Tensor& to, const Tensor& from, Category category = Category::communication) = 0;
+  virtual Event record() = 0;
+  virtual void wait(const Event& event) = 0;  // later operations of this stream start after the event
+  virtual void synchronize() = 0;             // blocks the calling task until everything issued so far is done
+};
+
+// What each stream of a device is for; any further index is free.
+inline constexpr int kComputeStream = 0;
+inline constexpr int kCommunicationStream = 1;
+inline constexpr int kInputStream = 2;
+
+class Device {
+ public:
+  virtual ~Device() = default;
+  virtual const DeviceId& id() const = 0;
+  virtual int index() const = 0;          // in Timeline::devices
+  virtual int worker() const = 0;         // index of the worker that owns it
+  virtual Stream& stream(int index) = 0;  // created on first use
+  Stream& compute_stream() { return stream(kComputeStream); }
+
+  // Uninitialised memory. Throws RunError naming the device, the request and what is in use when it does not fit.
+  virtual Tensor allocate(DType dtype, Shape shape) = 0;
+  virtual std::int64_t memory_in_use_bytes() const = 0;
+  virtual std::int64_t memory_peak_bytes() const = 0;
+  virtual void synchronize() = 0;  // all streams
+};
+
+}  // namespace tandem

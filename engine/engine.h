@@ -1,0 +1,74 @@
+// The contract between strategies and machines. An Engine is a world in which strategy code runs: it calls one
+// program on every worker of a cluster and returns the timing records. The program sees a Worker and cannot tell
+// what kind of world it is in; what a world lacks is a field of its Capabilities, read before the run.
+//
+// Threads: drive an Engine from one thread. One Engine::run at a time in a process.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/timeline.h"
+#include "engine/worker.h"
+#include "topologies/topology.h"
+
+namespace tandem {
+
+struct Capabilities {
+  std::string engine;                        // "cpu"
+  bool carries_values = true;                // tensors hold data
+  bool deterministic = false;                // equal inputs give equal times
+  bool host_functions_reach_devices = true;  // kernel::HostFunction may touch device memory
+  bool remote_devices = true;                // Worker::device() and Stream::copy() reach other workers
+  std::vector<DType> dtypes;                 // of tensors
+  std::vector<DType> gemm_dtypes;
+  std::vector<DeviceType> device_types;
+  int max_devices_per_worker = 0;  // 0: no limit
+};
+
+// One process of the job: which machine of the topology it runs on, and its logical devices there. Several logical
+// devices share a physical one when there are more of them (TensorFlow's logical devices): device i of type gpu is
+// on GPU i mod (GPUs of the machine). Real engines that are this machine use topology_worker only for figures.
+struct WorkerSpec {
+  std::string job = "worker";
+  int task = 0;
+  int topology_worker = 0;
+  DeviceType device_type = DeviceType::cpu;
+  int device_count = 1;
+};
+
+enum class Values : std::uint8_t { real, none };
+enum class CollectiveFidelity : std::uint8_t { fluid, message };
+
+struct EngineOptions {
+  std::vector<WorkerSpec> workers = {WorkerSpec{}};
+  std::shared_ptr<const Topology> topology;       // sim: required. Real engines: unused
+  std::optional<Values> values;                   // empty: what the engine prefers (real engines: real; sim: none)
+  std::optional<CollectiveFidelity> collectives;  // engines that model collectives only
+  std::optional<std::uint64_t> schedule_seed;     // engines with a seeded scheduler only
+  double deadlock_timeout_s = 10;                 // wall time without progress after which a real engine gives up
+};
+
+using Program = std::function<void(Worker&)>;
+
+class Engine {
+ public:
+  virtual ~Engine() = default;
+  virtual const Capabilities& capabilities() const = 0;
+  // Calls program(worker) once per worker, concurrently, and returns every worker's records when all are done.
+  // An exception of a program ends the run: the other workers are stopped and the first exception is rethrown.
+  virtual Timeline run(const Program& program) = 0;
+};
+
+// The engines of this build in alphabetical order.
+std::vector<std::string> built_engines();
+
+// Throws UnavailableError for an engine that is not built or not usable on this machine, with the reason and the
+// built ones, and Error for options the engine does not have.
+std::unique_ptr<Engine> open_engine(std::string_view name, EngineOptions options);
+
+}  // namespace tandem

@@ -1,0 +1,111 @@
+// One piece of device work: what it is called, what it costs, and what it does.
+//
+// Cost and effect travel together but apart: a simulated device charges the cost, a real one performs the
+// kernel. Kernels are plain data, so that each kind of device can bring its own implementation; the CPU's
+// is engine/kernels. Build ops with the functions below, which fill in the cost.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <variant>
+
+#include "engine/tensor.h"
+#include "engine/timeline.h"
+
+namespace tandem {
+
+// flops: floating-point operations. bytes: read plus written.
+struct OpCost {
+  double flops = 0;
+  double bytes = 0;
+  DType dtype = DType::f32;  // at which rate the flops run
+};
+
+namespace kernel {
+
+// c[m,n] = alpha * op(a) * op(b) + beta * c. Operands of f32 or f64. a is [m,k], or [k,m] when transposed.
+struct Gemm {
+  Tensor c, a, b;
+  std::int64_t m = 0, n = 0, k = 0;
+  bool transpose_a = false, transpose_b = false;
+  double alpha = 1, beta = 0;
+};
+struct Fill {
+  Tensor to;
+  double value = 0;
+};
+// Element by element, shapes equal in element count. `b` is unused by the unary ones. `to` may be `a` or `b`.
+enum class Binary : std::uint8_t { add, subtract, multiply, divide, maximum, minimum };
+struct Elementwise {
+  Binary operation = Binary::add;
+  Tensor to, a, b;
+};
+// to = alpha * a + beta * to: scaling (beta 0), accumulation (alpha = beta = 1), SGD (alpha = -rate, beta 1).
+struct ScaleAdd {
+  Tensor to, a;
+  double alpha = 1, beta = 0;
+};
+struct Relu {
+  Tensor to, a;
+};
+// to = gradient where output > 0, else 0.
+struct ReluGradient {
+  Tensor to, gradient, output;
+};
+// to[row, :] += bias for every row.
+struct AddBias {
+  Tensor to, bias;
+};
+// to = sum of a over `axis`; `to` has the other dimensions of `a`.
+struct SumAxis {
+  Tensor to, a;
+  int axis = 0;
+};
+// Row by row over logits [rows, classes] and labels [rows] (i32): loss[0] = loss_scale * sum of cross entropies;
+// gradient = gradient_scale * (softmax - one hot); correct[0] = number of rows whose largest logit is the label.
+// `gradient` and `correct` may be empty.
+struct SoftmaxCrossEntropy {
+  Tensor loss, gradient, correct, logits, labels;
+  double loss_scale = 1, gradient_scale = 1;
+};
+// to = a converted to the element type of `to`; floating to integer truncates.
+struct Cast {
+  Tensor to, a;
+};
+// A function called on a host thread, in stream order. May touch tensors' memory only on devices whose
+// engine says Capabilities::host_functions_reach_devices. Must not call the contract. Skipped without values.
+struct HostFunction {
+  std::function<void()> call;
+};
+
+}  // namespace kernel
+
+using Kernel =
+    std::variant<kernel::Gemm, kernel::Fill, kernel::Elementwise, kernel::ScaleAdd, kernel::Relu, kernel::ReluGradient,
+                 kernel::AddBias, kernel::SumAxis, kernel::SoftmaxCrossEntropy, kernel::Cast, kernel::HostFunction>;
+
+struct Op {
+  std::string name;
+  Category category = Category::compute;
+  OpCost cost;
+  Kernel kernel;
+};
+
+namespace op {
+// Each checks shapes and element types (TANDEM_CHECK) and computes the cost. The category is compute; change it
+// in the returned Op where the work is an update or part of a communication.
+Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false, double alpha = 1,
+        double beta = 0);
+Op fill(Tensor to, double value);
+Op elementwise(kernel::Binary operation, Tensor to, Tensor a, Tensor b);
+Op scale_add(Tensor to, Tensor a, double alpha, double beta);
+Op relu(Tensor to, Tensor a);
+Op relu_gradient(Tensor to, Tensor gradient, Tensor output);
+Op add_bias(Tensor to, Tensor bias);
+Op sum_axis(Tensor to, Tensor a, int axis);
+Op softmax_cross_entropy(kernel::SoftmaxCrossEntropy kernel);
+Op cast(Tensor to, Tensor a);
+Op host_function(std::string name, OpCost cost, std::function<void()> call);
+}  // namespace op
+
+}  // namespace tandem

@@ -1,0 +1,52 @@
+// A task is one flow of control of strategy code: a worker's program, or one of its replica functions. It is
+// a thread in a real engine and an actor in a simulated one, so state "of the current thread" belongs here
+// and waiting for another task goes through a Monitor, never through an operating-system primitive.
+#pragma once
+
+#include <any>
+#include <string>
+#include <string_view>
+
+namespace tandem {
+
+class Worker;
+
+class Task {
+ public:
+  explicit Task(std::string name, Worker* worker = nullptr) : name_(std::move(name)), worker_(worker) {}
+  Task(const Task&) = delete;
+  Task& operator=(const Task&) = delete;
+
+  // The running task. Outside every Engine::run it is the calling thread's own task, without a worker.
+  static Task& current();
+
+  const std::string& name() const { return name_; }  // "worker 0", "worker 0 replica 3": deadlock messages use it
+  Worker* worker() const { return worker_; }
+
+  // Storage of the layer above: the current strategy and replica context live here. Starts empty in every task.
+  std::any& context() { return context_; }
+
+  // For engines: how a thread that runs a simulation finds its current actor's task. Returns null outside actors.
+  using Provider = Task* (*)();
+  static void set_provider_of_this_thread(Provider provider);
+  static void set_current_of_this_thread(Task* task);
+
+ private:
+  std::string name_;
+  Worker* worker_;
+  std::any context_;
+};
+
+// A mutex with one condition. BasicLockable: use std::lock_guard<Monitor>.
+class Monitor {
+ public:
+  virtual ~Monitor() = default;
+  virtual void lock() = 0;
+  virtual void unlock() = 0;
+  // With the lock held: releases it, waits for notify_all(), takes it again. May wake without cause. `what`
+  // completes "<task> waits for ..." in a deadlock message. Throws DeadlockError when the run is deadlocked.
+  virtual void wait(std::string_view what) = 0;
+  virtual void notify_all() = 0;
+};
+
+}  // namespace tandem

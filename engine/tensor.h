@@ -1,0 +1,111 @@
+// Tensors in device memory.
+//
+// A Tensor is a handle: copies share the memory, which is given back in stream order when the last handle
+// goes. Contents are dense, row-major. Where an engine carries no values (Capabilities::carries_values)
+// tensors have shapes and sizes but no data.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <initializer_list>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "topologies/base/dtype.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+
+class Device;
+
+// At most eight dimensions; rank 0 is a scalar with one element.
+class Shape {
+ public:
+  static constexpr int kMaxRank = 8;
+
+  Shape() = default;
+  Shape(std::initializer_list<std::int64_t> dimensions);
+  explicit Shape(std::span<const std::int64_t> dimensions);
+
+  int rank() const { return rank_; }
+  std::int64_t operator[](int axis) const { return dimensions_[static_cast<std::size_t>(axis)]; }
+  std::int64_t element_count() const;
+  std::span<const std::int64_t> dimensions() const { return {dimensions_.data(), static_cast<std::size_t>(rank_)}; }
+  std::string text() const;  // "[64, 10]"
+  bool operator==(const Shape&) const = default;
+
+ private:
+  std::array<std::int64_t, kMaxRank> dimensions_{};
+  int rank_ = 0;
+};
+
+// A block of one device's memory. Engines derive from it; its destructor frees the block.
+class Buffer {
+ public:
+  virtual ~Buffer() = default;
+  virtual Device& device() const = 0;
+  virtual std::size_t size_bytes() const = 0;
+  virtual void* data() const = 0;               // device address; null where no values are carried
+  virtual bool is_host_accessible() const = 0;  // may the calling thread dereference data()?
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  Tensor(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape, std::size_t offset_bytes = 0);
+
+  explicit operator bool() const { return buffer_ != nullptr; }
+  DType dtype() const { return dtype_; }
+  const Shape& shape() const { return shape_; }
+  std::int64_t element_count() const { return shape_.element_count(); }
+  std::size_t size_bytes() const { return static_cast<std::size_t>(element_count()) * size_of(dtype_); }
+  Device& device() const { return buffer_->device(); }
+  bool has_values() const { return buffer_ && buffer_->data() != nullptr; }
+  void* data() const;  // address of element 0, or null
+
+  // A view of the same memory: `count` rows from `first` along axis 0, or another shape of as many elements.
+  Tensor slice(std::int64_t first, std::int64_t count) const;
+  Tensor reshape(Shape shape) const;
+  // A view of `count` elements from element `first` of the flattened tensor, as a rank-1 tensor.
+  Tensor flat_slice(std::int64_t first, std::int64_t count) const;
+
+  // The elements, for host-accessible tensors with values (a worker's CPU); empty where no values are carried.
+  // The caller has synchronised with whatever writes them. T must match the dtype (TANDEM_CHECK).
+  template <typename T>
+  std::span<T> values() const;
+
+  // True when both handles name the same memory, dtype and shape: TensorFlow's `is`.
+  bool is_same(const Tensor& other) const;
+
+ private:
+  std::shared_ptr<Buffer> buffer_;
+  DType dtype_ = DType::f32;
+  Shape shape_;
+  std::size_t offset_bytes_ = 0;
+};
+
+template <typename T>
+inline constexpr DType kDTypeOf = [] {
+  if constexpr (std::is_same_v<T, float>)
+    return DType::f32;
+  else if constexpr (std::is_same_v<T, double>)
+    return DType::f64;
+  else if constexpr (std::is_same_v<T, std::int32_t>)
+    return DType::i32;
+  else if constexpr (std::is_same_v<T, std::int64_t>)
+    return DType::i64;
+  else if constexpr (std::is_same_v<T, std::uint8_t>)
+    return DType::u8;
+}();
+
+template <typename T>
+std::span<T> Tensor::values() const {
+  TANDEM_CHECK(dtype_ == kDTypeOf<std::remove_const_t<T>>, "tensor of another element type");
+  if (!has_values()) return {};
+  TANDEM_CHECK(buffer_->is_host_accessible(), "the host cannot read this device's memory");
+  return {static_cast<T*>(data()), static_cast<std::size_t>(element_count())};
+}
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+// What a run leaves behind: one record per timed interval, the same from every engine.
+//
+// Times are integer nanoseconds on the engine's clock (wall or simulated); only differences mean anything.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+using Nanoseconds = std::int64_t;
+
+// What the time was spent for; reports add up by it.
+enum class Category : std::uint8_t { compute, communication, update, input, other };
+// op: device work. copy: data moved by a stream. collective: a communicator's call, one record a device.
+// step: one training step of one worker, on its host lane.
+enum class RecordKind : std::uint8_t { op, copy, collective, step };
+std::string_view name_of(Category category);
+std::string_view name_of(RecordKind kind);
+
+inline constexpr int kNoStep = -1;
+inline constexpr int kHostLane = -1;
+
+struct Record {
+  RecordKind kind = RecordKind::op;
+  Category category = Category::compute;
+  std::string name;        // of the op or step; of a collective its operation: "all_reduce"
+  int worker = 0;          // index of the worker
+  int device = kHostLane;  // index into Timeline::devices; kHostLane for step records
+  int stream = 0;          // of that device
+  int step = kNoStep;      // the step in which it was issued
+  Nanoseconds start_ns = 0;
+  Nanoseconds end_ns = 0;
+  double bytes = 0;  // ops: read plus written; copies: copied; collectives: the buffer of one rank
+  double flops = 0;
+  int ranks = 0;              // collectives: devices taking part
+  std::int64_t sequence = 0;  // collectives: equal on all ranks of one call, unique in the run
+};
+
+struct TimelineDevice {
+  std::string name;  // "/job:worker/replica:0/task:0/device:CPU:1"
+  int worker = 0;
+};
+
+struct Timeline {
+  std::string engine;                           // "cpu", "sim"
+  std::vector<TimelineDevice> devices;          // every device of the cluster
+  std::vector<Record> records;                  // ordered by start, then worker, device, stream
+  std::map<std::string, std::string> settings;  // what decided the times: network model, threads, versions
+  std::vector<std::string> notes;               // caveats for the reader: "extrapolated: all_reduce beyond 64 MB"
+};
+
+}  // namespace tandem
