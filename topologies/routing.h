@@ -15,9 +15,9 @@
 namespace tandem {
 
 struct Route {
-  std::vector<Edge> hops;
-  double latency_s = 0;                // sum over the hops
-  double bandwidth_bytes_per_s = 0;    // of the narrowest hop; infinity for an empty route
+  std::vector<Edge> hops{};
+  double latency_s = 0;              // sum over the hops
+  double bandwidth_bytes_per_s = 0;  // of the narrowest hop; infinity for an empty route
 };
 
 class Router {
@@ -29,6 +29,9 @@ class Router {
 
   // Computed on demand. Throws tandem::Error naming both ends when there is no path.
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to, std::uint64_t flow = 0);
+
+  // How many nodes all searches so far have looked at: what routing costs, independent of the machine.
+  std::uint64_t visited_count() const;
 
  private:
   struct Impl;

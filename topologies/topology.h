@@ -27,8 +27,8 @@ std::string_view name_of(Provenance provenance);
 struct Figure {
   double value = 0;
   Provenance provenance = Provenance::assumed;
-  std::string source;          // citation, or the command that measured it
-  std::string date;            // ISO date of a measurement, else empty
+  std::string source{};        // citation, or the command that measured it
+  std::string date{};          // ISO date of a measurement, else empty
   double relative_spread = 0;  // of a measurement: median absolute deviation / median
 };
 
@@ -58,8 +58,8 @@ struct DeviceRates {
 
 // A kind of device. For a CPU every rate is that of one core, since a logical CPU device is one thread.
 struct DeviceModel {
-  std::string name;  // "NVIDIA H100 SXM5"
-  int cores = 1;     // CPU: how many logical devices work at full rate at once. GPU: 1
+  std::string name;      // "NVIDIA H100 SXM5"
+  int cores = 1;         // CPU: how many logical devices work at full rate at once. GPU: 1
   int copy_engines = 0;  // transfers that need no processor; 0: copying occupies the device, as on a CPU
   std::map<DType, Figure> peak_flops_per_s;
   Figure memory_bandwidth_bytes_per_s;
@@ -94,8 +94,9 @@ inline constexpr int kNoWorker = -1;
 struct Node {
   std::string name;  // unique, e.g. "w0.gpu3"
   NodeKind kind = NodeKind::network_switch;
-  int worker = kNoWorker;                     // which machine it sits in; kNoWorker for the fabric
-  std::shared_ptr<const DeviceModel> device;  // cpu and gpu nodes
+  int worker = kNoWorker;                       // which machine it sits in; kNoWorker for the fabric
+  std::shared_ptr<const DeviceModel> device{};  // cpu and gpu nodes
+  std::shared_ptr<const LinkModel> port{};      // nic nodes: what its network port reaches, where that is known
 };
 
 // duplex: full bandwidth each way at once. half_duplex: both ways share it. one_way: first to second only.

@@ -1,0 +1,49 @@
+#include "topologies/base/dtype.h"
+
+#include <array>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+struct Entry {
+  DType dtype;
+  std::string_view name;
+  std::size_t size_bytes;
+};
+
+constexpr std::array<Entry, 8> kEntries{{{DType::f64, "f64", 8},
+                                         {DType::f32, "f32", 4},
+                                         {DType::tf32, "tf32", 4},
+                                         {DType::f16, "f16", 2},
+                                         {DType::bf16, "bf16", 2},
+                                         {DType::i64, "i64", 8},
+                                         {DType::i32, "i32", 4},
+                                         {DType::u8, "u8", 1}}};
+
+const Entry& entry_of(DType dtype) {
+  for (const Entry& entry : kEntries) {
+    if (entry.dtype == dtype) return entry;
+  }
+  check_failed("known dtype", __FILE__, __LINE__, "a DType outside its enumerators");
+}
+
+}  // namespace
+
+std::size_t size_of(DType dtype) {
+  return entry_of(dtype).size_bytes;
+}
+
+std::string_view name_of(DType dtype) {
+  return entry_of(dtype).name;
+}
+
+std::optional<DType> dtype_from_name(std::string_view name) {
+  for (const Entry& entry : kEntries) {
+    if (entry.name == name) return entry.dtype;
+  }
+  return std::nullopt;
+}
+
+}  // namespace tandem
