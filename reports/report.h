@@ -1,0 +1,81 @@
+// What people and CI read of one run: the summary of its timing records, the same for every engine.
+//
+// Times are integer nanoseconds. "Per step" figures are the median over the measured steps of the mean over
+// devices. The first `warmup_steps` steps are left out of every figure.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/timeline.h"
+
+namespace tandem {
+
+struct StepTime {
+  Nanoseconds median = 0;
+  Nanoseconds min = 0;
+  Nanoseconds p95 = 0;
+  Nanoseconds median_absolute_deviation = 0;
+  int samples = 0;
+};
+
+// Where a step's time goes, per device. Each is the length of the union of the intervals of that category within
+// the step, so overlapping streams are not counted twice. `exposed_communication` is the part of the
+// communication during which no compute, update or input work runs on the device.
+struct PerStep {
+  Nanoseconds compute = 0;
+  Nanoseconds communication = 0;
+  Nanoseconds exposed_communication = 0;
+  Nanoseconds input = 0;
+  Nanoseconds update = 0;
+};
+
+// One kind of collective: equal operation, bytes and ranks. Time: from the last rank's arrival to the last rank's
+// end, median over the calls. algbw = bytes / time; busbw as in nccl-tests. Bandwidths in bytes/s.
+struct CollectiveSummary {
+  std::string operation;
+  std::int64_t bytes = 0;
+  int devices = 0;
+  int calls_per_step = 0;
+  Nanoseconds time_ns = 0;
+  double algbw = 0;
+  double busbw = 0;
+};
+
+struct Summary {
+  StepTime step_time;
+  PerStep per_step;
+  std::vector<CollectiveSummary> collectives;  // by operation, devices, bytes
+};
+
+// Throws Error when no step remains after the warm-up.
+Summary summarize(const Timeline& timeline, int warmup_steps);
+
+struct Report {
+  std::string scenario;
+  std::string scenario_hash;  // of the scenario's content, hexadecimal
+  std::string engine;
+  std::string topology;
+  std::string topology_provenance;  // "measured", "vendor", "assumed"
+  std::string strategy;
+  std::string cross_device_ops;
+  int replicas = 1;
+  int steps = 0;
+  int warmup_steps = 0;
+  bool deterministic = false;  // simulated: times compare exactly
+  double units_per_step = 0;   // examples in one global batch
+  std::string throughput_unit = "examples/s";
+  Summary summary;
+  std::optional<double> scaling_efficiency;  // throughput / (replicas * throughput of one replica), where measured
+  std::vector<double> loss;                  // per step, where the workload has one
+  std::map<std::string, double> metrics;     // "test_accuracy"
+  std::map<std::string, std::string> settings;
+  std::vector<std::string> notes;
+
+  double throughput() const;  // units_per_step / median step time
+};
+
+}  // namespace tandem
