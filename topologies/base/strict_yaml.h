@@ -1,0 +1,204 @@
+// Reading YAML (and so JSON) files that people write: strictly, and with every mistake named at once.
+//
+// A YamlDocument is the parsed file. A YamlReader points at one value in it, converts it, and adds what is
+// wrong to a Diagnostics list instead of stopping; the caller reads everything, then throws all of it:
+//
+//   YamlDocument document = YamlDocument::load("scenario.yaml");   // throws only if nothing can be read
+//   Diagnostics problems;
+//   YamlReader root(document, problems);
+//   const int batch = root.required("batch").integer(1, 65536);            // a missing key is a problem
+//   const double size = root.optional("size").quantity(Dimension::bytes, {.otherwise = 64e6});
+//   const bool shuffle = root.optional("shuffle").boolean(true);           // absent: true
+//   const auto values = root.optional("values").one_of<Values>({{"real", Values::real}, {"none", Values::none}});
+//   for (const YamlReader& layer : root.required("layers").list()) names.push_back(layer.required("name").text());
+//   for (const auto& [name, model] : root.optional("devices").entries()) read_device(name, model);
+//   if (batch % 8 != 0) root.optional("batch").error("must be a multiple of 8");
+//   root.finish();                        // keys nobody asked for, anywhere below, with a suggestion
+//   problems.throw_if_any();              // InputError: "scenario.yaml:12:9: layers[3].batch: ..."
+//
+// A value that is wrong or absent reads as `otherwise` (default 0, "", false, the first name, empty), and
+// everything below an absent reader is absent too, so that no check is needed on the way.
+//
+// Refused: duplicate keys, merge keys (<<), keys that are not text, tags, leading zeros and hex numbers,
+// booleans other than true and false, NaN and infinities, several documents, more than 64 levels, aliases
+// that expand to more than a million values, files above 16 MiB.
+//
+// Threads: none of this is shared between threads. A YamlDocument must outlive its readers.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <limits>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "topologies/base/error.h"
+#include "topologies/base/units.h"
+
+namespace tandem {
+
+// Everything found wrong so far, in one or more files.
+class Diagnostics {
+ public:
+  void add(Diagnostic diagnostic) { list_.push_back(std::move(diagnostic)); }
+  bool empty() const { return list_.empty(); }
+  // Throws an InputError with all of them in the order of the file, each once.
+  void throw_if_any() const;
+
+ private:
+  std::vector<Diagnostic> list_;
+};
+
+enum class YamlKind : std::uint8_t { null, scalar, list, map };
+
+// One value of a document. Lines and columns count from 1.
+struct YamlNode {
+  struct Entry {
+    std::string key;
+    int line = 0;
+    int column = 0;
+    const YamlNode* value = nullptr;
+  };
+  YamlKind kind = YamlKind::null;
+  bool quoted = false;
+  int line = 0;
+  int column = 0;
+  std::string text{};                    // of a scalar
+  std::vector<const YamlNode*> items{};  // of a list
+  std::vector<Entry> entries{};          // of a map, in the order of the file, each key once
+};
+
+class YamlDocument {
+ public:
+  // Throws InputError when the file cannot be read or is not YAML.
+  static YamlDocument load(const std::filesystem::path& path);
+  // The same for text already in memory; `file` is the name used in messages.
+  static YamlDocument parse(std::string_view text, std::string file);
+
+  YamlDocument(YamlDocument&&) noexcept;
+  YamlDocument& operator=(YamlDocument&&) noexcept;
+  ~YamlDocument();
+
+  const std::string& file() const { return file_; }
+  const YamlNode& root() const { return *root_; }
+  // What is wrong with the document itself, such as duplicate keys: YamlReader's constructor reports it.
+  const std::vector<Diagnostic>& problems() const { return problems_; }
+
+ private:
+  YamlDocument();
+  friend class YamlBuilder;
+  std::string file_;
+  std::vector<std::unique_ptr<YamlNode>> nodes_;
+  const YamlNode* root_ = nullptr;
+  std::vector<Diagnostic> problems_;
+};
+
+// The whole text of a file of at most 16 MiB. Throws InputError naming the file.
+std::string read_input_file(const std::filesystem::path& path);
+
+class YamlReader {
+ public:
+  YamlReader(const YamlDocument& document, Diagnostics& diagnostics);
+
+  // --- Maps ---
+  // The value of a key. Absent (also when this is not a map, which is reported once): an absent reader.
+  YamlReader required(std::string_view key) const;
+  YamlReader optional(std::string_view key) const;
+  // All entries of a map with free keys, in the order of the file.
+  std::vector<std::pair<std::string, YamlReader>> entries() const;
+  bool has(std::string_view key) const;  // asks without marking the key as known
+  // Reports the keys nobody asked for in the maps read so far at or below this value.
+  void finish() const;
+
+  // --- Lists ---
+  std::vector<YamlReader> list() const;
+
+  // --- Scalars ---
+  std::string text(std::string_view otherwise = "") const;  // not empty
+  bool boolean(bool otherwise = false) const;
+  std::int64_t whole_number(std::int64_t least, std::int64_t most, std::int64_t otherwise = 0) const;
+  int integer(int least, int most, int otherwise = 0) const {
+    return static_cast<int>(whole_number(least, most, otherwise));
+  }
+
+  struct Range {
+    double above = -std::numeric_limits<double>::infinity();  // excluded
+    double least = -std::numeric_limits<double>::infinity();  // included
+    double most = std::numeric_limits<double>::infinity();    // included
+    double otherwise = 0;
+  };
+  double number(Range range) const;
+  double number() const { return number(Range{}); }
+
+  // "450GB/s", "1.3us", or a number in the base unit. Greater than 0 unless `zero_allowed`; never negative.
+  struct QuantityRange {
+    double otherwise = 0;
+    bool zero_allowed = false;
+    double most = std::numeric_limits<double>::infinity();
+  };
+  double quantity(Dimension dimension, QuantityRange range) const;
+  double quantity(Dimension dimension) const { return quantity(dimension, QuantityRange{}); }
+
+  // One of a few words. Absent or wrong: the first one, or `otherwise`.
+  template <typename Enum>
+  using Words = std::vector<std::pair<std::string, Enum>>;
+  template <typename Enum>
+  Enum one_of(const Words<Enum>& words, Enum otherwise) const {
+    const std::size_t chosen = word_index(names_of(words));
+    return chosen < words.size() ? words[chosen].second : otherwise;
+  }
+  template <typename Enum>
+  Enum one_of(std::initializer_list<std::pair<std::string, Enum>> words) const {
+    return one_of(Words<Enum>(words), words.begin()->second);
+  }
+
+  // --- Where it is ---
+  bool present() const { return node_ != nullptr; }
+  explicit operator bool() const { return present(); }
+  YamlKind kind() const { return node_ ? node_->kind : YamlKind::null; }
+  bool is_map() const { return kind() == YamlKind::map; }
+  bool is_list() const { return kind() == YamlKind::list; }
+  bool is_scalar() const { return kind() == YamlKind::scalar; }
+  const std::string& path() const { return path_; }  // "links.nv0.bandwidth", "layers[3].name"
+  const std::string& file() const;
+  Diagnostics& diagnostics() const;
+
+  // Reports a problem of the caller's own at this value (of an absent one: at the map it is missing from).
+  void error(std::string message) const;
+  // "unknown link 'nv'; did you mean 'nv0'?": for words that refer to something else in the file.
+  void unknown_word(std::string_view what, std::string_view word, const std::vector<std::string>& known) const;
+  // Of these keys of a map one must be there, and only one.
+  void exactly_one_of(const std::vector<std::string>& keys) const;
+
+ private:
+  struct Shared;
+  YamlReader(std::shared_ptr<Shared> shared, const YamlNode* node, std::string path, int line, int column);
+  const YamlNode::Entry* find(std::string_view key) const;
+  YamlReader child(const YamlNode::Entry& entry) const;
+  YamlReader absent(std::string_view key) const;
+  bool expect(YamlKind kind, std::string_view what) const;
+  void expected(std::string_view what) const;
+  std::size_t word_index(const std::vector<std::string>& names) const;
+  std::string child_path(std::string_view key) const;
+  void finish(const YamlNode& node, const std::string& path, std::set<const YamlNode*>& seen) const;
+
+  template <typename Enum>
+  static std::vector<std::string> names_of(const Words<Enum>& words) {
+    std::vector<std::string> names;
+    for (const auto& word : words) names.push_back(word.first);
+    return names;
+  }
+
+  std::shared_ptr<Shared> shared_;
+  const YamlNode* node_ = nullptr;
+  std::string path_;
+  int line_ = 0;
+  int column_ = 0;
+};
+
+}  // namespace tandem

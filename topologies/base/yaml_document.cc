@@ -1,0 +1,223 @@
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/exceptions.h>
+#include <yaml-cpp/parser.h>
+
+#include <algorithm>
+#include <fstream>
+#include <sstream>
+#include <unordered_map>
+
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kMostBytes = std::size_t{16} << 20;
+constexpr std::size_t kMostLevels = 64;
+constexpr std::size_t kMostAliased = 1000000;
+
+[[noreturn]] void fail(const std::string& file, int line, int column, std::string message) {
+  throw InputError({Diagnostic{file, line, column, "", std::move(message)}});
+}
+
+}  // namespace
+
+// Turns the events of yaml-cpp's parser into nodes. Its own nodes would hide duplicate keys and aliases.
+class YamlBuilder : public YAML::EventHandler {
+ public:
+  explicit YamlBuilder(YamlDocument& document) : document_(document) {}
+
+  void OnDocumentStart(const YAML::Mark& mark) override {
+    if (document_.root_ != nullptr) stop(mark, "a second document in one file; keep one");
+  }
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& mark, YAML::anchor_t anchor) override { add(YamlKind::null, mark, "", anchor); }
+  void OnScalar(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& value) override {
+    YamlNode& node = add(YamlKind::scalar, mark, tag, anchor, value, tag != "?");
+    node.text = value;
+    node.quoted = tag != "?";
+  }
+  void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                       YAML::EmitterStyle::value /*style*/) override {
+    open(add(YamlKind::list, mark, tag, anchor), mark);
+  }
+  void OnMapStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    open(add(YamlKind::map, mark, tag, anchor), mark);
+  }
+  void OnSequenceEnd() override { close(); }
+  void OnMapEnd() override { close(); }
+
+  void OnAlias(const YAML::Mark& mark, YAML::anchor_t anchor) override {
+    YamlNode& target = *anchors_.at(anchor);
+    const auto is_target = [&](const Frame& frame) { return frame.node == &target; };
+    if (std::any_of(frames_.begin(), frames_.end(), is_target)) stop(mark, "an alias inside the value it stands for");
+    aliased_ += sizes_[&target];
+    if (aliased_ > kMostAliased) stop(mark, "aliases expand to more than a million values");
+    grow(sizes_[&target]);
+    if (expects_key()) {
+      key_problem(mark, "a key must be text");
+    } else {
+      attach(target);
+    }
+  }
+
+ private:
+  struct Frame {
+    YamlNode* node = nullptr;
+    std::string path;
+    bool has_key = false;
+    bool is_bad_key = false;  // its value is read and dropped
+    YamlNode::Entry key;
+  };
+
+  [[noreturn]] void stop(const YAML::Mark& mark, std::string message) const {
+    fail(document_.file_, mark.line + 1, mark.column + 1, std::move(message));
+  }
+
+  void problem(const YAML::Mark& mark, const std::string& path, std::string message) {
+    document_.problems_.push_back({document_.file_, mark.line + 1, mark.column + 1, path, std::move(message)});
+  }
+
+  bool expects_key() const {
+    return !frames_.empty() && frames_.back().node->kind == YamlKind::map && !frames_.back().has_key;
+  }
+
+  void key_problem(const YAML::Mark& mark, std::string message) {
+    Frame& frame = frames_.back();
+    problem(mark, frame.path, std::move(message));
+    frame.has_key = frame.is_bad_key = true;
+    frame.key.key = "?";
+  }
+
+  void take_key(const YAML::Mark& mark, const std::string& text, bool quoted) {
+    Frame& frame = frames_.back();
+    if (text == "<<" && !quoted) {
+      return key_problem(mark, "merge keys (<<) are not supported; use anchors on values");
+    }
+    for (const YamlNode::Entry& entry : frame.node->entries) {
+      if (entry.key == text) {
+        return key_problem(mark, "duplicate key '" + text + "', first on line " + std::to_string(entry.line));
+      }
+    }
+    frame.has_key = true;
+    frame.key = {text, mark.line + 1, mark.column + 1, nullptr};
+  }
+
+  YamlNode& add(YamlKind kind, const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
+                const std::string& text = "", bool quoted = false) {
+    auto owned = std::make_unique<YamlNode>();
+    YamlNode& node = *owned;
+    document_.nodes_.push_back(std::move(owned));
+    node.kind = kind;
+    node.line = mark.line + 1;
+    node.column = mark.column + 1;
+    if (anchor != 0) anchors_[anchor] = &node;
+    grow(1);
+    sizes_[&node] = 1;
+    if (!expects_key()) {
+      attach(node);
+    } else if (kind == YamlKind::scalar) {
+      take_key(mark, text, quoted);
+    } else {
+      key_problem(mark, "a key must be text");
+    }
+    if (tag.size() > 1) problem(mark, child_path(), "tags are not supported: '" + tag + "'");
+    return node;
+  }
+
+  // Adds to the expanded size of every value that is still open.
+  void grow(std::size_t count) {
+    for (const Frame& frame : frames_) sizes_[frame.node] += count;
+  }
+
+  void attach(YamlNode& node) {
+    if (frames_.empty()) {
+      document_.root_ = &node;
+      return;
+    }
+    Frame& frame = frames_.back();
+    if (frame.node->kind == YamlKind::list) {
+      frame.node->items.push_back(&node);
+      return;
+    }
+    if (!frame.is_bad_key) {
+      frame.key.value = &node;
+      frame.node->entries.push_back(frame.key);
+    }
+    last_key_ = frame.key.key;
+    frame.has_key = frame.is_bad_key = false;
+  }
+
+  // The path of the value that was attached last.
+  std::string child_path() const {
+    if (frames_.empty()) return "";
+    const Frame& frame = frames_.back();
+    if (frame.node->kind == YamlKind::list) {
+      const std::size_t count = frame.node->items.size();
+      return frame.path + "[" + std::to_string(count > 0 ? count - 1 : 0) + "]";
+    }
+    return frame.path.empty() ? last_key_ : frame.path + "." + last_key_;
+  }
+
+  void open(YamlNode& node, const YAML::Mark& mark) {
+    if (frames_.size() == kMostLevels) stop(mark, "nested more than 64 levels deep");
+    std::string path = child_path();
+    frames_.push_back({&node, std::move(path), false, false, {}});
+  }
+
+  void close() { frames_.pop_back(); }
+
+  YamlDocument& document_;
+  std::vector<Frame> frames_;
+  std::string last_key_;
+  std::unordered_map<YAML::anchor_t, YamlNode*> anchors_;
+  std::unordered_map<const YamlNode*, std::size_t> sizes_;
+  std::size_t aliased_ = 0;
+};
+
+YamlDocument::YamlDocument() = default;
+YamlDocument::YamlDocument(YamlDocument&&) noexcept = default;
+YamlDocument& YamlDocument::operator=(YamlDocument&&) noexcept = default;
+YamlDocument::~YamlDocument() = default;
+
+YamlDocument YamlDocument::load(const std::filesystem::path& path) {
+  return parse(read_input_file(path), path.string());
+}
+
+YamlDocument YamlDocument::parse(std::string_view text, std::string file) {
+  YamlDocument document;
+  document.file_ = std::move(file);
+  if (text.size() > kMostBytes) fail(document.file_, 0, 0, "larger than 16 MiB");
+  YamlBuilder builder(document);
+  try {
+    std::istringstream stream{std::string(text)};
+    YAML::Parser parser(stream);
+    while (parser.HandleNextDocument(builder)) {
+    }
+  } catch (const YAML::Exception& error) {
+    const bool known = !error.mark.is_null();
+    fail(document.file_, known ? error.mark.line + 1 : 0, known ? error.mark.column + 1 : 0,
+         "not valid YAML: " + error.msg);
+  }
+  if (document.root_ == nullptr) fail(document.file_, 0, 0, "the file is empty");
+  return document;
+}
+
+std::string read_input_file(const std::filesystem::path& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) fail(path.string(), 0, 0, "no such file");
+  if (std::filesystem::is_directory(path, error)) fail(path.string(), 0, 0, "is a folder, expected a file");
+  std::ifstream stream(path, std::ios::binary);
+  if (!stream) fail(path.string(), 0, 0, "cannot be opened");
+  std::string text;
+  std::string buffer(std::size_t{1} << 16, '\0');
+  while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || stream.gcount() > 0) {
+    text.append(buffer.data(), static_cast<std::size_t>(stream.gcount()));
+    if (text.size() > kMostBytes) fail(path.string(), 0, 0, "larger than 16 MiB");
+  }
+  return text;
+}
+
+}  // namespace tandem
