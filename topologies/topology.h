@@ -69,6 +69,7 @@ struct DeviceModel {
   Figure synchronize_s;      // host time between the end of work and the waiting caller's return
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty
   std::vector<DeviceRates> rates;  // measured curves; empty: roofline of the figures above
+  std::string id{};                // what its file calls it, e.g. "gpu"; overrides refer to it
 };
 
 // A kind of link.
@@ -76,6 +77,7 @@ struct LinkModel {
   LinkKind kind = LinkKind::network;
   Figure bandwidth_bytes_per_s;
   Figure latency_s;
+  std::string id{};  // what its file calls it, e.g. "nvlink"; overrides refer to it
 };
 
 // A measured collective between `devices` logical devices of one worker: what the vendor's library reaches.

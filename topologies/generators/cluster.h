@@ -1,0 +1,40 @@
+// Clusters of equal machines behind a fabric, and plain hosts.
+//
+// Worker 3's nodes are named after the machine's, "w3.gpu0", "w3.cpu1"; switches "fabric.switch0",
+// "fabric.leaf0", "fabric.rail0", "fabric.spine0". A cable between a NIC and its switch has the bandwidth and latency
+// of that NIC's port.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "topologies/topology.h"
+
+namespace tandem {
+
+enum class FabricKind : std::uint8_t {
+  single_switch,  // one switch that never blocks: the network is as fast as its NICs
+  leaf_spine,     // a two-level fat tree; all NICs of a worker on one leaf
+  rail,           // a two-level fat tree; NIC i of every worker of a group on leaf i, as in NVIDIA's SuperPOD
+};
+std::string_view name_of(FabricKind kind);  // "switch", "leaf_spine", "rail"
+
+struct Fabric {
+  FabricKind kind = FabricKind::single_switch;
+  int workers_per_leaf = 32;          // leaf_spine, rail: how many workers share a leaf (a group of rails)
+  int spines = 4;                     // leaf_spine, rail: equal ways between two leaves
+  double oversubscription = 1;        // leaf_spine, rail: bandwidth into a leaf / bandwidth up to the spines
+  std::optional<Figure> latency_s{};  // of every cable; else that of the NIC's port
+  std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of the cables to NICs; else that of the NIC's port
+};
+
+// `workers` copies of the machine. With one worker no fabric is built. Throws tandem::Error when there are
+// several and `node` has no NIC with a known port, or when `node` is not one machine.
+Topology make_cluster(const Topology& node, int workers, const Fabric& fabric = {}, std::string name = "");
+Topology make_cluster(std::string_view catalog_name, int workers, const Fabric& fabric = {}, std::string name = "");
+
+// One worker that is a CPU with `cores` cores, "w0.cpu0". Every figure is assumed: calibrate to replace them.
+Topology make_host(int cores);
+
+}  // namespace tandem

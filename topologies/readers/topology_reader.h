@@ -1,0 +1,13 @@
+// Any topology file Tandem can read, told apart by its content.
+#pragma once
+
+#include <filesystem>
+
+#include "topologies/topology.h"
+
+namespace tandem {
+
+// A file that begins with '<' is NCCL XML; anything else is read as a Tandem topology in YAML or JSON.
+Topology read_topology(const std::filesystem::path& path);
+
+}  // namespace tandem
