@@ -1,0 +1,151 @@
+#include "engine/op.h"
+
+#include <array>
+#include <cmath>
+
+namespace tandem::op {
+namespace {
+
+double count_of(const Tensor& tensor) {
+  return static_cast<double>(tensor.element_count());
+}
+
+double bytes_of(const Tensor& tensor) {
+  return tensor ? static_cast<double>(tensor.size_bytes()) : 0;
+}
+
+bool is_floating(DType dtype) {
+  return dtype == DType::f64 || dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+void check_like(const Tensor& to, const Tensor& other, const char* name) {
+  TANDEM_CHECK(to && other, std::string(name) + " without an operand");
+  TANDEM_CHECK(to.dtype() == other.dtype(), std::string(name) + " of different element types");
+  TANDEM_CHECK(to.element_count() == other.element_count(),
+               std::string(name) + " of " + to.shape().text() + " and " + other.shape().text());
+}
+
+Op make(std::string name, OpCost cost, Kernel kernel) {
+  return {.name = std::move(name), .category = Category::compute, .cost = cost, .kernel = std::move(kernel)};
+}
+
+}  // namespace
+
+// 2 m n k flops: a multiplication and an addition for each term of each sum.
+Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a, bool transpose_b, double alpha, double beta) {
+  TANDEM_CHECK(a && b && c, "gemm without an operand");
+  TANDEM_CHECK(a.shape().rank() == 2 && b.shape().rank() == 2 && c.shape().rank() == 2, "gemm of other than matrices");
+  TANDEM_CHECK(a.dtype() == b.dtype() && a.dtype() == c.dtype(), "gemm of different element types");
+  TANDEM_CHECK(is_floating(c.dtype()), "gemm of integers");
+  const std::int64_t m = a.shape()[transpose_a ? 1 : 0];
+  const std::int64_t k = a.shape()[transpose_a ? 0 : 1];
+  const std::int64_t n = b.shape()[transpose_b ? 0 : 1];
+  TANDEM_CHECK(b.shape()[transpose_b ? 1 : 0] == k && c.shape() == (Shape{m, n}),
+               "gemm of " + a.shape().text() + " and " + b.shape().text() + " to " + c.shape().text());
+  const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
+  const double bytes = bytes_of(a) + bytes_of(b) + bytes_of(c) * (beta == 0 ? 1 : 2);
+  const DType dtype = c.dtype();
+  return make("gemm", {flops, bytes, dtype},
+              kernel::Gemm{.c = std::move(c),
+                           .a = std::move(a),
+                           .b = std::move(b),
+                           .m = m,
+                           .n = n,
+                           .k = k,
+                           .transpose_a = transpose_a,
+                           .transpose_b = transpose_b,
+                           .alpha = alpha,
+                           .beta = beta});
+}
+
+Op fill(Tensor to, double value) {
+  TANDEM_CHECK(to, "fill without an operand");
+  const OpCost cost{0, bytes_of(to), to.dtype()};
+  return make("fill", cost, kernel::Fill{std::move(to), value});
+}
+
+Op elementwise(kernel::Binary operation, Tensor to, Tensor a, Tensor b) {
+  static constexpr std::array kNames{"add", "subtract", "multiply", "divide", "maximum", "minimum"};
+  check_like(to, a, "an elementwise operation");
+  check_like(to, b, "an elementwise operation");
+  const OpCost cost{count_of(to), 3 * bytes_of(to), to.dtype()};
+  return make(kNames.at(static_cast<std::size_t>(operation)), cost,
+              kernel::Elementwise{operation, std::move(to), std::move(a), std::move(b)});
+}
+
+// Factors of one and zero cost nothing, and with beta 0 the old contents are not read.
+Op scale_add(Tensor to, Tensor a, double alpha, double beta) {
+  check_like(to, a, "scale_add");
+  TANDEM_CHECK(is_floating(to.dtype()) || (alpha == std::trunc(alpha) && beta == std::trunc(beta)),
+               "scale_add of integers by a fraction");
+  const int flops = (alpha != 1 ? 1 : 0) + (beta != 0 ? 1 : 0) + (beta != 0 && beta != 1 ? 1 : 0);
+  const OpCost cost{flops * count_of(to), (beta == 0 ? 2 : 3) * bytes_of(to), to.dtype()};
+  return make("scale_add", cost, kernel::ScaleAdd{std::move(to), std::move(a), alpha, beta});
+}
+
+Op relu(Tensor to, Tensor a) {
+  check_like(to, a, "relu");
+  const OpCost cost{count_of(to), 2 * bytes_of(to), to.dtype()};
+  return make("relu", cost, kernel::Relu{std::move(to), std::move(a)});
+}
+
+Op relu_gradient(Tensor to, Tensor gradient, Tensor output) {
+  check_like(to, gradient, "relu_gradient");
+  check_like(to, output, "relu_gradient");
+  const OpCost cost{count_of(to), 3 * bytes_of(to), to.dtype()};
+  return make("relu_gradient", cost, kernel::ReluGradient{std::move(to), std::move(gradient), std::move(output)});
+}
+
+Op add_bias(Tensor to, Tensor bias) {
+  TANDEM_CHECK(to && bias, "add_bias without an operand");
+  TANDEM_CHECK(to.dtype() == bias.dtype(), "add_bias of different element types");
+  TANDEM_CHECK(to.shape().rank() >= 1 && to.shape()[to.shape().rank() - 1] == bias.element_count(),
+               "add_bias of " + bias.shape().text() + " to rows of " + to.shape().text());
+  const OpCost cost{count_of(to), 2 * bytes_of(to) + bytes_of(bias), to.dtype()};
+  return make("add_bias", cost, kernel::AddBias{std::move(to), std::move(bias)});
+}
+
+Op sum_axis(Tensor to, Tensor a, int axis) {
+  TANDEM_CHECK(to && a, "sum_axis without an operand");
+  TANDEM_CHECK(to.dtype() == a.dtype(), "sum_axis of different element types");
+  TANDEM_CHECK(axis >= 0 && axis < a.shape().rank(), "sum_axis over an axis that " + a.shape().text() + " lacks");
+  std::int64_t remaining = 1;
+  for (int other = 0; other < a.shape().rank(); ++other) remaining *= other == axis ? 1 : a.shape()[other];
+  TANDEM_CHECK(to.element_count() == remaining, "sum_axis of " + a.shape().text() + " to " + to.shape().text());
+  const OpCost cost{count_of(a), bytes_of(a) + bytes_of(to), to.dtype()};
+  return make("sum_axis", cost, kernel::SumAxis{std::move(to), std::move(a), axis});
+}
+
+// Five flops a logit: the comparison, the shift, the exponential, its sum and the quotient.
+Op softmax_cross_entropy(kernel::SoftmaxCrossEntropy kernel) {
+  TANDEM_CHECK(kernel.loss && kernel.logits && kernel.labels, "softmax_cross_entropy without an operand");
+  const Shape& shape = kernel.logits.shape();
+  TANDEM_CHECK(shape.rank() == 2 && shape[1] >= 1, "softmax_cross_entropy of logits " + shape.text());
+  TANDEM_CHECK(is_floating(kernel.logits.dtype()), "softmax_cross_entropy of integer logits");
+  TANDEM_CHECK(kernel.labels.element_count() == shape[0] && kernel.labels.dtype() == DType::i32,
+               "softmax_cross_entropy needs one i32 label a row");
+  TANDEM_CHECK(kernel.loss.element_count() >= 1 && kernel.loss.dtype() == kernel.logits.dtype(),
+               "softmax_cross_entropy needs a loss of the logits' element type");
+  if (kernel.gradient) check_like(kernel.gradient, kernel.logits, "softmax_cross_entropy's gradient");
+  TANDEM_CHECK(!kernel.correct || kernel.correct.element_count() >= 1,
+               "softmax_cross_entropy without room for correct");
+  const double bytes = bytes_of(kernel.logits) + bytes_of(kernel.labels) + bytes_of(kernel.gradient) +
+                       static_cast<double>(size_of(kernel.loss.dtype())) +
+                       (kernel.correct ? static_cast<double>(size_of(kernel.correct.dtype())) : 0);
+  const OpCost cost{5 * count_of(kernel.logits), bytes, kernel.logits.dtype()};
+  return make("softmax_cross_entropy", cost, std::move(kernel));
+}
+
+Op cast(Tensor to, Tensor a) {
+  TANDEM_CHECK(to && a, "cast without an operand");
+  TANDEM_CHECK(to.element_count() == a.element_count(), "cast of " + a.shape().text() + " to " + to.shape().text());
+  const OpCost cost{count_of(to), bytes_of(to) + bytes_of(a), to.dtype()};
+  return make("cast", cost, kernel::Cast{std::move(to), std::move(a)});
+}
+
+Op host_function(std::string name, OpCost cost, std::function<void()> call) {
+  TANDEM_CHECK(call != nullptr, "host_function '" + name + "' without a function");
+  return make(std::move(name), cost, kernel::HostFunction{std::move(call)});
+}
+
+}  // namespace tandem::op
