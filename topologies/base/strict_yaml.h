@@ -153,6 +153,10 @@ class YamlReader {
     return chosen < words.size() ? words[chosen].second : otherwise;
   }
   template <typename Enum>
+  Enum one_of(std::initializer_list<std::pair<std::string, Enum>> words, Enum otherwise) const {
+    return one_of(Words<Enum>(words), otherwise);
+  }
+  template <typename Enum>
   Enum one_of(std::initializer_list<std::pair<std::string, Enum>> words) const {
     return one_of(Words<Enum>(words), words.begin()->second);
   }

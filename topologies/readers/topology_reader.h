@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
 
 #include "topologies/topology.h"
 
@@ -9,5 +10,7 @@ namespace tandem {
 
 // A file that begins with '<' is NCCL XML; anything else is read as a Tandem topology in YAML or JSON.
 Topology read_topology(const std::filesystem::path& path);
+
+bool is_nccl_xml(std::string_view text);
 
 }  // namespace tandem

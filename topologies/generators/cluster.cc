@@ -1,0 +1,199 @@
+#include "topologies/generators/cluster.h"
+
+#include <algorithm>
+
+#include "topologies/base/error.h"
+#include "topologies/readers/catalog.h"
+
+namespace tandem {
+namespace {
+
+using LinkModelPointer = std::shared_ptr<const LinkModel>;
+
+void require(bool condition, const Topology& node, const std::string& message) {
+  if (!condition) throw Error("machine '" + node.name() + "' cannot be built into a cluster: " + message);
+}
+
+class ClusterBuilder {
+ public:
+  ClusterBuilder(const Topology& node, int workers, const Fabric& fabric, std::string name)
+      : node_(node), workers_(workers), fabric_(fabric), topology_(std::move(name)) {}
+
+  Topology build() {
+    require(workers_ > 0, node_, "needs at least one worker");
+    require(node_.worker_count() == 1, node_, "it has " + std::to_string(node_.worker_count()) + " workers, not one");
+    for (NodeIndex index = 0; index < node_.node_count(); ++index) {
+      require(node_.node(index).worker == 0, node_, "node '" + node_.node(index).name + "' is outside the machine");
+    }
+    for (int worker = 0; worker < workers_; ++worker) add_worker(worker);
+    for (const CollectiveSample& sample : node_.collectives()) topology_.add_collective(sample);
+    if (workers_ > 1) add_fabric();
+    return std::move(topology_);
+  }
+
+ private:
+  void add_worker(int worker) {
+    const auto base = static_cast<NodeIndex>(topology_.node_count());
+    const std::string prefix = "w" + std::to_string(worker) + ".";
+    for (NodeIndex index = 0; index < node_.node_count(); ++index) {
+      Node node = node_.node(index);
+      if (node.name.starts_with("w0.")) node.name.erase(0, 3);
+      node.name.insert(0, prefix);
+      node.worker = worker;
+      topology_.add_node(std::move(node));
+    }
+    for (LinkIndex index = 0; index < node_.link_count(); ++index) {
+      const Link& link = node_.link(index);
+      topology_.add_link(base + link.from, base + link.to, link.model, link.direction);
+    }
+  }
+
+  void add_fabric() {
+    for (const NodeIndex nic : node_.nodes_of(0, NodeKind::nic)) {
+      if (node_.node(nic).port) nics_.push_back(nic);
+    }
+    require(!nics_.empty(), node_, "it has no NIC with a known port");
+    for (const NodeIndex nic : nics_) cables_.push_back(cable_of(*node_.node(nic).port));
+    switch (fabric_.kind) {
+      case FabricKind::single_switch:
+        return add_single_switch();
+      case FabricKind::leaf_spine:
+        return add_leaves(1, "leaf");
+      case FabricKind::rail:
+        return add_leaves(nics_.size(), "rail");
+    }
+  }
+
+  // The model of the cable to a NIC: one for all workers, so that thousands share it.
+  LinkModelPointer cable_of(const LinkModel& port) const {
+    auto model = std::make_shared<LinkModel>(port);
+    if (fabric_.latency_s) model->latency_s = *fabric_.latency_s;
+    if (fabric_.nic_bandwidth_bytes_per_s) model->bandwidth_bytes_per_s = *fabric_.nic_bandwidth_bytes_per_s;
+    return model;
+  }
+
+  NodeIndex add_switch(const std::string& name) {
+    Node node;
+    node.name = "fabric." + name;
+    node.kind = NodeKind::network_switch;
+    return topology_.add_node(std::move(node));
+  }
+
+  void plug_in(int worker, std::size_t nic, NodeIndex leaf) {
+    const auto base = static_cast<NodeIndex>(static_cast<std::size_t>(worker) * node_.node_count());
+    topology_.add_link(base + nics_[nic], leaf, cables_[nic]);
+  }
+
+  void add_single_switch() {
+    const NodeIndex leaf = add_switch("switch0");
+    for (int worker = 0; worker < workers_; ++worker) {
+      for (std::size_t nic = 0; nic < nics_.size(); ++nic) plug_in(worker, nic, leaf);
+    }
+  }
+
+  // Groups of workers; the NICs of a group go round over `leaves_per_group` leaves, all joined by spines.
+  void add_leaves(std::size_t leaves_per_group, const std::string& name) {
+    require(fabric_.workers_per_leaf > 0 && fabric_.spines > 0 && fabric_.oversubscription > 0, node_,
+            "workers per leaf, spines and oversubscription must be greater than 0");
+    std::vector<NodeIndex> leaves;
+    for (int first = 0; first < workers_; first += fabric_.workers_per_leaf) {
+      const std::size_t group = leaves.size();
+      for (std::size_t i = 0; i < leaves_per_group; ++i) {
+        leaves.push_back(add_switch(name + std::to_string(leaves.size())));
+      }
+      const int last = std::min(workers_, first + fabric_.workers_per_leaf);
+      for (int worker = first; worker < last; ++worker) {
+        for (std::size_t nic = 0; nic < nics_.size(); ++nic) {
+          plug_in(worker, nic, leaves[group + nic % leaves_per_group]);
+        }
+      }
+    }
+    if (leaves.size() > 1) add_spines(leaves, leaves_per_group);
+  }
+
+  void add_spines(const std::vector<NodeIndex>& leaves, std::size_t leaves_per_group) {
+    std::vector<LinkModelPointer> uplinks;  // leaves of one place in their groups share a model
+    for (std::size_t place = 0; place < leaves_per_group; ++place) {
+      uplinks.push_back(uplink_of(place, leaves_per_group));
+    }
+    for (int i = 0; i < fabric_.spines; ++i) {
+      const NodeIndex spine = add_switch("spine" + std::to_string(i));
+      for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
+        topology_.add_link(leaves[leaf], spine, uplinks[leaf % leaves_per_group]);
+      }
+    }
+  }
+
+  // From a full leaf to one spine: the bandwidth of its NICs / oversubscription / spines.
+  LinkModelPointer uplink_of(std::size_t place, std::size_t leaves_per_group) const {
+    double down = 0;
+    for (std::size_t nic = place; nic < cables_.size(); nic += leaves_per_group) {
+      down += cables_[nic]->bandwidth_bytes_per_s.value * std::min(fabric_.workers_per_leaf, workers_);
+    }
+    auto model = std::make_shared<LinkModel>(*cables_[place]);
+    model->id = "uplink";
+    Figure& bandwidth = model->bandwidth_bytes_per_s;
+    bandwidth.value = down / fabric_.oversubscription / fabric_.spines;
+    bandwidth.source = "NICs of a leaf / oversubscription / spines; NIC: " + bandwidth.source;
+    return model;
+  }
+
+  const Topology& node_;
+  int workers_;
+  Fabric fabric_;
+  Topology topology_;
+  std::vector<NodeIndex> nics_;  // of the machine, those with a port
+  std::vector<LinkModelPointer> cables_;
+};
+
+Figure assumed(double value, std::string source) {
+  return {value, Provenance::assumed, std::move(source), "", 0};
+}
+
+}  // namespace
+
+std::string_view name_of(FabricKind kind) {
+  switch (kind) {
+    case FabricKind::single_switch:
+      return "switch";
+    case FabricKind::leaf_spine:
+      return "leaf_spine";
+    case FabricKind::rail:
+      return "rail";
+  }
+  return "switch";
+}
+
+Topology make_cluster(const Topology& node, int workers, const Fabric& fabric, std::string name) {
+  if (name.empty()) name = std::to_string(workers) + "x " + node.name();
+  return ClusterBuilder(node, workers, fabric, std::move(name)).build();
+}
+
+Topology make_cluster(std::string_view catalog_name, int workers, const Fabric& fabric, std::string name) {
+  return make_cluster(load_catalog_node(catalog_name), workers, fabric, std::move(name));
+}
+
+Topology make_host(int cores) {
+  if (cores < 1) throw Error("a host needs at least one core");
+  auto model = std::make_shared<DeviceModel>();
+  model->name = "CPU";
+  model->id = "cpu";
+  model->cores = cores;
+  model->peak_flops_per_s[DType::f32] = assumed(64e9, "one AVX2 core at 2 GHz: 32 flop a cycle");
+  model->peak_flops_per_s[DType::f64] = assumed(32e9, "one AVX2 core at 2 GHz: 16 flop a cycle");
+  model->memory_bandwidth_bytes_per_s = assumed(10e9, "one core of a server");
+  model->memory_bytes = assumed(4e9 * cores, "4 GB a core");
+  model->launch_overhead_s = assumed(1e-6, "a queue between threads");
+  model->op_overhead_s = assumed(1e-6, "a function call and cold caches");
+  model->synchronize_s = assumed(5e-6, "waking a thread");
+  Topology topology("host with " + std::to_string(cores) + (cores == 1 ? " core" : " cores"));
+  Node node;
+  node.name = "w0.cpu0";
+  node.kind = NodeKind::cpu;
+  node.worker = 0;
+  node.device = std::move(model);
+  topology.add_node(std::move(node));
+  return topology;
+}
+
+}  // namespace tandem

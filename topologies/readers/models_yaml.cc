@@ -1,0 +1,148 @@
+#include "topologies/readers/models_yaml.h"
+
+namespace tandem {
+namespace {
+
+// The number of a figure, short or long; fills in everything else.
+template <typename ReadValue>
+void read_any_figure(const YamlReader& value, const FigureOrigin& origin, Figure& figure, ReadValue read_value) {
+  if (!value.present()) return;
+  if (!value.is_map()) {
+    figure = {read_value(value), origin.provenance, origin.source, origin.date, 0};
+    return;
+  }
+  const FigureOrigin own = read_origin(value, origin);
+  figure = {read_value(value.required("value")), own.provenance, own.source, own.date,
+            value.optional("spread").number({.least = 0})};
+}
+
+void read_ratio(const YamlReader& value, const FigureOrigin& origin, Figure& figure) {
+  read_any_figure(value, origin, figure,
+                  [](const YamlReader& reader) { return reader.number({.above = 0, .most = 1, .otherwise = 1}); });
+}
+
+DType read_dtype(const YamlReader& value) {
+  static const YamlReader::Words<DType> kWords = [] {
+    YamlReader::Words<DType> words;
+    for (const DType dtype :
+         {DType::f32, DType::f64, DType::tf32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8}) {
+      words.emplace_back(name_of(dtype), dtype);
+    }
+    return words;
+  }();
+  return value.one_of(kWords, DType::f32);
+}
+
+void read_peaks(const YamlReader& map, const FigureOrigin& origin, DeviceModel& model) {
+  std::vector<std::string> names;
+  for (const auto& [name, value] : map.entries()) {
+    const auto dtype = dtype_from_name(name);
+    if (!dtype) {
+      value.error("unknown dtype (f64, f32, tf32, f16, bf16, i64, i32, u8)");
+      continue;
+    }
+    read_figure(value, Dimension::flops_per_second, origin, false, model.peak_flops_per_s[*dtype]);
+  }
+}
+
+std::vector<RateSample> read_rate_samples(const YamlReader& list) {
+  std::vector<RateSample> samples;
+  for (const YamlReader& sample : list.list()) {
+    samples.push_back({sample.required("bytes").quantity(Dimension::bytes),
+                       sample.required("rate").quantity(Dimension::bytes_per_second)});
+    if (samples.size() > 1 && samples.back().bytes <= samples[samples.size() - 2].bytes) {
+      sample.optional("bytes").error("must be greater than that of the sample before");
+    }
+  }
+  return samples;
+}
+
+DeviceRates read_rates(const YamlReader& map) {
+  DeviceRates rates;
+  rates.concurrency = map.optional("concurrency").integer(1, 65536, 1);
+  rates.dtype = read_dtype(map.required("dtype"));
+  for (const YamlReader& sample : map.optional("gemm").list()) {
+    const auto extent = [&](const char* key) {
+      return static_cast<double>(sample.required(key).whole_number(1, std::int64_t{1} << 40, 1));
+    };
+    GemmSample gemm;
+    gemm.m = extent("m");
+    gemm.n = extent("n");
+    gemm.k = extent("k");
+    gemm.flops_per_s = sample.required("rate").quantity(Dimension::flops_per_second);
+    rates.gemm.push_back(gemm);
+  }
+  rates.memory = read_rate_samples(map.optional("memory"));
+  rates.copy = read_rate_samples(map.optional("copy"));
+  return rates;
+}
+
+}  // namespace
+
+FigureOrigin read_origin(const YamlReader& map, const FigureOrigin& inherited) {
+  const YamlReader provenance = map.optional("provenance");
+  FigureOrigin origin = provenance.present() ? FigureOrigin{} : inherited;
+  origin.provenance = provenance.one_of<Provenance>(
+      {{"measured", Provenance::measured}, {"vendor", Provenance::vendor}, {"assumed", Provenance::assumed}},
+      origin.provenance);
+  origin.source = map.optional("source").text(origin.source);
+  origin.date = map.optional("date").text(origin.date);
+  return origin;
+}
+
+void read_figure(const YamlReader& value, Dimension dimension, const FigureOrigin& origin, bool zero_allowed,
+                 Figure& figure) {
+  read_any_figure(value, origin, figure, [&](const YamlReader& reader) {
+    return reader.quantity(dimension, {.otherwise = 1, .zero_allowed = zero_allowed});
+  });
+}
+
+void read_device_figures(const YamlReader& map, const FigureOrigin& origin, DeviceModel& model) {
+  model.cores = map.optional("cores").integer(1, 65536, model.cores);
+  model.copy_engines = map.optional("copy_engines").integer(0, 1024, model.copy_engines);
+  read_peaks(map.optional("peak_flops"), origin, model);
+  read_figure(map.optional("memory_bandwidth"), Dimension::bytes_per_second, origin, false,
+              model.memory_bandwidth_bytes_per_s);
+  read_figure(map.optional("memory"), Dimension::bytes, origin, false, model.memory_bytes);
+  read_figure(map.optional("launch_overhead"), Dimension::seconds, origin, true, model.launch_overhead_s);
+  read_figure(map.optional("op_overhead"), Dimension::seconds, origin, true, model.op_overhead_s);
+  read_figure(map.optional("synchronize"), Dimension::seconds, origin, true, model.synchronize_s);
+  read_ratio(map.optional("gemm_efficiency"), origin, model.gemm_efficiency);
+  if (const YamlReader rates = map.optional("rates")) {
+    model.rates.clear();
+    for (const YamlReader& entry : rates.list()) model.rates.push_back(read_rates(entry));
+  }
+}
+
+void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkModel& model) {
+  read_figure(map.optional("bandwidth"), Dimension::bytes_per_second, origin, false, model.bandwidth_bytes_per_s);
+  read_figure(map.optional("latency"), Dimension::seconds, origin, true, model.latency_s);
+}
+
+DeviceModel read_device_model(const YamlReader& map, const std::string& id, const FigureOrigin& inherited) {
+  DeviceModel model;
+  model.id = id;
+  model.name = map.optional("name").text(id);
+  read_device_figures(map, read_origin(map, inherited), model);
+  if (!map.is_map() || !model.rates.empty()) return model;
+  map.required("memory_bandwidth");
+  const YamlReader peaks = map.required("peak_flops");
+  if (peaks.is_map() && model.peak_flops_per_s.empty()) peaks.error("needs the rate of at least one dtype");
+  return model;
+}
+
+LinkModel read_link_model(const YamlReader& map, const std::string& id, const FigureOrigin& inherited) {
+  LinkModel model;
+  model.id = id;
+  model.kind = map.required("kind").one_of<LinkKind>({{"nvlink", LinkKind::nvlink},
+                                                      {"pcie", LinkKind::pcie},
+                                                      {"c2c", LinkKind::c2c},
+                                                      {"cpu_interconnect", LinkKind::cpu_interconnect},
+                                                      {"network", LinkKind::network}});
+  read_link_figures(map, read_origin(map, inherited), model);
+  map.required("bandwidth");
+  map.required("latency");
+  return model;
+}
+
+}  // namespace tandem

@@ -1,0 +1,103 @@
+#include "topologies/readers/nccl_document.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+
+namespace tandem::nccl {
+
+Document::Document(std::string_view text, std::string file, Diagnostics& diagnostics)
+    : text_(text), file_(std::move(file)), diagnostics_(diagnostics), line_starts_{0} {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') line_starts_.push_back(i + 1);
+  }
+  const auto result = document_.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
+  if (result) return;
+  const auto [line, column] = line_and_column(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, result.offset)));
+  throw InputError({Diagnostic{file_, line, column, "", std::string("not valid XML: ") + result.description()}});
+}
+
+std::pair<int, int> Document::line_and_column(std::size_t offset) const {
+  const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
+  const auto line = static_cast<std::size_t>(after - line_starts_.begin());
+  return {static_cast<int>(line), static_cast<int>(offset - line_starts_[line - 1]) + 1};
+}
+
+// "cpu[1].pci[0].gpu": which of several equal siblings, counted from 0.
+std::string Document::path_of(const pugi::xml_node& element) {
+  const pugi::xml_node parent = element.parent();
+  if (!parent || parent.type() != pugi::node_element) return "";
+  std::size_t before = 0;
+  std::size_t same = 0;
+  bool seen = false;
+  for (const pugi::xml_node& sibling : parent.children(element.name())) {
+    seen = seen || sibling == element;
+    before += seen ? 0 : 1;
+    ++same;
+  }
+  std::string path = path_of(parent);
+  if (!path.empty()) path += '.';
+  path += element.name();
+  return same > 1 ? path + "[" + std::to_string(before) + "]" : path;
+}
+
+void Document::problem(const pugi::xml_node& element, const std::string& message, std::string_view attribute) {
+  // The offset is that of the name; the element begins with the '<' before it.
+  const auto name = static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, element.offset_debug()));
+  std::size_t offset = name - 1;
+  std::string path = path_of(element);
+  if (!attribute.empty() && element.attribute(std::string(attribute).c_str())) {
+    const std::string_view tag = text_.substr(name, text_.find('>', name) - name);
+    for (std::size_t at = tag.find(attribute); at != std::string_view::npos; at = tag.find(attribute, at + 1)) {
+      const char after = at + attribute.size() < tag.size() ? tag[at + attribute.size()] : '\0';
+      const bool begins = at > 0 && (tag[at - 1] == ' ' || tag[at - 1] == '\t' || tag[at - 1] == '\n');
+      if (!begins || (after != '=' && after != ' ')) continue;
+      offset = name + at;
+      break;
+    }
+    path += (path.empty() ? "" : ".") + std::string(attribute);
+  }
+  const auto [line, column] = line_and_column(offset);
+  diagnostics_.add({file_, line, column, path, message});
+}
+
+std::string Document::required_text(const pugi::xml_node& element, const char* attribute) {
+  const pugi::xml_attribute value = element.attribute(attribute);
+  if (!value) problem(element, std::string("missing attribute '") + attribute + "'");
+  return value.value();
+}
+
+std::int64_t Document::required_number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise) {
+  if (!element.attribute(attribute)) {
+    problem(element, std::string("missing attribute '") + attribute + "'");
+    return otherwise;
+  }
+  return number(element, attribute, otherwise);
+}
+
+// As C's strtol with base 0, which NCCL uses: decimal, or hex after 0x.
+std::int64_t Document::number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise) {
+  const pugi::xml_attribute found = element.attribute(attribute);
+  if (!found) return otherwise;
+  const std::string_view text = found.value();
+  const bool is_hex = text.starts_with("0x") || text.starts_with("0X");
+  const std::string_view digits = text.substr(is_hex ? 2 : 0);
+  std::int64_t value = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, is_hex ? 16 : 10);
+  if (result.ec == std::errc{} && result.ptr == digits.data() + digits.size()) return value;
+  problem(element, "expected a whole number, found '" + std::string(text) + "'", attribute);
+  return otherwise;
+}
+
+double Document::real(const pugi::xml_node& element, const char* attribute, double otherwise) {
+  const pugi::xml_attribute found = element.attribute(attribute);
+  if (!found) return otherwise;
+  const std::string_view text = found.value();
+  double value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (result.ec == std::errc{} && result.ptr == text.data() + text.size() && std::isfinite(value)) return value;
+  problem(element, "expected a number, found '" + std::string(text) + "'", attribute);
+  return otherwise;
+}
+
+}  // namespace tandem::nccl

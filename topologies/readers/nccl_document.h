@@ -1,0 +1,43 @@
+// An NCCL topology file as it stands: pugixml elements with their lines and columns, and attributes read
+// strictly. For readers/nccl_xml.cc.
+#pragma once
+
+#include <cstdint>
+#include <pugixml.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem::nccl {
+
+class Document {
+ public:
+  // Throws InputError when `text` is not XML.
+  Document(std::string_view text, std::string file, Diagnostics& diagnostics);
+
+  const std::string& file() const { return file_; }
+  pugi::xml_node root() const { return document_.document_element(); }
+
+  // Attributes. Missing or malformed ones are reported, and read as "" or `otherwise`.
+  std::string required_text(const pugi::xml_node& element, const char* attribute);
+  std::int64_t required_number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise = 0);
+  std::int64_t number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise);
+  double real(const pugi::xml_node& element, const char* attribute, double otherwise);
+
+  // Reports a problem at an element, or at one of its attributes.
+  void problem(const pugi::xml_node& element, const std::string& message, std::string_view attribute = "");
+
+ private:
+  std::pair<int, int> line_and_column(std::size_t offset) const;
+  static std::string path_of(const pugi::xml_node& element);
+
+  std::string_view text_;
+  std::string file_;
+  Diagnostics& diagnostics_;
+  std::vector<std::size_t> line_starts_;
+  pugi::xml_document document_;
+};
+
+}  // namespace tandem::nccl

@@ -1,0 +1,126 @@
+#include "topologies/readers/nccl_rates.h"
+
+#include <array>
+#include <cmath>
+#include <utility>
+
+#include "topologies/readers/catalog.h"
+
+namespace tandem::nccl {
+namespace {
+
+constexpr double kGiga = 1e9;
+
+struct CatalogGpu {
+  std::int64_t capability;
+  std::string_view node;
+};
+constexpr std::array<CatalogGpu, 4> kCatalogGpus{
+    {{60, "dgx1-p100"}, {70, "dgx1-v100"}, {80, "dgx-a100"}, {90, "hgx-h100"}}};
+
+struct TypicalGpu {
+  std::int64_t capability;
+  std::string_view name;
+  double f32, tf32, f16;  // TFLOPS, dense; 0: none
+  double memory_rate;     // GB/s
+  double memory;          // GB
+};
+constexpr std::array<TypicalGpu, 5> kTypicalGpus{{{75, "NVIDIA T4", 8.1, 0, 65, 320, 16},
+                                                  {86, "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
+                                                  {89, "NVIDIA L40S", 91.6, 183, 362, 864, 48},
+                                                  {100, "NVIDIA B200", 75, 1125, 2250, 8000, 180},
+                                                  {103, "NVIDIA B300", 75, 1125, 2250, 8000, 270}}};
+
+std::shared_ptr<const DeviceModel> typical_model(const TypicalGpu& gpu) {
+  const std::string source = std::string(gpu.name) + " taken as the typical GPU of compute capability " +
+                             std::to_string(gpu.capability) + "; the file does not name the product";
+  const auto assumed = [&](double value) { return Figure{value, Provenance::assumed, source, "", 0}; };
+  auto model = std::make_shared<DeviceModel>();
+  model->name = gpu.name;
+  model->id = "gpu";
+  model->copy_engines = 2;
+  model->peak_flops_per_s[DType::f32] = assumed(gpu.f32 * 1e12);
+  if (gpu.tf32 > 0) model->peak_flops_per_s[DType::tf32] = assumed(gpu.tf32 * 1e12);
+  if (gpu.tf32 > 0) model->peak_flops_per_s[DType::bf16] = assumed(gpu.f16 * 1e12);
+  model->peak_flops_per_s[DType::f16] = assumed(gpu.f16 * 1e12);
+  model->memory_bandwidth_bytes_per_s = assumed(gpu.memory_rate * kGiga);
+  model->memory_bytes = assumed(gpu.memory * kGiga);
+  model->launch_overhead_s = assumed(1.8e-6);
+  model->op_overhead_s = assumed(0.8e-6);
+  model->synchronize_s = assumed(3.5e-6);
+  model->gemm_efficiency = assumed(0.8);
+  return model;
+}
+
+double intel_rate(const Cpu& cpu) {
+  if (cpu.family != 6) return 6 * kGiga;
+  if (cpu.model >= 0xcf) return 40 * kGiga;  // Emerald Rapids and later
+  if (cpu.model >= 0x8f) return 22 * kGiga;  // Sapphire Rapids
+  if (cpu.model >= 0x55) return 10 * kGiga;  // Skylake
+  return 6 * kGiga;
+}
+
+}  // namespace
+
+PciClass pci_class(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, PciClass>, 5> kClasses{{{"0x060400", PciClass::bridge},
+                                                                                  {"0x068000", PciClass::nvswitch},
+                                                                                  {"0x068001", PciClass::nvlink_bridge},
+                                                                                  {"0x03", PciClass::gpu},
+                                                                                  {"0x02", PciClass::nic}}};
+  for (const auto& [prefix, kind] : kClasses) {
+    if (text.starts_with(prefix)) return kind;
+  }
+  return PciClass::bridge;
+}
+
+double pci_rate(std::int64_t width, std::string_view speed) {
+  static constexpr std::array<std::pair<std::string_view, double>, 6> kSpeeds{
+      {{"2.5", 15}, {"5", 30}, {"8", 60}, {"16", 120}, {"32", 240}, {"64", 480}}};
+  std::string_view number = speed.substr(0, speed.find(' '));
+  if (number.ends_with(".0")) number.remove_suffix(2);
+  double factor = 60;
+  for (const auto& [name, value] : kSpeeds) {
+    if (name == number) factor = value;
+  }
+  return static_cast<double>(width == 0 ? 16 : width) * factor / 80 * kGiga;
+}
+
+double nvlink_rate(std::int64_t compute_capability) {
+  if (compute_capability >= 100) return 40.1 * kGiga;
+  if (compute_capability >= 90) return 20.6 * kGiga;
+  if (compute_capability == 86) return 12 * kGiga;
+  if (compute_capability >= 70) return 20 * kGiga;
+  return 18 * kGiga;
+}
+
+double numa_rate(const Cpu& cpu) {
+  if (cpu.arch == "arm64") return 6 * kGiga;
+  if (cpu.arch == "ppc64") return 32 * kGiga;
+  if (cpu.vendor == "GenuineIntel") return intel_rate(cpu);
+  if (cpu.vendor == "AuthenticAMD") return 16 * kGiga;
+  const bool is_yongfeng = cpu.family == 7 && cpu.model == 0x5b;  // the newer of Zhaoxin's
+  return (is_yongfeng ? 9 : 6) * kGiga;
+}
+
+std::shared_ptr<const DeviceModel> gpu_model(std::int64_t compute_capability) {
+  for (const CatalogGpu& gpu : kCatalogGpus) {
+    if (gpu.capability != compute_capability) continue;
+    const Topology node = load_catalog_node(gpu.node);
+    return node.node(node.nodes_of(0, NodeKind::gpu).front()).device;
+  }
+  for (const TypicalGpu& gpu : kTypicalGpus) {
+    if (gpu.capability == compute_capability) return typical_model(gpu);
+  }
+  return nullptr;
+}
+
+std::string known_capabilities() {
+  std::string text;
+  for (const CatalogGpu& gpu : kCatalogGpus) text += std::to_string(gpu.capability) + ", ";
+  for (const TypicalGpu& gpu : kTypicalGpus) text += std::to_string(gpu.capability) + ", ";
+  text.resize(text.size() - 2);
+  return text;
+}
+
+}  // namespace tandem::nccl

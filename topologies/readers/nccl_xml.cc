@@ -1,0 +1,438 @@
+#include "topologies/readers/nccl_xml.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <optional>
+#include <set>
+
+#include "topologies/generators/cluster.h"
+#include "topologies/readers/nccl_document.h"
+#include "topologies/readers/nccl_rates.h"
+
+namespace tandem {
+namespace {
+
+using nccl::PciClass;
+using Element = pugi::xml_node;
+
+constexpr int kMostLevels = 64;
+
+// "0000:C1:00.0" as a number, as NCCL compares them. Nothing when it holds anything but hex, ':' and '.'.
+std::optional<std::uint64_t> bus_number(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (c != ':' && c != '.') digits += c;
+  }
+  std::uint64_t value = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (digits.empty() || result.ec != std::errc{} || result.ptr != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
+int count_cores(std::string_view affinity) {
+  int bits = 0;
+  for (const char c : affinity) {
+    unsigned digit = 0;
+    if (std::from_chars(&c, &c + 1, digit, 16).ec == std::errc{}) bits += std::popcount(digit);
+  }
+  return std::max(1, bits);
+}
+
+// A node of the file before nodes are ordered and numbered.
+struct Part {
+  NodeKind kind = NodeKind::pcie_switch;
+  int host = 0;
+  std::int64_t order = 0;  // among the parts of one kind: dev of GPUs and NICs, else as in the file
+  std::optional<std::uint64_t> bus{};
+  std::int64_t compute_capability = 0;
+  std::size_t cpu = 0;  // the part of the CPU it hangs under
+  std::shared_ptr<const DeviceModel> device{};
+  std::shared_ptr<const LinkModel> port{};
+  Element element{};
+};
+
+struct Connection {
+  std::size_t from = 0;
+  std::size_t to = 0;
+  LinkKind kind = LinkKind::pcie;
+  double rate = 0;
+};
+
+struct NvlinkEnd {
+  std::size_t gpu;
+  Element element;
+  std::optional<std::uint64_t> target;
+  PciClass target_class;
+  double rate;
+};
+
+class Importer {
+ public:
+  Importer(std::string_view text, const std::string& file) : document_(text, file, diagnostics_) {}
+
+  Topology import() {
+    const Element root = document_.root();
+    if (std::string_view(root.name()) != "system") {
+      document_.problem(root, std::string("expected the element 'system', found '") + root.name() + "'");
+      diagnostics_.throw_if_any();
+    }
+    if (document_.required_number(root, "version", 1) != 1) {
+      document_.problem(root, "unknown version, expected 1", "version");
+    }
+    for (const Element& cpu : root.children("cpu")) read_cpu(cpu);
+    if (cpus_.empty()) document_.problem(root, "needs at least one cpu");
+    connect_cpus();
+    for (const NvlinkEnd& end : nvlinks_) connect_nvlink(end);
+    for (const auto& [from, target] : pci_links_) connect_pci_link(from, target);
+    check_devices(NodeKind::gpu, "GPUs");
+    diagnostics_.throw_if_any();
+    return build();
+  }
+
+ private:
+  std::size_t add(Part part) {
+    parts_.push_back(std::move(part));
+    return parts_.size() - 1;
+  }
+
+  void connect(std::size_t from, std::size_t to, LinkKind kind, double rate) {
+    connections_.push_back({from, to, kind, rate});
+  }
+
+  // --- Reading ---
+
+  void read_cpu(const Element& element) {
+    Part part;
+    part.kind = NodeKind::cpu;
+    part.host = read_host(element);
+    part.order = static_cast<std::int64_t>(cpus_.size());
+    part.element = element;
+    document_.required_number(element, "numaid");
+    nccl::Cpu cpu;
+    cpu.arch = document_.required_text(element, "arch");
+    if (cpu.arch == "x86_64") cpu.vendor = document_.required_text(element, "vendor");
+    const bool needs_model = cpu.vendor == "GenuineIntel";
+    cpu.family =
+        needs_model ? document_.required_number(element, "familyid") : document_.number(element, "familyid", 0);
+    cpu.model = needs_model ? document_.required_number(element, "modelid") : document_.number(element, "modelid", 0);
+    const Topology host = make_host(count_cores(element.attribute("affinity").value()));
+    part.device = host.node(0).device;
+    const std::size_t index = add(std::move(part));
+    parts_[index].cpu = index;
+    cpus_.push_back({index, nccl::numa_rate(cpu)});
+    for (const Element& child : element.children()) {
+      const std::string_view name = child.name();
+      if (name == "pci") read_pci(child, index, index, 1);
+      if (name == "nic") read_nic(child, index, index, nccl::kLocal);
+    }
+  }
+
+  // Hosts are numbered in the order of the file; without a host_hash there is one.
+  int read_host(const Element& cpu) {
+    const pugi::xml_attribute hash = cpu.attribute("host_hash");
+    if (!hash) return host_number(0);
+    std::string_view digits = hash.value();
+    if (digits.starts_with("0x")) digits.remove_prefix(2);
+    std::uint64_t value = 0;
+    const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+    if (result.ec != std::errc{} || result.ptr != digits.data() + digits.size()) {
+      document_.problem(cpu, std::string("expected a hex number, found '") + hash.value() + "'", "host_hash");
+    }
+    return host_number(value);
+  }
+
+  int host_number(std::uint64_t hash) { return hosts_.emplace(hash, static_cast<int>(hosts_.size())).first->second; }
+
+  void read_pci(const Element& element, std::size_t parent, std::size_t cpu, int level) {
+    if (level > kMostLevels) return document_.problem(element, "nested more than 64 levels deep");
+    const auto bus = read_bus(element);
+    const PciClass kind = nccl::pci_class(document_.required_text(element, "class"));
+    const std::int64_t width = document_.required_number(element, "link_width");
+    const double rate = nccl::pci_rate(width, document_.required_text(element, "link_speed"));
+    if (width < 0) document_.problem(element, "must not be negative", "link_width");
+    if (kind == PciClass::gpu) {
+      if (const Element gpu = element.child("gpu")) read_gpu(gpu, bus, parent, cpu, rate);
+    } else if (kind == PciClass::nic) {
+      for (const Element& nic : element.children("nic")) read_nic(nic, parent, cpu, rate);
+    } else if (kind == PciClass::bridge) {
+      read_bridge(element, bus, parent, cpu, rate, level);
+    }  // others, and devices nobody uses, are left out as NCCL does
+  }
+
+  std::optional<std::uint64_t> read_bus(const Element& element) {
+    const std::string text = document_.required_text(element, "busid");
+    if (text.empty()) return std::nullopt;
+    const auto bus = bus_number(text);
+    if (!bus) document_.problem(element, "expected a bus id such as 0000:c1:00.0, found '" + text + "'", "busid");
+    return bus;
+  }
+
+  void read_bridge(const Element& element, std::optional<std::uint64_t> bus, std::size_t parent, std::size_t cpu,
+                   double rate, int level) {
+    Part part;
+    part.host = parts_[cpu].host;
+    part.order = static_cast<std::int64_t>(parts_.size());
+    part.bus = bus;
+    part.cpu = cpu;
+    part.element = element;
+    const std::size_t index = add(std::move(part));
+    connect(parent, index, LinkKind::pcie, rate);
+    for (const Element& child : element.children()) {
+      const std::string_view name = child.name();
+      if (name == "pci") read_pci(child, index, cpu, level + 1);
+      if (name == "nic") read_nic(child, index, cpu, nccl::kLocal);
+      if (name == "pcilink") pci_links_.emplace_back(index, bus_number(document_.required_text(child, "target")));
+    }
+  }
+
+  void read_gpu(const Element& element, std::optional<std::uint64_t> bus, std::size_t parent, std::size_t cpu,
+                double rate) {
+    Part part;
+    part.kind = NodeKind::gpu;
+    part.host = parts_[cpu].host;
+    part.order = document_.required_number(element, "dev");
+    part.bus = bus;
+    part.cpu = cpu;
+    part.element = element;
+    part.compute_capability = document_.required_number(element, "sm", -1);
+    part.device = model_of(element, part.compute_capability);
+    const std::int64_t capability = part.compute_capability;
+    const std::size_t index = add(std::move(part));
+    connect(parent, index, LinkKind::pcie, rate);
+    for (const Element& link : element.children("nvlink")) read_nvlink(link, index, capability);
+    for (const Element& link : element.children("c2c")) {
+      const double rate_each = 1e6 * static_cast<double>(document_.required_number(link, "bw"));
+      const double c2c = rate_each * static_cast<double>(document_.required_number(link, "count"));
+      if (c2c > 0) connect(index, cpu, LinkKind::c2c, c2c);
+    }
+  }
+
+  std::shared_ptr<const DeviceModel> model_of(const Element& element, std::int64_t capability) {
+    const auto known = models_.find(capability);
+    if (known != models_.end()) return known->second;
+    auto model = capability < 0 ? nullptr : nccl::gpu_model(capability);
+    if (!model && capability >= 0) {
+      document_.problem(
+          element,
+          "unknown compute capability " + std::to_string(capability) + " (known: " + nccl::known_capabilities() + ")",
+          "sm");
+    }
+    return models_[capability] = model;
+  }
+
+  void read_nvlink(const Element& element, std::size_t gpu, std::int64_t capability) {
+    const std::string target = document_.required_text(element, "target");
+    const std::int64_t count = document_.required_number(element, "count", 1);
+    const PciClass kind = nccl::pci_class(document_.required_text(element, "tclass"));
+    if (count <= 0) return document_.problem(element, "must be greater than 0", "count");
+    nvlinks_.push_back(
+        {gpu, element, bus_number(target), kind, nccl::nvlink_rate(capability) * static_cast<double>(count)});
+  }
+
+  // One node for each port in use. The ports of one card share its PCIe link.
+  void read_nic(const Element& element, std::size_t parent, std::size_t cpu, double rate) {
+    std::vector<Element> ports;
+    for (const Element& net : element.children("net")) {
+      if (net.attribute("dev")) ports.push_back(net);
+    }
+    if (ports.size() > 1) {
+      Part card;
+      card.host = parts_[cpu].host;
+      card.order = static_cast<std::int64_t>(parts_.size());
+      card.cpu = cpu;
+      card.element = element;
+      const std::size_t index = add(std::move(card));
+      connect(parent, index, LinkKind::pcie, rate);
+      parent = index;
+      rate = nccl::kLocal;
+    }
+    for (const Element& net : ports) {
+      Part part;
+      part.kind = NodeKind::nic;
+      part.host = parts_[cpu].host;
+      part.order = document_.number(net, "dev", 0);
+      part.cpu = cpu;
+      part.element = net;
+      part.port = port_of(net);
+      connect(parent, add(std::move(part)), LinkKind::pcie, rate);
+    }
+  }
+
+  std::shared_ptr<const LinkModel> port_of(const Element& net) {
+    std::int64_t speed = document_.number(net, "speed", 0);  // Mb/s
+    const bool stated = speed > 0;
+    if (!stated) speed = 10000;
+    const double latency_us = document_.real(net, "latency", 0);
+    auto& known = ports_[{speed, latency_us}];
+    if (known) return known;
+    auto model = std::make_shared<LinkModel>();
+    model->kind = LinkKind::network;
+    model->id = ports_.size() == 1 ? "network" : "network_" + std::to_string(ports_.size());
+    model->bandwidth_bytes_per_s = {static_cast<double>(speed) * 1e6 / 8,
+                                    stated ? Provenance::vendor : Provenance::assumed,
+                                    stated ? "speed in " + document_.file() : "NCCL's default of 10 Gb/s", "", 0};
+    model->latency_s = latency_us > 0 ? Figure{latency_us * 1e-6, Provenance::vendor, "in " + document_.file(), "", 0}
+                                      : Figure{0.6e-6, Provenance::assumed, "not in the file; HDR InfiniBand", "", 0};
+    known = model;
+    return model;
+  }
+
+  // --- Connecting ---
+
+  // Every pair of NUMA nodes of a host, at the rate NCCL gives the first one's processor.
+  void connect_cpus() {
+    for (std::size_t i = 0; i < cpus_.size(); ++i) {
+      for (std::size_t j = i + 1; j < cpus_.size(); ++j) {
+        if (parts_[cpus_[i].first].host != parts_[cpus_[j].first].host) continue;
+        connect(cpus_[i].first, cpus_[j].first, LinkKind::cpu_interconnect, cpus_[i].second);
+      }
+    }
+  }
+
+  std::optional<std::size_t> find(NodeKind kind, std::optional<std::uint64_t> bus, int host) const {
+    std::optional<std::size_t> elsewhere;
+    for (std::size_t i = 0; i < parts_.size(); ++i) {
+      if (!bus || parts_[i].kind != kind || parts_[i].bus != bus) continue;
+      if (parts_[i].host == host) return i;
+      elsewhere = i;
+    }
+    return elsewhere;
+  }
+
+  void connect_nvlink(const NvlinkEnd& end) {
+    const Part& gpu = parts_[end.gpu];
+    if (end.target_class == PciClass::nvlink_bridge) return connect(end.gpu, gpu.cpu, LinkKind::nvlink, end.rate);
+    if (end.target_class != PciClass::gpu) {
+      if (!nvswitch_) {
+        Part part;
+        part.kind = NodeKind::nvswitch;
+        part.host = hosts_.size() == 1 ? 0 : kNoWorker;  // one NVLink domain over several hosts
+        nvswitch_ = add(std::move(part));
+      }
+      return add_nvlink(end.gpu, *nvswitch_, end.rate);
+    }
+    const auto peer = find(NodeKind::gpu, end.target, gpu.host);
+    if (!peer) return;  // a GPU that is not in the file
+    if (*peer == end.gpu) return document_.problem(end.element, "a link from a GPU to itself", "target");
+    add_nvlink(end.gpu, *peer, end.rate);
+  }
+
+  // Adds to the links of this end; the other end lists its own.
+  void add_nvlink(std::size_t from, std::size_t to, double rate) { nvlink_rates_[{from, to}] += rate; }
+
+  void connect_pci_link(std::size_t from, std::optional<std::uint64_t> target) {
+    const auto to = find(NodeKind::pcie_switch, target, parts_[from].host);
+    if (!to || *to == from || !joined_.insert(std::minmax(from, *to)).second) return;
+    connect(from, *to, LinkKind::pcie, nccl::kLocal);
+  }
+
+  void check_devices(NodeKind kind, const std::string& what) {
+    std::set<std::pair<int, std::int64_t>> devices;
+    std::set<std::pair<int, std::uint64_t>> buses;
+    for (const Part& part : parts_) {
+      if (part.kind != kind) continue;
+      if (!devices.emplace(part.host, part.order).second) {
+        document_.problem(part.element, "two " + what + " with this number on one host", "dev");
+      }
+      if (part.bus && !buses.emplace(part.host, *part.bus).second) {
+        document_.problem(part.element.parent(), "two " + what + " with this bus id on one host", "busid");
+      }
+    }
+    for (const auto& [ends, rate] : nvlink_rates_) {
+      const auto back = nvlink_rates_.find({ends.second, ends.first});
+      if (back != nvlink_rates_.end() && ends.first < ends.second && back->second != rate) {
+        document_.problem(parts_[ends.first].element,
+                          "lists another number of NVLinks to a GPU than that GPU lists back");
+      }
+    }
+  }
+
+  // --- Building ---
+
+  Topology build() {
+    for (const auto& [ends, rate] : nvlink_rates_) {
+      const bool listed_back = nvlink_rates_.contains({ends.second, ends.first});
+      if (!listed_back || ends.first < ends.second) connect(ends.first, ends.second, LinkKind::nvlink, rate);
+    }
+    Topology topology(std::filesystem::path(document_.file()).stem().string());
+    std::vector<NodeIndex> nodes(parts_.size());
+    std::map<std::pair<int, NodeKind>, int> counts;
+    for (const std::size_t index : in_order()) {
+      const Part& part = parts_[index];
+      const std::string prefix = part.host == kNoWorker ? "fabric." : "w" + std::to_string(part.host) + ".";
+      Node node;
+      node.name = prefix + short_name(part.kind) + std::to_string(counts[{part.host, part.kind}]++);
+      node.kind = part.kind;
+      node.worker = part.host;
+      node.device = part.device;
+      node.port = part.port;
+      nodes[index] = topology.add_node(std::move(node));
+    }
+    for (const Connection& connection : connections_) {
+      topology.add_link(nodes[connection.from], nodes[connection.to], model_of(connection));
+    }
+    return topology;
+  }
+
+  static std::string short_name(NodeKind kind) {
+    return kind == NodeKind::pcie_switch ? "pcie" : std::string(name_of(kind));
+  }
+
+  // By host, then kind, then number.
+  std::vector<std::size_t> in_order() const {
+    std::vector<std::size_t> order(parts_.size());
+    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+    const auto key = [this](std::size_t i) {
+      const Part& part = parts_[i];
+      const int host = part.host == kNoWorker ? static_cast<int>(hosts_.size()) : part.host;
+      return std::tuple(host, part.kind, part.order);
+    };
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+    return order;
+  }
+
+  std::shared_ptr<const LinkModel> model_of(const Connection& connection) {
+    auto& known = link_models_[{connection.kind, connection.rate}];
+    if (known) return known;
+    auto model = std::make_shared<LinkModel>();
+    model->kind = connection.kind;
+    const int number = ++link_model_counts_[connection.kind];
+    model->id = std::string(name_of(connection.kind)) + (number == 1 ? "" : "_" + std::to_string(number));
+    model->bandwidth_bytes_per_s = {connection.rate, Provenance::vendor,
+                                    "NVIDIA/nccl 2.30.7 src/graph/topo.h, from " + document_.file(), "", 0};
+    const bool is_free = connection.rate >= nccl::kLocal;
+    const double latency_s = is_free ? 0 : connection.kind == LinkKind::nvlink ? 0.3e-6 : 0.2e-6;
+    model->latency_s = {latency_s, Provenance::assumed, "not in the file", "", 0};
+    known = model;
+    return model;
+  }
+
+  Diagnostics diagnostics_;
+  nccl::Document document_;
+  std::vector<Part> parts_;
+  std::vector<Connection> connections_;
+  std::vector<std::pair<std::size_t, double>> cpus_;  // part, rate to other NUMA nodes
+  std::map<std::uint64_t, int> hosts_;
+  std::vector<NvlinkEnd> nvlinks_;
+  std::map<std::pair<std::size_t, std::size_t>, double> nvlink_rates_;
+  std::vector<std::pair<std::size_t, std::optional<std::uint64_t>>> pci_links_;
+  std::set<std::pair<std::size_t, std::size_t>> joined_;
+  std::optional<std::size_t> nvswitch_;
+  std::map<std::int64_t, std::shared_ptr<const DeviceModel>> models_;
+  std::map<std::pair<std::int64_t, double>, std::shared_ptr<const LinkModel>> ports_;
+  std::map<std::pair<LinkKind, double>, std::shared_ptr<const LinkModel>> link_models_;
+  std::map<LinkKind, int> link_model_counts_;
+};
+
+}  // namespace
+
+Topology read_nccl_xml(const std::filesystem::path& path) {
+  return parse_nccl_xml(read_input_file(path), path.string());
+}
+
+Topology parse_nccl_xml(std::string_view text, const std::string& file) {
+  return Importer(text, file).import();
+}
+
+}  // namespace tandem

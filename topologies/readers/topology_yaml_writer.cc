@@ -1,0 +1,217 @@
+#include <fmt/format.h>
+
+#include <array>
+#include <set>
+
+#include "topologies/base/error.h"
+#include "topologies/readers/topology_yaml.h"
+
+namespace tandem {
+namespace {
+
+struct Unit {
+  const char* name;
+  double factor;
+};
+
+std::span<const Unit> units_of(Dimension dimension) {
+  static constexpr std::array<Unit, 3> kBytes{{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}}};
+  static constexpr std::array<Unit, 4> kSeconds{{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
+  static constexpr std::array<Unit, 3> kBandwidths{{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}}};
+  static constexpr std::array<Unit, 3> kRates{{{"TFLOPS", 1e12}, {"GFLOPS", 1e9}, {"MFLOPS", 1e6}}};
+  switch (dimension) {
+    case Dimension::bytes:
+      return kBytes;
+    case Dimension::seconds:
+      return kSeconds;
+    case Dimension::bytes_per_second:
+      return kBandwidths;
+    case Dimension::flops_per_second:
+      return kRates;
+  }
+  return {};
+}
+
+// The shortest text that reads back as exactly this value.
+std::string exact(double value, Dimension dimension) {
+  std::string shortest = fmt::format("{}", value);
+  for (const Unit& unit : units_of(dimension)) {
+    if (value < unit.factor) continue;
+    std::string text = fmt::format("{}", value / unit.factor);
+    if (text.ends_with(".0")) text.resize(text.size() - 2);
+    text += unit.name;
+    if (parse_quantity(text, dimension) == value) return text;
+  }
+  return shortest;
+}
+
+std::string in_quotes(std::string_view text) {
+  std::string result = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      result += '\\';
+      result += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
+    } else {
+      result += c;
+    }
+  }
+  return result + "\"";
+}
+
+std::string written(const Figure& figure, const std::string& value) {
+  std::string text = fmt::format("{{value: {}, provenance: {}", value, name_of(figure.provenance));
+  if (!figure.source.empty()) text += ", source: " + in_quotes(figure.source);
+  if (!figure.date.empty()) text += ", date: " + in_quotes(figure.date);
+  if (figure.relative_spread != 0) text += fmt::format(", spread: {}", figure.relative_spread);
+  return text + "}";
+}
+
+bool is_unknown(const Figure& figure) {
+  return figure.value == 0 && figure.provenance == Provenance::assumed && figure.source.empty();
+}
+
+// Unique names for models, made from what their files called them.
+template <typename Model>
+class Ids {
+ public:
+  const std::string& add(const std::shared_ptr<const Model>& model, std::string_view fallback) {
+    const auto known = ids_.find(model.get());
+    if (known != ids_.end()) return known->second;
+    const std::string base = model->id.empty() ? std::string(fallback) : model->id;
+    std::string id = base;
+    for (int suffix = 2; !taken_.insert(id).second; ++suffix) id = base + "_" + std::to_string(suffix);
+    models_.push_back(model);
+    return ids_.emplace(model.get(), id).first->second;
+  }
+  const std::vector<std::shared_ptr<const Model>>& models() const { return models_; }
+  const std::string& of(const std::shared_ptr<const Model>& model) const { return ids_.at(model.get()); }
+
+ private:
+  std::map<const Model*, std::string> ids_;
+  std::set<std::string> taken_;
+  std::vector<std::shared_ptr<const Model>> models_;
+};
+
+class Writer {
+ public:
+  Writer(const Topology& topology, std::ostream& stream) : topology_(topology), stream_(stream) {
+    for (NodeIndex index = 0; index < topology.node_count(); ++index) {
+      const Node& node = topology.node(index);
+      if (node.device) devices_.add(node.device, name_of(node.kind));
+      if (node.port) links_.add(node.port, name_of(node.port->kind));
+    }
+    for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+      const auto& model = topology.link(index).model;
+      links_.add(model, name_of(model->kind));
+    }
+  }
+
+  void write() {
+    line("schema_version: 1");
+    line("name: {}", in_quotes(topology_.name()));
+    if (!devices_.models().empty()) line("device_models:");
+    for (const auto& model : devices_.models()) write_device(*model, devices_.of(model));
+    if (!links_.models().empty()) line("link_models:");
+    for (const auto& model : links_.models()) write_link_model(*model, links_.of(model));
+    line("nodes:");
+    for (NodeIndex index = 0; index < topology_.node_count(); ++index) write_node(topology_.node(index));
+    if (topology_.link_count() > 0) line("links:");
+    for (LinkIndex index = 0; index < topology_.link_count(); ++index) write_link(topology_.link(index));
+    if (!topology_.collectives().empty()) line("collectives:");
+    for (const CollectiveSample& sample : topology_.collectives()) write_collective(sample);
+  }
+
+ private:
+  template <typename... Arguments>
+  void line(fmt::format_string<Arguments...> format, Arguments&&... arguments) {
+    stream_ << fmt::format(format, std::forward<Arguments>(arguments)...) << '\n';
+  }
+
+  void figure(const char* key, const Figure& figure, Dimension dimension) {
+    if (!is_unknown(figure)) line("    {}: {}", key, written(figure, exact(figure.value, dimension)));
+  }
+
+  void write_device(const DeviceModel& model, const std::string& id) {
+    line("  {}:", in_quotes(id));
+    line("    name: {}", in_quotes(model.name));
+    line("    cores: {}", model.cores);
+    line("    copy_engines: {}", model.copy_engines);
+    if (!model.peak_flops_per_s.empty()) line("    peak_flops:");
+    for (const auto& [dtype, peak] : model.peak_flops_per_s) {
+      line("      {}: {}", name_of(dtype), written(peak, exact(peak.value, Dimension::flops_per_second)));
+    }
+    figure("memory_bandwidth", model.memory_bandwidth_bytes_per_s, Dimension::bytes_per_second);
+    figure("memory", model.memory_bytes, Dimension::bytes);
+    figure("launch_overhead", model.launch_overhead_s, Dimension::seconds);
+    figure("op_overhead", model.op_overhead_s, Dimension::seconds);
+    figure("synchronize", model.synchronize_s, Dimension::seconds);
+    line("    gemm_efficiency: {}", written(model.gemm_efficiency, fmt::format("{}", model.gemm_efficiency.value)));
+    if (!model.rates.empty()) line("    rates:");
+    for (const DeviceRates& rates : model.rates) write_rates(rates);
+  }
+
+  void write_rates(const DeviceRates& rates) {
+    line("      - concurrency: {}", rates.concurrency);
+    line("        dtype: {}", name_of(rates.dtype));
+    if (!rates.gemm.empty()) line("        gemm:");
+    for (const GemmSample& gemm : rates.gemm) {
+      line("          - {{m: {:.0f}, n: {:.0f}, k: {:.0f}, rate: {}}}", gemm.m, gemm.n, gemm.k,
+           exact(gemm.flops_per_s, Dimension::flops_per_second));
+    }
+    write_samples("memory", rates.memory);
+    write_samples("copy", rates.copy);
+  }
+
+  void write_samples(const char* key, const std::vector<RateSample>& samples) {
+    if (!samples.empty()) line("        {}:", key);
+    for (const RateSample& sample : samples) {
+      line("          - {{bytes: {}, rate: {}}}", exact(sample.bytes, Dimension::bytes),
+           exact(sample.bytes_per_s, Dimension::bytes_per_second));
+    }
+  }
+
+  void write_link_model(const LinkModel& model, const std::string& id) {
+    line("  {}:", in_quotes(id));
+    line("    kind: {}", name_of(model.kind));
+    const Figure& bandwidth = model.bandwidth_bytes_per_s;
+    line("    bandwidth: {}", written(bandwidth, exact(bandwidth.value, Dimension::bytes_per_second)));
+    line("    latency: {}", written(model.latency_s, exact(model.latency_s.value, Dimension::seconds)));
+  }
+
+  void write_node(const Node& node) {
+    std::string text =
+        fmt::format("{{name: {}, kind: {}, worker: {}", in_quotes(node.name), name_of(node.kind), node.worker);
+    if (node.device) text += ", device: " + in_quotes(devices_.of(node.device));
+    if (node.port) text += ", port: " + in_quotes(links_.of(node.port));
+    line("  - {}}}", text);
+  }
+
+  void write_link(const Link& link) {
+    const char* direction = link.direction == Direction::duplex        ? ""
+                            : link.direction == Direction::half_duplex ? ", direction: half_duplex"
+                                                                       : ", direction: one_way";
+    line("  - {{from: {}, to: {}, model: {}{}}}", in_quotes(topology_.node(link.from).name),
+         in_quotes(topology_.node(link.to).name), in_quotes(links_.of(link.model)), direction);
+  }
+
+  void write_collective(const CollectiveSample& sample) {
+    line("  - {{operation: {}, devices: {}, bytes: {}, time: {}, spread: {}}}", sample.operation, sample.devices,
+         exact(sample.bytes, Dimension::bytes), exact(sample.time_s, Dimension::seconds), sample.relative_spread);
+  }
+
+  const Topology& topology_;
+  std::ostream& stream_;
+  Ids<DeviceModel> devices_;
+  Ids<LinkModel> links_;
+};
+
+}  // namespace
+
+void write_topology_yaml(const Topology& topology, std::ostream& stream) {
+  Writer(topology, stream).write();
+  if (!stream.flush()) throw Error("topology '" + topology.name() + "' could not be written");
+}
+
+}  // namespace tandem
