@@ -1,0 +1,85 @@
+// From a tensor's element type to a C++ type, and arithmetic on it that is defined for every value.
+#pragma once
+
+#include <cmath>
+#include <limits>
+#include <string>
+#include <type_traits>
+
+#include "engine/tensor.h"
+
+namespace tandem {
+
+template <typename T>
+T* elements(const Tensor& tensor) {
+  return static_cast<T*>(tensor.data());
+}
+
+[[noreturn]] void throw_unsupported(const char* kernel, DType dtype);
+
+// Calls function.operator()<T>() with the type of `dtype`. Throws RunError for types without arithmetic on a CPU.
+template <typename Function>
+void with_type(DType dtype, const char* kernel, Function&& function) {
+  switch (dtype) {
+    case DType::f32:
+      return function.template operator()<float>();
+    case DType::f64:
+      return function.template operator()<double>();
+    case DType::i32:
+      return function.template operator()<std::int32_t>();
+    case DType::i64:
+      return function.template operator()<std::int64_t>();
+    case DType::u8:
+      return function.template operator()<std::uint8_t>();
+    default:
+      throw_unsupported(kernel, dtype);
+  }
+}
+
+template <typename Function>
+void with_floating_type(DType dtype, const char* kernel, Function&& function) {
+  if (dtype == DType::f32) return function.template operator()<float>();
+  if (dtype == DType::f64) return function.template operator()<double>();
+  throw_unsupported(kernel, dtype);
+}
+
+// Integers wrap around, as on every device; signed overflow would be undefined in C++.
+template <typename T>
+T wrapped_add(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) + static_cast<std::uint64_t>(b));
+  } else {
+    return a + b;
+  }
+}
+template <typename T>
+T wrapped_subtract(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+  } else {
+    return a - b;
+  }
+}
+template <typename T>
+T wrapped_multiply(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    return static_cast<T>(static_cast<std::uint64_t>(a) * static_cast<std::uint64_t>(b));
+  } else {
+    return a * b;
+  }
+}
+
+// Truncates towards zero; values an integer type cannot hold become its nearest one, and NaN becomes 0.
+template <typename To, typename From>
+To converted(From value) {
+  if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
+    if (std::isnan(value)) return 0;
+    // 2^digits is exact in every floating type here, the largest integer itself may not be.
+    const From bound = std::ldexp(From{1}, std::numeric_limits<To>::digits);
+    if (value >= bound) return std::numeric_limits<To>::max();
+    if (value <= (std::is_signed_v<To> ? -bound : From{0})) return std::numeric_limits<To>::min();
+  }
+  return static_cast<To>(value);
+}
+
+}  // namespace tandem

@@ -1,0 +1,168 @@
+#include "engine/kernels/elementwise.h"
+
+#include <algorithm>
+#include <array>
+
+#include "engine/kernels/element_types.h"
+
+namespace tandem {
+namespace {
+
+template <typename T, typename Function>
+void map_unary(T* to, const T* a, std::int64_t count, Function function) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = function(a[i]);
+}
+
+template <typename T, typename Function>
+void map_binary(T* to, const T* a, const T* b, std::int64_t count, Function function) {
+  for (std::int64_t i = 0; i < count; ++i) to[i] = function(a[i], b[i]);
+}
+
+template <typename T>
+T quotient(T a, T b) {
+  if constexpr (std::is_integral_v<T>) {
+    if (b == 0) throw RunError("an integer is divided by zero");
+    if constexpr (std::is_signed_v<T>) {
+      if (b == -1) return wrapped_subtract(T{0}, a);
+    }
+  }
+  return a / b;
+}
+
+template <typename T>
+void apply(kernel::Binary operation, T* to, const T* a, const T* b, std::int64_t count) {
+  using kernel::Binary;
+  switch (operation) {
+    case Binary::add:
+      return map_binary(to, a, b, count, [](T x, T y) { return wrapped_add(x, y); });
+    case Binary::subtract:
+      return map_binary(to, a, b, count, [](T x, T y) { return wrapped_subtract(x, y); });
+    case Binary::multiply:
+      return map_binary(to, a, b, count, [](T x, T y) { return wrapped_multiply(x, y); });
+    case Binary::divide:
+      return map_binary(to, a, b, count, [](T x, T y) { return quotient(x, y); });
+    case Binary::maximum:
+      return map_binary(to, a, b, count, [](T x, T y) { return x < y ? y : x; });
+    case Binary::minimum:
+      return map_binary(to, a, b, count, [](T x, T y) { return y < x ? y : x; });
+  }
+}
+
+// Sums of contiguous elements in a fixed number of lanes: vectorisable, and in the same order every time.
+template <typename T>
+T sum_of(const T* a, std::int64_t count) {
+  constexpr std::int64_t kLanes = 16;
+  std::array<T, kLanes> lanes{};
+  std::int64_t i = 0;
+  for (; i + kLanes <= count; i += kLanes) {
+    for (std::int64_t lane = 0; lane < kLanes; ++lane) {
+      lanes[static_cast<std::size_t>(lane)] = wrapped_add(lanes[static_cast<std::size_t>(lane)], a[i + lane]);
+    }
+  }
+  T sum{};
+  for (const T lane : lanes) sum = wrapped_add(sum, lane);
+  for (; i < count; ++i) sum = wrapped_add(sum, a[i]);
+  return sum;
+}
+
+// a is [outer, length, inner]; to is [outer, inner].
+template <typename T>
+void sum_middle(T* to, const T* a, std::int64_t outer, std::int64_t length, std::int64_t inner) {
+  for (std::int64_t block = 0; block < outer; ++block) {
+    T* sums = to + block * inner;
+    const T* rows = a + block * length * inner;
+    if (inner == 1) {
+      sums[0] = sum_of(rows, length);
+      continue;
+    }
+    std::fill(sums, sums + inner, T{});
+    for (std::int64_t row = 0; row < length; ++row) {
+      map_binary(sums, static_cast<const T*>(sums), rows + row * inner, inner,
+                 [](T x, T y) { return wrapped_add(x, y); });
+    }
+  }
+}
+
+}  // namespace
+
+void execute_fill(const kernel::Fill& fill) {
+  with_type(fill.to.dtype(), "fill", [&]<typename T>() {
+    std::fill_n(elements<T>(fill.to), fill.to.element_count(), converted<T>(fill.value));
+  });
+}
+
+void execute_elementwise(const kernel::Elementwise& op) {
+  with_type(op.to.dtype(), "an elementwise operation", [&]<typename T>() {
+    apply<T>(op.operation, elements<T>(op.to), elements<T>(op.a), elements<T>(op.b), op.to.element_count());
+  });
+}
+
+void execute_scale_add(const kernel::ScaleAdd& op) {
+  with_type(op.to.dtype(), "scale_add", [&]<typename T>() {
+    const T alpha = converted<T>(op.alpha);
+    const T beta = converted<T>(op.beta);
+    T* to = elements<T>(op.to);
+    const T* a = elements<T>(op.a);
+    const std::int64_t count = op.to.element_count();
+    if (beta == T{0}) {  // the old contents may be anything, NaN included
+      map_unary(to, a, count, [alpha](T x) { return wrapped_multiply(alpha, x); });
+    } else if (beta == T{1}) {
+      map_binary(to, static_cast<const T*>(to), a, count,
+                 [alpha](T old, T x) { return wrapped_add(old, wrapped_multiply(alpha, x)); });
+    } else {
+      map_binary(to, static_cast<const T*>(to), a, count, [alpha, beta](T old, T x) {
+        return wrapped_add(wrapped_multiply(beta, old), wrapped_multiply(alpha, x));
+      });
+    }
+  });
+}
+
+void execute_relu(const kernel::Relu& op) {
+  with_type(op.to.dtype(), "relu", [&]<typename T>() {
+    map_unary(elements<T>(op.to), static_cast<const T*>(elements<T>(op.a)), op.to.element_count(),
+              [](T x) { return x < T{0} ? T{0} : x; });
+  });
+}
+
+void execute_relu_gradient(const kernel::ReluGradient& op) {
+  with_type(op.to.dtype(), "relu_gradient", [&]<typename T>() {
+    map_binary(elements<T>(op.to), static_cast<const T*>(elements<T>(op.gradient)),
+               static_cast<const T*>(elements<T>(op.output)), op.to.element_count(),
+               [](T gradient, T output) { return output > T{0} ? gradient : T{0}; });
+  });
+}
+
+void execute_add_bias(const kernel::AddBias& op) {
+  with_type(op.to.dtype(), "add_bias", [&]<typename T>() {
+    const std::int64_t columns = op.bias.element_count();
+    const std::int64_t rows = columns == 0 ? 0 : op.to.element_count() / columns;
+    const T* bias = elements<T>(op.bias);
+    for (std::int64_t row = 0; row < rows; ++row) {
+      T* to = elements<T>(op.to) + row * columns;
+      map_binary(to, static_cast<const T*>(to), bias, columns, [](T x, T y) { return wrapped_add(x, y); });
+    }
+  });
+}
+
+void execute_sum_axis(const kernel::SumAxis& op) {
+  const Shape& shape = op.a.shape();
+  std::int64_t outer = 1;
+  std::int64_t inner = 1;
+  for (int axis = 0; axis < op.axis; ++axis) outer *= shape[axis];
+  for (int axis = op.axis + 1; axis < shape.rank(); ++axis) inner *= shape[axis];
+  with_type(op.to.dtype(), "sum_axis", [&]<typename T>() {
+    sum_middle(elements<T>(op.to), static_cast<const T*>(elements<T>(op.a)), outer, shape[op.axis], inner);
+  });
+}
+
+void execute_cast(const kernel::Cast& op) {
+  with_type(op.a.dtype(), "cast", [&]<typename From>() {
+    with_type(op.to.dtype(), "cast", [&]<typename To>() {
+      const From* a = elements<From>(op.a);
+      To* to = elements<To>(op.to);
+      for (std::int64_t i = 0; i < op.to.element_count(); ++i) to[i] = converted<To>(a[i]);
+    });
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,17 @@
+// The kernels that are loops over elements; each checks nothing that engine/op.h has checked.
+#pragma once
+
+#include "engine/op.h"
+
+namespace tandem {
+
+void execute_fill(const kernel::Fill& fill);
+void execute_elementwise(const kernel::Elementwise& elementwise);
+void execute_scale_add(const kernel::ScaleAdd& scale_add);
+void execute_relu(const kernel::Relu& relu);
+void execute_relu_gradient(const kernel::ReluGradient& relu_gradient);
+void execute_add_bias(const kernel::AddBias& add_bias);
+void execute_sum_axis(const kernel::SumAxis& sum_axis);
+void execute_cast(const kernel::Cast& cast);
+
+}  // namespace tandem
