@@ -37,6 +37,7 @@ class YamlBuilder : public YAML::EventHandler {
     YamlNode& node = add(YamlKind::scalar, mark, tag, anchor, value, tag != "?");
     node.text = value;
     node.quoted = tag != "?";
+    if (node.quoted) last_quote_ = mark;
   }
   void OnSequenceStart(const YAML::Mark& mark, const std::string& tag, YAML::anchor_t anchor,
                        YAML::EmitterStyle::value /*style*/) override {
@@ -46,6 +47,18 @@ class YamlBuilder : public YAML::EventHandler {
                   YAML::EmitterStyle::value /*style*/) override {
     open(add(YamlKind::map, mark, tag, anchor), mark);
   }
+  // yaml-cpp 0.7 lets a quoted text end with the file. Only the last one can.
+  void check_last_quote(std::string_view text) const {
+    const auto begin = static_cast<std::size_t>(last_quote_.pos);
+    if (last_quote_.is_null() || begin >= text.size() || (text[begin] != '"' && text[begin] != '\'')) return;
+    const char quote = text[begin];
+    for (std::size_t i = begin + 1; i < text.size(); ++i) {
+      if (text[i] == quote) return;
+      if (text[i] == '\\' && quote == '"') ++i;
+    }
+    stop(last_quote_, "not valid YAML: a quoted text without its end");
+  }
+
   void OnSequenceEnd() override { close(); }
   void OnMapEnd() override { close(); }
 
@@ -175,6 +188,7 @@ class YamlBuilder : public YAML::EventHandler {
   std::unordered_map<YAML::anchor_t, YamlNode*> anchors_;
   std::unordered_map<const YamlNode*, std::size_t> sizes_;
   std::size_t aliased_ = 0;
+  YAML::Mark last_quote_ = YAML::Mark::null_mark();
 };
 
 YamlDocument::YamlDocument() = default;
@@ -196,6 +210,7 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string file) {
     YAML::Parser parser(stream);
     while (parser.HandleNextDocument(builder)) {
     }
+    builder.check_last_quote(text);
   } catch (const YAML::Exception& error) {
     const bool known = !error.mark.is_null();
     fail(document.file_, known ? error.mark.line + 1 : 0, known ? error.mark.column + 1 : 0,

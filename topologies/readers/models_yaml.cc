@@ -34,7 +34,6 @@ DType read_dtype(const YamlReader& value) {
 }
 
 void read_peaks(const YamlReader& map, const FigureOrigin& origin, DeviceModel& model) {
-  std::vector<std::string> names;
   for (const auto& [name, value] : map.entries()) {
     const auto dtype = dtype_from_name(name);
     if (!dtype) {
@@ -127,7 +126,7 @@ DeviceModel read_device_model(const YamlReader& map, const std::string& id, cons
   if (!map.is_map() || !model.rates.empty()) return model;
   map.required("memory_bandwidth");
   const YamlReader peaks = map.required("peak_flops");
-  if (peaks.is_map() && model.peak_flops_per_s.empty()) peaks.error("needs the rate of at least one dtype");
+  if (peaks.is_map() && peaks.entries().empty()) peaks.error("needs the rate of at least one dtype");
   return model;
 }
 

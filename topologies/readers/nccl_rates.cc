@@ -1,7 +1,7 @@
 #include "topologies/readers/nccl_rates.h"
 
 #include <array>
-#include <cmath>
+#include <set>
 #include <utility>
 
 #include "topologies/readers/catalog.h"
@@ -116,10 +116,11 @@ std::shared_ptr<const DeviceModel> gpu_model(std::int64_t compute_capability) {
 }
 
 std::string known_capabilities() {
+  std::set<std::int64_t> known;
+  for (const CatalogGpu& gpu : kCatalogGpus) known.insert(gpu.capability);
+  for (const TypicalGpu& gpu : kTypicalGpus) known.insert(gpu.capability);
   std::string text;
-  for (const CatalogGpu& gpu : kCatalogGpus) text += std::to_string(gpu.capability) + ", ";
-  for (const TypicalGpu& gpu : kTypicalGpus) text += std::to_string(gpu.capability) + ", ";
-  text.resize(text.size() - 2);
+  for (const std::int64_t capability : known) text += (text.empty() ? "" : ", ") + std::to_string(capability);
   return text;
 }
 

@@ -8,11 +8,14 @@
 
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/nccl_document.h"
+#include "topologies/readers/nccl_graph.h"
 #include "topologies/readers/nccl_rates.h"
 
 namespace tandem {
 namespace {
 
+using nccl::Connection;
+using nccl::Part;
 using nccl::PciClass;
 using Element = pugi::xml_node;
 
@@ -38,26 +41,6 @@ int count_cores(std::string_view affinity) {
   }
   return std::max(1, bits);
 }
-
-// A node of the file before nodes are ordered and numbered.
-struct Part {
-  NodeKind kind = NodeKind::pcie_switch;
-  int host = 0;
-  std::int64_t order = 0;  // among the parts of one kind: dev of GPUs and NICs, else as in the file
-  std::optional<std::uint64_t> bus{};
-  std::int64_t compute_capability = 0;
-  std::size_t cpu = 0;  // the part of the CPU it hangs under
-  std::shared_ptr<const DeviceModel> device{};
-  std::shared_ptr<const LinkModel> port{};
-  Element element{};
-};
-
-struct Connection {
-  std::size_t from = 0;
-  std::size_t to = 0;
-  LinkKind kind = LinkKind::pcie;
-  double rate = 0;
-};
 
 struct NvlinkEnd {
   std::size_t gpu;
@@ -85,9 +68,11 @@ class Importer {
     connect_cpus();
     for (const NvlinkEnd& end : nvlinks_) connect_nvlink(end);
     for (const auto& [from, target] : pci_links_) connect_pci_link(from, target);
-    check_devices(NodeKind::gpu, "GPUs");
+    check_gpus();
+    check_nvlinks();
     diagnostics_.throw_if_any();
-    return build();
+    add_nvlink_connections();
+    return nccl::build_topology(parts_, connections_, document_.file());
   }
 
  private:
@@ -152,7 +137,9 @@ class Importer {
     const double rate = nccl::pci_rate(width, document_.required_text(element, "link_speed"));
     if (width < 0) document_.problem(element, "must not be negative", "link_width");
     if (kind == PciClass::gpu) {
-      if (const Element gpu = element.child("gpu")) read_gpu(gpu, bus, parent, cpu, rate);
+      const Element gpu = element.child("gpu");
+      if (gpu) read_gpu(gpu, bus, parent, cpu, rate);
+      has_unused_gpu_ = has_unused_gpu_ || !gpu;
     } else if (kind == PciClass::nic) {
       for (const Element& nic : element.children("nic")) read_nic(nic, parent, cpu, rate);
     } else if (kind == PciClass::bridge) {
@@ -195,9 +182,8 @@ class Importer {
     part.bus = bus;
     part.cpu = cpu;
     part.element = element;
-    part.compute_capability = document_.required_number(element, "sm", -1);
-    part.device = model_of(element, part.compute_capability);
-    const std::int64_t capability = part.compute_capability;
+    const std::int64_t capability = document_.required_number(element, "sm", -1);
+    part.device = model_of(element, capability);
     const std::size_t index = add(std::move(part));
     connect(parent, index, LinkKind::pcie, rate);
     for (const Element& link : element.children("nvlink")) read_nvlink(link, index, capability);
@@ -327,85 +313,38 @@ class Importer {
     connect(from, *to, LinkKind::pcie, nccl::kLocal);
   }
 
-  void check_devices(NodeKind kind, const std::string& what) {
+  void check_gpus() {
     std::set<std::pair<int, std::int64_t>> devices;
     std::set<std::pair<int, std::uint64_t>> buses;
     for (const Part& part : parts_) {
-      if (part.kind != kind) continue;
+      if (part.kind != NodeKind::gpu) continue;
       if (!devices.emplace(part.host, part.order).second) {
-        document_.problem(part.element, "two " + what + " with this number on one host", "dev");
+        document_.problem(part.element, "two GPUs with this number on one host", "dev");
       }
       if (part.bus && !buses.emplace(part.host, *part.bus).second) {
-        document_.problem(part.element.parent(), "two " + what + " with this bus id on one host", "busid");
+        document_.problem(part.element.parent(), "two GPUs with this bus id on one host", "busid");
       }
     }
-    for (const auto& [ends, rate] : nvlink_rates_) {
-      const auto back = nvlink_rates_.find({ends.second, ends.first});
-      if (back != nvlink_rates_.end() && ends.first < ends.second && back->second != rate) {
-        document_.problem(parts_[ends.first].element,
-                          "lists another number of NVLinks to a GPU than that GPU lists back");
-      }
+    if (devices.empty() && has_unused_gpu_) {
+      document_.problem(document_.root(),
+                        "no pci of a GPU holds a gpu element; dump a complete file with NCCL_TOPO_DUMP_FILE");
     }
   }
 
-  // --- Building ---
+  void check_nvlinks() {
+    for (const auto& [ends, rate] : nvlink_rates_) {
+      const auto back = nvlink_rates_.find({ends.second, ends.first});
+      if (back == nvlink_rates_.end() || ends.first > ends.second || back->second == rate) continue;
+      document_.problem(parts_[ends.first].element,
+                        "lists another number of NVLinks to a GPU than that GPU lists back");
+    }
+  }
 
-  Topology build() {
+  void add_nvlink_connections() {
     for (const auto& [ends, rate] : nvlink_rates_) {
       const bool listed_back = nvlink_rates_.contains({ends.second, ends.first});
       if (!listed_back || ends.first < ends.second) connect(ends.first, ends.second, LinkKind::nvlink, rate);
     }
-    Topology topology(std::filesystem::path(document_.file()).stem().string());
-    std::vector<NodeIndex> nodes(parts_.size());
-    std::map<std::pair<int, NodeKind>, int> counts;
-    for (const std::size_t index : in_order()) {
-      const Part& part = parts_[index];
-      const std::string prefix = part.host == kNoWorker ? "fabric." : "w" + std::to_string(part.host) + ".";
-      Node node;
-      node.name = prefix + short_name(part.kind) + std::to_string(counts[{part.host, part.kind}]++);
-      node.kind = part.kind;
-      node.worker = part.host;
-      node.device = part.device;
-      node.port = part.port;
-      nodes[index] = topology.add_node(std::move(node));
-    }
-    for (const Connection& connection : connections_) {
-      topology.add_link(nodes[connection.from], nodes[connection.to], model_of(connection));
-    }
-    return topology;
-  }
-
-  static std::string short_name(NodeKind kind) {
-    return kind == NodeKind::pcie_switch ? "pcie" : std::string(name_of(kind));
-  }
-
-  // By host, then kind, then number.
-  std::vector<std::size_t> in_order() const {
-    std::vector<std::size_t> order(parts_.size());
-    for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
-    const auto key = [this](std::size_t i) {
-      const Part& part = parts_[i];
-      const int host = part.host == kNoWorker ? static_cast<int>(hosts_.size()) : part.host;
-      return std::tuple(host, part.kind, part.order);
-    };
-    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
-    return order;
-  }
-
-  std::shared_ptr<const LinkModel> model_of(const Connection& connection) {
-    auto& known = link_models_[{connection.kind, connection.rate}];
-    if (known) return known;
-    auto model = std::make_shared<LinkModel>();
-    model->kind = connection.kind;
-    const int number = ++link_model_counts_[connection.kind];
-    model->id = std::string(name_of(connection.kind)) + (number == 1 ? "" : "_" + std::to_string(number));
-    model->bandwidth_bytes_per_s = {connection.rate, Provenance::vendor,
-                                    "NVIDIA/nccl 2.30.7 src/graph/topo.h, from " + document_.file(), "", 0};
-    const bool is_free = connection.rate >= nccl::kLocal;
-    const double latency_s = is_free ? 0 : connection.kind == LinkKind::nvlink ? 0.3e-6 : 0.2e-6;
-    model->latency_s = {latency_s, Provenance::assumed, "not in the file", "", 0};
-    known = model;
-    return model;
   }
 
   Diagnostics diagnostics_;
@@ -419,10 +358,9 @@ class Importer {
   std::vector<std::pair<std::size_t, std::optional<std::uint64_t>>> pci_links_;
   std::set<std::pair<std::size_t, std::size_t>> joined_;
   std::optional<std::size_t> nvswitch_;
+  bool has_unused_gpu_ = false;
   std::map<std::int64_t, std::shared_ptr<const DeviceModel>> models_;
   std::map<std::pair<std::int64_t, double>, std::shared_ptr<const LinkModel>> ports_;
-  std::map<std::pair<LinkKind, double>, std::shared_ptr<const LinkModel>> link_models_;
-  std::map<LinkKind, int> link_model_counts_;
 };
 
 }  // namespace

@@ -72,7 +72,8 @@ class ExplicitForm {
     node.worker = map.optional("worker").integer(kNoWorker, 1 << 24, worker);
     const bool is_device = node.kind == NodeKind::cpu || node.kind == NodeKind::gpu;
     if (is_device) node.device = model_named(map.required("device"), "device model", devices_);
-    if (!is_device && kind.present() && map.has("device")) {
+    const bool kind_is_known = node.kind != NodeKind::network_switch || kind.text() == name_of(node.kind);
+    if (!is_device && kind_is_known && map.has("device")) {
       map.optional("device").error("only cpu and gpu nodes have a device model");
     }
     if (node.kind == NodeKind::nic) node.port = model_named(map.optional("port"), "link model", links_);
@@ -174,6 +175,11 @@ class ClusterForm {
 
   // A file that describes one machine: explicit, so that files cannot include each other in a circle.
   std::optional<Topology> read_machine_file(const YamlReader& node, const std::filesystem::path& path) {
+    std::error_code ignored;
+    if (!std::filesystem::exists(path, ignored)) {
+      node.error("no such file beside this one: '" + node.text() + "'");
+      return std::nullopt;
+    }
     try {
       const std::string text = read_input_file(path);
       if (is_nccl_xml(text)) return parse_nccl_xml(text, path.string());
@@ -227,14 +233,14 @@ class ClusterForm {
     std::vector<std::string> known = keys_of(devices);
     for (const std::string& id : keys_of(links)) known.push_back(id);
     for (const auto& [id, map] : overrides.entries()) {
-      const FigureOrigin origin = read_origin(map, {Provenance::assumed, "overridden in " + map.file(), ""});
+      const FigureOrigin origin{Provenance::assumed, "overridden in " + map.file(), ""};
       if (devices.contains(id)) {
         auto model = std::make_shared<DeviceModel>(*devices[id]);
-        read_device_figures(map, origin, *model);
+        read_device_figures(map, read_origin(map, origin), *model);
         changed_devices[id] = model;
       } else if (links.contains(id)) {
         auto model = std::make_shared<LinkModel>(*links[id]);
-        read_link_figures(map, origin, *model);
+        read_link_figures(map, read_origin(map, origin), *model);
         changed_links[id] = model;
       } else {
         map.unknown_word("device or link model", id, known);

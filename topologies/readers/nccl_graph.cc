@@ -1,0 +1,80 @@
+#include "topologies/readers/nccl_graph.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <limits>
+#include <tuple>
+
+#include "topologies/readers/nccl_rates.h"
+
+namespace tandem::nccl {
+namespace {
+
+std::string short_name(NodeKind kind) {
+  return kind == NodeKind::pcie_switch ? "pcie" : std::string(name_of(kind));
+}
+
+std::vector<std::size_t> in_order(const std::vector<Part>& parts) {
+  std::vector<std::size_t> order(parts.size());
+  for (std::size_t i = 0; i < order.size(); ++i) order[i] = i;
+  const auto key = [&](std::size_t i) {
+    const int host = parts[i].host == kNoWorker ? std::numeric_limits<int>::max() : parts[i].host;
+    return std::tuple(host, parts[i].kind, parts[i].order);
+  };
+  std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return key(a) < key(b); });
+  return order;
+}
+
+// Links of one kind and rate share a model.
+class LinkModels {
+ public:
+  explicit LinkModels(const std::string& file) : file_(file) {}
+
+  std::shared_ptr<const LinkModel> of(const Connection& connection) {
+    auto& known = models_[{connection.kind, connection.rate}];
+    if (known) return known;
+    auto model = std::make_shared<LinkModel>();
+    model->kind = connection.kind;
+    const int number = ++counts_[connection.kind];
+    model->id = std::string(name_of(connection.kind)) + (number == 1 ? "" : "_" + std::to_string(number));
+    model->bandwidth_bytes_per_s = {connection.rate, Provenance::vendor,
+                                    "NVIDIA/nccl 2.30.7 src/graph/topo.h, from " + file_, "", 0};
+    const bool is_free = connection.rate >= kLocal;
+    const double latency_s = is_free ? 0 : connection.kind == LinkKind::nvlink ? 0.3e-6 : 0.2e-6;
+    model->latency_s = {latency_s, Provenance::assumed, "not in the file", "", 0};
+    known = model;
+    return model;
+  }
+
+ private:
+  std::string file_;
+  std::map<std::pair<LinkKind, double>, std::shared_ptr<const LinkModel>> models_;
+  std::map<LinkKind, int> counts_;
+};
+
+}  // namespace
+
+Topology build_topology(const std::vector<Part>& parts, const std::vector<Connection>& connections,
+                        const std::string& file) {
+  Topology topology(std::filesystem::path(file).stem().string());
+  std::vector<NodeIndex> nodes(parts.size());
+  std::map<std::pair<int, NodeKind>, int> counts;
+  for (const std::size_t index : in_order(parts)) {
+    const Part& part = parts[index];
+    const std::string prefix = part.host == kNoWorker ? "fabric." : "w" + std::to_string(part.host) + ".";
+    Node node;
+    node.name = prefix + short_name(part.kind) + std::to_string(counts[{part.host, part.kind}]++);
+    node.kind = part.kind;
+    node.worker = part.host;
+    node.device = part.device;
+    node.port = part.port;
+    nodes[index] = topology.add_node(std::move(node));
+  }
+  LinkModels models(file);
+  for (const Connection& connection : connections) {
+    topology.add_link(nodes[connection.from], nodes[connection.to], models.of(connection));
+  }
+  return topology;
+}
+
+}  // namespace tandem::nccl

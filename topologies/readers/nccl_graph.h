@@ -1,0 +1,37 @@
+// The graph of an NCCL file between reading and building: its parts in the order of the file, not yet numbered
+// and named. For readers/nccl_xml.cc.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <pugixml.hpp>
+#include <string>
+#include <vector>
+
+#include "topologies/topology.h"
+
+namespace tandem::nccl {
+
+struct Part {
+  NodeKind kind = NodeKind::pcie_switch;
+  int host = 0;            // kNoWorker: shared by several
+  std::int64_t order = 0;  // among the parts of one kind: dev of GPUs and NICs, else as in the file
+  std::optional<std::uint64_t> bus{};
+  std::size_t cpu = 0;  // the part of the CPU it hangs under
+  std::shared_ptr<const DeviceModel> device{};
+  std::shared_ptr<const LinkModel> port{};
+  pugi::xml_node element{};
+};
+
+struct Connection {
+  std::size_t from = 0;  // indices of parts
+  std::size_t to = 0;
+  LinkKind kind = LinkKind::pcie;
+  double rate = 0;  // bytes/s
+};
+
+// Nodes come by host, kind and order, and are named so: "w0.gpu3".
+Topology build_topology(const std::vector<Part>& parts, const std::vector<Connection>& connections,
+                        const std::string& file);
+
+}  // namespace tandem::nccl
