@@ -73,10 +73,12 @@ class ExplicitForm {
     const bool is_device = node.kind == NodeKind::cpu || node.kind == NodeKind::gpu;
     if (is_device) node.device = model_named(map.required("device"), "device model", devices_);
     const bool kind_is_known = node.kind != NodeKind::network_switch || kind.text() == name_of(node.kind);
-    if (!is_device && kind_is_known && map.has("device")) {
-      map.optional("device").error("only cpu and gpu nodes have a device model");
+    if (const YamlReader device = map.optional("device"); device && !is_device && kind_is_known) {
+      device.error("only cpu and gpu nodes have a device model");
     }
-    if (node.kind == NodeKind::nic) node.port = model_named(map.optional("port"), "link model", links_);
+    const YamlReader port = map.optional("port");
+    if (node.kind == NodeKind::nic) node.port = model_named(port, "link model", links_);
+    if (port && node.kind != NodeKind::nic && kind_is_known) port.error("only nic nodes have a port");
     if (node.name.empty()) return;
     if (!names_.insert(node.name).second) return name.error("two nodes named '" + node.name + "'");
     if (node.worker > topology_.worker_count()) {

@@ -1,0 +1,101 @@
+#include "topologies/generators/cluster.h"
+
+#include "tests/topologies/testing.h"
+#include "topologies/base/error.h"
+#include "topologies/readers/catalog.h"
+
+namespace tandem {
+namespace {
+
+double bandwidth_between(const Topology& topology, const std::string& from, const std::string& to) {
+  Router router(topology);
+  return router.route(node_named(topology, from), node_named(topology, to))->bandwidth_bytes_per_s;
+}
+
+// The sum over the cables from a switch to the spines.
+double up_from(const Topology& topology, const std::string& leaf) {
+  double sum = 0;
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    const Link& link = topology.link(index);
+    const bool up = topology.node(link.to).name.starts_with("fabric.spine");
+    if (up && topology.node(link.from).name == leaf) sum += link.model->bandwidth_bytes_per_s.value;
+  }
+  return sum;
+}
+
+TEST(Cluster, OneWorkerHasNoFabric) {
+  const Topology topology = make_cluster("hgx-h100", 1);
+  EXPECT_EQ(topology.node_count(), load_catalog_node("hgx-h100").node_count());
+  EXPECT_TRUE(topology.find("w0.gpu7"));
+  EXPECT_EQ(topology.name(), "1x hgx-h100");
+}
+
+TEST(Cluster, ASwitchNeverBlocks) {
+  const Topology topology = make_cluster("dgx1-v100", 3);
+  EXPECT_EQ(topology.worker_count(), 3);
+  EXPECT_EQ(topology.nodes_of(2, NodeKind::gpu).size(), 8u);
+  EXPECT_EQ(bandwidth_between(topology, "w0.nic0", "w2.nic3"), 12.5e9);
+  EXPECT_EQ(way(topology, "w0.nic0", "w2.nic3"), (std::vector<std::string>{"w0.nic0", "fabric.switch0", "w2.nic3"}));
+}
+
+TEST(Cluster, OversubscriptionNarrowsTheWayUp) {
+  Fabric fabric;
+  fabric.kind = FabricKind::leaf_spine;
+  fabric.workers_per_leaf = 2;
+  fabric.spines = 4;
+  fabric.oversubscription = 2;
+  const Topology topology = make_cluster("dgx-a100", 6, fabric);
+  EXPECT_TRUE(topology.find("fabric.leaf2"));
+  EXPECT_FALSE(topology.find("fabric.leaf3"));
+  EXPECT_TRUE(topology.find("fabric.spine3"));
+  EXPECT_DOUBLE_EQ(up_from(topology, "fabric.leaf0"), 2 * 8 * 25e9 / 2);
+  EXPECT_EQ(way(topology, "w0.nic0", "w1.nic0").size(), 3u);
+  EXPECT_EQ(way(topology, "w0.nic0", "w2.nic0").size(), 5u);
+}
+
+TEST(Cluster, RailsKeepEqualNicsOnOneSwitch) {
+  Fabric fabric;
+  fabric.kind = FabricKind::rail;
+  fabric.workers_per_leaf = 4;
+  const Topology topology = make_cluster("hgx-h100", 8, fabric);
+  EXPECT_TRUE(topology.find("fabric.rail15"));  // two groups of eight
+  EXPECT_FALSE(topology.find("fabric.rail16"));
+  EXPECT_EQ(way(topology, "w0.nic3", "w2.nic3"), (std::vector<std::string>{"w0.nic3", "fabric.rail3", "w2.nic3"}));
+  EXPECT_EQ(way(topology, "w0.nic3", "w2.nic4").size(), 5u);  // over a spine
+  EXPECT_DOUBLE_EQ(up_from(topology, "fabric.rail0"), 4 * 50e9);
+}
+
+TEST(Cluster, FabricFiguresReplaceThoseOfTheNic) {
+  Fabric fabric;
+  fabric.latency_s = Figure{5e-6, Provenance::assumed, "test", "", 0};
+  fabric.nic_bandwidth_bytes_per_s = Figure{1e9, Provenance::assumed, "test", "", 0};
+  const Topology topology = make_cluster("hgx-h100", 2, fabric);
+  Router router(topology);
+  const auto route = router.route(node_named(topology, "w0.nic0"), node_named(topology, "w1.nic0"));
+  EXPECT_DOUBLE_EQ(route->latency_s, 10e-6);
+  EXPECT_EQ(route->bandwidth_bytes_per_s, 1e9);
+}
+
+TEST(Cluster, WorkersShareTheirModels) {
+  const Topology topology = make_cluster("hgx-h100", 2);
+  EXPECT_EQ(topology.node(node_named(topology, "w0.gpu0")).device,
+            topology.node(node_named(topology, "w1.gpu5")).device);
+}
+
+TEST(Cluster, RefusesWhatCannotBeCopied) {
+  EXPECT_THROW(make_cluster(make_host(4), 2), Error);  // no NIC
+  EXPECT_THROW(make_cluster(make_cluster("cpu-host", 2), 2), Error);
+  EXPECT_THROW(make_cluster("cpu-host", 0), Error);
+  EXPECT_EQ(make_cluster(make_host(4), 1).node(0).name, "w0.cpu0");
+}
+
+TEST(Cluster, AHostIsOneCpuOfAssumedFigures) {
+  const Topology topology = make_host(6);
+  ASSERT_EQ(topology.node_count(), 1u);
+  EXPECT_EQ(topology.node(0).device->cores, 6);
+  EXPECT_EQ(topology.provenance(), Provenance::assumed);
+  EXPECT_THROW(make_host(0), Error);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,191 @@
+#include "topologies/readers/topology_yaml.h"
+
+#include <fstream>
+#include <sstream>
+
+#include "tests/topologies/testing.h"
+#include "topologies/generators/cluster.h"
+#include "topologies/readers/catalog.h"
+#include "topologies/readers/topology_reader.h"
+
+namespace tandem {
+namespace {
+
+std::string written(const Topology& topology) {
+  std::ostringstream stream;
+  write_topology_yaml(topology, stream);
+  return stream.str();
+}
+
+constexpr const char* kEverything = R"(schema_version: 1
+name: everything
+provenance: vendor
+source: the datasheet
+device_models:
+  gpu:
+    name: a "GPU" \ with odd letters
+    cores: 2
+    copy_engines: 3
+    peak_flops: {f32: 10TFLOPS, bf16: {value: 0.1TFLOPS, provenance: measured, source: here, date: 2026-11-20, spread: 0.02}}
+    memory_bandwidth: 900GB/s
+    memory: 16GiB
+    launch_overhead: {value: 1.3us, provenance: assumed}
+    op_overhead: 0
+    gemm_efficiency: 0.7
+    rates:
+      - {concurrency: 2, dtype: f32, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}]}
+link_models:
+  nv: {kind: nvlink, bandwidth: 25GB/s, latency: 0.7us}
+  net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed}
+nodes:
+  - {name: g0, kind: gpu, device: gpu}
+  - {name: g1, kind: gpu, device: gpu}
+  - {name: n0, kind: nic, port: net}
+  - {name: far, kind: gpu, device: gpu, worker: 1}
+  - {name: s, kind: network_switch}
+links:
+  - {from: g0, to: [g1, far], model: nv}
+  - {from: g1, to: n0, model: nv, direction: half_duplex}
+  - {from: n0, to: s, model: net, direction: one_way}
+collectives:
+  - {operation: all_reduce, devices: 2, bytes: 1MiB, time: 33.3us, spread: 0.011}
+)";
+
+TEST(TopologyYaml, FiguresInheritTheirOriginUnlessTheyStateOne) {
+  const Topology topology = parse_topology_yaml(kEverything, "t.yaml");
+  const DeviceModel& gpu = *topology.node(0).device;
+  EXPECT_EQ(gpu.memory_bandwidth_bytes_per_s.provenance, Provenance::vendor);
+  EXPECT_EQ(gpu.memory_bandwidth_bytes_per_s.source, "the datasheet");
+  EXPECT_EQ(gpu.launch_overhead_s.provenance, Provenance::assumed);
+  EXPECT_EQ(gpu.launch_overhead_s.source, "");  // a source belongs to its provenance
+  const Figure& measured = gpu.peak_flops_per_s.at(DType::bf16);
+  EXPECT_EQ(measured.provenance, Provenance::measured);
+  EXPECT_EQ(measured.date, "2026-11-20");
+  EXPECT_EQ(measured.relative_spread, 0.02);
+  EXPECT_EQ(topology.node(2).port->bandwidth_bytes_per_s.value, 25e9);
+  EXPECT_EQ(topology.node(2).port->bandwidth_bytes_per_s.provenance, Provenance::assumed);
+}
+
+TEST(TopologyYaml, ReadsTheGraph) {
+  const Topology topology = parse_topology_yaml(kEverything, "t.yaml");
+  EXPECT_EQ(topology.name(), "everything");
+  EXPECT_EQ(topology.worker_count(), 2);
+  EXPECT_EQ(topology.node(node_named(topology, "s")).worker, kNoWorker);
+  EXPECT_EQ(topology.link_count(), 4u);
+  EXPECT_EQ(topology.link(2).direction, Direction::half_duplex);
+  ASSERT_EQ(topology.collectives().size(), 1u);
+  EXPECT_EQ(topology.collectives()[0].bytes, 1048576.0);
+  ASSERT_EQ(topology.node(0).device->rates.size(), 1u);
+  EXPECT_EQ(topology.node(0).device->rates[0].gemm[0].flops_per_s, 1.23456789e9);
+}
+
+void expect_equal(const Figure& a, const Figure& b) {
+  EXPECT_EQ(a.value, b.value);
+  EXPECT_EQ(a.provenance, b.provenance);
+  EXPECT_EQ(a.source, b.source);
+  EXPECT_EQ(a.date, b.date);
+  EXPECT_EQ(a.relative_spread, b.relative_spread);
+}
+
+TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
+  const Topology first = parse_topology_yaml(kEverything, "t.yaml");
+  const Topology second = parse_topology_yaml(written(first), "u.yaml");
+  EXPECT_EQ(written(first), written(second));
+  EXPECT_EQ(second.name(), first.name());
+  ASSERT_EQ(second.node_count(), first.node_count());
+  ASSERT_EQ(second.link_count(), first.link_count());
+  for (NodeIndex i = 0; i < first.node_count(); ++i) {
+    EXPECT_EQ(second.node(i).name, first.node(i).name);
+    EXPECT_EQ(second.node(i).kind, first.node(i).kind);
+    EXPECT_EQ(second.node(i).worker, first.node(i).worker);
+  }
+  const DeviceModel& before = *first.node(0).device;
+  const DeviceModel& after = *second.node(0).device;
+  EXPECT_EQ(after.name, before.name);
+  EXPECT_EQ(after.copy_engines, before.copy_engines);
+  expect_equal(after.peak_flops_per_s.at(DType::bf16), before.peak_flops_per_s.at(DType::bf16));
+  expect_equal(after.launch_overhead_s, before.launch_overhead_s);
+  expect_equal(after.op_overhead_s, before.op_overhead_s);
+  expect_equal(after.synchronize_s, before.synchronize_s);
+  expect_equal(after.gemm_efficiency, before.gemm_efficiency);
+  EXPECT_EQ(after.rates[0].copy[0].bytes_per_s, before.rates[0].copy[0].bytes_per_s);
+  EXPECT_EQ(second.collectives()[0].time_s, first.collectives()[0].time_s);
+}
+
+TEST(TopologyYaml, WritesAwkwardNumbersExactly) {
+  Topology topology("numbers");
+  const NodeIndex a = add_test_node(topology, "a", NodeKind::nvswitch);
+  const NodeIndex b = add_test_node(topology, "b", NodeKind::nvswitch);
+  double value = 1.0 / 3;
+  for (int i = 0; i < 60; ++i, value *= 7.77) topology.add_link(a, b, test_link(LinkKind::pcie, value, 1e-9 / value));
+  const Topology again = parse_topology_yaml(written(topology), "t.yaml");
+  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
+    EXPECT_EQ(again.link(i).model->bandwidth_bytes_per_s.value, topology.link(i).model->bandwidth_bytes_per_s.value);
+    EXPECT_EQ(again.link(i).model->latency_s.value, topology.link(i).model->latency_s.value);
+  }
+}
+
+TEST(TopologyYaml, RoundTripOfEveryMachineAndOfAFatTree) {
+  for (const std::string& name : catalog_names()) {
+    const Topology topology = load_catalog_node(name);
+    EXPECT_EQ(written(parse_topology_yaml(written(topology), "t.yaml")), written(topology)) << name;
+  }
+  Fabric fabric;
+  fabric.kind = FabricKind::rail;
+  fabric.oversubscription = 3;
+  fabric.workers_per_leaf = 2;
+  const Topology tree = make_cluster("hgx-h200", 5, fabric);
+  EXPECT_EQ(written(parse_topology_yaml(written(tree), "t.yaml")), written(tree));
+}
+
+TEST(TopologyYaml, ClusterFormBuildsWhatTheGeneratorBuilds) {
+  const Topology topology = parse_topology_yaml(
+      "schema_version: 1\nname: what-if\n"
+      "cluster: {node: hgx-h100, workers: 4, fabric: {kind: leaf_spine, workers_per_leaf: 2, spines: 2, latency: "
+      "3us}}\n",
+      "t.yaml");
+  Fabric fabric;
+  fabric.kind = FabricKind::leaf_spine;
+  fabric.workers_per_leaf = 2;
+  fabric.spines = 2;
+  fabric.latency_s = Figure{3e-6, Provenance::assumed, "stated in t.yaml", "", 0};
+  EXPECT_EQ(written(topology), written(make_cluster("hgx-h100", 4, fabric, "what-if")));
+}
+
+TEST(TopologyYaml, OverridesReplaceSingleFigures) {
+  const Topology topology = parse_topology_yaml(
+      "schema_version: 1\n"
+      "cluster:\n  node: hgx-h100\n  workers: 1\n"
+      "  overrides: {nvlink: {bandwidth: 300GB/s}, gpu: {op_overhead: 2us, peak_flops: {bf16: 500TFLOPS}}}\n",
+      "t.yaml");
+  const Topology plain = make_cluster("hgx-h100", 1);
+  const DeviceModel& gpu = *topology.node(node_named(topology, "w0.gpu0")).device;
+  EXPECT_EQ(gpu.op_overhead_s.value, 2e-6);
+  EXPECT_EQ(gpu.op_overhead_s.source, "overridden in t.yaml");
+  EXPECT_EQ(gpu.peak_flops_per_s.at(DType::bf16).value, 500e12);
+  EXPECT_EQ(gpu.peak_flops_per_s.at(DType::f32).value, 67e12);
+  Router router(topology);
+  const auto route = router.route(node_named(topology, "w0.gpu0"), node_named(topology, "w0.gpu1"));
+  EXPECT_EQ(route->bandwidth_bytes_per_s, 300e9);
+  EXPECT_DOUBLE_EQ(route->latency_s, 0.6e-6);
+}
+
+TEST(TopologyYaml, AMachineMayBeAFileOfYourOwn) {
+  const auto folder = std::filesystem::path(testing::TempDir());
+  std::ofstream(folder / "tandem_machine.yaml") << written(load_catalog_node("cpu-host"));
+  const Topology topology = parse_topology_yaml(
+      "schema_version: 1\ncluster: {node: ./tandem_machine.yaml, workers: 3}\n", (folder / "c.yaml").string());
+  EXPECT_EQ(topology.worker_count(), 3);
+  std::filesystem::remove(folder / "tandem_machine.yaml");
+}
+
+TEST(TopologyYaml, ContentTellsTheFormat) {
+  EXPECT_TRUE(is_nccl_xml("<system version=\"1\"/>"));
+  EXPECT_TRUE(is_nccl_xml("\xEF\xBB\xBF\n  <?xml version=\"1.0\"?>"));
+  EXPECT_FALSE(is_nccl_xml("schema_version: 1"));
+  EXPECT_FALSE(is_nccl_xml("{\"schema_version\": 1}"));
+  EXPECT_FALSE(is_nccl_xml(""));
+}
+
+}  // namespace
+}  // namespace tandem
