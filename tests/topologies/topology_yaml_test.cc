@@ -179,6 +179,22 @@ TEST(TopologyYaml, AMachineMayBeAFileOfYourOwn) {
   std::filesystem::remove(folder / "tandem_machine.yaml");
 }
 
+// The examples of docs/topology.md that are whole files.
+TEST(TopologyYaml, TheDocumentedExamplesAreValid) {
+  const std::string page = read_input_file(TANDEM_SOURCE_DIR "/docs/topology.md");
+  const std::string fence = "```yaml\n";
+  int examples = 0;
+  for (std::size_t at = page.find(fence); at != std::string::npos; at = page.find(fence, at + 1)) {
+    const std::size_t begin = at + fence.size();
+    std::string example = page.substr(begin, page.find("```", begin) - begin);
+    if (example.starts_with("cluster:")) example.insert(0, "schema_version: 1\n");
+    if (!example.starts_with("schema_version:")) continue;
+    EXPECT_NO_THROW(parse_topology_yaml(example, "docs/topology.md")) << example;
+    ++examples;
+  }
+  EXPECT_EQ(examples, 3);
+}
+
 TEST(TopologyYaml, ContentTellsTheFormat) {
   EXPECT_TRUE(is_nccl_xml("<system version=\"1\"/>"));
   EXPECT_TRUE(is_nccl_xml("\xEF\xBB\xBF\n  <?xml version=\"1.0\"?>"));
