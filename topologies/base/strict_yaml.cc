@@ -42,8 +42,8 @@ bool is_not_finite(std::string_view text) {
 }
 
 std::optional<double> plain_number(std::string_view text) {
-  return parse_quantity(text, Dimension::seconds) && !text.ends_with('s') ? parse_quantity(text, Dimension::seconds)
-                                                                          : std::nullopt;
+  if (text.ends_with('s')) return std::nullopt;  // every unit of time does
+  return parse_quantity(text, Dimension::seconds);
 }
 
 std::string shortened(const std::string& text) {

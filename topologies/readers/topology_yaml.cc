@@ -148,7 +148,7 @@ class ClusterForm {
 
   std::optional<Topology> read() {
     auto node = read_machine();
-    const int workers = map_.required("workers").integer(1, 1 << 20, 1);
+    const int workers = map_.required("workers").integer(1, 1 << 16, 1);
     const Fabric fabric = read_fabric();
     if (!node) return std::nullopt;
     if (const YamlReader overrides = map_.optional("overrides")) node = with_overrides(*node, overrides);
