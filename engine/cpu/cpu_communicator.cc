@@ -1,0 +1,77 @@
+#include "engine/cpu/cpu_communicator.h"
+
+#include "engine/cpu/cpu_stream.h"
+
+namespace tandem::cpu {
+
+CpuCommunicator::CpuCommunicator(std::shared_ptr<CpuGroup> group, int worker) : group_(std::move(group)) {
+  for (int rank = 0; rank < size(); ++rank) {
+    Device* device = group_->devices()[static_cast<std::size_t>(rank)];
+    if (device->worker() != worker) continue;
+    local_devices_.push_back(device);
+    local_ranks_.push_back(rank);
+  }
+}
+
+void CpuCommunicator::all_reduce(Tensors buffers, Reduction reduction, Streams streams) {
+  call({.kind = CollectiveKind::all_reduce, .reduction = reduction}, buffers, buffers, false, streams);
+}
+
+void CpuCommunicator::reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) {
+  check_root(root_rank);
+  call({.kind = CollectiveKind::reduce, .reduction = reduction, .root = root_rank}, buffers, buffers, false, streams);
+}
+
+void CpuCommunicator::broadcast(Tensors buffers, int root_rank, Streams streams) {
+  check_root(root_rank);
+  call({.kind = CollectiveKind::broadcast, .root = root_rank}, buffers, buffers, false, streams);
+}
+
+void CpuCommunicator::all_gather(Tensors outputs, Tensors inputs, Streams streams) {
+  call({.kind = CollectiveKind::all_gather}, outputs, inputs, true, streams);
+}
+
+void CpuCommunicator::reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams) {
+  call({.kind = CollectiveKind::reduce_scatter, .reduction = reduction}, outputs, inputs, false, streams);
+}
+
+void CpuCommunicator::send(const Tensor& from, int to_rank, Stream& stream) {
+  const int rank = rank_of(stream);
+  static_cast<CpuStream&>(stream).join(group_->send(rank, to_rank, from), 0);
+}
+
+void CpuCommunicator::receive(const Tensor& to, int from_rank, Stream& stream) {
+  const int rank = rank_of(stream);
+  static_cast<CpuStream&>(stream).join(group_->receive(from_rank, rank, to), 1);
+}
+
+void CpuCommunicator::check_root(int rank) const {
+  TANDEM_CHECK(rank >= 0 && rank < size(), "a root that the group lacks");
+}
+
+void CpuCommunicator::call(CollectiveSpec spec, Tensors outputs, Tensors inputs, bool counts_input, Streams streams) {
+  const std::size_t count = local_devices_.size();
+  TANDEM_CHECK(outputs.size() == count && inputs.size() == count && streams.size() == count,
+               "a collective needs one tensor and one stream for each local device");
+  for (std::size_t i = 0; i < count; ++i) {
+    TANDEM_CHECK(&streams[i]->device() == local_devices_[i], "a stream of another device than its rank's");
+    const Tensor& counted = counts_input ? inputs[i] : outputs[i];
+    const Tensor& other = counts_input ? outputs[i] : inputs[i];
+    const int parts = outputs.data() == inputs.data() ? 1 : size();
+    TANDEM_CHECK(counted.dtype() == other.dtype() && other.element_count() == counted.element_count() * parts,
+                 "the larger tensor of a collective has one part a rank");
+    spec.dtype = counted.dtype();
+    spec.count = counted.element_count();
+    auto& stream = static_cast<CpuStream&>(*streams[i]);
+    stream.join(group_->join(local_ranks_[i], spec, outputs[i], inputs[i]), local_ranks_[i]);
+  }
+}
+
+int CpuCommunicator::rank_of(const Stream& stream) const {
+  for (std::size_t i = 0; i < local_devices_.size(); ++i) {
+    if (local_devices_[i] == &stream.device()) return local_ranks_[i];
+  }
+  check_failed("device of the group", __FILE__, __LINE__, "a stream of no device of the group");
+}
+
+}  // namespace tandem::cpu

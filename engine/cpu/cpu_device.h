@@ -1,0 +1,47 @@
+// A logical device of the cpu engine: an account of memory and a set of streams, each with a thread of its own.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/cpu/cpu_stream.h"
+
+namespace tandem::cpu {
+
+class CpuDevice final : public Device {
+ public:
+  CpuDevice(RunContext& context, WorkerState& worker, DeviceId id, int index);
+
+  const DeviceId& id() const override { return id_; }
+  int index() const override { return index_; }
+  int worker() const override { return worker_.index(); }
+  CpuStream& stream(int index) override;
+  Tensor allocate(DType dtype, Shape shape) override;
+  std::int64_t memory_in_use_bytes() const override { return memory_use_->in_use_bytes.load(); }
+  std::int64_t memory_peak_bytes() const override { return memory_use_->peak_bytes.load(); }
+  void synchronize() override;
+
+  // Ends the streams' threads and hands over what they recorded.
+  void finish(std::vector<Record>& records);
+
+ private:
+  static constexpr std::size_t kQuickStreams = 8;
+
+  RunContext& context_;
+  WorkerState& worker_;
+  const DeviceId id_;
+  const int index_;
+  const std::shared_ptr<MemoryUse> memory_use_ = std::make_shared<MemoryUse>();
+  std::array<std::atomic<CpuStream*>, kQuickStreams> quick_streams_{};  // the usual ones, without the lock
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<CpuStream>> streams_;
+};
+
+// The element types a CPU computes with.
+std::vector<DType> cpu_dtypes();
+
+}  // namespace tandem::cpu

@@ -1,0 +1,33 @@
+// A point in a stream of the cpu engine, complete once the stream's thread has come by.
+#pragma once
+
+#include <atomic>
+#include <string>
+
+#include "engine/cpu/waiter.h"
+#include "engine/device.h"
+
+namespace tandem::cpu {
+
+class CpuStream;
+
+class CpuEvent final : public EventState {
+ public:
+  explicit CpuEvent(CpuStream& stream) : stream_(stream) {}
+
+  bool is_complete() const override { return is_complete_.load(); }
+  void synchronize() override;
+
+  void complete();
+  // For a stream that waits. False when the run was stopped first.
+  bool wait_on_stream(Waiter& waiter);
+
+ private:
+  class Reached;
+
+  CpuStream& stream_;
+  std::atomic<bool> is_complete_{false};
+  WaitList waiters_;
+};
+
+}  // namespace tandem::cpu

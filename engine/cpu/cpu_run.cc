@@ -1,0 +1,122 @@
+#include "engine/cpu/cpu_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <set>
+#include <tuple>
+
+#include "engine/cpu/deadlock_watch.h"
+
+namespace tandem::cpu {
+
+CpuRun::CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<MemoryPool> memory)
+    : capabilities_(capabilities),
+      deadlock_timeout_s_(options.deadlock_timeout_s),
+      context_(std::move(memory)),
+      pool_(context_.control) {
+  add_workers(options.workers);
+}
+
+void CpuRun::add_workers(const std::vector<WorkerSpec>& specs) {
+  for (const WorkerSpec& spec : specs) {
+    const int index = static_cast<int>(workers_.size());
+    CpuWorker& worker = *workers_.emplace_back(std::make_unique<CpuWorker>(*this, index, spec.job, spec.task));
+    for (int i = 0; i < std::max(1, spec.device_count); ++i) {
+      CpuDevice& device = worker.add_device(static_cast<int>(timeline_devices_.size()), i < spec.device_count);
+      devices_.emplace(device.id(), &device);
+      timeline_devices_.push_back({.name = device.id().text(), .worker = index});
+    }
+  }
+}
+
+Timeline CpuRun::run(const Program& program) {
+  Timeline timeline{
+      .engine = capabilities_.engine, .devices = timeline_devices_, .records = {}, .settings = {}, .notes = {}};
+  {
+    const DeadlockWatch watch(context_.control, deadlock_timeout_s_);
+    run_programs(program);
+    for (const auto& worker : workers_) worker->finish(timeline.records);
+  }
+  throw_if_failed();
+  std::stable_sort(timeline.records.begin(), timeline.records.end(), [](const Record& a, const Record& b) {
+    return std::tie(a.start_ns, a.worker, a.device, a.stream) < std::tie(b.start_ns, b.worker, b.device, b.stream);
+  });
+  return timeline;
+}
+
+void CpuRun::run_programs(const Program& program) {
+  std::vector<Job> jobs(workers_.size());
+  std::unique_lock lock(ending_mutex_);
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    CpuWorker& worker = *workers_[i];
+    jobs[i] = {.name = fmt::format("worker {}", i),
+               .worker = &worker,
+               .run = [this, &program, &worker] { run_program(program, worker); },
+               .ended =
+                   [this] {
+                     const std::lock_guard ending(ending_mutex_);
+                     if (--programs_running_ == 0) ended_.notify_one();
+                   }};
+    try {
+      pool_.start(jobs[i]);
+      ++programs_running_;
+    } catch (...) {
+      first_error_ = std::current_exception();
+      context_.control.stop();
+      break;
+    }
+  }
+  ended_.wait(lock, [this] { return programs_running_ == 0; });
+}
+
+// Work that the program has left behind is part of the run.
+void CpuRun::run_program(const Program& program, CpuWorker& worker) {
+  try {
+    program(worker);
+    worker.synchronize_devices();
+  } catch (const RunStopped&) {  // what stopped it is known already
+  } catch (...) {
+    fail(std::current_exception());
+  }
+}
+
+void CpuRun::fail(std::exception_ptr error) {
+  {
+    const std::lock_guard lock(ending_mutex_);
+    if (!first_error_) first_error_ = std::move(error);
+  }
+  context_.control.stop();
+}
+
+void CpuRun::throw_if_failed() const {
+  if (first_error_) std::rethrow_exception(first_error_);
+  if (context_.control.is_stopped()) context_.control.throw_stopped();  // a deadlock that no task has reported
+  for (const auto& worker : workers_) worker->throw_if_failed();
+}
+
+Device& CpuRun::device(const DeviceId& id) {
+  if (const auto found = devices_.find(id); found != devices_.end()) return *found->second;
+  std::vector<std::string> known;
+  for (const TimelineDevice& device : timeline_devices_) known.push_back(device.name);
+  throw UnavailableError(fmt::format("no device {} (known: {})", id.text(), fmt::join(known, ", ")));
+}
+
+std::shared_ptr<CpuGroup> CpuRun::group(std::span<const DeviceId> devices) {
+  const std::vector<DeviceId> key(devices.begin(), devices.end());
+  if (key.empty()) throw Error("a communicator needs at least one device");
+  if (const std::set<DeviceId> distinct(key.begin(), key.end()); distinct.size() != key.size()) {
+    throw Error("a communicator has each device once");
+  }
+  const std::lock_guard lock(groups_mutex_);
+  std::shared_ptr<CpuGroup>& group = groups_[key];
+  if (!group) {
+    std::vector<Device*> members;
+    for (const DeviceId& id : key) members.push_back(&device(id));
+    group = std::make_shared<CpuGroup>(context_, std::move(members));
+  }
+  return group;
+}
+
+}  // namespace tandem::cpu

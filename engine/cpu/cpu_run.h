@@ -1,0 +1,57 @@
+// One Engine::run of the cpu engine: its workers, their threads, and how it ends.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/cpu/cpu_worker.h"
+#include "engine/engine.h"
+
+namespace tandem::cpu {
+
+class CpuRun final : public Cluster {
+ public:
+  CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<MemoryPool> memory);
+  CpuRun(const CpuRun&) = delete;
+  CpuRun& operator=(const CpuRun&) = delete;
+
+  // Once. Returns every worker's records, or throws what ended the run.
+  Timeline run(const Program& program);
+
+  int worker_count() const override { return static_cast<int>(workers_.size()); }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  RunContext& context() override { return context_; }
+  TaskPool& pool() override { return pool_; }
+  Device& device(const DeviceId& id) override;
+  std::shared_ptr<CpuGroup> group(std::span<const DeviceId> devices) override;
+
+ private:
+  void add_workers(const std::vector<WorkerSpec>& specs);
+  void run_program(const Program& program, CpuWorker& worker);
+  void run_programs(const Program& program);
+  void fail(std::exception_ptr error);
+  void throw_if_failed() const;
+
+  const Capabilities& capabilities_;
+  const double deadlock_timeout_s_;
+  RunContext context_;
+  std::vector<std::unique_ptr<CpuWorker>> workers_;
+  std::map<DeviceId, CpuDevice*> devices_;
+  std::vector<TimelineDevice> timeline_devices_;
+
+  std::mutex groups_mutex_;
+  std::map<std::vector<DeviceId>, std::shared_ptr<CpuGroup>> groups_;
+
+  std::mutex ending_mutex_;  // of what follows
+  std::condition_variable ended_;
+  int programs_running_ = 0;
+  std::exception_ptr first_error_;
+
+  TaskPool pool_;  // last: its threads use everything above
+};
+
+}  // namespace tandem::cpu

@@ -1,0 +1,144 @@
+#include "engine/cpu/cpu_worker.h"
+
+#include <fmt/format.h>
+
+#include "engine/cpu/cpu_monitor.h"
+
+namespace tandem::cpu {
+namespace {
+
+// One run_concurrently: who has returned, and how.
+class Join final : public Wait {
+ public:
+  explicit Join(int n) : errors_(static_cast<std::size_t>(n)), missing_(n) {}
+
+  void call(const std::function<void(int)>& function, int i) {
+    try {
+      function(i);
+    } catch (...) {
+      errors_[static_cast<std::size_t>(i)] = std::current_exception();
+    }
+  }
+  // The last use of this object by a function's thread.
+  void leave(Waiter& caller) {
+    if (missing_.fetch_sub(1) == 1) caller.unpark();
+  }
+  bool is_over() const override { return missing_.load() == 0; }
+  std::string text() const override { return fmt::format("{} functions that it runs concurrently", missing_.load()); }
+
+  // The first by index; but one that only tells that the run was stopped gives way to any that tells why.
+  void rethrow() const {
+    std::exception_ptr consequence;
+    for (const std::exception_ptr& error : errors_) {
+      if (!error) continue;
+      if (!is_consequence(error)) std::rethrow_exception(error);
+      if (!consequence) consequence = error;
+    }
+    if (consequence) std::rethrow_exception(consequence);
+  }
+
+ private:
+  static bool is_consequence(const std::exception_ptr& error) {
+    try {
+      std::rethrow_exception(error);
+    } catch (const RunStopped&) {
+      return true;
+    } catch (const DeadlockError&) {
+      return true;
+    } catch (...) {
+      return false;
+    }
+  }
+
+  std::vector<std::exception_ptr> errors_;
+  std::atomic<int> missing_;
+};
+
+}  // namespace
+
+CpuWorker::CpuWorker(Cluster& cluster, int index, std::string job, int task)
+    : cluster_(cluster), job_(std::move(job)), task_(task), state_(index) {}
+
+CpuDevice& CpuWorker::add_device(int index_in_cluster, bool is_compute_device) {
+  const DeviceId id{job_, task_, DeviceType::cpu, static_cast<int>(owned_devices_.size())};
+  owned_devices_.push_back(std::make_unique<CpuDevice>(cluster_.context(), state_, id, index_in_cluster));
+  if (is_compute_device) devices_.push_back(owned_devices_.back().get());
+  return *owned_devices_.back();
+}
+
+// The caller's own thread takes the first function: one hand-over less. It does not return before all have ended,
+// whatever happens to the run, because they use this frame.
+void CpuWorker::run_concurrently(int n, const std::function<void(int)>& function) {
+  TANDEM_CHECK(n >= 0, "a negative number of functions");
+  if (cluster_.context().control.is_stopped()) cluster_.context().control.throw_stopped();
+  if (n == 0) return;
+  Waiter& caller = Waiter::of_this_thread();
+  const std::string& name = Task::current().name();
+  Join join(n);
+  std::vector<Job> jobs(static_cast<std::size_t>(n));
+  for (int i = 0; i < n; ++i) {
+    jobs[static_cast<std::size_t>(i)] = {.name = fmt::format("{} replica {}", name, i),
+                                         .worker = this,
+                                         .run = [&join, &function, i] { join.call(function, i); },
+                                         .ended = [&join, &caller] { join.leave(caller); }};
+  }
+  std::exception_ptr start_error;
+  for (int i = 1; i < n; ++i) {
+    try {
+      cluster_.pool().start(jobs[static_cast<std::size_t>(i)]);
+    } catch (...) {  // those that run are waited for; the rest count as ended
+      start_error = std::current_exception();
+      cluster_.context().control.stop();
+      for (; i < n; ++i) join.leave(caller);
+    }
+  }
+  if (!start_error) run_as_task(caller, jobs.front());
+  join.leave(caller);
+  caller.wait(join, nullptr, Stoppable::no);
+  if (start_error) std::rethrow_exception(start_error);
+  join.rethrow();
+}
+
+std::unique_ptr<Monitor> CpuWorker::make_monitor() {
+  return std::make_unique<CpuMonitor>(cluster_.context().control);
+}
+
+Communicator& CpuWorker::communicator(std::span<const DeviceId> devices) {
+  std::vector<DeviceId> key(devices.begin(), devices.end());
+  const std::lock_guard lock(mutex_);
+  if (const auto found = communicators_.find(key); found != communicators_.end()) return *found->second;
+  auto made = std::make_unique<CpuCommunicator>(cluster_.group(devices), index());
+  return *communicators_.emplace(std::move(key), std::move(made)).first->second;
+}
+
+void CpuWorker::begin_step(int step) {
+  TANDEM_CHECK(step >= 0, "a negative step");
+  TANDEM_CHECK(state_.step() == kNoStep, "a step begins within a step");
+  state_.set_step(step);
+  step_start_ns_ = now();
+}
+
+void CpuWorker::end_step() {
+  TANDEM_CHECK(state_.step() != kNoStep, "a step ends that has not begun");
+  synchronize_devices();
+  steps_.push_back({.kind = RecordKind::step,
+                    .category = Category::other,
+                    .name = "step",
+                    .worker = index(),
+                    .step = state_.step(),
+                    .start_ns = step_start_ns_,
+                    .end_ns = now()});
+  state_.set_step(kNoStep);
+}
+
+void CpuWorker::synchronize_devices() {
+  for (const auto& device : owned_devices_) device->synchronize();
+  state_.throw_if_failed();
+}
+
+void CpuWorker::finish(std::vector<Record>& records) {
+  for (const auto& device : owned_devices_) device->finish(records);
+  records.insert(records.end(), std::move_iterator(steps_.begin()), std::move_iterator(steps_.end()));
+}
+
+}  // namespace tandem::cpu

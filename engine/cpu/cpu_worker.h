@@ -1,0 +1,73 @@
+// One worker of a cpu run.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/cpu/cpu_communicator.h"
+#include "engine/cpu/cpu_device.h"
+#include "engine/cpu/task_pool.h"
+#include "engine/worker.h"
+
+namespace tandem::cpu {
+
+// What the workers of a run find each other's devices and groups in.
+class Cluster {
+ public:
+  virtual int worker_count() const = 0;
+  virtual const Capabilities& capabilities() const = 0;
+  virtual RunContext& context() = 0;
+  virtual TaskPool& pool() = 0;
+  virtual Device& device(const DeviceId& id) = 0;  // throws UnavailableError
+  // One group for each list of devices. Throws Error for a list with a device twice, or none.
+  virtual std::shared_ptr<CpuGroup> group(std::span<const DeviceId> devices) = 0;
+
+ protected:
+  ~Cluster() = default;
+};
+
+class CpuWorker final : public Worker {
+ public:
+  CpuWorker(Cluster& cluster, int index, std::string job, int task);
+
+  int index() const override { return state_.index(); }
+  int count() const override { return cluster_.worker_count(); }
+  const std::string& job() const override { return job_; }
+  int task() const override { return task_; }
+  const Capabilities& capabilities() const override { return cluster_.capabilities(); }
+  std::span<Device* const> devices() const override { return devices_; }
+  Device& cpu() override { return *owned_devices_.front(); }
+  Device& device(const DeviceId& id) override { return cluster_.device(id); }
+  Nanoseconds now() override { return cluster_.context().now(); }
+  void run_concurrently(int n, const std::function<void(int)>& function) override;
+  std::unique_ptr<Monitor> make_monitor() override;
+  Communicator& communicator(std::span<const DeviceId> devices) override;
+  void begin_step(int step) override;
+  void end_step() override;
+
+  int step() const { return state_.step(); }
+
+  // Adds CPU:`index of the next`; a compute device, or only the host's.
+  CpuDevice& add_device(int index_in_cluster, bool is_compute_device);
+  void synchronize_devices();
+  // Ends the devices' threads and hands over everything this worker recorded.
+  void finish(std::vector<Record>& records);
+  void throw_if_failed() const { state_.throw_if_failed(); }
+
+ private:
+  Cluster& cluster_;
+  const std::string job_;
+  const int task_;
+  WorkerState state_;
+  std::vector<std::unique_ptr<CpuDevice>> owned_devices_;
+  std::vector<Device*> devices_;
+  Nanoseconds step_start_ns_ = 0;
+  std::vector<Record> steps_;
+  std::mutex mutex_;  // of communicators_
+  std::map<std::vector<DeviceId>, std::unique_ptr<CpuCommunicator>> communicators_;
+};
+
+}  // namespace tandem::cpu

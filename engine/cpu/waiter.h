@@ -1,0 +1,137 @@
+// Where the threads of a cpu run wait. Tasks and streams block in Waiter::wait and nowhere else, so that a
+// deadlock can be seen and named, and a failed run can wake everybody.
+//
+// Threads: a Waiter waits on its own thread; everything else here may be called from any.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <ctime>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/task.h"
+
+namespace tandem::cpu {
+
+class RunControl;
+class Waiter;
+
+int available_cores();
+
+// Why a thread waits. Called from any thread while the wait lasts, so both read atomics only. What makes is_over()
+// true is stored in sequentially consistent order before the waiters are woken.
+class Wait {
+ public:
+  virtual bool is_over() const = 0;
+  virtual std::string text() const = 0;           // completes "<who> waits for ..."
+  virtual bool is_idle() const { return false; }  // a thread without work is no part of a deadlock
+
+ protected:
+  ~Wait() = default;
+};
+
+// The threads to wake when something happens. Costs one atomic load to notify when nobody waits.
+class WaitList {
+ public:
+  void add(Waiter& waiter);
+  void remove(Waiter& waiter);
+  void wake_all();
+  void wake(int count);
+
+ private:
+  std::atomic<int> count_{0};
+  std::mutex mutex_;
+  std::vector<Waiter*> waiters_;
+};
+
+enum class Stoppable : bool { no, yes };
+
+class Waiter {
+ public:
+  // `name` is who waits when there is no task: a stream.
+  Waiter(RunControl& control, std::string name);
+  ~Waiter();
+  Waiter(const Waiter&) = delete;
+  Waiter& operator=(const Waiter&) = delete;
+
+  static Waiter& of_this_thread();
+  void use_on_this_thread();  // also counts the thread as one that wants a core
+  void leave_this_thread();
+  // Whose name and blocking this is; null between tasks. Returns the one before.
+  Task* set_task(Task* task);
+
+  // Returns when the wait is over; false when the run was stopped first. Spins for a few microseconds while a core
+  // is free, then sleeps until woken through `list` (or unpark).
+  bool wait(const Wait& wait, WaitList* list, Stoppable stoppable);
+  void unpark();
+
+  // What the deadlock watch sees.
+  enum class State : std::uint8_t { running, idle, blocked };
+  struct Observation {
+    State state = State::running;
+    bool is_task = false;
+    std::uint64_t waits = 0;       // changes whenever the thread has waited anew
+    std::int64_t cpu_time_ns = 0;  // of a running task's thread
+  };
+  Observation observe() const;
+  std::string wait_text() const;  // "worker 0 waits for ...", empty unless blocked
+
+ private:
+  bool spin(const Wait& wait) const;
+  void park();
+
+  static constexpr int kNothing = 0, kPermit = 1, kParked = -1;
+
+  RunControl& control_;
+  const std::string name_;
+  std::atomic<int> token_{kNothing};
+  mutable std::mutex mutex_;  // of what follows
+  const Wait* wait_ = nullptr;
+  Task* task_ = nullptr;
+  std::uint64_t waits_ = 0;
+  clockid_t cpu_clock_{};
+  bool has_thread_ = false;
+};
+
+// Thrown by blocking calls of a run that another task's exception has ended. No std::exception, so that programs
+// that handle errors do not handle it.
+struct RunStopped {};
+
+// What the threads of one run share: who they are, how many want a core, and whether the run goes on.
+class RunControl {
+ public:
+  RunControl();
+
+  void add(Waiter& waiter);
+  void remove(Waiter& waiter);
+  // Calls function(waiter) for every waiter; none is added or removed meanwhile.
+  template <typename Function>
+  void for_each_waiter(Function&& function) const {
+    const std::lock_guard lock(mutex_);
+    for (Waiter* waiter : waiters_) function(*waiter);
+  }
+
+  // Ends the run: every stoppable wait returns. With a message it ends in a deadlock. Only the first call counts.
+  void stop(std::string deadlock_message = "");
+  bool is_stopped() const { return is_stopped_.load(); }
+  std::string deadlock_message() const;  // empty where stop() had none
+  [[noreturn]] void throw_stopped() const;
+
+  // As Waiter::wait of the calling task, but throws when the run was stopped, before or meanwhile.
+  void wait_as_task(const Wait& wait, WaitList* list);
+
+  std::atomic<int>& active_threads() { return active_threads_; }
+  int hardware_threads() const { return hardware_threads_; }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Waiter*> waiters_;
+  std::string deadlock_message_;
+  std::atomic<bool> is_stopped_{false};
+  std::atomic<int> active_threads_{0};  // threads that run or are about to
+  const int hardware_threads_;
+};
+
+}  // namespace tandem::cpu
