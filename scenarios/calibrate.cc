@@ -66,16 +66,12 @@ std::map<std::string, std::vector<double>> durations_by_label(const Timeline& ti
 DeviceRates rates_of(const Measurement& measurement, const CalibrationPlan& plan) {
   DeviceRates rates{.concurrency = measurement.devices, .dtype = DType::f32, .gemm = {}, .memory = {}, .copy = {}};
   const auto durations = durations_by_label(measurement.timeline);
-  for (const std::int64_t m : plan.gemm_sides) {
-    for (const std::int64_t n : plan.gemm_sides) {
-      for (const std::int64_t k : plan.gemm_sides) {
-        const double time_s = statistic_of(durations.at(gemm_label(m, n, k))).median;
-        rates.gemm.push_back({.m = static_cast<double>(m),
-                              .n = static_cast<double>(n),
-                              .k = static_cast<double>(k),
-                              .flops_per_s = 2.0 * static_cast<double>(m * n * k) / time_s});
-      }
-    }
+  for (const auto& [m, n, k] : plan.gemm_shapes()) {
+    const double time_s = statistic_of(durations.at(gemm_label(m, n, k))).median;
+    rates.gemm.push_back({.m = static_cast<double>(m),
+                          .n = static_cast<double>(n),
+                          .k = static_cast<double>(k),
+                          .flops_per_s = 2.0 * static_cast<double>(m * n * k) / time_s});
   }
   for (const std::int64_t bytes : plan.memory_bytes) {
     const double time_s = statistic_of(durations.at(memory_label(bytes))).median;

@@ -12,6 +12,7 @@ constexpr std::int64_t kMiB = 1024 * kKiB;
 // Operands rotate through this much memory, so that a measured op finds them where a training step's op would:
 // in a shared cache rather than in the innermost one.
 constexpr std::int64_t kPoolBytes = 8 * kMiB;
+constexpr int kPerRound = 3;
 constexpr double kAssumedFlopsPerS = 3e10;  // only to divide the time budget into repetitions
 
 // One device's share of a measurement: memory carved out of one block.
@@ -43,30 +44,32 @@ void synchronize_all(Worker& worker) {
   for (Device* device : worker.devices()) device->synchronize();
 }
 
+int gemm_repetitions_per_round(const CalibrationPlan& plan, std::int64_t multiplications) {
+  const double expected_s = 2.0 * static_cast<double>(multiplications) / kAssumedFlopsPerS;
+  return std::clamp(static_cast<int>(plan.gemm_budget_s / plan.repetitions / expected_s), 1, 8);
+}
+
 std::int64_t largest(const std::vector<std::int64_t>& values) {
   return *std::max_element(values.begin(), values.end());
 }
 
+// Rounds over all shapes, rather than all repetitions of a shape at once: a disturbance of the machine then falls on
+// one sample of many shapes instead of on every sample of one.
 void measure_gemm(Worker& worker, const CalibrationPlan& plan) {
   const std::int64_t side = largest(plan.gemm_sides);
   std::vector<Pool> pools;
   for (Device* device : worker.devices()) pools.emplace_back(*device, std::max(kPoolBytes, 3 * 4 * side * side));
-  for (const std::int64_t m : plan.gemm_sides) {
-    for (const std::int64_t n : plan.gemm_sides) {
-      for (const std::int64_t k : plan.gemm_sides) {
-        const double expected_s = 2.0 * static_cast<double>(m * n * k) / kAssumedFlopsPerS;
-        const int repetitions =
-            std::clamp(static_cast<int>(plan.gemm_budget_s / expected_s), plan.repetitions, 8 * plan.repetitions);
-        for (int i = 0; i < repetitions; ++i) {
-          for (std::size_t d = 0; d < pools.size(); ++d) {
-            Op op = op::gemm(pools[d].take(m * n).reshape({m, n}), pools[d].take(m * k).reshape({m, k}),
-                             pools[d].take(k * n).reshape({k, n}));
-            op.name = gemm_label(m, n, k);
-            worker.devices()[d]->compute_stream().launch(std::move(op));
-          }
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const auto& [m, n, k] : plan.gemm_shapes()) {
+      for (int i = 0; i < gemm_repetitions_per_round(plan, m * n * k); ++i) {
+        for (std::size_t d = 0; d < pools.size(); ++d) {
+          Op op = op::gemm(pools[d].take(m * n).reshape({m, n}), pools[d].take(m * k).reshape({m, k}),
+                           pools[d].take(k * n).reshape({k, n}));
+          op.name = gemm_label(m, n, k);
+          worker.devices()[d]->compute_stream().launch(std::move(op));
         }
-        synchronize_all(worker);
       }
+      synchronize_all(worker);
     }
   }
 }
@@ -76,16 +79,18 @@ void measure_memory(Worker& worker, const CalibrationPlan& plan) {
   for (Device* device : worker.devices()) {
     pools.emplace_back(*device, std::max(kPoolBytes, largest(plan.memory_bytes)));
   }
-  for (const std::int64_t bytes : plan.memory_bytes) {
-    const std::int64_t count = bytes / 12;  // `to` is read and written, `a` is read
-    for (int i = 0; i < 3 * plan.repetitions; ++i) {
-      for (std::size_t d = 0; d < pools.size(); ++d) {
-        Op op = op::scale_add(pools[d].take(count), pools[d].take(count), 0.5, 0.5);
-        op.name = memory_label(bytes);
-        worker.devices()[d]->compute_stream().launch(std::move(op));
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const std::int64_t bytes : plan.memory_bytes) {
+      const std::int64_t count = bytes / 12;  // `to` is read and written, `a` is read
+      for (int i = 0; i < kPerRound; ++i) {
+        for (std::size_t d = 0; d < pools.size(); ++d) {
+          Op op = op::scale_add(pools[d].take(count), pools[d].take(count), 0.5, 0.5);
+          op.name = memory_label(bytes);
+          worker.devices()[d]->compute_stream().launch(std::move(op));
+        }
       }
+      synchronize_all(worker);
     }
-    synchronize_all(worker);
   }
 }
 
@@ -95,15 +100,17 @@ void measure_copy(Worker& worker, const CalibrationPlan& plan) {
   for (Device* device : worker.devices()) {
     pools.emplace_back(*device, std::max(kPoolBytes, 2 * largest(plan.copy_bytes)));
   }
-  for (const std::int64_t bytes : plan.copy_bytes) {
-    for (int i = 0; i < 3 * plan.repetitions; ++i) {
-      for (std::size_t d = 0; d < pools.size(); ++d) {
-        const std::size_t peer = (d + 1) % pools.size();
-        const Tensor from = pools[peer].take(bytes / 4);
-        worker.devices()[d]->compute_stream().copy(pools[d].take(bytes / 4), from);
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const std::int64_t bytes : plan.copy_bytes) {
+      for (int i = 0; i < kPerRound; ++i) {
+        for (std::size_t d = 0; d < pools.size(); ++d) {
+          const std::size_t peer = (d + 1) % pools.size();
+          const Tensor from = pools[peer].take(bytes / 4);
+          worker.devices()[d]->compute_stream().copy(pools[d].take(bytes / 4), from);
+        }
       }
+      synchronize_all(worker);
     }
-    synchronize_all(worker);
   }
 }
 
@@ -159,19 +166,21 @@ void measure_collectives(Worker& worker, const CalibrationPlan& plan) {
   Communicator& group = worker.communicator(ids);
   const std::vector<Stream*> streams = streams_of(worker, kCommunicationStream);
   synchronize_all(worker);
-  for (const std::string_view operation : calibrated_collectives()) {
-    for (const std::int64_t bytes : plan.collective_bytes) {
-      const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / n);
-      for (int i = 0; i < 3 * plan.repetitions; ++i) {
-        std::vector<Tensor> whole, parts;
-        for (Pool& pool : pools) {
-          whole.push_back(pool.take(part * n));
-          parts.push_back(pool.take(part));
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const std::string_view operation : calibrated_collectives()) {
+      for (const std::int64_t bytes : plan.collective_bytes) {
+        const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / n);
+        for (int i = 0; i < kPerRound; ++i) {
+          std::vector<Tensor> whole, parts;
+          for (Pool& pool : pools) {
+            whole.push_back(pool.take(part * n));
+            parts.push_back(pool.take(part));
+          }
+          issue_collective(group, operation, whole, parts, streams);
+          if (i == 0) synchronize_all(worker);  // the first finds its streams idle, the others busy
         }
-        issue_collective(group, operation, whole, parts, streams);
-        if (i % 2 == 0) synchronize_all(worker);  // half of them find their streams idle, half busy
+        synchronize_all(worker);
       }
-      synchronize_all(worker);
     }
   }
 }
@@ -194,6 +203,16 @@ CalibrationPlan CalibrationPlan::full() {
   plan.repetitions = 11;
   plan.gemm_budget_s = 0.06;
   return plan;
+}
+
+std::vector<std::array<std::int64_t, 3>> CalibrationPlan::gemm_shapes() const {
+  std::vector<std::array<std::int64_t, 3>> shapes;
+  for (const std::int64_t m : gemm_sides) {
+    for (const std::int64_t n : gemm_sides) {
+      for (const std::int64_t k : gemm_sides) shapes.push_back({m, n, k});
+    }
+  }
+  return shapes;
 }
 
 std::vector<std::string_view> calibrated_collectives() {

@@ -1,6 +1,7 @@
 // What a calibration issues: every measured thing carries a label, by which its records are found again.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -18,7 +19,9 @@ struct CalibrationPlan {
   std::vector<std::int64_t> copy_bytes;        // of copies between devices
   std::vector<std::int64_t> collective_bytes;  // of all_reduce buffers
   int repetitions = 0;                         // at least, of everything
-  double gemm_budget_s = 0;                    // per shape: repeat while it fits
+  double gemm_budget_s = 0;                    // per shape, over all rounds
+
+  std::vector<std::array<std::int64_t, 3>> gemm_shapes() const;  // {m, n, k}
 
   static CalibrationPlan quick();
   static CalibrationPlan full();
