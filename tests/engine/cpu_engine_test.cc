@@ -1,0 +1,395 @@
+// What a run on the cpu engine does when all goes well.
+#include "engine/cpu/cpu_engine.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <chrono>
+#include <mutex>
+#include <thread>
+
+#include "tests/engine/run_on_cpu.h"
+
+namespace tandem {
+namespace {
+
+using testing::ElementsAre;
+
+Op note(std::vector<int>& notes, int value) {
+  return op::host_function("note", {}, [&notes, value] { notes.push_back(value); });
+}
+
+// Waits on a host thread until a condition set by another one holds; false after ten seconds.
+bool becomes_true(const std::atomic<bool>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition.load() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return condition.load();
+}
+
+TEST(CpuEngine, DescribesItself) {
+  const auto engine = open_cpu_engine(cpu_options(1, 2));
+  const Capabilities& capabilities = engine->capabilities();
+  EXPECT_EQ(capabilities.engine, "cpu");
+  EXPECT_TRUE(capabilities.carries_values);
+  EXPECT_FALSE(capabilities.deterministic);
+  EXPECT_THAT(capabilities.device_types, ElementsAre(DeviceType::cpu));
+  const Timeline timeline = engine->run([](Worker&) {});
+  EXPECT_EQ(timeline.engine, "cpu");
+  EXPECT_THAT(timeline.settings,
+              testing::AllOf(testing::Contains(testing::Key("hardware_threads")),
+                             testing::Contains(testing::Key("blas")), testing::Contains(testing::Key("compiler"))));
+  ASSERT_EQ(timeline.devices.size(), 2U);
+  EXPECT_EQ(timeline.devices[1].name, "/job:worker/replica:0/task:0/device:CPU:1");
+}
+
+TEST(CpuEngine, WorkersKnowThemselvesAndTheCluster) {
+  EngineOptions options;
+  options.workers = {{.job = "chief", .task = 0, .device_count = 2}, {.job = "ps", .task = 1, .device_count = 0}};
+  const Timeline timeline = open_cpu_engine(options)->run([](Worker& worker) {
+    EXPECT_EQ(worker.count(), 2);
+    EXPECT_EQ(worker.job(), worker.index() == 0 ? "chief" : "ps");
+    EXPECT_EQ(worker.task(), worker.index());
+    EXPECT_EQ(worker.devices().size(), worker.index() == 0 ? 2U : 0U);
+    EXPECT_EQ(worker.cpu().id().index, 0);
+    if (worker.index() == 0) {
+      EXPECT_EQ(worker.devices()[0], &worker.cpu());
+    }
+    const DeviceId ps{"ps", 1, DeviceType::cpu, 0};
+    EXPECT_EQ(worker.device(ps).worker(), 1);
+    EXPECT_EQ(worker.device(ps).index(), 2);
+    EXPECT_THAT(([&] {
+                  worker.device({"ps", 0, DeviceType::cpu, 0});
+                }),
+                testing::ThrowsMessage<UnavailableError>(
+                    testing::AllOf(testing::HasSubstr("no device /job:ps/replica:0/task:0/device:CPU:0"),
+                                   testing::HasSubstr("/job:chief/replica:0/task:0/device:CPU:1"))));
+    EXPECT_EQ(&Task::current(), &Task::current());
+    EXPECT_EQ(Task::current().worker(), &worker);
+    EXPECT_EQ(Task::current().name(), "worker " + std::to_string(worker.index()));
+  });
+  EXPECT_EQ(timeline.devices.size(), 3U) << "the parameter server has its CPU";
+  EXPECT_EQ(timeline.devices[2].worker, 1);
+}
+
+TEST(CpuStream, WorksInTheOrderOfIssue) {
+  std::vector<int> notes;
+  run_on_cpu(1, 1, [&](Worker& worker) {
+    Stream& stream = worker.cpu().compute_stream();
+    for (int i = 0; i < 1000; ++i) stream.launch(note(notes, i));
+    stream.synchronize();
+    ASSERT_EQ(notes.size(), 1000U);
+    for (int i = 0; i < 1000; ++i) EXPECT_EQ(notes[static_cast<std::size_t>(i)], i);
+  });
+}
+
+TEST(CpuStream, FinishesWhatAProgramLeavesBehind) {
+  std::vector<int> notes;
+  run_on_cpu(1, 1, [&](Worker& worker) { worker.cpu().compute_stream().launch(note(notes, 7)); });
+  EXPECT_THAT(notes, ElementsAre(7));
+}
+
+TEST(CpuStream, TwoRunAtOnce) {
+  std::atomic<bool> first{false}, second{false}, met{false};
+  run_on_cpu(1, 1, [&](Worker& worker) {
+    worker.cpu().stream(0).launch(op::host_function("first", {}, [&] {
+      first.store(true);
+      met.store(becomes_true(second));
+    }));
+    worker.cpu().stream(1).launch(op::host_function("second", {}, [&] {
+      second.store(true);
+      becomes_true(first);
+    }));
+    worker.cpu().synchronize();
+  });
+  EXPECT_TRUE(met.load());
+}
+
+TEST(CpuStream, IssuingDoesNotWaitForTheWork) {
+  std::atomic<bool> may_end{false};
+  run_on_cpu(1, 1, [&](Worker& worker) {
+    Stream& stream = worker.cpu().compute_stream();
+    stream.launch(op::host_function("hold", {}, [&] { EXPECT_TRUE(becomes_true(may_end)); }));
+    const Event event = stream.record();
+    EXPECT_FALSE(event.is_complete());
+    may_end.store(true);
+    event.synchronize();
+    EXPECT_TRUE(event.is_complete());
+  });
+}
+
+TEST(CpuStream, EventsOrderStreams) {
+  std::vector<int> notes;
+  run_on_cpu(1, 2, [&](Worker& worker) {
+    Stream& first = worker.devices()[0]->compute_stream();
+    Stream& second = worker.devices()[1]->stream(kCommunicationStream);
+    for (int i = 0; i < 200; i += 2) {
+      first.launch(note(notes, i));
+      second.wait(first.record());
+      second.launch(note(notes, i + 1));
+      first.wait(second.record());
+    }
+    second.synchronize();
+    ASSERT_EQ(notes.size(), 200U);
+    for (int i = 0; i < 200; ++i) EXPECT_EQ(notes[static_cast<std::size_t>(i)], i);
+  });
+}
+
+TEST(CpuStream, ADefaultEventIsComplete) {
+  run_on_cpu(1, 1, [](Worker& worker) {
+    const Event event;
+    EXPECT_TRUE(event.is_complete());
+    event.synchronize();
+    worker.cpu().compute_stream().wait(event);
+    worker.cpu().synchronize();
+  });
+}
+
+TEST(CpuStream, CopiesBetweenDevicesOfDifferentWorkers) {
+  const Timeline timeline = run_on_cpu(2, 1, [](Worker& worker) {
+    if (worker.index() != 0) return;
+    Device& remote = worker.device({"worker", 1, DeviceType::cpu, 0});
+    const Tensor from = worker.cpu().allocate(DType::i32, {3});
+    const Tensor to = remote.allocate(DType::i32, {3});
+    std::fill(from.values<std::int32_t>().begin(), from.values<std::int32_t>().end(), 5);
+    worker.begin_step(4);
+    remote.stream(kCommunicationStream).copy(to, from, Category::input);
+    remote.synchronize();
+    worker.end_step();
+    EXPECT_THAT(to.values<std::int32_t>(), ElementsAre(5, 5, 5));
+  });
+  ASSERT_EQ(timeline.records.size(), 2U);
+  const Record& copy = timeline.records[1];
+  EXPECT_EQ(copy.kind, RecordKind::copy);
+  EXPECT_EQ(copy.category, Category::input);
+  EXPECT_EQ(copy.bytes, 12);
+  EXPECT_EQ(copy.device, 1);
+  EXPECT_EQ(copy.worker, 1) << "the worker that owns the device";
+  EXPECT_EQ(copy.step, 4) << "the step of the worker that issued it";
+  EXPECT_EQ(copy.stream, kCommunicationStream);
+}
+
+TEST(CpuEngine, RecordsOpsWithinStepsInOrder) {
+  const Timeline timeline = run_on_cpu(2, 2, [](Worker& worker) {
+    for (int step = 0; step < 3; ++step) {
+      worker.begin_step(step);
+      for (Device* device : worker.devices()) {
+        const Tensor tensor = device->allocate(DType::f32, {1000});
+        Op fill = op::fill(tensor, 1);
+        fill.category = Category::update;
+        device->compute_stream().launch(std::move(fill));
+      }
+      worker.end_step();
+    }
+    worker.cpu().compute_stream().launch(op::host_function("outside", {}, [] {}));
+  });
+  int steps = 0, ops = 0, outside = 0;
+  const Record* last = nullptr;
+  for (const Record& record : timeline.records) {
+    if (last != nullptr) {
+      EXPECT_LE(std::tie(last->start_ns, last->worker, last->device, last->stream),
+                std::tie(record.start_ns, record.worker, record.device, record.stream));
+    }
+    last = &record;
+    EXPECT_LE(record.start_ns, record.end_ns);
+    if (record.kind == RecordKind::step) {
+      ++steps;
+      EXPECT_EQ(record.device, kHostLane);
+      EXPECT_EQ(record.name, "step");
+    } else if (record.name == "outside") {
+      ++outside;
+      EXPECT_EQ(record.step, kNoStep);
+    } else {
+      ++ops;
+      EXPECT_EQ(record.name, "fill");
+      EXPECT_EQ(record.category, Category::update);
+      EXPECT_EQ(record.bytes, 4000);
+      EXPECT_EQ(record.worker, record.device / 2);
+      for (const Record& step : timeline.records) {
+        if (step.kind != RecordKind::step || step.step != record.step || step.worker != record.worker) continue;
+        EXPECT_LE(step.start_ns, record.start_ns);
+        EXPECT_GE(step.end_ns, record.end_ns);
+      }
+    }
+  }
+  EXPECT_EQ(steps, 2 * 3);
+  EXPECT_EQ(ops, 2 * 2 * 3);
+  EXPECT_EQ(outside, 2);
+}
+
+TEST(CpuWorker, RunsFunctionsConcurrentlyInTasksOfTheirOwn) {
+  run_on_cpu(2, 1, [](Worker& worker) {
+    Task::current().context() = 1;
+    const auto monitor = worker.make_monitor();
+    int arrived = 0;
+    std::vector<std::string> names(3);
+    worker.run_concurrently(3, [&](int i) {
+      EXPECT_FALSE(Task::current().context().has_value());
+      EXPECT_EQ(Task::current().worker(), &worker);
+      names[static_cast<std::size_t>(i)] = Task::current().name();
+      const std::lock_guard lock(*monitor);
+      ++arrived;
+      monitor->notify_all();
+      while (arrived < 3) monitor->wait("the others");
+    });
+    const std::string self = "worker " + std::to_string(worker.index());
+    EXPECT_THAT(names, ElementsAre(self + " replica 0", self + " replica 1", self + " replica 2"));
+    EXPECT_EQ(Task::current().name(), self);
+    EXPECT_TRUE(Task::current().context().has_value());
+    worker.run_concurrently(0, [](int) { FAIL(); });
+  });
+}
+
+TEST(CpuWorker, NestsConcurrentFunctions) {
+  std::atomic<int> calls{0};
+  run_on_cpu(1, 1, [&](Worker& worker) {
+    for (int round = 0; round < 50; ++round) {
+      worker.run_concurrently(3, [&](int) { worker.run_concurrently(2, [&](int) { calls.fetch_add(1); }); });
+    }
+  });
+  EXPECT_EQ(calls.load(), 50 * 3 * 2);
+}
+
+TEST(CpuWorker, AMonitorIsAMutex) {
+  std::int64_t sum = 0;
+  run_on_cpu(1, 1, [&](Worker& worker) {
+    const auto monitor = worker.make_monitor();
+    worker.run_concurrently(4, [&](int) {
+      for (int i = 0; i < 5000; ++i) {
+        const std::lock_guard lock(*monitor);
+        ++sum;
+      }
+    });
+  });
+  EXPECT_EQ(sum, 4 * 5000);
+}
+
+TEST(CpuWorker, GivesTheSameCommunicatorForTheSameDevices) {
+  run_on_cpu(2, 2, [](Worker& worker) {
+    const std::vector<DeviceId> all = all_devices(2, 2);
+    const std::vector<DeviceId> reversed(all.rbegin(), all.rend());
+    Communicator& communicator = worker.communicator(all);
+    EXPECT_EQ(&communicator, &worker.communicator(std::vector<DeviceId>(all)));
+    EXPECT_NE(&communicator, &worker.communicator(reversed));
+    EXPECT_EQ(communicator.size(), 4);
+    const int first = worker.index() * 2;
+    EXPECT_THAT(communicator.local_ranks(), ElementsAre(first, first + 1));
+    EXPECT_THAT(worker.communicator(reversed).local_ranks(), ElementsAre(2 - first, 3 - first));
+    EXPECT_THAT(communicator.local_devices(), ElementsAre(worker.devices()[0], worker.devices()[1]));
+    EXPECT_THAT(([&] {
+                  worker.communicator(std::vector{all[0], all[0]});
+                }),
+                testing::ThrowsMessage<Error>("a communicator has each device once"));
+    EXPECT_THROW(worker.communicator(std::vector<DeviceId>{}), Error);
+  });
+}
+
+TEST(CpuMemory, IsCountedReusedAndAligned) {
+  run_on_cpu(1, 1, [](Worker& worker) {
+    Device& device = worker.cpu();
+    EXPECT_EQ(device.memory_in_use_bytes(), 0);
+    const void* first = nullptr;
+    {
+      const Tensor tensor = device.allocate(DType::f32, {1000});
+      first = tensor.data();
+      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 64, 0U);
+      EXPECT_EQ(device.memory_in_use_bytes(), 4000);
+    }
+    EXPECT_EQ(device.memory_in_use_bytes(), 0);
+    EXPECT_EQ(device.allocate(DType::f32, {1000}).data(), first) << "the block is used again";
+    EXPECT_EQ(device.memory_peak_bytes(), 4000);
+    const Tensor empty = device.allocate(DType::f32, {0});
+    EXPECT_TRUE(empty.has_values());
+    EXPECT_TRUE(empty.values<float>().empty());
+  });
+}
+
+TEST(CpuMemory, LivesAsLongAsTheWorkThatUsesIt) {
+  run_on_cpu(1, 1, [](Worker& worker) {
+    std::atomic<bool> may_go{false};
+    Stream& stream = worker.cpu().compute_stream();
+    const Tensor to = worker.cpu().allocate(DType::f32, {1000});
+    {
+      const Tensor from = worker.cpu().allocate(DType::f32, {1000});
+      std::fill(from.values<float>().begin(), from.values<float>().end(), 3.0F);
+      stream.launch(op::host_function("hold", {}, [&] { EXPECT_TRUE(becomes_true(may_go)); }));
+      stream.launch(op::scale_add(to, from, 1, 0));
+    }
+    EXPECT_EQ(worker.cpu().memory_in_use_bytes(), 8000);
+    const Tensor other = worker.cpu().allocate(DType::f32, {1000});
+    std::fill(other.values<float>().begin(), other.values<float>().end(), 9.0F);
+    may_go.store(true);
+    stream.synchronize();
+    EXPECT_THAT(to.values<float>(), testing::Each(3.0F));
+    EXPECT_EQ(worker.cpu().memory_in_use_bytes(), 8000);
+  });
+}
+
+TEST(CpuMemory, SaysWhatDoesNotFit) {
+  run_on_cpu(1, 1, [](Worker& worker) {
+    const Tensor some = worker.cpu().allocate(DType::f32, {250});
+    EXPECT_THAT(([&] { worker.cpu().allocate(DType::f32, {std::int64_t{1} << 50}); }),
+                testing::ThrowsMessage<RunError>(
+                    testing::AllOf(testing::StartsWith("/job:worker/replica:0/task:0/device:CPU:0: no memory for a "
+                                                       "tensor [1125899906842624] of f32"),
+                                   testing::HasSubstr("1.000 kB in use on this device"))));
+    EXPECT_THAT(([&] { worker.cpu().allocate(DType::bf16, {1}); }),
+                testing::ThrowsMessage<RunError>(testing::HasSubstr("no tensors of bf16 (engine 'cpu' has f64, f32")));
+  });
+}
+
+TEST(CpuMemory, OutlivesTheRun) {
+  Tensor kept;
+  run_on_cpu(1, 1, [&](Worker& worker) {
+    kept = worker.cpu().allocate(DType::i32, {2});
+    worker.cpu().compute_stream().launch(op::fill(kept, 8));
+  });
+  EXPECT_THAT(kept.values<std::int32_t>(), ElementsAre(8, 8));
+}
+
+TEST(CpuEngine, RunsAgain) {
+  const auto engine = open_cpu_engine(cpu_options(2, 1));
+  for (int run = 0; run < 3; ++run) {
+    std::atomic<int> programs{0};
+    engine->run([&](Worker&) { programs.fetch_add(1); });
+    EXPECT_EQ(programs.load(), 2);
+  }
+}
+
+void expect_refused(const EngineOptions& options, const std::string& message) {
+  EXPECT_THAT([&] { open_cpu_engine(options); }, testing::ThrowsMessage<Error>(message));
+}
+
+TEST(CpuOptions, NamesWhatItDoesNotHave) {
+  EngineOptions options = cpu_options(1, 1);
+  options.values = Values::none;
+  expect_refused(options, "engine 'cpu' has no option values: none; its tensors always carry values (values: real)");
+  options = cpu_options(1, 1);
+  options.collectives = CollectiveFidelity::fluid;
+  expect_refused(options, "engine 'cpu' has no option collectives; it performs them, and models none");
+  options = cpu_options(1, 1);
+  options.schedule_seed = 1;
+  expect_refused(options,
+                 "engine 'cpu' has no option schedule_seed; its threads are scheduled by the operating system");
+  options = cpu_options(1, 1);
+  options.workers[0].device_type = DeviceType::gpu;
+  expect_refused(options, "engine 'cpu' has no devices of type GPU, as /job:worker/task:0 asks for (it has CPU)");
+}
+
+TEST(CpuOptions, RefusesWorkersThatMakeNoCluster) {
+  EngineOptions options = cpu_options(2, 1);
+  options.workers[1].task = 0;
+  expect_refused(options, "/job:worker/task:0 is there twice, must be there once");
+  options = cpu_options(1, -1);
+  expect_refused(options, "/job:worker/task:0 has -1 devices, must be 0 or more");
+  expect_refused(cpu_options(0, 1), "engine 'cpu' needs at least one worker");
+  options = cpu_options(1, 1);
+  options.workers[0].job = "a b";
+  expect_refused(options, "/job:a b/task:0 is no name of a worker, must be like /job:worker/task:0");
+  options = cpu_options(1, 1);
+  options.deadlock_timeout_s = 0;
+  expect_refused(options, "the deadlock timeout is 0 s, must be greater than 0");
+}
+
+}  // namespace
+}  // namespace tandem
