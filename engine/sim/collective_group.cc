@@ -1,0 +1,157 @@
+#include "engine/sim/collective_group.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+#include <set>
+
+#include "engine/sim/collective_effects.h"
+#include "engine/sim/collective_model.h"
+#include "engine/sim/sim_run.h"
+#include "topologies/base/units.h"
+
+namespace tandem::sim {
+
+std::string CollectiveRequest::text() const {
+  std::string text = fmt::format("{} of {} {}", sim::name_of(operation), format_quantity(bytes, Dimension::bytes),
+                                 tandem::name_of(dtype));
+  if (operation == Operation::broadcast || operation == Operation::reduce) text += fmt::format(", root {}", root_rank);
+  if (reduction != Reduction::sum) text += reduction == Reduction::maximum ? ", maximum" : ", minimum";
+  return text;
+}
+
+CollectiveCall::CollectiveCall(SimRun& run, CollectiveGroup& group, CollectiveRequest request, int first_worker,
+                               std::int64_t sequence)
+    : run_(run),
+      group_(group),
+      request_(request),
+      first_worker_(first_worker),
+      sequence_(sequence),
+      arrivals_(group.devices().size()),
+      outputs_(group.devices().size()) {}
+
+void CollectiveCall::join(int worker, const CollectiveRequest& request) {
+  if (request == request_) return;
+  throw RunError(
+      fmt::format("collective #{}: worker {} calls {}, worker {} calls {}; all workers of a group must make "
+                  "the same calls in the same order",
+                  sequence_, first_worker_, request_.text(), worker, request.text()));
+}
+
+void CollectiveCall::set_tensors(int rank, const Tensor& output, const Tensor& input) {
+  outputs_[static_cast<std::size_t>(rank)] = output;
+  if (output.is_same(input)) return;
+  inputs_.resize(outputs_.size());
+  inputs_[static_cast<std::size_t>(rank)] = input;
+}
+
+const std::vector<SimDevice*>& CollectiveCall::devices() const {
+  return group_.devices();
+}
+
+void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double issued_s) {
+  const double arrival_s = std::max(issued_s, Simulation::now_s());
+  record.start_ns = std::llround(arrival_s * 1e9);
+  record.ranks = static_cast<int>(arrivals_.size());
+  record.sequence = sequence_;
+  record.bytes = request_.bytes;
+  arrivals_[static_cast<std::size_t>(rank)] = {&stream, std::move(record)};
+  last_arrival_s_ = std::max(last_arrival_s_, arrival_s);
+  if (++arrived_ == static_cast<int>(arrivals_.size())) start();
+}
+
+void CollectiveCall::start() {
+  auto self = shared_from_this();
+  const auto begin = [self] {
+    guarded(self->run_.tasks(), [&] { simulate(self->run_, self->group_, *self, [self] { self->end(); }); });
+  };
+  if (last_arrival_s_ <= Simulation::now_s()) return begin();
+  run_.simulation().at(last_arrival_s_, begin);
+}
+
+void CollectiveCall::end() {
+  if (run_.carries_values()) perform(*this);
+  outputs_.clear();
+  inputs_.clear();
+  const Nanoseconds end_ns = Simulation::now_ns();
+  for (Arrival& arrival : arrivals_) {
+    arrival.record.end_ns = end_ns;
+    run_.add_record(std::move(arrival.record));
+  }
+  for (Arrival& arrival : arrivals_) arrival.stream->finish_head();
+}
+
+std::string CollectiveCall::describe() const {
+  constexpr int kMost = 4;
+  std::string missing;
+  int named = 0;
+  for (std::size_t rank = 0; rank < arrivals_.size() && named < kMost; ++rank) {
+    if (arrivals_[rank].stream != nullptr) continue;
+    missing += (named++ > 0 ? ", " : "; missing ") + devices()[rank]->name();
+  }
+  const int more = static_cast<int>(arrivals_.size()) - arrived_ - named;
+  if (more > 0) missing += fmt::format(" and {} more", more);
+  return fmt::format("{} #{} ({} of {} devices arrived{})", sim::name_of(request_.operation), sequence_, arrived_,
+                     arrivals_.size(), missing);
+}
+
+CollectiveGroup::CollectiveGroup(SimRun& run, std::vector<SimDevice*> devices)
+    : run_(run), devices_(std::move(devices)), ring_order_(devices_.size()) {
+  std::map<int, int> first_rank;  // of a worker
+  for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
+    first_rank.emplace(devices_[rank]->worker(), static_cast<int>(rank));
+  }
+  workers_ = static_cast<int>(first_rank.size());
+  std::iota(ring_order_.begin(), ring_order_.end(), 0);
+  std::stable_sort(ring_order_.begin(), ring_order_.end(), [&](int a, int b) {
+    return first_rank[devices_[static_cast<std::size_t>(a)]->worker()] <
+           first_rank[devices_[static_cast<std::size_t>(b)]->worker()];
+  });
+}
+
+std::shared_ptr<CollectiveCall> CollectiveGroup::next_call(int worker, const CollectiveRequest& request) {
+  const std::uint64_t number = calls_made_[worker]++;
+  Open& open = open_calls_[number];
+  if (!open.call) {
+    open.call = std::make_shared<CollectiveCall>(run_, *this, request, worker, run_.groups().next_sequence());
+  }
+  auto call = open.call;
+  call->join(worker, request);
+  if (++open.joined == workers_) open_calls_.erase(number);
+  return call;
+}
+
+std::shared_ptr<PairCall> CollectiveGroup::next_pair(int from_rank, int to_rank, bool is_sender) {
+  Pairs& pairs = pairs_[{from_rank, to_rank}];
+  std::size_t& mine = is_sender ? pairs.sends : pairs.receives;
+  if (mine == pairs.open.size()) {
+    pairs.open.push_back(std::make_shared<PairCall>());
+    pairs.open.back()->sequence = run_.groups().next_sequence();
+  }
+  auto pair = pairs.open[mine++];
+  if (pairs.sends > 0 && pairs.receives > 0) {  // both ends know the first one now
+    pairs.open.erase(pairs.open.begin());
+    --pairs.sends;
+    --pairs.receives;
+  }
+  return pair;
+}
+
+CollectiveGroup& CollectiveGroups::group(SimRun& run, std::span<const DeviceId> devices) {
+  std::vector<SimDevice*> members;
+  std::vector<int> key;
+  for (const DeviceId& id : devices) {
+    members.push_back(&run.device(id));
+    key.push_back(members.back()->index());
+  }
+  if (members.empty()) throw RunError("a communicator needs at least one device");
+  if (std::set<int>(key.begin(), key.end()).size() != key.size()) {
+    throw RunError("a communicator names a device twice");
+  }
+  auto& group = groups_[std::move(key)];
+  if (!group) group = std::make_unique<CollectiveGroup>(run, std::move(members));
+  return *group;
+}
+
+}  // namespace tandem::sim

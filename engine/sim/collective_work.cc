@@ -1,0 +1,67 @@
+#include "engine/sim/collective_work.h"
+
+#include <fmt/format.h>
+
+#include <cstring>
+
+#include "engine/sim/sim_run.h"
+#include "engine/sim/stream_work.h"
+
+namespace tandem::sim {
+namespace {
+
+void end(SimRun& run, PairCall& pair) {
+  if (run.carries_values() && pair.from.size_bytes() > 0) {
+    std::memmove(pair.to.data(), pair.from.data(), pair.from.size_bytes());
+  }
+  pair.send_record.end_ns = pair.receive_record.end_ns = Simulation::now_ns();
+  run.add_record(std::move(pair.send_record));
+  run.add_record(std::move(pair.receive_record));
+  pair.from = pair.to = {};
+  pair.sender->finish_head();
+  pair.receiver->finish_head();
+}
+
+// Both ends are there.
+void start_pair(SimRun& run, const std::shared_ptr<PairCall>& pair) {
+  if (pair->from.dtype() != pair->to.dtype() || pair->from.element_count() != pair->to.element_count()) {
+    throw RunError(
+        fmt::format("send of {}{} from {} meets receive of {}{} on {}: both must have the same type and size",
+                    name_of(pair->from.dtype()), pair->from.shape().text(), pair->sender->sim_device().name(),
+                    name_of(pair->to.dtype()), pair->to.shape().text(), pair->receiver->sim_device().name()));
+  }
+  SimDevice& from = pair->sender->sim_device();
+  SimDevice& to = pair->receiver->sim_device();
+  const double overhead_s = std::max(from.costs().op_overhead_s(), to.costs().op_overhead_s());
+  run.simulation().at(Simulation::now_s() + overhead_s, [&run, &from, &to, pair] {
+    guarded(run.tasks(), [&] {
+      move_bytes(from, to, static_cast<double>(pair->from.size_bytes()), [&run, pair] { end(run, *pair); });
+    });
+  });
+}
+
+}  // namespace
+
+void CollectiveWork::start(SimStream& stream) {
+  call_->arrive(rank_, stream, std::move(record_), issued_s);
+}
+
+void PairWork::start(SimStream& stream) {
+  record_.start_ns = Simulation::now_ns();
+  if (is_sender_) {
+    pair_->sender = &stream;
+    pair_->from = tensor_;
+    pair_->send_record = std::move(record_);
+  } else {
+    pair_->receiver = &stream;
+    pair_->to = tensor_;
+    pair_->receive_record = std::move(record_);
+  }
+  if (pair_->sender != nullptr && pair_->receiver != nullptr) start_pair(stream.sim_device().run(), pair_);
+}
+
+std::string PairWork::describe() const {
+  return fmt::format("{} {} #{}", is_sender_ ? "send to" : "receive from", peer_, pair_->sequence);
+}
+
+}  // namespace tandem::sim

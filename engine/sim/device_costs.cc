@@ -1,0 +1,124 @@
+#include "engine/sim/device_costs.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace tandem::sim {
+namespace {
+
+// The measurement nearest to `concurrency`; of two equally near ones the busier.
+bool is_nearer(const DeviceRates& candidate, const DeviceRates& chosen, int concurrency) {
+  const int distance = std::abs(candidate.concurrency - concurrency);
+  const int best = std::abs(chosen.concurrency - concurrency);
+  return distance < best || (distance == best && candidate.concurrency > chosen.concurrency);
+}
+
+}  // namespace
+
+DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes)
+    : model_(std::move(model)), notes_(notes) {
+  std::map<DType, const DeviceRates*> nearest;
+  for (const DeviceRates& rates : model_->rates) {
+    const DeviceRates*& chosen = nearest[rates.dtype];
+    if (chosen == nullptr || is_nearer(rates, *chosen, concurrency)) chosen = &rates;
+  }
+  for (const auto& [dtype, rates] : nearest) {
+    curves_[dtype] = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy)};
+  }
+}
+
+double DeviceCosts::op_s(const Op& op) const {
+  if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) return gemm_s(*gemm, op.cost);
+  const double memory = memory_s(op.cost.bytes, op.cost.dtype);
+  if (op.cost.flops <= 0) return memory;
+  // The arithmetic of element-wise ops is bound by memory on every device with a rate for their type; types
+  // without one (counters, labels) cost their bytes.
+  const bool is_free_form = std::holds_alternative<kernel::HostFunction>(op.kernel);
+  if (!is_free_form && (curves(op.cost.dtype) != nullptr || !model_->peak_flops_per_s.contains(op.cost.dtype))) {
+    return memory;
+  }
+  return std::max(flops_s(op.cost), memory);
+}
+
+double DeviceCosts::copy_s(double bytes) const {
+  for (const auto& [dtype, measured] : curves_) {
+    if (!measured.copy.empty()) return curve_s(measured.copy, bytes, "copies");
+  }
+  // Every byte is read once and written once.
+  return bytes <= 0 ? 0 : 2 * bytes / memory_bandwidth();
+}
+
+double DeviceCosts::memory_s(double bytes) const {
+  return memory_s(bytes, DType::f32);
+}
+
+double DeviceCosts::gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const {
+  const Curves* measured = curves(cost.dtype);
+  if (measured == nullptr || measured->gemm.empty()) {
+    return std::max(peak_flops_s(cost), memory_s(cost.bytes, cost.dtype));
+  }
+  // A measured rate holds the memory traffic of the op already.
+  const RateAt rate =
+      measured->gemm.at(static_cast<double>(gemm.m), static_cast<double>(gemm.n), static_cast<double>(gemm.k));
+  if (rate.is_extrapolated) note_beyond("matrix multiplications");
+  return cost.flops / rate.per_s;
+}
+
+double DeviceCosts::flops_s(const OpCost& cost) const {
+  const Curves* measured = curves(cost.dtype);
+  if (measured != nullptr && !measured->gemm.empty()) return cost.flops / measured->gemm.largest_per_s();
+  return peak_flops_s(cost);
+}
+
+double DeviceCosts::peak_flops_s(const OpCost& cost) const {
+  const auto peak = model_->peak_flops_per_s.find(cost.dtype);
+  if (peak == model_->peak_flops_per_s.end() || peak->second.value <= 0) {
+    throw RunError(fmt::format("device model '{}' has no {} rate: give it peak_flops_per_s for {} or calibrate it",
+                               model_->name, name_of(cost.dtype), name_of(cost.dtype)));
+  }
+  return cost.flops / (known(peak->second, "peak rate") * known(model_->gemm_efficiency, "GEMM efficiency"));
+}
+
+double DeviceCosts::memory_s(double bytes, DType dtype) const {
+  if (bytes <= 0) return 0;
+  const Curves* measured = curves(dtype);
+  for (auto other = curves_.begin(); measured == nullptr && other != curves_.end(); ++other) {
+    if (!other->second.memory.empty()) measured = &other->second;  // a byte is a byte
+  }
+  if (measured != nullptr && !measured->memory.empty()) return curve_s(measured->memory, bytes, "element-wise work");
+  return bytes / memory_bandwidth();
+}
+
+double DeviceCosts::memory_bandwidth() const {
+  const double bandwidth = known(model_->memory_bandwidth_bytes_per_s, "memory bandwidth");
+  if (bandwidth > 0) return bandwidth;
+  throw RunError(
+      fmt::format("device model '{}' has no memory bandwidth: give it memory_bandwidth or calibrate it", model_->name));
+}
+
+double DeviceCosts::curve_s(const RateCurve& curve, double bytes, const char* what) const {
+  if (bytes <= 0) return 0;
+  const RateAt rate = curve.at(bytes);
+  if (rate.is_extrapolated) note_beyond(what);
+  return bytes / rate.per_s;
+}
+
+double DeviceCosts::known(const Figure& figure, const char* what) const {
+  if (figure.provenance == Provenance::assumed && noted_.insert(&figure).second) {
+    notes_.add(fmt::format("assumed: {} of '{}'", what, model_->name));
+  }
+  return figure.value;
+}
+
+const DeviceCosts::Curves* DeviceCosts::curves(DType dtype) const {
+  const auto found = curves_.find(dtype);
+  return found == curves_.end() ? nullptr : &found->second;
+}
+
+void DeviceCosts::note_beyond(const char* what) const {
+  notes_.add(fmt::format("extrapolated: {} on '{}' outside the measured sizes", what, model_->name));
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,57 @@
+// How long work takes on one kind of device: the roofline of Williams et al. (Communications of the ACM 52(4),
+// 2009) over the device's figures, or its measured curves where it has any.
+//
+// All times are seconds of one undivided core (CPU) or of the whole device (GPU), without op_overhead_s.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include "engine/op.h"
+#include "engine/sim/notes.h"
+#include "engine/sim/rate_curves.h"
+
+namespace tandem::sim {
+
+class DeviceCosts {
+ public:
+  // `concurrency`: logical devices bound to the node; the measured curves of the nearest one are used.
+  DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes);
+
+  // Throws RunError naming the model when it has no rate for the op's element type.
+  double op_s(const Op& op) const;
+  double copy_s(double bytes) const;
+  // Work over memory of `bytes` read plus written, such as the reduction inside a collective.
+  double memory_s(double bytes) const;
+
+  double launch_overhead_s() const { return known(model_->launch_overhead_s, "launch overhead"); }
+  double op_overhead_s() const { return known(model_->op_overhead_s, "op overhead"); }
+  double synchronize_s() const { return known(model_->synchronize_s, "synchronisation time"); }
+  const DeviceModel& model() const { return *model_; }
+  bool copies_occupy() const { return model_->copy_engines == 0; }
+
+ private:
+  struct Curves {
+    GemmSurface gemm;
+    RateCurve memory;
+    RateCurve copy;
+  };
+  double gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const;
+  double flops_s(const OpCost& cost) const;
+  double peak_flops_s(const OpCost& cost) const;
+  double curve_s(const RateCurve& curve, double bytes, const char* what) const;
+  double memory_s(double bytes, DType dtype) const;
+  double memory_bandwidth() const;
+  double known(const Figure& figure, const char* what) const;
+  const Curves* curves(DType dtype) const;
+  void note_beyond(const char* what) const;
+
+  std::shared_ptr<const DeviceModel> model_;
+  std::map<DType, Curves> curves_;
+  Notes& notes_;
+  mutable std::set<const Figure*> noted_;  // assumed figures that have been used
+};
+
+}  // namespace tandem::sim

@@ -1,0 +1,63 @@
+// Simulated devices: names, memory accounting and streams. Several logical devices may share a physical one.
+#pragma once
+
+#include <map>
+#include <memory>
+
+#include "engine/device.h"
+#include "engine/sim/device_costs.h"
+
+namespace tandem::sim {
+
+class SimRun;
+class SimStream;
+
+// Memory in use on a physical device; buffers keep it alive.
+struct MemoryPool {
+  double capacity_bytes = 0;  // 0: unlimited
+  double in_use_bytes = 0;
+};
+
+struct PhysicalDevice {
+  NodeIndex node = 0;
+  DeviceCosts costs;
+  std::shared_ptr<MemoryPool> memory;
+};
+
+class SimDevice : public Device {
+ public:
+  SimDevice(SimRun& run, DeviceId id, int index, int worker, PhysicalDevice& physical);
+  ~SimDevice() override;
+
+  const DeviceId& id() const override { return id_; }
+  int index() const override { return index_; }
+  int worker() const override { return worker_; }
+  Stream& stream(int index) override;
+  Tensor allocate(DType dtype, Shape shape) override;
+  std::int64_t memory_in_use_bytes() const override { return use_->in_use; }
+  std::int64_t memory_peak_bytes() const override { return use_->peak; }
+  void synchronize() override;
+
+  SimRun& run() { return run_; }
+  NodeIndex node() const { return physical_.node; }
+  const DeviceCosts& costs() const { return physical_.costs; }
+  const std::string& name() const { return name_; }
+  const std::map<int, std::unique_ptr<SimStream>>& streams() const { return streams_; }
+
+  struct Use {
+    std::int64_t in_use = 0;
+    std::int64_t peak = 0;
+  };
+
+ private:
+  SimRun& run_;
+  DeviceId id_;
+  std::string name_;
+  int index_;
+  int worker_;
+  PhysicalDevice& physical_;
+  std::shared_ptr<Use> use_ = std::make_shared<Use>();
+  std::map<int, std::unique_ptr<SimStream>> streams_;
+};
+
+}  // namespace tandem::sim

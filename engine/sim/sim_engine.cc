@@ -1,0 +1,60 @@
+#include "engine/sim/sim_engine.h"
+
+#include <fmt/format.h>
+
+#include "engine/sim/placement.h"
+#include "engine/sim/sim_run.h"
+
+namespace tandem {
+namespace {
+
+void check_options(const EngineOptions& options) {
+  if (!options.topology) throw Error("the sim engine needs a topology to simulate");
+  if (options.workers.empty()) throw Error("the sim engine needs at least one worker");
+  if (options.schedule_seed) {
+    throw Error(
+        "the sim engine has no option schedule_seed: tasks that are ready at one instant always run in one order");
+  }
+  for (const WorkerSpec& spec : options.workers) {
+    if (spec.device_count >= 0) continue;
+    throw Error(fmt::format("/job:{}/task:{}: device_count is {}, must not be negative", spec.job, spec.task,
+                            spec.device_count));
+  }
+  sim::place_devices(options);
+}
+
+Capabilities capabilities_of(const EngineOptions& options) {
+  const bool carries_values = options.values.value_or(Values::none) == Values::real;
+  Capabilities capabilities;
+  capabilities.engine = "sim";
+  capabilities.carries_values = carries_values;
+  capabilities.deterministic = true;
+  capabilities.host_functions_reach_devices = true;
+  capabilities.remote_devices = true;
+  capabilities.dtypes = {DType::f64, DType::f32, DType::i64, DType::i32, DType::u8};
+  if (!carries_values) capabilities.dtypes.insert(capabilities.dtypes.begin() + 2, {DType::f16, DType::bf16});
+  capabilities.gemm_dtypes = {DType::f64, DType::f32};
+  capabilities.device_types = {DeviceType::cpu, DeviceType::gpu};
+  return capabilities;
+}
+
+class SimEngine : public Engine {
+ public:
+  explicit SimEngine(EngineOptions options) : options_(std::move(options)), capabilities_(capabilities_of(options_)) {}
+
+  const Capabilities& capabilities() const override { return capabilities_; }
+  Timeline run(const Program& program) override { return sim::SimRun(options_, capabilities_).execute(program); }
+
+ private:
+  EngineOptions options_;
+  Capabilities capabilities_;
+};
+
+}  // namespace
+
+std::unique_ptr<Engine> open_sim_engine(EngineOptions options) {
+  check_options(options);
+  return std::make_unique<SimEngine>(std::move(options));
+}
+
+}  // namespace tandem

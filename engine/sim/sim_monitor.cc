@@ -1,0 +1,43 @@
+#include "engine/sim/sim_monitor.h"
+
+namespace tandem::sim {
+
+// Tasks run one at a time and change over only inside waits, so plain fields are enough.
+
+void SimMonitor::lock() {
+  if (is_locked_)
+    tasks_.wait(
+        lockers_, [this] { return !is_locked_; }, [] { return std::string("a monitor"); });
+  is_locked_ = true;
+}
+
+void SimMonitor::unlock() {
+  is_locked_ = false;
+  tasks_.wake_all(lockers_);
+}
+
+void SimMonitor::wait(std::string_view what) {
+  const std::uint64_t seen = notifications_;
+  tasks_.pay_debt();
+  unlock();
+  const auto relock = [this] {
+    tasks_.wait_uninterrupted(
+        lockers_, [this] { return !is_locked_; }, [] { return std::string("a monitor"); });
+    is_locked_ = true;
+  };
+  try {
+    tasks_.wait(
+        waiters_, [&] { return notifications_ != seen; }, [what] { return std::string(what); });
+  } catch (...) {
+    relock();  // the caller's lock guard gives it back
+    throw;
+  }
+  relock();
+}
+
+void SimMonitor::notify_all() {
+  ++notifications_;
+  tasks_.wake_all(waiters_);
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,118 @@
+#include "engine/sim/sim_run.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <tuple>
+
+#include "engine/sim/placement.h"
+#include "engine/sim/sim_stream.h"
+#include "engine/sim/sim_worker.h"
+
+namespace tandem::sim {
+namespace {
+
+bool precedes(const Record& a, const Record& b) {
+  return std::tie(a.start_ns, a.worker, a.device, a.stream) < std::tie(b.start_ns, b.worker, b.device, b.stream);
+}
+
+std::string plural(std::size_t count) {
+  return count == 1 ? "1 more" : fmt::format("{} more", count);
+}
+
+}  // namespace
+
+SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
+    : options_(options),
+      capabilities_(capabilities),
+      placed_(place_devices(options)),
+      simulation_(*options.topology, hosts_of(*options.topology, placed_)),
+      tasks_(simulation_) {
+  simulation_.on_idle([this] { tasks_.check_deadlock(); });
+  tasks_.describe_pending_work([this] { return pending_work(); });
+  add_devices();
+  add_workers();
+}
+
+SimRun::~SimRun() {
+  Task::set_provider_of_this_thread(nullptr);
+}
+
+void SimRun::add_devices() {
+  std::map<NodeIndex, int> devices_on;
+  for (const PlacedDevice& placed : placed_) ++devices_on[placed.node];
+  for (const auto& [node, count] : devices_on) {
+    const auto& model = topology().node(node).device;
+    auto memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = model->memory_bytes.value});
+    physical_[node].reset(new PhysicalDevice{node, DeviceCosts(model, count, notes_), std::move(memory)});
+  }
+  for (const PlacedDevice& placed : placed_) {
+    const int index = static_cast<int>(devices_.size());
+    devices_.push_back(std::make_unique<SimDevice>(*this, placed.id, index, placed.worker, *physical_[placed.node]));
+    if (!by_id_.emplace(placed.id, devices_.back().get()).second) {
+      throw Error(fmt::format("two workers are both /job:{}/task:{}", placed.id.job, placed.id.task));
+    }
+  }
+}
+
+void SimRun::add_workers() {
+  std::size_t next = 0;
+  for (std::size_t worker = 0; worker < options_.workers.size(); ++worker) {
+    const WorkerSpec& spec = options_.workers[worker];
+    std::vector<Device*> local;
+    for (int i = 0; i < spec.device_count; ++i) local.push_back(devices_[next++].get());
+    const bool has_own_cpu = spec.device_type == DeviceType::cpu && spec.device_count > 0;
+    SimDevice& cpu = has_own_cpu ? static_cast<SimDevice&>(*local.front()) : *devices_[next++];
+    workers_.push_back(std::make_unique<SimWorker>(*this, static_cast<int>(worker), spec, std::move(local), cpu));
+  }
+}
+
+Timeline SimRun::execute(const Program& program) {
+  for (const auto& worker : workers_) worker->start(program);
+  simulation_.run();
+  if (tasks_.error()) std::rethrow_exception(tasks_.error());
+  return take_timeline();
+}
+
+SimDevice& SimRun::device(const DeviceId& id) {
+  if (const auto found = by_id_.find(id); found != by_id_.end()) return *found->second;
+  constexpr std::size_t kMost = 8;
+  std::string known;
+  for (std::size_t i = 0; i < std::min(devices_.size(), kMost); ++i) known += (i > 0 ? ", " : "") + devices_[i]->name();
+  if (devices_.size() > kMost) known += " and " + plural(devices_.size() - kMost);
+  throw UnavailableError(fmt::format("no device {} (there are: {})", id.text(), known));
+}
+
+int SimRun::current_step() const {
+  return static_cast<const SimWorker&>(*Task::current().worker()).step();
+}
+
+std::vector<std::string> SimRun::pending_work() const {
+  std::vector<std::string> lines;
+  for (const auto& device : devices_) {
+    for (const auto& [index, stream] : device->streams()) {
+      if (!stream->is_idle()) lines.push_back(stream->describe());
+    }
+  }
+  return lines;
+}
+
+Timeline SimRun::take_timeline() {
+  Timeline timeline;
+  timeline.engine = "sim";
+  for (const auto& device : devices_) timeline.devices.push_back({device->name(), device->worker()});
+  std::stable_sort(records_.begin(), records_.end(), precedes);
+  timeline.records = std::move(records_);
+  timeline.notes = notes_.take();
+  timeline.settings = {
+      {"collectives", fidelity() == CollectiveFidelity::fluid ? "fluid" : "message"},
+      {"network_model", "CM02"},
+      {"network_options", "TCP-gamma 0, crosstraffic 0"},
+      {"simgrid", simgrid_compat::version_text()},
+      {"topology", topology().name()},
+      {"values", carries_values() ? "real" : "none"},
+  };
+  return timeline;
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,65 @@
+// One run of the sim engine: the cluster's devices and workers, the simulation under them, and what it records.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/sim/collective_group.h"
+#include "engine/sim/notes.h"
+#include "engine/sim/placement.h"
+#include "engine/sim/sim_device.h"
+#include "engine/sim/simulation.h"
+#include "engine/sim/tasks.h"
+
+namespace tandem::sim {
+
+class SimWorker;
+
+class SimRun {
+ public:
+  // `options` are valid (check_options) and outlive the run.
+  SimRun(const EngineOptions& options, const Capabilities& capabilities);
+  ~SimRun();
+  SimRun(const SimRun&) = delete;
+  SimRun& operator=(const SimRun&) = delete;
+
+  // Once.
+  Timeline execute(const Program& program);
+
+  const Capabilities& capabilities() const { return capabilities_; }
+  const Topology& topology() const { return *options_.topology; }
+  bool carries_values() const { return capabilities_.carries_values; }
+  CollectiveFidelity fidelity() const { return options_.collectives.value_or(CollectiveFidelity::fluid); }
+  Simulation& simulation() { return simulation_; }
+  Tasks& tasks() { return tasks_; }
+  Notes& notes() { return notes_; }
+  CollectiveGroups& groups() { return groups_; }
+
+  int worker_count() const { return static_cast<int>(workers_.size()); }
+  SimDevice& device(const DeviceId& id);  // throws UnavailableError naming the known ones
+  int current_step() const;               // of the running task's worker
+  void add_record(Record record) { records_.push_back(std::move(record)); }
+
+ private:
+  void add_devices();
+  void add_workers();
+  std::vector<std::string> pending_work() const;
+  Timeline take_timeline();
+
+  const EngineOptions& options_;
+  const Capabilities& capabilities_;
+  Notes notes_;
+  std::vector<PlacedDevice> placed_;
+  Simulation simulation_;
+  Tasks tasks_;
+  CollectiveGroups groups_;
+  std::map<NodeIndex, std::unique_ptr<PhysicalDevice>> physical_;
+  std::vector<std::unique_ptr<SimDevice>> devices_;
+  std::map<DeviceId, SimDevice*> by_id_;
+  std::vector<std::unique_ptr<SimWorker>> workers_;
+  std::vector<Record> records_;
+};
+
+}  // namespace tandem::sim

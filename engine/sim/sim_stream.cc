@@ -1,0 +1,118 @@
+#include "engine/sim/sim_stream.h"
+
+#include <fmt/format.h>
+
+#include "engine/sim/sim_run.h"
+#include "engine/sim/stream_work.h"
+
+namespace tandem::sim {
+
+void SimStream::launch(Op op) {
+  const double seconds = device_.costs().op_overhead_s() + device_.costs().op_s(op);
+  Record record = make_record(RecordKind::op, op.category, op.name);
+  record.bytes = op.cost.bytes;
+  record.flops = op.cost.flops;
+  auto work = std::make_unique<OpWork>(std::move(op), seconds, std::move(record));
+  work->issued_s = charge_launch();
+  issue(std::move(work));
+}
+
+void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
+  TANDEM_CHECK(to.dtype() == from.dtype() && to.element_count() == from.element_count(),
+               "a copy between tensors of different type or size");
+  Record record = make_record(RecordKind::copy, category, "copy");
+  record.bytes = static_cast<double>(from.size_bytes());
+  auto work = std::make_unique<CopyWork>(to, from, std::move(record));
+  work->issued_s = charge_launch();
+  issue(std::move(work));
+}
+
+Event SimStream::record() {
+  auto state = std::make_shared<SimEvent>(device_);
+  auto work = std::make_unique<RecordWork>(state);
+  work->issued_s = Simulation::now_s() + SimTask::current().debt_s;
+  issue(std::move(work));
+  return Event(std::move(state));
+}
+
+void SimStream::wait(const Event& event) {
+  if (event.is_complete()) return;
+  auto state = std::dynamic_pointer_cast<SimEvent>(event.state());
+  TANDEM_CHECK(state != nullptr, "an event of another engine");
+  issue(std::make_unique<WaitWork>(std::move(state)));
+}
+
+void SimStream::synchronize() {
+  Tasks& tasks = device_.run().tasks();
+  tasks.pay_debt();
+  const std::uint64_t target = issued_;
+  if (finished_ >= target) return;
+  tasks.wait(
+      waiting_[target], [&] { return finished_ >= target; }, [this] { return describe(); });
+  tasks.sleep(device_.costs().synchronize_s());
+}
+
+Record SimStream::make_record(RecordKind kind, Category category, std::string name) const {
+  Record record;
+  record.kind = kind;
+  record.category = category;
+  record.name = std::move(name);
+  record.worker = device_.worker();
+  record.device = device_.index();
+  record.stream = index_;
+  record.step = device_.run().current_step();
+  return record;
+}
+
+double SimStream::charge_launch() {
+  SimTask& task = SimTask::current();
+  device_.run().tasks().throw_if_failed();
+  task.debt_s += device_.costs().launch_overhead_s();
+  return Simulation::now_s() + task.debt_s;
+}
+
+void SimStream::issue(std::unique_ptr<StreamWork> work) {
+  in_kernel([&] { enqueue(std::move(work)); });
+}
+
+void SimStream::enqueue(std::unique_ptr<StreamWork> work) {
+  ++issued_;
+  queue_.push_back(std::move(work));
+  advance();
+}
+
+void SimStream::advance() {
+  if (is_advancing_ || device_.run().tasks().has_failed()) return;
+  is_advancing_ = true;
+  while (!head_started_ && !queue_.empty()) start_head();
+  is_advancing_ = false;
+}
+
+void SimStream::start_head() {
+  head_started_ = true;
+  StreamWork& head = *queue_.front();
+  Tasks& tasks = device_.run().tasks();
+  if (head.starts_before_issue() || head.issued_s <= Simulation::now_s()) {
+    guarded(tasks, [&] { head.start(*this); });
+    return;
+  }
+  device_.run().simulation().at(head.issued_s, [this, &head, &tasks] { guarded(tasks, [&] { head.start(*this); }); });
+}
+
+void SimStream::finish_head() {
+  queue_.pop_front();
+  head_started_ = false;
+  ++finished_;
+  while (!waiting_.empty() && waiting_.begin()->first <= finished_) {
+    device_.run().tasks().wake_all(waiting_.begin()->second);
+    waiting_.erase(waiting_.begin());
+  }
+  advance();
+}
+
+std::string SimStream::describe() const {
+  const std::string what = queue_.empty() ? "nothing" : queue_.front()->describe();
+  return fmt::format("stream {} of {}, which is at {}", index_, device_.name(), what);
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,85 @@
+#include "engine/sim/sim_worker.h"
+
+#include <fmt/format.h>
+
+#include "engine/sim/sim_monitor.h"
+
+namespace tandem::sim {
+
+SimWorker::SimWorker(SimRun& run, int index, const WorkerSpec& spec, std::vector<Device*> devices, SimDevice& cpu)
+    : run_(run), index_(index), spec_(spec), devices_(std::move(devices)), cpu_(cpu) {}
+
+SimWorker::~SimWorker() = default;
+
+void SimWorker::start(const Program& program) {
+  Tasks& tasks = run_.tasks();
+  tasks.start(
+      std::make_unique<SimTask>(fmt::format("worker {}", index_), this), cpu_.node(),
+      [this, &program] { program(*this); },
+      [&tasks](std::exception_ptr error) {
+        if (error) tasks.fail(error);
+      });
+}
+
+Nanoseconds SimWorker::now() {
+  run_.tasks().pay_debt();
+  return Simulation::now_ns();
+}
+
+void SimWorker::run_concurrently(int n, const std::function<void(int)>& function) {
+  Tasks& tasks = run_.tasks();
+  tasks.pay_debt();
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(std::max(n, 0)));
+  int left = n;
+  WaitList list;
+  const std::string& caller = Task::current().name();
+  for (int i = 0; i < n; ++i) {
+    tasks.start(
+        std::make_unique<SimTask>(fmt::format("{} replica {}", caller, i), this), cpu_.node(),
+        [&function, i] { function(i); },
+        [&, i](std::exception_ptr error) {
+          errors[static_cast<std::size_t>(i)] = std::move(error);
+          if (--left == 0) tasks.wake_all(list);
+        });
+  }
+  tasks.wait_uninterrupted(
+      list, [&] { return left <= 0; }, [&] { return fmt::format("{} of its replicas", left); });
+  tasks.forget_cause();
+  tasks.throw_if_failed();
+  for (const std::exception_ptr& error : errors) {
+    if (error) std::rethrow_exception(error);
+  }
+}
+
+std::unique_ptr<Monitor> SimWorker::make_monitor() {
+  return std::make_unique<SimMonitor>(run_.tasks());
+}
+
+Communicator& SimWorker::communicator(std::span<const DeviceId> devices) {
+  CollectiveGroup& group = run_.groups().group(run_, devices);
+  auto& communicator = communicators_[&group];
+  if (!communicator) communicator = std::make_unique<SimCommunicator>(run_, group, index_);
+  return *communicator;
+}
+
+void SimWorker::begin_step(int step) {
+  step_start_ns_ = now();
+  step_ = step;
+}
+
+void SimWorker::end_step() {
+  for (Device* device : devices_) device->synchronize();
+  cpu_.synchronize();
+  Record record;
+  record.kind = RecordKind::step;
+  record.category = Category::other;
+  record.name = fmt::format("step {}", step_);
+  record.worker = index_;
+  record.step = step_;
+  record.start_ns = step_start_ns_;
+  record.end_ns = now();
+  run_.add_record(std::move(record));
+  step_ = kNoStep;
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,48 @@
+// A worker of a simulated run. Its program and replica functions are actors on the host of its CPU.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "engine/sim/sim_communicator.h"
+#include "engine/sim/sim_run.h"
+#include "engine/worker.h"
+
+namespace tandem::sim {
+
+class SimWorker : public Worker {
+ public:
+  SimWorker(SimRun& run, int index, const WorkerSpec& spec, std::vector<Device*> devices, SimDevice& cpu);
+  ~SimWorker() override;
+
+  int index() const override { return index_; }
+  int count() const override { return run_.worker_count(); }
+  const std::string& job() const override { return spec_.job; }
+  int task() const override { return spec_.task; }
+  const Capabilities& capabilities() const override { return run_.capabilities(); }
+  std::span<Device* const> devices() const override { return devices_; }
+  Device& cpu() override { return cpu_; }
+  Device& device(const DeviceId& id) override { return run_.device(id); }
+  Nanoseconds now() override;
+  void run_concurrently(int n, const std::function<void(int)>& function) override;
+  std::unique_ptr<Monitor> make_monitor() override;
+  Communicator& communicator(std::span<const DeviceId> devices) override;
+  void begin_step(int step) override;
+  void end_step() override;
+
+  int step() const { return step_; }
+  void start(const Program& program);  // its main task
+
+ private:
+  SimRun& run_;
+  int index_;
+  const WorkerSpec& spec_;
+  std::vector<Device*> devices_;
+  SimDevice& cpu_;
+  std::map<CollectiveGroup*, std::unique_ptr<SimCommunicator>> communicators_;  // only looked up, never walked
+  int step_ = kNoStep;
+  Nanoseconds step_start_ns_ = 0;
+};
+
+}  // namespace tandem::sim

@@ -1,0 +1,186 @@
+// Everything that differs between SimGrid 3.32 and 4.x, and the only file of Tandem that includes SimGrid.
+//
+// All functions are for the thread that drives the simulation. "Kernel" is SimGrid's word for the context that
+// owns the simulated world (maestro): activities started there report their end to a callback there, so work
+// needs no actor that waits for it.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <utility>
+
+#include <simgrid/s4u.hpp>
+
+// Neither of these stands alone, and 3.32's umbrella header above does not define SIMGRID_VERSION.
+#include <simgrid/version.h>
+#include <xbt/log.h>
+#include <simgrid/Exception.hpp>
+#include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/routing/NetPoint.hpp>
+#include <simgrid/kernel/routing/NetZoneImpl.hpp>
+#if SIMGRID_VERSION >= 40000
+#include <simgrid/simcall.hpp>
+#else
+#include <simgrid/simix.hpp>
+#endif
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TANDEM_SIM_SANITIZED 1
+#else
+#define TANDEM_SIM_SANITIZED 0
+#endif
+
+// simgrid::kernel::EngineImpl::now_, exported by 3.32 and 4.x without an installed header. SimGrid expects one
+// simulation a process and never sets its clock back; equal runs must start at equal times to the last bit.
+extern double tandem_simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
+
+namespace tandem::simgrid_compat {
+
+namespace s4u = simgrid::s4u;
+using simgrid::kernel::routing::NetPoint;
+using simgrid::kernel::routing::NetZoneImpl;
+using LocalRoute = simgrid::kernel::routing::Route;
+using ActorKilled = simgrid::ForcefulKillException;  // unwinds an actor's stack; never to be swallowed
+
+inline std::string version_text() {
+  int major = 0;
+  int minor = 0;
+  int patch = 0;
+  sg_version_get(&major, &minor, &patch);
+  return std::to_string(major) + "." + std::to_string(minor) + (patch != 0 ? "." + std::to_string(patch) : "");
+}
+
+// Seconds below which two dates are one: a hundredth of a nanosecond, and above the spacing of doubles for the
+// first ten hours of simulated time.
+inline constexpr const char* kTimingPrecision = "1e-11";
+
+inline void reset_clock() {
+  tandem_simgrid_clock = 0;
+}
+
+// Once a process: SimGrid refuses to change its models after the first platform.
+inline void configure() {
+  using s4u::Engine;
+  xbt_log_control_set("root.app:file:/dev/null");  // what goes wrong is reported by exceptions
+  Engine::set_config("network/model:CM02");
+  Engine::set_config("network/TCP-gamma:0");
+  Engine::set_config("network/crosstraffic:0");
+#if SIMGRID_VERSION >= 40000
+  Engine::set_config(std::string("precision/timing:") + kTimingPrecision);
+  Engine::set_config("precision/work-amount:1e-9");
+#else
+  Engine::set_config(std::string("surf/precision:") + kTimingPrecision);
+  Engine::set_config("maxmin/precision:1e-9");
+#endif
+#if TANDEM_SIM_SANITIZED
+  Engine::set_config("contexts/factory:thread");  // sanitizers do not follow switched stacks
+#else
+  Engine::set_config("contexts/stack-size:1024");  // KiB; kernels run on the main stack, not on an actor's
+#endif
+}
+
+// The zone all hosts and links live in: SimGrid's root on 3.32, a child of it since 4.0, where a root exists.
+inline void adopt_zone([[maybe_unused]] NetZoneImpl* zone) {
+#if SIMGRID_VERSION >= 40000
+  zone->set_parent(s4u::Engine::get_instance()->get_netzone_root()->get_impl());
+#endif
+}
+
+// Since 3.32 seals only the first platform of a process by itself.
+inline void seal_platform() {
+  s4u::Engine::get_instance()->get_netzone_root()->seal();
+}
+
+inline s4u::Host* add_host(NetZoneImpl* zone, const std::string& name, double speed, int cores) {
+#if SIMGRID_VERSION >= 40000
+  s4u::Host* host = zone->add_host(name, {speed});
+#else
+  s4u::Host* host = zone->create_host(name, {speed});
+#endif
+  host->set_core_count(cores);
+  return host;
+}
+
+// One direction, shared by all that crosses it.
+inline s4u::Link* add_link(NetZoneImpl* zone, const std::string& name, double bandwidth_bytes_per_s) {
+#if SIMGRID_VERSION >= 40000
+  return zone->add_link(name, {bandwidth_bytes_per_s});
+#else
+  return zone->create_link(name, {bandwidth_bytes_per_s});
+#endif
+}
+
+// Calls `ended(data)` in the kernel for every activity that was started there with set_data(data).
+inline void connect_completion(void (*ended)(void* data)) {
+#if SIMGRID_VERSION >= 33500
+  s4u::Comm::on_completion_cb([ended](const s4u::Comm& comm) { ended(comm.get_data<void>()); });
+  s4u::Exec::on_completion_cb([ended](const s4u::Exec& exec) { ended(exec.get_data<void>()); });
+#else
+  s4u::Activity::on_completion_cb([ended](const s4u::Activity& activity) {
+    if (const auto* comm = dynamic_cast<const s4u::Comm*>(&activity)) {
+      ended(comm->get_data<void>());
+    } else if (const auto* exec = dynamic_cast<const s4u::Exec*>(&activity)) {
+      ended(exec->get_data<void>());
+    }
+  });
+#endif
+}
+
+// In the kernel. The caller keeps the pointer until the activity has ended.
+inline s4u::ActivityPtr start_exec(s4u::Host* host, double flops, void* data) {
+  s4u::ExecPtr exec = s4u::Exec::init();
+  exec->set_data(data);
+  exec->set_flops_amount(flops);
+  exec->set_host(host);
+#if SIMGRID_VERSION >= 33500
+  exec->start();
+#else
+  exec->vetoable_start();
+#endif
+  return exec;
+}
+
+inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t bytes, void* data) {
+  s4u::CommPtr comm = s4u::Comm::sendto_init();
+  comm->set_data(data);
+  comm->set_payload_size(bytes);
+  comm->set_source(from);
+  comm->set_destination(to);
+#if SIMGRID_VERSION >= 33500
+  if (comm->get_state() == s4u::Activity::State::INITED) comm->start();
+#endif
+  return comm;
+}
+
+inline void at(double date_s, std::function<void()> call) {
+  simgrid::kernel::timer::Timer::set(date_s, std::move(call));
+}
+
+// Runs `call` in the kernel, from an actor or from the kernel itself, before returning.
+template <typename Call>
+void in_kernel(Call&& call) {
+  simgrid::kernel::actor::simcall_answered(std::forward<Call>(call));
+}
+
+inline void start_actor(const std::string& name, s4u::Host* host, void* data, std::function<void()> body) {
+#if SIMGRID_VERSION >= 40100
+  s4u::ActorPtr actor = host->add_actor(name, [data, body = std::move(body)] {
+    s4u::Actor::self()->set_data(data);
+    body();
+  });
+#else
+  s4u::ActorPtr actor = s4u::Actor::init(name, host);
+  actor->set_data(data);
+  actor->start(std::move(body));
+#endif
+}
+
+// The data of the running actor; null in the kernel and outside a simulation.
+inline void* current_actor_data() {
+  if (!s4u::Engine::has_instance()) return nullptr;
+  s4u::Actor* self = s4u::Actor::self();
+  return self == nullptr ? nullptr : self->get_data<void>();
+}
+
+}  // namespace tandem::simgrid_compat

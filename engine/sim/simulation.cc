@@ -1,0 +1,117 @@
+#include "engine/sim/simulation.h"
+
+#include <algorithm>
+#include <cmath>
+#include <csignal>
+
+#include "topologies/base/error.h"
+
+namespace tandem::sim {
+namespace {
+
+using simgrid_compat::s4u::Engine;
+
+// A host's core does this many flops a second, so that an amount of work is its time in nanoseconds.
+constexpr double kFlopsPerSecond = kHostSpeed;
+
+bool is_simulating = false;
+
+// SimGrid installs its own handler for Ctrl-C, which kills the process without unwinding.
+class KeepInterruptHandler {
+ public:
+  KeepInterruptHandler() { sigaction(SIGINT, nullptr, &previous_); }
+  ~KeepInterruptHandler() { sigaction(SIGINT, &previous_, nullptr); }
+
+ private:
+  struct sigaction previous_ {};
+};
+
+void start_engine(void (*ended)(void*)) {
+  TANDEM_CHECK(!is_simulating, "two simulations at a time in one process");
+  is_simulating = true;
+  const KeepInterruptHandler keep;
+  new Engine("tandem");  // registers itself; deleted by the Simulation
+  simgrid_compat::reset_clock();
+  static const bool configured = [ended] {
+    simgrid_compat::configure();
+    simgrid_compat::connect_completion(ended);
+    return true;
+  }();
+  static_cast<void>(configured);
+}
+
+}  // namespace
+
+Simulation::Simulation(const Topology& topology, std::span<const HostSpec> nodes) {
+  start_engine(&Simulation::ended);
+  platform_ = std::make_unique<Platform>(topology, nodes);
+}
+
+Simulation::~Simulation() {
+  ended_.clear();
+  flights_.clear();
+  platform_.reset();
+  delete Engine::get_instance();
+  is_simulating = false;
+}
+
+Nanoseconds Simulation::now_ns() {
+  return std::llround(now_s() * 1e9);
+}
+
+void Simulation::execute(NodeIndex node, double seconds, Then then) {
+  if (seconds <= 0) return at(now_s(), std::move(then));
+  Flight& flight = take_flight(std::move(then));
+  flight.activity = simgrid_compat::start_exec(platform_->host(node), seconds * kFlopsPerSecond, &flight);
+}
+
+void Simulation::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then) {
+  platform_->route(from, to);  // throws where there is none, before anything has begun
+  ++transfers_;
+  Flight& flight = take_flight(std::move(then));
+  const Platform::LatencyScope scope(*platform_, with_latency);
+  flight.activity = simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
+                                               static_cast<std::uint64_t>(std::llround(bytes)), &flight);
+}
+
+void Simulation::at(double date_s, Then then) {
+  Flight& flight = take_flight(std::move(then));
+  simgrid_compat::at(std::max(date_s, now_s()), [&flight] { flight.simulation->finish(flight); });
+}
+
+void Simulation::run() {
+  Engine::get_instance()->run();
+}
+
+Simulation::Flight& Simulation::take_flight(Then then) {
+  ++in_flight_;
+  if (free_.empty()) {
+    flights_.emplace_back();
+    free_.push_back(&flights_.back());
+  }
+  Flight& flight = *free_.back();
+  free_.pop_back();
+  flight.simulation = this;
+  flight.then = std::move(then);
+  return flight;
+}
+
+void Simulation::ended(void* flight) {
+  if (flight == nullptr) return;
+  auto& done = *static_cast<Flight*>(flight);
+  done.simulation->finish(done);
+}
+
+void Simulation::finish(Flight& flight) {
+  ended_.clear();  // of earlier activities: the kernel is through with them
+  const Then then = std::move(flight.then);
+  flight.then = nullptr;
+  if (flight.activity) ended_.push_back(std::move(flight.activity));
+  flight.activity = nullptr;
+  free_.push_back(&flight);
+  then();
+  --in_flight_;
+  if (in_flight_ == 0 && on_idle_) on_idle_();
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,74 @@
+// SimGrid's clock and activities as callbacks: compute on a host, move bytes over a route, wait for a date.
+//
+// One Simulation at a time in a process. Everything here runs in SimGrid's kernel: call it inside in_kernel(),
+// or from a callback. Callbacks must not throw; what can fail catches and reports to the run.
+#pragma once
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <span>
+#include <vector>
+
+#include "engine/sim/platform.h"
+#include "engine/sim/simgrid_compat.h"
+#include "engine/timeline.h"
+
+namespace tandem::sim {
+
+class Simulation {
+ public:
+  using Then = std::function<void()>;
+
+  // `nodes`: those that become hosts, with their number of cores.
+  Simulation(const Topology& topology, std::span<const HostSpec> nodes);
+  ~Simulation();
+  Simulation(const Simulation&) = delete;
+  Simulation& operator=(const Simulation&) = delete;
+
+  Platform& platform() { return *platform_; }
+  // Called in the kernel whenever callbacks have run and nothing is under way.
+  void on_idle(std::function<void()> call) { on_idle_ = std::move(call); }
+
+  static double now_s() { return simgrid_compat::s4u::Engine::get_clock(); }
+  static Nanoseconds now_ns();
+
+  // One core of the node's host for `seconds` of its undivided time.
+  void execute(NodeIndex node, double seconds, Then then);
+  // Bytes over the route between two nodes; its latency is paid first unless `with_latency` is false.
+  void transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then);
+  void at(double date_s, Then then);
+
+  bool is_busy() const { return in_flight_ > 0; }
+  std::uint64_t transfer_count() const { return transfers_; }
+
+  void run();
+
+ private:
+  struct Flight {
+    Simulation* simulation = nullptr;
+    Then then;
+    simgrid_compat::s4u::ActivityPtr activity;
+  };
+
+  static void ended(void* flight);
+  Flight& take_flight(Then then);
+  void finish(Flight& flight);
+
+  std::unique_ptr<Platform> platform_;
+  std::function<void()> on_idle_;
+  std::deque<Flight> flights_;  // addresses stay
+  std::vector<Flight*> free_;
+  std::vector<simgrid_compat::s4u::ActivityPtr> ended_;  // the kernel still uses them while it reports their end
+  std::int64_t in_flight_ = 0;
+  std::uint64_t transfers_ = 0;
+};
+
+// Runs `call` in the kernel and returns when it has; usable from a task and from a callback.
+template <typename Call>
+void in_kernel(Call&& call) {
+  simgrid_compat::in_kernel(std::forward<Call>(call));
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,80 @@
+#include "engine/sim/stream_work.h"
+
+#include <cstring>
+
+#include "engine/kernels/kernels.h"
+#include "engine/sim/sim_run.h"
+
+namespace tandem::sim {
+
+void SimEvent::synchronize() {
+  Tasks& tasks = device_.run().tasks();
+  tasks.pay_debt();
+  if (is_complete_) return;
+  tasks.wait(
+      tasks_, [this] { return is_complete_; }, [this] { return describe(); });
+  tasks.sleep(device_.costs().synchronize_s());
+}
+
+void SimEvent::complete() {
+  is_complete_ = true;
+  device_.run().tasks().wake_all(tasks_);
+  for (SimStream* stream : std::exchange(streams_, {})) stream->finish_head();
+}
+
+std::string SimEvent::describe() const {
+  return "an event of " + device_.name();
+}
+
+void OpWork::start(SimStream& stream) {
+  SimRun& run = stream.sim_device().run();
+  record_.start_ns = Simulation::now_ns();
+  run.simulation().execute(stream.sim_device().node(), seconds_, [this, &stream, &run] {
+    guarded(run.tasks(), [&] {
+      if (run.carries_values()) execute(op_.kernel);
+      record_.end_ns = Simulation::now_ns();
+      run.add_record(std::move(record_));
+      stream.finish_head();
+    });
+  });
+}
+
+void CopyWork::start(SimStream& stream) {
+  SimRun& run = stream.sim_device().run();
+  record_.start_ns = Simulation::now_ns();
+  const double overhead_s = stream.sim_device().costs().op_overhead_s();
+  const auto end = [this, &stream, &run] {
+    if (run.carries_values()) std::memmove(to_.data(), from_.data(), from_.size_bytes());
+    record_.end_ns = Simulation::now_ns();
+    run.add_record(std::move(record_));
+    stream.finish_head();
+  };
+  const auto move = [this, &run, end] {
+    guarded(run.tasks(), [&] {
+      move_bytes(static_cast<SimDevice&>(from_.device()), static_cast<SimDevice&>(to_.device()),
+                 static_cast<double>(from_.size_bytes()), end);
+    });
+  };
+  if (overhead_s <= 0) return move();
+  run.simulation().at(Simulation::now_s() + overhead_s, move);
+}
+
+void RecordWork::start(SimStream& stream) {
+  event_->complete();
+  stream.finish_head();
+}
+
+void WaitWork::start(SimStream& stream) {
+  if (event_->is_complete()) return stream.finish_head();
+  event_->resume(stream);
+}
+
+void move_bytes(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then) {
+  Simulation& simulation = from.run().simulation();
+  if (from.node() != to.node()) return simulation.transfer(from.node(), to.node(), bytes, true, std::move(then));
+  const double seconds = from.costs().copy_s(bytes);
+  if (from.costs().copies_occupy()) return simulation.execute(from.node(), seconds, std::move(then));
+  simulation.at(Simulation::now_s() + seconds, std::move(then));
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,76 @@
+// What streams execute: ops, copies, and the two ends of an event.
+#pragma once
+
+#include <vector>
+
+#include "engine/sim/sim_stream.h"
+
+namespace tandem::sim {
+
+class SimEvent : public EventState {
+ public:
+  explicit SimEvent(SimDevice& device) : device_(device) {}
+  bool is_complete() const override { return is_complete_; }
+  void synchronize() override;
+
+  void complete();  // in the kernel
+  void resume(SimStream& stream) { streams_.push_back(&stream); }
+  std::string describe() const;
+
+ private:
+  SimDevice& device_;  // on which it was recorded
+  bool is_complete_ = false;
+  WaitList tasks_;
+  std::vector<SimStream*> streams_;
+};
+
+class OpWork : public StreamWork {
+ public:
+  OpWork(Op op, double seconds, Record record) : op_(std::move(op)), seconds_(seconds), record_(std::move(record)) {}
+  void start(SimStream& stream) override;
+  std::string describe() const override { return "op '" + op_.name + "'"; }
+
+ private:
+  Op op_;
+  double seconds_;
+  Record record_;
+};
+
+class CopyWork : public StreamWork {
+ public:
+  CopyWork(Tensor to, Tensor from, Record record)
+      : to_(std::move(to)), from_(std::move(from)), record_(std::move(record)) {}
+  void start(SimStream& stream) override;
+  std::string describe() const override { return "a copy"; }
+
+ private:
+  Tensor to_;
+  Tensor from_;
+  Record record_;
+};
+
+class RecordWork : public StreamWork {
+ public:
+  explicit RecordWork(std::shared_ptr<SimEvent> event) : event_(std::move(event)) {}
+  void start(SimStream& stream) override;
+  std::string describe() const override { return "an event"; }
+
+ private:
+  std::shared_ptr<SimEvent> event_;
+};
+
+class WaitWork : public StreamWork {
+ public:
+  explicit WaitWork(std::shared_ptr<SimEvent> event) : event_(std::move(event)) {}
+  void start(SimStream& stream) override;
+  std::string describe() const override { return event_->describe(); }
+
+ private:
+  std::shared_ptr<SimEvent> event_;
+};
+
+// Bytes from one device to another, then `then`: over the route between their nodes, or inside the memory of the
+// node they share, which occupies it unless it has copy engines. In the kernel.
+void move_bytes(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then);
+
+}  // namespace tandem::sim

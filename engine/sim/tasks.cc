@@ -1,0 +1,162 @@
+#include "engine/sim/tasks.h"
+
+#include <algorithm>
+
+#include "topologies/base/error.h"
+
+namespace tandem::sim {
+namespace {
+
+Task* current_task() {
+  return static_cast<SimTask*>(simgrid_compat::current_actor_data());
+}
+
+}  // namespace
+
+SimTask& SimTask::current() {
+  auto* task = static_cast<SimTask*>(simgrid_compat::current_actor_data());
+  TANDEM_CHECK(task != nullptr, "a device or worker of a simulation used outside its run");
+  return *task;
+}
+
+Tasks::Tasks(Simulation& simulation) : simulation_(simulation) {
+  Task::set_provider_of_this_thread(&current_task);
+}
+
+void Tasks::start(std::unique_ptr<SimTask> task, NodeIndex node, std::function<void()> body,
+                  std::function<void(std::exception_ptr)> ended) {
+  SimTask& started = *task;
+  tasks_.push_back(std::move(task));
+  ++live_;
+  ++runnable_;
+  simgrid_compat::start_actor(started.name(), simulation_.platform().host(node), &started,
+                              [this, &started, body = std::move(body), ended = std::move(ended)] {
+                                Task::set_provider_of_this_thread(&current_task);  // actors may be threads
+                                run_body(started, body, ended);
+                              });
+}
+
+void Tasks::run_body(SimTask& task, const std::function<void()>& body,
+                     const std::function<void(std::exception_ptr)>& ended) {
+  std::exception_ptr thrown;
+  try {
+    body();
+    if (task.debt_s > 0) pay_debt();
+  } catch (const simgrid_compat::ActorKilled&) {
+    throw;
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  in_kernel([&] {
+    if (thrown && !cause_) cause_ = thrown;
+    ended(thrown);
+    --live_;
+    --runnable_;
+    if (!simulation_.is_busy()) check_deadlock();
+  });
+}
+
+void Tasks::wait(WaitList& list, const Condition& done, const Description& waits_for) {
+  throw_if_failed();
+  while (!done()) {
+    suspend(list, done, waits_for, true);
+    throw_if_failed();
+  }
+}
+
+void Tasks::wait_uninterrupted(WaitList& list, const Condition& done, const Description& waits_for) {
+  while (!done()) suspend(list, done, waits_for, false);
+}
+
+void Tasks::suspend(WaitList& list, const Condition& done, const Description& waits_for, bool is_interruptible) {
+  SimTask& task = SimTask::current();
+  bool suspended = false;
+  in_kernel([&] {
+    // Other tasks ran between the caller's look and this one.
+    if (done() || (is_interruptible && has_failed())) return;
+    suspended = true;
+    task.is_waiting_ = true;
+    task.is_interruptible_ = is_interruptible;
+    task.waits_for_ = &waits_for;
+    list.push_back(&task);
+    --runnable_;
+    if (!simulation_.is_busy()) check_deadlock();
+  });
+  if (suspended) task.wake_->acquire();
+}
+
+void Tasks::wake(SimTask& task) {
+  if (!task.is_waiting_) return;
+  task.is_waiting_ = false;
+  ++runnable_;
+  task.wake_->release();
+}
+
+void Tasks::wake_all(WaitList& list) {
+  if (list.empty()) return;
+  in_kernel([&] {
+    for (SimTask* task : std::exchange(list, {})) wake(*task);
+  });
+}
+
+void Tasks::pay_debt() {
+  sleep(std::exchange(SimTask::current().debt_s, 0));
+}
+
+void Tasks::sleep(double seconds) {
+  throw_if_failed();
+  if (seconds <= 0) return;
+  struct Alarm {
+    bool has_rung = false;
+    WaitList list;
+  };
+  auto alarm = std::make_shared<Alarm>();  // a failed run may leave before it rings
+  in_kernel([&] {
+    simulation_.at(Simulation::now_s() + seconds, [this, alarm] {
+      alarm->has_rung = true;
+      wake_all(alarm->list);
+    });
+  });
+  wait(
+      alarm->list, [&] { return alarm->has_rung; }, [] { return std::string("its own host time"); });
+}
+
+void Tasks::throw_if_failed() const {
+  if (!has_failed()) return;
+  if (is_deadlock_) std::rethrow_exception(error_);
+  throw RunStopped();
+}
+
+void Tasks::fail(std::exception_ptr error) {
+  if (has_failed()) return;
+  error_ = std::move(error);
+  in_kernel([&] {
+    for (const auto& task : tasks_) {
+      if (task->is_waiting_ && task->is_interruptible_) wake(*task);
+    }
+  });
+}
+
+void Tasks::check_deadlock() {
+  if (runnable_ > 0 || has_failed()) return;
+  const bool work_waits = describe_ && !describe_().empty();
+  if (live_ == 0 && !work_waits) return;
+  if (cause_) return fail(cause_);
+  is_deadlock_ = true;
+  fail(std::make_exception_ptr(DeadlockError(deadlock_message())));
+}
+
+std::string Tasks::deadlock_message() const {
+  constexpr std::size_t kMost = 16;  // enough to see the pattern, few enough to read
+  std::vector<std::string> lines;
+  for (const auto& task : tasks_) {
+    if (task->is_waiting_) lines.push_back(task->name() + " waits for " + (*task->waits_for_)());
+  }
+  for (std::string& line : describe_()) lines.push_back(std::move(line));
+  std::string message = "deadlock: every task waits and nothing is under way";
+  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) message += "\n  " + lines[i];
+  if (lines.size() > kMost) message += "\n  and " + std::to_string(lines.size() - kMost) + " more";
+  return message;
+}
+
+}  // namespace tandem::sim

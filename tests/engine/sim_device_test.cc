@@ -1,0 +1,217 @@
+// Time of ops, copies and waiting on simulated devices, against closed forms.
+#include "tests/engine/sim_support.h"
+
+namespace tandem {
+namespace {
+
+TEST(SimDevice, AnOpTakesTheLargerOfItsArithmeticAndItsMemoryTraffic) {
+  const Timeline timeline = simulate(gpu_workers(make_star(), 1), [](Worker& worker) {
+    Stream& stream = worker.devices()[0]->compute_stream();
+    stream.launch(cost_only(1e9, 1));  // 1 ms of arithmetic
+    stream.launch(cost_only(1, 2e9));  // 2 ms of memory
+    stream.launch(cost_only(100e3));   // 100 ns
+    stream.synchronize();
+  });
+  const auto ops = records_of(timeline, RecordKind::op);
+  ASSERT_EQ(ops.size(), 3u);
+  EXPECT_EQ(duration_ns(ops[0]), 1'000'000);
+  EXPECT_EQ(duration_ns(ops[1]), 2'000'000);
+  EXPECT_EQ(duration_ns(ops[2]), 100);
+  EXPECT_EQ(ops[1].start_ns, ops[0].end_ns);
+}
+
+TEST(SimDevice, ManyShortOpsAddUpExactly) {
+  const Timeline timeline = simulate(gpu_workers(make_star(), 1), [](Worker& worker) {
+    Stream& stream = worker.devices()[0]->compute_stream();
+    stream.launch(cost_only(3600e12));  // an hour first: the clock has less room for nanoseconds then
+    for (int i = 0; i < 1000; ++i) stream.launch(cost_only(100e3));
+    stream.synchronize();
+  });
+  const auto ops = records_of(timeline, RecordKind::op);
+  EXPECT_EQ(ops.back().end_ns, 3'600'000'000'000 + 100'000);
+  EXPECT_EQ(duration_ns(ops[500]), 100);
+}
+
+TEST(SimDevice, TheHostPaysForEveryLaunchAndTheDeviceForEveryOp) {
+  StarOptions star;
+  star.gpu.launch_overhead_s = vendor(3e-6);
+  star.gpu.op_overhead_s = vendor(1e-6);
+  star.gpu.synchronize_s = vendor(5e-6);
+  Nanoseconds after = 0;
+  const Timeline timeline = simulate(gpu_workers(make_star(star), 1), [&](Worker& worker) {
+    Stream& stream = worker.devices()[0]->compute_stream();
+    stream.launch(cost_only(1e6));  // issued at 3 us, 1 us of overhead and 1 us of work
+    stream.launch(cost_only(1e6));  // issued at 6 us: the device was idle for 1 us
+    stream.synchronize();
+    after = worker.now();
+  });
+  const auto ops = records_of(timeline, RecordKind::op);
+  EXPECT_EQ(ops[0].start_ns, 3000);
+  EXPECT_EQ(ops[0].end_ns, 5000);
+  EXPECT_EQ(ops[1].start_ns, 6000);
+  EXPECT_EQ(ops[1].end_ns, 8000);
+  EXPECT_EQ(after, 8000 + 5000);
+}
+
+TEST(SimDevice, SynchronizingAnIdleStreamCostsNothingAndNowPaysTheDebt) {
+  StarOptions star;
+  star.gpu.launch_overhead_s = vendor(3e-6);
+  star.gpu.synchronize_s = vendor(5e-6);
+  simulate(gpu_workers(make_star(star), 1), [&](Worker& worker) {
+    Stream& stream = worker.devices()[0]->compute_stream();
+    stream.synchronize();
+    EXPECT_EQ(worker.now(), 0);
+    stream.launch(cost_only(0));
+    EXPECT_EQ(worker.now(), 3000);
+    stream.synchronize();
+    EXPECT_EQ(worker.now(), 3000);  // the op was over when the host came
+  });
+}
+
+TEST(SimDevice, StreamsOfOneGpuShareItAndEventsOrderThem) {
+  simulate(gpu_workers(make_star(), 1), [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    gpu.stream(0).launch(cost_only(1e9));
+    gpu.stream(1).launch(cost_only(1e9));
+    gpu.synchronize();
+    EXPECT_EQ(worker.now(), 2'000'000);  // both at half rate
+    gpu.stream(0).launch(cost_only(1e9));
+    const Event event = gpu.stream(0).record();
+    EXPECT_FALSE(event.is_complete());
+    gpu.stream(1).wait(event);
+    gpu.stream(1).launch(cost_only(1e9));
+    gpu.stream(1).synchronize();
+    EXPECT_TRUE(event.is_complete());
+    EXPECT_EQ(worker.now(), 4'000'000);
+  });
+}
+
+TEST(SimDevice, MoreBusyDevicesThanCoresShareThemFairly) {
+  const auto time_of = [](int devices) {
+    Nanoseconds end = 0;
+    simulate(cpu_worker(make_cpu(device_model("cpu", 4, 0)), devices), [&](Worker& worker) {
+      for (Device* device : worker.devices()) device->compute_stream().launch(cost_only(1e9));
+      for (Device* device : worker.devices()) device->synchronize();
+      end = worker.now();
+    });
+    return end;
+  };
+  EXPECT_EQ(time_of(1), 1'000'000);  // figures are per core
+  EXPECT_EQ(time_of(4), 1'000'000);
+  EXPECT_EQ(time_of(8), 2'000'000);
+  EXPECT_EQ(time_of(6), 1'500'000);
+}
+
+TEST(SimDevice, LogicalDevicesOfOneGpuShareIt) {
+  simulate(gpu_workers(make_star(), 1, 2), [](Worker& worker) {
+    for (Device* device : worker.devices()) device->compute_stream().launch(cost_only(1e9));
+    for (Device* device : worker.devices()) device->synchronize();
+    EXPECT_EQ(worker.now(), 2'000'000);
+  });
+}
+
+TEST(SimDevice, ACopyTakesItsRoutesLatencyAndBandwidth) {
+  const Timeline timeline = simulate(gpu_workers(make_star(), 1), [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    const Tensor from = worker.cpu().allocate(DType::f32, {25'000'000});  // 100 MB
+    const Tensor to = gpu.allocate(DType::f32, {25'000'000});
+    EXPECT_FALSE(to.has_values());
+    gpu.stream(kInputStream).copy(to, from);
+    gpu.synchronize();
+  });
+  const auto copies = records_of(timeline, RecordKind::copy);
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(copies[0].bytes, 100e6);
+  EXPECT_EQ(duration_ns(copies[0]), 2 * 2000 + 10'000'000);  // two links of 2 us, 10 GB/s
+}
+
+TEST(SimDevice, FlowsIntoOnePortShareIt) {
+  const int senders = 4;
+  const Timeline timeline =
+      simulate(gpu_workers(make_star({.workers = senders + 1}), senders + 1), [&](Worker& worker) {
+        if (worker.index() != 0) return;
+        for (int i = 1; i <= senders; ++i) {
+          Device& gpu = worker.device(gpu_of(i));
+          gpu.compute_stream().copy(worker.devices()[0]->allocate(DType::u8, {10'000'000}),
+                                    gpu.allocate(DType::u8, {10'000'000}));
+        }
+      });
+  for (const Record& copy : records_of(timeline, RecordKind::copy)) {
+    EXPECT_EQ(copy.end_ns, 4000 + senders * 1'000'000) << "worker " << copy.worker;
+  }
+}
+
+TEST(SimDevice, OppositeDirectionsOfADuplexLinkDoNotShare) {
+  simulate(gpu_workers(make_star(), 2), [](Worker& worker) {
+    if (worker.index() != 0) return;
+    Device& here = *worker.devices()[0];
+    Device& there = worker.device(gpu_of(1));
+    const Tensor a = here.allocate(DType::u8, {10'000'000});
+    const Tensor b = there.allocate(DType::u8, {10'000'000});
+    here.compute_stream().copy(b, a);
+    there.compute_stream().copy(a, b);
+    here.synchronize();
+    there.synchronize();
+    EXPECT_EQ(worker.now(), 4000 + 1'000'000);
+  });
+}
+
+TEST(SimDevice, ACopyInsideANodeReadsAndWritesItsMemory) {
+  simulate(cpu_worker(make_cpu(device_model("cpu", 2, 0)), 2), [](Worker& worker) {
+    Device& first = *worker.devices()[0];
+    first.compute_stream().copy(worker.devices()[1]->allocate(DType::u8, {1'000'000'000}),
+                                first.allocate(DType::u8, {1'000'000'000}));
+    first.synchronize();
+    EXPECT_EQ(worker.now(), 2'000'000);
+  });
+}
+
+TEST(SimDevice, MemoryBeyondTheDeviceIsRefusedAndReturned) {
+  StarOptions star;
+  star.gpu.memory_bytes = vendor(1000);
+  simulate(gpu_workers(make_star(star), 1), [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    Tensor first = gpu.allocate(DType::u8, {600});
+    try {
+      gpu.allocate(DType::u8, {500});
+      FAIL() << "1100 bytes fit into 1000";
+    } catch (const RunError& error) {
+      EXPECT_STREQ(error.what(),
+                   "/job:worker/replica:0/task:0/device:GPU:0: out of memory: requested 500 B for u8[500], in use "
+                   "600 B of 1.000 kB (test GPU)");
+    }
+    first = {};
+    EXPECT_EQ(gpu.memory_in_use_bytes(), 0);
+    EXPECT_EQ(gpu.allocate(DType::u8, {1000}).size_bytes(), 1000u);
+    EXPECT_EQ(gpu.memory_peak_bytes(), 1000);
+  });
+}
+
+TEST(SimDevice, AnElementTypeWithoutARateIsRefusedByName) {
+  EXPECT_THAT(
+      [] {
+        simulate(gpu_workers(make_star(), 1),
+                 [](Worker& worker) { worker.devices()[0]->compute_stream().launch(cost_only(1e9, 0, DType::bf16)); });
+      },
+      testing::ThrowsMessage<RunError>(testing::HasSubstr("device model 'test GPU' has no bf16 rate")));
+}
+
+TEST(SimDevice, EffectsHappenWhenTheOperationEnds) {
+  EngineOptions options = gpu_workers(make_star(), 1);
+  options.values = Values::real;
+  simulate(options, [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    Tensor here = gpu.allocate(DType::f32, {4});
+    Tensor host = worker.cpu().allocate(DType::f32, {4});
+    std::fill(host.values<float>().begin(), host.values<float>().end(), -1.0f);
+    gpu.compute_stream().launch(op::fill(here, 7));
+    gpu.compute_stream().copy(host, here);
+    worker.now();
+    EXPECT_EQ(host.values<float>()[0], -1);  // the copy has not ended
+    gpu.synchronize();
+    EXPECT_EQ(host.values<float>()[3], 7);
+  });
+}
+
+}  // namespace
+}  // namespace tandem
