@@ -1,23 +1,28 @@
 // What people and CI read of one run: the summary of its timing records, the same for every engine.
 //
-// Times are integer nanoseconds. "Per step" figures are the median over the measured steps of the mean over
-// devices. The first `warmup_steps` steps are left out of every figure.
+// Times are integer nanoseconds. A step takes as long as its slowest worker. "Per step" figures are the median over
+// the measured steps of the mean over the devices that have such work; work belongs to the step that issued it.
+// The first `warmup_steps` steps are left out of every figure.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/timeline.h"
 
 namespace tandem {
 
+// The version of this build of Tandem, "0.1.0".
+std::string_view version();
+
 struct StepTime {
   Nanoseconds median = 0;
   Nanoseconds min = 0;
-  Nanoseconds p95 = 0;
+  Nanoseconds p95 = 0;  // nearest rank
   Nanoseconds median_absolute_deviation = 0;
   int samples = 0;
 };
@@ -39,7 +44,7 @@ struct CollectiveSummary {
   std::string operation;
   std::int64_t bytes = 0;
   int devices = 0;
-  int calls_per_step = 0;
+  int calls_per_step = 0;  // rounded
   Nanoseconds time_ns = 0;
   double algbw = 0;
   double busbw = 0;
@@ -55,6 +60,7 @@ struct Summary {
 Summary summarize(const Timeline& timeline, int warmup_steps);
 
 struct Report {
+  std::string tandem_version{version()};  // of the build that made it
   std::string scenario;
   std::string scenario_hash;  // of the scenario's content, hexadecimal
   std::string engine;
@@ -75,7 +81,7 @@ struct Report {
   std::map<std::string, std::string> settings;
   std::vector<std::string> notes;
 
-  double throughput() const;  // units_per_step / median step time
+  double throughput() const;  // units_per_step / median step time; 0 where no time passed
 };
 
 }  // namespace tandem

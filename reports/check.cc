@@ -1,0 +1,186 @@
+#include "reports/check.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <set>
+
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+// Every time a report holds, by name.
+std::map<std::string, Nanoseconds> times_of(const Report& report) {
+  const Summary& summary = report.summary;
+  std::map<std::string, Nanoseconds> times = {
+      {"step_time.median", summary.step_time.median},
+      {"step_time.min", summary.step_time.min},
+      {"step_time.p95", summary.step_time.p95},
+      {"per_step.compute", summary.per_step.compute},
+      {"per_step.communication", summary.per_step.communication},
+      {"per_step.exposed_communication", summary.per_step.exposed_communication},
+      {"per_step.update", summary.per_step.update},
+      {"per_step.input", summary.per_step.input},
+  };
+  for (const CollectiveSummary& collective : summary.collectives) {
+    times[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
+  }
+  return times;
+}
+
+std::vector<CheckedFigure> differences_of(const Report& report, const Report& baseline, double tolerance) {
+  auto current = times_of(report);
+  auto before = times_of(baseline);
+  std::set<std::string> names;
+  for (const auto& [name, time] : current) names.insert(name);
+  for (const auto& [name, time] : before) names.insert(name);
+  std::vector<CheckedFigure> differences;
+  for (const std::string& name : names) {
+    const Nanoseconds now = current[name];
+    const Nanoseconds then = before[name];
+    if (now == then) continue;
+    if (then > 0 && now > 0 && std::abs(static_cast<double>(now - then)) <= tolerance * static_cast<double>(then)) {
+      continue;
+    }
+    differences.push_back({.name = name, .baseline_ns = then, .current_ns = now});
+  }
+  return differences;
+}
+
+// What is not the same job any more.
+std::vector<std::string> job_changes(const Report& report, const Report& baseline) {
+  std::vector<std::string> changes;
+  const auto differ = [&](const char* what, const auto& now, const auto& then) {
+    if (now != then) changes.push_back(fmt::format("{} is '{}', in the baseline '{}'", what, now, then));
+  };
+  differ("the scenario", report.scenario, baseline.scenario);
+  differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
+  differ("the engine", report.engine, baseline.engine);
+  differ("the strategy", report.strategy, baseline.strategy);
+  differ("cross-device ops", report.cross_device_ops, baseline.cross_device_ops);
+  differ("the number of replicas", report.replicas, baseline.replicas);
+  return changes;
+}
+
+// What decided the times besides the job: versions, network model, topology.
+std::vector<std::string> model_changes(const Report& report, const Report& baseline) {
+  std::vector<std::string> changes;
+  const auto differ = [&](const std::string& what, const std::string& now, const std::string& then) {
+    if (now != then) changes.push_back(fmt::format("{} is '{}', in the baseline '{}'", what, now, then));
+  };
+  differ("the topology", report.topology, baseline.topology);
+  differ("the provenance of its figures", report.topology_provenance, baseline.topology_provenance);
+  std::set<std::string> names;
+  for (const auto& [name, value] : report.settings) names.insert(name);
+  for (const auto& [name, value] : baseline.settings) names.insert(name);
+  const auto value_in = [](const Report& side, const std::string& name) {
+    const auto found = side.settings.find(name);
+    return found == side.settings.end() ? std::string("(none)") : found->second;
+  };
+  for (const std::string& name : names) differ(name, value_in(report, name), value_in(baseline, name));
+  return changes;
+}
+
+void append(std::vector<std::string>& to, const std::vector<std::string>& from) {
+  to.insert(to.end(), from.begin(), from.end());
+}
+
+void check_simulated(const Report& report, const Report& baseline, CheckResult& result) {
+  result.differences = differences_of(report, baseline, result.tolerance);
+  const std::vector<std::string> model = model_changes(report, baseline);
+  if (result.differences.empty()) {
+    result.reasons.push_back(result.tolerance > 0 ? "every time is within the tolerance of the baseline"
+                                                  : "every time equals the baseline");
+  } else if (!model.empty()) {
+    result.verdict = Verdict::model_changed;
+    result.reasons.push_back("times differ, and so does what decides them:");
+  } else {
+    const bool slower = result.change > 0;
+    const bool same_step = result.change == 0;
+    result.verdict = slower || same_step ? Verdict::regressed : Verdict::improved;
+    result.reasons.push_back(
+        same_step ? "the step takes as long as before, but its parts do not"
+                  : fmt::format("the simulated step is {} than the baseline", slower ? "slower" : "faster"));
+  }
+  append(result.reasons, model);
+}
+
+double relative_deviation(const StepTime& time) {
+  return time.median > 0 ? static_cast<double>(time.median_absolute_deviation) / static_cast<double>(time.median) : 0;
+}
+
+void check_measured(const Report& report, const Report& baseline, const CheckLimits& limits, CheckResult& result) {
+  const StepTime& now = report.summary.step_time;
+  const StepTime& then = baseline.summary.step_time;
+  result.noise = std::hypot(relative_deviation(now), relative_deviation(then));
+  const double beyond = std::abs(result.change) - result.tolerance;
+  const std::string limits_text =
+      fmt::format("tolerance {}, noise {}", percent_text(result.tolerance), percent_text(result.noise));
+  if (std::min(now.samples, then.samples) < limits.min_samples) {
+    result.verdict = Verdict::inconclusive;
+    result.reasons.push_back(fmt::format("too few steps: {} now and {} in the baseline; at least {} are needed",
+                                         now.samples, then.samples, limits.min_samples));
+  } else if (beyond <= 0) {
+    result.reasons.push_back("the change of the median step time is within the tolerance (" + limits_text + ")");
+  } else if (beyond <= result.noise) {
+    result.verdict = Verdict::inconclusive;
+    result.reasons.push_back("the change is beyond the tolerance, but not by more than the noise (" + limits_text +
+                             "); run more steps, or on a quieter machine");
+  } else {
+    result.verdict = result.change > 0 ? Verdict::regressed : Verdict::improved;
+    result.reasons.push_back("the change is beyond tolerance and noise (" + limits_text + ")");
+  }
+  if (result.verdict != Verdict::ok) {
+    result.differences.push_back({.name = "step_time.median", .baseline_ns = then.median, .current_ns = now.median});
+  }
+  append(result.reasons, model_changes(report, baseline));
+}
+
+void check_budget(const Report& report, const CheckLimits& limits, CheckResult& result) {
+  const Nanoseconds median = report.summary.step_time.median;
+  if (!limits.max_step_time_ns || median <= *limits.max_step_time_ns) return;
+  result.verdict = Verdict::regressed;
+  result.reasons.insert(result.reasons.begin(), fmt::format("the step takes {}, over its budget of {}",
+                                                            time_text(median), time_text(*limits.max_step_time_ns)));
+}
+
+}  // namespace
+
+std::string_view name_of(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::ok:
+      return "ok";
+    case Verdict::improved:
+      return "improved";
+    case Verdict::regressed:
+      return "regressed";
+    case Verdict::model_changed:
+      return "model changed";
+    case Verdict::inconclusive:
+      return "inconclusive";
+  }
+  return "unknown";
+}
+
+CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits) {
+  CheckResult result;
+  const Nanoseconds now = report.summary.step_time.median;
+  const Nanoseconds then = baseline.summary.step_time.median;
+  const bool simulated = report.deterministic && baseline.deterministic;
+  result.tolerance = limits.tolerance.value_or(simulated ? 0 : kMeasuredTolerance);
+  if (then > 0) result.change = static_cast<double>(now) / static_cast<double>(then) - 1;
+  if (std::vector<std::string> changes = job_changes(report, baseline); !changes.empty()) {
+    result.verdict = Verdict::model_changed;
+    result.reasons.push_back("the baseline is of another job:");
+    append(result.reasons, changes);
+  } else if (simulated) {
+    check_simulated(report, baseline, result);
+  } else {
+    check_measured(report, baseline, limits, result);
+  }
+  check_budget(report, limits, result);
+  return result;
+}
+
+}  // namespace tandem

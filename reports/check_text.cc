@@ -1,0 +1,54 @@
+#include <fmt/format.h>
+
+#include "reports/check.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+std::string change_text(const CheckedFigure& figure) {
+  if (figure.baseline_ns <= 0) return "-";
+  return error_text(static_cast<double>(figure.current_ns) / static_cast<double>(figure.baseline_ns) - 1);
+}
+
+}  // namespace
+
+nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& report, const Report& baseline) {
+  using Json = nlohmann::ordered_json;
+  Json json;
+  json["schema_version"] = kReportSchemaVersion;
+  json["kind"] = "check";
+  json["tandem_version"] = version();
+  json["verdict"] = name_of(result.verdict);
+  json["change"] = result.change;
+  json["tolerance"] = result.tolerance;
+  json["noise"] = result.noise;
+  json["reasons"] = result.reasons;
+  json["differences"] = Json::array();
+  for (const CheckedFigure& figure : result.differences) {
+    json["differences"].push_back(
+        {{"name", figure.name}, {"baseline_ns", figure.baseline_ns}, {"current_ns", figure.current_ns}});
+  }
+  json["report"] = report_to_json(report);
+  json["baseline"] = report_to_json(baseline);
+  return json;
+}
+
+std::string check_text(const CheckResult& result, const Report& report, const Report& baseline) {
+  std::string text = fmt::format("{}: {}\n", title_of(report), name_of(result.verdict));
+  text += fmt::format("step time {}, baseline {} ({})\n", time_text(report.summary.step_time.median),
+                      time_text(baseline.summary.step_time.median), error_text(result.change));
+  for (std::size_t i = 0; i < result.reasons.size(); ++i) text += (i == 0 ? "" : "  - ") + result.reasons[i] + "\n";
+  if (result.differences.empty()) return text;
+  TextTable table;
+  table.add({"what differs", "baseline", "now", "change"});
+  table.add_rule();
+  for (const CheckedFigure& figure : result.differences) {
+    table.add({figure.name, time_text(figure.baseline_ns), time_text(figure.current_ns), change_text(figure)});
+  }
+  return text + "\n" + table.text();
+}
+
+}  // namespace tandem

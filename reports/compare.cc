@@ -1,0 +1,156 @@
+#include "reports/compare.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "reports/statistics.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+std::optional<double> relative_error(double measured, double predicted) {
+  if (!(measured > 0) || !std::isfinite(measured) || !std::isfinite(predicted)) return std::nullopt;
+  return predicted / measured - 1;
+}
+
+ComparedFigure figure_of(std::string name, double measured, double predicted) {
+  return {.name = std::move(name),
+          .measured = measured,
+          .predicted = predicted,
+          .error = relative_error(measured, predicted)};
+}
+
+std::vector<ComparedFigure> figures_of(const Report& measured, const Report& predicted) {
+  struct Phase {
+    const char* name;
+    Nanoseconds PerStep::*time;
+  };
+  constexpr std::array<Phase, 5> kPhases{{{"compute", &PerStep::compute},
+                                          {"communication", &PerStep::communication},
+                                          {"exposed_communication", &PerStep::exposed_communication},
+                                          {"update", &PerStep::update},
+                                          {"input", &PerStep::input}}};
+  std::vector<ComparedFigure> figures;
+  figures.push_back(figure_of("step_time", static_cast<double>(measured.summary.step_time.median),
+                              static_cast<double>(predicted.summary.step_time.median)));
+  figures.push_back(figure_of("throughput", measured.throughput(), predicted.throughput()));
+  for (const Phase& phase : kPhases) {
+    figures.push_back(figure_of(phase.name, static_cast<double>(measured.summary.per_step.*phase.time),
+                                static_cast<double>(predicted.summary.per_step.*phase.time)));
+  }
+  return figures;
+}
+
+const CollectiveSummary* find_same(const std::vector<CollectiveSummary>& collectives, const CollectiveSummary& wanted) {
+  for (const CollectiveSummary& collective : collectives) {
+    if (collective.operation == wanted.operation && collective.bytes == wanted.bytes &&
+        collective.devices == wanted.devices) {
+      return &collective;
+    }
+  }
+  return nullptr;
+}
+
+void compare_collectives(Comparison& comparison) {
+  const auto& measured = comparison.measured.summary.collectives;
+  const auto& predicted = comparison.predicted.summary.collectives;
+  const auto only_in = [&](const char* which, const CollectiveSummary& collective) {
+    comparison.notes.push_back(fmt::format("{} of {} bytes between {} devices is in the {} run only",
+                                           collective.operation, collective.bytes, collective.devices, which));
+  };
+  for (const CollectiveSummary& ours : measured) {
+    const CollectiveSummary* theirs = find_same(predicted, ours);
+    if (!theirs) {
+      only_in("measured", ours);
+      continue;
+    }
+    comparison.collectives.push_back(
+        {.operation = ours.operation,
+         .bytes = ours.bytes,
+         .devices = ours.devices,
+         .measured = ours.time_ns,
+         .predicted = theirs->time_ns,
+         .error = relative_error(static_cast<double>(ours.time_ns), static_cast<double>(theirs->time_ns))});
+  }
+  for (const CollectiveSummary& theirs : predicted) {
+    if (!find_same(measured, theirs)) only_in("predicted", theirs);
+  }
+}
+
+// Where the behaviour of collectives changes: latency, protocols, bandwidth.
+constexpr std::array<std::int64_t, 5> kBandEdges{0, std::int64_t{1} << 16, std::int64_t{1} << 20, std::int64_t{1} << 26,
+                                                 std::int64_t{1} << 62};
+
+std::vector<SizeBand> bands_of(const std::vector<ComparedCollective>& collectives) {
+  std::map<std::pair<std::string, std::size_t>, std::vector<double>> errors;
+  for (const ComparedCollective& collective : collectives) {
+    if (!collective.error) continue;
+    const auto edge = std::upper_bound(kBandEdges.begin(), kBandEdges.end() - 1, collective.bytes);
+    errors[{collective.operation, static_cast<std::size_t>(edge - kBandEdges.begin()) - 1}].push_back(
+        std::abs(*collective.error));
+  }
+  std::vector<SizeBand> bands;
+  for (const auto& [key, values] : errors) {
+    bands.push_back({.operation = key.first,
+                     .from_bytes = kBandEdges[key.second],
+                     .to_bytes = kBandEdges[key.second + 1],
+                     .count = static_cast<int>(values.size()),
+                     .median_error = median_of(values),
+                     .p95_error = p95_of(values)});
+  }
+  return bands;
+}
+
+std::optional<double> loss_difference(const std::vector<double>& measured, const std::vector<double>& predicted) {
+  std::optional<double> largest;
+  for (std::size_t i = 0; i < std::min(measured.size(), predicted.size()); ++i) {
+    const double difference = std::abs(predicted[i] - measured[i]);
+    if (!std::isfinite(difference)) continue;
+    const double relative = difference == 0 ? 0 : difference / std::abs(measured[i]);
+    if (std::isfinite(relative)) largest = std::max(largest.value_or(0), relative);
+  }
+  return largest;
+}
+
+void note_differences(Comparison& comparison) {
+  const auto differ = [&](const char* what, const auto& measured, const auto& predicted) {
+    if (measured == predicted) return;
+    comparison.notes.push_back(fmt::format("{} differs: measured '{}', predicted '{}'", what, measured, predicted));
+  };
+  differ("the scenario", comparison.measured.scenario, comparison.predicted.scenario);
+  differ("the number of replicas", comparison.measured.replicas, comparison.predicted.replicas);
+  differ("the strategy", comparison.measured.strategy, comparison.predicted.strategy);
+  differ("cross-device ops", comparison.measured.cross_device_ops, comparison.predicted.cross_device_ops);
+  differ("the work of a step", comparison.measured.units_per_step, comparison.predicted.units_per_step);
+}
+
+}  // namespace
+
+const ComparedFigure& Comparison::figure(std::string_view name) const {
+  const auto found =
+      std::find_if(figures.begin(), figures.end(), [&](const ComparedFigure& figure) { return figure.name == name; });
+  TANDEM_CHECK(found != figures.end(), "a comparison has no figure '" + std::string(name) + "'");
+  return *found;
+}
+
+Comparison compare(const Report& measured, const Report& predicted) {
+  Comparison comparison;
+  comparison.measured = measured;
+  comparison.predicted = predicted;
+  comparison.figures = figures_of(measured, predicted);
+  note_differences(comparison);
+  compare_collectives(comparison);
+  comparison.bands = bands_of(comparison.collectives);
+  comparison.loss_max_relative_difference = loss_difference(measured.loss, predicted.loss);
+  const StepTime& time = measured.summary.step_time;
+  if (time.median > 0) {
+    comparison.noise = static_cast<double>(time.median_absolute_deviation) / static_cast<double>(time.median);
+  }
+  return comparison;
+}
+
+}  // namespace tandem

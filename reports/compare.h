@@ -1,0 +1,64 @@
+// A measured report beside a predicted one: how far apart every figure is, and how noisy the measurement was.
+//
+// An error is predicted / measured - 1: +5 % says that the prediction is 5 % above the measurement.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/report.h"
+
+namespace tandem {
+
+struct ComparedFigure {
+  std::string name;     // "step_time", "throughput", "compute", "communication", ...
+  double measured = 0;  // nanoseconds, or units per second
+  double predicted = 0;
+  std::optional<double> error;  // none where nothing was measured
+};
+
+// One that both reports have: equal operation, bytes and devices.
+struct ComparedCollective {
+  std::string operation;
+  std::int64_t bytes = 0;
+  int devices = 0;
+  Nanoseconds measured = 0;
+  Nanoseconds predicted = 0;
+  std::optional<double> error;
+};
+
+// The errors of one operation's collectives between two sizes, as absolute values.
+struct SizeBand {
+  std::string operation;
+  std::int64_t from_bytes = 0;  // included
+  std::int64_t to_bytes = 0;    // excluded
+  int count = 0;
+  double median_error = 0;
+  double p95_error = 0;
+};
+
+struct Comparison {
+  Report measured;
+  Report predicted;
+  std::vector<ComparedFigure> figures;  // step_time first
+  std::vector<ComparedCollective> collectives;
+  std::vector<SizeBand> bands;
+  // Largest |predicted - measured| / |measured| over the steps for which both have a loss.
+  std::optional<double> loss_max_relative_difference;
+  double noise = 0;                // of the measurement: median absolute deviation / median of its step times
+  std::vector<std::string> notes;  // what does not match, or was found in one of the two only
+
+  const ComparedFigure& figure(std::string_view name) const;  // a name of `figures`
+};
+
+Comparison compare(const Report& measured, const Report& predicted);
+
+// One document with both reports and the errors of each comparison (docs/reports.md).
+nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons);
+
+// One comparison: its details. Several: a table with a line for each, then the details of the last one, or of all.
+std::string comparisons_text(const std::vector<Comparison>& comparisons, bool all_details = false);
+
+}  // namespace tandem

@@ -1,0 +1,69 @@
+#include "reports/compare.h"
+#include "reports/report_json.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json error_or_null(const std::optional<double>& error) {
+  return error ? Json(*error) : Json(nullptr);
+}
+
+Json collectives_to_json(const std::vector<ComparedCollective>& collectives) {
+  Json list = Json::array();
+  for (const ComparedCollective& collective : collectives) {
+    list.push_back({{"operation", collective.operation},
+                    {"bytes", collective.bytes},
+                    {"devices", collective.devices},
+                    {"measured_ns", collective.measured},
+                    {"predicted_ns", collective.predicted},
+                    {"error", error_or_null(collective.error)}});
+  }
+  return list;
+}
+
+Json bands_to_json(const std::vector<SizeBand>& bands) {
+  Json list = Json::array();
+  for (const SizeBand& band : bands) {
+    list.push_back({{"operation", band.operation},
+                    {"from_bytes", band.from_bytes},
+                    {"to_bytes", band.to_bytes},
+                    {"count", band.count},
+                    {"median_error", band.median_error},
+                    {"p95_error", band.p95_error}});
+  }
+  return list;
+}
+
+Json comparison_to_json(const Comparison& comparison) {
+  Json errors = Json::object();
+  for (const ComparedFigure& figure : comparison.figures) errors[figure.name] = error_or_null(figure.error);
+  Json json;
+  json["scenario"] = comparison.measured.scenario;
+  json["replicas"] = comparison.measured.replicas;
+  json["cross_device_ops"] = comparison.measured.cross_device_ops;
+  json["noise"] = comparison.noise;
+  json["errors"] = std::move(errors);
+  json["collectives"] = collectives_to_json(comparison.collectives);
+  json["size_bands"] = bands_to_json(comparison.bands);
+  json["loss_max_relative_difference"] = error_or_null(comparison.loss_max_relative_difference);
+  json["notes"] = comparison.notes;
+  json["measured"] = report_to_json(comparison.measured);
+  json["predicted"] = report_to_json(comparison.predicted);
+  return json;
+}
+
+}  // namespace
+
+nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons) {
+  Json json;
+  json["schema_version"] = kReportSchemaVersion;
+  json["kind"] = "comparison";
+  json["tandem_version"] = version();
+  json["comparisons"] = Json::array();
+  for (const Comparison& comparison : comparisons) json["comparisons"].push_back(comparison_to_json(comparison));
+  return json;
+}
+
+}  // namespace tandem

@@ -1,0 +1,171 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+#include <sstream>
+
+#include "reports/compare.h"
+#include "reports/report_text.h"
+#include "reports/statistics.h"
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kMostCollectiveRows = 12;  // beyond it, bands of sizes
+
+std::string label_of(const Report& report, std::string_view otherwise) {
+  return fmt::format("{} ({})", report.deterministic ? "simulated" : otherwise, report.engine);
+}
+
+std::string measured_label(const Comparison& comparison) {
+  return label_of(comparison.measured, "measured");
+}
+
+std::string predicted_label(const Comparison& comparison) {
+  return label_of(comparison.predicted, "predicted");
+}
+
+std::string error_cell(const std::optional<double>& error) {
+  return error ? error_text(*error) : "-";
+}
+
+void add_figure(TextTable& table, const Comparison& comparison, std::string_view name, std::string label) {
+  const ComparedFigure& figure = comparison.figure(name);
+  table.add({std::move(label), time_text(figure.measured), time_text(figure.predicted), error_cell(figure.error)});
+}
+
+void add_phases(TextTable& table, const Comparison& comparison) {
+  const ComparedFigure& throughput = comparison.figure("throughput");
+  add_figure(table, comparison, "step_time", "step time");
+  table.add({"throughput", rate_text(throughput.measured, comparison.measured.throughput_unit),
+             rate_text(throughput.predicted, comparison.predicted.throughput_unit), error_cell(throughput.error)});
+  add_figure(table, comparison, "compute", "  compute");
+  add_figure(table, comparison, "communication", "  communication");
+  add_figure(table, comparison, "exposed_communication", "    of it exposed");
+  add_figure(table, comparison, "update", "  update");
+  add_figure(table, comparison, "input", "  input");
+}
+
+void add_collectives(TextTable& table, const Comparison& comparison) {
+  if (comparison.collectives.empty() || comparison.collectives.size() > kMostCollectiveRows) return;
+  table.add_rule();
+  for (const ComparedCollective& collective : comparison.collectives) {
+    table.add({fmt::format("{} {} x {}", collective.operation, size_text(collective.bytes), collective.devices),
+               time_text(collective.measured), time_text(collective.predicted), error_cell(collective.error)});
+  }
+}
+
+std::string range_text(const SizeBand& band) {
+  if (band.from_bytes == 0) return "below " + size_text(band.to_bytes);
+  if (band.to_bytes == std::int64_t{1} << 62) return "from " + size_text(band.from_bytes);
+  return fmt::format("{} to {}", size_text(band.from_bytes), size_text(band.to_bytes));
+}
+
+std::string bands_text(const Comparison& comparison) {
+  if (comparison.bands.empty() || comparison.collectives.size() < 2) return "";
+  TextTable table(2);
+  table.add({"collectives by size", "", "kinds", "median |error|", "p95 |error|"});
+  for (const SizeBand& band : comparison.bands) {
+    table.add({"  " + band.operation, range_text(band), std::to_string(band.count), percent_text(band.median_error),
+               percent_text(band.p95_error)});
+  }
+  return "\n" + table.text();
+}
+
+std::string loss_text(const Comparison& comparison) {
+  if (!comparison.loss_max_relative_difference) return "";
+  const std::size_t steps = std::min(comparison.measured.loss.size(), comparison.predicted.loss.size());
+  if (*comparison.loss_max_relative_difference == 0) return fmt::format("loss: equal in all {} steps\n", steps);
+  return fmt::format("loss: at most {:.1e} apart (relative) over {} steps\n", *comparison.loss_max_relative_difference,
+                     steps);
+}
+
+std::string noise_text(const Comparison& comparison) {
+  const StepTime& time = comparison.measured.summary.step_time;
+  if (comparison.measured.deterministic) return "";
+  return fmt::format("noise of the measured run: {} of its step time (median absolute deviation, {} steps)\n",
+                     percent_text(comparison.noise), time.samples);
+})\n",
+                     percent_text(comparison.noise), time.samples, time_text(time.p95));
+}
+
+std::string bullets(const std::vector<std::string>& notes) {
+  Report holder;
+  holder.notes = notes;
+  return notes_text(holder);
+}
+
+std::string details_text(const Comparison& comparison) {
+  TextTable table;
+  table.add({title_of(comparison.measured).size() > 36 ? "" : title_of(comparison.measured), measured_label(comparison),
+             predicted_label(comparison), "error"});
+  table.add_rule();
+  add_phases(table, comparison);
+  add_collectives(table, comparison);
+  std::string text;
+  if (title_of(comparison.measured).size() > 36) text = title_of(comparison.measured) + "\n";
+  return text + table.text() + bands_text(comparison) + "\n" + noise_text(comparison) + loss_text(comparison);
+}
+
+// What holds for all comparisons is said once.
+std::string footer_text(const std::vector<Comparison>& comparisons) {
+  const Report& predicted = comparisons.back().predicted;
+  std::string text;
+  if (!predicted.topology.empty()) {
+    text += fmt::format("{}: topology {} (figures: {})\n", predicted_label(comparisons.back()), predicted.topology,
+                        predicted.topology_provenance);
+  }
+  text += settings_text("  ", predicted);
+  std::vector<std::string> notes;
+  std::set<std::string> seen;
+  for (const Comparison& comparison : comparisons) {
+    for (const auto* list : {&comparison.notes, &comparison.measured.notes, &comparison.predicted.notes}) {
+      for (const std::string& note : *list) {
+        if (seen.insert(note).second) notes.push_back(note);
+      }
+    }
+  }
+  if (!notes.empty()) text += "notes\n" + bullets(notes);
+  return text;
+}
+
+std::string overview_text(const std::vector<Comparison>& comparisons) {
+  const Comparison& first = comparisons.front();
+  std::string title = first.measured.scenario;
+  if (!first.measured.strategy.empty()) title += ": " + first.measured.strategy;
+  TextTable table(2);
+  table.add({"replicas", "cross-device ops", measured_label(first), predicted_label(first), "error", "noise", "compute",
+             "comm."});
+  table.add_rule();
+  std::vector<double> errors;
+  for (const Comparison& comparison : comparisons) {
+    const ComparedFigure& step = comparison.figure("step_time");
+    table.add({std::to_string(comparison.measured.replicas), comparison.measured.cross_device_ops,
+               time_text(step.measured), time_text(step.predicted), error_cell(step.error),
+               comparison.measured.deterministic ? "-" : percent_text(comparison.noise),
+               error_cell(comparison.figure("compute").error), error_cell(comparison.figure("communication").error)});
+    if (step.error) errors.push_back(std::abs(*step.error));
+  }
+  std::string text = title + ", time of a step; the last two columns are the errors of its parts\n\n" + table.text();
+  if (errors.empty()) return text + "\n";
+  return text + fmt::format("\nstep time: median |error| {}, largest {} over {} runs\n",
+                            percent_text(median_of(errors)),
+                            percent_text(*std::max_element(errors.begin(), errors.end())), errors.size());
+}
+
+}  // namespace
+
+std::string comparisons_text(const std::vector<Comparison>& comparisons, bool all_details) {
+  if (comparisons.empty()) return "";
+  std::string text;
+  if (comparisons.size() > 1) text += overview_text(comparisons) + "\n";
+  const std::size_t first = all_details ? 0 : comparisons.size() - 1;
+  for (std::size_t i = first; i < comparisons.size(); ++i) text += details_text(comparisons[i]) + "\n";
+  text += footer_text(comparisons);
+  text.erase(text.find_last_not_of('\n') + 1);
+  return text + "\n";
+}
+
+}  // namespace tandem

@@ -1,0 +1,106 @@
+#include "reports/json_fields.h"
+
+#include <limits>
+
+namespace tandem {
+
+JsonField JsonField::required(const std::string& key) const {
+  JsonField field = optional(key);
+  if (present() && value_->is_object() && !field.present()) field.error("is missing");
+  return field;
+}
+
+JsonField JsonField::optional(const std::string& key) const {
+  if (!present()) return {*this, nullptr, path_of(key)};
+  if (!value_->is_object()) {
+    error("expected an object");
+    return {*this, nullptr, path_of(key)};
+  }
+  const auto found = value_->find(key);
+  return {*this, found == value_->end() ? nullptr : &*found, path_of(key)};
+}
+
+std::string JsonField::text() const {
+  if (!present()) return "";
+  if (value_->is_string()) return value_->get<std::string>();
+  error("expected a text");
+  return "";
+}
+
+bool JsonField::boolean() const {
+  if (!present()) return false;
+  if (value_->is_boolean()) return value_->get<bool>();
+  error("expected true or false");
+  return false;
+}
+
+std::int64_t JsonField::count() const {
+  if (!present()) return 0;
+  constexpr std::uint64_t kLargest = std::numeric_limits<std::int64_t>::max();
+  if (value_->is_number_unsigned() && value_->get<std::uint64_t>() <= kLargest) return value_->get<std::int64_t>();
+  // A document made in memory holds its integers signed.
+  if (value_->is_number_integer() && value_->get<std::int64_t>() >= 0) return value_->get<std::int64_t>();
+  error("expected a whole number of 0 or more");
+  return 0;
+}
+
+int JsonField::small_count() const {
+  const std::int64_t value = count();
+  if (value <= std::numeric_limits<int>::max()) return static_cast<int>(value);
+  error("is larger than any report has");
+  return 0;
+}
+
+double JsonField::number() const {
+  if (!present()) return 0;
+  if (value_->is_number()) return value_->get<double>();
+  if (!value_->is_null()) error("expected a number");
+  return std::numeric_limits<double>::quiet_NaN();
+}
+
+std::vector<JsonField> JsonField::items() const {
+  std::vector<JsonField> fields;
+  if (!present()) return fields;
+  if (!value_->is_array()) {
+    error("expected a list");
+    return fields;
+  }
+  for (const Json& item : *value_) {
+    fields.push_back(JsonField(*this, &item, path_ + "[" + std::to_string(fields.size()) + "]"));
+  }
+  return fields;
+}
+
+std::vector<std::pair<std::string, JsonField>> JsonField::entries() const {
+  std::vector<std::pair<std::string, JsonField>> fields;
+  if (!present()) return fields;
+  if (!value_->is_object()) {
+    error("expected an object");
+    return fields;
+  }
+  for (const auto& [key, value] : value_->items()) fields.emplace_back(key, JsonField(*this, &value, path_of(key)));
+  return fields;
+}
+
+void JsonField::error(std::string message) const {
+  Diagnostic diagnostic{.file = file_, .path = path_, .message = std::move(message)};
+  for (const Diagnostic& known : *problems_) {
+    if (known.path == diagnostic.path && known.message == diagnostic.message) return;
+  }
+  problems_->push_back(std::move(diagnostic));
+}
+
+JsonField::Json parse_json(std::string_view text, const std::string& file) {
+  try {
+    return JsonField::Json::parse(text);
+  } catch (const nlohmann::json::parse_error& error) {
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...": people need what follows.
+    std::string what = error.what();
+    if (const std::size_t bracket = what.find("] "); bracket != std::string::npos) what = what.substr(bracket + 2);
+    throw InputError({{.file = file, .path = "", .message = "is not JSON: " + what}});
+  } catch (const nlohmann::json::exception& error) {
+    throw InputError({{.file = file, .path = "", .message = std::string("is not JSON: ") + error.what()}});
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,51 @@
+// Reading the fields of a JSON object, naming everything missing or wrong by its path in one go.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+
+// A value in a document. What is wrong goes to `problems`; a wrong or missing value reads as 0, "" or empty.
+// A view: the document must outlive it.
+class JsonField {
+ public:
+  using Json = nlohmann::ordered_json;
+
+  JsonField(const Json& document, std::string file, std::vector<Diagnostic>& problems)
+      : value_(&document), file_(std::move(file)), problems_(&problems) {}
+
+  JsonField required(const std::string& key) const;
+  JsonField optional(const std::string& key) const;
+
+  std::string text() const;
+  bool boolean() const;
+  std::int64_t count() const;  // a whole number, 0 or more
+  int small_count() const;     // one that fits an int
+  double number() const;       // null: NaN
+  std::vector<JsonField> items() const;
+  std::vector<std::pair<std::string, JsonField>> entries() const;
+
+  bool present() const { return value_ != nullptr; }
+  void error(std::string message) const;
+
+ private:
+  JsonField(const JsonField& parent, const Json* value, std::string path)
+      : value_(value), file_(parent.file_), path_(std::move(path)), problems_(parent.problems_) {}
+  std::string path_of(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
+
+  const Json* value_;  // null: absent
+  std::string file_;
+  std::string path_;
+  std::vector<Diagnostic>* problems_;
+};
+
+// Throws InputError that says where the text stops being JSON.
+JsonField::Json parse_json(std::string_view text, const std::string& file);
+
+}  // namespace tandem

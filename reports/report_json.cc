@@ -1,0 +1,93 @@
+#include "reports/report_json.h"
+
+#include <cmath>
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json finite_or_null(double value) {
+  return std::isfinite(value) ? Json(value) : Json(nullptr);
+}
+
+Json step_time_to_json(const StepTime& time) {
+  return {{"median", time.median},
+          {"min", time.min},
+          {"p95", time.p95},
+          {"mad", time.median_absolute_deviation},
+          {"samples", time.samples}};
+}
+
+Json per_step_to_json(const PerStep& per_step) {
+  return {{"compute", per_step.compute},
+          {"communication", per_step.communication},
+          {"exposed_communication", per_step.exposed_communication},
+          {"input", per_step.input},
+          {"update", per_step.update}};
+}
+
+Json collectives_to_json(const std::vector<CollectiveSummary>& collectives) {
+  Json list = Json::array();
+  for (const CollectiveSummary& collective : collectives) {
+    list.push_back({{"operation", collective.operation},
+                    {"bytes", collective.bytes},
+                    {"devices", collective.devices},
+                    {"calls_per_step", collective.calls_per_step},
+                    {"time_ns", collective.time_ns},
+                    {"algbw", finite_or_null(collective.algbw)},
+                    {"busbw", finite_or_null(collective.busbw)}});
+  }
+  return list;
+}
+
+template <typename Value>
+Json map_to_json(const std::map<std::string, Value>& values) {
+  Json object = Json::object();
+  for (const auto& [key, value] : values) {
+    if constexpr (std::is_same_v<Value, double>) {
+      object[key] = finite_or_null(value);
+    } else {
+      object[key] = value;
+    }
+  }
+  return object;
+}
+
+}  // namespace
+
+nlohmann::ordered_json report_to_json(const Report& report) {
+  Json json;
+  json["schema_version"] = kReportSchemaVersion;
+  json["kind"] = "report";
+  json["tandem_version"] = report.tandem_version;
+  json["scenario"] = report.scenario;
+  json["scenario_hash"] = report.scenario_hash;
+  json["engine"] = report.engine;
+  json["deterministic"] = report.deterministic;
+  json["topology"] = {{"name", report.topology}, {"provenance", report.topology_provenance}};
+  json["strategy"] = report.strategy;
+  json["cross_device_ops"] = report.cross_device_ops;
+  json["replicas"] = report.replicas;
+  json["steps"] = report.steps;
+  json["warmup_steps"] = report.warmup_steps;
+  json["step_time_ns"] = step_time_to_json(report.summary.step_time);
+  json["throughput"] = {{"value", finite_or_null(report.throughput())},
+                        {"unit", report.throughput_unit},
+                        {"units_per_step", finite_or_null(report.units_per_step)}};
+  json["per_step_ns"] = per_step_to_json(report.summary.per_step);
+  json["collectives"] = collectives_to_json(report.summary.collectives);
+  if (report.scaling_efficiency) json["scaling_efficiency"] = finite_or_null(*report.scaling_efficiency);
+  json["loss"] = Json::array();
+  for (const double loss : report.loss) json["loss"].push_back(finite_or_null(loss));
+  json["metrics"] = map_to_json(report.metrics);
+  json["settings"] = map_to_json(report.settings);
+  json["notes"] = report.notes;
+  return json;
+}
+
+std::string json_text(const nlohmann::ordered_json& document) {
+  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+}  // namespace tandem

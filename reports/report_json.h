@@ -1,0 +1,28 @@
+// A report as JSON (docs/reports.md lists every field), and back.
+//
+// Equal reports give equal bytes. Times are integer nanoseconds, sizes bytes, bandwidths bytes/s. A number that is
+// not finite, such as the loss of a diverged run, is written as null.
+#pragma once
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+
+#include "reports/report.h"
+
+namespace tandem {
+
+inline constexpr int kReportSchemaVersion = 1;
+
+nlohmann::ordered_json report_to_json(const Report& report);
+
+// The text of one document: indented, ending in a newline, always valid UTF-8.
+std::string json_text(const nlohmann::ordered_json& document);
+
+// Both throw InputError that names everything missing or wrong, with its place. `file` is the name in messages.
+// Fields they do not know are left alone, so that an older Tandem reads a newer one's report.
+Report report_from_json(std::string_view text, const std::string& file);
+Report load_report(const std::filesystem::path& path);
+
+}  // namespace tandem

@@ -1,0 +1,100 @@
+// Reads a report back from JSON.
+#include "reports/json_fields.h"
+#include "reports/report_json.h"
+#include "topologies/base/strict_yaml.h"  // read_input_file
+
+namespace tandem {
+namespace {
+
+StepTime read_step_time(const JsonField& map) {
+  return {.median = map.required("median").count(),
+          .min = map.required("min").count(),
+          .p95 = map.required("p95").count(),
+          .median_absolute_deviation = map.required("mad").count(),
+          .samples = map.required("samples").small_count()};
+}
+
+PerStep read_per_step(const JsonField& map) {
+  return {.compute = map.required("compute").count(),
+          .communication = map.required("communication").count(),
+          .exposed_communication = map.required("exposed_communication").count(),
+          .input = map.required("input").count(),
+          .update = map.required("update").count()};
+}
+
+CollectiveSummary read_collective(const JsonField& map) {
+  return {.operation = map.required("operation").text(),
+          .bytes = map.required("bytes").count(),
+          .devices = map.required("devices").small_count(),
+          .calls_per_step = map.required("calls_per_step").small_count(),
+          .time_ns = map.required("time_ns").count(),
+          .algbw = map.required("algbw").number(),
+          .busbw = map.required("busbw").number()};
+}
+
+void read_identity(const JsonField& root, Report& report) {
+  report.tandem_version = root.required("tandem_version").text();
+  report.scenario = root.required("scenario").text();
+  report.scenario_hash = root.required("scenario_hash").text();
+  report.engine = root.required("engine").text();
+  report.deterministic = root.required("deterministic").boolean();
+  const JsonField topology = root.required("topology");
+  report.topology = topology.required("name").text();
+  report.topology_provenance = topology.required("provenance").text();
+  report.strategy = root.required("strategy").text();
+  report.cross_device_ops = root.required("cross_device_ops").text();
+  report.replicas = root.required("replicas").small_count();
+  report.steps = root.required("steps").small_count();
+  report.warmup_steps = root.required("warmup_steps").small_count();
+}
+
+void read_results(const JsonField& root, Report& report) {
+  report.summary.step_time = read_step_time(root.required("step_time_ns"));
+  const JsonField throughput = root.required("throughput");
+  report.throughput_unit = throughput.required("unit").text();
+  report.units_per_step = throughput.required("units_per_step").number();
+  report.summary.per_step = read_per_step(root.required("per_step_ns"));
+  for (const JsonField& item : root.required("collectives").items()) {
+    report.summary.collectives.push_back(read_collective(item));
+  }
+  const JsonField efficiency = root.optional("scaling_efficiency");
+  if (efficiency.present()) report.scaling_efficiency = efficiency.number();
+  for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number());
+  for (const auto& [name, value] : root.optional("metrics").entries()) report.metrics[name] = value.number();
+  for (const auto& [name, value] : root.optional("settings").entries()) report.settings[name] = value.text();
+  for (const JsonField& item : root.optional("notes").items()) report.notes.push_back(item.text());
+}
+
+// Whether this is a report at all, before its fields are asked for.
+void check_kind(const JsonField& root) {
+  const JsonField kind = root.required("kind");
+  if (const std::string word = kind.text(); kind.present() && word != "report") {
+    kind.error("is '" + word + "'; expected a report, as `tandem run --json` writes it");
+  }
+  const JsonField schema_version = root.required("schema_version");
+  if (const std::int64_t schema = schema_version.count(); schema_version.present() && schema != kReportSchemaVersion) {
+    schema_version.error("version " + std::to_string(schema) + " is not known; this Tandem reads version " +
+                         std::to_string(kReportSchemaVersion));
+  }
+}
+
+}  // namespace
+
+Report report_from_json(std::string_view text, const std::string& file) {
+  const nlohmann::ordered_json document = parse_json(text, file);
+  std::vector<Diagnostic> problems;
+  const JsonField root(document, file, problems);
+  check_kind(root);
+  if (!problems.empty()) throw InputError(std::move(problems));
+  Report report;
+  read_identity(root, report);
+  read_results(root, report);
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return report;
+}
+
+Report load_report(const std::filesystem::path& path) {
+  return report_from_json(read_input_file(path), path.string());
+}
+
+}  // namespace tandem

@@ -1,0 +1,19 @@
+// A report for people to read, at most about 96 columns wide.
+#pragma once
+
+#include <string>
+
+#include "reports/report.h"
+
+namespace tandem {
+
+std::string report_text(const Report& report);
+
+// "digits: 2 replicas, mirrored, nccl_all_reduce"
+std::string title_of(const Report& report);
+// "network model CM02, ...", wrapped; "" without settings. Every line ends in a newline.
+std::string settings_text(const std::string& label, const Report& report);
+// A bullet a note, wrapped.
+std::string notes_text(const Report& report);
+
+}  // namespace tandem

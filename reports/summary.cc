@@ -1,0 +1,177 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+#include <tuple>
+
+#include "engine/communicator.h"  // bus_bandwidth_factor
+#include "reports/intervals.h"
+#include "reports/report.h"
+#include "reports/statistics.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+// The steps that count, ascending.
+using Steps = std::vector<int>;
+
+Steps measured_steps(const Timeline& timeline, int warmup_steps) {
+  std::set<int> steps;
+  for (const Record& record : timeline.records) {
+    if (record.kind == RecordKind::step && record.step != kNoStep) steps.insert(record.step);
+  }
+  if (steps.size() <= static_cast<std::size_t>(std::max(0, warmup_steps))) {
+    throw Error(fmt::format("no step is left to report: {} steps were run and the first {} are warm-up", steps.size(),
+                            warmup_steps));
+  }
+  return {std::next(steps.begin(), std::max(0, warmup_steps)), steps.end()};
+}
+
+bool contains(const Steps& steps, int step) {
+  return std::binary_search(steps.begin(), steps.end(), step);
+}
+
+// A step takes as long as its slowest worker.
+StepTime step_time_of(const Timeline& timeline, const Steps& steps) {
+  std::map<int, Nanoseconds> longest;
+  for (const Record& record : timeline.records) {
+    if (record.kind != RecordKind::step || !contains(steps, record.step)) continue;
+    Nanoseconds& time = longest[record.step];
+    time = std::max(time, record.end_ns - record.start_ns);
+  }
+  std::vector<Nanoseconds> times;
+  for (const auto& [step, time] : longest) times.push_back(time);
+  return {.median = median_of(times),
+          .min = *std::min_element(times.begin(), times.end()),
+          .p95 = p95_of(times),
+          .median_absolute_deviation = median_absolute_deviation(times),
+          .samples = static_cast<int>(times.size())};
+}
+
+constexpr std::size_t kCategories = 5;  // of enum Category
+
+// The intervals of one device in one step.
+struct DeviceStep {
+  std::array<std::vector<Interval>, kCategories> work;
+};
+
+// Everything one device did: by step, and when it was busy with anything but communication.
+struct DeviceWork {
+  std::map<int, DeviceStep> steps;
+  std::vector<Interval> busy;
+};
+
+std::map<int, DeviceWork> work_by_device(const Timeline& timeline, const Steps& steps) {
+  std::map<int, DeviceWork> devices;
+  for (const Record& record : timeline.records) {
+    if (record.kind == RecordKind::step || record.device == kHostLane) continue;
+    DeviceWork& device = devices[record.device];
+    const Interval interval{record.start_ns, record.end_ns};
+    if (record.category != Category::communication && record.category != Category::other) {
+      device.busy.push_back(interval);
+    }
+    if (contains(steps, record.step)) {
+      device.steps[record.step].work[static_cast<std::size_t>(record.category)].push_back(interval);
+    }
+  }
+  return devices;
+}
+
+// Adds up one figure: the mean over the devices that have it, step by step, then the median over the steps.
+class Phase {
+ public:
+  // `time` is this device's in this step.
+  void add(int device, int step, Nanoseconds time) {
+    devices_.insert(device);
+    sum_by_step_[step] += time;
+  }
+  Nanoseconds median(const Steps& steps) const {
+    if (devices_.empty()) return 0;
+    std::vector<Nanoseconds> means;
+    for (const int step : steps) {
+      const auto sum = sum_by_step_.find(step);
+      means.push_back(sum == sum_by_step_.end() ? 0 : sum->second / static_cast<Nanoseconds>(devices_.size()));
+    }
+    return median_of(std::move(means));
+  }
+
+ private:
+  std::set<int> devices_;
+  std::map<int, Nanoseconds> sum_by_step_;
+};
+
+PerStep per_step_of(const Timeline& timeline, const Steps& steps) {
+  std::array<Phase, kCategories> phases;
+  Phase exposed;
+  for (auto& [index, device] : work_by_device(timeline, steps)) {
+    // Communication of one step may hide behind work of the next: exposure looks at all of the device's work.
+    const IntervalSet busy = union_of(std::move(device.busy));
+    for (auto& [step, intervals] : device.steps) {
+      for (std::size_t category = 0; category < kCategories; ++category) {
+        if (intervals.work[category].empty()) continue;
+        const IntervalSet work = union_of(std::move(intervals.work[category]));
+        phases[category].add(index, step, length_of(work));
+        if (category == static_cast<std::size_t>(Category::communication)) {
+          exposed.add(index, step, length_of(work) - overlap_of(work, busy));
+        }
+      }
+    }
+  }
+  const auto median = [&](Category category) { return phases[static_cast<std::size_t>(category)].median(steps); };
+  return {.compute = median(Category::compute),
+          .communication = median(Category::communication),
+          .exposed_communication = exposed.median(steps),
+          .input = median(Category::input),
+          .update = median(Category::update)};
+}
+
+// One call, from its records on all ranks.
+struct Call {
+  const Record* record = nullptr;
+  Nanoseconds last_arrival = 0;
+  Nanoseconds last_end = 0;
+};
+
+std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const Steps& steps) {
+  std::map<std::int64_t, Call> calls;
+  for (const Record& record : timeline.records) {
+    if (record.kind != RecordKind::collective || !contains(steps, record.step)) continue;
+    Call& call = calls[record.sequence];
+    const bool first = call.record == nullptr;
+    call.record = first ? &record : call.record;
+    call.last_arrival = first ? record.start_ns : std::max(call.last_arrival, record.start_ns);
+    call.last_end = first ? record.end_ns : std::max(call.last_end, record.end_ns);
+  }
+  std::map<std::tuple<std::string, int, std::int64_t>, std::vector<Nanoseconds>> times;
+  for (const auto& [sequence, call] : calls) {
+    times[{call.record->name, call.record->ranks, std::llround(call.record->bytes)}].push_back(call.last_end -
+                                                                                               call.last_arrival);
+  }
+  std::vector<CollectiveSummary> summaries;
+  for (auto& [key, samples] : times) {
+    const auto& [operation, devices, bytes] = key;
+    CollectiveSummary summary{.operation = operation, .bytes = bytes, .devices = devices};
+    summary.calls_per_step = static_cast<int>((samples.size() + steps.size() / 2) / steps.size());
+    summary.time_ns = median_of(std::move(samples));
+    if (summary.time_ns > 0) {
+      summary.algbw = static_cast<double>(bytes) / (static_cast<double>(summary.time_ns) * 1e-9);
+      summary.busbw = summary.algbw * bus_bandwidth_factor(operation, devices);
+    }
+    summaries.push_back(std::move(summary));
+  }
+  return summaries;
+}
+
+}  // namespace
+
+Summary summarize(const Timeline& timeline, int warmup_steps) {
+  const Steps steps = measured_steps(timeline, warmup_steps);
+  return {.step_time = step_time_of(timeline, steps),
+          .per_step = per_step_of(timeline, steps),
+          .collectives = collectives_of(timeline, steps)};
+}
+
+}  // namespace tandem

@@ -1,0 +1,114 @@
+#include "reports/text_table.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+
+#include "topologies/base/units.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::string_view kGap = "  ";
+
+std::string padded(const std::string& cell, int width, bool left) {
+  const std::string blanks(static_cast<std::size_t>(std::max(0, width - display_width(cell))), ' ');
+  return left ? cell + blanks : blanks + cell;
+}
+
+std::string without_trailing_blanks(std::string line) {
+  line.erase(line.find_last_not_of(' ') + 1);
+  return line;
+}
+
+}  // namespace
+
+int display_width(std::string_view text) {
+  return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string TextTable::text() const {
+  std::vector<int> widths;
+  for (const auto& row : rows_) {
+    if (row.size() < 2) continue;  // a rule or a heading
+    if (widths.size() < row.size()) widths.resize(row.size());
+    for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
+  }
+  int total = 0;
+  for (const int width : widths) total += width + static_cast<int>(kGap.size());
+  total = std::max(0, total - static_cast<int>(kGap.size()));
+  std::string text;
+  for (const auto& row : rows_) {
+    std::string line;
+    if (row.empty()) line = std::string(static_cast<std::size_t>(total), '-');
+    if (row.size() == 1) line = row.front();
+    for (std::size_t i = 0; row.size() > 1 && i < row.size(); ++i) {
+      if (i > 0) line += kGap;
+      line += padded(row[i], widths[i], static_cast<int>(i) < left_);
+    }
+    text += without_trailing_blanks(std::move(line)) + "\n";
+  }
+  return text;
+}
+
+std::string time_text(double nanoseconds) {
+  if (nanoseconds == 0) return "0";
+  return format_quantity(nanoseconds * 1e-9, Dimension::seconds);
+}
+
+std::string time_text(Nanoseconds time) {
+  return time_text(static_cast<double>(time));
+}
+
+std::string rate_text(double per_second, std::string_view unit) {
+  if (per_second < 10000) return fmt::format("{:.4g} {}", per_second, unit);
+  if (per_second < 1e7) return fmt::format("{:.1f} k {}", per_second / 1e3, unit);
+  return fmt::format("{:.2f} M {}", per_second / 1e6, unit);
+}
+
+std::string size_text(std::int64_t bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"B", "KiB", "MiB", "GiB", "TiB"};
+  std::size_t unit = 0;
+  std::int64_t whole = bytes;
+  while (whole != 0 && whole % 1024 == 0 && unit + 1 < kUnits.size()) {
+    whole /= 1024;
+    ++unit;
+  }
+  if (whole < 10000 && (unit > 0 || bytes < 1000)) return fmt::format("{} {}", whole, kUnits[unit]);
+  return format_quantity(static_cast<double>(bytes), Dimension::bytes);
+}
+
+std::string error_text(double relative) {
+  if (std::abs(relative) < 0.0005) return relative == 0 ? "0 %" : "<0.1 %";
+  if (std::abs(relative) >= 10) return fmt::format("{:+.0f} %", relative * 100);
+  return fmt::format("{:+.1f} %", relative * 100);
+}
+
+std::string percent_text(double ratio) {
+  return fmt::format("{:.1f} %", ratio * 100);
+}
+
+std::string wrapped_list(std::string_view label, const std::vector<std::string>& items, std::string_view separator) {
+  if (items.empty()) return "";
+  std::string text(label);
+  int column = display_width(label);
+  const std::string indent(static_cast<std::size_t>(column), ' ');
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const std::string item = items[i] + (i + 1 < items.size() ? std::string(separator) : "");
+    const int width = display_width(item);
+    if (i > 0 && column + 1 + width > kTextWidth) {
+      text += "\n" + indent;
+      column = display_width(indent);
+    } else if (i > 0) {
+      text += " ";
+      ++column;
+    }
+    text += item;
+    column += width;
+  }
+  return text + "\n";
+}
+
+}  // namespace tandem

@@ -1,0 +1,100 @@
+#include "reports/check.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/reports/testing.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+Report measured_with(Nanoseconds median, Nanoseconds deviation = 10'000, int samples = 37) {
+  Report report = full_report();
+  report.summary.step_time.median = median;
+  report.summary.step_time.median_absolute_deviation = deviation;
+  report.summary.step_time.samples = samples;
+  return report;
+}
+
+TEST(CheckSimulated, EqualTimesAreOkAndOneNanosecondIsNot) {
+  const Report baseline = simulated_report();
+  EXPECT_EQ(check(baseline, baseline, {}).verdict, Verdict::ok);
+  Report slower = baseline;
+  slower.summary.step_time.median += 1;
+  EXPECT_EQ(check(slower, baseline, {}).verdict, Verdict::regressed);
+  EXPECT_EQ(check(baseline, slower, {}).verdict, Verdict::improved);
+  EXPECT_EQ(check(slower, baseline, {.tolerance = 0.001}).verdict, Verdict::ok);
+}
+
+TEST(CheckSimulated, NamesEveryTimeThatDiffers) {
+  const Report baseline = simulated_report();
+  Report changed = baseline;
+  changed.summary.per_step.compute += 1;
+  changed.summary.collectives[0].time_ns = 1;
+  const CheckResult result = check(changed, baseline, {});
+  EXPECT_EQ(result.verdict, Verdict::regressed);
+  std::vector<std::string> names;
+  for (const CheckedFigure& figure : result.differences) names.push_back(figure.name);
+  EXPECT_THAT(names, testing::ElementsAre("all_reduce 1048576 B x 2", "per_step.compute"));
+  EXPECT_THAT(result.reasons.front(), HasSubstr("the step takes as long as before, but its parts do not"));
+}
+
+TEST(CheckSimulated, AnotherModelIsNotARegression) {
+  const Report baseline = simulated_report();
+  Report changed = baseline;
+  changed.settings["network/model"] = "LV08";
+  EXPECT_EQ(check(changed, baseline, {}).verdict, Verdict::ok) << "equal times are equal, whatever the settings";
+  changed.summary.step_time.median *= 2;
+  const CheckResult result = check(changed, baseline, {});
+  EXPECT_EQ(result.verdict, Verdict::model_changed);
+  EXPECT_THAT(result.reasons, testing::Contains("network/model is 'LV08', in the baseline 'CM02'"));
+}
+
+TEST(Check, ABaselineOfAnotherJobSaysNothingAboutThisOne) {
+  Report other = simulated_report();
+  other.scenario_hash = "beef";
+  const CheckResult result = check(simulated_report(), other, {});
+  EXPECT_EQ(result.verdict, Verdict::model_changed);
+  EXPECT_EQ(result.reasons.front(), "the baseline is of another job:");
+  EXPECT_EQ(check(simulated_report(), full_report(), {}).verdict, Verdict::model_changed) << "another engine";
+}
+
+TEST(CheckMeasured, ChangesCountBeyondToleranceAndNoise) {
+  const Report baseline = measured_with(1'000'000);  // 1 % deviation on both sides: noise 1.41 %
+  EXPECT_EQ(check(measured_with(1'029'000), baseline, {}).verdict, Verdict::ok);
+  EXPECT_EQ(check(measured_with(1'040'000), baseline, {}).verdict, Verdict::inconclusive);
+  EXPECT_EQ(check(measured_with(1'060'000), baseline, {}).verdict, Verdict::regressed);
+  EXPECT_EQ(check(measured_with(940'000), baseline, {}).verdict, Verdict::improved);
+  EXPECT_EQ(check(measured_with(1'060'000), baseline, {.tolerance = 0.1}).verdict, Verdict::ok);
+}
+
+TEST(CheckMeasured, FewStepsAreInconclusive) {
+  const CheckResult result = check(measured_with(5'000'000, 10'000, 8), measured_with(1'000'000), {});
+  EXPECT_EQ(result.verdict, Verdict::inconclusive);
+  EXPECT_EQ(result.reasons.front(), "too few steps: 8 now and 37 in the baseline; at least 9 are needed");
+}
+
+TEST(Check, ABudgetIsARegressionWhateverTheBaselineSays) {
+  const Report report = simulated_report();
+  EXPECT_EQ(check(report, report, {.max_step_time_ns = 2'000'000}).verdict, Verdict::ok);
+  const CheckResult result = check(report, report, {.max_step_time_ns = 1'999'999});
+  EXPECT_EQ(result.verdict, Verdict::regressed);
+  EXPECT_EQ(result.reasons.front(), "the step takes 2.000 ms, over its budget of 2.000 ms");
+}
+
+TEST(CheckText, SaysTheVerdictAndWhatDiffers) {
+  const Report baseline = simulated_report();
+  Report slower = baseline;
+  slower.summary.step_time.median = 3'000'000;
+  const CheckResult result = check(slower, baseline, {});
+  const std::string text = check_text(result, slower, baseline);
+  EXPECT_THAT(text, HasSubstr(": regressed\n"));
+  EXPECT_THAT(text, testing::ContainsRegex("step_time.median +2.000 ms +3.000 ms +\\+50.0 %"));
+  const auto json = check_to_json(result, slower, baseline);
+  EXPECT_EQ(json["verdict"], "regressed");
+  EXPECT_EQ(json["differences"][0]["current_ns"], 3'000'000);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,130 @@
+#include "reports/compare.h"
+
+#include <gmock/gmock.h>
+
+#include "tests/reports/testing.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+// 10 % slower steps, communication at half the time, one collective of its own.
+Comparison off_by_some() {
+  Report predicted = simulated_report();
+  predicted.summary.step_time.median = 2'200'000;
+  predicted.summary.per_step.communication = 350'000;
+  predicted.summary.per_step.input = 0;
+  predicted.summary.collectives[0].time_ns = 165'000;
+  predicted.summary.collectives.push_back(
+      {.operation = "broadcast", .bytes = 64, .devices = 2, .calls_per_step = 1, .time_ns = 100});
+  predicted.loss = {2.25, 0.1001};
+  predicted.notes = {"extrapolated: all_reduce beyond 64 MB"};
+  return compare(full_report(), predicted);
+}
+
+TEST(Compare, ErrorsAreRelativeToTheMeasurement) {
+  const Comparison comparison = off_by_some();
+  EXPECT_NEAR(comparison.figure("step_time").error.value(), 0.1, 1e-12);
+  EXPECT_NEAR(comparison.figure("throughput").error.value(), 1 / 1.1 - 1, 1e-12);
+  EXPECT_NEAR(comparison.figure("communication").error.value(), -0.5, 1e-12);
+  EXPECT_NEAR(comparison.figure("input").error.value(), -1, 1e-12);
+  EXPECT_EQ(comparison.figure("compute").error.value(), 0);
+  EXPECT_NEAR(comparison.noise, 0.02, 1e-12);
+}
+
+TEST(Compare, HasNoErrorWhereNothingWasMeasured) {
+  Report measured = full_report();
+  measured.summary.per_step.update = 0;
+  EXPECT_EQ(compare(measured, simulated_report()).figure("update").error, std::nullopt);
+}
+
+TEST(Compare, MatchesCollectivesByOperationBytesAndDevices) {
+  const Comparison comparison = off_by_some();
+  ASSERT_EQ(comparison.collectives.size(), 1u);
+  EXPECT_NEAR(comparison.collectives[0].error.value(), 0.1, 1e-12);
+  EXPECT_THAT(comparison.notes,
+              testing::ElementsAre("broadcast of 64 bytes between 2 devices is in the predicted run only"));
+}
+
+TEST(Compare, SumsUpCollectivesInSizeBands) {
+  Report measured = full_report();
+  Report predicted = simulated_report();
+  measured.summary.collectives.clear();
+  predicted.summary.collectives.clear();
+  const auto add = [&](std::int64_t bytes, Nanoseconds predicted_ns) {
+    measured.summary.collectives.push_back({.operation = "all_reduce", .bytes = bytes, .devices = 2, .time_ns = 1000});
+    predicted.summary.collectives.push_back(
+        {.operation = "all_reduce", .bytes = bytes, .devices = 2, .time_ns = predicted_ns});
+  };
+  add(64, 1500);
+  add(65535, 900);
+  add(65536, 1200);
+  add(std::int64_t{1} << 40, 1000);
+  const Comparison comparison = compare(measured, predicted);
+  ASSERT_EQ(comparison.bands.size(), 3u);
+  EXPECT_EQ(comparison.bands[0].count, 2);
+  EXPECT_NEAR(comparison.bands[0].median_error, 0.3, 1e-12);  // of 0.5 and 0.1
+  EXPECT_NEAR(comparison.bands[0].p95_error, 0.5, 1e-12);
+  EXPECT_EQ(comparison.bands[1].from_bytes, 65536);
+  EXPECT_NEAR(comparison.bands[1].median_error, 0.2, 1e-12);
+  EXPECT_EQ(comparison.bands[2].from_bytes, 1 << 26);
+}
+
+TEST(Compare, LossIsTheLargestRelativeDifferenceOfCommonSteps) {
+  EXPECT_NEAR(off_by_some().loss_max_relative_difference.value(), 0.001, 1e-9);
+  Report without = simulated_report();
+  without.loss.clear();
+  EXPECT_EQ(compare(full_report(), without).loss_max_relative_difference, std::nullopt);
+}
+
+TEST(Compare, SaysWhatIsNotTheSameJob) {
+  Report predicted = simulated_report();
+  predicted.replicas = 4;
+  EXPECT_THAT(compare(full_report(), predicted).notes,
+              testing::Contains("the number of replicas differs: measured '2', predicted '4'"));
+}
+
+TEST(CompareText, ShowsMeasuredSimulatedAndError) {
+  const std::string text = comparisons_text({off_by_some()});
+  EXPECT_THAT(text, HasSubstr("measured (cpu)"));
+  EXPECT_THAT(text, HasSubstr("simulated (sim)"));
+  EXPECT_THAT(text, testing::ContainsRegex("step time +2.000 ms +2.200 ms +\\+10.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("  communication +700.0 us +350.0 us +-50.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("all_reduce 1 MiB x 2 +150.0 us +165.0 us +\\+10.0 %"));
+  EXPECT_THAT(text, HasSubstr("noise of the measured run: 2.0 % of its step time"));
+  EXPECT_THAT(text, HasSubstr("network/model CM02"));
+  EXPECT_THAT(text, HasSubstr("extrapolated: all_reduce beyond 64 MB"));
+}
+
+TEST(CompareText, ShowsARowForEachOfSeveralAndTheDetailsOfTheLast) {
+  Comparison one = off_by_some();
+  one.measured.replicas = 1;
+  const std::string text = comparisons_text({one, off_by_some()});
+  EXPECT_THAT(text, testing::ContainsRegex("\n1 +reduction_to_one_device +2.000 ms +2.200 ms +\\+10.0 % +2.0 %"));
+  EXPECT_THAT(text, HasSubstr("step time: median |error| 10.0 %, largest 10.0 % over 2 runs"));
+  const auto details = [](const std::string& whole) {
+    int count = 0;
+    for (std::size_t at = whole.find("of it exposed"); at != std::string::npos;
+         at = whole.find("of it exposed", at + 1)) {
+      ++count;
+    }
+    return count;
+  };
+  EXPECT_EQ(details(text), 1);
+  EXPECT_EQ(details(comparisons_text({one, off_by_some()}, true)), 2);
+}
+
+TEST(CompareJson, HoldsBothReportsAndTheErrorOfEachFigure) {
+  const auto json = comparisons_to_json({off_by_some()});
+  EXPECT_EQ(json["kind"], "comparison");
+  const auto& comparison = json["comparisons"][0];
+  EXPECT_EQ(comparison["measured"]["engine"], "cpu");
+  EXPECT_EQ(comparison["predicted"]["engine"], "sim");
+  EXPECT_NEAR(comparison["errors"]["step_time"].get<double>(), 0.1, 1e-12);
+  EXPECT_EQ(comparison["collectives"][0]["predicted_ns"], 165'000);
+  EXPECT_EQ(comparison["size_bands"][0]["count"], 1);
+}
+
+}  // namespace
+}  // namespace tandem

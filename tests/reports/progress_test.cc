@@ -1,0 +1,61 @@
+#include "reports/progress.h"
+
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+namespace tandem {
+namespace {
+
+struct Screen {
+  std::ostringstream out;
+  double now_s = 100;
+  Progress progress(bool terminal) {
+    return Progress({.stream = &out, .terminal = terminal, .now_s = [this] { return now_s; }});
+  }
+};
+
+TEST(Progress, SaysNothingAboutWhatIsQuick) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(true);
+    for (screen.now_s = 100; screen.now_s < 101.9; screen.now_s += 0.05) progress.update("run", 1, 2);
+  }
+  EXPECT_EQ(screen.out.str(), "");
+}
+
+TEST(Progress, RewritesOneLineAtMostTenTimesASecond) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(true);
+    screen.now_s = 102.5;
+    progress.update("run", 3, 9);
+    screen.now_s = 102.55;
+    progress.update("run", 4, 9);
+    screen.now_s = 102.65;
+    progress.update("run", 5, 0);
+  }
+  EXPECT_EQ(screen.out.str(), "\rrun: 3 of 9, 2 s\033[K\rrun: 5, 3 s\033[K\r\033[K");
+}
+
+TEST(Progress, WritesAPlainLineEveryTenSecondsWhereNobodyRewrites) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(false);
+    for (int step = 1; step <= 25; ++step) {
+      screen.now_s = 100 + step;
+      progress.update("run", step, 25);
+    }
+  }
+  EXPECT_EQ(screen.out.str(), "run: 10 of 25, 10 s\nrun: 20 of 25, 20 s\n");
+}
+
+TEST(Progress, IsSilentWithoutAStream) {
+  Progress progress({.stream = nullptr, .terminal = true, .now_s = [] { return 0.0; }});
+  progress.update("run", 1, 2);
+  progress.finish();
+  SUCCEED();
+}
+
+}  // namespace
+}  // namespace tandem

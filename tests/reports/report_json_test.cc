@@ -1,0 +1,118 @@
+#include "reports/report_json.h"
+
+#include <gmock/gmock.h>
+
+#include <cmath>
+#include <limits>
+
+#include "tests/reports/testing.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+std::vector<std::string> problems_in(const std::string& text) {
+  try {
+    report_from_json(text, "baseline.json");
+  } catch (const InputError& error) {
+    std::vector<std::string> problems;
+    for (const Diagnostic& diagnostic : error.diagnostics()) problems.push_back(diagnostic.text());
+    return problems;
+  }
+  return {};
+}
+
+TEST(ReportJson, ReadsBackWhatItWrites) {
+  const std::string text = json_text(report_to_json(full_report()));
+  EXPECT_EQ(json_text(report_to_json(report_from_json(text, "baseline.json"))), text);
+}
+
+TEST(ReportJson, HoldsWhatThePageOfReportsPromises) {
+  const nlohmann::ordered_json json = report_to_json(full_report());
+  EXPECT_EQ(json["schema_version"], 1);
+  EXPECT_EQ(json["kind"], "report");
+  EXPECT_EQ(json["scenario"], "Ziffern \u00fcben \u6570\u5b57");
+  EXPECT_EQ(json["topology"], (nlohmann::ordered_json{{"name", "this machine"}, {"provenance", "measured"}}));
+  EXPECT_TRUE(json["step_time_ns"]["median"].is_number_integer());
+  EXPECT_EQ(json["step_time_ns"]["mad"], 40'000);
+  EXPECT_EQ(json["throughput"]["value"], 32000.0);
+  EXPECT_EQ(json["per_step_ns"]["exposed_communication"], 500'000);
+  EXPECT_EQ(json["collectives"][0]["calls_per_step"], 4);
+  EXPECT_EQ(json["loss"][2], 1.0 / 3.0);
+  EXPECT_EQ(json["settings"]["threads"], "2");
+}
+
+TEST(ReportJson, GivesTheSameBytesForTheSameReport) {
+  EXPECT_EQ(json_text(report_to_json(full_report())), json_text(report_to_json(full_report())));
+}
+
+TEST(ReportJson, WritesNoNumberThatIsNotFinite) {
+  Report report = full_report();
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  report.loss = {1, nan, std::numeric_limits<double>::infinity()};
+  report.metrics["perplexity"] = nan;
+  report.units_per_step = nan;
+  const std::string text = json_text(report_to_json(report));
+  const Report back = report_from_json(text, "r.json");
+  EXPECT_EQ(nlohmann::json::parse(text)["loss"], nlohmann::json::parse("[1.0, null, null]"));
+  EXPECT_TRUE(std::isnan(back.loss.at(1)));
+  EXPECT_TRUE(std::isnan(back.metrics.at("perplexity")));
+  EXPECT_EQ(back.throughput(), 0);
+}
+
+TEST(ReportJson, SurvivesNamesThatAreNotUtf8) {
+  Report report = full_report();
+  report.scenario = "caf\xe9";
+  EXPECT_EQ(nlohmann::json::parse(json_text(report_to_json(report)))["scenario"], "caf\ufffd");
+}
+
+TEST(ReportJson, NamesEverythingThatIsWrongAtOnce) {
+  nlohmann::ordered_json json = report_to_json(full_report());
+  json.erase("engine");
+  json["step_time_ns"]["median"] = -5;
+  json["collectives"][0]["bytes"] = "many";
+  json["loss"] = 3;
+  json["replicas"] = 1e300;
+  EXPECT_THAT(problems_in(json.dump()),
+              testing::ElementsAre("baseline.json: engine: is missing",
+                                   "baseline.json: replicas: expected a whole number of 0 or more",
+                                   "baseline.json: step_time_ns.median: expected a whole number of 0 or more",
+                                   "baseline.json: collectives[0].bytes: expected a whole number of 0 or more",
+                                   "baseline.json: loss: expected a list"));
+}
+
+TEST(ReportJson, RefusesOtherDocuments) {
+  EXPECT_THAT(problems_in("{\"kind\": \"comparison\", \"schema_version\": 1}"),
+              testing::ElementsAre(
+                  "baseline.json: kind: is 'comparison'; expected a report, as `tandem run --json` writes it"));
+  EXPECT_THAT(problems_in("[]"), testing::ElementsAre("baseline.json: expected an object"));
+  EXPECT_THAT(
+      problems_in("{\"kind\": \"report\", \"schema_version\": 2}"),
+      testing::ElementsAre("baseline.json: schema_version: version 2 is not known; this Tandem reads version 1"));
+  EXPECT_THAT(
+      problems_in("{\"kind\": "),
+      testing::ElementsAre(testing::StartsWith("baseline.json: is not JSON: parse error at line 1, column 10")));
+  EXPECT_THAT(problems_in(""), testing::SizeIs(1));
+}
+
+TEST(ReportJson, LeavesFieldsOfNewerVersionsAlone) {
+  nlohmann::ordered_json json = report_to_json(full_report());
+  json["energy_joules"] = 12;
+  EXPECT_EQ(report_from_json(json.dump(), "r.json").replicas, 2);
+}
+
+TEST(ReportJson, SaysWhichFileIsMissing) {
+  EXPECT_THROW(
+      {
+        try {
+          load_report("no-such-baseline.json");
+        } catch (const InputError& error) {
+          EXPECT_THAT(error.what(), testing::HasSubstr("no-such-baseline.json"));
+          throw;
+        }
+      },
+      InputError);
+}
+
+}  // namespace
+}  // namespace tandem

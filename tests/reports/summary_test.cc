@@ -1,0 +1,144 @@
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/reports/testing.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+TEST(Summary, AStepTakesAsLongAsItsSlowestWorkerAndWarmUpIsLeftOut) {
+  const Summary summary = summarize(two_device_timeline({
+                                        step_record(0, 0, 0, 9000),
+                                        step_record(1, 0, 0, 9000),
+                                        step_record(0, 1, 9000, 9100),
+                                        step_record(1, 1, 9000, 9150),
+                                        step_record(0, 2, 9150, 9350),
+                                        step_record(1, 2, 9150, 9300),
+                                        step_record(0, 3, 9350, 9450),
+                                        step_record(1, 3, 9350, 9440),
+                                    }),
+                                    1);
+  EXPECT_EQ(summary.step_time.samples, 3);
+  EXPECT_EQ(summary.step_time.median, 150);  // of 150, 200, 100
+  EXPECT_EQ(summary.step_time.min, 100);
+  EXPECT_EQ(summary.step_time.p95, 200);
+  EXPECT_EQ(summary.step_time.median_absolute_deviation, 50);
+}
+
+TEST(Summary, OverlappingStreamsCountOnceAndOnlyUncoveredCommunicationIsExposed) {
+  const Summary summary = summarize(two_device_timeline({
+                                        step_record(0, 0, 0, 100),
+                                        work_record(Category::input, 0, 2, 0, 0, 10),
+                                        work_record(Category::compute, 0, 0, 0, 10, 50),
+                                        work_record(Category::compute, 0, 3, 0, 40, 60),  // overlaps: union 50
+                                        work_record(Category::communication, 0, 1, 0, 45, 80),
+                                        work_record(Category::communication, 0, 4, 0, 70, 90),  // union 45
+                                        work_record(Category::update, 0, 0, 0, 85, 95),
+                                    }),
+                                    0);
+  EXPECT_EQ(summary.per_step.input, 10);
+  EXPECT_EQ(summary.per_step.compute, 50);
+  EXPECT_EQ(summary.per_step.communication, 45);
+  EXPECT_EQ(summary.per_step.exposed_communication, 25);  // 60..85; before it compute runs, after it the update
+  EXPECT_EQ(summary.per_step.update, 10);
+}
+
+TEST(Summary, WorkOfTheNextStepHidesCommunicationButCountsForItsOwnStep) {
+  const Summary summary = summarize(two_device_timeline({
+                                        step_record(0, 0, 0, 100),
+                                        step_record(0, 1, 100, 200),
+                                        work_record(Category::communication, 0, 1, 0, 90, 130),
+                                        work_record(Category::compute, 0, 0, 1, 100, 120),
+                                        work_record(Category::communication, 0, 1, 1, 150, 190),
+                                    }),
+                                    0);
+  EXPECT_EQ(summary.per_step.communication, 40);
+  EXPECT_EQ(summary.per_step.exposed_communication, (20 + 40) / 2);
+  EXPECT_EQ(summary.per_step.compute, (0 + 20) / 2);
+}
+
+TEST(Summary, PhasesAreTheMeanOverTheDevicesThatHaveThem) {
+  const Summary summary = summarize(two_device_timeline({
+                                        step_record(0, 0, 0, 100), work_record(Category::compute, 0, 0, 0, 0, 40),
+                                        work_record(Category::compute, 1, 0, 0, 0, 60),
+                                        work_record(Category::update, 1, 0, 0, 60, 90),  // on one device only
+                                    }),
+                                    0);
+  EXPECT_EQ(summary.per_step.compute, 50);
+  EXPECT_EQ(summary.per_step.update, 30);
+  EXPECT_EQ(summary.per_step.communication, 0);
+}
+
+TEST(Summary, ACollectiveRunsFromTheLastArrivalToTheLastEnd) {
+  const Summary summary = summarize(two_device_timeline({
+                                        step_record(0, 0, 0, 10000),
+                                        collective_record(1, 0, 0, 100, 1200),
+                                        collective_record(1, 1, 0, 200, 1190),  // 200..1200
+                                        step_record(0, 1, 10000, 20000),
+                                        collective_record(2, 0, 1, 11000, 12000),
+                                        collective_record(2, 1, 1, 10500, 12010),  // 11000..12010
+                                        collective_record(3, 0, kNoStep, 20000, 29000),
+                                    }),
+                                    0);
+  ASSERT_EQ(summary.collectives.size(), 1u);
+  const CollectiveSummary& collective = summary.collectives.front();
+  EXPECT_EQ(collective.operation, "all_reduce");
+  EXPECT_EQ(collective.bytes, 1 << 20);
+  EXPECT_EQ(collective.devices, 2);
+  EXPECT_EQ(collective.calls_per_step, 1);
+  EXPECT_EQ(collective.time_ns, (1000 + 1010) / 2);
+  EXPECT_DOUBLE_EQ(collective.algbw, 1048576 / 1005e-9);
+  EXPECT_DOUBLE_EQ(collective.busbw, collective.algbw);  // 2 (n - 1) / n = 1 for two
+}
+
+TEST(Summary, CollectivesAreSortedByOperationDevicesAndBytes) {
+  std::vector<Record> records = {step_record(0, 0, 0, 100)};
+  const auto add = [&](std::int64_t sequence, const char* operation, int ranks, double bytes) {
+    Record record = collective_record(sequence, 0, 0, 0, 10);
+    record.name = operation;
+    record.ranks = ranks;
+    record.bytes = bytes;
+    records.push_back(record);
+  };
+  add(1, "broadcast", 2, 8);
+  add(2, "all_reduce", 4, 16);
+  add(3, "all_reduce", 2, 1024);
+  add(4, "all_reduce", 2, 512);
+  add(5, "all_reduce", 2, 512);
+  const Summary summary = summarize(two_device_timeline(records), 0);
+  std::vector<std::tuple<std::string, int, std::int64_t, int>> order;
+  for (const CollectiveSummary& collective : summary.collectives) {
+    order.emplace_back(collective.operation, collective.devices, collective.bytes, collective.calls_per_step);
+  }
+  EXPECT_THAT(order, testing::ElementsAre(std::tuple("all_reduce", 2, 512, 2), std::tuple("all_reduce", 2, 1024, 1),
+                                          std::tuple("all_reduce", 4, 16, 1), std::tuple("broadcast", 2, 8, 1)));
+}
+
+TEST(Summary, ACollectiveThatTakesNoTimeHasNoBandwidth) {
+  const Summary summary =
+      summarize(two_device_timeline({step_record(0, 0, 0, 100), collective_record(1, 0, 0, 50, 50)}), 0);
+  EXPECT_EQ(summary.collectives.at(0).time_ns, 0);
+  EXPECT_EQ(summary.collectives.at(0).algbw, 0);
+}
+
+TEST(Summary, RefusesARunOfWarmUpOnly) {
+  const Timeline timeline = two_device_timeline({step_record(0, 0, 0, 10), step_record(0, 1, 10, 20)});
+  EXPECT_NO_THROW(summarize(timeline, 1));
+  try {
+    summarize(timeline, 2);
+    FAIL() << "2 steps of which 2 are warm-up were summarized";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "no step is left to report: 2 steps were run and the first 2 are warm-up");
+  }
+}
+
+TEST(Report, ThroughputIsTheWorkOfAStepOverItsMedianTime) {
+  Report report = full_report();
+  EXPECT_DOUBLE_EQ(report.throughput(), 64 / 2e-3);
+  report.summary.step_time.median = 0;
+  EXPECT_EQ(report.throughput(), 0);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,77 @@
+#include <gmock/gmock.h>
+
+#include <sstream>
+
+#include "reports/compare.h"
+#include "reports/report_text.h"
+#include "reports/text_table.h"
+#include "tests/reports/testing.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+TEST(TextTable, AlignsByWhatIsSeenAndNotByBytes) {
+  TextTable table;
+  table.add({"\u00fcben", "time"});
+  table.add_rule();
+  table.add({"a", "1.5 \u00b5s"});
+  EXPECT_EQ(table.text(), "\u00fcben    time\n------------\na     1.5 \u00b5s\n");
+}
+
+TEST(Texts, OfQuantities) {
+  EXPECT_EQ(time_text(Nanoseconds{0}), "0");
+  EXPECT_EQ(time_text(Nanoseconds{1'234'567}), "1.235 ms");
+  EXPECT_EQ(size_text(0), "0 B");
+  EXPECT_EQ(size_text(40), "40 B");
+  EXPECT_EQ(size_text(4096), "4 KiB");
+  EXPECT_EQ(size_text(std::int64_t{25} << 20), "25 MiB");
+  EXPECT_EQ(size_text(102'228'128), "102.2 MB");
+  EXPECT_EQ(error_text(0.0321), "+3.2 %");
+  EXPECT_EQ(error_text(-0.5), "-50.0 %");
+  EXPECT_EQ(error_text(0.0001), "<0.1 %");
+  EXPECT_EQ(error_text(0), "0 %");
+  EXPECT_EQ(error_text(12.34), "+1234 %");
+  EXPECT_EQ(rate_text(32000, "examples/s"), "32.0 k examples/s");
+  EXPECT_EQ(rate_text(12.5, "examples/s"), "12.5 examples/s");
+}
+
+TEST(ReportText, HoldsEveryFigure) {
+  const std::string text = report_text(full_report());
+  EXPECT_THAT(text, HasSubstr("Ziffern \u00fcben \u6570\u5b57: 2 replicas, mirrored, reduction_to_one_device\n"));
+  EXPECT_THAT(text, HasSubstr("measured on engine cpu, topology this machine (figures: measured)"));
+  EXPECT_THAT(text, testing::ContainsRegex("step time +2.000 ms +median of 37 steps; min 1.900 ms, p95 2.500 ms"));
+  EXPECT_THAT(text, testing::ContainsRegex("throughput +32.0 k examples/s"));
+  EXPECT_THAT(text, testing::ContainsRegex("scaling +87.5 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("    of it exposed +500.0 us +25.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("all_reduce +1 MiB +2 +4 +150.0 us +6.990 GB/s +6.980 GB/s"));
+  EXPECT_THAT(text, HasSubstr("blas OpenBLAS 0.3.21, threads 2"));
+  EXPECT_THAT(text, HasSubstr("test_accuracy"));
+  EXPECT_THAT(text, HasSubstr("  - a caveat"));
+}
+
+TEST(ReportText, FitsATerminal) {
+  Report report = full_report();
+  report.settings["network/optim"] = "Full";
+  for (int i = 0; i < 12; ++i) report.settings["network/setting " + std::to_string(i)] = "a value";
+  report.notes = {
+      "a long caveat that goes on and on about a range of sizes that nobody has measured on this machine "
+      "and is therefore extrapolated from the ones that somebody did measure"};
+  std::istringstream lines(report_text(report) + comparisons_text({compare(full_report(), report)}) +
+                           comparisons_text({compare(full_report(), report), compare(full_report(), report)}));
+  for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 100) << line;
+}
+
+TEST(ReportText, LeavesOutWhatThereIsNot) {
+  Report report;
+  report.scenario = "bare";
+  const std::string text = report_text(report);
+  EXPECT_THAT(text, testing::Not(HasSubstr("loss")));
+  EXPECT_THAT(text, testing::Not(HasSubstr("collectives")));
+  EXPECT_THAT(text, testing::Not(HasSubstr("nan")));
+  EXPECT_THAT(text, HasSubstr("bare: 1 replica\n"));
+}
+
+}  // namespace
+}  // namespace tandem
