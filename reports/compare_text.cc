@@ -13,7 +13,8 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMostCollectiveRows = 12;  // beyond it, bands of sizes
+constexpr std::size_t kMostCollectiveRows = 12;  // beyond it only bands of sizes
+constexpr std::size_t kFewestForBands = 5;       // below it the rows say it all
 
 std::string label_of(const Report& report, std::string_view otherwise) {
   return fmt::format("{} ({})", report.deterministic ? "simulated" : otherwise, report.engine);
@@ -64,7 +65,7 @@ std::string range_text(const SizeBand& band) {
 }
 
 std::string bands_text(const Comparison& comparison) {
-  if (comparison.bands.empty() || comparison.collectives.size() < 2) return "";
+  if (comparison.bands.empty() || comparison.collectives.size() < kFewestForBands) return "";
   TextTable table(2);
   table.add({"collectives by size", "", "kinds", "median |error|", "p95 |error|"});
   for (const SizeBand& band : comparison.bands) {
@@ -87,8 +88,6 @@ std::string noise_text(const Comparison& comparison) {
   if (comparison.measured.deterministic) return "";
   return fmt::format("noise of the measured run: {} of its step time (median absolute deviation, {} steps)\n",
                      percent_text(comparison.noise), time.samples);
-})\n",
-                     percent_text(comparison.noise), time.samples, time_text(time.p95));
 }
 
 std::string bullets(const std::vector<std::string>& notes) {

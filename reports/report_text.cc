@@ -83,7 +83,7 @@ std::string learning_text(const Report& report) {
     text += fmt::format("loss        {:.6g} -> {:.6g} in {}\n", report.loss.front(), report.loss.back(),
                         plural(static_cast<int>(report.loss.size()), "step"));
   }
-  for (const auto& [name, value] : report.metrics) text += fmt::format("{:<10}  {:.6g}\n", name, value);
+  for (const auto& [name, value] : report.metrics) text += fmt::format("{:<11} {:.6g}\n", name, value);
   return text;
 }
 
