@@ -1,0 +1,142 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/interrupt.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "cli/progress_line.h"
+#include "reports/compare.h"
+#include "scenarios/calibrate.h"
+#include "scenarios/runner.h"
+
+namespace tandem {
+namespace {
+
+struct CompareFlags {
+  CommonOptions common;
+  std::string scenario;
+  std::string topology;
+  std::vector<std::string> engines = {"cpu", "sim"};
+  std::vector<int> replicas;
+  std::vector<std::string> cross_device_ops;
+  std::optional<int> steps;
+  bool details = false;
+};
+
+// One run of each engine; empty: as the scenario says.
+struct Variant {
+  std::optional<int> replicas;
+  std::optional<std::string> cross_device_ops;
+};
+
+std::vector<Variant> variants_of(const CompareFlags& flags) {
+  std::vector<std::optional<std::string>> operations(flags.cross_device_ops.begin(), flags.cross_device_ops.end());
+  if (operations.size() == 1 && operations.front() == "all") {
+    operations = {"nccl_all_reduce", "hierarchical_copy_all_reduce", "reduction_to_one_device"};
+  }
+  if (operations.empty()) operations.emplace_back();
+  std::vector<std::optional<int>> replicas(flags.replicas.begin(), flags.replicas.end());
+  if (replicas.empty()) replicas.emplace_back();
+  std::vector<Variant> variants;
+  for (const auto& count : replicas) {
+    for (const auto& operation : operations) variants.push_back({.replicas = count, .cross_device_ops = operation});
+  }
+  return variants;
+}
+
+// What the predicting engine simulates: the given file, or the machine that the measuring engine runs on.
+std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Scenario& scenario,
+                                             ProgressLine& progress) {
+  if (auto topology = topology_from(flags.topology)) return topology;
+  CalibrateOptions options;
+  options.quick = true;
+  options.max_devices = scenario.devices.per_worker;
+  if (!flags.replicas.empty()) options.max_devices = *std::max_element(flags.replicas.begin(), flags.replicas.end());
+  options.progress = progress.of_stages("calibrating this machine");
+  auto topology = machine_topology(flags.engines.front(), options);
+  progress.finish();
+  return topology;
+}
+
+Report run_variant(const CompareFlags& flags, const Scenario& scenario, const Variant& variant,
+                   const std::string& engine, std::shared_ptr<const Topology> topology, ProgressLine& progress) {
+  RunOptions options;
+  options.engine = engine;
+  options.topology = std::move(topology);
+  options.replicas = variant.replicas;
+  options.steps = flags.steps;
+  options.cross_device_ops = variant.cross_device_ops;
+  options.progress = progress.of_steps(fmt::format("{} on {}", scenario.name, engine));
+  return run_scenario(scenario, options).report;
+}
+
+// Against the run of one replica, where the list has it.
+void set_scaling_efficiency(std::vector<Comparison>& comparisons, Report Comparison::*side) {
+  for (Comparison& comparison : comparisons) {
+    Report& report = comparison.*side;
+    for (const Comparison& single : comparisons) {
+      const Report& one = single.*side;
+      if (one.replicas != 1 || one.cross_device_ops != report.cross_device_ops || one.throughput() <= 0) continue;
+      report.scaling_efficiency = report.throughput() / (report.replicas * one.throughput());
+    }
+  }
+}
+
+void write_result(const CompareFlags& flags, const Output& output, std::vector<Comparison> comparisons) {
+  set_scaling_efficiency(comparisons, &Comparison::measured);
+  set_scaling_efficiency(comparisons, &Comparison::predicted);
+  if (output.json()) {
+    output.write(comparisons_to_json(comparisons));
+  } else {
+    output.write(comparisons_text(comparisons, flags.details));
+  }
+}
+
+int compare_engines(const CompareFlags& flags) {
+  const Output output(flags.common);
+  const Scenario scenario = scenario_from(flags.scenario);
+  ProgressLine progress(flags.common);
+  std::vector<Comparison> comparisons;
+  try {
+    const auto topology = topology_for(flags, scenario, progress);
+    for (const Variant& variant : variants_of(flags)) {
+      const Report measured = run_variant(flags, scenario, variant, flags.engines[0], topology, progress);
+      comparisons.push_back(
+          compare(measured, run_variant(flags, scenario, variant, flags.engines[1], topology, progress)));
+    }
+  } catch (const std::exception&) {
+    // What was finished before Ctrl-C is worth having.
+    progress.finish();
+    if (interrupt_requested() && !comparisons.empty()) write_result(flags, output, std::move(comparisons));
+    throw;
+  }
+  progress.finish();
+  write_result(flags, output, std::move(comparisons));
+  return kOk;
+}
+
+}  // namespace
+
+void add_compare(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("compare", "Run a scenario on two engines, and show how far apart they are");
+  auto flags = std::make_shared<CompareFlags>();
+  command->add_option("scenario", flags->scenario, "The scenario file")->required();
+  command->add_option("--engines", flags->engines, "The measuring and the predicting engine (default: cpu,sim)")
+      ->delimiter(',')
+      ->expected(2);
+  command->add_option("--topology", flags->topology,
+                      "What the second engine simulates (default: this machine, calibrated now)");
+  command->add_option("--replicas", flags->replicas, "One or more numbers of replicas: 1,2")
+      ->delimiter(',')
+      ->check(CLI::Range(1, 1 << 20));
+  command->add_option("--cross-device-ops", flags->cross_device_ops, "One or more, or 'all'")->delimiter(',');
+  command->add_option("--steps", flags->steps, "Steps of each run, warm-up included")->check(CLI::Range(1, 1 << 30));
+  command->add_flag("--details", flags->details, "The details of every variant, not only of the last");
+  add_common_options(*command, flags->common);
+  command->callback([flags, &action] { action = [flags] { return compare_engines(*flags); }; });
+}
+
+}  // namespace tandem

@@ -1,0 +1,22 @@
+// How each kind of failure ends the program (docs/exit-codes.md).
+#pragma once
+
+#include <functional>
+
+namespace tandem {
+
+enum ExitCode : int {
+  kOk = 0,
+  kNotMet = 1,  // a regression, or an expectation or budget that does not hold
+  kUsage = 2,
+  kBadInput = 3,
+  kUnavailable = 4,
+  kRunFailed = 5,
+  kInconclusive = 6,
+  kInterrupted = 130,
+};
+
+// Runs the action, prints what it throws on stderr, and returns the exit code.
+int run_to_exit_code(const std::function<int()>& action);
+
+}  // namespace tandem

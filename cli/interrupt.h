@@ -1,0 +1,18 @@
+// Ctrl-C: the first one asks the work to stop at its next step, a second one ends the program at once.
+#pragma once
+
+#include <exception>
+
+namespace tandem {
+
+// Thrown by check_for_interrupt, through the run.
+class Interrupted : public std::exception {
+ public:
+  const char* what() const noexcept override { return "interrupted"; }
+};
+
+void handle_interrupts();  // once, at the start
+bool interrupt_requested();
+void check_for_interrupt();  // throws Interrupted
+
+}  // namespace tandem

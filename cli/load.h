@@ -1,0 +1,16 @@
+// Input files of the command line.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "scenarios/scenario.h"
+#include "topologies/topology.h"
+
+namespace tandem {
+
+// Both throw InputError; for a file that is not there it names the nearest one in that folder.
+Scenario scenario_from(const std::string& file);
+std::shared_ptr<const Topology> topology_from(const std::string& file);  // "" gives none
+
+}  // namespace tandem

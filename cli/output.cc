@@ -1,0 +1,85 @@
+#include "cli/output.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+
+#include "reports/report_json.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+bool is_set(const char* variable) {
+  const char* value = std::getenv(variable);
+  return value != nullptr && *value != '\0';
+}
+
+bool is_stdout(const std::string& file) {
+  return file.empty() || file == "-";
+}
+
+[[noreturn]] void cannot_write(const std::string& file) {
+  throw Error(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
+}
+
+std::string_view code_of(Color color) {
+  switch (color) {
+    case Color::red:
+      return "\033[31m";
+    case Color::green:
+      return "\033[32m";
+    case Color::yellow:
+      return "\033[33m";
+  }
+  return "";
+}
+
+}  // namespace
+
+bool wants_color(const std::ostream& stream, bool no_color) {
+  if (no_color) return false;
+  if (is_set("FORCE_COLOR")) return true;
+  const char* terminal = std::getenv("TERM");
+  if (is_set("NO_COLOR") || (terminal != nullptr && std::string_view(terminal) == "dumb")) return false;
+  return isatty(&stream == &std::cout ? STDOUT_FILENO : STDERR_FILENO) == 1;
+}
+
+std::string colored(std::string_view text, Color color, const std::ostream& stream, bool no_color) {
+  if (!wants_color(stream, no_color)) return std::string(text);
+  return fmt::format("{}{}\033[0m", code_of(color), text);
+}
+
+void check_writable(const std::string& file) {
+  if (is_stdout(file)) return;
+  const bool existed = std::filesystem::exists(file);
+  if (!std::ofstream(file, std::ios::app)) cannot_write(file);
+  std::error_code ignored;
+  if (!existed) std::filesystem::remove(file, ignored);
+}
+
+void write_file(const std::string& file, std::string_view text) {
+  std::ofstream out(file, std::ios::binary);
+  if (!(out << text) || !out.flush()) cannot_write(file);
+}
+
+Output::Output(const CommonOptions& options) : options_(options) {
+  check_writable(options_.output);
+}
+
+void Output::write(std::string_view text) const {
+  if (!is_stdout(options_.output)) return write_file(options_.output, text);
+  if (!(std::cout << text << std::flush)) cannot_write("the standard output");
+}
+
+void Output::write(const nlohmann::ordered_json& document) const {
+  write(json_text(document));
+}
+
+}  // namespace tandem

@@ -1,0 +1,37 @@
+// Where results go: stdout, or the file of -o. Everything else goes to stderr.
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <ostream>
+#include <string>
+#include <string_view>
+
+#include "cli/command.h"
+
+namespace tandem {
+
+enum class Color : std::uint8_t { red, green, yellow };
+
+// Whether `stream` (std::cout or std::cerr) wants colors: a flag beats FORCE_COLOR, which beats NO_COLOR and
+// TERM=dumb, which beat the terminal.
+bool wants_color(const std::ostream& stream, bool no_color);
+std::string colored(std::string_view text, Color color, const std::ostream& stream, bool no_color);
+
+class Output {
+ public:
+  // Throws Error at once when the file cannot be written, before a long run.
+  explicit Output(const CommonOptions& options);
+
+  bool json() const { return options_.json; }
+  void write(std::string_view text) const;
+  void write(const nlohmann::ordered_json& document) const;
+
+ private:
+  CommonOptions options_;
+};
+
+// Throws Error that names the file and the reason.
+void check_writable(const std::string& file);
+void write_file(const std::string& file, std::string_view text);
+
+}  // namespace tandem

@@ -1,0 +1,29 @@
+#include "cli/progress_line.h"
+
+#include <unistd.h>
+
+#include <iostream>
+
+#include "cli/interrupt.h"
+
+namespace tandem {
+
+ProgressLine::ProgressLine(const CommonOptions& options)
+    : progress_({.stream = options.quiet ? nullptr : &std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .now_s = {}}) {
+}
+
+std::function<void(int, int)> ProgressLine::of_steps(std::string what) {
+  return [this, what = std::move(what)](int step, int steps) {
+    check_for_interrupt();
+    progress_.update(what + ": step", step, steps);
+  };
+}
+
+std::function<void(std::string_view, int, int)> ProgressLine::of_stages(std::string what) {
+  return [this, what = std::move(what)](std::string_view stage, int done, int total) {
+    check_for_interrupt();
+    progress_.update(what + ", " + std::string(stage), done, total);
+  };
+}
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+// The progress of a run on stderr, which is also where Ctrl-C is noticed.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "cli/command.h"
+#include "reports/progress.h"
+
+namespace tandem {
+
+class ProgressLine {
+ public:
+  explicit ProgressLine(const CommonOptions& options);
+
+  // For RunOptions::progress and CalibrateOptions::progress; this object must outlive them. Throws Interrupted.
+  std::function<void(int step, int steps)> of_steps(std::string what);
+  std::function<void(std::string_view stage, int done, int total)> of_stages(std::string what);
+  void finish() { progress_.finish(); }
+
+ private:
+  Progress progress_;
+};
+
+}  // namespace tandem

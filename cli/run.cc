@@ -1,0 +1,89 @@
+#include <fmt/format.h>
+
+#include <fstream>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/expectations.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "cli/progress_line.h"
+#include "reports/chrome_trace.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "scenarios/runner.h"
+
+namespace tandem {
+namespace {
+
+struct RunFlags {
+  CommonOptions common;
+  std::string scenario;
+  std::string topology;
+  std::string trace;
+  RunOptions run;
+};
+
+constexpr std::string_view kWorkerMark = "{worker}";  // in a trace's file name: a file for each worker
+
+std::string trace_file(const std::string& pattern, int worker) {
+  std::string file = pattern;
+  file.replace(file.find(kWorkerMark), kWorkerMark.size(), std::to_string(worker));
+  return file;
+}
+
+void write_trace(const Timeline& timeline, const std::string& file, std::optional<int> worker) {
+  check_writable(file);
+  std::ofstream out(file, std::ios::binary);
+  write_chrome_trace(timeline, out, worker);
+  if (!out.flush()) throw Error("cannot write " + file);
+}
+
+void write_traces(const Timeline& timeline, const std::string& pattern) {
+  if (pattern.empty()) return;
+  if (pattern.find(kWorkerMark) == std::string::npos) return write_trace(timeline, pattern, std::nullopt);
+  int workers = 0;
+  for (const TimelineDevice& device : timeline.devices) workers = std::max(workers, device.worker + 1);
+  for (int worker = 0; worker < workers; ++worker) write_trace(timeline, trace_file(pattern, worker), worker);
+}
+
+int run(RunFlags flags) {
+  const Output output(flags.common);
+  if (!flags.trace.empty() && flags.trace.find(kWorkerMark) == std::string::npos) check_writable(flags.trace);
+  const Scenario scenario = scenario_from(flags.scenario);
+  flags.run.topology = topology_from(flags.topology);
+  ProgressLine progress(flags.common);
+  flags.run.progress = progress.of_steps(scenario.name);
+  const RunResult result = run_scenario(scenario, flags.run);
+  progress.finish();
+  write_traces(result.timeline, flags.trace);
+  output.json() ? output.write(report_to_json(result.report)) : output.write(report_text(result.report));
+  return report_expectations(scenario.expect, result.report);
+}
+
+}  // namespace
+
+void add_run(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("run", "Run a scenario and report its step time and where it went");
+  auto flags = std::make_shared<RunFlags>();
+  RunOptions& run_options = flags->run;
+  const std::map<std::string, Values> values = {{"real", Values::real}, {"none", Values::none}};
+  const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
+                                                                {"message", CollectiveFidelity::message}};
+  command->add_option("scenario", flags->scenario, "The scenario file")->required();
+  command->add_option("--engine", run_options.engine, "Run on this engine instead of the scenario's");
+  command->add_option("--topology", flags->topology, "Simulate this topology instead of the scenario's");
+  command->add_option("--replicas", run_options.replicas, "Replicas")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--steps", run_options.steps, "Steps, warm-up included")->check(CLI::Range(1, 1 << 30));
+  command->add_option("--cross-device-ops", run_options.cross_device_ops, "How replicas reduce their gradients");
+  command->add_option("--values", run_options.values, "Whether tensors hold values: real or none")
+      ->transform(CLI::CheckedTransformer(values).description("{real,none}"));
+  command->add_option("--collectives", run_options.collectives, "Fidelity of simulated collectives: fluid or message")
+      ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
+  command->add_option("--trace", flags->trace,
+                      "Write a Chrome trace to this file; with {worker} in its name, one for each worker");
+  add_common_options(*command, flags->common);
+  command->callback([flags, &action] { action = [flags] { return run(*flags); }; });
+}
+
+}  // namespace tandem

@@ -1,0 +1,20 @@
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "scenarios/scenario_schema.h"
+
+namespace tandem {
+
+void add_schema(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("schema", "Print the JSON Schema of scenario files, for editors");
+  auto options = std::make_shared<CommonOptions>();
+  add_common_options(*command, *options);  // it is JSON with --json and without
+  command->callback([options, &action] {
+    action = [options] {
+      Output(*options).write(scenario_schema());
+      return kOk;
+    };
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,13 @@
+// What a wrong command line is told.
+#pragma once
+
+#include <CLI/CLI.hpp>
+
+namespace tandem {
+
+// Prints help to stdout (exit code 0), or one message and where to find help to stderr (exit code 2).
+int report_parse_error(const CLI::App& app, const CLI::ParseError& error);
+// Neither a subcommand nor --version.
+int report_missing_command(const CLI::App& app);
+
+}  // namespace tandem
