@@ -68,7 +68,7 @@ int calibrate_machine(CalibrateFlags flags) {
   progress.finish();
   std::ostringstream yaml;
   write_topology_yaml(topology, yaml);
-  output.write(yaml.str());
+  output.write_text(yaml.str());
   if (!flags.common.quiet) std::cerr << summary_text(topology) << std::flush;
   return kOk;
 }

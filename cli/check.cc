@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 
@@ -27,13 +29,14 @@ struct CheckFlags {
 };
 
 // "5%" or "0.05". A bare 5 could be meant either way.
-std::optional<double> parse_tolerance(std::string text) {
+std::optional<double> parse_tolerance(std::string_view text) {
   const bool percent = text.ends_with('%');
-  if (percent) text.pop_back();
-  const auto value = parse_quantity(text, Dimension::bytes);  // a bare number
-  const bool has_unit = !text.empty() && std::isalpha(static_cast<unsigned char>(text.back())) != 0;
-  if (!value || has_unit || *value < 0 || (!percent && *value >= 1)) return std::nullopt;
-  return percent ? *value / 100 : *value;
+  if (percent) text.remove_suffix(1);
+  double value = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
+  if (value < 0 || (!percent && value >= 1)) return std::nullopt;
+  return percent ? value / 100 : value;
 }
 
 int exit_code_of(Verdict verdict) {
@@ -88,8 +91,11 @@ int update_baseline(const CheckFlags& flags, const Scenario& scenario) {
   const Report report = run_quietly(flags, scenario);
   write_file(flags.baseline, json_text(report_to_json(report)));
   const Output output(flags.common);
-  output.json() ? output.write(report_to_json(report))
-                : output.write(fmt::format("{}: stored in {}\n", title_of(report), flags.baseline));
+  if (output.json()) {
+    output.write_json(report_to_json(report));
+  } else {
+    output.write_text(fmt::format("{}: stored in {}\n", title_of(report), flags.baseline));
+  }
   return report_expectations(scenario.expect, report);
 }
 
@@ -100,8 +106,11 @@ int check_scenario(const CheckFlags& flags) {
   const Report baseline = load_baseline(flags.baseline);
   const Report report = run_quietly(flags, scenario);
   const CheckResult result = check(report, baseline, flags.limits);
-  output.json() ? output.write(check_to_json(result, report, baseline))
-                : output.write(shown_text(flags, result, report, baseline));
+  if (output.json()) {
+    output.write_json(check_to_json(result, report, baseline));
+  } else {
+    output.write_text(shown_text(flags, result, report, baseline));
+  }
   const int expectations = report_expectations(scenario.expect, report);
   const int verdict = exit_code_of(result.verdict);
   return expectations == kOk ? verdict : expectations;

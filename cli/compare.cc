@@ -89,9 +89,9 @@ void write_result(const CompareFlags& flags, const Output& output, std::vector<C
   set_scaling_efficiency(comparisons, &Comparison::measured);
   set_scaling_efficiency(comparisons, &Comparison::predicted);
   if (output.json()) {
-    output.write(comparisons_to_json(comparisons));
+    output.write_json(comparisons_to_json(comparisons));
   } else {
-    output.write(comparisons_text(comparisons, flags.details));
+    output.write_text(comparisons_text(comparisons, flags.details));
   }
 }
 

@@ -73,13 +73,13 @@ Output::Output(const CommonOptions& options) : options_(options) {
   check_writable(options_.output);
 }
 
-void Output::write(std::string_view text) const {
+void Output::write_text(std::string_view text) const {
   if (!is_stdout(options_.output)) return write_file(options_.output, text);
   if (!(std::cout << text << std::flush)) cannot_write("the standard output");
 }
 
-void Output::write(const nlohmann::ordered_json& document) const {
-  write(json_text(document));
+void Output::write_json(const nlohmann::ordered_json& document) const {
+  write_text(json_text(document));
 }
 
 }  // namespace tandem

@@ -23,8 +23,8 @@ class Output {
   explicit Output(const CommonOptions& options);
 
   bool json() const { return options_.json; }
-  void write(std::string_view text) const;
-  void write(const nlohmann::ordered_json& document) const;
+  void write_text(std::string_view text) const;
+  void write_json(const nlohmann::ordered_json& document) const;
 
  private:
   CommonOptions options_;

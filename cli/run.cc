@@ -57,7 +57,11 @@ int run(RunFlags flags) {
   const RunResult result = run_scenario(scenario, flags.run);
   progress.finish();
   write_traces(result.timeline, flags.trace);
-  output.json() ? output.write(report_to_json(result.report)) : output.write(report_text(result.report));
+  if (output.json()) {
+    output.write_json(report_to_json(result.report));
+  } else {
+    output.write_text(report_text(result.report));
+  }
   return report_expectations(scenario.expect, result.report);
 }
 

@@ -11,7 +11,7 @@ void add_schema(CLI::App& app, Action& action) {
   add_common_options(*command, *options);  // it is JSON with --json and without
   command->callback([options, &action] {
     action = [options] {
-      Output(*options).write(scenario_schema());
+      Output(*options).write_text(scenario_schema());
       return kOk;
     };
   });

@@ -22,7 +22,11 @@ int print_version(bool json) {
     if (!built_with.empty()) text += fmt::format("{} {}\n", library, built_with);
   }
   document["engines"] = engines;
-  json ? output.write(document) : output.write(text);
+  if (json) {
+    output.write_json(document);
+  } else {
+    output.write_text(text);
+  }
   return kOk;
 }
 
