@@ -123,7 +123,7 @@ void CpuWorker::end_step() {
   synchronize_devices();
   steps_.push_back({.kind = RecordKind::step,
                     .category = Category::other,
-                    .name = "step",
+                    .name = fmt::format("step {}", state_.step()),
                     .worker = index(),
                     .step = state_.step(),
                     .start_ns = step_start_ns_,

@@ -195,7 +195,7 @@ TEST(CpuEngine, RecordsOpsWithinStepsInOrder) {
     if (record.kind == RecordKind::step) {
       ++steps;
       EXPECT_EQ(record.device, kHostLane);
-      EXPECT_EQ(record.name, "step");
+      EXPECT_EQ(record.name, "step " + std::to_string(record.step));
     } else if (record.name == "outside") {
       ++outside;
       EXPECT_EQ(record.step, kNoStep);

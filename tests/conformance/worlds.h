@@ -1,0 +1,102 @@
+// The worlds every conformance test runs in: each engine that was built, in each way it can be asked to work.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace tandem {
+
+struct World {
+  std::string name;  // suffix of test names: "cpu", "sim_fluid", "sim_message"
+  std::string engine;
+  std::optional<CollectiveFidelity> collectives{};
+};
+
+inline std::ostream& operator<<(std::ostream& out, const World& world) {
+  return out << world.name;
+}
+
+inline std::vector<World> built_worlds() {
+  std::vector<World> worlds;
+  for (const std::string& engine : built_engines()) {
+    if (engine == "sim") {
+      worlds.push_back({"sim_fluid", engine, CollectiveFidelity::fluid});
+      worlds.push_back({"sim_message", engine, CollectiveFidelity::message});
+    } else {
+      worlds.push_back({engine, engine});
+    }
+  }
+  return worlds;
+}
+
+inline std::string name_of_world(const testing::TestParamInfo<World>& info) {
+  return info.param.name;
+}
+
+// `workers` machines, each with a CPU, `gpus` GPUs and a NIC on one switch; the NICs on another. Round figures.
+inline std::shared_ptr<const Topology> small_cluster(int workers, int gpus) {
+  const auto figure = [](double value) { return Figure{.value = value, .source = "a test's round figure"}; };
+  const auto model = [&](std::string name, int cores, int copy_engines) {
+    DeviceModel device;
+    device.name = std::move(name);
+    device.cores = cores;
+    device.copy_engines = copy_engines;
+    device.peak_flops_per_s = {{DType::f32, figure(1e12)}, {DType::f64, figure(5e11)}};
+    device.memory_bandwidth_bytes_per_s = figure(1e11);
+    device.memory_bytes = figure(16e9);
+    device.launch_overhead_s = figure(1e-6);
+    device.op_overhead_s = figure(2e-6);
+    device.synchronize_s = figure(3e-6);
+    return std::make_shared<const DeviceModel>(std::move(device));
+  };
+  const auto link = [&](LinkKind kind, double bytes_per_s) {
+    return std::make_shared<const LinkModel>(LinkModel{kind, figure(bytes_per_s), figure(1e-6)});
+  };
+  const auto cpu = model("conformance CPU", 8, 0), gpu = model("conformance GPU", 1, 2);
+  const auto pcie = link(LinkKind::pcie, 25e9), cable = link(LinkKind::network, 12.5e9);
+  auto topology = std::make_shared<Topology>("conformance");
+  const NodeIndex fabric = topology->add_node({.name = "fabric", .kind = NodeKind::network_switch});
+  for (int worker = 0; worker < workers; ++worker) {
+    const std::string prefix = "w" + std::to_string(worker) + ".";
+    const auto add = [&](std::string name, NodeKind kind, std::shared_ptr<const DeviceModel> device) {
+      return topology->add_node({.name = prefix + name, .kind = kind, .worker = worker, .device = std::move(device)});
+    };
+    const NodeIndex inside = add("switch", NodeKind::pcie_switch, nullptr);
+    topology->add_link(add("cpu0", NodeKind::cpu, cpu), inside, pcie);
+    for (int i = 0; i < gpus; ++i) topology->add_link(add("gpu" + std::to_string(i), NodeKind::gpu, gpu), inside, pcie);
+    const NodeIndex nic = add("nic0", NodeKind::nic, nullptr);
+    topology->add_link(inside, nic, pcie);
+    topology->add_link(nic, fabric, cable);
+  }
+  return topology;
+}
+
+// `workers` workers of `devices` compute devices each, with values: GPUs where the world has them, else CPUs.
+inline EngineOptions world_options(const World& world, int workers, int devices) {
+  EngineOptions options;
+  options.workers.clear();
+  const bool is_simulated = world.collectives.has_value();
+  for (int task = 0; task < workers; ++task) {
+    options.workers.push_back({.task = task,
+                               .topology_worker = task,
+                               .device_type = is_simulated ? DeviceType::gpu : DeviceType::cpu,
+                               .device_count = devices});
+  }
+  options.values = Values::real;
+  options.collectives = world.collectives;
+  if (is_simulated) options.topology = small_cluster(workers, std::max(1, devices));
+  return options;
+}
+
+inline std::unique_ptr<Engine> open_world(const World& world, int workers, int devices) {
+  return open_engine(world.engine, world_options(world, workers, devices));
+}
+
+}  // namespace tandem
