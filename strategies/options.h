@@ -1,0 +1,30 @@
+// The words of tf.distribute that are choices.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tandem {
+
+enum class ReduceOp : std::uint8_t { sum, mean };
+enum class VariableSynchronization : std::uint8_t { automatic, none, on_write, on_read };
+enum class VariableAggregation : std::uint8_t { none, sum, mean, only_first_replica };
+
+std::string_view name_of(ReduceOp op);                                 // "SUM"
+std::string_view name_of(VariableAggregation aggregation);             // "ONLY_FIRST_REPLICA"
+ReduceOp reduce_op_from_name(std::string_view name);                   // any letter case; ValueError otherwise
+ReduceOp reduce_op_from_aggregation(VariableAggregation aggregation);  // SUM, MEAN; ValueError otherwise
+
+// How tensors that are reduced together are packed: bytes_per_pack > 0 closes a pack once it is larger than that
+// (strictly), else num_packs > 0 splits everything into so many pieces, else each tensor goes alone.
+struct Packing {
+  int num_packs = 1;
+  std::int64_t bytes_per_pack = 0;
+};
+
+// Throws ValueError for negative numbers.
+void check_packing(const Packing& packing);
+
+}  // namespace tandem
