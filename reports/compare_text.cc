@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <sstream>
 
 #include "reports/compare.h"
 #include "reports/report_text.h"
@@ -133,10 +132,12 @@ std::string footer_text(const std::vector<Comparison>& comparisons) {
 std::string overview_text(const std::vector<Comparison>& comparisons) {
   const Comparison& first = comparisons.front();
   std::string title = first.measured.scenario;
-  if (!first.measured.strategy.empty()) title += ": " + first.measured.strategy;
+  if (!first.measured.strategy.empty()) title += ", " + first.measured.strategy;
+  title += fmt::format(": time of a step, {} and {}; the last two columns are errors of its parts",
+                       measured_label(first), predicted_label(first));
   TextTable table(2);
-  table.add({"replicas", "cross-device ops", measured_label(first), predicted_label(first), "error", "noise", "compute",
-             "comm."});
+  table.add({"replicas", "cross-device ops", "measured", first.predicted.deterministic ? "simulated" : "predicted",
+             "error", "noise", "compute", "comm."});
   table.add_rule();
   std::vector<double> errors;
   for (const Comparison& comparison : comparisons) {
@@ -147,7 +148,7 @@ std::string overview_text(const std::vector<Comparison>& comparisons) {
                error_cell(comparison.figure("compute").error), error_cell(comparison.figure("communication").error)});
     if (step.error) errors.push_back(std::abs(*step.error));
   }
-  std::string text = title + ", time of a step; the last two columns are the errors of its parts\n\n" + table.text();
+  std::string text = wrapped_list("", words_of(title), "") + "\n" + table.text();
   if (errors.empty()) return text + "\n";
   return text + fmt::format("\nstep time: median |error| {}, largest {} over {} runs\n",
                             percent_text(median_of(errors)),

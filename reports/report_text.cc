@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <cmath>
-#include <sstream>
 
 #include "reports/text_table.h"
 #include "topologies/base/units.h"
@@ -85,13 +84,6 @@ std::string learning_text(const Report& report) {
   }
   for (const auto& [name, value] : report.metrics) text += fmt::format("{:<11} {:.6g}\n", name, value);
   return text;
-}
-
-std::vector<std::string> words_of(const std::string& text) {
-  std::istringstream in(text);
-  std::vector<std::string> words;
-  for (std::string word; in >> word;) words.push_back(word);
-  return words;
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <sstream>
 
 #include "topologies/base/units.h"
 
@@ -88,6 +89,13 @@ std::string error_text(double relative) {
 
 std::string percent_text(double ratio) {
   return fmt::format("{:.1f} %", ratio * 100);
+}
+
+std::vector<std::string> words_of(const std::string& text) {
+  std::istringstream in(text);
+  std::vector<std::string> words;
+  for (std::string word; in >> word;) words.push_back(word);
+  return words;
 }
 
 std::string wrapped_list(std::string_view label, const std::vector<std::string>& items, std::string_view separator) {

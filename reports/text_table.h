@@ -43,7 +43,9 @@ std::string error_text(double relative);
 // "12.3 %"
 std::string percent_text(double ratio);
 
-// `label`, then the items separated by ", ", wrapped at kTextWidth and indented below the label.
+std::vector<std::string> words_of(const std::string& text);
+
+// `label`, then the items separated by `separator` and a blank, wrapped at kTextWidth and indented by its width.
 std::string wrapped_list(std::string_view label, const std::vector<std::string>& items, std::string_view separator);
 
 }  // namespace tandem
