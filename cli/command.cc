@@ -1,5 +1,13 @@
 #include "cli/command.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "strategies/cross_device_ops.h"
+#include "topologies/base/error.h"
+
 namespace tandem {
 
 void add_common_options(CLI::App& command, CommonOptions& options, bool with_json) {
@@ -7,6 +15,18 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
   command.add_flag("-q,--quiet", options.quiet, "No progress on stderr, only errors");
   command.add_flag("--no-color", options.no_color, "No colors (also: NO_COLOR in the environment)");
   if (with_json) command.add_flag("--json", options.json, "Print one JSON document");
+}
+
+CLI::Validator known_cross_device_ops(std::vector<std::string> besides) {
+  std::vector<std::string> known = cross_device_ops_names();
+  known.insert(known.end(), besides.begin(), besides.end());
+  const auto problem = [known](const std::string& name) -> std::string {
+    if (std::find(known.begin(), known.end(), name) != known.end()) return "";
+    const std::string message = fmt::format("unknown operations '{}' (known: {})", name, fmt::join(known, ", "));
+    const std::string near = nearest_name(name, known);
+    return near.empty() ? message : message + fmt::format("; did you mean '{}'?", near);
+  };
+  return CLI::Validator(problem, fmt::format("{}", fmt::join(known, "|")));
 }
 
 }  // namespace tandem

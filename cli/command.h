@@ -6,6 +6,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace tandem {
 
@@ -22,6 +23,9 @@ struct CommonOptions {
 
 // Adds -o, -q and --no-color, and --json where the subcommand has a document to print.
 void add_common_options(CLI::App& command, CommonOptions& options, bool with_json = true);
+
+// Accepts the cross-device operations there are.
+CLI::Validator known_cross_device_ops(std::vector<std::string> besides = {});
 
 void add_run(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);

@@ -11,6 +11,7 @@
 #include "reports/compare.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/runner.h"
+#include "strategies/cross_device_ops.h"
 
 namespace tandem {
 namespace {
@@ -35,7 +36,10 @@ struct Variant {
 std::vector<Variant> variants_of(const CompareFlags& flags) {
   std::vector<std::optional<std::string>> operations(flags.cross_device_ops.begin(), flags.cross_device_ops.end());
   if (operations.size() == 1 && operations.front() == "all") {
-    operations = {"nccl_all_reduce", "hierarchical_copy_all_reduce", "reduction_to_one_device"};
+    operations.clear();
+    for (const std::string& name : cross_device_ops_names()) {
+      if (name != "auto") operations.emplace_back(name);  // it is one of the others
+    }
   }
   if (operations.empty()) operations.emplace_back();
   std::vector<std::optional<int>> replicas(flags.replicas.begin(), flags.replicas.end());
@@ -132,7 +136,9 @@ void add_compare(CLI::App& app, Action& action) {
   command->add_option("--replicas", flags->replicas, "One or more numbers of replicas: 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20));
-  command->add_option("--cross-device-ops", flags->cross_device_ops, "One or more, or 'all'")->delimiter(',');
+  command->add_option("--cross-device-ops", flags->cross_device_ops, "One or more, or 'all'")
+      ->delimiter(',')
+      ->check(known_cross_device_ops({"all"}));
   command->add_option("--steps", flags->steps, "Steps of each run, warm-up included")->check(CLI::Range(1, 1 << 30));
   command->add_flag("--details", flags->details, "The details of every variant, not only of the last");
   add_common_options(*command, flags->common);

@@ -79,7 +79,8 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--topology", flags->topology, "Simulate this topology instead of the scenario's");
   command->add_option("--replicas", run_options.replicas, "Replicas")->check(CLI::Range(1, 1 << 20));
   command->add_option("--steps", run_options.steps, "Steps, warm-up included")->check(CLI::Range(1, 1 << 30));
-  command->add_option("--cross-device-ops", run_options.cross_device_ops, "How replicas reduce their gradients");
+  command->add_option("--cross-device-ops", run_options.cross_device_ops, "How replicas reduce their gradients")
+      ->check(known_cross_device_ops());
   command->add_option("--values", run_options.values, "Whether tensors hold values: real or none")
       ->transform(CLI::CheckedTransformer(values).description("{real,none}"));
   command->add_option("--collectives", run_options.collectives, "Fidelity of simulated collectives: fluid or message")

@@ -1,0 +1,91 @@
+#include "tests/cli/command_line.h"
+
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <csignal>
+#include <fstream>
+#include <thread>
+
+namespace tandem {
+namespace {
+
+std::string contents(const std::filesystem::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+void redirect(const std::filesystem::path& file, int descriptor) {
+  const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
+}
+
+pid_t start(const std::filesystem::path& folder, const std::vector<std::string>& arguments) {
+  std::vector<char*> words = {const_cast<char*>("tandem")};
+  for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
+  words.push_back(nullptr);
+  const pid_t process = fork();
+  if (process != 0) return process;
+  if (chdir(folder.c_str()) != 0) _exit(126);
+  redirect("stdout.txt", STDOUT_FILENO);
+  redirect("stderr.txt", STDERR_FILENO);
+  execv(TANDEM_BINARY, words.data());
+  _exit(127);
+}
+
+Outcome finished(pid_t process, const std::filesystem::path& folder) {
+  int status = 0;
+  EXPECT_EQ(waitpid(process, &status, 0), process);
+  Outcome outcome;
+  outcome.exit_code = WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  outcome.out = contents(folder / "stdout.txt");
+  outcome.err = contents(folder / "stderr.txt");
+  return outcome;
+}
+
+}  // namespace
+
+void CommandLine::SetUp() {
+  std::string pattern = (std::filesystem::temp_directory_path() / "tandem-cli-XXXXXX").string();
+  ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+  folder_ = pattern;
+}
+
+void CommandLine::TearDown() {
+  std::filesystem::remove_all(folder_);
+}
+
+Outcome CommandLine::tandem(const std::vector<std::string>& arguments) const {
+  return finished(start(folder_, arguments), folder_);
+}
+
+Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& arguments, double after_s) const {
+  const pid_t process = start(folder_, arguments);
+  std::this_thread::sleep_for(std::chrono::duration<double>(after_s));
+  kill(process, SIGINT);
+  return finished(process, folder_);
+}
+
+std::string CommandLine::write(const std::string& name, const std::string& text) const {
+  std::ofstream(folder_ / name, std::ios::binary) << text;
+  return name;
+}
+
+std::string CommandLine::read(const std::string& name) const {
+  return contents(folder_ / name);
+}
+
+std::string CommandLine::write_small_scenario(const std::string& more) const {
+  return write("small.yaml",
+               "schema_version: 1\nworkload: {kind: mlp, batch: 32, hidden: [16]}\n"
+               "devices: {type: cpu, per_worker: 2}\nsteps: 12\nwarmup_steps: 2\n" +
+                   more);
+}
+
+std::string CommandLine::example(const std::string& name) {
+  return std::string(TANDEM_SOURCE_DIR) + "/scenarios/examples/" + name;
+}
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+// Runs the built `tandem` as people and CI do, and keeps what it prints.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+struct Outcome {
+  int exit_code = -1;  // of a process ended by a signal: 128 + its number
+  std::string out;
+  std::string err;
+  nlohmann::json json() const { return nlohmann::json::parse(out); }  // throws unless stdout is one document
+};
+
+// A test with an empty folder of its own as the working directory of the commands.
+class CommandLine : public testing::Test {
+ protected:
+  void SetUp() override;
+  void TearDown() override;
+
+  Outcome tandem(const std::vector<std::string>& arguments) const;
+  // Sends SIGINT after `after_s` seconds.
+  Outcome tandem_interrupted(const std::vector<std::string>& arguments, double after_s) const;
+
+  std::string write(const std::string& name, const std::string& text) const;  // returns the name
+  std::string read(const std::string& name) const;
+  bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
+
+  // A quick training on this machine's CPU: 12 steps, the first 2 of them warm-up. Returns its file name.
+  std::string write_small_scenario(const std::string& more = "") const;
+  static std::string example(const std::string& name);  // the path of a scenario that comes with Tandem
+
+ private:
+  std::filesystem::path folder_;
+};
+
+}  // namespace tandem

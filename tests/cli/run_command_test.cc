@@ -1,0 +1,123 @@
+#include <chrono>
+
+#include "tests/cli/command_line.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class RunCommand : public CommandLine {};
+
+TEST_F(RunCommand, SaysWhichFileIsMissing) {
+  const Outcome outcome = tandem({"run", "nowhere.yaml"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(outcome.err, "nowhere.yaml: no such scenario file\n");
+  EXPECT_THAT(tandem({"run", example("digit.yaml")}).err,
+              HasSubstr("no such scenario file; did you mean '" + example("digits.yaml") + "'?"));
+  EXPECT_EQ(tandem({"run", "."}).err, ".: is a folder; expected a scenario file\n");
+}
+
+TEST_F(RunCommand, NamesEveryMistakeOfAScenarioOnALineOfItsOwn) {
+  write("broken.yaml", "schema_version: 1\nworkload: {kind: mpl, batch: -1}\nsteps: 5\n");
+  const Outcome outcome = tandem({"run", "broken.yaml"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("broken.yaml:2:[0-9]+: workload.kind: .*mlp"));
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("broken.yaml:2:[0-9]+: workload.batch: "));
+}
+
+TEST_F(RunCommand, RefusesAnEngineThatIsNotThere) {
+  const Outcome outcome = tandem({"run", example("digits.yaml"), "--engine", "sims"});
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("engine 'sims' is not built"));
+  EXPECT_THAT(outcome.err, HasSubstr("did you mean 'sim'?"));
+}
+
+TEST_F(RunCommand, PrintsAReportForPeople) {
+  const Outcome outcome = tandem({"run", example("resnet50-hgx-h100.yaml")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* part : {"step time", "throughput", "communication", "of it exposed", "settings"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(part));
+  }
+}
+
+TEST_F(RunCommand, PrintsOneJsonDocumentWithEveryField) {
+  const Outcome outcome = tandem({"run", write_small_scenario(), "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = outcome.json();
+  for (const char* key :
+       {"schema_version", "kind",         "tandem_version", "scenario",         "scenario_hash", "engine",
+        "deterministic",  "topology",     "strategy",       "cross_device_ops", "replicas",      "steps",
+        "warmup_steps",   "step_time_ns", "throughput",     "per_step_ns",      "collectives",   "loss",
+        "metrics",        "settings",     "notes"}) {
+    EXPECT_TRUE(json.contains(key)) << key;
+  }
+  EXPECT_EQ(json["engine"], "cpu");
+  EXPECT_EQ(json["steps"], 12);
+  EXPECT_GT(json["step_time_ns"]["median"], 0);
+  EXPECT_GT(json["per_step_ns"]["compute"], 0);
+  EXPECT_LE(json["per_step_ns"]["exposed_communication"], json["per_step_ns"]["communication"]);
+  EXPECT_EQ(json["loss"].size(), 12u);
+}
+
+TEST_F(RunCommand, GivesTheSameBytesForTheSameSimulation) {
+  const std::vector<std::string> command = {"run", example("resnet50-hgx-h100.yaml"), "--json"};
+  const Outcome first = tandem(command);
+  ASSERT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_TRUE(first.json()["deterministic"]);
+  EXPECT_EQ(tandem(command).out, first.out);
+}
+
+TEST_F(RunCommand, TakesOverridesFromTheCommandLine) {
+  const Outcome outcome = tandem({"run", example("resnet50-hgx-h100.yaml"), "--json", "--replicas", "2", "--steps", "5",
+                                  "--cross-device-ops", "reduction_to_one_device", "--collectives", "message"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json()["replicas"], 2);
+  EXPECT_EQ(outcome.json()["steps"], 5);
+  EXPECT_EQ(outcome.json()["cross_device_ops"], "reduction_to_one_device");
+}
+
+TEST_F(RunCommand, WritesReportAndTraceToFiles) {
+  const Outcome outcome = tandem({"run", example("resnet50-hgx-h100.yaml"), "--json", "--steps", "5", "-o",
+                                  "report.json", "--trace", "trace.{worker}.json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_EQ(nlohmann::json::parse(read("report.json"))["kind"], "report");
+  const std::string trace = read("trace.0.json");
+  EXPECT_THAT(trace, HasSubstr("\"rank\": 0"));
+  EXPECT_GT(nlohmann::json::parse(trace)["traceEvents"].size(), 20u);
+}
+
+TEST_F(RunCommand, SaysBeforeTheRunThatAFileCannotBeWritten) {
+  for (const char* option : {"-o", "--trace"}) {
+    const Outcome outcome = tandem({"run", write_small_scenario(), option, "no/such/folder/file"});
+    EXPECT_EQ(outcome.exit_code, 5);
+    EXPECT_THAT(outcome.err, HasSubstr("cannot write no/such/folder/file: No such file or directory"));
+  }
+}
+
+TEST_F(RunCommand, IsSilentOnStderr) {
+  EXPECT_THAT(tandem({"run", write_small_scenario(), "-q"}).err, IsEmpty());
+}
+
+TEST_F(RunCommand, FailsWhenAnExpectationIsNotMet) {
+  write_small_scenario("expect: {min_test_accuracy: 1, max_step_time: 1ns}\n");
+  const Outcome outcome = tandem({"run", "small.yaml", "--json"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("expectation not met: test_accuracy is "));
+  EXPECT_THAT(outcome.err, HasSubstr("; at most 1.000 ns is expected"));
+  EXPECT_EQ(outcome.json()["kind"], "report") << "the report is printed all the same";
+}
+
+TEST_F(RunCommand, EndsSoonAfterCtrlC) {
+  const auto start = std::chrono::steady_clock::now();
+  const Outcome outcome = tandem_interrupted({"run", write_small_scenario(), "--steps", "10000000"}, 1.0);
+  EXPECT_EQ(outcome.exit_code, 130);
+  EXPECT_THAT(outcome.err, HasSubstr("interrupted"));
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
+}
+
+}  // namespace
+}  // namespace tandem
