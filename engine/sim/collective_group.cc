@@ -98,16 +98,22 @@ std::string CollectiveCall::describe() const {
 
 CollectiveGroup::CollectiveGroup(SimRun& run, std::vector<SimDevice*> devices)
     : run_(run), devices_(std::move(devices)), ring_order_(devices_.size()) {
-  std::map<int, int> first_rank;  // of a worker
+  std::vector<int> first_ranks(devices_.size());  // of the worker of each rank
   for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
-    first_rank.emplace(devices_[rank]->worker(), static_cast<int>(rank));
+    std::vector<int>& ranks = ranks_of_[devices_[rank]->worker()];
+    ranks.push_back(static_cast<int>(rank));
+    first_ranks[rank] = ranks.front();
   }
-  workers_ = static_cast<int>(first_rank.size());
   std::iota(ring_order_.begin(), ring_order_.end(), 0);
   std::stable_sort(ring_order_.begin(), ring_order_.end(), [&](int a, int b) {
-    return first_rank[devices_[static_cast<std::size_t>(a)]->worker()] <
-           first_rank[devices_[static_cast<std::size_t>(b)]->worker()];
+    return first_ranks[static_cast<std::size_t>(a)] < first_ranks[static_cast<std::size_t>(b)];
   });
+}
+
+const std::vector<int>& CollectiveGroup::ranks_of(int worker) const {
+  static const std::vector<int> none;
+  const auto found = ranks_of_.find(worker);
+  return found == ranks_of_.end() ? none : found->second;
 }
 
 std::shared_ptr<CollectiveCall> CollectiveGroup::next_call(int worker, const CollectiveRequest& request) {
@@ -118,7 +124,7 @@ std::shared_ptr<CollectiveCall> CollectiveGroup::next_call(int worker, const Col
   }
   auto call = open.call;
   call->join(worker, request);
-  if (++open.joined == workers_) open_calls_.erase(number);
+  if (++open.joined == static_cast<int>(ranks_of_.size())) open_calls_.erase(number);
   return call;
 }
 
@@ -139,6 +145,10 @@ std::shared_ptr<PairCall> CollectiveGroup::next_pair(int from_rank, int to_rank,
 }
 
 CollectiveGroup& CollectiveGroups::group(SimRun& run, std::span<const DeviceId> devices) {
+  const auto same = [](const DeviceId& a, const DeviceId& b) {  // what differs most often first
+    return a.task == b.task && a.index == b.index && a.type == b.type && a.job == b.job;
+  };
+  if (last_ != nullptr && std::ranges::equal(devices, last_devices_, same)) return *last_;
   std::vector<SimDevice*> members;
   std::vector<int> key;
   for (const DeviceId& id : devices) {
@@ -151,6 +161,8 @@ CollectiveGroup& CollectiveGroups::group(SimRun& run, std::span<const DeviceId> 
   }
   auto& group = groups_[std::move(key)];
   if (!group) group = std::make_unique<CollectiveGroup>(run, std::move(members));
+  last_devices_.assign(devices.begin(), devices.end());
+  last_ = group.get();
   return *group;
 }
 

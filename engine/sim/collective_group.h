@@ -88,6 +88,8 @@ class CollectiveGroup {
   // The ranks in the order in which rings pass them: devices of one worker are neighbours.
   const std::vector<int>& ring_order() const { return ring_order_; }
 
+  const std::vector<int>& ranks_of(int worker) const;
+
   // The next call of `worker`, made by whoever comes first.
   std::shared_ptr<CollectiveCall> next_call(int worker, const CollectiveRequest& request);
   // The oldest pair between two ranks that still lacks this end.
@@ -102,8 +104,8 @@ class CollectiveGroup {
   SimRun& run_;
   std::vector<SimDevice*> devices_;
   std::vector<int> ring_order_;
-  int workers_ = 0;
-  std::map<int, std::uint64_t> calls_made_;  // by worker
+  std::map<int, std::vector<int>> ranks_of_;  // by worker
+  std::map<int, std::uint64_t> calls_made_;   // by worker
   struct Open {
     std::shared_ptr<CollectiveCall> call;
     int joined = 0;
@@ -119,6 +121,9 @@ class CollectiveGroups {
 
  private:
   std::map<std::vector<int>, std::unique_ptr<CollectiveGroup>> groups_;
+  // The last one asked for: thousands of workers ask for the same thousands of devices, one after the other.
+  std::vector<DeviceId> last_devices_;
+  CollectiveGroup* last_ = nullptr;
   std::int64_t sequence_ = 0;
 };
 

@@ -30,13 +30,13 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
     }
   }
 
+  // Without its latency: Simulation::transfer pays that.
   void get_local_route(const simgrid_compat::NetPoint* source, const simgrid_compat::NetPoint* destination,
-                       simgrid_compat::LocalRoute* into, double* latency) override {
+                       simgrid_compat::LocalRoute* into, double* /*latency*/) override {
     const auto route = platform_.route(nodes_[source->id()], nodes_[destination->id()]);
     for (const Edge& hop : route->hops) {
       into->link_list_.push_back((hop.forward ? forward_ : backward_)[hop.link]);
     }
-    if (latency != nullptr && platform_.with_latency_) *latency += route->latency_s;
   }
 
  private:

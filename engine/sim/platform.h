@@ -30,26 +30,18 @@ class Platform {
   simgrid_compat::s4u::Host* host(NodeIndex node) const { return hosts_[node]; }
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to) { return router_.route(from, to); }
 
-  // While it lives, transfers start with or without the latency of their routes.
-  class LatencyScope {
-   public:
-    LatencyScope(Platform& platform, bool with_latency) : platform_(platform) {
-      platform_.with_latency_ = with_latency;
-    }
-    ~LatencyScope() { platform_.with_latency_ = true; }
-    LatencyScope(const LatencyScope&) = delete;
-    LatencyScope& operator=(const LatencyScope&) = delete;
-
-   private:
-    Platform& platform_;
-  };
+  // A number for each direction of each link that has a capacity of its own.
+  std::size_t lane(const Edge& hop) const {
+    const bool shares = topology_.link(hop.link).direction != Direction::duplex;
+    return 2 * std::size_t{hop.link} + (hop.forward || shares ? 0 : 1);
+  }
+  std::size_t lane_count() const { return 2 * topology_.link_count(); }
 
  private:
   class Zone;
 
   const Topology& topology_;
   Router router_;
-  bool with_latency_ = true;
   std::vector<simgrid_compat::s4u::Host*> hosts_;  // by node
 };
 

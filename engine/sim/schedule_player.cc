@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <map>
 
 #include "engine/sim/sim_run.h"
 
@@ -15,22 +16,25 @@ void SchedulePlayer::start(CollectiveFidelity fidelity) {
 void SchedulePlayer::start_flows() {
   slowest_bytes_per_s_ = std::numeric_limits<double>::infinity();
   left_ = schedule_.flows.size();
-  auto self = shared_from_this();
+  const auto one_done = [self = shared_from_this()] {
+    if (--self->left_ == 0) self->end_flows();
+  };
+  std::map<double, std::vector<std::pair<NodeIndex, NodeIndex>>> pairs;  // by their bytes
   for (const Transfer& flow : schedule_.flows) {
     const SimDevice& from = *order_[static_cast<std::size_t>(flow.from)];
     const SimDevice& to = *order_[static_cast<std::size_t>(flow.to)];
     if (from.node() == to.node()) {
       const double seconds = from.costs().copy_s(flow.bytes);
       if (seconds > 0) slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, flow.bytes / seconds);
-    } else {
-      const auto route = run_.simulation().platform().route(from.node(), to.node());
-      slowest_latency_s_ = std::max(slowest_latency_s_, route->latency_s);
-      slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, route->bandwidth_bytes_per_s);
+      send(flow, false, one_done);
+      continue;
     }
-    send(flow, false, [self] {
-      if (--self->left_ == 0) self->end_flows();
-    });
+    const auto route = run_.simulation().platform().route(from.node(), to.node());
+    slowest_latency_s_ = std::max(slowest_latency_s_, route->latency_s);
+    slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, route->bandwidth_bytes_per_s);
+    pairs[flow.bytes].emplace_back(from.node(), to.node());
   }
+  for (const auto& [bytes, equal] : pairs) run_.simulation().transfer_together(equal, bytes, one_done);
 }
 
 void SchedulePlayer::end_flows() {

@@ -8,12 +8,8 @@
 namespace tandem::sim {
 
 SimCommunicator::SimCommunicator(SimRun& run, CollectiveGroup& group, int worker)
-    : run_(run), group_(group), worker_(worker) {
-  for (std::size_t rank = 0; rank < group.devices().size(); ++rank) {
-    if (group.devices()[rank]->worker() != worker) continue;
-    local_devices_.push_back(group.devices()[rank]);
-    local_ranks_.push_back(static_cast<int>(rank));
-  }
+    : run_(run), group_(group), worker_(worker), local_ranks_(group.ranks_of(worker)) {
+  for (const int rank : local_ranks_) local_devices_.push_back(group.devices()[static_cast<std::size_t>(rank)]);
 }
 
 void SimCommunicator::all_reduce(Tensors buffers, Reduction reduction, Streams streams) {

@@ -45,9 +45,12 @@ void start_engine(void (*ended)(void*)) {
 Simulation::Simulation(const Topology& topology, std::span<const HostSpec> nodes) {
   start_engine(&Simulation::ended);
   platform_ = std::make_unique<Platform>(topology, nodes);
+  flows_on_.resize(platform_->lane_count());
+  bundle_on_.resize(platform_->lane_count());
 }
 
 Simulation::~Simulation() {
+  bundle_on_.clear();
   ended_.clear();
   flights_.clear();
   platform_.reset();
@@ -65,13 +68,20 @@ void Simulation::execute(NodeIndex node, double seconds, Then then) {
   flight.activity = simgrid_compat::start_exec(platform_->host(node), seconds * kFlopsPerSecond, &flight);
 }
 
+// SimGrid would let a flow with a tenth of the latency have ten times the bandwidth of a shared link, as TCP does.
+// Latency is therefore paid here, and SimGrid sees flows without any, which share links evenly.
 void Simulation::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then) {
-  platform_->route(from, to);  // throws where there is none, before anything has begun
-  ++transfers_;
-  Flight& flight = take_flight(std::move(then));
-  const Platform::LatencyScope scope(*platform_, with_latency);
-  flight.activity = simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
-                                               static_cast<std::uint64_t>(std::llround(bytes)), &flight);
+  auto route = platform_->route(from, to);  // throws where there is none, before anything has begun
+  if (!with_latency || route->latency_s <= 0) {
+    unbundle_on(*route);
+    start_transfer(from, to, bytes, std::move(route), std::move(then));
+    return;
+  }
+  const double begin_s = now_s() + route->latency_s;
+  at(begin_s, [this, from, to, bytes, route = std::move(route), then = std::move(then)] {
+    unbundle_on(*route);
+    start_transfer(from, to, bytes, route, then);
+  });
 }
 
 void Simulation::at(double date_s, Then then) {
@@ -103,6 +113,7 @@ void Simulation::ended(void* flight) {
 }
 
 void Simulation::finish(Flight& flight) {
+  if (const auto route = std::exchange(flight.route, nullptr)) occupy(*route, -1);
   ended_.clear();  // of earlier activities: the kernel is through with them
   const Then then = std::move(flight.then);
   flight.then = nullptr;

@@ -38,6 +38,9 @@ class Simulation {
   void execute(NodeIndex node, double seconds, Then then);
   // Bytes over the route between two nodes; its latency is paid first unless `with_latency` is false.
   void transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then);
+  // The same number of bytes, without latency, between each of these pairs; `each` is called for every one. Those
+  // alone on their links are simulated as one flow for as long as they stay alone, which changes no time.
+  void transfer_together(std::span<const std::pair<NodeIndex, NodeIndex>> pairs, double bytes, const Then& each);
   void at(double date_s, Then then);
 
   bool is_busy() const { return in_flight_ > 0; }
@@ -50,10 +53,25 @@ class Simulation {
     Simulation* simulation = nullptr;
     Then then;
     simgrid_compat::s4u::ActivityPtr activity;
+    std::shared_ptr<const Route> route;  // of a transfer
   };
+  // Equal flows on links of their own, of which SimGrid sees the first.
+  struct Bundle {
+    std::vector<std::pair<NodeIndex, NodeIndex>> pairs;
+    std::vector<std::shared_ptr<const Route>> routes;
+    Then each;
+    Flight* flight = nullptr;
+  };
+  using BundlePtr = std::shared_ptr<Bundle>;
 
   static void ended(void* flight);
   Flight& take_flight(Then then);
+  Flight& start_transfer(NodeIndex from, NodeIndex to, double bytes, std::shared_ptr<const Route> route, Then then);
+  void start_bundle(const BundlePtr& bundle, double bytes);
+  void end_bundle(const BundlePtr& bundle);
+  void unbundle(const BundlePtr& bundle);
+  void unbundle_on(const Route& route);
+  void occupy(const Route& route, int flows);
   void finish(Flight& flight);
 
   std::unique_ptr<Platform> platform_;
@@ -61,6 +79,8 @@ class Simulation {
   std::deque<Flight> flights_;  // addresses stay
   std::vector<Flight*> free_;
   std::vector<simgrid_compat::s4u::ActivityPtr> ended_;  // the kernel still uses them while it reports their end
+  std::vector<std::int32_t> flows_on_;                   // by lane
+  std::vector<BundlePtr> bundle_on_;                     // by lane; of the bundles SimGrid sees as one flow
   std::int64_t in_flight_ = 0;
   std::uint64_t transfers_ = 0;
 };

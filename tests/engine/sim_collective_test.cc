@@ -100,6 +100,27 @@ TEST(SimCollective, TwoRingsOnOneNetworkShareIt) {
   }
 }
 
+TEST(SimCollective, ACopyOnOneEdgeOfARingSlowsThatEdgeFromThenOn) {
+  EngineOptions options = gpu_workers(make_star({.workers = 4}), 4);
+  const Timeline timeline = simulate(options, [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    const std::vector<Tensor> buffers = {gpu.allocate(DType::u8, {40'000'000})};
+    const std::vector<Stream*> streams = {&gpu.stream(0)};
+    worker.communicator(gpus_of(4)).all_reduce(buffers, Reduction::sum, streams);  // 60 MB on every edge: 6 ms
+    if (worker.index() != 0) return;
+    worker.cpu().compute_stream().launch(cost_only(2e9));  // 2 ms
+    const Event event = worker.cpu().compute_stream().record();
+    gpu.stream(1).wait(event);
+    gpu.stream(1).copy(worker.cpu().allocate(DType::u8, {10'000'000}), gpu.allocate(DType::u8, {10'000'000}));
+  });
+  const auto copies = records_of(timeline, RecordKind::copy);
+  ASSERT_EQ(copies.size(), 1u);
+  EXPECT_EQ(duration_ns(copies[0]), 4000 + 2'000'000);  // at half the bandwidth
+  for (const Record& record : records_of(timeline, RecordKind::collective)) {
+    EXPECT_EQ(record.end_ns, 7'000'000 + 6 * 4000);  // the edge carried 10 MB more
+  }
+}
+
 TEST(SimCollective, GatherAndScatterTakeHalfOfAnAllReduce) {
   for (const auto fidelity : {CollectiveFidelity::fluid, CollectiveFidelity::message}) {
     const auto gather =

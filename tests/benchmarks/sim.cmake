@@ -1,0 +1,4 @@
+find_package(benchmark REQUIRED)
+add_executable(tandem_sim_benchmarks ${CMAKE_CURRENT_LIST_DIR}/sim_benchmark.cc)
+tandem_compile_options(tandem_sim_benchmarks)
+target_link_libraries(tandem_sim_benchmarks PRIVATE tandem_engine_sim benchmark::benchmark_main)
