@@ -18,15 +18,13 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
     }
   }
 
+  // All of them, where that must happen before the simulation: 16,384 GPUs have 131,072, of which a ring uses a third.
   void add_links() {
-    const Topology& topology = platform_.topology_;
-    forward_.reserve(topology.link_count());
-    backward_.reserve(topology.link_count());
-    for (LinkIndex index = 0; index < topology.link_count(); ++index) {
-      const Link& link = topology.link(index);
-      forward_.push_back(add_direction(index, '+', *link.model));
-      backward_.push_back(link.direction == Direction::duplex ? add_direction(index, '-', *link.model)
-                                                              : forward_.back());
+    lanes_.resize(platform_.lane_count(), nullptr);
+    if (simgrid_compat::kLinksOnDemand) return;
+    for (LinkIndex index = 0; index < platform_.topology_.link_count(); ++index) {
+      link({index, true});
+      link({index, false});
     }
   }
 
@@ -35,23 +33,26 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
                        simgrid_compat::LocalRoute* into, double* /*latency*/) override {
     const auto route = platform_.route(nodes_[source->id()], nodes_[destination->id()]);
     for (const Edge& hop : route->hops) {
-      into->link_list_.push_back((hop.forward ? forward_ : backward_)[hop.link]);
+      into->link_list_.push_back(link(hop));
     }
   }
 
  private:
   using LinkImpl = std::remove_pointer_t<decltype(simgrid_compat::LocalRoute::link_list_)::value_type>;
 
-  LinkImpl* add_direction(LinkIndex index, char direction, const LinkModel& model) {
-    std::string name = std::to_string(index);
-    name += direction;
-    return simgrid_compat::add_link(this, name, model.bandwidth_bytes_per_s.value)->get_impl();
+  LinkImpl* link(const Edge& hop) {
+    const std::size_t lane = platform_.lane(hop);
+    if (lanes_[lane] == nullptr) {
+      const LinkModel& model = *platform_.topology_.link(hop.link).model;
+      lanes_[lane] =
+          simgrid_compat::add_link(this, std::to_string(lane), model.bandwidth_bytes_per_s.value)->get_impl();
+    }
+    return lanes_[lane];
   }
 
   Platform& platform_;
   std::vector<NodeIndex> nodes_;  // by SimGrid's number of the host
-  std::vector<LinkImpl*> forward_;
-  std::vector<LinkImpl*> backward_;
+  std::vector<LinkImpl*> lanes_;  // by Platform::lane(); null until used
 };
 
 Platform::Platform(const Topology& topology, std::span<const HostSpec> nodes)

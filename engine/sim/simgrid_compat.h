@@ -59,7 +59,7 @@ inline void reset_clock() {
   tandem_simgrid_clock = 0;
 }
 
-// Once a process: SimGrid refuses to change its models after the first platform.
+// SimGrid refuses to change its models after the first platform of a process.
 inline void configure() {
   using s4u::Engine;
   xbt_log_control_set("root.app:file:/dev/null");  // what goes wrong is reported by exceptions
@@ -87,9 +87,22 @@ inline void adopt_zone([[maybe_unused]] NetZoneImpl* zone) {
 #endif
 }
 
-// Since 3.32 seals only the first platform of a process by itself.
+// Once a process, before the first simulation. The configuration belongs to the process but some of it is read when
+// an engine begins, so one without content takes it.
+inline void prepare_process() {
+  s4u::Engine engine("prepare");
+  configure();
+#if SIMGRID_VERSION < 40000
+  s4u::create_empty_zone("empty");
+  engine.run();  // 3.32 seals the first platform it runs, and no later one
+#endif
+}
+
+// Whether links can be added while a simulation runs, because nothing has sealed its platform.
+inline constexpr bool kLinksOnDemand = SIMGRID_VERSION < 40000;
+
 inline void seal_platform() {
-  s4u::Engine::get_instance()->get_netzone_root()->seal();
+  if (!kLinksOnDemand) s4u::Engine::get_instance()->get_netzone_root()->seal();
 }
 
 inline s4u::Host* add_host(NetZoneImpl* zone, const std::string& name, double speed, int cores) {
@@ -99,6 +112,7 @@ inline s4u::Host* add_host(NetZoneImpl* zone, const std::string& name, double sp
   s4u::Host* host = zone->create_host(name, {speed});
 #endif
   host->set_core_count(cores);
+  if (kLinksOnDemand) host->seal();
   return host;
 }
 
@@ -107,7 +121,7 @@ inline s4u::Link* add_link(NetZoneImpl* zone, const std::string& name, double ba
 #if SIMGRID_VERSION >= 40000
   return zone->add_link(name, {bandwidth_bytes_per_s});
 #else
-  return zone->create_link(name, {bandwidth_bytes_per_s});
+  return zone->create_link(name, {bandwidth_bytes_per_s})->seal();
 #endif
 }
 
