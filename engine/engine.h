@@ -67,6 +67,10 @@ class Engine {
 // The engines of this build in alphabetical order.
 std::vector<std::string> built_engines();
 
+// Whether an engine models a machine it is given, rather than being one: EngineOptions::topology is required then.
+// False for a name that is not built.
+bool engine_needs_topology(std::string_view name);
+
 // Throws UnavailableError for an engine that is not built or not usable on this machine, with the reason and the
 // built ones, and Error for options the engine does not have.
 std::unique_ptr<Engine> open_engine(std::string_view name, EngineOptions options);

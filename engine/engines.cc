@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
 #include <array>
 
 #include "engine/engine.h"
@@ -17,14 +18,15 @@ namespace {
 struct Entry {
   std::string_view name;
   std::unique_ptr<Engine> (*open)(EngineOptions);
+  bool needs_topology;
 };
 
 constexpr auto kEngines = std::to_array<Entry>({
 #ifdef TANDEM_WITH_CPU
-    {"cpu", open_cpu_engine},
+    {"cpu", open_cpu_engine, false},
 #endif
 #ifdef TANDEM_WITH_SIM
-    {"sim", open_sim_engine},
+    {"sim", open_sim_engine, true},
 #endif
 });
 
@@ -34,6 +36,11 @@ std::vector<std::string> built_engines() {
   std::vector<std::string> names;
   for (const Entry& entry : kEngines) names.emplace_back(entry.name);
   return names;
+}
+
+bool engine_needs_topology(std::string_view name) {
+  return std::any_of(kEngines.begin(), kEngines.end(),
+                     [name](const Entry& entry) { return entry.name == name && entry.needs_topology; });
 }
 
 std::unique_ptr<Engine> open_engine(std::string_view name, EngineOptions options) {

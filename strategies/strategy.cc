@@ -65,6 +65,36 @@ Value sum_over_axis(const Value& value, int axis, std::int64_t& elements) {
   return sums.size() == 1 ? sums.front() : Value::per_replica(std::move(sums));
 }
 
+template <typename T>
+void fill_with(std::span<T> values, const std::function<double(std::int64_t)>& function) {
+  for (std::size_t i = 0; i < values.size(); ++i) values[i] = static_cast<T>(function(static_cast<std::int64_t>(i)));
+}
+
+// The initial value is made once, so that components are equal even where it is random.
+void copy_initial_value(Device& host, const VariableSpec& spec, const std::vector<Tensor>& components) {
+  const Tensor initial = host.allocate(spec.dtype, spec.shape);
+  host.compute_stream().launch(op::host_function("initial value", {}, [initial, spec] {
+    switch (spec.dtype) {
+      case DType::f32:
+        return fill_with(initial.values<float>(), spec.initial_value);
+      case DType::f64:
+        return fill_with(initial.values<double>(), spec.initial_value);
+      case DType::i32:
+        return fill_with(initial.values<std::int32_t>(), spec.initial_value);
+      case DType::i64:
+        return fill_with(initial.values<std::int64_t>(), spec.initial_value);
+      default:
+        throw TypeError("an initial value for a variable of this element type");
+    }
+  }));
+  const Event ready = host.compute_stream().record();
+  for (const Tensor& component : components) {
+    Stream& stream = component.device().compute_stream();
+    stream.wait(ready);
+    stream.copy(component, initial, Category::other);
+  }
+}
+
 }  // namespace
 
 Strategy::Strategy(std::string name, std::unique_ptr<StrategyExtended> extended)
@@ -132,35 +162,12 @@ std::shared_ptr<Variable> Strategy::create_variable(const VariableSpec& spec) {
     throw ValueError(
         fmt::format("variable '{}' of type {} cannot aggregate by MEAN", spec.name, tandem::name_of(spec.dtype)));
   }
-  Device& host = extended_->worker().cpu();
-  const Tensor initial = host.allocate(spec.dtype, spec.shape);
-  host.compute_stream().launch(op::host_function("initial value", {}, [initial, spec] {
-    const auto fill = [&](auto values) {
-      for (std::size_t i = 0; i < values.size(); ++i) {
-        const double value = spec.initial_value ? spec.initial_value(static_cast<std::int64_t>(i)) : 0;
-        values[i] = static_cast<typename decltype(values)::value_type>(value);
-      }
-    };
-    switch (spec.dtype) {
-      case DType::f32:
-        return fill(initial.values<float>());
-      case DType::f64:
-        return fill(initial.values<double>());
-      case DType::i32:
-        return fill(initial.values<std::int32_t>());
-      case DType::i64:
-        return fill(initial.values<std::int64_t>());
-      default:
-        throw TypeError("a variable of this element type");
-    }
-  }));
-  const Event ready = host.compute_stream().record();
   std::vector<Tensor> components;
   for (Device* device : extended_->parameter_devices()) {
     components.push_back(device->allocate(spec.dtype, spec.shape));
-    device->compute_stream().wait(ready);
-    device->compute_stream().copy(components.back(), initial, Category::other);
+    if (!spec.initial_value) device->compute_stream().launch(op::fill(components.back(), 0));
   }
+  if (spec.initial_value) copy_initial_value(extended_->worker().cpu(), spec, components);
   return std::make_shared<Variable>(*this, spec, std::move(components));
 }
 

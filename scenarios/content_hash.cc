@@ -1,0 +1,82 @@
+#include "scenarios/content_hash.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <sstream>
+#include <string_view>
+
+#include "scenarios/scenario.h"
+#include "topologies/base/strict_yaml.h"
+#include "topologies/readers/topology_yaml.h"
+
+namespace tandem {
+namespace {
+
+class Fnv1a {
+ public:
+  void add(std::string_view text) {
+    for (const char c : text) add_byte(static_cast<unsigned char>(c));
+    add_byte(0xff);  // not a byte of UTF-8: keeps "ab", "c" apart from "a", "bc"
+  }
+  void add(std::int64_t number) { add(std::string_view(std::to_string(number))); }
+  std::string text() const { return fmt::format("{:016x}", hash_); }
+
+ private:
+  void add_byte(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3; }
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+// Keys in alphabetical order: their order in the file means nothing.
+void add(Fnv1a& hash, const YamlNode& node) {
+  hash.add(static_cast<std::int64_t>(node.kind));
+  hash.add(node.text);
+  for (const YamlNode* item : node.items) add(hash, *item);
+  std::vector<YamlNode::Entry> entries = node.entries;
+  std::sort(entries.begin(), entries.end(), [](const auto& a, const auto& b) { return a.key < b.key; });
+  for (const YamlNode::Entry& entry : entries) {
+    hash.add(entry.key);
+    add(hash, *entry.value);
+  }
+  hash.add("end");
+}
+
+void add(Fnv1a& hash, const MlpSettings& mlp) {
+  hash.add(mlp.rows->columns);
+  for (const float value : mlp.rows->values) hash.add(fmt::format("{}", value));
+  for (const std::int32_t label : mlp.rows->labels) hash.add(label);
+}
+
+void add(Fnv1a& hash, const LayersSettings& layers) {
+  for (const Layer& layer : layers.model.layers) {
+    hash.add(layer.name);
+    hash.add(layer.parameters);
+    if (const auto& gemm = layer.gemm) {
+      for (const auto number : {gemm->rows, gemm->columns, gemm->depth, gemm->count, gemm->input_elements})
+        hash.add(number);
+      hash.add(gemm->batched ? 1 : 0);
+    }
+    if (const auto& elementwise = layer.elementwise) {
+      hash.add(elementwise->elements);
+      hash.add(elementwise->forward_passes);
+      hash.add(elementwise->backward_passes);
+    }
+  }
+}
+
+}  // namespace
+
+std::string content_hash(const Scenario& scenario) {
+  Fnv1a hash;
+  if (scenario.document) add(hash, scenario.document->root());
+  std::visit([&](const auto& kind) { add(hash, kind); }, scenario.workload.kind);
+  if (scenario.topology) {
+    std::ostringstream topology;
+    write_topology_yaml(*scenario.topology, topology);
+    hash.add(topology.str());
+  }
+  return hash.text();
+}
+
+}  // namespace tandem

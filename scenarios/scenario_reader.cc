@@ -1,0 +1,276 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "scenarios/content_hash.h"
+#include "scenarios/scenario.h"
+#include "strategies/cross_device_ops.h"
+#include "strategies/strategies.h"
+#include "topologies/base/strict_yaml.h"
+#include "topologies/generators/cluster.h"
+#include "topologies/readers/catalog.h"
+#include "topologies/readers/topology_reader.h"
+#include "topologies/readers/topology_yaml.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostBatch = 1 << 24;
+constexpr int kMostSteps = 10'000'000;
+constexpr int kMostDevices = 1 << 16;
+constexpr const char* kThisMachine = "this machine";
+
+bool is_file_name(const std::string& text) {
+  return text.find_first_of("/.") != std::string::npos;
+}
+
+void check_schema_version(const YamlReader& version) {
+  const std::int64_t value = version.whole_number(1, std::numeric_limits<std::int64_t>::max(), 1);
+  if (value > 1) version.error(fmt::format("schema version {} is newer than this tandem reads (1)", value));
+}
+
+class ScenarioReader {
+ public:
+  ScenarioReader(std::shared_ptr<const YamlDocument> document, Diagnostics& problems)
+      : problems_(problems), root_(*document, problems) {
+    scenario_.file = document->file();
+    scenario_.document = std::move(document);
+  }
+
+  Scenario read() {
+    check_schema_version(root_.required("schema_version"));
+    scenario_.name = root_.optional("name").text(fs::path(scenario_.file).stem().string());
+    scenario_.description = root_.optional("description").text();
+    read_workload(root_.required("workload"));
+    read_strategy(root_.optional("strategy"));
+    read_engine(root_.optional("engine"));
+    read_topology_value(root_.optional("topology"));
+    read_devices(root_.optional("devices"));
+    read_steps();
+    read_expectations(root_.optional("expect"));
+    root_.finish();
+    return std::move(scenario_);
+  }
+
+ private:
+  enum class Kind : std::uint8_t { mlp, layers };
+
+  void read_workload(const YamlReader& map) {
+    scenario_.workload.batch = map.required("batch").integer(1, kMostBatch, 1);
+    const YamlReader kind = map.required("kind");
+    if (kind.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}}) == Kind::mlp) {
+      scenario_.workload.kind = read_mlp(map);
+    } else {
+      scenario_.workload.kind = read_layers(map);
+    }
+  }
+
+  MlpSettings read_mlp(const YamlReader& map) {
+    MlpSettings mlp;
+    const YamlReader data = map.optional("data");
+    const auto file = packaged_or_file(data, "data set", "digits", "scenarios/data", ".csv");
+    if (file)
+      mlp.rows = included(data, [&] { return std::make_shared<const LabelledRows>(read_labelled_rows(*file)); });
+    if (const YamlReader hidden = map.optional("hidden")) {
+      mlp.hidden.clear();
+      for (const YamlReader& size : hidden.list()) mlp.hidden.push_back(size.integer(1, 65536, 1));
+      if (hidden.is_list() && (mlp.hidden.empty() || mlp.hidden.size() > 64)) {
+        hidden.error(fmt::format("needs 1 to 64 layer sizes, found {}", mlp.hidden.size()));
+      }
+    }
+    mlp.learning_rate = map.optional("learning_rate").number({.above = 0, .otherwise = mlp.learning_rate});
+    mlp.momentum = map.optional("momentum").number({.least = 0, .most = 0.999});
+    mlp.seed =
+        static_cast<std::uint64_t>(map.optional("seed").whole_number(0, std::numeric_limits<std::int64_t>::max(), 1));
+    return mlp;
+  }
+
+  LayersSettings read_layers(const YamlReader& map) {
+    LayersSettings layers;
+    const YamlReader model = map.required("model");
+    if (const auto file = packaged_or_file(model, "model", "", "scenarios/models", ".yaml")) {
+      layers.model = included(model, [&] { return read_model(*file); });
+    }
+    layers.dtype = map.optional("dtype").one_of<DType>(
+        {{"f32", DType::f32}, {"tf32", DType::tf32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
+    map.optional("optimizer").one_of<int>({{"sgd", 0}});
+    layers.bucket_bytes = static_cast<std::int64_t>(
+        map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
+    layers.overlap = map.optional("overlap").boolean(true);
+    return layers;
+  }
+
+  // A name of what comes with Tandem, or a file beside this one. Nothing when it is neither, which is reported.
+  std::optional<fs::path> packaged_or_file(const YamlReader& value, const char* what, const std::string& otherwise,
+                                           const char* folder, const std::string& extension) {
+    const std::string name = value.text(otherwise);
+    if (name.empty()) return std::nullopt;
+    if (is_file_name(name)) return existing_file(value);
+    std::vector<std::string> known;
+    for (const auto& entry : fs::directory_iterator(find_data(folder))) {
+      if (entry.path().extension() == extension) known.push_back(entry.path().stem().string());
+    }
+    std::sort(known.begin(), known.end());
+    if (std::find(known.begin(), known.end(), name) != known.end())
+      return find_data(fs::path(folder) / (name + extension));
+    value.unknown_word(what, name, known);
+    return std::nullopt;
+  }
+
+  std::optional<fs::path> existing_file(const YamlReader& value) {
+    const fs::path file = fs::path(scenario_.file).parent_path() / value.text();
+    std::error_code ignored;
+    if (fs::exists(file, ignored)) return file;
+    value.error(fmt::format("no such file beside this one: '{}'", value.text()));
+    return std::nullopt;
+  }
+
+  // What `read` makes of another file, with that file's problems added to this one's.
+  template <typename Read>
+  auto included(const YamlReader& value, Read read) -> decltype(read()) {
+    try {
+      return read();
+    } catch (const InputError& error) {
+      for (const Diagnostic& diagnostic : error.diagnostics()) value.diagnostics().add(diagnostic);
+      return {};
+    }
+  }
+
+  void read_strategy(const YamlReader& map) {
+    StrategySettings& strategy = scenario_.strategy;
+    const YamlReader name = map.optional("name");
+    strategy.name = name.text(strategy.name);
+    check_known(name, "strategy", strategy.name, strategy_names());
+    const YamlReader operations = map.optional("cross_device_ops");
+    strategy.cross_device_ops = operations.text(strategy.cross_device_ops);
+    if (operations)
+      check_known(operations, "cross-device operations", strategy.cross_device_ops, cross_device_ops_names());
+    strategy.num_packs = map.optional("num_packs").integer(0, 1000, strategy.num_packs);
+    if (const YamlReader bytes = map.optional("bytes_per_pack")) {
+      strategy.bytes_per_pack = static_cast<std::int64_t>(bytes.quantity(Dimension::bytes, {.most = 1e15}));
+      if (map.has("num_packs")) bytes.error("cannot be given together with 'num_packs'");
+    }
+  }
+
+  void check_known(const YamlReader& value, const char* what, const std::string& word,
+                   const std::vector<std::string>& known) {
+    if (word.empty() || std::find(known.begin(), known.end(), word) != known.end()) return;
+    const std::string nearest = nearest_name(word, known);
+    value.error(fmt::format("unknown {} '{}' (one of {}){}", what, word, fmt::join(known, ", "),
+                            nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+  }
+
+  void read_engine(const YamlReader& map) {
+    EngineSettings& engine = scenario_.engine;
+    const YamlReader name = map.optional("name");
+    engine.name = name.text(engine.name);
+    // One that this build lacks is refused when it is run, as not available rather than as a mistake.
+    check_known(name, "engine", engine.name, {"cpu", "sim"});
+    if (const YamlReader values = map.optional("values")) {
+      engine.values = values.one_of<Values>({{"real", Values::real}, {"none", Values::none}});
+    }
+    if (const YamlReader collectives = map.optional("collectives")) {
+      engine.collectives = collectives.one_of<CollectiveFidelity>(
+          {{"fluid", CollectiveFidelity::fluid}, {"message", CollectiveFidelity::message}});
+    }
+  }
+
+  void read_topology_value(const YamlReader& value) {
+    if (!value) return;
+    if (value.is_map()) {
+      if (auto topology = read_topology_map(value, scenario_.name)) keep(std::move(*topology));
+      return;
+    }
+    const std::string name = value.text(kThisMachine);
+    if (name == kThisMachine) return;
+    if (is_file_name(name)) {
+      const auto file = existing_file(value);
+      if (!file) return;
+      scenario_.topology = included(value, [&] { return std::make_shared<const Topology>(read_topology(*file)); });
+      return;
+    }
+    std::vector<std::string> known = catalog_names();
+    if (std::find(known.begin(), known.end(), name) != known.end()) return keep(make_cluster(name, 1));
+    known.emplace_back(kThisMachine);
+    value.unknown_word("machine", name, known);
+  }
+
+  void keep(Topology topology) { scenario_.topology = std::make_shared<const Topology>(std::move(topology)); }
+
+  void read_devices(const YamlReader& map) {
+    const int gpus = scenario_.topology ? static_cast<int>(scenario_.topology->nodes_of(0, NodeKind::gpu).size()) : 0;
+    const YamlReader type = map.optional("type");
+    scenario_.devices.type =
+        type.one_of({{"cpu", DeviceType::cpu}, {"gpu", DeviceType::gpu}}, gpus > 0 ? DeviceType::gpu : DeviceType::cpu);
+    const bool on_gpus = scenario_.devices.type == DeviceType::gpu;
+    if (on_gpus && gpus == 0 && problems_.empty()) {
+      type.error(scenario_.topology ? "the machine of this topology has no GPUs"
+                                    : "this machine is simulated by its processor only; name a topology with GPUs");
+    }
+    const YamlReader per_worker = map.optional("per_worker");
+    const bool is_single = scenario_.strategy.name == "one_device";
+    scenario_.devices.per_worker = per_worker.integer(1, kMostDevices, on_gpus && !is_single ? std::max(1, gpus) : 1);
+    if (is_single && scenario_.devices.per_worker > 1) {
+      per_worker.error(fmt::format("strategy 'one_device' uses 1 device, found {}", scenario_.devices.per_worker));
+    }
+  }
+
+  void read_steps() {
+    const YamlReader steps = root_.required("steps");
+    const YamlReader warmup = root_.optional("warmup_steps");
+    scenario_.steps = steps.integer(1, kMostSteps, kMostSteps);
+    scenario_.warmup_steps = warmup.integer(0, kMostSteps, 0);
+    if (scenario_.steps <= scenario_.warmup_steps) {
+      warmup.error(
+          fmt::format("no step remains to be measured: {} of {} are warm-up", scenario_.warmup_steps, scenario_.steps));
+    }
+  }
+
+  void read_expectations(const YamlReader& map) {
+    Expectations& expect = scenario_.expect;
+    const YamlReader accuracy = map.optional("min_test_accuracy");
+    const YamlReader loss = map.optional("max_final_loss");
+    if (accuracy) expect.min_test_accuracy = accuracy.number({.least = 0, .most = 1});
+    if (loss) expect.max_final_loss = loss.number({.above = 0});
+    for (const YamlReader& value : {accuracy, loss}) {
+      if (value && std::holds_alternative<LayersSettings>(scenario_.workload.kind)) {
+        value.error("a workload of kind 'layers' computes no losses and predictions");
+      } else if (value && scenario_.engine.values == Values::none) {
+        value.error("needs values: real");
+      }
+    }
+    if (const YamlReader time = map.optional("max_step_time"))
+      expect.max_step_time_s = time.quantity(Dimension::seconds);
+    if (const YamlReader rate = map.optional("min_throughput")) expect.min_throughput = rate.number({.above = 0});
+    if (const YamlReader share = map.optional("max_exposed_communication")) {
+      expect.max_exposed_communication = share.number({.least = 0, .most = 1});
+    }
+  }
+
+  Diagnostics& problems_;
+  YamlReader root_;
+  Scenario scenario_;
+};
+
+Scenario read_document(YamlDocument parsed) {
+  Diagnostics problems;
+  auto document = std::make_shared<const YamlDocument>(std::move(parsed));
+  Scenario scenario = ScenarioReader(document, problems).read();
+  problems.throw_if_any();
+  scenario.hash = content_hash(scenario);
+  return scenario;
+}
+
+}  // namespace
+
+Scenario load_scenario(const fs::path& path) {
+  return read_document(YamlDocument::load(path));
+}
+
+Scenario parse_scenario(std::string_view text, const std::string& file) {
+  return read_document(YamlDocument::parse(text, file));
+}
+
+}  // namespace tandem
