@@ -1,7 +1,10 @@
 #include "engine/cpu/waiter.h"
 
+#include <linux/futex.h>
 #include <pthread.h>
 #include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <chrono>
@@ -27,6 +30,18 @@ void relax() {
 #if defined(__x86_64__)
   _mm_pause();
 #endif
+}
+
+// std::atomic::wait would spin and yield its core away first, to whatever else the machine runs.
+void sleep_while(std::atomic<int>& value, int old) {
+  static_assert(sizeof(std::atomic<int>) == sizeof(int));
+  while (value.load() == old) {
+    syscall(SYS_futex, reinterpret_cast<int*>(&value), FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
+  }
+}
+
+void wake_sleeper(std::atomic<int>& value) {
+  syscall(SYS_futex, reinterpret_cast<int*>(&value), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
 }
 
 }  // namespace
@@ -81,6 +96,7 @@ Waiter& Waiter::of_this_thread() {
 void Waiter::use_on_this_thread() {
   current_waiter = this;
   control_.active_threads().fetch_add(1);
+  note_cpu();
   const std::lock_guard lock(mutex_);
   has_thread_ = pthread_getcpuclockid(pthread_self(), &cpu_clock_) == 0;
 }
@@ -88,6 +104,7 @@ void Waiter::use_on_this_thread() {
 void Waiter::leave_this_thread() {
   current_waiter = nullptr;
   control_.active_threads().fetch_sub(1);
+  leave_cpu();
   const std::lock_guard lock(mutex_);
   has_thread_ = false;
 }
@@ -118,29 +135,51 @@ bool Waiter::wait(const Wait& wait, WaitList* list, Stoppable stoppable) {
   return is_over;
 }
 
-// Spins only while every thread that wants a core can have one: the one waited for may need ours.
-bool Waiter::spin(const Wait& wait) const {
+// Spins only while every thread that wants a core can have one, and none shares ours: the one waited for may need it.
+bool Waiter::spin(const Wait& wait) {
   if (wait.is_over()) return true;
+  note_cpu();
+  const std::atomic<int>& neighbours = control_.active_threads_on(cpu_);
   const auto end = std::chrono::steady_clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 8; ++i) {
       if (control_.active_threads().load(std::memory_order_relaxed) > control_.hardware_threads()) return false;
+      if (neighbours.load(std::memory_order_relaxed) > 1) return false;
       relax();
       if (wait.is_over()) return true;
     }
+    // A thread on its way may have been put in line behind this one.
+    if (control_.waking_threads().load(std::memory_order_relaxed) > 0) sched_yield();
   } while (std::chrono::steady_clock::now() < end);
   return false;
+}
+
+void Waiter::note_cpu() {
+  const int cpu = std::max(0, sched_getcpu());
+  if (cpu == cpu_) return;
+  leave_cpu();
+  cpu_ = cpu;
+  control_.active_threads_on(cpu_).fetch_add(1, std::memory_order_relaxed);
+}
+
+void Waiter::leave_cpu() {
+  if (cpu_ == kNoCpu) return;
+  control_.active_threads_on(cpu_).fetch_sub(1, std::memory_order_relaxed);
+  cpu_ = kNoCpu;
 }
 
 // The waker counts the sleeper as active at once, so that spinning threads make room before it runs.
 void Waiter::park() {
   int expected = kNothing;
   control_.active_threads().fetch_sub(1);
+  leave_cpu();
   if (token_.compare_exchange_strong(expected, kParked)) {
-    token_.wait(kParked);
+    sleep_while(token_, kParked);
+    control_.waking_threads().fetch_sub(1);
   } else {
     control_.active_threads().fetch_add(1);
   }
+  note_cpu();
   token_.exchange(kNothing);
 }
 
@@ -148,7 +187,8 @@ void Waiter::unpark() {
   if (token_.load() == kPermit) return;
   if (token_.exchange(kPermit) != kParked) return;
   control_.active_threads().fetch_add(1);
-  token_.notify_one();
+  control_.waking_threads().fetch_add(1);
+  wake_sleeper(token_);
 }
 
 Waiter::Observation Waiter::observe() const {

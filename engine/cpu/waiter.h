@@ -4,6 +4,7 @@
 // Threads: a Waiter waits on its own thread; everything else here may be called from any.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
@@ -79,8 +80,10 @@ class Waiter {
   std::string wait_text() const;  // "worker 0 waits for ...", empty unless blocked
 
  private:
-  bool spin(const Wait& wait) const;
+  bool spin(const Wait& wait);
   void park();
+  void note_cpu();  // on which this thread runs now
+  void leave_cpu();
 
   static constexpr int kNothing = 0, kPermit = 1, kParked = -1;
 
@@ -93,6 +96,8 @@ class Waiter {
   std::uint64_t waits_ = 0;
   clockid_t cpu_clock_{};
   bool has_thread_ = false;
+  static constexpr int kNoCpu = -1;
+  int cpu_ = kNoCpu;  // this thread's own
 };
 
 // Thrown by blocking calls of a run that another task's exception has ended. No std::exception, so that programs
@@ -124,6 +129,9 @@ class RunControl {
 
   std::atomic<int>& active_threads() { return active_threads_; }
   int hardware_threads() const { return hardware_threads_; }
+  std::atomic<int>& waking_threads() { return waking_threads_; }  // of the active ones, those without a core yet
+  // Of those, the ones last seen on this core; a hint only, since threads move without telling.
+  std::atomic<int>& active_threads_on(int cpu) { return active_on_cpu_[static_cast<std::size_t>(cpu) % kCpus]; }
 
  private:
   mutable std::mutex mutex_;
@@ -131,6 +139,9 @@ class RunControl {
   std::string deadlock_message_;
   std::atomic<bool> is_stopped_{false};
   std::atomic<int> active_threads_{0};  // threads that run or are about to
+  std::atomic<int> waking_threads_{0};
+  static constexpr std::size_t kCpus = 256;
+  std::array<std::atomic<int>, kCpus> active_on_cpu_{};
   const int hardware_threads_;
 };
 
