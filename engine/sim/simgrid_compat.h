@@ -34,6 +34,13 @@
 // simgrid::kernel::EngineImpl::now_, exported by 3.32 and 4.x without an installed header. SimGrid expects one
 // simulation a process and never sets its clock back; equal runs must start at equal times to the last bit.
 extern double tandem_simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
+#if SIMGRID_VERSION < 33500
+// Private or protected in 3.32, and never emptied: see forget_ended_engines().
+extern simgrid::xbt::signal<void(simgrid::s4u::Activity const&)> tandem_simgrid_on_completion __asm__(
+    "_ZN7simgrid3s4u8Activity13on_completionE");
+extern simgrid::xbt::signal<void(simgrid::s4u::Exec const&)> tandem_simgrid_on_exec_start __asm__(
+    "_ZN7simgrid3s4u4Exec8on_startE");
+#endif
 
 namespace tandem::simgrid_compat {
 
@@ -139,6 +146,28 @@ inline void connect_completion(void (*ended)(void* data)) {
     }
   });
 #endif
+}
+
+// Every engine of 3.32 leaves callbacks of its virtual machines in the process, so that after a thousand simulations
+// each activity would call thousands of them.
+inline void forget_ended_engines() {
+#if SIMGRID_VERSION < 33500
+  tandem_simgrid_on_completion.disconnect_slots();
+  tandem_simgrid_on_exec_start.disconnect_slots();
+  s4u::Host::on_state_change.disconnect_slots();
+  s4u::Engine::on_platform_created.disconnect_slots();
+#endif
+}
+
+// The next engine, whose clock starts at 0. It registers itself with SimGrid; delete it through Engine::get_instance().
+inline void begin_engine(void (*ended)(void* data)) {
+  static bool is_prepared = false;
+  const bool is_first = !std::exchange(is_prepared, true);
+  if (is_first) prepare_process();
+  forget_ended_engines();
+  if (is_first || SIMGRID_VERSION < 33500) connect_completion(ended);
+  new s4u::Engine("tandem");
+  reset_clock();
 }
 
 // In the kernel. The caller keeps the pointer until the activity has ended.

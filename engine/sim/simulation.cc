@@ -30,13 +30,7 @@ void start_engine(void (*ended)(void*)) {
   TANDEM_CHECK(!is_simulating, "two simulations at a time in one process");
   is_simulating = true;
   const KeepInterruptHandler keep;
-  static bool is_prepared = false;
-  if (!std::exchange(is_prepared, true)) {
-    simgrid_compat::prepare_process();
-    simgrid_compat::connect_completion(ended);
-  }
-  new Engine("tandem");  // registers itself; deleted by the Simulation
-  simgrid_compat::reset_clock();
+  simgrid_compat::begin_engine(ended);
 }
 
 }  // namespace
