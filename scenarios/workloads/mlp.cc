@@ -43,7 +43,7 @@ MlpWorkload::MlpWorkload(const MlpSettings& settings, int global_batch, Strategy
 
 void MlpWorkload::prepare() {
   const Scope scope = strategy_.scope();
-  TrainTestSplit split = split_rows(read_labelled_rows(settings_.data));
+  TrainTestSplit split = split_rows(*settings_.rows);
   test_ = std::move(split.test);
   std::int64_t inputs = split.train.columns;
   for (std::size_t i = 0; i < settings_.hidden.size(); ++i) {
