@@ -24,7 +24,7 @@ class Join final : public Wait {
     if (missing_.fetch_sub(1) == 1) caller.unpark();
   }
   bool is_over() const override { return missing_.load() == 0; }
-  std::string text() const override { return fmt::format("{} functions that it runs concurrently", missing_.load()); }
+  std::string text() const override { return fmt::format("{} of its concurrent functions", missing_.load()); }
 
   // The first by index; but one that only tells that the run was stopped gives way to any that tells why.
   void rethrow() const {

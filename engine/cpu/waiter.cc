@@ -240,7 +240,8 @@ void RunControl::throw_stopped() const {
 
 void RunControl::wait_as_task(const Wait& wait, WaitList* list) {
   if (is_stopped() && std::uncaught_exceptions() > 0) return;  // a destructor, in a task that is already ending
-  if (is_stopped() || !Waiter::of_this_thread().wait(wait, list, Stoppable::yes)) throw_stopped();
+  // Streams of a stopped run drop their work, so that a wait for it may end like one for work done.
+  if (is_stopped() || !Waiter::of_this_thread().wait(wait, list, Stoppable::yes) || is_stopped()) throw_stopped();
 }
 
 }  // namespace tandem::cpu

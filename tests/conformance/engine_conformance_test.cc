@@ -1,49 +1,20 @@
-// What every engine must do alike: the same program gives the same values, the same operations in the same order on
-// every stream, and the same kinds of failure.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-
+// What every engine must do alike: the same program gives the same values, and the same operations in the same order
+// on every stream.
 #include <atomic>
 #include <map>
 #include <stdexcept>
 #include <tuple>
 
-#include "tests/conformance/worlds.h"
+#include "tests/conformance/engine_conformance.h"
 
 namespace tandem {
 namespace {
 
-using testing::AllOf;
 using testing::Each;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-class EveryEngine : public testing::TestWithParam<World> {
- protected:
-  Timeline run(int workers, int devices, const Program& program) {
-    return open_world(GetParam(), workers, devices)->run(program);
-  }
-};
-
 INSTANTIATE_TEST_SUITE_P(Worlds, EveryEngine, testing::ValuesIn(built_worlds()), name_of_world);
-
-// Compute devices of all workers: every worker has as many as this one.
-std::vector<DeviceId> all_devices(Worker& worker) {
-  std::vector<DeviceId> ids;
-  for (int task = 0; task < worker.count(); ++task) {
-    for (Device* device : worker.devices()) {
-      ids.push_back(device->id());
-      ids.back().task = task;
-    }
-  }
-  return ids;
-}
-
-std::vector<Stream*> streams_of(Worker& worker, int index) {
-  std::vector<Stream*> streams;
-  for (Device* device : worker.devices()) streams.push_back(&device->stream(index));
-  return streams;
-}
 
 // Puts values on a device, the way strategies must: through the worker's CPU.
 Tensor put(Worker& worker, Device& device, const std::vector<float>& values) {
@@ -396,83 +367,6 @@ TEST_P(EveryEngine, RecordsAreOrderedAndLieWithinTheirSteps) {
   }
   EXPECT_EQ(ranks_of_call.size(), 3U);
   EXPECT_THAT(ranks_of_call, Each(testing::Pair(testing::_, 4)));
-}
-
-// --- failures ------------------------------------------------------------------------------------------------------
-
-TEST_P(EveryEngine, NamesWhoWaitsInADeadlock) {
-  EXPECT_THAT(([&] {
-                run(2, 1, [](Worker& worker) {
-                  const auto monitor = worker.make_monitor();
-                  const std::string what = "the letter of worker " + std::to_string(1 - worker.index());
-                  const std::lock_guard lock(*monitor);
-                  for (;;) monitor->wait(what);
-                });
-              }),
-              testing::ThrowsMessage<DeadlockError>(AllOf(HasSubstr("worker 0 waits for the letter of worker 1"),
-                                                          HasSubstr("worker 1 waits for the letter of worker 0"))));
-}
-
-TEST_P(EveryEngine, NamesACollectiveThatNotAllJoin) {
-  EXPECT_THAT(([&] {
-                run(2, 1, [](Worker& worker) {
-                  if (worker.index() == 1) return;
-                  const Tensor tensor = worker.devices()[0]->allocate(DType::f32, {4});
-                  Communicator& communicator = worker.communicator(all_devices(worker));
-                  communicator.all_reduce({&tensor, 1}, Reduction::sum, streams_of(worker, kComputeStream));
-                  worker.devices()[0]->synchronize();
-                });
-              }),
-              testing::ThrowsMessage<DeadlockError>(AllOf(HasSubstr("worker 0 waits for"), HasSubstr("all_reduce"))));
-}
-
-TEST_P(EveryEngine, RefusesCollectivesThatDiffer) {
-  EXPECT_THROW(run(2, 1,
-                   [](Worker& worker) {
-                     const Tensor tensor = worker.devices()[0]->allocate(DType::f32, {4 + worker.index()});
-                     Communicator& communicator = worker.communicator(all_devices(worker));
-                     communicator.all_reduce({&tensor, 1}, Reduction::sum, streams_of(worker, kComputeStream));
-                     worker.devices()[0]->synchronize();
-                   }),
-               RunError);
-}
-
-TEST_P(EveryEngine, AnExceptionOfOneProgramEndsAll) {
-  bool has_gone_on = false;
-  EXPECT_THAT(([&] {
-                run(2, 1, [&](Worker& worker) {
-                  if (worker.index() == 1) throw std::runtime_error("worker 1 gives up");
-                  const auto monitor = worker.make_monitor();
-                  const std::lock_guard lock(*monitor);
-                  for (;;) monitor->wait("something that never comes");
-                  has_gone_on = true;
-                });
-              }),
-              testing::ThrowsMessage<std::runtime_error>("worker 1 gives up"));
-  EXPECT_FALSE(has_gone_on);
-}
-
-TEST_P(EveryEngine, AnErrorInAnOpSurfacesAtSynchronize) {
-  EXPECT_THAT(([&] {
-                run(1, 1, [&](Worker& worker) {
-                  Device& device = *worker.devices()[0];
-                  device.compute_stream().launch(
-                      op::host_function("explode", {}, [] { throw std::runtime_error("out of luck"); }));
-                  EXPECT_THAT([&] { device.synchronize(); },
-                              testing::ThrowsMessage<RunError>(AllOf(
-                                  HasSubstr("explode"), HasSubstr(device.id().text()), HasSubstr("out of luck"))));
-                  device.synchronize();
-                });
-              }),
-              testing::Throws<RunError>());
-}
-
-TEST_P(EveryEngine, CanRunAgainAfterAFailure) {
-  const auto engine = open_world(GetParam(), 1, 1);
-  EXPECT_THROW(engine->run([](Worker&) { throw std::runtime_error("once"); }), std::runtime_error);
-  int runs = 0;
-  engine->run([&](Worker&) { ++runs; });
-  EXPECT_EQ(runs, 1);
 }
 
 }  // namespace

@@ -147,7 +147,7 @@ TEST(CpuDeadlock, NamesWhoWaitsForWhat) {
                   });
                 }),
                 testing::ThrowsMessage<DeadlockError>(AllOf(
-                    testing::StartsWith("deadlock: "), HasSubstr("worker 0 waits for 1 functions"),
+                    testing::StartsWith("deadlock: "), HasSubstr("worker 0 waits for 1 of its concurrent functions"),
                     HasSubstr("worker 0 replica 1 waits for merge_call 2 of replica 0; "),
                     HasSubstr("worker 1 waits for stream 1 of /job:worker/replica:0/task:1/device:CPU:0; "),
                     HasSubstr("stream 1 of /job:worker/replica:0/task:1/device:CPU:0 waits for all_reduce #0 (1 of 2 "
