@@ -77,21 +77,7 @@ Report run_variant(const CompareFlags& flags, const Scenario& scenario, const Va
   return run_scenario(scenario, options).report;
 }
 
-// Against the run of one replica, where the list has it.
-void set_scaling_efficiency(std::vector<Comparison>& comparisons, Report Comparison::*side) {
-  for (Comparison& comparison : comparisons) {
-    Report& report = comparison.*side;
-    for (const Comparison& single : comparisons) {
-      const Report& one = single.*side;
-      if (one.replicas != 1 || one.cross_device_ops != report.cross_device_ops || one.throughput() <= 0) continue;
-      report.scaling_efficiency = report.throughput() / (report.replicas * one.throughput());
-    }
-  }
-}
-
-void write_result(const CompareFlags& flags, const Output& output, std::vector<Comparison> comparisons) {
-  set_scaling_efficiency(comparisons, &Comparison::measured);
-  set_scaling_efficiency(comparisons, &Comparison::predicted);
+void write_result(const CompareFlags& flags, const Output& output, const std::vector<Comparison>& comparisons) {
   if (output.json()) {
     output.write_json(comparisons_to_json(comparisons));
   } else {
@@ -114,11 +100,11 @@ int compare_engines(const CompareFlags& flags) {
   } catch (const std::exception&) {
     // What was finished before Ctrl-C is worth having.
     progress.finish();
-    if (interrupt_requested() && !comparisons.empty()) write_result(flags, output, std::move(comparisons));
+    if (interrupt_requested() && !comparisons.empty()) write_result(flags, output, comparisons);
     throw;
   }
   progress.finish();
-  write_result(flags, output, std::move(comparisons));
+  write_result(flags, output, comparisons);
   return kOk;
 }
 

@@ -22,6 +22,7 @@ std::map<std::string, Nanoseconds> times_of(const Report& report) {
       {"per_step.exposed_communication", summary.per_step.exposed_communication},
       {"per_step.update", summary.per_step.update},
       {"per_step.input", summary.per_step.input},
+      {"per_step.idle", summary.per_step.idle},
   };
   for (const CollectiveSummary& collective : summary.collectives) {
     times[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;

@@ -29,11 +29,12 @@ std::vector<ComparedFigure> figures_of(const Report& measured, const Report& pre
     const char* name;
     Nanoseconds PerStep::*time;
   };
-  constexpr std::array<Phase, 5> kPhases{{{"compute", &PerStep::compute},
+  constexpr std::array<Phase, 6> kPhases{{{"compute", &PerStep::compute},
                                           {"communication", &PerStep::communication},
                                           {"exposed_communication", &PerStep::exposed_communication},
                                           {"update", &PerStep::update},
-                                          {"input", &PerStep::input}}};
+                                          {"input", &PerStep::input},
+                                          {"idle", &PerStep::idle}}};
   std::vector<ComparedFigure> figures;
   figures.push_back(figure_of("step_time", static_cast<double>(measured.summary.step_time.median),
                               static_cast<double>(predicted.summary.step_time.median)));

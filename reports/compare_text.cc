@@ -46,6 +46,7 @@ void add_phases(TextTable& table, const Comparison& comparison) {
   add_figure(table, comparison, "exposed_communication", "    of it exposed");
   add_figure(table, comparison, "update", "  update");
   add_figure(table, comparison, "input", "  input");
+  add_figure(table, comparison, "idle", "  idle");
 }
 
 void add_collectives(TextTable& table, const Comparison& comparison) {

@@ -29,13 +29,15 @@ struct StepTime {
 
 // Where a step's time goes, per device. Each is the length of the union of the intervals of that category within
 // the step, so overlapping streams are not counted twice. `exposed_communication` is the part of the
-// communication during which no compute, update or input work runs on the device.
+// communication during which no compute, update or input work runs on the device; `idle` the part of the step during
+// which nothing at all runs on it.
 struct PerStep {
   Nanoseconds compute = 0;
   Nanoseconds communication = 0;
   Nanoseconds exposed_communication = 0;
   Nanoseconds input = 0;
   Nanoseconds update = 0;
+  Nanoseconds idle = 0;
 };
 
 // One kind of collective: equal operation, bytes and ranks. Time: from the last rank's arrival to the last rank's

@@ -24,7 +24,8 @@ Json per_step_to_json(const PerStep& per_step) {
           {"communication", per_step.communication},
           {"exposed_communication", per_step.exposed_communication},
           {"input", per_step.input},
-          {"update", per_step.update}};
+          {"update", per_step.update},
+          {"idle", per_step.idle}};
 }
 
 Json collectives_to_json(const std::vector<CollectiveSummary>& collectives) {

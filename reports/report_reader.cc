@@ -19,7 +19,8 @@ PerStep read_per_step(const JsonField& map) {
           .communication = map.required("communication").count(),
           .exposed_communication = map.required("exposed_communication").count(),
           .input = map.required("input").count(),
-          .update = map.required("update").count()};
+          .update = map.required("update").count(),
+          .idle = map.required("idle").count()};
 }
 
 CollectiveSummary read_collective(const JsonField& map) {

@@ -57,6 +57,7 @@ std::string phases_text(const Report& report) {
   table.add({"    of it exposed", time_text(phases.exposed_communication), share(phases.exposed_communication)});
   table.add({"  update", time_text(phases.update), share(phases.update)});
   table.add({"  input", time_text(phases.input), share(phases.input)});
+  table.add({"  idle", time_text(phases.idle), share(phases.idle)});
   return table.text();
 }
 

@@ -58,9 +58,11 @@ struct DeviceStep {
   std::array<std::vector<Interval>, kCategories> work;
 };
 
-// Everything one device did: by step, and when it was busy with anything but communication.
+// Everything one device did: by step, at all, and other than communication.
 struct DeviceWork {
+  int worker = 0;
   std::map<int, DeviceStep> steps;
+  std::vector<Interval> all;
   std::vector<Interval> busy;
 };
 
@@ -70,6 +72,8 @@ std::map<int, DeviceWork> work_by_device(const Timeline& timeline, const Steps& 
     if (record.kind == RecordKind::step || record.device == kHostLane) continue;
     DeviceWork& device = devices[record.device];
     const Interval interval{record.start_ns, record.end_ns};
+    device.worker = record.worker;
+    device.all.push_back(interval);
     if (record.category != Category::communication && record.category != Category::other) {
       device.busy.push_back(interval);
     }
@@ -103,12 +107,37 @@ class Phase {
   std::map<int, Nanoseconds> sum_by_step_;
 };
 
+// When each worker was in which step.
+std::map<std::pair<int, int>, Interval> intervals_of_steps(const Timeline& timeline, const Steps& steps) {
+  std::map<std::pair<int, int>, Interval> intervals;
+  for (const Record& record : timeline.records) {
+    if (record.kind == RecordKind::step && contains(steps, record.step)) {
+      intervals[{record.worker, record.step}] = {record.start_ns, record.end_ns};
+    }
+  }
+  return intervals;
+}
+
+// How long a device had nothing to do, within the steps in which it had something.
+void add_idle(Phase& idle, int index, DeviceWork& device, const std::map<std::pair<int, int>, Interval>& step_times) {
+  const IntervalSet all = union_of(std::move(device.all));
+  for (const auto& [step, work] : device.steps) {
+    const auto time = step_times.find({device.worker, step});
+    if (time == step_times.end()) continue;
+    const IntervalSet whole = union_of({time->second});
+    idle.add(index, step, length_of(whole) - overlap_of(whole, all));
+  }
+}
+
 PerStep per_step_of(const Timeline& timeline, const Steps& steps) {
   std::array<Phase, kCategories> phases;
   Phase exposed;
+  Phase idle;
+  const auto step_times = intervals_of_steps(timeline, steps);
   for (auto& [index, device] : work_by_device(timeline, steps)) {
     // Communication of one step may hide behind work of the next: exposure looks at all of the device's work.
     const IntervalSet busy = union_of(std::move(device.busy));
+    add_idle(idle, index, device, step_times);
     for (auto& [step, intervals] : device.steps) {
       for (std::size_t category = 0; category < kCategories; ++category) {
         if (intervals.work[category].empty()) continue;
@@ -125,7 +154,8 @@ PerStep per_step_of(const Timeline& timeline, const Steps& steps) {
           .communication = median(Category::communication),
           .exposed_communication = exposed.median(steps),
           .input = median(Category::input),
-          .update = median(Category::update)};
+          .update = median(Category::update),
+          .idle = idle.median(steps)};
 }
 
 // One call, from its records on all ranks.

@@ -58,6 +58,17 @@ TEST(Summary, WorkOfTheNextStepHidesCommunicationButCountsForItsOwnStep) {
   EXPECT_EQ(summary.per_step.compute, (0 + 20) / 2);
 }
 
+TEST(Summary, ADeviceIsIdleWhileNothingRunsOnItWithinTheStep) {
+  const Summary summary = summarize(
+      two_device_timeline({
+          step_record(0, 0, 100, 200), work_record(Category::compute, 0, 0, 0, 90, 120),  // 20 of it in the step
+          work_record(Category::communication, 0, 1, 0, 110, 150), work_record(Category::other, 0, 0, 0, 160, 170),
+          work_record(Category::compute, 1, 0, 0, 100, 220),  // never idle
+      }),
+      0);
+  EXPECT_EQ(summary.per_step.idle, (40 + 0) / 2);
+}
+
 TEST(Summary, PhasesAreTheMeanOverTheDevicesThatHaveThem) {
   const Summary summary = summarize(two_device_timeline({
                                         step_record(0, 0, 0, 100), work_record(Category::compute, 0, 0, 0, 0, 40),

@@ -74,7 +74,8 @@ inline Report full_report() {
                              .communication = 700'000,
                              .exposed_communication = 500'000,
                              .input = 90'000,
-                             .update = 80'000};
+                             .update = 80'000,
+                             .idle = 130'000};
   report.summary.collectives = {{.operation = "all_reduce",
                                  .bytes = 1 << 20,
                                  .devices = 2,
