@@ -46,8 +46,8 @@ struct WorkloadSettings {
 
 struct StrategySettings {
   std::string name = "mirrored";
-  std::string cross_device_ops = "auto";        // "auto": the strategy's own choice
-  int num_packs = 1;                           // nccl, hierarchical_copy: tensors reduced in so many packs; 0: none
+  std::string cross_device_ops = "auto";       // "auto": the strategy's own choice
+  int num_packs = 1;                           // tensors reduced together are packed into so many; 0: not packed
   std::optional<std::int64_t> bytes_per_pack;  // instead: packs of at least so many bytes
 };
 
@@ -62,7 +62,7 @@ struct DeviceSettings {
   int per_worker = 1;
 };
 
-// What a run must show. Times in nanoseconds; all over the measured steps.
+// What a run must show, over its measured steps.
 struct Expectations {
   std::optional<double> min_test_accuracy;
   std::optional<double> max_final_loss;

@@ -39,6 +39,7 @@ void LayersWorkload::prepare() {
   parameters_ = strategy_.create_variable({.name = "parameters",
                                            .dtype = storage_,
                                            .shape = {std::max<std::int64_t>(1, settings_.model.parameters())},
+                                           .initial_value = {},
                                            .aggregation = VariableAggregation::sum});
   divide_into_buckets();
   const std::vector<Device*>& devices = strategy_.extended().worker_devices();

@@ -59,14 +59,18 @@ void MlpWorkload::prepare() {
 }
 
 void MlpWorkload::create_layer(std::size_t index, std::int64_t inputs, std::int64_t outputs) {
-  Layer layer{.inputs = inputs, .outputs = outputs};
+  Layer layer;
+  layer.inputs = inputs;
+  layer.outputs = outputs;
   layer.weights =
       strategy_.create_variable({.name = fmt::format("layer{}/weights", index),
                                  .shape = {inputs, outputs},
                                  .initial_value = he_uniform(inputs, inputs * outputs, settings_.seed + index),
                                  .aggregation = VariableAggregation::sum});
-  layer.bias = strategy_.create_variable(
-      {.name = fmt::format("layer{}/bias", index), .shape = {outputs}, .aggregation = VariableAggregation::sum});
+  layer.bias = strategy_.create_variable({.name = fmt::format("layer{}/bias", index),
+                                          .shape = {outputs},
+                                          .initial_value = {},
+                                          .aggregation = VariableAggregation::sum});
   if (settings_.momentum > 0) {
     layer.weights_velocity = create_velocity(*layer.weights);
     layer.bias_velocity = create_velocity(*layer.bias);
@@ -76,7 +80,7 @@ void MlpWorkload::create_layer(std::size_t index, std::int64_t inputs, std::int6
 
 std::shared_ptr<Variable> MlpWorkload::create_velocity(const Variable& variable) {
   return strategy_.create_variable(
-      {.name = variable.name() + "/velocity", .shape = variable.shape(), .trainable = false});
+      {.name = variable.name() + "/velocity", .shape = variable.shape(), .initial_value = {}, .trainable = false});
 }
 
 void MlpWorkload::run_step(int /*step*/) {

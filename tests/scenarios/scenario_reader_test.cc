@@ -1,0 +1,96 @@
+// Reading scenarios: defaults, what each key becomes, and the hash of the content.
+#include <gtest/gtest.h>
+
+#include "scenarios/scenario.h"
+
+namespace tandem {
+namespace {
+
+const std::string kFile = TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml";
+
+Scenario read(const std::string& text) {
+  return parse_scenario("schema_version: 1\n" + text, kFile);
+}
+
+TEST(ScenarioReader, WhatIsLeftOutHasItsDefault) {
+  const Scenario scenario = read("workload: {kind: mlp, batch: 8}\nsteps: 3\n");
+  EXPECT_EQ(scenario.name, "in_memory");
+  const auto& mlp = std::get<MlpSettings>(scenario.workload.kind);
+  EXPECT_EQ(mlp.rows->rows(), 1797);
+  EXPECT_EQ(mlp.hidden, (std::vector<int>{512, 512}));
+  EXPECT_EQ(mlp.learning_rate, 0.1);
+  EXPECT_EQ(mlp.momentum, 0);
+  EXPECT_EQ(mlp.seed, 1u);
+  EXPECT_EQ(scenario.strategy.name, "mirrored");
+  EXPECT_EQ(scenario.strategy.cross_device_ops, "auto");
+  EXPECT_EQ(scenario.engine.name, "cpu");
+  EXPECT_FALSE(scenario.engine.values);
+  EXPECT_EQ(scenario.topology, nullptr) << "this machine";
+  EXPECT_EQ(scenario.devices.type, DeviceType::cpu);
+  EXPECT_EQ(scenario.devices.per_worker, 1);
+  EXPECT_EQ(scenario.steps, 3);
+  EXPECT_EQ(scenario.warmup_steps, 0);
+}
+
+TEST(ScenarioReader, LayersHaveTheirDefaults) {
+  const Scenario scenario = read("workload: {kind: layers, batch: 8, model: layers_small}\nsteps: 3\n");
+  const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
+  EXPECT_EQ(layers.model.name, "layers_small");
+  EXPECT_EQ(layers.dtype, DType::f32);
+  EXPECT_EQ(layers.bucket_bytes, 25'000'000);
+  EXPECT_TRUE(layers.overlap);
+}
+
+TEST(ScenarioReader, AMachineWithGpusIsUsedWhole) {
+  const Scenario scenario = read("workload: {kind: mlp, batch: 8}\ntopology: hgx-h100\nsteps: 3\n");
+  EXPECT_EQ(scenario.devices.type, DeviceType::gpu);
+  EXPECT_EQ(scenario.devices.per_worker, 8);
+  const Scenario one =
+      read("workload: {kind: mlp, batch: 8}\ntopology: hgx-h100\nstrategy: {name: one_device}\nsteps: 3\n");
+  EXPECT_EQ(one.devices.per_worker, 1);
+}
+
+TEST(ScenarioReader, ReadsEveryKey) {
+  const Scenario scenario = load_scenario(TANDEM_SOURCE_DIR "/tests/scenarios/good/every_mlp_key.yaml");
+  EXPECT_EQ(scenario.topology->worker_count(), 2);
+  EXPECT_EQ(scenario.topology->name(), "two-nodes");
+  EXPECT_EQ(scenario.strategy.cross_device_ops, "hierarchical_copy");
+  EXPECT_EQ(scenario.strategy.num_packs, 0);
+  EXPECT_EQ(scenario.engine.values, Values::real);
+  EXPECT_EQ(scenario.engine.collectives, CollectiveFidelity::message);
+  EXPECT_EQ(scenario.expect.max_step_time_s, 1.5e-3);
+  EXPECT_EQ(scenario.expect.max_exposed_communication, 0);
+  EXPECT_EQ(std::get<MlpSettings>(scenario.workload.kind).learning_rate, 1e-3);
+}
+
+TEST(ScenarioReader, TheHashIsOfTheContent) {
+  const std::string hash = read("workload: {kind: mlp, batch: 8}\nsteps: 3\n").hash;
+  EXPECT_EQ(hash.size(), 16u);
+  EXPECT_EQ(hash, read("# a comment\nsteps: 3\nworkload:\n  batch: 8\n  kind: mlp\n").hash) << "layout";
+  EXPECT_NE(hash, read("workload: {kind: mlp, batch: 9}\nsteps: 3\n").hash);
+  EXPECT_NE(hash, read("workload: {kind: mlp, batch: 8, data: files/rows.csv}\nsteps: 3\n").hash);
+  const std::string with_topology = "workload: {kind: mlp, batch: 8}\nsteps: 3\n";
+  EXPECT_NE(
+      read(with_topology + "topology: {cluster: {node: hgx-h100, workers: 1}}\n").hash,
+      read(with_topology + "topology: {cluster: {node: hgx-h100, workers: 1, overrides: {nvlink: {latency: 1us}}}}\n")
+          .hash);
+}
+
+TEST(ScenarioReader, ProblemsFoundLaterHaveAPlace) {
+  const Scenario scenario = read("workload:\n  kind: mlp\n  batch: 8\nsteps: 3\n");
+  EXPECT_EQ(scenario.problem_at("workload.batch", "wrong").text(), kFile + ":4:10: workload.batch: wrong");
+  EXPECT_EQ(scenario.problem_at("workload.seed", "wrong").text(), kFile + ":3:3: workload.seed: wrong")
+      << "what is not there is shown at the map it is missing from";
+}
+
+TEST(ScenarioReader, AFileThatIsNotThereIsNamed) {
+  try {
+    load_scenario("no/such/scenario.yaml");
+    FAIL() << "read";
+  } catch (const InputError& error) {
+    EXPECT_STREQ(error.what(), "no/such/scenario.yaml: no such file");
+  }
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,67 @@
+// Workloads at their edges: replicas without examples, and what the layers of a model send.
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "scenarios/runner.h"
+
+namespace tandem {
+namespace {
+
+Scenario read(const std::string& text) {
+  return parse_scenario("schema_version: 1\n" + text, TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml");
+}
+
+Scenario small_mlp(int batch, const std::string& more) {
+  return read("workload: {kind: mlp, hidden: [16], batch: " + std::to_string(batch) + "}\nsteps: 8\n" + more);
+}
+
+// More replicas than examples: the loss is still the mean over the batch, each example counted once.
+TEST(Workloads, ReplicasWithoutExamplesChangeNothing) {
+  for (const int batch : {1, 2, 5}) {
+    const Report one = run_scenario(small_mlp(batch, "strategy: {name: one_device}\n")).report;
+    const Report three = run_scenario(small_mlp(batch, "devices: {per_worker: 3}\n")).report;
+    ASSERT_EQ(one.loss.size(), 8u);
+    EXPECT_EQ(three.replicas, 3);
+    ASSERT_EQ(three.loss.size(), one.loss.size());
+    for (std::size_t step = 0; step < one.loss.size(); ++step) {
+      EXPECT_NEAR(three.loss[step], one.loss[step], 1e-5 * std::abs(one.loss[step])) << batch << ", step " << step;
+    }
+  }
+}
+
+Report layers(const std::string& workload, const std::string& more) {
+  return run_scenario(read("workload: {kind: layers, model: layers_small, " + workload + "}\nsteps: 4\n" +
+                           "warmup_steps: 1\n" + more))
+      .report;
+}
+
+TEST(Workloads, LayersRunWhereAReplicaHasNoExamples) {
+  const Report report = layers("batch: 2", "devices: {per_worker: 3}\n");
+  EXPECT_EQ(report.replicas, 3);
+  EXPECT_GT(report.summary.step_time.median, 0);
+}
+
+TEST(Workloads, EveryParameterIsReducedOnceAStep) {
+  for (const auto& [bucket, calls] : std::vector<std::pair<std::string, int>>{{"1", 8}, {"1MB", 2}, {"1GB", 1}}) {
+    const Report report =
+        layers("batch: 16, dtype: bf16, bucket_bytes: " + bucket, "engine: {name: sim}\ntopology: hgx-h100\n");
+    std::int64_t bytes = 0;
+    int found = 0;
+    for (const CollectiveSummary& collective : report.summary.collectives) {
+      EXPECT_EQ(collective.operation, "all_reduce");
+      EXPECT_EQ(collective.devices, 8);
+      bytes += collective.bytes * collective.calls_per_step;
+      found += collective.calls_per_step;
+    }
+    EXPECT_EQ(bytes, 2 * 1'147'690) << bucket << ": two bytes for each of the model's parameters";
+    EXPECT_EQ(found, calls) << bucket;
+  }
+}
+
+TEST(Workloads, OneReplicaReducesNothing) {
+  EXPECT_TRUE(layers("batch: 4", "").summary.collectives.empty());
+}
+
+}  // namespace
+}  // namespace tandem
