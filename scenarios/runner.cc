@@ -1,5 +1,7 @@
 #include "scenarios/runner.h"
 
+#include <algorithm>
+
 #include "scenarios/calibrate.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/errors.h"
@@ -10,13 +12,20 @@ namespace {
 
 // The scenario with the options' changes.
 Scenario with_options(Scenario scenario, const RunOptions& options) {
-  if (!options.engine.empty()) scenario.engine.name = options.engine;
+  // What the scenario asks of its own engine means nothing to another one.
+  if (!options.engine.empty() && options.engine != scenario.engine.name) {
+    scenario.engine = {.name = options.engine, .values = {}, .collectives = {}};
+  }
   if (options.topology) scenario.topology = options.topology;
   if (options.replicas) scenario.devices.per_worker = *options.replicas;
   if (options.steps) scenario.steps = *options.steps;
   if (options.cross_device_ops) scenario.strategy.cross_device_ops = *options.cross_device_ops;
   if (options.values) scenario.engine.values = options.values;
   if (options.collectives) scenario.engine.collectives = options.collectives;
+  if (scenario.strategy.name == "one_device" && scenario.devices.per_worker != 1) {
+    throw InputError({scenario.problem_at(
+        "strategy.name", "'one_device' runs one replica, not " + std::to_string(scenario.devices.per_worker))});
+  }
   if (scenario.steps <= scenario.warmup_steps) {
     throw InputError({scenario.problem_at("steps", "must be more than the warm-up steps")});
   }
@@ -38,7 +47,27 @@ std::unique_ptr<Engine> open(Scenario& scenario) {
   if (engine_needs_topology(scenario.engine.name)) options.topology = scenario.topology;
   options.values = scenario.engine.values;
   options.collectives = scenario.engine.collectives;
-  return open_engine(scenario.engine.name, std::move(options));
+  try {
+    return open_engine(scenario.engine.name, std::move(options));
+  } catch (const InputError&) {
+    throw;
+  } catch (const UnavailableError&) {
+    throw;
+  } catch (const RunError&) {
+    throw;
+  } catch (const Error& error) {  // an option that this engine does not have
+    throw InputError({scenario.problem_at("engine", error.what())});
+  }
+}
+
+// What an engine lacks is known before the run.
+void check_capabilities(const Scenario& scenario, const Capabilities& capabilities) {
+  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
+  if (layers && std::find(capabilities.gemm_dtypes.begin(), capabilities.gemm_dtypes.end(), layers->dtype) ==
+                    capabilities.gemm_dtypes.end()) {
+    throw InputError({scenario.problem_at("workload.dtype", "engine '" + capabilities.engine + "' multiplies no " +
+                                                                std::string(name_of(layers->dtype)))});
+  }
 }
 
 // One worker's part of the job.
@@ -82,6 +111,7 @@ void describe(Report& report, const Scenario& scenario, const Capabilities& capa
 RunResult run_once(Scenario scenario, const RunOptions& options) {
   RunResult result;
   const std::unique_ptr<Engine> engine = open(scenario);
+  check_capabilities(scenario, engine->capabilities());
   result.timeline = engine->run([&](Worker& worker) { train(worker, scenario, options, result.report); });
   describe(result.report, scenario, engine->capabilities(), result.timeline);
   return result;

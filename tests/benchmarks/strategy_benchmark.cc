@@ -1,0 +1,104 @@
+// What strategies cost beside the device work: per op of a step, per run(), per variable, and what packing saves.
+#include <benchmark/benchmark.h>
+
+#include <functional>
+
+#include "engine/engine.h"
+#include "engine/kernels/kernels.h"
+#include "strategies/mirrored.h"
+#include "strategies/replica_context.h"
+
+namespace tandem {
+namespace {
+
+void on_cpu(int devices, const std::function<void(Worker&, Strategy&)>& program, Packing packing = {}) {
+  EngineOptions options;
+  options.workers = {{.device_count = devices}};
+  open_engine("cpu", options)->run([&](Worker& worker) {
+    MirroredStrategy strategy(worker, {worker.devices().begin(), worker.devices().end()}, "nccl", packing);
+    program(worker, strategy);
+  });
+}
+
+void synchronize_all(Worker& worker) {
+  for (Device* device : worker.devices()) device->synchronize();
+}
+
+// A step of 1,000 ops a replica that do next to nothing. us_per_op: of one replica's ops, the kernel's own time, which
+// `bare_kernel` shows, included.
+void step_of_tiny_ops(benchmark::State& state) {
+  constexpr int kOps = 1000;
+  on_cpu(static_cast<int>(state.range(0)), [&](Worker& worker, Strategy& strategy) {
+    std::vector<Tensor> tensors;
+    for (Device* device : worker.devices()) tensors.push_back(device->allocate(DType::f32, {16}));
+    for (auto _ : state) {
+      strategy.run([&](const Value::Parts&) {
+        ReplicaContext& context = *get_replica_context();
+        const Tensor& mine = tensors[static_cast<std::size_t>(context.replica_id_in_sync_group())];
+        for (int i = 0; i < kOps; ++i) context.device().compute_stream().launch(op::fill(mine, 1));
+        return Value();
+      });
+      synchronize_all(worker);
+    }
+    state.counters["us_per_op"] = benchmark::Counter(static_cast<double>(state.iterations() * kOps) * 1e-6,
+                                                     benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  });
+}
+BENCHMARK(step_of_tiny_ops)->Arg(1)->Arg(2)->UseRealTime();
+
+void bare_kernel(benchmark::State& state) {
+  on_cpu(1, [&](Worker& worker, Strategy&) {
+    const Tensor tensor = worker.cpu().allocate(DType::f32, {16});
+    for (auto _ : state) execute(op::fill(tensor, 1).kernel);
+  });
+}
+BENCHMARK(bare_kernel);
+
+void empty_run(benchmark::State& state) {
+  on_cpu(static_cast<int>(state.range(0)), [&](Worker&, Strategy& strategy) {
+    for (auto _ : state) strategy.run([](const Value::Parts&) { return Value(); });
+    state.counters["us_per_replica"] =
+        benchmark::Counter(static_cast<double>(state.iterations() * state.range(0)) * 1e-6,
+                           benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  });
+}
+BENCHMARK(empty_run)->Arg(1)->Arg(2)->Arg(8)->UseRealTime();
+
+void reduce_of_a_scalar(benchmark::State& state) {
+  on_cpu(8, [&](Worker&, Strategy& strategy) {
+    Value::Parts parts;
+    for (int i = 0; i < 8; ++i) parts.emplace_back(static_cast<double>(i));
+    const Value value = Value::per_replica(parts);
+    for (auto _ : state) benchmark::DoNotOptimize(strategy.reduce(ReduceOp::sum, value).number());
+  });
+}
+BENCHMARK(reduce_of_a_scalar)->UseRealTime();
+
+// 500 gradients of 256 floats each on two replicas: one pack, or 500 calls of the communicator.
+void small_gradients(benchmark::State& state) {
+  const Packing packing{.num_packs = state.range(0) != 0 ? 1 : 0};
+  on_cpu(
+      2,
+      [&](Worker& worker, Strategy& strategy) {
+        std::vector<std::vector<Tensor>> gradients(2);
+        for (std::size_t r = 0; r < 2; ++r) {
+          for (int i = 0; i < 500; ++i) gradients[r].push_back(worker.devices()[r]->allocate(DType::f32, {256}));
+        }
+        for (auto _ : state) {
+          strategy.run([&](const Value::Parts&) {
+            ReplicaContext& context = *get_replica_context();
+            context
+                .all_reduce_async(ReduceOp::sum,
+                                  gradients[static_cast<std::size_t>(context.replica_id_in_sync_group())])
+                .wait();
+            return Value();
+          });
+          synchronize_all(worker);
+        }
+      },
+      packing);
+}
+BENCHMARK(small_gradients)->ArgName("packed")->Arg(0)->Arg(1)->UseRealTime();
+
+}  // namespace
+}  // namespace tandem
