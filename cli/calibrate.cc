@@ -54,6 +54,7 @@ std::string summary_text(const Topology& topology) {
       if (topology.node(node).device) text += device_text(*topology.node(node).device);
     }
   }
+  if (topology.collectives().empty()) return text + "no collectives: they need two devices\n";
   double spread = 0;
   for (const CollectiveSample& sample : topology.collectives()) spread = std::max(spread, sample.relative_spread);
   return text + fmt::format("{} collectives measured, the noisiest with a spread of {}\n",

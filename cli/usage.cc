@@ -36,7 +36,8 @@ std::vector<std::string> command_names(const CLI::App& app) {
   return names;
 }
 
-std::string with_suggestion(std::string message, const std::string& word, const std::vector<std::string>& known) {
+std::string with_suggestion(const std::string& message, const std::string& word,
+                            const std::vector<std::string>& known) {
   const std::string near = nearest_name(word, known);
   return near.empty() ? message : message + fmt::format("; did you mean '{}'?", near);
 }

@@ -26,7 +26,9 @@ struct LaneKey {
   int worker = 0;
   int device = kHostLane;
   int stream = 0;
-  auto operator<=>(const LaneKey&) const = default;
+  bool operator<(const LaneKey& other) const {
+    return std::tie(worker, device, stream) < std::tie(other.worker, other.device, other.stream);
+  }
 };
 
 // Events of one row on the screen: each lies inside the open ones before it or after their end.

@@ -95,6 +95,7 @@ std::vector<SizeBand> bands_of(const std::vector<ComparedCollective>& collective
         std::abs(*collective.error));
   }
   std::vector<SizeBand> bands;
+  bands.reserve(errors.size());
   for (const auto& [key, values] : errors) {
     bands.push_back({.operation = key.first,
                      .from_bytes = kBandEdges[key.second],

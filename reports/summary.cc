@@ -43,6 +43,7 @@ StepTime step_time_of(const Timeline& timeline, const Steps& steps) {
     time = std::max(time, record.end_ns - record.start_ns);
   }
   std::vector<Nanoseconds> times;
+  times.reserve(longest.size());
   for (const auto& [step, time] : longest) times.push_back(time);
   return {.median = median_of(times),
           .min = *std::min_element(times.begin(), times.end()),

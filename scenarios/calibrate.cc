@@ -33,8 +33,9 @@ Statistic statistic_of(const std::vector<double>& values) {
   return {.median = median, .relative_spread = median > 0 ? median_of(deviations) / median : 0};
 }
 
+// At least the clock's step: nothing takes no time.
 double duration_s(const Record& record) {
-  return static_cast<double>(record.end_ns - record.start_ns) * 1e-9;
+  return static_cast<double>(std::max<Nanoseconds>(1, record.end_ns - record.start_ns)) * 1e-9;
 }
 
 // One run of the plan with `devices` devices at once.
@@ -105,7 +106,8 @@ void add_collectives(Topology& topology, const Measurement& measurement) {
   }
   std::map<std::pair<std::string, double>, std::vector<double>> times;
   for (const auto& [sequence, call] : calls) {
-    times[{call.operation, call.bytes}].push_back(static_cast<double>(call.end - call.start) * 1e-9);
+    times[{call.operation, call.bytes}].push_back(static_cast<double>(std::max<Nanoseconds>(1, call.end - call.start)) *
+                                                  1e-9);
   }
   for (const auto& [key, samples] : times) {
     const Statistic time = statistic_of(samples);

@@ -188,9 +188,9 @@ void measure_collectives(Worker& worker, const CalibrationPlan& plan) {
 }  // namespace
 
 CalibrationPlan CalibrationPlan::quick() {
-  return {.gemm_sides = {16, 64, 256, 1024},
-          .memory_bytes = {12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB, 48 * kMiB},
-          .copy_bytes = {4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB, 32 * kMiB},
+  return {.gemm_sides = {8, 32, 128, 512, 1024},
+          .memory_bytes = {12, 1200, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB, 48 * kMiB},
+          .copy_bytes = {4, 512, 4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB, 32 * kMiB},
           .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 2 * kMiB, 8 * kMiB, 32 * kMiB},
           .repetitions = 5,
           .gemm_budget_s = 0.02};
@@ -198,7 +198,7 @@ CalibrationPlan CalibrationPlan::quick() {
 
 CalibrationPlan CalibrationPlan::full() {
   CalibrationPlan plan = quick();
-  plan.gemm_sides = {16, 64, 128, 256, 512, 1024};
+  plan.gemm_sides = {8, 16, 32, 64, 128, 256, 512, 1024};
   plan.collective_bytes = {256, kKiB, 4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
   plan.repetitions = 11;
   plan.gemm_budget_s = 0.06;
