@@ -12,9 +12,9 @@
 namespace tandem {
 
 struct StrategyOptions {
-  std::vector<Device*> devices;  // empty: all of the worker's
+  std::vector<Device*> devices{};  // empty: all of the worker's
   std::string cross_device_ops = "auto";
-  Packing packing;
+  Packing packing{};
 };
 
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(Worker& worker, const StrategyOptions& options)>;

@@ -18,7 +18,7 @@ struct VariableSpec {
   std::string name = "Variable";
   DType dtype = DType::f32;
   Shape shape{};
-  std::function<double(std::int64_t element)> initial_value;  // row-major; empty: zeros
+  std::function<double(std::int64_t element)> initial_value{};  // row-major; empty: zeros
   bool trainable = true;
   VariableSynchronization synchronization = VariableSynchronization::automatic;
   VariableAggregation aggregation = VariableAggregation::none;

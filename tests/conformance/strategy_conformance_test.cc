@@ -396,7 +396,7 @@ TEST_P(Strategies, WrongNamesSuggestTheRightOnes) {
   run(1, [](Worker& worker) {
     EXPECT_THAT(message_of<ValueError>([&] { make_strategy("mirored", worker); }),
                 HasSubstr("did you mean 'mirrored'"));
-    EXPECT_THAT(message_of<ValueError>([&] { make_strategy("mirrored", worker, {.cross_device_ops = "ncl"}); }),
+    EXPECT_THAT(message_of<ValueError>([&] { MirroredStrategy(worker, devices_of(worker), "ncl"); }),
                 HasSubstr("did you mean 'nccl'"));
     EXPECT_THROW(MirroredStrategy(worker, {}), ValueError);
     EXPECT_THROW(MirroredStrategy(worker, devices_of(worker), "nccl", Packing{.num_packs = -1}), ValueError);
