@@ -1,7 +1,9 @@
 // Every example in the README and in docs/ is executed. In fenced blocks:
 //   console   each line "$ tandem ..." runs in order in a scratch folder of its page; "# exit 3" at its end states
 //             another exit code than 0. Lines "$ ./start ..." are what runs these tests, and are left out.
-//   yaml      a block with a workload is read as a scenario; one with a cluster or nodes as a topology.
+//   yaml      a whole file (it begins with schema_version) is read: as a scenario, or as a topology when it has a
+//   cluster
+//             or nodes and no workload.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -102,7 +104,7 @@ TEST_P(Examples, Work) {
         run_command(line.substr(2), block.line + static_cast<int>(i) + 1);
       }
     }
-    if (block.kind != "yaml") continue;
+    if (block.kind != "yaml" || !text.starts_with("schema_version")) continue;
     const fs::path file = scratch_ / "example.yaml";
     std::ofstream(file) << text;
     SCOPED_TRACE(GetParam().filename().string() + ":" + std::to_string(block.line));
@@ -114,8 +116,8 @@ TEST_P(Examples, Work) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Pages, Examples, testing::ValuesIn(pages()), [](const auto& info) {
-  std::string name = info.param.stem().string();
+INSTANTIATE_TEST_SUITE_P(Pages, Examples, testing::ValuesIn(pages()), [](const auto& page) {
+  std::string name = page.param.stem().string();
   for (char& c : name) c = std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
   return name;
 });
