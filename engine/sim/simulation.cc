@@ -65,7 +65,7 @@ void Simulation::execute(NodeIndex node, double seconds, Then then) {
 // Latency is therefore paid here, and SimGrid sees flows without any, which share links evenly.
 void Simulation::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then) {
   auto route = platform_->route(from, to);  // throws where there is none, before anything has begun
-  if (bytes <= 0) {  // nothing to carry: SimGrid would never report the end of such a flow
+  if (bytes <= 0) {                         // nothing to carry: SimGrid would never report the end of such a flow
     at(now_s() + (with_latency ? route->latency_s : 0), std::move(then));
     return;
   }

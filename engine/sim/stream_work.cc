@@ -1,5 +1,7 @@
 #include "engine/sim/stream_work.h"
 
+#include <fmt/format.h>
+
 #include <cstring>
 
 #include "engine/kernels/kernels.h"
@@ -26,12 +28,20 @@ std::string SimEvent::describe() const {
   return "an event of " + device_.name();
 }
 
+void OpWork::perform(const SimDevice& device) const {
+  try {
+    execute(op_.kernel);
+  } catch (const std::exception& error) {
+    throw RunError(fmt::format("op '{}' on {}: {}", op_.name, device.id().text(), error.what()));
+  }
+}
+
 void OpWork::start(SimStream& stream) {
   SimRun& run = stream.sim_device().run();
   record_.start_ns = Simulation::now_ns();
   run.simulation().execute(stream.sim_device().node(), seconds_, [this, &stream, &run] {
     guarded(run.tasks(), [&] {
-      if (run.carries_values()) execute(op_.kernel);
+      if (run.carries_values()) perform(stream.sim_device());
       record_.end_ns = Simulation::now_ns();
       run.add_record(std::move(record_));
       stream.finish_head();

@@ -31,6 +31,7 @@ class OpWork : public StreamWork {
   std::string describe() const override { return "op '" + op_.name + "'"; }
 
  private:
+  void perform(const SimDevice& device) const;
   Op op_;
   double seconds_;
   Record record_;

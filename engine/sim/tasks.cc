@@ -123,12 +123,13 @@ void Tasks::sleep(double seconds) {
 
 void Tasks::throw_if_failed() const {
   if (!has_failed()) return;
-  if (is_deadlock_) std::rethrow_exception(error_);
+  if (concerns_ == Concerns::all_tasks) std::rethrow_exception(error_);
   throw RunStopped();
 }
 
-void Tasks::fail(std::exception_ptr error) {
+void Tasks::fail(std::exception_ptr error, Concerns concerns) {
   if (has_failed()) return;
+  concerns_ = concerns;
   error_ = std::move(error);
   in_kernel([&] {
     for (const auto& task : tasks_) {
@@ -142,8 +143,7 @@ void Tasks::check_deadlock() {
   const bool work_waits = describe_ && !describe_().empty();
   if (live_ == 0 && !work_waits) return;
   if (cause_) return fail(cause_);
-  is_deadlock_ = true;
-  fail(std::make_exception_ptr(DeadlockError(deadlock_message())));
+  fail(std::make_exception_ptr(DeadlockError(deadlock_message())), Concerns::all_tasks);
 }
 
 std::string Tasks::deadlock_message() const {

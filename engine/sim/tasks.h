@@ -64,8 +64,10 @@ class Tasks {
   void pay_debt();
   void sleep(double seconds);
 
-  // Ends the run with this exception; the first one counts.
-  void fail(std::exception_ptr error);
+  // Ends the run with this exception; the first one counts. Waiting tasks are given it where it is about all of them
+  // (a deadlock, a failed op), and are merely stopped where it is another task's own.
+  enum class Concerns : std::uint8_t { one_task, all_tasks };
+  void fail(std::exception_ptr error, Concerns concerns = Concerns::one_task);
   bool has_failed() const { return error_ != nullptr; }
   std::exception_ptr error() const { return error_; }
   void throw_if_failed() const;
@@ -88,7 +90,7 @@ class Tasks {
   int runnable_ = 0;
   std::exception_ptr cause_;  // what the last task to end by an exception threw, until another task has seen it
   std::exception_ptr error_;
-  bool is_deadlock_ = false;
+  Concerns concerns_ = Concerns::one_task;
 };
 
 // Runs `body`; an exception ends the run instead of leaving a callback.
@@ -97,7 +99,7 @@ void guarded(Tasks& tasks, Body&& body) {
   try {
     body();
   } catch (...) {
-    tasks.fail(std::current_exception());
+    tasks.fail(std::current_exception(), Tasks::Concerns::all_tasks);
   }
 }
 
