@@ -83,7 +83,7 @@ Nanoseconds step_time(const Scenario& scenario) {
 Scenario resnet_with(const std::string& overrides) {
   Scenario scenario = load_scenario(example("resnet50-hgx-h100"));
   scenario.topology = std::make_shared<const Topology>(parse_topology_yaml(
-      "schema_version: 1\nname: changed\ncluster:\n  node: hgx-h100\n  workers: 1\n  " + overrides, "test.yaml"));
+      "schema_version: 1\nname: changed\ncluster:\n  node: hgx-h100\n  workers: 1\n" + overrides, "test.yaml"));
   return scenario;
 }
 
