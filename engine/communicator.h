@@ -6,10 +6,13 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "engine/device.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 
@@ -24,6 +27,13 @@ class Communicator {
   virtual int size() const = 0;                                // devices of the whole group
   virtual std::span<Device* const> local_devices() const = 0;  // this worker's, in rank order
   virtual std::span<const int> local_ranks() const = 0;        // their ranks in the group
+
+  // A time limit for what this worker issues here from now on; empty: none, as at first. A collective, send or receive
+  // that is not complete `seconds` (greater than 0) of this world's clock after the first of its local ranks was ready
+  // to run it on its stream fails this worker with DeadlineExceededError, which surfaces like an error of an op. Ranks
+  // of other workers that wait in the same call, or come to it later, fail with it. Until the limit is over nobody who
+  // waits for the call is deadlocked.
+  virtual void set_timeout(std::optional<double> seconds) = 0;
 
   virtual void all_reduce(Tensors buffers, Reduction reduction, Streams streams) = 0;             // in place
   virtual void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) = 0;  // in place at root
@@ -40,5 +50,10 @@ class Communicator {
 // nccl-tests' definitions (doc/PERFORMANCE.md): algbw = bytes / time, busbw = algbw * factor, where the factor is
 // 2(n-1)/n for all_reduce, (n-1)/n for all_gather and reduce_scatter, 1 for broadcast, reduce and send.
 double bus_bandwidth_factor(std::string_view operation, int ranks);
+
+// For engines: what set_timeout()'s error says. `call` is the collective, with its number and who is missing; `waiting`
+// the device whose limit it was.
+DeadlineExceededError deadline_exceeded(std::string_view call, const std::vector<DeviceId>& group,
+                                        const DeviceId& waiting, double limit_s);
 
 }  // namespace tandem

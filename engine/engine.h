@@ -24,21 +24,11 @@ struct Capabilities {
   bool deterministic = false;                // equal inputs give equal times
   bool host_functions_reach_devices = true;  // kernel::HostFunction may touch device memory
   bool remote_devices = true;                // Worker::device() and Stream::copy() reach other workers
+  bool seeded_schedule = false;              // EngineOptions::schedule_seed decides who runs first
   std::vector<DType> dtypes;                 // of tensors
   std::vector<DType> gemm_dtypes;
   std::vector<DeviceType> device_types;
   int max_devices_per_worker = 0;  // 0: no limit
-};
-
-// One process of the job: which machine of the topology it runs on, and its logical devices there. Several logical
-// devices share a physical one when there are more of them (TensorFlow's logical devices): device i of type gpu is
-// on GPU i mod (GPUs of the machine). Real engines that are this machine use topology_worker only for figures.
-struct WorkerSpec {
-  std::string job = "worker";
-  int task = 0;
-  int topology_worker = 0;
-  DeviceType device_type = DeviceType::cpu;
-  int device_count = 1;
 };
 
 enum class Values : std::uint8_t { real, none };
@@ -49,8 +39,10 @@ struct EngineOptions {
   std::shared_ptr<const Topology> topology;       // sim: required. Real engines: unused
   std::optional<Values> values;                   // empty: what the engine prefers (real engines: real; sim: none)
   std::optional<CollectiveFidelity> collectives;  // engines that model collectives only
-  std::optional<std::uint64_t> schedule_seed;     // engines with a seeded scheduler only
-  double deadlock_timeout_s = 10;                 // wall time without progress after which a real engine gives up
+  // Engines with Capabilities::seeded_schedule only: permutes the order of tasks that could run at one instant, and of
+  // work that ends at one. Equal seeds give equal runs; empty: the engine's own order.
+  std::optional<std::uint64_t> schedule_seed;
+  double deadlock_timeout_s = 10;  // wall time without progress after which a real engine gives up
 };
 
 using Program = std::function<void(Worker&)>;

@@ -143,6 +143,86 @@ Op cast(Tensor to, Tensor a) {
   return make("cast", cost, kernel::Cast{std::move(to), std::move(a)});
 }
 
+// Each changed row is read, changed and written.
+Op scatter_rows(kernel::Scatter operation, Tensor to, Tensor rows, Tensor indices) {
+  TANDEM_CHECK(to && rows && indices, "scatter_rows without an operand");
+  TANDEM_CHECK(to.dtype() == rows.dtype() && indices.dtype() == DType::i64, "scatter_rows of other element types");
+  TANDEM_CHECK(
+      to.shape().rank() >= 1 && rows.shape().rank() == to.shape().rank() && rows.shape()[0] == indices.element_count(),
+      "scatter_rows of " + rows.shape().text() + " to " + to.shape().text());
+  for (int axis = 1; axis < to.shape().rank(); ++axis) {
+    TANDEM_CHECK(to.shape()[axis] == rows.shape()[axis],
+                 "scatter_rows of " + rows.shape().text() + " to " + to.shape().text());
+  }
+  const OpCost cost{count_of(rows), 3 * bytes_of(rows) + bytes_of(indices), to.dtype()};
+  return make("scatter_rows", cost, kernel::ScatterRows{operation, std::move(to), std::move(rows), std::move(indices)});
+}
+
+Op copy_blocks(kernel::CopyBlocks kernel) {
+  TANDEM_CHECK(kernel.to && kernel.from && kernel.to.dtype() == kernel.from.dtype(),
+               "copy_blocks without operands of one element type");
+  const auto fits = [&](const Tensor& tensor, std::int64_t first, std::int64_t stride) {
+    const std::int64_t end = first + (kernel.count - 1) * stride + kernel.elements;
+    return kernel.count == 0 || kernel.elements == 0 || (first >= 0 && end <= tensor.element_count());
+  };
+  TANDEM_CHECK(
+      fits(kernel.to, kernel.to_first, kernel.to_stride) && fits(kernel.from, kernel.from_first, kernel.from_stride),
+      "copy_blocks outside its operands");
+  const double bytes =
+      static_cast<double>(kernel.count * kernel.elements) * static_cast<double>(size_of(kernel.to.dtype()));
+  const OpCost cost{0, 2 * bytes, kernel.to.dtype()};
+  return make("copy_blocks", cost, std::move(kernel));
+}
+
+Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from) {
+  TANDEM_CHECK(!to.empty() && to.size() == from.size(), "copy_many of different numbers of tensors");
+  double bytes = 0;
+  for (std::size_t i = 0; i < to.size(); ++i) {
+    check_like(to[i], from[i], "copy_many");
+    bytes += 2 * bytes_of(to[i]);
+  }
+  const OpCost cost{0, bytes, to.front().dtype()};
+  return make("copy_many", cost, kernel::CopyMany{std::move(to), std::move(from)});
+}
+
+namespace {
+
+// Elements of one index of the axes before `axis`, and of one along it.
+std::pair<std::int64_t, std::int64_t> blocks_of(const Shape& shape, int axis) {
+  std::int64_t outer = 1, inner = 1;
+  for (int i = 0; i < axis; ++i) outer *= shape[i];
+  for (int i = axis + 1; i < shape.rank(); ++i) inner *= shape[i];
+  return {outer, inner};
+}
+
+}  // namespace
+
+Op place_along(Tensor to, Tensor from, int axis, std::int64_t first) {
+  const auto [outer, inner] = blocks_of(from.shape(), axis);
+  const std::int64_t length = from.shape()[axis], whole = to.shape()[axis];
+  return copy_blocks({.to = std::move(to),
+                      .from = std::move(from),
+                      .count = outer,
+                      .elements = length * inner,
+                      .to_first = first * inner,
+                      .to_stride = whole * inner,
+                      .from_first = 0,
+                      .from_stride = length * inner});
+}
+
+Op take_along(Tensor to, Tensor from, int axis, std::int64_t first) {
+  const auto [outer, inner] = blocks_of(to.shape(), axis);
+  const std::int64_t length = to.shape()[axis], whole = from.shape()[axis];
+  return copy_blocks({.to = std::move(to),
+                      .from = std::move(from),
+                      .count = outer,
+                      .elements = length * inner,
+                      .to_first = 0,
+                      .to_stride = length * inner,
+                      .from_first = first * inner,
+                      .from_stride = whole * inner});
+}
+
 Op host_function(std::string name, OpCost cost, std::function<void()> call) {
   TANDEM_CHECK(call != nullptr, "host_function '" + name + "' without a function");
   return make(std::move(name), cost, kernel::HostFunction{std::move(call)});

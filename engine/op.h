@@ -8,6 +8,7 @@
 #include <functional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "engine/tensor.h"
 #include "engine/timeline.h"
@@ -72,6 +73,24 @@ struct SoftmaxCrossEntropy {
 struct Cast {
   Tensor to, a;
 };
+// Rows of a matrix changed at the places that `indices` (i64) name, one after the other: to[indices[i]] op= rows[i].
+// `replace` stores. An index outside `to` ends the run.
+enum class Scatter : std::uint8_t { replace, add, subtract, multiply, divide, maximum, minimum };
+struct ScatterRows {
+  Scatter operation = Scatter::replace;
+  Tensor to, rows, indices;
+};
+// `count` blocks of `elements` elements, at distances of to_stride and from_stride elements: a strided copy on one
+// device, as cudaMemcpy2D does it.
+struct CopyBlocks {
+  Tensor to, from;
+  std::int64_t count = 0, elements = 0;
+  std::int64_t to_first = 0, to_stride = 0, from_first = 0, from_stride = 0;
+};
+// Many tensors of one device copied in one launch, each to one of as many elements: concatenation into a pack and back.
+struct CopyMany {
+  std::vector<Tensor> to, from;
+};
 // A function called on a host thread, in stream order. May touch tensors' memory only on devices whose
 // engine says Capabilities::host_functions_reach_devices. Must not call the contract. Skipped without values.
 struct HostFunction {
@@ -82,7 +101,8 @@ struct HostFunction {
 
 using Kernel =
     std::variant<kernel::Gemm, kernel::Fill, kernel::Elementwise, kernel::ScaleAdd, kernel::Relu, kernel::ReluGradient,
-                 kernel::AddBias, kernel::SumAxis, kernel::SoftmaxCrossEntropy, kernel::Cast, kernel::HostFunction>;
+                 kernel::AddBias, kernel::SumAxis, kernel::SoftmaxCrossEntropy, kernel::Cast, kernel::ScatterRows,
+                 kernel::CopyBlocks, kernel::CopyMany, kernel::HostFunction>;
 
 struct Op {
   std::string name;
@@ -105,6 +125,13 @@ Op add_bias(Tensor to, Tensor bias);
 Op sum_axis(Tensor to, Tensor a, int axis);
 Op softmax_cross_entropy(kernel::SoftmaxCrossEntropy kernel);
 Op cast(Tensor to, Tensor a);
+Op scatter_rows(kernel::Scatter operation, Tensor to, Tensor rows, Tensor indices);
+Op copy_blocks(kernel::CopyBlocks kernel);
+Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from);
+// `from` written to its place in `to`, which is longer along `axis`, at `first` along it.
+Op place_along(Tensor to, Tensor from, int axis, std::int64_t first);
+// The part of `from` along `axis` that begins at `first` and fills `to`.
+Op take_along(Tensor to, Tensor from, int axis, std::int64_t first);
 Op host_function(std::string name, OpCost cost, std::function<void()> call);
 }  // namespace op
 

@@ -57,6 +57,12 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
   if (to != from) std::memcpy(to, from, size);
 }
 
+Clock::time_point deadline_of(std::optional<double> limit_s) {
+  constexpr double kLongest = 1e9;  // 30 years: further dates do not fit the clock
+  if (!limit_s || *limit_s > kLongest) return kNever;
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*limit_s));
+}
+
 std::int64_t blocks_of(const CollectiveSpec& spec) {
   const std::int64_t bytes = spec.count * static_cast<std::int64_t>(size_of(spec.dtype));
   return (bytes + kBlockBytes - 1) / kBlockBytes;
@@ -72,30 +78,37 @@ std::string CollectiveSpec::text() const {
   return text;
 }
 
-// Over when there is something to do for a rank: a block to take, or to go on.
+// Over when there is something to do for a rank: a block to take, to go on, or to give up.
 class CollectiveCall::Progress final : public Wait {
  public:
-  explicit Progress(const CollectiveCall& call) : call_(call) {}
+  Progress(const CollectiveCall& call, Clock::time_point deadline) : call_(call), deadline_(deadline) {}
   bool is_over() const override {
-    return call_.is_done_.load() || (call_.has_started() && call_.next_block_.load() < call_.block_count_);
+    if (call_.is_done_.load() || call_.is_broken()) return true;
+    if (call_.has_started() && call_.next_block_.load() < call_.block_count_) return true;
+    return deadline_ != kNever && Clock::now() >= deadline_;
   }
   std::string text() const override { return call_.text(); }
+  Clock::time_point ends_at() const override { return deadline_; }
 
  private:
   const CollectiveCall& call_;
+  const Clock::time_point deadline_;
 };
 
 CollectiveCall::CollectiveCall(RunControl& control, const CollectiveSpec& spec, std::vector<Device*> devices,
-                               std::int64_t sequence)
+                               std::int64_t sequence, std::shared_ptr<CollectivePerformer> performer)
     : control_(control),
       spec_(spec),
       devices_(std::move(devices)),
       sequence_(sequence),
+      performer_(std::move(performer)),
       element_bytes_(size_of(spec.dtype)),
       blocks_per_part_(blocks_of(spec)),
-      block_count_(blocks_per_part_ * (has_parts(spec.kind) ? ranks() : 1)),
+      block_count_(performer_ ? std::min<std::int64_t>(blocks_per_part_, 1)
+                              : blocks_per_part_ * (has_parts(spec.kind) ? ranks() : 1)),
       outputs_(devices_.size()),
       inputs_(devices_.size()),
+      streams_(devices_.size()),
       has_arrived_(devices_.size()) {}
 
 void CollectiveCall::provide(int rank, Tensor output, Tensor input) {
@@ -103,8 +116,29 @@ void CollectiveCall::provide(int rank, Tensor output, Tensor input) {
   inputs_[static_cast<std::size_t>(rank)] = std::move(input);
 }
 
+bool CollectiveCall::perform(int rank, Stream& stream, Waiter& waiter, std::optional<double> limit_s) {
+  streams_[static_cast<std::size_t>(rank)] = &stream;
+  const Clock::time_point deadline = deadline_of(limit_s);
+  Clock::time_point wake_at = deadline;
+  arrive(rank);
+  while (!is_done_.load()) {
+    if (!waiter.wait(Progress(*this, wake_at), &waiters_, Stoppable::yes)) return false;
+    throw_if_broken();
+    if (is_done_.load()) break;
+    if (wake_at != kNever && Clock::now() >= wake_at) {
+      break_off(std::make_exception_ptr(deadline_error(rank, *limit_s)));
+      throw_if_broken();
+      wake_at = kNever;
+    }
+    work();
+  }
+  throw_if_failed();
+  if (done_at_ > deadline) throw deadline_error(rank, *limit_s);
+  return true;
+}
+
 // The last to arrive works at once; of the others only as many are woken as there are cores for.
-bool CollectiveCall::perform(int rank, Waiter& waiter) {
+void CollectiveCall::arrive(int rank) {
   has_arrived_[static_cast<std::size_t>(rank)].store(true);
   if (arrived_.fetch_add(1) + 1 == ranks()) {
     if (block_count_ == 0) finish();
@@ -112,11 +146,30 @@ bool CollectiveCall::perform(int rank, Waiter& waiter) {
       waiters_.wake(
           static_cast<int>(std::min<std::int64_t>(block_count_, std::min(ranks(), control_.hardware_threads())) - 1));
   }
-  while (!is_done_.load()) {
-    if (!waiter.wait(Progress(*this), &waiters_, Stoppable::yes)) return false;
-    if (!is_done_.load()) work();
+}
+
+void CollectiveCall::break_off(const std::exception_ptr& error) {
+  {
+    const std::lock_guard lock(error_mutex_);
+    int arrived = arrived_.load();
+    do {
+      if (arrived == ranks() || (arrived & kBroken) != 0) return;
+    } while (!arrived_.compare_exchange_weak(arrived, arrived | kBroken));
+    error_ = error;
   }
-  return true;
+  waiters_.wake_all();
+}
+
+void CollectiveCall::throw_if_broken() const {
+  if (!is_broken()) return;
+  const std::lock_guard lock(error_mutex_);
+  std::rethrow_exception(error_);
+}
+
+DeadlineExceededError CollectiveCall::deadline_error(int rank, double limit_s) const {
+  std::vector<DeviceId> group;
+  for (const Device* device : devices_) group.push_back(device->id());
+  return deadline_exceeded(text(), group, device(rank).id(), limit_s);
 }
 
 void CollectiveCall::work() {
@@ -126,7 +179,27 @@ void CollectiveCall::work() {
   }
 }
 
+// Written before the call is done, so that whoever sees it done sees it.
+void CollectiveCall::perform_alone() {
+  try {
+    performer_->perform(*this);
+  } catch (...) {
+    const std::lock_guard lock(error_mutex_);
+    error_ = std::current_exception();
+  }
+}
+
+void CollectiveCall::throw_if_failed() const {
+  if (!performer_) return;
+  const std::lock_guard lock(error_mutex_);
+  if (error_) std::rethrow_exception(error_);
+}
+
 void CollectiveCall::process(std::int64_t block) {
+  if (performer_) {
+    perform_alone();
+    return;
+  }
   const auto element_bytes = static_cast<std::int64_t>(element_bytes_);
   const std::int64_t block_elements = kBlockBytes / element_bytes;
   const std::int64_t part_elements = kPartBytes / element_bytes;
@@ -180,6 +253,7 @@ void CollectiveCall::reduce_in_ring_order(std::byte* sum, std::size_t offset, in
 void CollectiveCall::finish() {
   outputs_.clear();
   inputs_.clear();
+  done_at_ = Clock::now();
   is_done_.store(true);
   waiters_.wake_all();
 }
@@ -211,7 +285,8 @@ std::string CollectiveCall::text() const {
     missing += (missing.empty() ? "" : ", ") + device(rank).id().text();
   }
   if (missing_count > kNamedAtMost) missing += fmt::format(" and {} more", missing_count - kNamedAtMost);
-  return fmt::format("{} #{} ({} of {} devices arrived; missing {})", cpu::name_of(spec_.kind), sequence_,
+  if (!missing.empty()) missing = "; missing " + missing;
+  return fmt::format("{} #{} ({} of {} devices arrived{})", cpu::name_of(spec_.kind), sequence_,
                      ranks() - missing_count, ranks(), missing);
 }
 

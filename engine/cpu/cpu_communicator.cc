@@ -1,6 +1,6 @@
 #include "engine/cpu/cpu_communicator.h"
 
-#include "engine/cpu/cpu_stream.h"
+#include "engine/cpu/local_device.h"
 
 namespace tandem::cpu {
 
@@ -11,6 +11,16 @@ CpuCommunicator::CpuCommunicator(std::shared_ptr<CpuGroup> group, int worker) : 
     local_devices_.push_back(device);
     local_ranks_.push_back(rank);
   }
+}
+
+void CpuCommunicator::set_timeout(std::optional<double> seconds) {
+  TANDEM_CHECK(!seconds || *seconds > 0, "a time limit is greater than 0 s");
+  timeout_s_.store(seconds.value_or(0));
+}
+
+std::optional<double> CpuCommunicator::limit_s() const {
+  const double seconds = timeout_s_.load();
+  return seconds > 0 ? std::optional(seconds) : std::nullopt;
 }
 
 void CpuCommunicator::all_reduce(Tensors buffers, Reduction reduction, Streams streams) {
@@ -37,12 +47,12 @@ void CpuCommunicator::reduce_scatter(Tensors outputs, Tensors inputs, Reduction 
 
 void CpuCommunicator::send(const Tensor& from, int to_rank, Stream& stream) {
   const int rank = rank_of(stream);
-  static_cast<CpuStream&>(stream).join(group_->send(rank, to_rank, from), 0);
+  static_cast<LocalStream&>(stream).join(group_->send(rank, to_rank, from), 0, limit_s());
 }
 
 void CpuCommunicator::receive(const Tensor& to, int from_rank, Stream& stream) {
   const int rank = rank_of(stream);
-  static_cast<CpuStream&>(stream).join(group_->receive(from_rank, rank, to), 1);
+  static_cast<LocalStream&>(stream).join(group_->receive(from_rank, rank, to), 1, limit_s());
 }
 
 void CpuCommunicator::check_root(int rank) const {
@@ -62,8 +72,8 @@ void CpuCommunicator::call(CollectiveSpec spec, Tensors outputs, Tensors inputs,
                  "the larger tensor of a collective has one part a rank");
     spec.dtype = counted.dtype();
     spec.count = counted.element_count();
-    auto& stream = static_cast<CpuStream&>(*streams[i]);
-    stream.join(group_->join(local_ranks_[i], spec, outputs[i], inputs[i]), local_ranks_[i]);
+    auto& stream = static_cast<LocalStream&>(*streams[i]);
+    stream.join(group_->join(local_ranks_[i], spec, outputs[i], inputs[i]), local_ranks_[i], limit_s());
   }
 }
 

@@ -1,7 +1,9 @@
 // One worker's side of a group.
 #pragma once
 
+#include <atomic>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/cpu/cpu_group.h"
@@ -16,6 +18,7 @@ class CpuCommunicator final : public Communicator {
   std::span<Device* const> local_devices() const override { return local_devices_; }
   std::span<const int> local_ranks() const override { return local_ranks_; }
 
+  void set_timeout(std::optional<double> seconds) override;
   void all_reduce(Tensors buffers, Reduction reduction, Streams streams) override;
   void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) override;
   void broadcast(Tensors buffers, int root_rank, Streams streams) override;
@@ -29,10 +32,12 @@ class CpuCommunicator final : public Communicator {
   // `spec`'s element type and count are those of each rank's tensor: its output, or its input when `counts_input`.
   void call(CollectiveSpec spec, Tensors outputs, Tensors inputs, bool counts_input, Streams streams);
   int rank_of(const Stream& stream) const;
+  std::optional<double> limit_s() const;
 
   const std::shared_ptr<CpuGroup> group_;
   std::vector<Device*> local_devices_;
   std::vector<int> local_ranks_;
+  std::atomic<double> timeout_s_{0};  // 0: none
 };
 
 }  // namespace tandem::cpu

@@ -12,7 +12,7 @@
 
 namespace tandem::cpu {
 
-class CpuDevice final : public Device {
+class CpuDevice final : public LocalDevice {
  public:
   CpuDevice(RunContext& context, WorkerState& worker, DeviceId id, int index);
 
@@ -25,8 +25,7 @@ class CpuDevice final : public Device {
   std::int64_t memory_peak_bytes() const override { return memory_use_->peak_bytes.load(); }
   void synchronize() override;
 
-  // Ends the streams' threads and hands over what they recorded.
-  void finish(std::vector<Record>& records);
+  void finish(std::vector<Record>& records) override;
 
  private:
   static constexpr std::size_t kQuickStreams = 8;

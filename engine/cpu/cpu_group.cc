@@ -16,8 +16,11 @@ void check_agreement(const CollectiveCall& call, int party, const CollectiveSpec
 
 }  // namespace
 
-CpuGroup::CpuGroup(RunContext& context, std::vector<Device*> devices)
-    : context_(context), devices_(std::move(devices)), collectives_(devices_.size()) {}
+CpuGroup::CpuGroup(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectivePerformer> performer)
+    : context_(context),
+      devices_(std::move(devices)),
+      performer_(std::move(performer)),
+      collectives_(devices_.size()) {}
 
 std::shared_ptr<CollectiveCall> CpuGroup::join(int rank, const CollectiveSpec& spec, const Tensor& output,
                                                const Tensor& input) {
@@ -49,8 +52,8 @@ std::shared_ptr<CollectiveCall> CpuGroup::join(Open& open, const std::vector<Dev
   TANDEM_CHECK(output && input, "a collective without a tensor");
   const auto at = static_cast<std::size_t>(open.next[static_cast<std::size_t>(party)] - open.first);
   if (at == open.calls.size()) {
-    open.calls.push_back(
-        std::make_shared<CollectiveCall>(context_.control, spec, devices, context_.next_sequence.fetch_add(1)));
+    open.calls.push_back(std::make_shared<CollectiveCall>(context_.control, spec, devices,
+                                                          context_.next_sequence.fetch_add(1), performer_));
     open.missing.push_back(static_cast<int>(devices.size()));
   }
   std::shared_ptr<CollectiveCall> call = open.calls[at];

@@ -18,7 +18,8 @@ namespace tandem::cpu {
 
 class CpuGroup {
  public:
-  CpuGroup(RunContext& context, std::vector<Device*> devices);
+  // `performer`: null where the devices' memory is the host's.
+  CpuGroup(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectivePerformer> performer);
 
   const std::vector<Device*>& devices() const { return devices_; }
 
@@ -44,6 +45,7 @@ class CpuGroup {
 
   RunContext& context_;
   const std::vector<Device*> devices_;
+  const std::shared_ptr<CollectivePerformer> performer_;
   std::mutex mutex_;
   Open collectives_;
   std::map<std::pair<int, int>, Open> pairs_;

@@ -11,24 +11,36 @@
 
 namespace tandem::cpu {
 
-CpuRun::CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<MemoryPool> memory)
+CpuRun::CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<MemoryPool> memory,
+               Machine& machine)
     : capabilities_(capabilities),
       deadlock_timeout_s_(options.deadlock_timeout_s),
+      specs_(options.workers),
+      machine_(machine),
       context_(std::move(memory)),
       pool_(context_.control) {
   add_workers(options.workers);
 }
 
+// CPU:0 is every worker's, whatever it computes on.
 void CpuRun::add_workers(const std::vector<WorkerSpec>& specs) {
   for (const WorkerSpec& spec : specs) {
     const int index = static_cast<int>(workers_.size());
     CpuWorker& worker = *workers_.emplace_back(std::make_unique<CpuWorker>(*this, index, spec.job, spec.task));
-    for (int i = 0; i < std::max(1, spec.device_count); ++i) {
-      CpuDevice& device = worker.add_device(static_cast<int>(timeline_devices_.size()), i < spec.device_count);
-      devices_.emplace(device.id(), &device);
-      timeline_devices_.push_back({.name = device.id().text(), .worker = index});
-    }
+    const bool computes_on_cpus = spec.device_type == DeviceType::cpu;
+    const int cpus = computes_on_cpus ? std::max(1, spec.device_count) : 1;
+    for (int i = 0; i < cpus; ++i) add_device(worker, DeviceType::cpu, i, computes_on_cpus && i < spec.device_count);
+    if (computes_on_cpus) continue;
+    for (int i = 0; i < spec.device_count; ++i) add_device(worker, spec.device_type, i, true);
   }
+}
+
+void CpuRun::add_device(CpuWorker& worker, DeviceType type, int index, bool is_compute_device) {
+  auto device = machine_.make_device(context_, worker.state(), {worker.job(), worker.task(), type, index},
+                                     static_cast<int>(timeline_devices_.size()));
+  devices_.emplace(device->id(), device.get());
+  timeline_devices_.push_back({.name = device->id().text(), .worker = worker.index()});
+  worker.add_device(std::move(device), is_compute_device);
 }
 
 Timeline CpuRun::run(const Program& program) {
@@ -103,6 +115,12 @@ Device& CpuRun::device(const DeviceId& id) {
   throw UnavailableError(fmt::format("no device {} (known: {})", id.text(), fmt::join(known, ", ")));
 }
 
+std::shared_ptr<void> CpuRun::shared(std::string_view name, const Worker::SharedFactory& make) {
+  const std::lock_guard lock(shared_mutex_);
+  const auto found = shared_.find(name);
+  return found != shared_.end() ? found->second : shared_.emplace(name, make()).first->second;
+}
+
 std::shared_ptr<CpuGroup> CpuRun::group(std::span<const DeviceId> devices) {
   const std::vector<DeviceId> key(devices.begin(), devices.end());
   if (key.empty()) throw Error("a communicator needs at least one device");
@@ -114,7 +132,8 @@ std::shared_ptr<CpuGroup> CpuRun::group(std::span<const DeviceId> devices) {
   if (!group) {
     std::vector<Device*> members;
     for (const DeviceId& id : key) members.push_back(&device(id));
-    group = std::make_shared<CpuGroup>(context_, std::move(members));
+    auto performer = machine_.make_performer(members);
+    group = std::make_shared<CpuGroup>(context_, std::move(members), std::move(performer));
   }
   return group;
 }

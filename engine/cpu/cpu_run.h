@@ -15,7 +15,8 @@ namespace tandem::cpu {
 
 class CpuRun final : public Cluster {
  public:
-  CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<MemoryPool> memory);
+  CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<MemoryPool> memory,
+         Machine& machine);
   CpuRun(const CpuRun&) = delete;
   CpuRun& operator=(const CpuRun&) = delete;
 
@@ -23,14 +24,17 @@ class CpuRun final : public Cluster {
   Timeline run(const Program& program);
 
   int worker_count() const override { return static_cast<int>(workers_.size()); }
+  std::span<const WorkerSpec> specs() const override { return specs_; }
   const Capabilities& capabilities() const override { return capabilities_; }
   RunContext& context() override { return context_; }
   TaskPool& pool() override { return pool_; }
   Device& device(const DeviceId& id) override;
+  std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make) override;
   std::shared_ptr<CpuGroup> group(std::span<const DeviceId> devices) override;
 
  private:
   void add_workers(const std::vector<WorkerSpec>& specs);
+  void add_device(CpuWorker& worker, DeviceType type, int index, bool is_compute_device);
   void run_program(const Program& program, CpuWorker& worker);
   void run_programs(const Program& program);
   void fail(std::exception_ptr error);
@@ -38,13 +42,18 @@ class CpuRun final : public Cluster {
 
   const Capabilities& capabilities_;
   const double deadlock_timeout_s_;
+  const std::vector<WorkerSpec> specs_;
+  Machine& machine_;
   RunContext context_;
   std::vector<std::unique_ptr<CpuWorker>> workers_;
-  std::map<DeviceId, CpuDevice*> devices_;
+  std::map<DeviceId, Device*> devices_;
   std::vector<TimelineDevice> timeline_devices_;
 
   std::mutex groups_mutex_;
   std::map<std::vector<DeviceId>, std::shared_ptr<CpuGroup>> groups_;
+
+  std::mutex shared_mutex_;
+  std::map<std::string, std::shared_ptr<void>, std::less<>> shared_;
 
   std::mutex ending_mutex_;  // of what follows
   std::condition_variable ended_;

@@ -107,8 +107,8 @@ void CpuStream::synchronize() {
   record().synchronize();
 }
 
-void CpuStream::join(std::shared_ptr<CollectiveCall> call, int rank) {
-  push(CollectiveItem{std::move(call), rank});
+void CpuStream::join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> limit_s) {
+  push(CollectiveItem{std::move(call), rank, limit_s});
 }
 
 void CpuStream::finish() {
@@ -140,11 +140,15 @@ bool CpuStream::attempt(const std::string& name, Work&& work) {
     work();
     return true;
   } catch (const std::exception& error) {
-    worker_.fail(fmt::format("op '{}' on {}: {}", name, device_.id().text(), error.what()));
+    fail_op(name, error.what());
   } catch (...) {
-    worker_.fail(fmt::format("op '{}' on {}: an exception of unknown type", name, device_.id().text()));
+    fail_op(name, "an exception of unknown type");
   }
   return false;
+}
+
+void CpuStream::fail_op(const std::string& name, std::string_view what) {
+  worker_.fail(std::make_exception_ptr(RunError(fmt::format("op '{}' on {}: {}", name, device_.id().text(), what))));
 }
 
 void CpuStream::perform(Op& op, int step) {
@@ -189,11 +193,25 @@ void CpuStream::perform(WaitItem& wait, int /*step*/) {
   wait.event->wait_on_stream(waiter_);
 }
 
-// Takes part even when an op of this worker has failed: the other devices wait for it.
+// Takes part even when an op of this worker has failed: the other devices wait for it. After a missed deadline it takes
+// nobody's time any more: the next calls would only run into theirs.
+bool CpuStream::take_part(const CollectiveItem& collective) {
+  if (const auto error = worker_.missed_deadline()) collective.call->break_off(error);
+  try {
+    return collective.call->perform(collective.rank, *this, waiter_, collective.limit_s);
+  } catch (const DeadlineExceededError&) {
+    worker_.miss_deadline(std::current_exception());
+    return false;
+  } catch (const std::exception& error) {  // of a performer
+    fail_op(std::string(collective.call->name(collective.rank)), error.what());
+    return false;
+  }
+}
+
 void CpuStream::perform(CollectiveItem& collective, int step) {
   if (context_.control.is_stopped()) return;
   const Nanoseconds start = context_.now();
-  if (!collective.call->perform(collective.rank, waiter_)) return;
+  if (!take_part(collective)) return;
   const Nanoseconds end = context_.now();
   log_.add({.kind = RecordKind::collective,
             .category = Category::communication,

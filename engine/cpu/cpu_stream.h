@@ -4,6 +4,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <variant>
@@ -11,9 +12,9 @@
 
 #include "engine/cpu/collective_call.h"
 #include "engine/cpu/cpu_event.h"
+#include "engine/cpu/local_device.h"
 #include "engine/cpu/run_context.h"
 #include "engine/cpu/work_queue.h"
-#include "engine/device.h"
 
 namespace tandem::cpu {
 
@@ -28,7 +29,7 @@ class RecordLog {
   std::vector<std::vector<Record>> chunks_;
 };
 
-class CpuStream final : public Stream {
+class CpuStream final : public LocalStream {
  public:
   CpuStream(RunContext& context, WorkerState& worker, Device& device, int index);
   ~CpuStream() override;
@@ -43,8 +44,7 @@ class CpuStream final : public Stream {
   void wait(const Event& event) override;
   void synchronize() override;
 
-  // This stream's part of a collective.
-  void join(std::shared_ptr<CollectiveCall> call, int rank);
+  void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> limit_s) override;
 
   // Works off what has been issued (or drops it, in a run that was stopped), then ends the thread.
   void finish();
@@ -68,6 +68,7 @@ class CpuStream final : public Stream {
   struct CollectiveItem {
     std::shared_ptr<CollectiveCall> call;
     int rank;
+    std::optional<double> limit_s;
   };
   struct Item {
     std::variant<Op, CopyItem, RecordItem, WaitItem, CollectiveItem> work;
@@ -83,9 +84,11 @@ class CpuStream final : public Stream {
   void perform(RecordItem& record, int step);
   void perform(WaitItem& wait, int step);
   void perform(CollectiveItem& collective, int step);
+  bool take_part(const CollectiveItem& collective);  // true when it ended well
   // Runs `work` unless the run or the worker has failed; true when it ended well.
   template <typename Work>
   bool attempt(const std::string& name, Work&& work);
+  void fail_op(const std::string& name, std::string_view what);
 
   RunContext& context_;
   WorkerState& worker_;

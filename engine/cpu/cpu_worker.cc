@@ -59,11 +59,9 @@ class Join final : public Wait {
 CpuWorker::CpuWorker(Cluster& cluster, int index, std::string job, int task)
     : cluster_(cluster), job_(std::move(job)), task_(task), state_(index) {}
 
-CpuDevice& CpuWorker::add_device(int index_in_cluster, bool is_compute_device) {
-  const DeviceId id{job_, task_, DeviceType::cpu, static_cast<int>(owned_devices_.size())};
-  owned_devices_.push_back(std::make_unique<CpuDevice>(cluster_.context(), state_, id, index_in_cluster));
-  if (is_compute_device) devices_.push_back(owned_devices_.back().get());
-  return *owned_devices_.back();
+void CpuWorker::add_device(std::unique_ptr<LocalDevice> device, bool is_compute_device) {
+  if (is_compute_device) devices_.push_back(device.get());
+  owned_devices_.push_back(std::move(device));
 }
 
 // The caller's own thread takes the first function: one hand-over less. It does not return before all have ended,
@@ -97,6 +95,94 @@ void CpuWorker::run_concurrently(int n, const std::function<void(int)>& function
   caller.wait(join, nullptr, Stoppable::no);
   if (start_error) std::rethrow_exception(start_error);
   join.rethrow();
+}
+
+namespace {
+
+// The jobs of one run_in_turn. A thread works them off one after the other; where one blocks, another thread goes on
+// with the next.
+class Turns {
+ public:
+  Turns(Cluster& cluster, Worker& worker, int n, const std::function<void(int)>& function)
+      : cluster_(cluster), caller_(Waiter::of_this_thread()), join_(n), jobs_(static_cast<std::size_t>(n)) {
+    const std::string& name = Task::current().name();
+    for (int i = 0; i < n; ++i) {
+      jobs_[static_cast<std::size_t>(i)] = {.name = fmt::format("{} replica {}", name, i),
+                                            .worker = &worker,
+                                            .run = [this, &function, i] { join_.call(function, i); },
+                                            .ended = {}};
+    }
+  }
+
+  void run() {
+    const int done = work_from(0, caller_);
+    for (int i = 0; i < done; ++i) join_.leave(caller_);
+    caller_.wait(join_, nullptr, Stoppable::no);
+    if (start_error_) std::rethrow_exception(start_error_);
+    join_.rethrow();
+  }
+
+ private:
+  // A thread that was woken to go on; how many jobs it has ended is told when it uses nothing of ours any more.
+  struct Carrier {
+    Job job;
+    int done = 0;
+  };
+
+  // Returns how many jobs this thread has worked off.
+  int work_from(std::size_t first, Waiter& waiter) {
+    std::size_t i = first;
+    for (bool goes_on = true; goes_on && i < jobs_.size(); ++i) {
+      BeforeBlocking before{.call = [&] {
+        if (goes_on && i + 1 < jobs_.size()) {
+          goes_on = false;
+          hand_over(i + 1);
+        }
+      }};
+      before.outer = waiter.set_before_blocking(&before);
+      run_as_task(waiter, jobs_[i]);
+      waiter.set_before_blocking(before.outer);
+    }
+    return static_cast<int>(i - first);
+  }
+
+  // Without a thread for them the rest count as ended, and the run stops.
+  void hand_over(std::size_t next) {
+    carriers_[next] = std::make_unique<Carrier>();
+    Carrier& carrier = *carriers_[next];
+    carrier.job = {.name = jobs_[next].name,
+                   .worker = jobs_[next].worker,
+                   .run = [this, &carrier, next] { carrier.done = work_from(next, Waiter::of_this_thread()); },
+                   .ended = [this, &carrier] { leave(carrier.done); }};
+    try {
+      cluster_.pool().start(carrier.job);
+    } catch (...) {
+      start_error_ = std::current_exception();
+      cluster_.context().control.stop();
+      leave(static_cast<int>(jobs_.size() - next));
+    }
+  }
+
+  // The last use of this object by a thread, but for the caller's.
+  void leave(int count) {
+    Waiter& caller = caller_;
+    for (int i = 0; i < count; ++i) join_.leave(caller);
+  }
+
+  Cluster& cluster_;
+  Waiter& caller_;
+  Join join_;
+  std::vector<Job> jobs_;
+  std::vector<std::unique_ptr<Carrier>> carriers_{jobs_.size()};
+  std::exception_ptr start_error_;
+};
+
+}  // namespace
+
+void CpuWorker::run_in_turn(int n, const std::function<void(int)>& function) {
+  TANDEM_CHECK(n >= 0, "a negative number of functions");
+  if (cluster_.context().control.is_stopped()) cluster_.context().control.throw_stopped();
+  if (n > 0) Turns(cluster_, *this, n, function).run();
 }
 
 std::unique_ptr<Monitor> CpuWorker::make_monitor() {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "engine/cpu/cpu_communicator.h"
-#include "engine/cpu/cpu_device.h"
+#include "engine/cpu/local_device.h"
 #include "engine/cpu/task_pool.h"
 #include "engine/worker.h"
 
@@ -18,10 +18,12 @@ namespace tandem::cpu {
 class Cluster {
  public:
   virtual int worker_count() const = 0;
+  virtual std::span<const WorkerSpec> specs() const = 0;
   virtual const Capabilities& capabilities() const = 0;
   virtual RunContext& context() = 0;
   virtual TaskPool& pool() = 0;
   virtual Device& device(const DeviceId& id) = 0;  // throws UnavailableError
+  virtual std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make) = 0;
   // One group for each list of devices. Throws Error for a list with a device twice, or none.
   virtual std::shared_ptr<CpuGroup> group(std::span<const DeviceId> devices) = 0;
 
@@ -37,12 +39,17 @@ class CpuWorker final : public Worker {
   int count() const override { return cluster_.worker_count(); }
   const std::string& job() const override { return job_; }
   int task() const override { return task_; }
+  std::span<const WorkerSpec> cluster() const override { return cluster_.specs(); }
+  std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) override {
+    return cluster_.shared(name, make);
+  }
   const Capabilities& capabilities() const override { return cluster_.capabilities(); }
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return *owned_devices_.front(); }
   Device& device(const DeviceId& id) override { return cluster_.device(id); }
   Nanoseconds now() override { return cluster_.context().now(); }
   void run_concurrently(int n, const std::function<void(int)>& function) override;
+  void run_in_turn(int n, const std::function<void(int)>& function) override;
   std::unique_ptr<Monitor> make_monitor() override;
   Communicator& communicator(std::span<const DeviceId> devices) override;
   void begin_step(int step) override;
@@ -50,8 +57,9 @@ class CpuWorker final : public Worker {
 
   int step() const { return state_.step(); }
 
-  // Adds CPU:`index of the next`; a compute device, or only the host's.
-  CpuDevice& add_device(int index_in_cluster, bool is_compute_device);
+  WorkerState& state() { return state_; }
+  // A compute device, or only the host's; CPU:0 comes first.
+  void add_device(std::unique_ptr<LocalDevice> device, bool is_compute_device);
   void synchronize_devices();
   // Ends the devices' threads and hands over everything this worker recorded.
   void finish(std::vector<Record>& records);
@@ -62,7 +70,7 @@ class CpuWorker final : public Worker {
   const std::string job_;
   const int task_;
   WorkerState state_;
-  std::vector<std::unique_ptr<CpuDevice>> owned_devices_;
+  std::vector<std::unique_ptr<LocalDevice>> owned_devices_;
   std::vector<Device*> devices_;
   Nanoseconds step_start_ns_ = 0;
   std::vector<Record> steps_;

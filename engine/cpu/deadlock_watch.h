@@ -2,8 +2,9 @@
 //
 // A deadlock is proven, not guessed: it is declared when twice in a row every task and every stream waits for
 // something that has not happened, and none has waited anew in between. Threads that run, starved or slow as they may
-// be, never count as waiting. What cannot be proven, a task that sleeps in a primitive of the operating system, ends
-// the run when nothing at all has moved for `timeout_s` while others wait.
+// be, never count as waiting; and nobody is stuck while a collective with a time limit is waited for, which ends by
+// itself. What cannot be proven, a task that sleeps in a primitive of the operating system, ends the run when nothing
+// at all has moved for `timeout_s` while others wait.
 #pragma once
 
 #include <chrono>
@@ -25,15 +26,14 @@ class DeadlockWatch {
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
  private:
-  using Clock = std::chrono::steady_clock;
-
   // One look at everybody. Equal signatures: nobody has moved in between.
   struct Look {
     std::vector<std::uint64_t> signature;
     bool is_anybody_blocked = false;
     bool is_anybody_running = false;
     bool is_stream_running = false;
-    bool is_stuck() const { return is_anybody_blocked && !is_anybody_running; }
+    bool is_date_awaited = false;
+    bool is_stuck() const { return is_anybody_blocked && !is_anybody_running && !is_date_awaited; }
   };
   void watch();
   Look look() const;

@@ -3,9 +3,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <exception>
 #include <memory>
 #include <mutex>
-#include <string>
 
 #include "engine/cpu/memory_pool.h"
 #include "engine/cpu/waiter.h"
@@ -27,7 +27,7 @@ struct RunContext {
 };
 
 // The part of a worker that its devices see. The first failure of an op stays: every later synchronize() of the
-// worker reports it, and its streams skip their work.
+// worker reports it, and its streams skip their work. After a missed deadline they take part in no collective either.
 class WorkerState {
  public:
   explicit WorkerState(int index) : index_(index) {}
@@ -37,15 +37,25 @@ class WorkerState {
   int step() const { return step_.load(std::memory_order_relaxed); }
 
   bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
-  void fail(std::string message) {
+  void fail(std::exception_ptr error) {
     const std::lock_guard lock(mutex_);
-    if (message_.empty()) message_ = std::move(message);
+    if (!error_) error_ = std::move(error);
     has_failed_.store(true);
+  }
+  void miss_deadline(const std::exception_ptr& error) {
+    fail(error);
+    const std::lock_guard lock(mutex_);
+    if (!missed_deadline_) missed_deadline_ = error;
+  }
+  std::exception_ptr missed_deadline() const {  // null: none
+    if (!has_failed()) return nullptr;
+    const std::lock_guard lock(mutex_);
+    return missed_deadline_;
   }
   void throw_if_failed() const {
     if (!has_failed()) return;
     const std::lock_guard lock(mutex_);
-    throw RunError(message_);
+    std::rethrow_exception(error_);
   }
 
  private:
@@ -53,7 +63,8 @@ class WorkerState {
   std::atomic<int> step_{kNoStep};
   std::atomic<bool> has_failed_{false};
   mutable std::mutex mutex_;
-  std::string message_;
+  std::exception_ptr error_;
+  std::exception_ptr missed_deadline_;
 };
 
 }  // namespace tandem::cpu

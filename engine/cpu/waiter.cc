@@ -33,10 +33,17 @@ void relax() {
 }
 
 // std::atomic::wait would spin and yield its core away first, to whatever else the machine runs.
-void sleep_while(std::atomic<int>& value, int old) {
+void sleep_while(std::atomic<int>& value, int old, Clock::time_point until) {
   static_assert(sizeof(std::atomic<int>) == sizeof(int));
   while (value.load() == old) {
-    syscall(SYS_futex, reinterpret_cast<int*>(&value), FUTEX_WAIT_PRIVATE, old, nullptr, nullptr, 0);
+    timespec left{};
+    if (until != kNever) {
+      const auto left_ns = std::chrono::nanoseconds(until - Clock::now()).count();
+      if (left_ns <= 0) return;
+      left = {.tv_sec = left_ns / 1'000'000'000, .tv_nsec = left_ns % 1'000'000'000};
+    }
+    syscall(SYS_futex, reinterpret_cast<int*>(&value), FUTEX_WAIT_PRIVATE, old, until == kNever ? nullptr : &left,
+            nullptr, 0);
   }
 }
 
@@ -115,6 +122,9 @@ Task* Waiter::set_task(Task* task) {
 }
 
 bool Waiter::wait(const Wait& wait, WaitList* list, Stoppable stoppable) {
+  if (before_blocking_ != nullptr && !wait.is_over()) {
+    for (const BeforeBlocking* before = before_blocking_; before != nullptr; before = before->outer) before->call();
+  }
   if (spin(wait)) return true;
   if (list != nullptr) list->add(*this);
   {
@@ -124,7 +134,7 @@ bool Waiter::wait(const Wait& wait, WaitList* list, Stoppable stoppable) {
   }
   bool is_over = wait.is_over();
   while (!is_over && !(stoppable == Stoppable::yes && control_.is_stopped())) {
-    park();
+    park(wait.ends_at());
     is_over = wait.is_over();
   }
   {
@@ -140,7 +150,7 @@ bool Waiter::spin(const Wait& wait) {
   if (wait.is_over()) return true;
   note_cpu();
   const std::atomic<int>& neighbours = control_.active_threads_on(cpu_);
-  const auto end = std::chrono::steady_clock::now() + kSpinTime;
+  const auto end = Clock::now() + kSpinTime;
   do {
     for (int i = 0; i < 8; ++i) {
       if (control_.active_threads().load(std::memory_order_relaxed) > control_.hardware_threads()) return false;
@@ -150,7 +160,7 @@ bool Waiter::spin(const Wait& wait) {
     }
     // A thread on its way may have been put in line behind this one.
     if (control_.waking_threads().load(std::memory_order_relaxed) > 0) sched_yield();
-  } while (std::chrono::steady_clock::now() < end);
+  } while (Clock::now() < end);
   return false;
 }
 
@@ -168,14 +178,20 @@ void Waiter::leave_cpu() {
   cpu_ = kNoCpu;
 }
 
-// The waker counts the sleeper as active at once, so that spinning threads make room before it runs.
-void Waiter::park() {
+// The waker counts the sleeper as active at once, so that spinning threads make room before it runs. A sleeper whose
+// date has come, and nobody else, counts itself.
+void Waiter::park(Clock::time_point until) {
   int expected = kNothing;
   control_.active_threads().fetch_sub(1);
   leave_cpu();
   if (token_.compare_exchange_strong(expected, kParked)) {
-    sleep_while(token_, kParked);
-    control_.waking_threads().fetch_sub(1);
+    sleep_while(token_, kParked, until);
+    int parked = kParked;
+    if (token_.compare_exchange_strong(parked, kNothing)) {
+      control_.active_threads().fetch_add(1);
+    } else {
+      control_.waking_threads().fetch_sub(1);
+    }
   } else {
     control_.active_threads().fetch_add(1);
   }
@@ -195,7 +211,8 @@ Waiter::Observation Waiter::observe() const {
   const std::lock_guard lock(mutex_);
   Observation seen{.is_task = task_ != nullptr, .waits = waits_};
   if (wait_ != nullptr && !wait_->is_over()) {
-    seen.state = wait_->is_idle() ? State::idle : State::blocked;
+    const State blocked = wait_->ends_at() == kNever ? State::blocked : State::blocked_until_a_date;
+    seen.state = wait_->is_idle() ? State::idle : blocked;
   } else if (timespec time{}; has_thread_ && clock_gettime(cpu_clock_, &time) == 0) {
     seen.cpu_time_ns = static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
   }

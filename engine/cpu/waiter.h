@@ -6,10 +6,13 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <ctime>
+#include <functional>
 #include <mutex>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/task.h"
@@ -21,6 +24,9 @@ class Waiter;
 
 int available_cores();
 
+using Clock = std::chrono::steady_clock;
+inline constexpr Clock::time_point kNever = Clock::time_point::max();
+
 // Why a thread waits. Called from any thread while the wait lasts, so both read atomics only. What makes is_over()
 // true is stored in sequentially consistent order before the waiters are woken.
 class Wait {
@@ -28,6 +34,8 @@ class Wait {
   virtual bool is_over() const = 0;
   virtual std::string text() const = 0;           // completes "<who> waits for ..."
   virtual bool is_idle() const { return false; }  // a thread without work is no part of a deadlock
+  // When it is over at the latest. Who waits for a date can still go on, so nothing is a deadlock meanwhile.
+  virtual Clock::time_point ends_at() const { return kNever; }
 
  protected:
   ~Wait() = default;
@@ -49,6 +57,12 @@ class WaitList {
 
 enum class Stoppable : bool { no, yes };
 
+// What a thread does before it blocks, each of them at most once, the innermost first.
+struct BeforeBlocking {
+  std::function<void()> call;  // does not throw, and may be called again
+  BeforeBlocking* outer = nullptr;
+};
+
 class Waiter {
  public:
   // `name` is who waits when there is no task: a stream.
@@ -63,13 +77,16 @@ class Waiter {
   // Whose name and blocking this is; null between tasks. Returns the one before.
   Task* set_task(Task* task);
 
+  // Of this thread, for the time until it is set back. Returns the one before.
+  BeforeBlocking* set_before_blocking(BeforeBlocking* before) { return std::exchange(before_blocking_, before); }
+
   // Returns when the wait is over; false when the run was stopped first. Spins for a few microseconds while a core
   // is free, then sleeps until woken through `list` (or unpark).
   bool wait(const Wait& wait, WaitList* list, Stoppable stoppable);
   void unpark();
 
   // What the deadlock watch sees.
-  enum class State : std::uint8_t { running, idle, blocked };
+  enum class State : std::uint8_t { running, idle, blocked, blocked_until_a_date };
   struct Observation {
     State state = State::running;
     bool is_task = false;
@@ -81,7 +98,7 @@ class Waiter {
 
  private:
   bool spin(const Wait& wait);
-  void park();
+  void park(Clock::time_point until);
   void note_cpu();  // on which this thread runs now
   void leave_cpu();
 
@@ -96,6 +113,7 @@ class Waiter {
   std::uint64_t waits_ = 0;
   clockid_t cpu_clock_{};
   bool has_thread_ = false;
+  BeforeBlocking* before_blocking_ = nullptr;  // this thread's own
   static constexpr int kNoCpu = -1;
   int cpu_ = kNoCpu;  // this thread's own
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cstring>
 
 #include "engine/kernels/element_types.h"
 
@@ -153,6 +154,44 @@ void execute_sum_axis(const kernel::SumAxis& op) {
   with_type(op.to.dtype(), "sum_axis", [&]<typename T>() {
     sum_middle(elements<T>(op.to), static_cast<const T*>(elements<T>(op.a)), outer, shape[op.axis], inner);
   });
+}
+
+void execute_scatter_rows(const kernel::ScatterRows& op) {
+  const auto* indices = elements<const std::int64_t>(op.indices);
+  const std::int64_t rows = op.to.shape()[0];
+  const std::int64_t width = rows == 0 ? 0 : op.to.element_count() / rows;
+  with_type(op.to.dtype(), "scatter_rows", [&]<typename T>() {
+    for (std::int64_t i = 0; i < op.indices.element_count(); ++i) {
+      if (indices[i] < 0 || indices[i] >= rows) {
+        throw RunError("scatter_rows to row " + std::to_string(indices[i]) + " of " + op.to.shape().text());
+      }
+      T* to = elements<T>(op.to) + indices[i] * width;
+      const T* from = elements<T>(op.rows) + i * width;
+      if (op.operation == kernel::Scatter::replace) {
+        std::copy_n(from, width, to);
+      } else {
+        // The two enumerations have the same order after `replace`.
+        apply<T>(static_cast<kernel::Binary>(static_cast<int>(op.operation) - 1), to, to, from, width);
+      }
+    }
+  });
+}
+
+void execute_copy_blocks(const kernel::CopyBlocks& op) {
+  const std::size_t size = size_of(op.to.dtype());
+  const auto bytes = [size](std::int64_t count) { return static_cast<std::size_t>(count) * size; };
+  if (op.elements == 0) return;
+  for (std::int64_t block = 0; block < op.count; ++block) {
+    std::memmove(static_cast<std::byte*>(op.to.data()) + bytes(op.to_first + block * op.to_stride),
+                 static_cast<const std::byte*>(op.from.data()) + bytes(op.from_first + block * op.from_stride),
+                 bytes(op.elements));
+  }
+}
+
+void execute_copy_many(const kernel::CopyMany& op) {
+  for (std::size_t i = 0; i < op.to.size(); ++i) {
+    if (op.to[i].size_bytes() > 0) std::memmove(op.to[i].data(), op.from[i].data(), op.to[i].size_bytes());
+  }
 }
 
 void execute_cast(const kernel::Cast& op) {

@@ -12,6 +12,9 @@ void execute_relu(const kernel::Relu& relu);
 void execute_relu_gradient(const kernel::ReluGradient& relu_gradient);
 void execute_add_bias(const kernel::AddBias& add_bias);
 void execute_sum_axis(const kernel::SumAxis& sum_axis);
+void execute_scatter_rows(const kernel::ScatterRows& scatter);
+void execute_copy_blocks(const kernel::CopyBlocks& copy);
+void execute_copy_many(const kernel::CopyMany& copy);
 void execute_cast(const kernel::Cast& cast);
 
 }  // namespace tandem

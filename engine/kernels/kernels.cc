@@ -21,6 +21,9 @@ struct Executor {
   void operator()(const kernel::SumAxis& op) const { execute_sum_axis(op); }
   void operator()(const kernel::SoftmaxCrossEntropy& op) const { execute_softmax_cross_entropy(op); }
   void operator()(const kernel::Cast& op) const { execute_cast(op); }
+  void operator()(const kernel::ScatterRows& op) const { execute_scatter_rows(op); }
+  void operator()(const kernel::CopyBlocks& op) const { execute_copy_blocks(op); }
+  void operator()(const kernel::CopyMany& op) const { execute_copy_many(op); }
   void operator()(const kernel::HostFunction& op) const { op.call(); }
 };
 

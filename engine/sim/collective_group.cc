@@ -50,7 +50,8 @@ const std::vector<SimDevice*>& CollectiveCall::devices() const {
   return group_.devices();
 }
 
-void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double issued_s) {
+void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double issued_s,
+                            std::optional<double> limit_s) {
   const double arrival_s = std::max(issued_s, Simulation::now_s());
   record.start_ns = std::llround(arrival_s * 1e9);
   record.ranks = static_cast<int>(arrivals_.size());
@@ -58,6 +59,10 @@ void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double i
   record.bytes = request_.bytes;
   arrivals_[static_cast<std::size_t>(rank)] = {&stream, std::move(record)};
   last_arrival_s_ = std::max(last_arrival_s_, arrival_s);
+  if (limit_s) {
+    deadline_.add(run_.simulation(), arrival_s, *limit_s,
+                  [this, rank, limit = *limit_s] { guarded(run_.tasks(), [&] { miss_deadline(rank, limit); }); });
+  }
   if (++arrived_ == static_cast<int>(arrivals_.size())) start();
 }
 
@@ -70,7 +75,14 @@ void CollectiveCall::start() {
   run_.simulation().at(last_arrival_s_, begin);
 }
 
+void CollectiveCall::miss_deadline(int rank, double limit_s) {
+  std::vector<DeviceId> group;
+  for (const SimDevice* device : devices()) group.push_back(device->id());
+  throw deadline_exceeded(describe(), group, group[static_cast<std::size_t>(rank)], limit_s);
+}
+
 void CollectiveCall::end() {
+  deadline_.call_off();
   if (run_.carries_values()) perform(*this);
   outputs_.clear();
   inputs_.clear();

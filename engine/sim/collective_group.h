@@ -3,11 +3,13 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <vector>
 
 #include "engine/communicator.h"
+#include "engine/sim/call_deadline.h"
 #include "engine/sim/collective_schedule.h"
 #include "engine/sim/sim_stream.h"
 
@@ -38,8 +40,9 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   // A worker announces its devices' part. Throws RunError naming both when it is not the same operation.
   void join(int worker, const CollectiveRequest& request);
   void set_tensors(int rank, const Tensor& output, const Tensor& input);
-  // The stream of `rank` has come to this call. The last arrival starts it.
-  void arrive(int rank, SimStream& stream, Record record, double issued_s);
+  // The stream of `rank` has come to this call, and fails the run when it is not over `limit_s` later. The last arrival
+  // starts it.
+  void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> limit_s);
 
   const CollectiveRequest& request() const { return request_; }
   const std::vector<SimDevice*>& devices() const;
@@ -51,6 +54,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
  private:
   void start();
   void end();
+  void miss_deadline(int rank, double limit_s);
 
   struct Arrival {
     SimStream* stream = nullptr;
@@ -65,6 +69,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   std::vector<Arrival> arrivals_;  // by rank
   int arrived_ = 0;
   double last_arrival_s_ = 0;
+  CallDeadline deadline_;
   std::vector<Tensor> outputs_;
   std::vector<Tensor> inputs_;
 };
@@ -78,6 +83,7 @@ struct PairCall {
   Tensor to;
   Record send_record;
   Record receive_record;
+  CallDeadline deadline;
 };
 
 class CollectiveGroup {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <tuple>
 
 #include "engine/sim/sim_run.h"
 #include "engine/sim/stream_work.h"
@@ -14,6 +15,7 @@ void end(SimRun& run, PairCall& pair) {
   if (run.carries_values() && pair.from.size_bytes() > 0) {
     std::memmove(pair.to.data(), pair.from.data(), pair.from.size_bytes());
   }
+  pair.deadline.call_off();
   pair.send_record.end_ns = pair.receive_record.end_ns = Simulation::now_ns();
   run.add_record(std::move(pair.send_record));
   run.add_record(std::move(pair.receive_record));
@@ -43,7 +45,7 @@ void start_pair(SimRun& run, const std::shared_ptr<PairCall>& pair) {
 }  // namespace
 
 void CollectiveWork::start(SimStream& stream) {
-  call_->arrive(rank_, stream, std::move(record_), issued_s);
+  call_->arrive(rank_, stream, std::move(record_), issued_s, limit_s_);
 }
 
 void PairWork::start(SimStream& stream) {
@@ -57,11 +59,24 @@ void PairWork::start(SimStream& stream) {
     pair_->to = tensor_;
     pair_->receive_record = std::move(record_);
   }
+  if (limit_s_) {
+    pair_->deadline.add(stream.sim_device().run().simulation(), Simulation::now_s(), *limit_s_, [this, &stream] {
+      guarded(stream.sim_device().run().tasks(), [&] { miss_deadline(stream.sim_device()); });
+    });
+  }
   if (pair_->sender != nullptr && pair_->receiver != nullptr) start_pair(stream.sim_device().run(), pair_);
 }
 
+void PairWork::miss_deadline(const SimDevice& self) const {
+  const bool has_begun = pair_->sender != nullptr && pair_->receiver != nullptr;
+  const std::string arrived = has_begun ? "2 of 2 devices arrived" : "1 of 2 devices arrived; missing " + peer_.name();
+  const auto& [from, to] = is_sender_ ? std::tie(self, peer_) : std::tie(peer_, self);
+  throw deadline_exceeded(fmt::format("send and receive #{} ({})", pair_->sequence, arrived), {from.id(), to.id()},
+                          self.id(), *limit_s_);
+}
+
 std::string PairWork::describe() const {
-  return fmt::format("{} {} #{}", is_sender_ ? "send to" : "receive from", peer_, pair_->sequence);
+  return fmt::format("{} {} #{}", is_sender_ ? "send to" : "receive from", peer_.name(), pair_->sequence);
 }
 
 }  // namespace tandem::sim

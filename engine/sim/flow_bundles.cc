@@ -10,6 +10,7 @@ namespace tandem::sim {
 
 void Simulation::transfer_together(std::span<const std::pair<NodeIndex, NodeIndex>> pairs, double bytes,
                                    const Then& each) {
+  const Then each_scheduled = scheduled(each);
   std::vector<std::shared_ptr<const Route>> routes;
   routes.reserve(pairs.size());
   for (const auto& [from, to] : pairs) {
@@ -33,9 +34,9 @@ void Simulation::transfer_together(std::span<const std::pair<NodeIndex, NodeInde
     bundle->routes.push_back(routes[i]);
   }
   for (const auto& route : routes) occupy(*route, -1);
-  for (const std::size_t i : others) start_transfer(pairs[i].first, pairs[i].second, bytes, routes[i], each);
+  for (const std::size_t i : others) start_transfer(pairs[i].first, pairs[i].second, bytes, routes[i], each_scheduled);
   for (const auto& [rate, bundle] : bundles) {
-    bundle->each = each;
+    bundle->each = each_scheduled;
     start_bundle(bundle, bytes);
   }
 }

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "engine/sim/collective_work.h"
 #include "engine/sim/sim_run.h"
 
@@ -10,6 +12,11 @@ namespace tandem::sim {
 SimCommunicator::SimCommunicator(SimRun& run, CollectiveGroup& group, int worker)
     : run_(run), group_(group), worker_(worker), local_ranks_(group.ranks_of(worker)) {
   for (const int rank : local_ranks_) local_devices_.push_back(group.devices()[static_cast<std::size_t>(rank)]);
+}
+
+void SimCommunicator::set_timeout(std::optional<double> seconds) {
+  TANDEM_CHECK(!seconds || *seconds > 0, "a time limit is greater than 0 s");
+  limit_s_ = seconds && std::isfinite(*seconds) ? seconds : std::nullopt;
 }
 
 void SimCommunicator::all_reduce(Tensors buffers, Reduction reduction, Streams streams) {
@@ -57,11 +64,13 @@ void SimCommunicator::issue(CollectiveRequest request, Tensors outputs, Tensors 
                                              std::string(sim::name_of(request.operation))));
     issued_s = sim_stream.charge_launch();
   }
+  const std::optional<double> limit_s = limit_s_;  // as it is now, whoever overtakes
+  run_.tasks().give_way();
   in_kernel([&] {
     const auto call = group_.next_call(worker_, request);
     for (std::size_t i = 0; i < streams.size(); ++i) call->set_tensors(local_ranks_[i], outputs[i], inputs[i]);
     for (std::size_t i = 0; i < streams.size(); ++i) {
-      auto work = std::make_unique<CollectiveWork>(call, local_ranks_[i], std::move(records[i]));
+      auto work = std::make_unique<CollectiveWork>(call, local_ranks_[i], std::move(records[i]), limit_s);
       work->issued_s = issued_s;
       static_cast<SimStream&>(*streams[i]).enqueue(std::move(work));
     }
@@ -109,11 +118,13 @@ void SimCommunicator::issue_end(bool is_sender, const Tensor& tensor, int peer, 
   record.bytes = static_cast<double>(tensor.size_bytes());
   record.ranks = 2;
   const double issued_s = sim_stream.charge_launch();
+  const std::optional<double> limit_s = limit_s_;
+  run_.tasks().give_way();
   in_kernel([&] {
     auto pair = is_sender ? group_.next_pair(rank, peer, true) : group_.next_pair(peer, rank, false);
     record.sequence = pair->sequence;
-    const std::string other = group_.devices()[static_cast<std::size_t>(peer)]->name();
-    auto work = std::make_unique<PairWork>(std::move(pair), is_sender, tensor, std::move(record), other);
+    const SimDevice& other = *group_.devices()[static_cast<std::size_t>(peer)];
+    auto work = std::make_unique<PairWork>(std::move(pair), is_sender, tensor, std::move(record), other, limit_s);
     work->issued_s = issued_s;
     sim_stream.enqueue(std::move(work));
   });

@@ -13,6 +13,7 @@ class SimCommunicator : public Communicator {
   std::span<Device* const> local_devices() const override { return local_devices_; }
   std::span<const int> local_ranks() const override { return local_ranks_; }
 
+  void set_timeout(std::optional<double> seconds) override;
   void all_reduce(Tensors buffers, Reduction reduction, Streams streams) override;
   void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) override;
   void broadcast(Tensors buffers, int root_rank, Streams streams) override;
@@ -33,6 +34,7 @@ class SimCommunicator : public Communicator {
   int worker_;
   std::vector<Device*> local_devices_;
   std::vector<int> local_ranks_;
+  std::optional<double> limit_s_;
 };
 
 }  // namespace tandem::sim

@@ -11,10 +11,6 @@ namespace {
 void check_options(const EngineOptions& options) {
   if (!options.topology) throw Error("the sim engine needs a topology to simulate");
   if (options.workers.empty()) throw Error("the sim engine needs at least one worker");
-  if (options.schedule_seed) {
-    throw Error(
-        "the sim engine has no option schedule_seed: tasks that are ready at one instant always run in one order");
-  }
   for (const WorkerSpec& spec : options.workers) {
     if (spec.device_count >= 0) continue;
     throw Error(fmt::format("/job:{}/task:{}: device_count is {}, must not be negative", spec.job, spec.task,
@@ -31,6 +27,7 @@ Capabilities capabilities_of(const EngineOptions& options) {
   capabilities.deterministic = true;
   capabilities.host_functions_reach_devices = true;
   capabilities.remote_devices = true;
+  capabilities.seeded_schedule = true;
   capabilities.dtypes = {DType::f64, DType::f32, DType::i64, DType::i32, DType::u8};
   if (!carries_values) capabilities.dtypes.insert(capabilities.dtypes.begin() + 2, {DType::f16, DType::bf16});
   capabilities.gemm_dtypes = {DType::f64, DType::f32, DType::tf32};

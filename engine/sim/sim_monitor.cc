@@ -2,9 +2,10 @@
 
 namespace tandem::sim {
 
-// Tasks run one at a time and change over only inside waits, so plain fields are enough.
+// Tasks run one at a time and change over only inside waits and where they give way, so plain fields are enough.
 
 void SimMonitor::lock() {
+  tasks_.give_way();
   if (is_locked_)
     tasks_.wait(
         lockers_, [this] { return !is_locked_; }, [] { return std::string("a monitor"); });
@@ -18,7 +19,6 @@ void SimMonitor::unlock() {
 
 void SimMonitor::wait(std::string_view what) {
   const std::uint64_t seen = notifications_;
-  tasks_.pay_debt();
   unlock();
   const auto relock = [this] {
     tasks_.wait_uninterrupted(
@@ -26,6 +26,7 @@ void SimMonitor::wait(std::string_view what) {
     is_locked_ = true;
   };
   try {
+    tasks_.pay_debt();  // the time of the task's own launches, in which others may have the lock
     tasks_.wait(
         waiters_, [&] { return notifications_ != seen; }, [what] { return std::string(what); });
   } catch (...) {

@@ -26,8 +26,9 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
     : options_(options),
       capabilities_(capabilities),
       placed_(place_devices(options)),
-      simulation_(*options.topology, hosts_of(*options.topology, placed_)),
-      tasks_(simulation_) {
+      schedule_(options.schedule_seed),
+      simulation_(*options.topology, hosts_of(*options.topology, placed_), schedule_ ? &*schedule_ : nullptr),
+      tasks_(simulation_, schedule_ ? &*schedule_ : nullptr) {
   simulation_.on_idle([this] { tasks_.check_deadlock(); });
   tasks_.describe_pending_work([this] { return pending_work(); });
   add_devices();
@@ -112,6 +113,10 @@ Timeline SimRun::take_timeline() {
       {"topology", topology().name()},
       {"values", carries_values() ? "real" : "none"},
   };
+  if (schedule_) {
+    timeline.settings["schedule_seed"] = std::to_string(schedule_->seed());
+    timeline.settings["schedule_choices"] = std::to_string(schedule_->choices());
+  }
   return timeline;
 }
 

@@ -3,12 +3,14 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/engine.h"
 #include "engine/sim/collective_group.h"
 #include "engine/sim/notes.h"
 #include "engine/sim/placement.h"
+#include "engine/sim/seeded_schedule.h"
 #include "engine/sim/sim_device.h"
 #include "engine/sim/simulation.h"
 #include "engine/sim/tasks.h"
@@ -16,6 +18,12 @@
 namespace tandem::sim {
 
 class SimWorker;
+
+// What Worker::shared gives. Making an object may take simulated time: others wait for it meanwhile.
+struct SharedObjects {
+  std::unique_ptr<Monitor> monitor;
+  std::map<std::string, std::shared_ptr<void>, std::less<>> by_name;  // only looked up
+};
 
 class SimRun {
  public:
@@ -38,6 +46,8 @@ class SimRun {
   CollectiveGroups& groups() { return groups_; }
 
   int worker_count() const { return static_cast<int>(workers_.size()); }
+  const std::vector<WorkerSpec>& specs() const { return options_.workers; }
+  SharedObjects& shared() { return shared_; }
   SimDevice& device(const DeviceId& id);  // throws UnavailableError naming the known ones
   int current_step() const;               // of the running task's worker
   void add_record(Record record) { records_.push_back(std::move(record)); }
@@ -52,6 +62,7 @@ class SimRun {
   const Capabilities& capabilities_;
   Notes notes_;
   std::vector<PlacedDevice> placed_;
+  std::optional<SeededSchedule> schedule_;
   Simulation simulation_;
   Tasks tasks_;
   CollectiveGroups groups_;
@@ -60,6 +71,7 @@ class SimRun {
   std::map<DeviceId, SimDevice*> by_id_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
   std::vector<Record> records_;
+  SharedObjects shared_;  // freed before the devices
 };
 
 }  // namespace tandem::sim

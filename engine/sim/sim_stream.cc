@@ -72,6 +72,7 @@ double SimStream::charge_launch() {
 }
 
 void SimStream::issue(std::unique_ptr<StreamWork> work) {
+  device_.run().tasks().give_way();
   in_kernel([&] { enqueue(std::move(work)); });
 }
 

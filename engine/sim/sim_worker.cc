@@ -1,5 +1,7 @@
 #include "engine/sim/sim_worker.h"
 
+#include <mutex>
+
 #include <fmt/format.h>
 
 #include "engine/sim/sim_monitor.h"
@@ -49,6 +51,14 @@ void SimWorker::run_concurrently(int n, const std::function<void(int)>& function
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }
+}
+
+std::shared_ptr<void> SimWorker::shared(std::string_view name, const SharedFactory& make) {
+  SharedObjects& objects = run_.shared();
+  if (!objects.monitor) objects.monitor = make_monitor();
+  const std::lock_guard lock(*objects.monitor);
+  const auto found = objects.by_name.find(name);
+  return found != objects.by_name.end() ? found->second : objects.by_name.emplace(name, make()).first->second;
 }
 
 std::unique_ptr<Monitor> SimWorker::make_monitor() {

@@ -20,6 +20,8 @@ class SimWorker : public Worker {
   int count() const override { return run_.worker_count(); }
   const std::string& job() const override { return spec_.job; }
   int task() const override { return spec_.task; }
+  std::span<const WorkerSpec> cluster() const override { return run_.specs(); }
+  std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) override;
   const Capabilities& capabilities() const override { return run_.capabilities(); }
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return cpu_; }

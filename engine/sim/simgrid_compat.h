@@ -196,8 +196,14 @@ inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t
   return comm;
 }
 
-inline void at(double date_s, std::function<void()> call) {
-  simgrid::kernel::timer::Timer::set(date_s, std::move(call));
+using Timer = simgrid::kernel::timer::Timer;  // valid until it is called or removed
+
+inline Timer* at(double date_s, std::function<void()> call) {
+  return Timer::set(date_s, std::move(call));
+}
+
+inline void remove(Timer* timer) {
+  timer->remove();
 }
 
 // Runs `call` in the kernel, from an actor or from the kernel itself, before returning.

@@ -35,7 +35,8 @@ void start_engine(void (*ended)(void*)) {
 
 }  // namespace
 
-Simulation::Simulation(const Topology& topology, std::span<const HostSpec> nodes) {
+Simulation::Simulation(const Topology& topology, std::span<const HostSpec> nodes, SeededSchedule* schedule)
+    : schedule_(schedule) {
   start_engine(&Simulation::ended);
   platform_ = std::make_unique<Platform>(topology, nodes);
   flows_on_.resize(platform_->lane_count());
@@ -57,7 +58,7 @@ Nanoseconds Simulation::now_ns() {
 
 void Simulation::execute(NodeIndex node, double seconds, Then then) {
   if (seconds <= 0) return at(now_s(), std::move(then));
-  Flight& flight = take_flight(std::move(then));
+  Flight& flight = take_flight(scheduled(std::move(then)));
   flight.activity = simgrid_compat::start_exec(platform_->host(node), seconds * kFlopsPerSecond, &flight);
 }
 
@@ -71,19 +72,32 @@ void Simulation::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_
   }
   if (!with_latency || route->latency_s <= 0) {
     unbundle_on(*route);
-    start_transfer(from, to, bytes, std::move(route), std::move(then));
+    start_transfer(from, to, bytes, std::move(route), scheduled(std::move(then)));
     return;
   }
   const double begin_s = now_s() + route->latency_s;
   at(begin_s, [this, from, to, bytes, route = std::move(route), then = std::move(then)] {
     unbundle_on(*route);
-    start_transfer(from, to, bytes, route, then);
+    start_transfer(from, to, bytes, route, scheduled(then));
   });
 }
 
 void Simulation::at(double date_s, Then then) {
-  Flight& flight = take_flight(std::move(then));
+  Flight& flight = take_flight(scheduled(std::move(then)));
   simgrid_compat::at(std::max(date_s, now_s()), [&flight] { flight.simulation->finish(flight); });
+}
+
+Simulation::Alarm Simulation::set_alarm(double date_s, Then then) {
+  ++in_flight_;
+  return simgrid_compat::at(std::max(date_s, now_s()), [this, then = std::move(then)] {
+    then();
+    end_flight();
+  });
+}
+
+void Simulation::call_off(Alarm alarm) {
+  simgrid_compat::remove(alarm);
+  --in_flight_;
 }
 
 void Simulation::run() {
@@ -118,8 +132,31 @@ void Simulation::finish(Flight& flight) {
   flight.activity = nullptr;
   free_.push_back(&flight);
   then();
+  end_flight();
+}
+
+void Simulation::end_flight() {
   --in_flight_;
   if (in_flight_ == 0 && on_idle_) on_idle_();
+}
+
+// With a schedule, what an end brings about waits until everything else that ends at this instant has ended, too. The
+// end itself (links, bundles) does not wait, because what starts meanwhile must find it done.
+Simulation::Then Simulation::scheduled(Then then) {
+  if (schedule_ == nullptr) return then;
+  return [this, then = std::move(then)] {
+    ++in_flight_;
+    due_.push_back(then);
+    if (due_.size() == 1) simgrid_compat::at(now_s(), [this] { run_due(); });
+  };
+}
+
+void Simulation::run_due() {
+  while (!due_.empty()) {
+    const Then then = schedule_->take_one(due_);
+    then();
+    end_flight();
+  }
 }
 
 }  // namespace tandem::sim

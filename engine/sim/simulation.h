@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/sim/platform.h"
+#include "engine/sim/seeded_schedule.h"
 #include "engine/sim/simgrid_compat.h"
 #include "engine/timeline.h"
 
@@ -21,8 +22,9 @@ class Simulation {
  public:
   using Then = std::function<void()>;
 
-  // `nodes`: those that become hosts, with their number of cores.
-  Simulation(const Topology& topology, std::span<const HostSpec> nodes);
+  // `nodes`: those that become hosts, with their number of cores. `schedule` orders what ends at one instant; null: the
+  // order in which SimGrid finds it ended.
+  Simulation(const Topology& topology, std::span<const HostSpec> nodes, SeededSchedule* schedule = nullptr);
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
@@ -42,6 +44,11 @@ class Simulation {
   // alone on their links are simulated as one flow for as long as they stay alone, which changes no time.
   void transfer_together(std::span<const std::pair<NodeIndex, NodeIndex>> pairs, double bytes, const Then& each);
   void at(double date_s, Then then);
+  // A date that may never be of interest: `then` is called at it unless the alarm is called off before, by something
+  // that is itself under way. Under way like all the rest meanwhile, but not subject to the schedule.
+  using Alarm = simgrid_compat::Timer*;
+  Alarm set_alarm(double date_s, Then then);
+  void call_off(Alarm alarm);
 
   bool is_busy() const { return in_flight_ > 0; }
   std::uint64_t transfer_count() const { return transfers_; }
@@ -73,7 +80,12 @@ class Simulation {
   void unbundle_on(const Route& route);
   void occupy(const Route& route, int flows);
   void finish(Flight& flight);
+  void end_flight();
+  Then scheduled(Then then);
+  void run_due();
 
+  SeededSchedule* schedule_;
+  std::vector<Then> due_;  // what has ended at this instant and awaits its turn
   std::unique_ptr<Platform> platform_;
   std::function<void()> on_idle_;
   std::deque<Flight> flights_;  // addresses stay

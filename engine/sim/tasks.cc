@@ -19,7 +19,7 @@ SimTask& SimTask::current() {
   return *task;
 }
 
-Tasks::Tasks(Simulation& simulation) : simulation_(simulation) {
+Tasks::Tasks(Simulation& simulation, SeededSchedule* schedule) : simulation_(simulation), schedule_(schedule) {
   Task::set_provider_of_this_thread(&current_task);
 }
 
@@ -40,6 +40,7 @@ void Tasks::run_body(SimTask& task, const std::function<void()>& body,
                      const std::function<void(std::exception_ptr)>& ended) {
   std::exception_ptr thrown;
   try {
+    give_way();
     body();
     if (task.debt_s > 0) pay_debt();
   } catch (const simgrid_compat::ActorKilled&) {
@@ -52,6 +53,7 @@ void Tasks::run_body(SimTask& task, const std::function<void()>& body,
     ended(thrown);
     --live_;
     --runnable_;
+    let_one_run();
     if (!simulation_.is_busy()) check_deadlock();
   });
 }
@@ -80,9 +82,28 @@ void Tasks::suspend(WaitList& list, const Condition& done, const Description& wa
     task.waits_for_ = &waits_for;
     list.push_back(&task);
     --runnable_;
+    let_one_run();
     if (!simulation_.is_busy()) check_deadlock();
   });
-  if (suspended) task.wake_->acquire();
+  if (!suspended) return;
+  task.wake_->acquire();
+  give_way();
+}
+
+void Tasks::give_way() {
+  if (schedule_ == nullptr || runnable_ <= 1) return;
+  SimTask& task = SimTask::current();
+  in_kernel([&] {
+    giving_way_.push_back(&task);
+    let_one_run();
+  });
+  task.wake_->acquire();
+}
+
+// Once the last of those that can run has come, so that none is left out of the choice.
+void Tasks::let_one_run() {
+  if (giving_way_.empty() || giving_way_.size() < static_cast<std::size_t>(runnable_)) return;
+  schedule_->take_one(giving_way_)->wake_->release();
 }
 
 void Tasks::wake(SimTask& task) {

@@ -12,6 +12,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/sim/seeded_schedule.h"
 #include "engine/sim/simulation.h"
 #include "engine/task.h"
 
@@ -43,7 +44,8 @@ using WaitList = std::vector<SimTask*>;
 
 class Tasks {
  public:
-  explicit Tasks(Simulation& simulation);
+  // `schedule` chooses who runs first; null: the order in which tasks become ready.
+  Tasks(Simulation& simulation, SeededSchedule* schedule);
 
   // Describes collectives and streams that wait, one line each, for the message of a deadlock.
   void describe_pending_work(std::function<std::vector<std::string>()> describe) { describe_ = std::move(describe); }
@@ -60,6 +62,10 @@ class Tasks {
   // The same, but comes back only when done, even in a failed run: for tasks whose stack others refer to.
   void wait_uninterrupted(WaitList& list, const Condition& done, const Description& waits_for);
   void wake_all(WaitList& list);
+
+  // Where the current task may be overtaken by any other one that could run now. Takes no time; does nothing without a
+  // schedule.
+  void give_way();
 
   void pay_debt();
   void sleep(double seconds);
@@ -81,14 +87,17 @@ class Tasks {
   void suspend(WaitList& list, const Condition& done, const Description& waits_for, bool is_interruptible);
   void run_body(SimTask& task, const std::function<void()>& body, const std::function<void(std::exception_ptr)>& ended);
   void wake(SimTask& task);
+  void let_one_run();
   std::string deadlock_message() const;
 
   Simulation& simulation_;
+  SeededSchedule* schedule_;
   std::function<std::vector<std::string>()> describe_;
   std::vector<std::unique_ptr<SimTask>> tasks_;  // of the whole run, in the order they started
   int live_ = 0;
-  int runnable_ = 0;
-  std::exception_ptr cause_;  // what the last task to end by an exception threw, until another task has seen it
+  int runnable_ = 0;                  // those that do not wait
+  std::vector<SimTask*> giving_way_;  // the runnable ones that have come to give_way()
+  std::exception_ptr cause_;          // what the last task to end by an exception threw, until another task has seen it
   std::exception_ptr error_;
   Concerns concerns_ = Concerns::one_task;
 };

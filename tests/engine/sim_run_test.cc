@@ -216,9 +216,6 @@ TEST(SimRun, OptionsItCannotServeAreRefusedWithTheReason) {
             "/job:worker/task:2 asks for worker 2 of topology 'star', which has 2 (0 to 1)");
   EXPECT_EQ(open(gpu_workers(make_cpu(device_model("cpu", 1, 0)), 1)),
             "/job:worker/task:0 needs a GPU, and worker 0 of topology 'cpu' has none");
-  EngineOptions seeded = gpu_workers(make_star(), 1);
-  seeded.schedule_seed = 7;
-  EXPECT_THAT(open(seeded), testing::HasSubstr("schedule_seed"));
 }
 
 TEST(SimRun, AnUnknownDeviceIsRefusedWithTheKnownOnes) {

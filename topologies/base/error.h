@@ -57,6 +57,13 @@ class DeadlockError : public RunError {
   using RunError::RunError;
 };
 
+// A collective with a time limit was not complete in time. The message names it, its devices, which of them are
+// missing, and the limit. Exit code 5.
+class DeadlineExceededError : public RunError {
+ public:
+  using RunError::RunError;
+};
+
 // The name among `known` nearest to `word` by edit distance, or "" when none is near enough to suggest.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known);
 
