@@ -4,13 +4,18 @@
 // context. Outside everything the default strategy's replica context is current. The stack lives in Task::context().
 #pragma once
 
+#include <functional>
+#include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 namespace tandem {
 
 class ReplicaContext;
 class Strategy;
+class Variable;
+struct VariableSpec;
 
 Strategy& get_strategy();
 bool has_strategy();  // a strategy other than the default one
@@ -27,8 +32,11 @@ struct Mode {
 };
 const Mode* current_mode();  // null in the default state
 
-// Enters a mode for the life of the object. Leaving out of order is a RuntimeError at leave(), or stops in the
-// destructor.
+// The calls that need `strategy`'s own cross-replica context, or no context at all: RuntimeError elsewhere. `call`
+// stands in the message.
+void require_cross_replica(const Strategy& strategy, std::string_view call);
+
+// Enters a mode for the life of the object.
 class ModeGuard {
  public:
   explicit ModeGuard(Mode mode);
@@ -40,5 +48,55 @@ class ModeGuard {
   std::vector<Mode>& stack_;
   std::size_t depth_;
 };
+
+// tf.variable_creator_scope: `creator` sees every variable that this task creates during the life of the object, may
+// change what is asked for, and calls `next` to have it created. The innermost creator is called first.
+using NextCreator = std::function<std::shared_ptr<Variable>(const VariableSpec& spec)>;
+using VariableCreator = std::function<std::shared_ptr<Variable>(const NextCreator& next, const VariableSpec& spec)>;
+
+class VariableCreatorScope {
+ public:
+  explicit VariableCreatorScope(VariableCreator creator);
+  ~VariableCreatorScope();
+  VariableCreatorScope(const VariableCreatorScope&) = delete;
+  VariableCreatorScope& operator=(const VariableCreatorScope&) = delete;
+
+ private:
+  std::size_t depth_;
+};
+
+// The creators that are open in this task, outermost first. Tasks of replicas start with a copy of their run()'s.
+const std::vector<VariableCreator>& variable_creators();
+class InheritedCreators {
+ public:
+  explicit InheritedCreators(const std::vector<VariableCreator>& creators);
+  ~InheritedCreators();
+  InheritedCreators(const InheritedCreators&) = delete;
+  InheritedCreators& operator=(const InheritedCreators&) = delete;
+
+ private:
+  std::vector<VariableCreator> before_;
+};
+
+// What Strategy::scope() returns: its life is the scope.
+class StrategyScope {
+ public:
+  StrategyScope(Strategy& strategy, bool enters_cross_replica_context);
+  // Leaves if leave() has not. An open inner scope then stops the program; leave() tells of it.
+  ~StrategyScope();
+  StrategyScope(const StrategyScope&) = delete;
+  StrategyScope& operator=(const StrategyScope&) = delete;
+
+  // Leaves before the end of the object's life. RuntimeError, and the scope stays entered, while a scope or a variable
+  // creator scope that was opened inside is open.
+  void leave();
+
+ private:
+  bool is_innermost() const;
+  std::unique_ptr<ModeGuard> mode_;
+  std::unique_ptr<VariableCreatorScope> creator_;
+  std::size_t modes_ = 0, creators_ = 0;
+};
+using Scope = std::unique_ptr<StrategyScope>;
 
 }  // namespace tandem

@@ -1,4 +1,5 @@
-// The kinds of failure of the strategies' API, named as TensorFlow users know them.
+// The kinds of failure of the strategies' API, named as TensorFlow users know them: Python's exceptions, and the
+// status kinds of TensorFlow's runtime.
 #pragma once
 
 #include "topologies/base/error.h"
@@ -21,11 +22,40 @@ class TypeError : public StrategyError {  // an argument of the wrong kind
  public:
   using StrategyError::StrategyError;
 };
+class KeyError : public StrategyError {  // a key that is not there, or there twice
+ public:
+  using StrategyError::StrategyError;
+};
+class AttributeError : public StrategyError {  // a field that a value does not have
+ public:
+  using StrategyError::StrategyError;
+};
 class AssertionError : public StrategyError {  // a precondition that callers can miss
  public:
   using StrategyError::StrategyError;
 };
 class NotImplementedError : public StrategyError {
+ public:
+  using StrategyError::StrategyError;
+};
+
+class InvalidArgumentError : public StrategyError {  // found wrong while running
+ public:
+  using StrategyError::StrategyError;
+};
+class OutOfRangeError : public StrategyError {  // past the end of the data
+ public:
+  using StrategyError::StrategyError;
+};
+class NotFoundError : public StrategyError {
+ public:
+  using StrategyError::StrategyError;
+};
+class DataLossError : public StrategyError {  // a file that is cut off or changed
+ public:
+  using StrategyError::StrategyError;
+};
+class UnknownError : public StrategyError {  // the operating system refused
  public:
   using StrategyError::StrategyError;
 };

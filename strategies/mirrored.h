@@ -1,19 +1,39 @@
-// tf.distribute.MirroredStrategy and OneDeviceStrategy: the whole model on every device, in step.
+// tf.distribute.MirroredStrategy and OneDeviceStrategy: replicas on the devices of one worker, in step.
 #pragma once
 
 #include <memory>
+#include <string>
+#include <vector>
 
-#include "strategies/strategy.h"
+#include "strategies/replicated_extended.h"
 
 namespace tandem {
 
-// One replica on each of the worker's devices; variables are mirrored on all of them.
+// One replica on each of the worker's devices; variables are mirrored on all of them. Strategies that differ from it
+// in little derive from it.
+class MirroredExtended : public ReplicatedExtended {
+ public:
+  using ReplicatedExtended::ReplicatedExtended;
+  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
+
+ protected:
+  // AssertionError for a variable of another strategy, which has no components here.
+  Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
+                  const Value::Parts& arguments, bool group) override;
+};
+
 class MirroredStrategy final : public Strategy {
  public:
   // `devices` are this worker's, at least one (ValueError). `cross_device_ops`: see make_cross_device_ops.
   MirroredStrategy(Worker& worker, std::vector<Device*> devices, std::string_view cross_device_ops = "auto",
                    Packing packing = {});
 };
+
+// This worker's devices of these names, in order, as tf.distribute.MirroredStrategy takes them: "GPU:0",
+// "/job:worker/task:0/device:GPU:0". ValueError for names of no device here, for local names beside those of a job, for
+// a job without a task, and for workers with different numbers of devices; RuntimeError for several workers, whose
+// strategy is MultiWorkerMirroredStrategy.
+std::vector<Device*> mirrored_devices(Worker& worker, const std::vector<std::string>& names);
 
 // One replica on one device; every call is a direct one.
 class OneDeviceStrategy final : public Strategy {

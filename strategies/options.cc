@@ -12,6 +12,20 @@ std::string_view name_of(ReduceOp op) {
   return op == ReduceOp::sum ? "SUM" : "MEAN";
 }
 
+std::string_view name_of(VariableSynchronization synchronization) {
+  switch (synchronization) {
+    case VariableSynchronization::automatic:
+      return "AUTO";
+    case VariableSynchronization::none:
+      return "NONE";
+    case VariableSynchronization::on_write:
+      return "ON_WRITE";
+    case VariableSynchronization::on_read:
+      return "ON_READ";
+  }
+  return "?";
+}
+
 std::string_view name_of(VariableAggregation aggregation) {
   switch (aggregation) {
     case VariableAggregation::none:
@@ -38,6 +52,24 @@ ReduceOp reduce_op_from_aggregation(VariableAggregation aggregation) {
   if (aggregation == VariableAggregation::sum) return ReduceOp::sum;
   if (aggregation == VariableAggregation::mean) return ReduceOp::mean;
   throw ValueError(fmt::format("aggregation {} has no reduce op", name_of(aggregation)));
+}
+
+VariableSynchronization variable_synchronization_from_name(std::string_view name) {
+  using enum VariableSynchronization;
+  for (const VariableSynchronization mode : {automatic, none, on_write, on_read}) {
+    if (name_of(mode) == name) return mode;
+  }
+  throw ValueError(
+      fmt::format("Invalid variable synchronization mode '{}' (known: AUTO, NONE, ON_WRITE, ON_READ)", name));
+}
+
+VariableAggregation variable_aggregation_from_name(std::string_view name) {
+  using enum VariableAggregation;
+  for (const VariableAggregation mode : {none, sum, mean, only_first_replica}) {
+    if (name_of(mode) == name) return mode;
+  }
+  throw ValueError(
+      fmt::format("Invalid variable aggregation mode '{}' (known: NONE, SUM, MEAN, ONLY_FIRST_REPLICA)", name));
 }
 
 void check_packing(const Packing& packing) {

@@ -13,9 +13,13 @@ enum class VariableSynchronization : std::uint8_t { automatic, none, on_write, o
 enum class VariableAggregation : std::uint8_t { none, sum, mean, only_first_replica };
 
 std::string_view name_of(ReduceOp op);                                 // "SUM"
+std::string_view name_of(VariableSynchronization synchronization);     // "ON_READ"
 std::string_view name_of(VariableAggregation aggregation);             // "ONLY_FIRST_REPLICA"
 ReduceOp reduce_op_from_name(std::string_view name);                   // any letter case; ValueError otherwise
 ReduceOp reduce_op_from_aggregation(VariableAggregation aggregation);  // SUM, MEAN; ValueError otherwise
+// By the names above, "AUTO" for automatic. ValueError, "Invalid variable synchronization mode" or "aggregation mode".
+VariableSynchronization variable_synchronization_from_name(std::string_view name);
+VariableAggregation variable_aggregation_from_name(std::string_view name);
 
 // How tensors that are reduced together are packed: bytes_per_pack > 0 closes a pack once it is larger than that
 // (strictly), else num_packs > 0 splits everything into so many pieces, else each tensor goes alone.

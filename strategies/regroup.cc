@@ -4,7 +4,9 @@
 
 #include <algorithm>
 
+#include "strategies/context.h"
 #include "strategies/errors.h"
+#include "strategies/strategy.h"
 
 namespace tandem {
 namespace {
@@ -28,37 +30,81 @@ void check_same_structure(const Value::Parts& parts) {
   }
 }
 
-Value regroup_leaf(const Value::Parts& parts, bool always_wrap) {
-  const bool all_identical =
-      std::all_of(parts.begin(), parts.end(), [&](const Value& part) { return part.is_identical(parts.front()); });
-  if (all_identical && (!always_wrap || parts.front().is(ValueKind::variable))) return parts.front();
-  return Value::per_replica(parts);
+enum class Wrap : std::uint8_t { per_replica, always_per_replica, mirrored, tuple };
+
+// The variable, of a kind with a component a device, whose components the parts are, in order.
+std::shared_ptr<Variable> container_of(const Value::Parts& parts) {
+  const Mode* mode = current_mode();
+  if (!mode || !parts.front().is(ValueKind::tensor)) return nullptr;
+  const Value container = mode->strategy->extended().value_container(parts.front());
+  if (!container.is(ValueKind::variable)) return nullptr;
+  const VariableKind kind = container.variable()->kind();
+  if (kind != VariableKind::mirrored && kind != VariableKind::sync_on_read) return nullptr;
+  const std::vector<Tensor>& components = container.variable()->components();
+  if (components.size() != parts.size()) return nullptr;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!parts[i].is(ValueKind::tensor) || !parts[i].tensor().is_same(components[i])) return nullptr;
+  }
+  return container.variable();
 }
 
-}  // namespace
+Value regroup_leaf(const Value::Parts& parts, Wrap wrap) {
+  if (wrap == Wrap::tuple) return Value::tuple(parts);
+  const bool all_identical =
+      std::all_of(parts.begin(), parts.end(), [&](const Value& part) { return part.is_identical(parts.front()); });
+  if (all_identical && (wrap != Wrap::always_per_replica || parts.front().is(ValueKind::variable))) {
+    return parts.front();
+  }
+  if (const std::shared_ptr<Variable> container = container_of(parts)) return container;
+  return wrap == Wrap::mirrored ? Value::mirrored(parts) : Value::per_replica(parts);
+}
 
-Value regroup(const Value::Parts& parts, bool always_wrap) {
+Value regroup_as(const Value::Parts& parts, Wrap wrap) {
   TANDEM_CHECK(!parts.empty(), "nothing to regroup");
-  if (parts.size() == 1) return parts.front();
   const Value& first = parts.front();
-  if (!first.is_nest()) return regroup_leaf(parts, always_wrap);
+  if (parts.size() == 1 && !first.is_nest() && wrap != Wrap::tuple) {
+    const std::shared_ptr<Variable> container = container_of(parts);
+    return container ? Value(container) : first;
+  }
+  if (!first.is_nest()) return regroup_leaf(parts, wrap);
   check_same_structure(parts);
   if (first.is(ValueKind::map)) {
     Value::Fields fields;
     for (const auto& [name, value] : first.fields()) {
       Value::Parts same;
       for (const Value& part : parts) same.push_back(part.fields().at(name));
-      fields.emplace(name, regroup(same, always_wrap));
+      fields.emplace(name, regroup_as(same, wrap));
     }
-    return Value::map(std::move(fields));
+    return Value::map(std::move(fields), first.type_name());
   }
   Value::Parts elements;
   for (std::size_t i = 0; i < first.parts().size(); ++i) {
     Value::Parts same;
     for (const Value& part : parts) same.push_back(part.parts()[i]);
-    elements.push_back(regroup(same, always_wrap));
+    elements.push_back(regroup_as(same, wrap));
   }
   return first.is(ValueKind::list) ? Value::list(std::move(elements)) : Value::tuple(std::move(elements));
+}
+
+}  // namespace
+
+Value regroup(const Value::Parts& parts, bool always_wrap) {
+  return regroup_as(parts, always_wrap ? Wrap::always_per_replica : Wrap::per_replica);
+}
+
+Value regroup_mirrored(const Value::Parts& parts) {
+  return regroup_as(parts, Wrap::mirrored);
+}
+
+Value regroup_ungrouped(const Value::Parts& parts) {
+  return regroup_as(parts, Wrap::tuple);
+}
+
+Value select_replica_mirrored(int replica, const Value& value) {
+  return map_structure(value, [replica](const Value& leaf) {
+    if (leaf.is(ValueKind::per_replica)) throw TypeError("expected a mirrored value, found one per replica");
+    return leaf.is_distributed() ? leaf.parts().at(static_cast<std::size_t>(replica)) : leaf;
+  });
 }
 
 Value select_replica(int replica, const Value& value) {

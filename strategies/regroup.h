@@ -10,8 +10,17 @@ namespace tandem {
 // `always_wrap`; other leaves become per-replica values. With one part the part itself is returned.
 Value regroup(const Value::Parts& parts, bool always_wrap = false);
 
+// The same with mirrored leaves: for results that are equal by contract.
+Value regroup_mirrored(const Value::Parts& parts);
+
+// The same with a tuple of the parts at every leaf, identical or not, and with one part, too: nothing is combined.
+Value regroup_ungrouped(const Value::Parts& parts);
+
 // Part `replica` of every distributed leaf. Variables and other leaves stay as they are.
 Value select_replica(int replica, const Value& value);
+
+// The same for values without per-replica leaves (TypeError).
+Value select_replica_mirrored(int replica, const Value& value);
 
 // Every leaf, in order; the structure is kept. `function` gets leaves that are not lists, tuples or maps.
 template <typename Function>
@@ -24,7 +33,7 @@ Value map_structure(const Value& value, const Function& function) {
   if (value.is(ValueKind::map)) {
     Value::Fields fields;
     for (const auto& [name, part] : value.fields()) fields.emplace(name, map_structure(part, function));
-    return Value::map(std::move(fields));
+    return Value::map(std::move(fields), value.type_name());
   }
   return function(value);
 }

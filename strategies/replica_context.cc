@@ -1,9 +1,15 @@
 #include "strategies/replica_context.h"
 
+#include <fmt/format.h>
+
+#include <numeric>
+
 #include "strategies/context.h"
 #include "strategies/errors.h"
+#include "strategies/host_values.h"
 #include "strategies/regroup.h"
 #include "strategies/replica_group.h"
+#include "strategies/shapes.h"
 #include "strategies/strategy.h"
 
 namespace tandem {
@@ -28,18 +34,59 @@ void ReplicaContext::check_current() const {
 
 Value ReplicaContext::merge_call(const MergeFunction& function, const Value::Parts& arguments) {
   check_current();
-  if (group_) return group_->merge_call(replica_id_, function, arguments);
+  if (group_) return group_->merge_call(local_id_, function, arguments);
   const ModeGuard cross(Mode{.strategy = &strategy_});
   return select_replica(0, function(strategy_, arguments));
 }
 
 Value ReplicaContext::all_reduce(ReduceOp op, const Value& value) {
+  const Value own = map_structure(value, [](const Value& leaf) -> Value {
+    return leaf.is(ValueKind::variable) ? Value(leaf.variable()->value()) : leaf;
+  });
   return merge_call(
       [op](Strategy& strategy, const Value::Parts& merged) {
-        return map_structure(merged.front(),
-                             [&](const Value& leaf) { return strategy.extended().all_reduce(op, leaf); });
+        return map_structure(merged.front(), [&](const Value& leaf) {
+          // Components of one variable come back as the variable.
+          if (!leaf.is(ValueKind::variable)) return strategy.extended().all_reduce(op, leaf);
+          const std::vector<Tensor>& components = leaf.variable()->components();
+          return strategy.extended().all_reduce(op,
+                                                Value::per_replica(Value::Parts(components.begin(), components.end())));
+        });
+      },
+      {own});
+}
+
+Value ReplicaContext::all_gather(const Value& value, int axis) {
+  map_structure(value, [](const Value& leaf) {
+    if (leaf.is(ValueKind::sparse)) throw NotImplementedError("all_gather does not support IndexedSlices");
+    return leaf;
+  });
+  return merge_call(
+      [axis](Strategy& strategy, const Value::Parts& merged) {
+        StrategyExtended& extended = strategy.extended();
+        return map_structure(merged.front(), [&](const Value& leaf) {
+          return extended.gather_to(
+              leaf, axis, strategy.num_replicas_in_sync() == 1 ? std::vector<Device*>{} : extended.worker_devices());
+        });
       },
       {value});
+}
+
+// The sum of the sizes that the replicas before this one have. Where nothing carries values all are taken to be ours.
+std::int64_t ReplicaContext::rows_before(std::int64_t size) {
+  const Value all = all_gather(Value(static_cast<double>(size)), 0);
+  if (!all.is(ValueKind::tensor)) return 0;  // the only replica
+  const std::vector<double> sizes = host_values(strategy_.extended().worker(), all.tensor());
+  if (sizes.empty()) return size * replica_id_;
+  return static_cast<std::int64_t>(std::accumulate(sizes.begin(), sizes.begin() + replica_id_, 0.0));
+}
+
+Tensor ReplicaContext::all_gather_gradient(const Tensor& gradient, int axis, std::int64_t size) {
+  const Tensor total = all_reduce(ReduceOp::sum, gradient).tensor();
+  const std::int64_t first = rows_before(size);
+  const Tensor mine = device().allocate(gradient.dtype(), with_dimension(gradient.shape(), axis, size));
+  device().compute_stream().launch(op::take_along(mine, total, axis, first));
+  return mine;
 }
 
 PendingReduction ReplicaContext::all_reduce_async(ReduceOp op, const std::vector<Tensor>& tensors) {
@@ -51,7 +98,12 @@ PendingReduction ReplicaContext::all_reduce_async(ReduceOp op, const std::vector
       },
       {mine});
   // No replica reaches the next merge point before all have resumed from this one, so the events are still these.
-  return {device().compute_stream(), strategy_.extended().all_reduce_end(replica_id_)};
+  return {device().compute_stream(), strategy_.extended().all_reduce_end(local_id_)};
+}
+
+std::shared_ptr<Variable> ReplicaContext::variable(
+    const VariableSpec& spec, const std::function<std::shared_ptr<Variable>(const VariableSpec&)>& make) {
+  return group_ ? group_->variable(local_id_, spec, make) : make(spec);
 }
 
 }  // namespace tandem

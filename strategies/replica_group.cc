@@ -12,10 +12,11 @@
 
 namespace tandem {
 
-ReplicaGroup::ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector<Device*>& devices)
+ReplicaGroup::ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector<Device*>& devices, int first_id)
     : strategy_(strategy), worker_(worker), replicas_(devices.size()), failure_monitor_(worker.make_monitor()) {
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    replicas_[i].context = std::make_unique<ReplicaContext>(strategy, static_cast<int>(i), devices[i], this);
+    const int local_id = static_cast<int>(i);
+    replicas_[i].context = std::make_unique<ReplicaContext>(strategy, first_id + local_id, local_id, devices[i], this);
     replicas_[i].monitor = worker.make_monitor();
   }
 }
@@ -23,13 +24,16 @@ ReplicaGroup::ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector
 Value ReplicaGroup::run(const ReplicaFunction& function, const Value::Parts& arguments) {
   failure_ = nullptr;
   is_stopped_ = false;
+  variables_.clear();
+  creators_ = variable_creators();
   for (Replica& replica : replicas_) {
     replica.holds_baton = false;
     replica.state = State::running;
     replica.merge_calls = 0;
+    replica.variables.clear();
   }
   replicas_.front().holds_baton = true;
-  worker_.run_concurrently(static_cast<int>(replicas_.size()), [&](int i) { replica_main(i, function, arguments); });
+  worker_.run_in_turn(static_cast<int>(replicas_.size()), [&](int i) { replica_main(i, function, arguments); });
   if (failure_) std::rethrow_exception(failure_);
   Value::Parts results;
   for (Replica& replica : replicas_) results.push_back(std::move(replica.result));
@@ -40,6 +44,7 @@ void ReplicaGroup::replica_main(int index, const ReplicaFunction& function, cons
   Replica& replica = replicas_[static_cast<std::size_t>(index)];
   try {
     take_baton(index, fmt::format("replica {} to reach its next merge_call or its end", index - 1));
+    const InheritedCreators creators(creators_);
     const ModeGuard mode(Mode{.strategy = &strategy_, .replica = replica.context.get()});
     Value::Parts mine;
     for (const Value& argument : arguments) mine.push_back(select_replica(index, argument));
@@ -119,11 +124,25 @@ void ReplicaGroup::merge() {
     }
     merged.push_back(regroup(same));
   }
+  const InheritedCreators creators(creators_);  // not those that the last replica has opened
   const ModeGuard cross(Mode{.strategy = &strategy_});
   const Value result = merge_function_(strategy_, merged);
   for (std::size_t i = 0; i < replicas_.size(); ++i) {
     replicas_[i].result = select_replica(static_cast<int>(i), result);
   }
+}
+
+std::shared_ptr<Variable> ReplicaGroup::variable(
+    int index, const VariableSpec& spec, const std::function<std::shared_ptr<Variable>(const VariableSpec&)>& make) {
+  const std::string name = canonical_name(spec.name);
+  std::vector<std::shared_ptr<Variable>>& made = variables_[name];
+  const std::size_t count = replicas_[static_cast<std::size_t>(index)].variables[name]++;
+  if (index == 0) made.push_back(make(spec));
+  if (count < made.size()) return made[count];
+  throw RuntimeError(
+      fmt::format("replica {} creates variable '{}', which replica 0 has created {} times only: every replica must "
+                  "create the same variables in the same order",
+                  index, spec.name, made.size()));
 }
 
 void ReplicaGroup::fail(std::exception_ptr failure) {

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <exception>
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -15,11 +16,17 @@ namespace tandem {
 
 class ReplicaGroup {
  public:
-  ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector<Device*>& devices);
+  // The replicas' ids in sync begin at `first_id`.
+  ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector<Device*>& devices, int first_id);
 
   // Calls `function` once per replica, regroups what they return, and rethrows the first failure.
   Value run(const ReplicaFunction& function, const Value::Parts& arguments);
   Value merge_call(int replica, const MergeFunction& function, const Value::Parts& arguments);
+
+  // A variable that replica `replica` asks for: replica 0 has it made, the others get, in order, the containers of the
+  // same canonical name (RuntimeError when there is none left).
+  std::shared_ptr<Variable> variable(int replica, const VariableSpec& spec,
+                                     const std::function<std::shared_ptr<Variable>(const VariableSpec&)>& make);
 
  private:
   enum class State : std::uint8_t { running, merging, finished };
@@ -29,8 +36,9 @@ class ReplicaGroup {
     bool holds_baton = false;
     State state = State::running;
     int merge_calls = 0;
-    Value::Parts arguments;  // of its merge_call
-    Value result;            // of its merge_call, then of the replica function
+    std::map<std::string, std::size_t> variables{};  // asked for so far, by canonical name
+    Value::Parts arguments;                          // of its merge_call
+    Value result;                                    // of its merge_call, then of the replica function
   };
   struct Stopped {};  // unwinds replicas that wait when another one has failed
 
@@ -45,6 +53,8 @@ class ReplicaGroup {
   Strategy& strategy_;
   Worker& worker_;
   std::vector<Replica> replicas_;
+  std::map<std::string, std::vector<std::shared_ptr<Variable>>> variables_;  // of this run(), by canonical name
+  std::vector<VariableCreator> creators_;                                    // of the caller of run()
   MergeFunction merge_function_;
   std::unique_ptr<Monitor> failure_monitor_;  // an engine may stop several waiting replicas at once
   std::exception_ptr failure_;

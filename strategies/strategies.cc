@@ -7,6 +7,8 @@
 
 #include "strategies/errors.h"
 #include "strategies/mirrored.h"
+#include "strategies/multi_worker_mirrored.h"
+#include "strategies/parameter_server.h"
 
 namespace tandem {
 namespace {
@@ -28,6 +30,19 @@ Table& table() {
        [](Worker& worker, const StrategyOptions& options) {
          return std::make_unique<MirroredStrategy>(worker, devices_of(worker, options), options.cross_device_ops,
                                                    options.packing);
+       }},
+      {"multi_worker_mirrored",
+       [](Worker& worker, const StrategyOptions& options) {
+         return std::make_unique<MultiWorkerMirroredStrategy>(worker, MultiWorkerOptions{.packing = options.packing});
+       }},
+      {"central_storage",
+       [](Worker& worker, const StrategyOptions& options) {
+         return std::make_unique<CentralStorageStrategy>(worker, options.devices);
+       }},
+      {"parameter_server",
+       [](Worker& worker, const StrategyOptions& options) {
+         return std::make_unique<ParameterServerStrategy>(
+             worker, options.devices, ParameterServerOptions{.placement = options.placement, .partitioner = {}});
        }},
   };
   return strategies;

@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "strategies/parameter_server.h"
 #include "strategies/strategy.h"
 
 namespace tandem {
@@ -15,6 +16,7 @@ struct StrategyOptions {
   std::vector<Device*> devices{};  // empty: all of the worker's
   std::string cross_device_ops = "auto";
   Packing packing{};
+  VariablePlacement placement = VariablePlacement::round_robin;  // on parameter servers
 };
 
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(Worker& worker, const StrategyOptions& options)>;

@@ -1,4 +1,4 @@
-// tf.distribute.Strategy and StrategyExtended: how one training program runs on several devices.
+// tf.distribute.Strategy: how one training program runs on several devices.
 //
 // A Strategy is made inside a worker's program and lives there. Device work is asynchronous: calls return when it is
 // issued, and results are tensors that later work on the same streams may use. Unless said otherwise calls are made in
@@ -7,39 +7,54 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "engine/worker.h"
 #include "strategies/context.h"
-#include "strategies/cross_device_ops.h"
+#include "strategies/input/input_context.h"
 #include "strategies/options.h"
+#include "strategies/strategy_extended.h"
 #include "strategies/value.h"
-#include "strategies/variable.h"
+#include "strategies/variables/variable.h"
 
 namespace tandem {
 
-class DistributedDataset;
+class ClusterResolver;
 class Dataset;
-class StrategyExtended;
+class DistributedDataset;
 
-using ReplicaFunction = std::function<Value(const Value::Parts& arguments)>;
+using DatasetFunction = std::function<Dataset(const InputContext& context)>;
 
-// The life of the object is the scope.
-using Scope = std::unique_ptr<ModeGuard>;
+// The axis or axes of Strategy::reduce; negative ones count from the end. A text is a TypeError, as in TensorFlow.
+class Axes {
+ public:
+  Axes(int axis) : axes_({axis}) {}                        // NOLINT(google-explicit-constructor)
+  Axes(std::vector<int> axes) : axes_(std::move(axes)) {}  // NOLINT(google-explicit-constructor)
+  Axes(std::initializer_list<int> axes) : axes_(axes) {}
+  const std::vector<int>& list() const { return axes_; }
+
+ private:
+  std::vector<int> axes_;
+};
 
 class Strategy {
  public:
-  explicit Strategy(std::string name, std::unique_ptr<StrategyExtended> extended);
+  Strategy(std::string name, std::unique_ptr<StrategyExtended> extended);
   virtual ~Strategy();
   Strategy(const Strategy&) = delete;
   Strategy& operator=(const Strategy&) = delete;
 
   const std::string& name() const { return name_; }
   StrategyExtended& extended() { return *extended_; }
+  const StrategyExtended& extended() const { return *extended_; }
   int num_replicas_in_sync() const;
+  // Where the cluster was learnt from; null for strategies of one worker.
+  const ClusterResolver* cluster_resolver() const;
 
   // Makes this strategy current, in cross-replica context. RuntimeError inside another strategy's scope or in a replica
   // context. Entering one's own scope again is allowed.
@@ -49,47 +64,37 @@ class Strategy {
   // Replicas advance in order, one at a time, up to a merge_call or their end. The first exception is rethrown.
   Value run(const ReplicaFunction& function, const Value::Parts& arguments = {});
 
-  // The values of all replicas combined. Without `axis` element-wise over the replicas; with it, also summed over that
-  // axis inside each replica, where MEAN weighs every element alike. Numbers give a number, tensors a tensor on the
-  // host's device. ValueError for SUM of a value that is the same object in several replicas.
-  Value reduce(ReduceOp op, const Value& value, std::optional<int> axis = std::nullopt);
+  // The values of all replicas combined. Without axes element-wise over the replicas; with them, also summed over those
+  // axes inside each replica, where MEAN weighs every element alike. Nested values leaf by leaf. Numbers give a number,
+  // tensors a tensor on the host's device. ValueError for SUM of a value that is the same object in several replicas.
+  Value reduce(ReduceOp op, const Value& value, const std::optional<Axes>& axes = std::nullopt);
+  Value reduce(std::string_view op, const Value& value, const std::optional<Axes>& axes = std::nullopt) {
+    return reduce(reduce_op_from_name(op), value, axes);
+  }
 
-  // One value per local replica.
+  // The replicas' tensors concatenated along `axis` in replica order, on the host's device; numbers count as one
+  // element. A value that is not per replica is returned itself. Errors as in ReplicaContext::all_gather.
+  Value gather(const Value& value, int axis);
+
+  // One value per local replica; for a nested value its structure with each replica's parts.
   Value::Parts experimental_local_results(const Value& value) const;
 
   std::shared_ptr<Variable> create_variable(const VariableSpec& spec);
 
   // The dataset's batches are global: each is divided among the replicas (semantics of TensorFlow's rebatching).
-  DistributedDataset experimental_distribute_dataset(Dataset dataset);
+  DistributedDataset experimental_distribute_dataset(const Dataset& dataset);
+  DistributedDataset experimental_distribute_dataset(const Dataset& dataset, const InputOptions& options);
+  // `function` is called once per input pipeline and batches by the replica's batch size itself.
+  DistributedDataset distribute_datasets_from_function(const DatasetFunction& function);
+  DistributedDataset distribute_datasets_from_function(const DatasetFunction& function, const InputOptions& options);
+
+  // function(ValueContext) once per local replica, wrapped per replica even where the results are identical.
+  Value experimental_distribute_values_from_function(const std::function<Value(const ValueContext&)>& function);
 
  private:
+  friend class StrategyExtended;
   std::string name_;
   std::unique_ptr<StrategyExtended> extended_;
-};
-
-class StrategyExtended {
- public:
-  virtual ~StrategyExtended() = default;
-  virtual int num_replicas() const = 0;
-  virtual const std::vector<Device*>& worker_devices() const = 0;  // in replica order
-  virtual const std::vector<Device*>& parameter_devices() const = 0;
-  virtual Worker& worker() const = 0;
-
-  virtual Value call_for_each_replica(Strategy& strategy, const ReplicaFunction& function,
-                                      const Value::Parts& arguments) = 0;
-  // A value per replica combined and mirrored on all of the strategy's devices.
-  virtual Value all_reduce(ReduceOp op, const Value& value) = 0;
-  // Combined on one device.
-  virtual Value reduce_to(ReduceOp op, const Value& value, Device& destination) = 0;
-  // A list of tensors per replica, combined in place (see ReplicaContext::all_reduce_async), and when that ends.
-  virtual void begin_all_reduce(ReduceOp op, const Value& tensors) = 0;
-  virtual Event all_reduce_end(int replica) const = 0;
-  // Calls `function` once per component of the variable, in device order, in an update context, with the component's
-  // tensor and each argument's part. Device work it issues on the component's compute stream is the update.
-  virtual void update(Strategy& strategy, Variable& variable,
-                      const std::function<void(const Tensor& component, const Value::Parts& arguments)>& function,
-                      const Value::Parts& arguments) = 0;
-  virtual std::string cross_device_ops_name() const = 0;
 };
 
 }  // namespace tandem

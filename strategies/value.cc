@@ -12,6 +12,7 @@ struct Value::Node {
   double number = 0;
   std::string text{};
   Tensor tensor{};
+  IndexedSlices slices{};
   Parts parts{};
   Fields fields{};
   std::shared_ptr<Variable> variable{};
@@ -35,6 +36,8 @@ std::string_view name_of(ValueKind kind) {
       return "text";
     case ValueKind::tensor:
       return "tensor";
+    case ValueKind::sparse:
+      return "IndexedSlices";
     case ValueKind::list:
       return "list";
     case ValueKind::tuple:
@@ -56,6 +59,8 @@ Value::Value(Tensor tensor)
     : node_(std::make_shared<Node>(Node{.kind = ValueKind::tensor, .tensor = std::move(tensor)})) {}
 Value::Value(std::string text)
     : node_(std::make_shared<Node>(Node{.kind = ValueKind::text, .text = std::move(text)})) {}
+Value::Value(IndexedSlices slices)
+    : node_(std::make_shared<Node>(Node{.kind = ValueKind::sparse, .slices = std::move(slices)})) {}
 Value::Value(std::shared_ptr<Variable> variable)
     : node_(std::make_shared<Node>(Node{.kind = ValueKind::variable, .variable = std::move(variable)})) {}
 
@@ -78,8 +83,9 @@ Value Value::per_replica(Parts parts) {
 Value Value::mirrored(Parts parts) {
   return nest(ValueKind::mirrored, std::move(parts));
 }
-Value Value::map(Fields fields) {
-  return Value(std::make_shared<Node>(Node{.kind = ValueKind::map, .fields = std::move(fields)}));
+Value Value::map(Fields fields, std::string type) {
+  return Value(
+      std::make_shared<Node>(Node{.kind = ValueKind::map, .text = std::move(type), .fields = std::move(fields)}));
 }
 
 ValueKind Value::kind() const {
@@ -94,8 +100,13 @@ bool Value::is_identical(const Value& other) const {
       return node_->is_literal && other.node_->is_literal && node_->number == other.node_->number;
     case ValueKind::tensor:
       return node_->tensor.is_same(other.node_->tensor);
+    case ValueKind::sparse:
+      return node_->slices.values.is_same(other.node_->slices.values) &&
+             node_->slices.indices.is_same(other.node_->slices.indices);
     case ValueKind::variable:
       return node_->variable == other.node_->variable;
+    case ValueKind::none:
+      return true;
     default:
       return false;
   }
@@ -112,6 +123,14 @@ const std::string& Value::text() const {
 const Tensor& Value::tensor() const {
   if (!is(ValueKind::tensor)) wrong_kind(ValueKind::tensor, kind());
   return node_->tensor;
+}
+const IndexedSlices& Value::slices() const {
+  if (!is(ValueKind::sparse)) wrong_kind(ValueKind::sparse, kind());
+  return node_->slices;
+}
+const std::string& Value::type_name() const {
+  if (!is(ValueKind::map)) wrong_kind(ValueKind::map, kind());
+  return node_->text;
 }
 const Value::Parts& Value::parts() const {
   if (!is_distributed() && !is(ValueKind::list) && !is(ValueKind::tuple)) wrong_kind(ValueKind::tuple, kind());

@@ -19,8 +19,27 @@ namespace tandem {
 
 class Variable;
 
-enum class ValueKind : std::uint8_t { none, number, text, tensor, list, tuple, map, per_replica, mirrored, variable };
+enum class ValueKind : std::uint8_t {
+  none,
+  number,
+  text,
+  tensor,
+  sparse,
+  list,
+  tuple,
+  map,
+  per_replica,
+  mirrored,
+  variable,
+};
 std::string_view name_of(ValueKind kind);
+
+// tf.IndexedSlices: rows of a tensor of shape `dense_shape` whose other rows are zero. Row i of `values` [n, ...]
+// stands at row indices[i] (i64, [n]); rows named twice add up. Both tensors are on one device.
+struct IndexedSlices {
+  Tensor values{}, indices{};
+  Shape dense_shape{};
+};
 
 class Value {
  public:
@@ -31,13 +50,15 @@ class Value {
   Value(double number);              // NOLINT(google-explicit-constructor): a number is a value
   Value(Tensor tensor);              // NOLINT(google-explicit-constructor)
   Value(std::string text);           // NOLINT(google-explicit-constructor)
+  Value(IndexedSlices slices);       // NOLINT(google-explicit-constructor)
   Value(std::shared_ptr<Variable>);  // NOLINT(google-explicit-constructor)
 
   // A number written in the program: all literals of one value are the same object.
   static Value literal(double number);
   static Value list(Parts parts);
   static Value tuple(Parts parts);
-  static Value map(Fields fields);
+  // A map, or with a type name a structure of that type: Python's dict and namedtuple.
+  static Value map(Fields fields, std::string type = {});
   static Value per_replica(Parts parts);  // one part for each local replica
   static Value mirrored(Parts parts);     // the same, equal by contract
 
@@ -51,8 +72,10 @@ class Value {
   double number() const;
   const std::string& text() const;
   const Tensor& tensor() const;
+  const IndexedSlices& slices() const;
   const Parts& parts() const;  // of lists, tuples and distributed values
   const Fields& fields() const;
+  const std::string& type_name() const;  // of maps; empty for a plain one
   const std::shared_ptr<Variable>& variable() const;
 
  private:

@@ -1,0 +1,36 @@
+// Variables of the process's environment, behind an object so that resolvers can be given others.
+#pragma once
+
+#include <initializer_list>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+namespace tandem {
+
+class Environment {
+ public:
+  virtual ~Environment() = default;
+  virtual std::optional<std::string> get(const std::string& name) const = 0;
+  virtual void set(const std::string& name, const std::string& value) = 0;
+};
+
+// This process's own. Setting a variable while another thread reads one is a race, as for setenv().
+Environment& process_environment();
+
+// Variables that only this object holds.
+class FixedEnvironment final : public Environment {
+ public:
+  FixedEnvironment() = default;
+  FixedEnvironment(std::initializer_list<std::pair<const std::string, std::string>> variables)
+      : variables_(variables) {}
+  explicit FixedEnvironment(std::map<std::string, std::string> variables) : variables_(std::move(variables)) {}
+  std::optional<std::string> get(const std::string& name) const override;
+  void set(const std::string& name, const std::string& value) override { variables_[name] = value; }
+
+ private:
+  std::map<std::string, std::string> variables_;
+};
+
+}  // namespace tandem

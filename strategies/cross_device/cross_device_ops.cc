@@ -1,0 +1,258 @@
+#include "strategies/cross_device/cross_device_ops.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "strategies/cross_device/collective_all_reduce.h"
+#include "strategies/cross_device/copies.h"
+#include "strategies/cross_device/hierarchical_copy_all_reduce.h"
+#include "strategies/cross_device/packing.h"
+#include "strategies/cross_device/reduction_to_one_device.h"
+#include "strategies/errors.h"
+#include "strategies/variables/variable.h"
+
+namespace tandem {
+namespace {
+
+void check_groups(const std::vector<TensorGroup>& groups, std::size_t devices) {
+  for (const TensorGroup& group : groups) {
+    if (group.size() != devices) {
+      throw ValueError(fmt::format("a reduction over {} devices got {} tensors", devices, group.size()));
+    }
+    for (const Tensor& tensor : group) {
+      if (tensor.shape() != group.front().shape() || tensor.dtype() != group.front().dtype()) {
+        throw ValueError(fmt::format("replicas reduce tensors of different shapes: {} and {}",
+                                     group.front().shape().text(), tensor.shape().text()));
+      }
+    }
+  }
+}
+
+// One value a device.
+Value::Parts parts_of(const Value& value) {
+  if (value.is_distributed()) return value.parts();
+  if (value.is(ValueKind::variable)) {
+    const std::vector<Tensor>& components = value.variable()->components();
+    return {components.begin(), components.end()};
+  }
+  return {value};
+}
+
+IndexedSlices scaled(const IndexedSlices& slices, double factor) {
+  Device& device = slices.values.device();
+  const Tensor rows = device.allocate(slices.values.dtype(), slices.values.shape());
+  device.compute_stream().launch(as_communication(op::scale_add(rows, slices.values, factor, 0)));
+  return {rows, slices.indices, slices.dense_shape};
+}
+
+TensorGroup tensors_of(const Value::Parts& parts) {
+  TensorGroup group;
+  for (const Value& part : parts)
+    group.push_back(part.is(ValueKind::variable) ? part.variable()->value() : part.tensor());
+  return group;
+}
+
+Value as_mirrored(const Value& value) {
+  return value.is_distributed() ? value : Value::mirrored({value});
+}
+
+}  // namespace
+
+CrossDeviceOps::CrossDeviceOps(Worker& worker, std::vector<Device*> devices, Packing packing)
+    : worker_(worker), devices_(std::move(devices)), packing_(packing), issuing_(worker.make_monitor()) {
+  check_packing(packing_);
+}
+
+std::vector<Event> CrossDeviceOps::all_reduce(ReduceOp op, const std::vector<TensorGroup>& groups) {
+  check_groups(groups, devices_.size());
+  if (group_size() == 1) return {Event()};  // one replica: the value is its own sum and mean
+  const std::lock_guard lock(*issuing_);
+  for (std::size_t d = 0; d < devices_.size(); ++d) stream(d).wait(devices_[d]->compute_stream().record());
+  const PackedGroups packed(groups, packing_, devices_);
+  packed.pack();
+  sum_in_place(packed.groups());
+  if (op == ReduceOp::mean) {
+    const double share = 1.0 / group_size();
+    for (const TensorGroup& group : packed.groups()) {
+      for (std::size_t d = 0; d < devices_.size(); ++d) {
+        stream(d).launch(as_communication(op::scale_add(group[d], group[d], share, 0)));
+      }
+    }
+  }
+  packed.unpack();
+  std::vector<Event> ends;
+  for (std::size_t d = 0; d < devices_.size(); ++d) ends.push_back(stream(d).record());
+  return ends;
+}
+
+Tensor CrossDeviceOps::reduce_to(ReduceOp op, const TensorGroup& group, Device& destination) {
+  if (group.empty()) throw ValueError("a reduction of no tensors");
+  check_groups({group}, group.size());
+  Stream& stream = destination.stream(kCommunicationStream);
+  for (const Tensor& tensor : group) stream.wait(tensor.device().compute_stream().record());
+  const Tensor sum = destination.allocate(group.front().dtype(), group.front().shape());
+  const Tensor part = destination.allocate(group.front().dtype(), group.front().shape());
+  for (std::size_t d = 0; d < group.size(); ++d) {
+    stream.copy(d == 0 ? sum : part, group[d]);
+    if (d > 0) stream.launch(as_communication(op::elementwise(kernel::Binary::add, sum, sum, part)));
+  }
+  if (op == ReduceOp::mean) {
+    stream.launch(as_communication(op::scale_add(sum, sum, 1.0 / static_cast<double>(group.size()), 0)));
+  }
+  destination.compute_stream().wait(stream.record());
+  return sum;
+}
+
+bool CrossDeviceOps::is_wanted_on_all(const Value& value, const Destinations& destinations) const {
+  if (!value.is(ValueKind::per_replica) || value.parts().size() != devices_.size()) return false;
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    const Value& part = value.parts()[d];
+    if (!part.is(ValueKind::tensor) || &part.tensor().device() != devices_[d]) return false;
+  }
+  std::vector<Device*> wanted = destinations.resolve(worker_);
+  return std::is_permutation(wanted.begin(), wanted.end(), devices_.begin(), devices_.end());
+}
+
+ReductionInFlight CrossDeviceOps::begin_batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs) {
+  ReductionInFlight result;
+  std::vector<TensorGroup> groups;
+  for (const auto& [value, destinations] : pairs) {
+    if (is_wanted_on_all(value, destinations)) {
+      groups.push_back(tensors_of(value.parts()));
+      result.values.push_back(value.parts().size() == 1 ? value.parts().front() : Value::mirrored(value.parts()));
+    } else {
+      result.values.push_back(reduce_apart(op, value, destinations.resolve(worker_)));
+    }
+  }
+  if (groups.empty()) return result;
+  const std::vector<Event> ends = all_reduce(op, groups);
+  for (std::size_t d = 0; d < devices_.size(); ++d) result.ends.emplace_back(&devices_[d]->compute_stream(), ends[d]);
+  return result;
+}
+
+Value CrossDeviceOps::reduce_apart(ReduceOp op, const Value& value, const std::vector<Device*>& destinations) {
+  const Value::Parts parts = parts_of(value);
+  if (parts.empty()) throw ValueError("a reduction of no values");
+  const Value& first = parts.front();
+  if (first.is(ValueKind::sparse)) return reduce_slices(op, parts, destinations);
+  if (!first.is(ValueKind::tensor) && !first.is(ValueKind::variable)) {
+    throw ValueError(fmt::format("a reduction of a {}: it takes tensors, variables and IndexedSlices, one a device",
+                                 name_of(value.kind())));
+  }
+  if (group_size() > static_cast<int>(devices_.size()) && parts.size() == devices_.size()) {
+    return reduce_over_workers(op, parts, destinations);
+  }
+  const TensorGroup group = tensors_of(parts);
+  if (group.size() == 1) return copies_on(destinations, group.front());
+  return copies_on(destinations, reduce_to(op, group, reducing_device(destinations)));
+}
+
+Value CrossDeviceOps::reduce_slices(ReduceOp op, const Value::Parts& parts, const std::vector<Device*>& destinations) {
+  const bool is_of_all_devices = parts.size() == devices_.size();
+  const double count = is_of_all_devices ? group_size() : static_cast<double>(parts.size());
+  std::vector<IndexedSlices> slices, whole;
+  for (const Value& part : parts) {
+    slices.push_back(op == ReduceOp::mean ? scaled(part.slices(), 1 / count) : part.slices());
+  }
+  if (is_of_all_devices) {
+    const std::lock_guard lock(*issuing_);
+    whole = concatenate_slices(slices, destinations);
+  } else {
+    whole = CrossDeviceOps::concatenate_slices(slices, destinations);
+  }
+  Value::Parts results(whole.begin(), whole.end());
+  return results.size() == 1 ? results.front() : Value::mirrored(std::move(results));
+}
+
+std::vector<IndexedSlices> CrossDeviceOps::concatenate_slices(const std::vector<IndexedSlices>& slices,
+                                                              const std::vector<Device*>& destinations) {
+  std::vector<IndexedSlices> whole;
+  whole.reserve(destinations.size());
+  for (Device* device : destinations) whole.push_back(concatenated(*device, slices));
+  return whole;
+}
+
+Value CrossDeviceOps::reduce_over_workers(ReduceOp op, const Value::Parts& parts,
+                                          const std::vector<Device*>& destinations) {
+  Value::Parts own_parts;
+  for (std::size_t d = 0; d < parts.size(); ++d) {
+    own_parts.emplace_back(copy_on(*devices_[d], tensors_of({parts[d]}).front()));
+  }
+  const TensorGroup group = tensors_of(copy_of_tensors(Value::per_replica(own_parts)).parts());
+  const std::vector<Event> ends = all_reduce(op, {group});
+  for (std::size_t d = 0; d < devices_.size(); ++d) devices_[d]->compute_stream().wait(ends[d]);
+  Value::Parts results;
+  for (Device* device : destinations) {
+    const auto own = std::find_if(group.begin(), group.end(), [&](const Tensor& t) { return &t.device() == device; });
+    results.emplace_back(own != group.end() ? *own : copy_on(*device, group.front()));
+  }
+  return results.size() == 1 ? results.front() : Value::mirrored(std::move(results));
+}
+
+Value CrossDeviceOps::reduce(ReduceOp op, const Value& value, const Destinations& destinations) {
+  return batch_reduce(op, {{value, destinations}}).front();
+}
+
+std::vector<Value> CrossDeviceOps::batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs) {
+  std::vector<ReducePair> kept;
+  for (const auto& [value, destinations] : pairs) {
+    const Value parts = value.is(ValueKind::variable) ? Value::per_replica(parts_of(value)) : value;
+    kept.emplace_back(copy_of_tensors(parts), destinations);
+  }
+  std::vector<Value> results = begin_batch_reduce(op, kept).wait();
+  std::transform(results.begin(), results.end(), results.begin(), as_mirrored);
+  return results;
+}
+
+Value CrossDeviceOps::broadcast(const Value& value, const Destinations& destinations) {
+  return as_mirrored(copies_on(destinations.resolve(worker_), value));
+}
+
+void CrossDeviceOps::add_from_peer(std::size_t to_device, const Tensor& to, const Tensor& from) {
+  const Tensor staged = devices_[to_device]->allocate(from.dtype(), from.shape());
+  stream(to_device).copy(staged, from);
+  stream(to_device).launch(as_communication(op::elementwise(kernel::Binary::add, to, to, staged)));
+}
+
+void CrossDeviceOps::copy_to_peer(std::size_t to_device, const Tensor& to, std::size_t from_device,
+                                  const Tensor& from) {
+  order_after(to_device, from_device);
+  stream(to_device).copy(to, from);
+}
+
+std::vector<std::string> cross_device_ops_names() {
+  return {"auto", "collective", "hierarchical_copy", "nccl", "reduction_to_one_device"};
+}
+
+std::unique_ptr<CrossDeviceOps> make_cross_device_ops(std::string_view name, Worker& worker,
+                                                      std::vector<Device*> devices, const std::vector<DeviceId>& group,
+                                                      Packing packing) {
+  const bool spans_workers = group.size() > devices.size();
+  const bool is_automatic = name.empty() || name == "auto";
+  if (name == "collective" || (is_automatic && spans_workers)) {
+    return std::make_unique<CollectiveAllReduce>(worker, std::move(devices), group, packing);
+  }
+  const std::vector<std::string> known = cross_device_ops_names();
+  if (!is_automatic && std::find(known.begin(), known.end(), name) == known.end()) {
+    std::string message = fmt::format("unknown cross-device operations '{}' (known: {})", name, fmt::join(known, ", "));
+    if (const std::string near = nearest_name(name, known); !near.empty())
+      message += fmt::format("; did you mean '{}'?", near);
+    throw ValueError(message);
+  }
+  if (spans_workers) {
+    throw ValueError(
+        fmt::format("cross-device operations '{}' work within one worker; write collective or auto", name));
+  }
+  if (name == "hierarchical_copy") {
+    return std::make_unique<HierarchicalCopyAllReduce>(worker, std::move(devices), packing);
+  }
+  if (name == "reduction_to_one_device") {
+    return std::make_unique<ReductionToOneDevice>(worker, std::move(devices), packing);
+  }
+  return std::make_unique<NcclAllReduce>(worker, devices, packing);
+}
+
+}  // namespace tandem

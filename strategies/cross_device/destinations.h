@@ -1,0 +1,44 @@
+// Where the result of a reduction or a broadcast is wanted.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/worker.h"
+#include "strategies/value.h"
+
+namespace tandem {
+
+class Variable;
+
+// The devices of a value or a variable, or devices by name ("/device:CPU:0", as in DeviceId::parse). A list of names is
+// v1's; v2 refuses it.
+class Destinations {
+ public:
+  Destinations() = default;
+  Destinations(const char* device) : names_({device}) {}             // NOLINT(google-explicit-constructor)
+  Destinations(std::string device) : names_({std::move(device)}) {}  // NOLINT(google-explicit-constructor)
+  Destinations(std::vector<std::string> devices) : names_(std::move(devices)), is_list_(true) {}  // NOLINT
+  Destinations(Device& device) : devices_({&device}) {}                         // NOLINT(google-explicit-constructor)
+  Destinations(std::vector<Device*> devices) : devices_(std::move(devices)) {}  // NOLINT(google-explicit-constructor)
+  Destinations(const Value& value);                                             // NOLINT(google-explicit-constructor)
+  Destinations(const std::shared_ptr<Variable>& variable);                      // NOLINT(google-explicit-constructor)
+
+  bool is_empty() const { return names_.empty() && devices_.empty(); }
+  bool is_list() const { return is_list_; }
+  const std::shared_ptr<Variable>& variable() const { return variable_; }
+  // In order. ValueError for no destination or a name that is no device of `worker`'s cluster.
+  std::vector<Device*> resolve(Worker& worker) const;
+
+ private:
+  std::vector<std::string> names_;
+  std::vector<Device*> devices_;
+  std::shared_ptr<Variable> variable_;
+  bool is_list_ = false;
+};
+
+// The devices that hold a value's tensors, in order; none for numbers, texts and nothing.
+std::vector<Device*> devices_of(const Value& value);
+
+}  // namespace tandem

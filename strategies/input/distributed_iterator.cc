@@ -1,0 +1,116 @@
+#include "strategies/context.h"
+#include "strategies/errors.h"
+#include "strategies/input/distributed_dataset.h"
+#include "strategies/input/distributed_input.h"
+#include "strategies/input/staging.h"
+
+namespace tandem {
+namespace {
+
+void check_context() {
+  const Mode* mode = current_mode();
+  if (mode && mode->replica) {
+    throw ValueError("a distributed iterator cannot be advanced in a replica context; do it outside of run()");
+  }
+}
+
+}  // namespace
+
+const Value& OptionalValue::get_value() const {
+  if (!value_) throw InvalidArgumentError("an optional without a value was asked for it");
+  return *value_;
+}
+
+DistributedIterator::DistributedIterator(std::shared_ptr<const DistributedInput> input) : input_(std::move(input)) {
+  for (std::size_t i = 0; i < input_->datasets.size(); ++i) {
+    iterators_.push_back(input_->datasets[i].iterator(input_->memories[i]));
+  }
+}
+
+ElementSpec DistributedIterator::element_spec() const {
+  return input_->element_spec();
+}
+
+// Every worker asks alike in every step: see InputWorkers::any_worker_has_data.
+bool DistributedIterator::goes_on(bool has_data) {
+  const InputWorkers& workers = input_->workers;
+  if (input_->is_infinite || workers.num_workers == 1 || !workers.enable_partial_batch_handling) return has_data;
+  if (input_->datasets_of_workers.empty()) {
+    return workers.any_worker_has_data ? workers.any_worker_has_data(has_data) : has_data;
+  }
+  if (has_data) return true;
+  if (!steps_of_all_workers_) steps_of_all_workers_ = input_->steps_of_all_workers();
+  return steps_fetched_ < *steps_of_all_workers_;
+}
+
+void DistributedIterator::fetch() {
+  Step step;
+  bool has_data = false;
+  step.is_complete = true;
+  try {
+    for (std::size_t d = 0; d < input_->workers.devices.size(); ++d) {
+      step.elements.push_back(iterators_[d % iterators_.size()].next());
+      (step.elements.back() ? has_data : step.is_complete) = step.elements.back().has_value();
+    }
+    has_ended_ = !goes_on(has_data);
+    if (has_ended_) return;
+    if (step.is_complete || input_->may_be_partial) bring(step);
+  } catch (...) {  // the steps before it come first
+    step.error = std::current_exception();
+    has_ended_ = true;
+  }
+  ++steps_fetched_;
+  ahead_.push_back(std::move(step));
+}
+
+void DistributedIterator::bring(Step& step) const {
+  std::optional<ElementSpec> found;
+  for (const auto& element : step.elements) {
+    if (element) found = spec_of(*element).with_row_count(TensorSpec::kUnknown);
+  }
+  const bool is_known = !input_->spec.components.empty();
+  if (!is_known && !found) throw ValueError("no element tells the form of an empty one");
+  std::vector<Element> elements;
+  for (const auto& element : step.elements) {
+    elements.push_back(element ? *element : empty_element(is_known ? input_->spec : *found));
+  }
+  const InputWorkers& workers = input_->workers;
+  StagedElements staged = stage(workers.worker, workers.devices, elements, input_->fetches_to_device());
+  step.value = std::move(staged.value);
+  step.ready = std::move(staged.ready);
+}
+
+std::optional<Value> DistributedIterator::deliver(bool gives_partial_steps) {
+  check_context();
+  while (!has_ended_ && ahead_.size() < input_->steps_ahead) fetch();
+  if (ahead_.empty()) return std::nullopt;
+  Step step = std::move(ahead_.front());
+  ahead_.pop_front();
+  if (step.error) std::rethrow_exception(step.error);
+  if (!step.is_complete && !gives_partial_steps) {
+    has_ended_ = true;
+    ahead_.clear();
+    return std::nullopt;
+  }
+  if (!step.value) bring(step);
+  for (std::size_t d = 0; d < step.ready.size(); ++d) {
+    input_->workers.devices[d]->compute_stream().wait(step.ready[d]);
+  }
+  return step.value;
+}
+
+std::optional<Value> DistributedIterator::next() {
+  return deliver(input_->may_be_partial);
+}
+
+Value DistributedIterator::get_next() {
+  std::optional<Value> value = next();
+  if (!value) throw OutOfRangeError("the end of the distributed dataset");
+  return *std::move(value);
+}
+
+OptionalValue DistributedIterator::get_next_as_optional() {
+  return OptionalValue(deliver(!input_->is_infinite));
+}
+
+}  // namespace tandem

@@ -1,0 +1,108 @@
+// Nodes whose iterations know of earlier ones: shuffle and cache.
+#include <numeric>
+#include <random>
+
+#include "strategies/input/nodes.h"
+
+namespace tandem::nodes {
+namespace {
+
+// Fisher and Yates' shuffle by hand: std::shuffle's result differs between libraries.
+std::vector<std::int64_t> order_of(std::int64_t size, std::mt19937_64& random) {
+  std::vector<std::int64_t> order(static_cast<std::size_t>(size));
+  std::iota(order.begin(), order.end(), std::int64_t{0});
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[random() % i]);
+  return order;
+}
+
+// The input's elements in this order; `at` gives one by its number.
+template <typename At>
+IteratorPtr in_order(std::vector<std::int64_t> order, At at) {
+  return make_iterator(
+      [order = std::move(order), at = std::move(at), i = std::size_t{0}]() mutable -> std::optional<Element> {
+        if (i == order.size()) return std::nullopt;
+        return at(order[i++]);
+      });
+}
+
+class Shuffle final : public NodeOf<Shuffle> {
+ public:
+  Shuffle(NodePtr input, std::uint64_t seed, bool reshuffles, std::int64_t buffer_size)
+      : NodeOf(DatasetOp::shuffle, {std::move(input)}),
+        seed_(seed),
+        reshuffles_(reshuffles),
+        buffer_size_(buffer_size) {}
+  IteratorPtr iterate(const MemoryPtr& memory) const override {
+    std::mt19937_64 random(seed_ + (reshuffles_ ? memory->next_shuffle(this) : 0));
+    return buffer_size_ == Dataset::kAll ? iterate_all(memory, random) : iterate_buffer(memory, random);
+  }
+  std::int64_t batch_size() const override { return input().batch_size(); }
+
+ private:
+  IteratorPtr iterate_all(const MemoryPtr& memory, std::mt19937_64& random) const {
+    if (const auto size = input().size()) {
+      return in_order(order_of(*size, random), [this](std::int64_t index) { return input().at(index); });
+    }
+    std::vector<Element> elements;
+    const IteratorPtr from = input().iterate(memory);
+    while (auto element = from->next()) elements.push_back(*std::move(element));
+    auto order = order_of(static_cast<std::int64_t>(elements.size()), random);
+    return in_order(std::move(order), [elements = std::move(elements)](std::int64_t index) {
+      return elements[static_cast<std::size_t>(index)];
+    });
+  }
+  // One of the buffer's elements, whose place the next element takes.
+  IteratorPtr iterate_buffer(const MemoryPtr& memory, const std::mt19937_64& start) const {
+    return make_iterator([this, random = start, from = input().iterate(memory),
+                          buffer = std::vector<Element>()]() mutable -> std::optional<Element> {
+      while (static_cast<std::int64_t>(buffer.size()) < buffer_size_) {
+        auto element = from->next();
+        if (!element) break;
+        buffer.push_back(*std::move(element));
+      }
+      if (buffer.empty()) return std::nullopt;
+      std::swap(buffer[random() % buffer.size()], buffer.back());
+      Element chosen = std::move(buffer.back());
+      buffer.pop_back();
+      return chosen;
+    });
+  }
+
+  std::uint64_t seed_;
+  bool reshuffles_;
+  std::int64_t buffer_size_;
+};
+
+class Cache final : public NodeOf<Cache> {
+ public:
+  explicit Cache(NodePtr input) : NodeOf(DatasetOp::cache, {std::move(input)}) {}
+  IteratorPtr iterate(const MemoryPtr& memory) const override {
+    if (const auto cached = memory->cached(this)) {
+      return make_iterator([cached, i = std::size_t{0}]() mutable -> std::optional<Element> {
+        if (i == cached->size()) return std::nullopt;
+        return (*cached)[i++];
+      });
+    }
+    return make_iterator([this, memory, from = input().iterate(memory), kept = std::vector<Element>()]() mutable {
+      auto element = from->next();
+      if (element) {
+        kept.push_back(*element);
+      } else {
+        memory->cached(this) = std::make_shared<const std::vector<Element>>(std::move(kept));
+      }
+      return element;
+    });
+  }
+  std::int64_t batch_size() const override { return input().batch_size(); }
+};
+
+}  // namespace
+
+NodePtr shuffle(NodePtr input, std::uint64_t seed, bool reshuffle_each_iteration, std::int64_t buffer_size) {
+  return std::make_shared<Shuffle>(std::move(input), seed, reshuffle_each_iteration, buffer_size);
+}
+NodePtr cache(NodePtr input) {
+  return std::make_shared<Cache>(std::move(input));
+}
+
+}  // namespace tandem::nodes

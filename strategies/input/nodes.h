@@ -1,0 +1,42 @@
+// Makers of the nodes that Dataset's functions put together. Internal to strategies/input.
+#pragma once
+
+#include "strategies/input/dataset.h"
+
+namespace tandem::nodes {
+
+NodePtr range(std::int64_t start, std::int64_t stop, std::int64_t step);
+NodePtr slices(StructurePtr structure, std::vector<HostTensor> arrays);
+NodePtr elements(std::vector<Element> elements);
+NodePtr generator(std::function<Dataset::Generator()> start, ElementSpec spec);
+NodePtr reader(std::vector<std::string> names, Dataset::FileReader read);
+
+NodePtr zip(std::vector<NodePtr> inputs);
+NodePtr concatenate(NodePtr first, NodePtr second);
+NodePtr map(NodePtr input, Dataset::Mapping function);
+NodePtr filter(NodePtr input, Dataset::Predicate keep);
+NodePtr unique(NodePtr input);
+NodePtr flat_map(NodePtr input, Dataset::DatasetFunction function);
+NodePtr interleave(NodePtr input, Dataset::DatasetFunction function, std::int64_t cycle, std::int64_t block);
+
+NodePtr batch(NodePtr input, std::int64_t size, bool drop_remainder);
+NodePtr unbatch(NodePtr input);
+NodePtr rebatch(NodePtr input, std::vector<std::int64_t> sizes, bool drop_remainder);
+NodePtr legacy_rebatch(NodePtr input, std::int64_t pieces);
+
+NodePtr shuffle(NodePtr input, std::uint64_t seed, bool reshuffle_each_iteration, std::int64_t buffer_size);
+NodePtr cache(NodePtr input);
+NodePtr repeat(NodePtr input, std::int64_t count);
+NodePtr take(NodePtr input, std::int64_t count);
+NodePtr skip(NodePtr input, std::int64_t count);
+NodePtr prefetch(NodePtr input);
+NodePtr assert_cardinality(NodePtr input, std::int64_t count);
+NodePtr options(NodePtr input, DatasetOptions options);
+std::optional<DatasetOptions> options_of(const DatasetNode& node);  // of an options node
+
+// `must_not_be_empty`: InvalidArgumentError when there are fewer elements than shards (except in shards that are
+// empty).
+NodePtr shard(NodePtr input, std::int64_t num_shards, std::int64_t index, bool must_not_be_empty);
+bool is_shard_hint(const DatasetNode& node);
+
+}  // namespace tandem::nodes

@@ -1,0 +1,21 @@
+// Brings elements from the host to the devices of the replicas. Internal to strategies/input.
+#pragma once
+
+#include <vector>
+
+#include "engine/worker.h"
+#include "strategies/input/element.h"
+#include "strategies/value.h"
+
+namespace tandem {
+
+struct StagedElements {
+  Value value;               // structured like the elements: a value per replica, or with one replica its tensor
+  std::vector<Event> ready;  // per device; empty where the values stay on the host
+};
+
+// elements[i] goes to devices[i], by its input stream. Texts stay on the host: a text, or a list of texts.
+StagedElements stage(Worker& worker, const std::vector<Device*>& devices, const std::vector<Element>& elements,
+                     bool fetch_to_device);
+
+}  // namespace tandem

@@ -1,0 +1,96 @@
+#include "strategies/multi_worker_mirrored.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <tuple>
+
+#include "strategies/cluster/simple_resolver.h"
+#include "strategies/errors.h"
+
+namespace tandem {
+namespace {
+
+std::vector<WorkerSpec> training_workers(const Worker& worker) {
+  std::vector<WorkerSpec> training;
+  for (const WorkerSpec& spec : worker.cluster()) {
+    if (spec.job != "ps" && spec.job != "evaluator") training.push_back(spec);
+  }
+  std::stable_sort(training.begin(), training.end(), [](const WorkerSpec& a, const WorkerSpec& b) {
+    return std::make_tuple(a.job != "chief", a.task) < std::make_tuple(b.job != "chief", b.task);
+  });
+  return training;
+}
+
+Packing packing_of(const MultiWorkerOptions& options) {
+  check_communication_options(options.communication);
+  if (options.communication.bytes_per_pack == 0) return options.packing;
+  return {.num_packs = 1, .bytes_per_pack = options.communication.bytes_per_pack};
+}
+
+ReplicatedSpec spec_of(Worker& worker, const MultiWorkerOptions& options) {
+  if (!options.devices.empty()) {
+    if (options.cluster_resolver) throw ValueError("cluster_resolver and devices cannot be set at the same time");
+    return {.devices = options.devices,
+            .cross_device_ops = "auto",
+            .packing = packing_of(options),
+            .timeout_seconds = options.communication.timeout_seconds,
+            .group = {}};
+  }
+  for (const WorkerSpec& spec : training_workers(worker)) {
+    if (spec.device_count != static_cast<int>(worker.devices().size())) {
+      throw ValueError(fmt::format("{} {} has {} devices and {} {} has {}: all workers need as many", spec.job,
+                                   spec.task, spec.device_count, worker.job(), worker.task(), worker.devices().size()));
+    }
+  }
+  return {.devices = {worker.devices().begin(), worker.devices().end()},
+          .cross_device_ops = "auto",
+          .packing = packing_of(options),
+          .timeout_seconds = options.communication.timeout_seconds,
+          .group = devices_in_sync(worker)};
+}
+
+// The engine's cluster. Its workers have no network addresses; they are told by job and task.
+std::shared_ptr<const ClusterResolver> resolver_of(const Worker& worker) {
+  std::map<std::string, std::map<int, std::string>> addresses;
+  for (const WorkerSpec& spec : worker.cluster())
+    addresses[spec.job][spec.task] = fmt::format("{}{}", spec.job, spec.task);
+  std::map<std::string, JobTasks> jobs;
+  for (auto& [job, tasks] : addresses) jobs.emplace(job, JobTasks(std::move(tasks)));
+  AcceleratorCounts accelerators;
+  const int count = static_cast<int>(worker.devices().size());
+  if (worker.devices().front()->id().type == DeviceType::gpu) accelerators["GPU"] = count;
+  return std::make_shared<SimpleResolver>(
+      ClusterSpec(std::move(jobs)), SimpleResolverOptions{.task = {.task_type = worker.job(), .task_id = worker.task()},
+                                                          .num_accelerators = accelerators});
+}
+
+}  // namespace
+
+std::vector<DeviceId> devices_in_sync(Worker& worker) {
+  std::vector<DeviceId> group;
+  for (const WorkerSpec& spec : training_workers(worker)) {
+    for (int i = 0; i < spec.device_count; ++i) {
+      group.push_back({.job = spec.job, .task = spec.task, .type = spec.device_type, .index = i});
+    }
+  }
+  return group;
+}
+
+MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, MultiWorkerOptions options)
+    : MirroredExtended(worker, spec_of(worker, options)),
+      cluster_resolver_(options.cluster_resolver ? std::move(options.cluster_resolver) : resolver_of(worker)) {}
+
+std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const VariableSpec& spec) {
+  std::shared_ptr<Variable> variable = MirroredExtended::make_variable(spec);
+  std::vector<Stream*> streams;
+  for (Device* device : worker_devices()) streams.push_back(&device->compute_stream());
+  worker().communicator(group()).broadcast(variable->components(), 0, streams);
+  return variable;
+}
+
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(Worker& worker, MultiWorkerOptions options)
+    : Strategy("multi_worker_mirrored", std::make_unique<MultiWorkerMirroredExtended>(worker, std::move(options))) {}
+
+}  // namespace tandem

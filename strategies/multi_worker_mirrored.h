@@ -1,0 +1,51 @@
+// tf.distribute.MultiWorkerMirroredStrategy: replicas on the devices of several workers, in step. Every worker runs the
+// same program; its replicas meet those of the others in collectives.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "strategies/cluster/cluster_resolver.h"
+#include "strategies/communication_options.h"
+#include "strategies/mirrored.h"
+
+namespace tandem {
+
+struct MultiWorkerOptions {
+  Packing packing{};
+  // bytes_per_pack, where given, stands before `packing`. A collective that not all workers join within timeout_seconds
+  // ends the run with DeadlineExceededError. The engine's communicator is AUTO, RING and NCCL alike.
+  CommunicationOptions communication{};
+  // Where the program learnt of the cluster; by default from the engine, which has it in any case.
+  std::shared_ptr<const ClusterResolver> cluster_resolver{};
+  // Of this worker, which then is alone; by default all devices of all workers. Not together with a resolver.
+  std::vector<Device*> devices{};
+};
+
+class MultiWorkerMirroredExtended : public MirroredExtended {
+ public:
+  // All workers of the jobs "chief" and "worker" take part, the chief first, with as many devices each (ValueError).
+  // ValueError for options that name a resolver and devices.
+  MultiWorkerMirroredExtended(Worker& worker, MultiWorkerOptions options);
+
+  bool experimental_between_graph() const override { return true; }
+  bool should_checkpoint() const override { return first_replica_id() == 0; }
+  bool should_save_summary() const override { return first_replica_id() == 0; }
+  bool in_multi_worker_mode() const override { return true; }
+  const ClusterResolver* cluster_resolver() const override { return cluster_resolver_.get(); }
+  // Values of the first worker, broadcast to the others.
+  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
+
+ private:
+  std::shared_ptr<const ClusterResolver> cluster_resolver_;
+};
+
+class MultiWorkerMirroredStrategy final : public Strategy {
+ public:
+  explicit MultiWorkerMirroredStrategy(Worker& worker, MultiWorkerOptions options = {});
+};
+
+// The compute devices of the jobs that train, the chief's first, then the workers' by task.
+std::vector<DeviceId> devices_in_sync(Worker& worker);
+
+}  // namespace tandem

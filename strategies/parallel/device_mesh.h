@@ -1,0 +1,54 @@
+// Devices arranged along named axes, as ways of parallelism use them: data, tensor, pipeline.
+//
+// Ranks count row by row: the last axis varies fastest, so devices that are neighbours of one worker are neighbours
+// along it. Give the axis that communicates most last.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/worker.h"
+
+namespace tandem {
+
+struct MeshAxis {
+  std::string name{};
+  int size = 1;
+};
+
+class DeviceMesh {
+ public:
+  // `devices`: of any workers, in rank order; every worker names the same. ValueError when the axes need another number
+  // of devices, for sizes below 1, and for names that are there twice.
+  DeviceMesh(Worker& worker, std::vector<DeviceId> devices, std::vector<MeshAxis> axes);
+
+  int device_count() const { return static_cast<int>(devices_.size()); }
+  int size(std::string_view axis) const;                  // 1 for an axis that the mesh lacks
+  int coordinate(int rank, std::string_view axis) const;  // 0 for an axis that the mesh lacks
+  const DeviceId& device(int rank) const { return devices_.at(static_cast<std::size_t>(rank)); }
+
+  // This worker's devices, and their ranks in the same order, which is that of the ranks.
+  const std::vector<int>& local_ranks() const { return local_ranks_; }
+  const std::vector<Device*>& local_devices() const { return local_devices_; }
+
+  // The ranks that differ from `rank` along `axis` only, itself among them, in order along it.
+  std::vector<int> group(int rank, std::string_view axis) const;
+  // The communicator of those devices; one call covers all of this worker's among them.
+  Communicator& communicator(int rank, std::string_view axis) const;
+
+ private:
+  // The distance between ranks that are neighbours along `axis`, and its size; {0, 1} for one that the mesh lacks.
+  struct Step {
+    int stride = 0, size = 1;
+  };
+  Step step_along(std::string_view axis) const;
+
+  Worker& worker_;
+  std::vector<DeviceId> devices_;
+  std::vector<MeshAxis> axes_;
+  std::vector<int> local_ranks_;
+  std::vector<Device*> local_devices_;
+};
+
+}  // namespace tandem

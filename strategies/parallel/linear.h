@@ -1,0 +1,60 @@
+// Linear layers as device work: what every way of parallelism launches for its part of one.
+//
+// A layer's parameters lie in one flat f32 tensor: the weights [inputs, outputs] row by row, then the bias [outputs].
+// Gradients and velocities have the same form. Matrices are [rows, features], a row for each example.
+#pragma once
+
+#include <cstdint>
+
+#include "engine/device.h"
+
+namespace tandem {
+
+// `count` elements from `first`.
+struct Range {
+  std::int64_t first = 0, count = 0;
+  bool operator==(const Range&) const = default;
+};
+// Part `part` of `total` elements in `parts` parts: the first ones have one more where it does not divide.
+Range part_of(std::int64_t total, int parts, int part);
+
+struct LinearShape {
+  std::int64_t inputs = 0, outputs = 0;
+  std::int64_t parameters() const { return inputs * outputs + outputs; }
+  double forward_flops() const { return 2.0 * static_cast<double>(inputs) * static_cast<double>(outputs); }  // a row
+};
+
+struct LinearTensors {
+  Tensor weights, bias;
+};
+LinearTensors linear_views(const Tensor& flat, LinearShape shape);
+
+// SGD with momentum: velocity = gradient + momentum * velocity; parameter -= rate * velocity.
+struct SgdSettings {
+  double learning_rate = 0.1;
+  double momentum = 0;
+};
+
+// Work for one stream; `layer` stands in the names of the ops.
+class LinearOps {
+ public:
+  LinearOps(Stream& stream, int layer) : stream_(stream), layer_(layer) {}
+
+  void product(const Tensor& output, const Tensor& input, const Tensor& weights) const;
+  void activate(const Tensor& output, const Tensor& bias, bool with_relu) const;
+  // With `accumulates` added to what the gradients hold; `bias_scratch` is as large as the bias then.
+  void parameter_gradients(const LinearTensors& gradients, const Tensor& input, const Tensor& of_output,
+                           bool accumulates, const Tensor& bias_scratch) const;
+  void input_gradient(const Tensor& of_input, const Tensor& of_output, const Tensor& weights) const;
+  void relu_gradient(const Tensor& of_input, const Tensor& input) const;  // in place
+
+ private:
+  Stream& stream_;
+  int layer_;
+};
+
+// Element by element over flat tensors; `velocity` may be empty without momentum.
+void launch_sgd(Stream& stream, const Tensor& parameters, const Tensor& velocity, const Tensor& gradients,
+                const SgdSettings& sgd);
+
+}  // namespace tandem

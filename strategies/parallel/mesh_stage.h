@@ -1,0 +1,90 @@
+// What one device of a mesh does: some layers (its pipeline stage), its part of each (tensor parallelism), on its rows
+// of the batch (data parallelism), micro-batch by micro-batch in the order of one_forward_one_backward.
+//
+// Used by a task of its own in every step. The devices of a group make the same collectives in the same order.
+#pragma once
+
+#include <array>
+#include <optional>
+#include <vector>
+
+#include "strategies/parallel/group_collectives.h"
+#include "strategies/parallel/pipeline_channel.h"
+#include "strategies/parallel/pipeline_schedule.h"
+#include "strategies/parallel/tensor_shards.h"
+
+namespace tandem {
+
+struct MeshPlace {
+  int data = 0, tensor = 0, stage = 0;
+};
+struct MeshGroups {
+  GroupCollectives* data = nullptr;
+  GroupCollectives* tensor = nullptr;
+  Communicator* pipeline = nullptr;
+};
+
+class MeshStage {
+ public:
+  // `layers`: of this stage. `host`: the worker's CPU, where initial values are computed.
+  MeshStage(Device& device, Device& host, const LinearStack& stack, const ParallelOptions& options, MeshPlace place,
+            MeshGroups groups, Range layers);
+
+  // Issues one step on the whole batch: see ParallelTrainer.
+  void step(const Tensor& inputs, const Tensor& labels);
+
+  Device& device() const { return device_; }
+  const MeshPlace& place() const { return place_; }
+  bool is_last() const { return place_.stage + 1 == options_.pipeline; }
+  const Tensor& losses() const { return losses_; }  // of the last stage: one a micro-batch, parts of the whole loss
+  bool has_layer(int layer) const {
+    return layers_.front().shard.layer <= layer && layer <= layers_.back().shard.layer;
+  }
+  const LayerShard& shard(int layer) const { return at(layer).shard; }
+  LinearTensors parameters(int layer) const { return linear_views(at(layer).parameters, at(layer).shard.shape()); }
+
+ private:
+  struct Layer {
+    LayerShard shard{};
+    Tensor parameters{}, gradients{}, velocity{};
+    Event reduced{};  // the gradients, over the replicas of the data
+  };
+
+  bool is_first() const { return place_.stage == 0; }
+  const Layer& at(int layer) const { return layers_.at(static_cast<std::size_t>(layer - layers_.front().shard.layer)); }
+  Stream& compute() const { return device_.compute_stream(); }
+  Range micro_batch(int index) const { return part_of(rows_.count, options_.micro_batches, index); }
+  Tensor filled(std::int64_t count) const;
+  void make_layer(Device& host, const LinearStack& stack, int layer);
+  void make_activations(const LinearStack& stack);
+  void open_channels();
+
+  void fetch(const Tensor& inputs, const Tensor& labels);
+  void forward(int micro_batch);
+  void loss(int micro_batch, const Tensor& logits);
+  Tensor output_of(int micro_batch, std::size_t layer);
+  void backward(int micro_batch);
+  void layer_backward(std::size_t layer, int micro_batch, const Tensor& of_output, const Tensor& of_input);
+  Event sum_input_gradient(const Layer& layer, const Tensor& of_input);
+  Tensor input_gradient_of(std::size_t layer, std::int64_t rows);
+  void update();
+
+  Device& device_;
+  ParallelOptions options_;
+  SgdSettings sgd_;
+  int last_layer_;  // of the whole stack
+  MeshPlace place_;
+  MeshGroups groups_;
+  Range rows_;  // of the global batch
+  std::vector<Layer> layers_;
+
+  Tensor whole_inputs_, inputs_, labels_, losses_;  // of the first and the last stage
+  std::vector<Tensor> stage_inputs_;                // of each micro-batch
+  std::vector<std::vector<Tensor>> outputs_;        // of each live micro-batch, of every layer; flat
+  Tensor logits_gradient_, bias_scratch_;
+  std::array<Tensor, 2> of_activations_;  // gradients within the stage, used in turn; flat
+  std::optional<Receiver> input_channel_, gradient_channel_;
+  std::optional<Sender> output_channel_, input_gradient_channel_;
+};
+
+}  // namespace tandem

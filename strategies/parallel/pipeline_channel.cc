@@ -1,0 +1,51 @@
+#include "strategies/parallel/pipeline_channel.h"
+
+namespace tandem {
+namespace {
+
+Tensor first_rows(const Tensor& flat, std::int64_t rows, std::int64_t features) {
+  return flat.flat_slice(0, rows * features).reshape({rows, features});
+}
+
+}  // namespace
+
+Receiver::Receiver(Device& device, ChannelSpec spec)
+    : device_(device), spec_(spec), buffers_(static_cast<std::size_t>(spec.buffers)) {
+  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(DType::f32, {spec.rows * spec.features});
+}
+
+Tensor Receiver::receive(std::int64_t rows) {
+  TANDEM_CHECK(received_ - released_ < buffers_.size(), "more micro-batches are in use than there are buffers");
+  const Buffer& buffer = buffers_[received_++ % buffers_.size()];
+  const Tensor matrix = first_rows(buffer.memory, rows, spec_.features);
+  Stream& stream = device_.stream(spec_.stream);
+  stream.wait(buffer.released);
+  spec_.communicator->receive(matrix, spec_.peer, stream);
+  device_.compute_stream().wait(stream.record());
+  return matrix;
+}
+
+void Receiver::release() {
+  buffers_[released_++ % buffers_.size()].released = device_.compute_stream().record();
+}
+
+Sender::Sender(Device& device, ChannelSpec spec)
+    : device_(device), spec_(spec), buffers_(static_cast<std::size_t>(spec.buffers)) {
+  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(DType::f32, {spec.rows * spec.features});
+}
+
+Tensor Sender::next(std::int64_t rows) {
+  const Buffer& buffer = buffers_[sent_ % buffers_.size()];
+  device_.compute_stream().wait(buffer.sent);
+  current_ = first_rows(buffer.memory, rows, spec_.features);
+  return current_;
+}
+
+void Sender::send() {
+  Stream& stream = device_.stream(spec_.stream);
+  stream.wait(device_.compute_stream().record());
+  spec_.communicator->send(current_, spec_.peer, stream);
+  buffers_[sent_++ % buffers_.size()].sent = stream.record();
+}
+
+}  // namespace tandem

@@ -1,0 +1,96 @@
+#include "strategies/parallel/sharded_parameters.h"
+
+#include <algorithm>
+
+#include "strategies/host_values.h"
+
+namespace tandem {
+
+ShardedParameters::ShardedParameters(Device& device, Device& host, GroupCollectives& group, int rank,
+                                     std::span<const Unit> units, DType dtype, SgdSettings sgd)
+    : device_(device), group_(group), sgd_(sgd) {
+  std::array<std::int64_t, 2> largest{0, 0};
+  for (const Unit& unit : units) {
+    counts_.push_back(unit.count);
+    pieces_.push_back(make_piece(unit, rank, dtype, host));
+    std::int64_t& room = largest[slot(this->units() - 1)];
+    room = std::max(room, padded(this->units() - 1));
+  }
+  for (std::size_t i = 0; i < buffers_.size(); ++i) {
+    if (largest[i] == 0) continue;
+    buffers_[i].memory = filled(dtype, largest[i]);
+    gradients_[i].memory = filled(dtype, largest[i]);  // the padding is summed too: defined values
+  }
+  hold_gathering();
+}
+
+Tensor ShardedParameters::filled(DType dtype, std::int64_t count) const {
+  const Tensor tensor = device_.allocate(dtype, {count});
+  compute().launch(op::fill(tensor, 0));
+  return tensor;
+}
+
+ShardedParameters::Piece ShardedParameters::make_piece(const Unit& unit, int rank, DType dtype, Device& host) const {
+  const std::int64_t count = (unit.count + group_.size() - 1) / group_.size();
+  Piece piece{.parameters = filled(dtype, count), .gradients = filled(dtype, count), .velocity = {}};
+  if (sgd_.momentum > 0) piece.velocity = filled(dtype, count);
+  if (!unit.initial_value) return piece;
+  const auto value = [all = unit.count, value = unit.initial_value, first = rank * count](std::int64_t element) {
+    return first + element < all ? value(first + element) : 0.0;
+  };
+  const Tensor initial = host_tensor(host, dtype, {count}, value);
+  compute().wait(host.compute_stream().record());
+  compute().copy(piece.parameters, initial, Category::other);
+  return piece;
+}
+
+void ShardedParameters::prefetch(int unit) {
+  Buffer& buffer = buffers_[slot(unit)];
+  if (buffer.unit == unit) return;
+  communication().wait(buffer.used);
+  group_.all_gather(buffer.memory.flat_slice(0, padded(unit)), piece(unit), communication());
+  buffer.ready = communication().record();
+  buffer.unit = unit;
+}
+
+Tensor ShardedParameters::acquire(int unit) {
+  prefetch(unit);
+  compute().wait(buffers_[slot(unit)].ready);
+  return buffers_[slot(unit)].memory.flat_slice(0, count(unit));
+}
+
+void ShardedParameters::release(int unit) {
+  buffers_[slot(unit)].used = compute().record();
+}
+
+Tensor ShardedParameters::gradients(int unit) {
+  compute().wait(gradients_[slot(unit)].reduced);
+  return gradients_[slot(unit)].memory.flat_slice(0, count(unit));
+}
+
+void ShardedParameters::reduce_gradients(int unit) {
+  Piece& piece = pieces_.at(static_cast<std::size_t>(unit));
+  GradientBuffer& buffer = gradients_[slot(unit)];
+  communication().wait(compute().record());
+  group_.reduce_scatter(piece.gradients, buffer.memory.flat_slice(0, padded(unit)), communication());
+  buffer.reduced = communication().record();
+  piece.reduced = buffer.reduced;
+}
+
+void ShardedParameters::update() {
+  for (const Piece& piece : pieces_) {
+    compute().wait(piece.reduced);
+    launch_sgd(compute(), piece.parameters, piece.velocity, piece.gradients, sgd_);
+  }
+  hold_gathering();
+}
+
+void ShardedParameters::hold_gathering() {
+  const Event changed = compute().record();
+  for (Buffer& buffer : buffers_) {
+    buffer.unit = -1;  // what it holds is no longer true
+    buffer.used = changed;
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,84 @@
+// One device's share of parameters that a group of devices keeps in pieces (ZeRO, stage 3: arXiv:1910.02054).
+//
+// Parameters come in units, which are gathered, used and reduced together: usually the layers. A unit is padded to a
+// multiple of the group's size and every device keeps, updates and has the momentum of one equal piece. Whole units
+// exist in two buffers only, which they use in turn: one computes while the next one's parameters arrive. Gradients
+// likewise: one unit's are computed while those before are summed.
+//
+// Every device of the group makes the same calls in the same order. All of it is asynchronous, in stream order.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "strategies/parallel/group_collectives.h"
+#include "strategies/parallel/linear.h"
+
+namespace tandem {
+
+class ShardedParameters {
+ public:
+  struct Unit {
+    std::int64_t count = 0;                                       // of parameters
+    std::function<double(std::int64_t element)> initial_value{};  // empty: zeros
+  };
+  // `host`: the worker's CPU, where initial values are computed.
+  ShardedParameters(Device& device, Device& host, GroupCollectives& group, int rank, std::span<const Unit> units,
+                    DType dtype, SgdSettings sgd);
+
+  int units() const { return static_cast<int>(counts_.size()); }
+
+  // Starts to gather a unit on the communication stream, unless it is there. Units whose numbers have the same parity
+  // share a buffer.
+  void prefetch(int unit);
+  // A whole unit, flat, for work of the compute stream until release().
+  Tensor acquire(int unit);
+  void release(int unit);
+
+  // Room for a whole unit's gradients, flat, for work of the compute stream until reduce_gradients().
+  Tensor gradients(int unit);
+  // Starts to sum them over the group; each device receives its piece.
+  void reduce_gradients(int unit);
+  // Every unit's piece is changed by its gradients, after they have been summed.
+  void update();
+
+  const Tensor& piece(int unit) const { return pieces_.at(static_cast<std::size_t>(unit)).parameters; }
+  std::int64_t count(int unit) const { return counts_.at(static_cast<std::size_t>(unit)); }
+
+ private:
+  struct Piece {
+    Tensor parameters, gradients, velocity;
+    Event reduced{};
+  };
+  struct Buffer {
+    Tensor memory;
+    int unit = -1;
+    Event ready{}, used{};
+  };
+  struct GradientBuffer {
+    Tensor memory;
+    Event reduced{};
+  };
+
+  std::int64_t padded(int unit) const { return piece(unit).element_count() * group_.size(); }
+  static std::size_t slot(int unit) { return static_cast<std::size_t>(unit % 2); }
+  Piece make_piece(const Unit& unit, int rank, DType dtype, Device& host) const;
+  Tensor filled(DType dtype, std::int64_t count) const;
+  // The pieces have changed, in the compute stream: nothing gathered stays, and what follows comes after the change.
+  void hold_gathering();
+  Stream& compute() const { return device_.compute_stream(); }
+  Stream& communication() const { return device_.stream(kCommunicationStream); }
+
+  Device& device_;
+  GroupCollectives& group_;
+  SgdSettings sgd_;
+  std::vector<std::int64_t> counts_;
+  std::vector<Piece> pieces_;
+  std::array<Buffer, 2> buffers_;
+  std::array<GradientBuffer, 2> gradients_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,23 @@
+// Shapes made from others.
+#pragma once
+
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace tandem {
+
+// `shape` with `size` along `axis` (counted from 0, within the rank).
+inline Shape with_dimension(const Shape& shape, int axis, std::int64_t size) {
+  std::vector<std::int64_t> dimensions(shape.dimensions().begin(), shape.dimensions().end());
+  dimensions.at(static_cast<std::size_t>(axis)) = size;
+  return Shape(std::span<const std::int64_t>(dimensions));
+}
+
+inline Shape without_axis(const Shape& shape, int axis) {
+  std::vector<std::int64_t> dimensions(shape.dimensions().begin(), shape.dimensions().end());
+  dimensions.erase(dimensions.begin() + axis);
+  return Shape(std::span<const std::int64_t>(dimensions));
+}
+
+}  // namespace tandem

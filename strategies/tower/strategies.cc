@@ -1,0 +1,172 @@
+#include "strategies/tower/strategies.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/errors.h"
+#include "strategies/mirrored.h"
+#include "strategies/multi_worker_mirrored.h"
+#include "strategies/parameter_server.h"
+#include "strategies/tower/values.h"
+
+namespace tandem::tower {
+namespace {
+
+// What a worker's own program runs before it knows of others.
+class CollectiveOfOneWorker : public MirroredExtended {
+ public:
+  using MirroredExtended::MirroredExtended;
+  bool experimental_between_graph() const override { return true; }
+};
+
+Device& device_named(Worker& worker, const std::string& name) {
+  return *Destinations(name).resolve(worker).front();
+}
+
+std::vector<Device*> default_devices(Worker& worker) {
+  std::vector<Device*> gpus;
+  for (Device* device : worker.devices()) {
+    if (device->id().type == DeviceType::gpu) gpus.push_back(device);
+  }
+  return gpus.empty() ? std::vector<Device*>{&worker.cpu()} : gpus;
+}
+
+std::vector<Device*> devices_of(Worker& worker, const MirroredOptions& options) {
+  if (options.num_gpus && options.num_gpus_per_worker) {
+    throw ValueError("both num_gpus and num_gpus_per_worker: one of them is enough");
+  }
+  const std::optional<int> count = options.num_gpus ? options.num_gpus : options.num_gpus_per_worker;
+  if (!options.devices) return count ? devices_by_number(worker, *count) : default_devices(worker);
+  if (count) throw ValueError("both devices and a number of GPUs: one of them is enough");
+  std::vector<std::string> names;
+  for (const std::string& name : *options.devices) {
+    names.push_back(canonical_device(name));
+    if (std::find(names.begin(), names.end() - 1, names.back()) != names.end() - 1) {
+      throw AssertionError(fmt::format("device {} is listed twice", names.back()));
+    }
+  }
+  if (names.empty()) throw AssertionError("a strategy needs at least one device");
+  std::vector<Device*> devices;
+  devices.reserve(names.size());
+  for (const std::string& name : names) devices.push_back(&device_named(worker, name));
+  return devices;
+}
+
+bool are_gpus(const std::vector<Device*>& devices) {
+  return std::all_of(devices.begin(), devices.end(), [](const Device* d) { return d->id().type == DeviceType::gpu; });
+}
+
+std::shared_ptr<Strategy> mirrored_on(Worker& worker, std::vector<Device*> devices, const MirroredOptions& options) {
+  // 1.12 reduces to one device wherever something is no GPU.
+  const bool is_to_one = options.cross_tower_ops == "auto" && !are_gpus(devices);
+  ReplicatedSpec spec{.devices = std::move(devices),
+                      .cross_device_ops = is_to_one ? "reduction_to_one_device" : options.cross_tower_ops,
+                      .packing = options.packing};
+  return std::make_shared<TowerStrategy>(
+      "mirrored", std::make_unique<TowerExtended<MirroredExtended>>(options.release, worker, std::move(spec)),
+      TowerStrategy::Settings{.release = options.release,
+                              .auto_shard_dataset = options.auto_shard_dataset,
+                              .prefetch_on_device = options.prefetch_on_device});
+}
+
+// The chief's, then the workers', by task.
+std::vector<DeviceId> training_tasks(const ClusterSpec& cluster) {
+  std::vector<DeviceId> tasks;
+  for (const std::string job : {"chief", "worker"}) {
+    if (!cluster.has_job(job)) continue;
+    for (const int task : cluster.task_indices(job)) tasks.push_back({.job = job, .task = task});
+  }
+  if (tasks.empty()) throw ValueError("the cluster has no chief and no worker");
+  return tasks;
+}
+
+void check_task(const ClusterTask& task) {
+  if (!task.type.empty() && task.id) return;
+  throw ValueError("with a cluster, configure() needs the task type and the task id, too");
+}
+
+std::shared_ptr<Strategy> collective_of_one(Worker& worker, std::optional<int> num_gpus, Release release) {
+  std::vector<Device*> devices(worker.devices().begin(), worker.devices().end());
+  if (num_gpus) devices = devices_by_number(worker, *num_gpus);
+  ReplicatedSpec spec{.devices = std::move(devices)};
+  return std::make_shared<TowerStrategy>(
+      "collective_all_reduce", std::make_unique<TowerExtended<CollectiveOfOneWorker>>(release, worker, std::move(spec)),
+      TowerStrategy::Settings{.release = release});
+}
+
+std::vector<Device*> some_devices(Worker& worker, std::optional<int> num_gpus) {
+  return num_gpus ? devices_by_number(worker, *num_gpus) : std::vector<Device*>{};
+}
+
+}  // namespace
+
+std::vector<Device*> devices_by_number(Worker& worker, int num_gpus) {
+  std::vector<Device*> devices;
+  devices.reserve(static_cast<std::size_t>(std::max(0, num_gpus)));
+  for (int i = 0; i < num_gpus; ++i) devices.push_back(&device_named(worker, fmt::format("/device:GPU:{}", i)));
+  return num_gpus == 0 ? std::vector<Device*>{&worker.cpu()} : devices;
+}
+
+MirroredStrategy::MirroredStrategy(Worker& worker, MirroredOptions options)
+    : DistributionStrategy(mirrored_on(worker, devices_of(worker, options), options)),
+      worker_(&worker),
+      options_(std::move(options)) {}
+
+void MirroredStrategy::configure(const ClusterSpec& cluster, const ClusterTask& /*task*/) {
+  if (!cluster) return;
+  const std::optional<int> num_gpus = options_.num_gpus ? options_.num_gpus : options_.num_gpus_per_worker;
+  if (!num_gpus) throw ValueError("with a cluster, the number of GPUs per worker must be given");
+  std::vector<Device*> devices;
+  for (const DeviceId& task : training_tasks(cluster)) {
+    for (int i = 0; i < std::max(1, *num_gpus); ++i) {
+      const DeviceType type = *num_gpus > 0 ? DeviceType::gpu : DeviceType::cpu;
+      devices.push_back(&worker_->device({.job = task.job, .task = task.task, .type = type, .index = i}));
+    }
+  }
+  become(mirrored_on(*worker_, std::move(devices), options_));
+}
+
+OneDeviceStrategy::OneDeviceStrategy(Worker& worker, const std::string& device)
+    : DistributionStrategy(std::make_shared<tandem::OneDeviceStrategy>(worker, device_named(worker, device))) {}
+
+CollectiveAllReduceStrategy::CollectiveAllReduceStrategy(Worker& worker, std::optional<int> num_gpus_per_worker,
+                                                         Release release)
+    : DistributionStrategy(collective_of_one(worker, num_gpus_per_worker, release)),
+      worker_(&worker),
+      num_gpus_(num_gpus_per_worker),
+      release_(release) {}
+
+void CollectiveAllReduceStrategy::configure(const ClusterSpec& cluster, const ClusterTask& task) {
+  if (!cluster || is_configured_) return;
+  check_task(task);
+  if (task.type != "chief" && task.type != "worker") {
+    throw ValueError(fmt::format("task type '{}': a collective all-reduce has tasks chief and worker", task.type));
+  }
+  const std::size_t tasks = training_tasks(cluster).size();
+  const std::size_t devices = worker_->devices().size();
+  if (num_gpus_ && static_cast<std::size_t>(std::max(1, *num_gpus_)) != devices) {
+    throw ValueError(fmt::format("{} GPUs per worker, but this one has {} devices", *num_gpus_, devices));
+  }
+  if (const std::size_t there = devices_in_sync(*worker_).size() / devices; there != tasks) {
+    throw ValueError(fmt::format("a cluster of {} chiefs and workers, but there are {}", tasks, there));
+  }
+  become(std::make_shared<TowerStrategy>(
+      "collective_all_reduce",
+      std::make_unique<TowerExtended<MultiWorkerMirroredExtended>>(release_, *worker_, MultiWorkerOptions{}),
+      TowerStrategy::Settings{.release = release_}));
+  is_configured_ = true;
+}
+
+ParameterServerStrategy::ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker)
+    : DistributionStrategy(
+          std::make_shared<tandem::ParameterServerStrategy>(worker, some_devices(worker, num_gpus_per_worker))) {}
+
+void ParameterServerStrategy::configure(const ClusterSpec& cluster, const ClusterTask& task) {
+  if (!cluster || is_configured_) return;
+  check_task(task);
+  if (!cluster.has_job("ps") || cluster.num_tasks("ps") == 0) throw ValueError("the cluster has no ps task");
+  is_configured_ = true;
+}
+
+}  // namespace tandem::tower

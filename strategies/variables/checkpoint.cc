@@ -1,0 +1,204 @@
+#include "strategies/variables/checkpoint.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <boost/crc.hpp>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "strategies/errors.h"
+#include "strategies/strategy.h"
+
+namespace tandem {
+namespace {
+
+// The file: the mark, the header's length (u64), the header (JSON), the data, the CRC-32 of all before it (u32).
+// Numbers are little-endian.
+constexpr std::string_view kMark = "TANDEMC1";
+constexpr std::size_t kLengthBytes = 8, kChecksumBytes = 4;
+
+std::uint32_t checksum_of(const std::byte* data, std::size_t size) {
+  boost::crc_32_type checksum;
+  checksum.process_bytes(data, size);
+  return checksum.checksum();
+}
+
+void append_number(std::string& bytes, std::uint64_t number, std::size_t size) {
+  for (std::size_t i = 0; i < size; ++i) bytes += static_cast<char>((number >> (8 * i)) & 0xff);
+}
+
+std::uint64_t number_at(const std::vector<std::byte>& bytes, std::size_t at, std::size_t size) {
+  std::uint64_t number = 0;
+  for (std::size_t i = 0; i < size; ++i) number |= std::to_integer<std::uint64_t>(bytes.at(at + i)) << (8 * i);
+  return number;
+}
+
+[[noreturn]] void refused(const std::string& what, const std::string& path) {
+  throw UnknownError(fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
+}
+
+// The file is complete on the disk before it gets its name.
+void write_atomically(const std::string& path, const std::string& bytes) {
+  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
+  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
+  if (file < 0) refused("write", temporary);
+  std::size_t written = 0;
+  while (written < bytes.size()) {
+    const ssize_t count = ::write(file, bytes.data() + written, bytes.size() - written);
+    if (count < 0 && errno == EINTR) continue;
+    if (count < 0) {
+      const int error = errno;
+      ::close(file);
+      ::unlink(temporary.c_str());
+      errno = error;
+      refused("write", temporary);
+    }
+    written += static_cast<std::size_t>(count);
+  }
+  const bool is_safe = ::fsync(file) == 0;
+  if (::close(file) != 0 || !is_safe || ::rename(temporary.c_str(), path.c_str()) != 0) {
+    const int error = errno;
+    ::unlink(temporary.c_str());
+    errno = error;
+    refused("write", path);
+  }
+}
+
+std::vector<std::byte> contents_of(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) throw NotFoundError(fmt::format("{}: no such checkpoint", path));
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  const auto* bytes = reinterpret_cast<const std::byte*>(text.data());
+  return {bytes, bytes + text.size()};
+}
+
+template <typename T>
+double element_at(const std::byte* bytes, std::int64_t i) {
+  T value;
+  std::memcpy(&value, bytes + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
+  return static_cast<double>(value);
+}
+
+}  // namespace
+
+void Checkpoint::add(const std::string& name, Saveable saveable) {
+  if (!variables_.emplace(name, std::move(saveable)).second) {
+    throw ValueError(fmt::format("a checkpoint has '{}' already", name));
+  }
+}
+
+void Checkpoint::add(const std::string& name, std::shared_ptr<Variable> variable) {
+  const bool writes = variable->strategy().extended().should_checkpoint();
+  add(name, Saveable{variable->dtype(), variable->shape(), writes, [variable] { return variable->saved_value(); },
+                     [variable](const Tensor& saved) { variable->restore(saved); }});
+}
+
+void Checkpoint::add(const std::string& name, const ShardedVariable& variable) {
+  const bool writes = variable.variables().front()->strategy().extended().should_checkpoint();
+  add(name, Saveable{variable.dtype(), variable.shape(), writes,
+                     [variable, this] { return variable.concatenated_on(worker_.cpu()); },
+                     [variable](const Tensor& saved) { ShardedVariable(variable).assign(Value(saved)); }});
+}
+
+void Checkpoint::save(const std::string& path) const {
+  nlohmann::json tensors = nlohmann::json::array();
+  std::string data;
+  bool writes = variables_.empty();
+  for (const auto& [name, variable] : variables_) {
+    const Tensor tensor = variable.saved();
+    writes = writes || variable.writes;
+    worker_.cpu().synchronize();
+    if (!tensor.has_values()) throw RuntimeError("this engine carries no values: there is nothing to save");
+    const auto dimensions = variable.shape.dimensions();
+    tensors.push_back({{"name", name},
+                       {"dtype", std::string(name_of(variable.dtype))},
+                       {"shape", std::vector<std::int64_t>(dimensions.begin(), dimensions.end())},
+                       {"offset", data.size()}});
+    data.append(static_cast<const char*>(tensor.data()), tensor.size_bytes());
+  }
+  if (!writes) return;
+  const std::string header = nlohmann::json{{"version", 1}, {"tensors", tensors}}.dump();
+  std::string file(kMark);
+  append_number(file, header.size(), kLengthBytes);
+  file += header;
+  file += data;
+  append_number(file, checksum_of(reinterpret_cast<const std::byte*>(file.data()), file.size()), kChecksumBytes);
+  write_atomically(path, file);
+}
+
+void Checkpoint::restore(const std::string& path) const {
+  const CheckpointReader reader(path);
+  for (const auto& [name, variable] : variables_) {
+    const CheckpointReader::Entry& entry = reader.entry(name);
+    if (entry.dtype != variable.dtype || entry.shape != variable.shape) {
+      throw ValueError(fmt::format("{}: '{}' is {} {}, and the variable is {} {}", path, name, name_of(entry.dtype),
+                                   entry.shape.text(), name_of(variable.dtype), variable.shape.text()));
+    }
+  }
+  for (const auto& [name, variable] : variables_) {
+    const CheckpointReader::Entry& entry = reader.entry(name);
+    const Tensor tensor = worker_.cpu().allocate(entry.dtype, entry.shape);
+    if (tensor.has_values()) std::memcpy(tensor.data(), reader.bytes(entry), tensor.size_bytes());
+    variable.restore(tensor);
+  }
+}
+
+CheckpointReader::CheckpointReader(const std::string& path)
+    : contents_(std::make_shared<const std::vector<std::byte>>(contents_of(path))) {
+  const std::vector<std::byte>& bytes = *contents_;
+  const auto damaged = [&](const char* what) {
+    throw DataLossError(fmt::format("{}: damaged checkpoint: {}", path, what));
+  };
+  const std::size_t start = kMark.size() + kLengthBytes;
+  if (bytes.size() < start + kChecksumBytes) damaged("it is cut off");
+  if (std::memcmp(bytes.data(), kMark.data(), kMark.size()) != 0) damaged("it does not begin with TANDEMC1");
+  const std::size_t end = bytes.size() - kChecksumBytes;
+  if (checksum_of(bytes.data(), end) != number_at(bytes, end, kChecksumBytes)) damaged("its checksum is wrong");
+  const std::uint64_t length = number_at(bytes, kMark.size(), kLengthBytes);
+  if (length > end - start) damaged("its header is cut off");
+  const auto* text = reinterpret_cast<const char*>(bytes.data()) + start;
+  const nlohmann::json header = nlohmann::json::parse(text, text + length, nullptr, false);
+  if (header.is_discarded() || header.value("version", 0) != 1) damaged("it is of another version");
+  for (const nlohmann::json& tensor : header.at("tensors")) {
+    const auto dimensions = tensor.at("shape").get<std::vector<std::int64_t>>();
+    const std::optional<DType> dtype = dtype_from_name(tensor.at("dtype").get<std::string>());
+    if (!dtype) damaged("it has an unknown element type");
+    Entry entry{*dtype, Shape(std::span<const std::int64_t>(dimensions)),
+                start + length + tensor.at("offset").get<std::size_t>()};
+    const std::size_t size = static_cast<std::size_t>(entry.shape.element_count()) * size_of(entry.dtype);
+    if (entry.offset + size > end) damaged("its data is cut off");
+    entries_.emplace(tensor.at("name").get<std::string>(), entry);
+  }
+}
+
+const CheckpointReader::Entry& CheckpointReader::entry(const std::string& name) const {
+  const auto found = entries_.find(name);
+  if (found == entries_.end()) throw NotFoundError(fmt::format("the checkpoint has no variable '{}'", name));
+  return found->second;
+}
+
+std::function<double(std::int64_t)> CheckpointReader::initial_value(const std::string& name) const {
+  const Entry& found = entry(name);
+  return [contents = contents_, at = bytes(found), dtype = found.dtype](std::int64_t i) -> double {
+    switch (dtype) {
+      case DType::f32:
+        return element_at<float>(at, i);
+      case DType::f64:
+        return element_at<double>(at, i);
+      case DType::i32:
+        return element_at<std::int32_t>(at, i);
+      case DType::i64:
+        return element_at<std::int64_t>(at, i);
+      case DType::u8:
+        return element_at<std::uint8_t>(at, i);
+      default:
+        throw TypeError(fmt::format("the host has no numbers of type {}", name_of(dtype)));
+    }
+  };
+}
+
+}  // namespace tandem

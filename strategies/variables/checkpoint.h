@@ -1,0 +1,70 @@
+// Saving variables to a file and restoring them, whatever strategy they stand under: a mirrored variable is saved as
+// its component 0, a sync-on-read one as its aggregated value, a sharded one as the whole; see
+// docs/checkpoints.md for the file.
+//
+// Calls are made in cross-replica context. In a multi-worker strategy every worker makes them, and the one whose
+// should_checkpoint() says so writes.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "strategies/variables/sharded_variable.h"
+#include "strategies/variables/variable.h"
+
+namespace tandem {
+
+class Worker;
+
+class Checkpoint {
+ public:
+  explicit Checkpoint(Worker& worker) : worker_(worker) {}
+  // ValueError for a name that is there already.
+  void add(const std::string& name, std::shared_ptr<Variable> variable);
+  void add(const std::string& name, const ShardedVariable& variable);
+
+  // Written beside `path` and moved there when complete: a crash leaves the old file or the new one. UnknownError when
+  // the file system refuses; RuntimeError where the engine carries no values.
+  void save(const std::string& path) const;
+  // NotFoundError for no file or a variable that is not in it, DataLossError for a damaged file, ValueError for another
+  // shape or element type. Checked before the first variable changes.
+  void restore(const std::string& path) const;
+
+ private:
+  struct Saveable {
+    DType dtype;
+    Shape shape;
+    bool writes;
+    std::function<Tensor()> saved;
+    std::function<void(const Tensor&)> restore;
+  };
+  void add(const std::string& name, Saveable saveable);
+
+  Worker& worker_;
+  std::map<std::string, Saveable> variables_;
+};
+
+// A checkpoint that has been read, for variables that are created later.
+class CheckpointReader {
+ public:
+  explicit CheckpointReader(const std::string& path);  // errors as restore()
+  struct Entry {
+    DType dtype = DType::f32;
+    Shape shape{};
+    std::size_t offset = 0;
+  };
+  const std::map<std::string, Entry>& entries() const { return entries_; }
+  const Entry& entry(const std::string& name) const;  // NotFoundError
+  const std::byte* bytes(const Entry& entry) const { return contents_->data() + entry.offset; }
+  // For VariableSpec::initial_value.
+  std::function<double(std::int64_t)> initial_value(const std::string& name) const;
+
+ private:
+  std::shared_ptr<const std::vector<std::byte>> contents_;
+  std::map<std::string, Entry> entries_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,112 @@
+#include "strategies/variables/replicated_variables.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+#include "strategies/errors.h"
+#include "strategies/host_values.h"
+#include "strategies/regroup.h"
+#include "strategies/strategy.h"
+
+namespace tandem {
+
+Tensor MirroredVariable::change(Change change, const Value& value) {
+  if (where() == Where::replica && aggregation() == VariableAggregation::none) {
+    apply_change(change, handle(), select_replica(current_component(), value));
+    return handle();
+  }
+  return Variable::change(change, value);
+}
+
+Tensor MirroredVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
+  if (where() == Where::replica && aggregation() == VariableAggregation::none) {
+    apply_scatter(operation, handle(), slices);
+    return handle();
+  }
+  return Variable::scatter(operation, slices);
+}
+
+Tensor SyncOnReadVariable::change(Change change, const Value& value) {
+  if (where() != Where::cross_replica) {
+    apply_change(change, handle(), select_replica(current_component(), value));
+    return handle();
+  }
+  if (aggregation() == VariableAggregation::sum) {
+    if (change != Change::assign) {
+      throw ValueError(
+          fmt::format("SyncOnReadVariable does not support assign_add and assign_sub in cross-replica "
+                      "context when it aggregates by SUM: variable '{}'",
+                      name()));
+    }
+    change_all(change, share_of(value));
+  } else {
+    change_all(change, value);
+  }
+  return aggregation() == VariableAggregation::none ? components().front() : this->value();
+}
+
+// A per-replica value names the components themselves.
+Value SyncOnReadVariable::share_of(const Value& value) {
+  const auto n = static_cast<double>(strategy().num_replicas_in_sync());
+  const bool is_whole = dtype() == DType::i32 || dtype() == DType::i64 || dtype() == DType::u8;
+  if (value.is(ValueKind::number)) return is_whole ? std::trunc(value.number() / n) : value.number() / n;
+  if (value.is(ValueKind::per_replica)) return value;
+  if (value.is(ValueKind::mirrored)) {
+    Value::Parts shares;
+    for (const Value& part : value.parts()) shares.push_back(share_of(part));
+    return Value::mirrored(std::move(shares));
+  }
+  const Tensor whole = value.is(ValueKind::variable) ? value.variable()->value() : value.tensor();
+  Device& device = whole.device();
+  const Tensor share = device.allocate(whole.dtype(), whole.shape());
+  if (is_whole) {  // integers divide with truncation
+    device.compute_stream().launch(op::fill(share, n));
+    device.compute_stream().launch(op::elementwise(kernel::Binary::divide, share, whole, share));
+  } else {
+    device.compute_stream().launch(op::scale_add(share, whole, 1 / n, 0));
+  }
+  return share;
+}
+
+Tensor SyncOnReadVariable::aggregate() {
+  if (aggregation() == VariableAggregation::only_first_replica) return components().front();
+  const Value parts = Value::per_replica(Value::Parts(components().begin(), components().end()));
+  const Value total = strategy().extended().all_reduce(reduce_op_from_aggregation(aggregation()),
+                                                       components().size() == 1 ? Value(components().front()) : parts);
+  return (total.is_distributed() ? total.parts().front() : total).tensor();
+}
+
+Tensor SyncOnReadVariable::value() {
+  if (where() != Where::cross_replica) return handle();
+  if (aggregation() == VariableAggregation::none) {
+    throw ValueError(fmt::format(
+        "variable '{}' is read in cross-replica context, but its aggregation is VariableAggregation.NONE", name()));
+  }
+  return aggregate();
+}
+
+Tensor SyncOnReadVariable::scatter(kernel::Scatter /*operation*/, const IndexedSlices& /*slices*/) {
+  throw NotImplementedError(fmt::format("variable '{}' is sync on read: it has no scatter operations", name()));
+}
+
+Tensor SyncOnReadVariable::saved_value() {
+  return copied_to_host(strategy().extended().worker(),
+                        aggregation() == VariableAggregation::none ? components().front() : aggregate());
+}
+
+void SyncOnReadVariable::restore(const Tensor& saved) {
+  change_all(Change::assign, aggregation() == VariableAggregation::sum ? share_of(Value(saved)) : Value(saved));
+}
+
+Tensor PlainVariable::change(Change change, const Value& value) {
+  apply_change(change, components().front(), select_replica(0, value));
+  return components().front();
+}
+
+Tensor PlainVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
+  apply_scatter(operation, components().front(), slices);
+  return components().front();
+}
+
+}  // namespace tandem

@@ -1,0 +1,138 @@
+#include "strategies/variables/stored_variable.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <mutex>
+
+#include "strategies/context.h"
+#include "strategies/errors.h"
+#include "strategies/replica_context.h"
+#include "strategies/strategy.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kFirstLinkStream = 16;
+
+}  // namespace
+
+void Staleness::add(const Staleness& other) {
+  updates += other.updates;
+  sum += other.sum;
+  maximum = std::max(maximum, other.maximum);
+}
+
+Stream& link_stream(Device& server, int worker) {
+  return server.stream(kFirstLinkStream + worker);
+}
+
+StoredVariable::StoredVariable(Strategy& strategy, VariableSpec spec, std::shared_ptr<StoredTensor> stored,
+                               bool aggregates)
+    : Variable(strategy, std::move(spec), {stored->tensor}), stored_(std::move(stored)), aggregates_(aggregates) {}
+
+// A snapshot is taken among the updates, in their order; it travels beside them.
+Tensor StoredVariable::brought_to(Device& device) {
+  Device& server = stored_->tensor.device();
+  Stream& updates = server.compute_stream();
+  Tensor snapshot = server.allocate(dtype(), shape());
+  Event taken;
+  {
+    const std::lock_guard lock(*stored_->monitor);
+    Op copy = op::scale_add(snapshot, stored_->tensor, 1, 0);
+    copy.name = "read " + name();
+    copy.category = Category::communication;
+    updates.launch(std::move(copy));
+    taken = updates.record();
+    StoredTensor::Reader& reader = stored_->readers[device.worker()];
+    reader.version_read = stored_->version;
+    reader.own_updates_since = 0;
+  }
+  if (&device == &server) return snapshot;
+  Stream& link = link_stream(server, device.worker());
+  const Tensor fetched = device.allocate(dtype(), shape());
+  link.wait(taken);
+  link.copy(fetched, snapshot);
+  device.compute_stream().wait(link.record());
+  return fetched;
+}
+
+Tensor StoredVariable::value() {
+  switch (where()) {
+    case Where::update:
+      return stored_->tensor;
+    case Where::replica:
+      return brought_to(get_replica_context()->device());
+    case Where::cross_replica:
+      return brought_to(strategy().extended().worker().cpu());
+  }
+  return {};
+}
+
+void StoredVariable::apply(const std::function<void()>& update, int worker) {
+  const std::lock_guard lock(*stored_->monitor);
+  update();
+  StoredTensor::Reader& reader = stored_->readers[worker];
+  const std::int64_t age = stored_->version - reader.version_read - reader.own_updates_since;
+  ++stored_->version;
+  ++reader.own_updates_since;
+  reader.staleness.add({.updates = 1, .sum = age, .maximum = age});
+}
+
+Staleness StoredVariable::staleness(std::optional<int> worker) const {
+  const std::lock_guard lock(*stored_->monitor);
+  Staleness total;
+  for (const auto& [index, reader] : stored_->readers) {
+    if (!worker || *worker == index) total.add(reader.staleness);
+  }
+  return total;
+}
+
+void StoredVariable::check_aggregation() const {
+  if (aggregation() != VariableAggregation::none) return;
+  throw ValueError(
+      fmt::format("variable '{}' is changed by several replicas: you must specify an aggregation method, "
+                  "SUM, MEAN or ONLY_FIRST_REPLICA",
+                  name()));
+}
+
+Tensor StoredVariable::change(Change change, const Value& value) {
+  switch (where()) {
+    case Where::update:
+      apply_change(change, stored_->tensor, value);
+      return stored_->tensor;
+    case Where::replica:
+      if (aggregates_) {
+        check_aggregation();
+        return change_merged(change, value);
+      }
+      get_replica_context()->merge_call([&](Strategy&, const Value::Parts&) {
+        change_all(change, value);
+        return Value();
+      });
+      return this->value();
+    case Where::cross_replica:
+      change_all(change, value);
+      return this->value();
+  }
+  return {};
+}
+
+Tensor StoredVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
+  if (where() == Where::update) {
+    apply_scatter(operation, stored_->tensor, slices);
+    return stored_->tensor;
+  }
+  if (where() == Where::replica && aggregates_) {
+    check_aggregation();
+    return scatter_merged(operation, slices);
+  }
+  scatter_all(operation, Value(slices));
+  return value();
+}
+
+Tensor StoredVariable::saved_value() {
+  return brought_to(strategy().extended().worker().cpu());
+}
+
+}  // namespace tandem
