@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "strategies/cross_device_ops.h"
+#include "strategies/cross_device/cross_device_ops.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

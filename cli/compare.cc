@@ -10,8 +10,9 @@
 #include "cli/progress_line.h"
 #include "reports/compare.h"
 #include "scenarios/calibrate.h"
+#include "scenarios/job.h"
 #include "scenarios/runner.h"
-#include "strategies/cross_device_ops.h"
+#include "strategies/cross_device/cross_device_ops.h"
 
 namespace tandem {
 namespace {
@@ -59,6 +60,7 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   options.quick = true;
   options.max_devices = scenario.devices.per_worker;
   if (!flags.replicas.empty()) options.max_devices = *std::max_element(flags.replicas.begin(), flags.replicas.end());
+  options.max_devices *= training_workers(scenario);  // all of them on this machine
   options.progress = progress.of_stages("calibrating this machine");
   auto topology = machine_topology(flags.engines.front(), options);
   progress.finish();

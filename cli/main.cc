@@ -1,28 +1,5 @@
-// The tandem command: registers the subcommands, parses, runs the chosen one.
-#include "cli/command.h"
-#include "cli/exit_codes.h"
-#include "cli/interrupt.h"
-#include "cli/usage.h"
+#include "cli/command_line.h"
 
 int main(int argc, char** argv) {
-  using namespace tandem;
-  CLI::App app("Run a distribution strategy on real devices and on a simulated cluster, and compare", "tandem");
-  app.footer(
-      "Exit codes: 0 ok, 1 regression or expectation not met, 2 usage, 3 invalid input, 4 not available,\n"
-      "5 run failed, 6 inconclusive, 130 interrupted.");
-  bool version = false;
-  bool json = false;
-  app.add_flag("--version", version, "Print the versions of tandem and of its libraries");
-  app.add_flag("--json", json, "With --version: as one JSON document");
-  Action action;
-  for (const auto add : {add_run, add_compare, add_calibrate, add_check, add_schema}) add(app, action);
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::ParseError& error) {
-    return report_parse_error(app, error);
-  }
-  if (version) action = [json] { return print_version(json); };
-  if (!action) return report_missing_command(app);
-  handle_interrupts();
-  return run_to_exit_code(action);
+  return tandem::run_command_line(argc, argv);
 }

@@ -13,9 +13,17 @@ ProgressLine::ProgressLine(const CommonOptions& options)
 }
 
 std::function<void(int, int)> ProgressLine::of_steps(std::string what) {
-  return [this, what = std::move(what)](int step, int steps) {
+  return counted(what + ": step");
+}
+
+std::function<void(int, int)> ProgressLine::of_runs(std::string what) {
+  return counted(what + ": schedule");
+}
+
+std::function<void(int, int)> ProgressLine::counted(std::string what) {
+  return [this, what = std::move(what)](int done, int total) {
     check_for_interrupt();
-    progress_.update(what + ": step", step, steps);
+    progress_.update(what, done, total);
   };
 }
 

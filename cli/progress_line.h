@@ -15,10 +15,13 @@ class ProgressLine {
 
   // For RunOptions::progress and CalibrateOptions::progress; this object must outlive them. Throws Interrupted.
   std::function<void(int step, int steps)> of_steps(std::string what);
+  std::function<void(int run, int runs)> of_runs(std::string what);
   std::function<void(std::string_view stage, int done, int total)> of_stages(std::string what);
   void finish() { progress_.finish(); }
 
  private:
+  std::function<void(int, int)> counted(std::string what);
+
   Progress progress_;
 };
 

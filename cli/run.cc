@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/expectations.h"
+#include "cli/explore.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
@@ -15,14 +16,6 @@
 
 namespace tandem {
 namespace {
-
-struct RunFlags {
-  CommonOptions common;
-  std::string scenario;
-  std::string topology;
-  std::string trace;
-  RunOptions run;
-};
 
 constexpr std::string_view kWorkerMark = "{worker}";  // in a trace's file name: a file for each worker
 
@@ -77,7 +70,8 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("scenario", flags->scenario, "The scenario file")->required();
   command->add_option("--engine", run_options.engine, "Run on this engine instead of the scenario's");
   command->add_option("--topology", flags->topology, "Simulate this topology instead of the scenario's");
-  command->add_option("--replicas", run_options.replicas, "Replicas")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--replicas", run_options.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
+  command->add_option("--workers", run_options.workers, "Workers that train")->check(CLI::Range(1, 1 << 16));
   command->add_option("--steps", run_options.steps, "Steps, warm-up included")->check(CLI::Range(1, 1 << 30));
   command->add_option("--cross-device-ops", run_options.cross_device_ops, "How replicas reduce their gradients")
       ->check(known_cross_device_ops());
@@ -85,10 +79,19 @@ void add_run(CLI::App& app, Action& action) {
       ->transform(CLI::CheckedTransformer(values).description("{real,none}"));
   command->add_option("--collectives", run_options.collectives, "Fidelity of simulated collectives: fluid or message")
       ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
-  command->add_option("--trace", flags->trace,
-                      "Write a Chrome trace to this file; with {worker} in its name, one for each worker");
+  CLI::Option* trace = command->add_option(
+      "--trace", flags->trace, "Write a Chrome trace to this file; with {worker} in its name, one for each worker");
+  command
+      ->add_option("--schedule-seed", run_options.schedule_seed,
+                   "Run tasks that are ready at one instant in the order of this seed")
+      ->check(CLI::NonNegativeNumber);
+  command
+      ->add_option("--explore", flags->explore,
+                   "Run under so many seeds, from --schedule-seed (default: 1) on; values must not depend on it")
+      ->check(CLI::Range(1, 1 << 30))
+      ->excludes(trace);
   add_common_options(*command, flags->common);
-  command->callback([flags, &action] { action = [flags] { return run(*flags); }; });
+  command->callback([flags, &action] { action = [flags] { return flags->explore ? explore(*flags) : run(*flags); }; });
 }
 
 }  // namespace tandem

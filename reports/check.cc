@@ -61,6 +61,8 @@ std::vector<std::string> job_changes(const Report& report, const Report& baselin
   differ("the strategy", report.strategy, baseline.strategy);
   differ("cross-device ops", report.cross_device_ops, baseline.cross_device_ops);
   differ("the number of replicas", report.replicas, baseline.replicas);
+  differ("the number of workers", report.workers, baseline.workers);
+  differ("the number of parameter servers", report.parameter_servers, baseline.parameter_servers);
   return changes;
 }
 

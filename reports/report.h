@@ -56,10 +56,14 @@ struct Summary {
   StepTime step_time;
   PerStep per_step;
   std::vector<CollectiveSummary> collectives;  // by operation, devices, bytes
+  std::vector<StepTime> workers;               // of each worker that has steps, by index
 };
 
+// Whether the workers' steps of one number are one step, as long as the slowest worker's, or each is a step by itself.
+enum class Pace : std::uint8_t { in_step, each_its_own };
+
 // Throws Error when no step remains after the warm-up.
-Summary summarize(const Timeline& timeline, int warmup_steps);
+Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace = Pace::in_step);
 
 struct Report {
   std::string tandem_version{version()};  // of the build that made it
@@ -70,7 +74,10 @@ struct Report {
   std::string topology_provenance;  // "measured", "vendor", "assumed"
   std::string strategy;
   std::string cross_device_ops;
-  int replicas = 1;
+  int replicas = 1;  // of all workers
+  int workers = 1;   // that train
+  int parameter_servers = 0;
+  bool asynchronous = false;  // each worker steps at a pace of its own, on its share of the batch
   int steps = 0;
   int warmup_steps = 0;
   bool deterministic = false;  // simulated: times compare exactly
@@ -83,7 +90,9 @@ struct Report {
   std::map<std::string, std::string> settings;
   std::vector<std::string> notes;
 
-  double throughput() const;  // units_per_step / median step time; 0 where no time passed
+  // units_per_step / median step time; asynchronous: each worker's share / its median step time, added up. 0 where no
+  // time passed.
+  double throughput() const;
 };
 
 }  // namespace tandem

@@ -70,9 +70,16 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["strategy"] = report.strategy;
   json["cross_device_ops"] = report.cross_device_ops;
   json["replicas"] = report.replicas;
+  json["workers"] = report.workers;
+  json["parameter_servers"] = report.parameter_servers;
+  json["asynchronous"] = report.asynchronous;
   json["steps"] = report.steps;
   json["warmup_steps"] = report.warmup_steps;
   json["step_time_ns"] = step_time_to_json(report.summary.step_time);
+  if (report.workers > 1) {
+    json["worker_step_time_ns"] = Json::array();
+    for (const StepTime& time : report.summary.workers) json["worker_step_time_ns"].push_back(step_time_to_json(time));
+  }
   json["throughput"] = {{"value", finite_or_null(report.throughput())},
                         {"unit", report.throughput_unit},
                         {"units_per_step", finite_or_null(report.units_per_step)}};

@@ -45,12 +45,20 @@ void read_identity(const JsonField& root, Report& report) {
   report.strategy = root.required("strategy").text();
   report.cross_device_ops = root.required("cross_device_ops").text();
   report.replicas = root.required("replicas").small_count();
+  // Not in reports of earlier versions, which ran on one worker.
+  if (const JsonField workers = root.optional("workers"); workers.present()) report.workers = workers.small_count();
+  if (const JsonField servers = root.optional("parameter_servers"); servers.present())
+    report.parameter_servers = servers.small_count();
+  if (const JsonField pace = root.optional("asynchronous"); pace.present()) report.asynchronous = pace.boolean();
   report.steps = root.required("steps").small_count();
   report.warmup_steps = root.required("warmup_steps").small_count();
 }
 
 void read_results(const JsonField& root, Report& report) {
   report.summary.step_time = read_step_time(root.required("step_time_ns"));
+  for (const JsonField& item : root.optional("worker_step_time_ns").items()) {
+    report.summary.workers.push_back(read_step_time(item));
+  }
   const JsonField throughput = root.required("throughput");
   report.throughput_unit = throughput.required("unit").text();
   report.units_per_step = throughput.required("units_per_step").number();

@@ -35,8 +35,10 @@ std::string step_time_text(const StepTime& time) {
 
 std::string headline_figures(const Report& report) {
   std::string text = step_time_text(report.summary.step_time);
-  text += fmt::format("throughput  {:>12}   {:.6g} per step\n", rate_text(report.throughput(), report.throughput_unit),
-                      report.units_per_step);
+  text +=
+      fmt::format("throughput  {:>12}   {:.6g} per step{}\n", rate_text(report.throughput(), report.throughput_unit),
+                  report.asynchronous ? report.units_per_step / report.workers : report.units_per_step,
+                  report.asynchronous ? " of each worker" : "");
   if (report.scaling_efficiency && std::isfinite(*report.scaling_efficiency)) {
     text += fmt::format("scaling     {:>12}   of the throughput of {} single replicas\n",
                         percent_text(*report.scaling_efficiency), report.replicas);
@@ -91,8 +93,11 @@ std::string learning_text(const Report& report) {
 
 std::string title_of(const Report& report) {
   std::string text = fmt::format("{}: {}", report.scenario, plural(report.replicas, "replica"));
+  if (report.workers > 1) text += " on " + plural(report.workers, "worker");
+  if (report.parameter_servers > 0) text += " and " + plural(report.parameter_servers, "parameter server");
   if (!report.strategy.empty()) text += ", " + report.strategy;
-  if (!report.cross_device_ops.empty()) text += ", " + report.cross_device_ops;
+  if (!report.cross_device_ops.empty() && report.cross_device_ops != report.strategy)
+    text += ", " + report.cross_device_ops;
   return text;
 }
 

@@ -34,22 +34,36 @@ bool contains(const Steps& steps, int step) {
   return std::binary_search(steps.begin(), steps.end(), step);
 }
 
-// A step takes as long as its slowest worker.
-StepTime step_time_of(const Timeline& timeline, const Steps& steps) {
-  std::map<int, Nanoseconds> longest;
-  for (const Record& record : timeline.records) {
-    if (record.kind != RecordKind::step || !contains(steps, record.step)) continue;
-    Nanoseconds& time = longest[record.step];
-    time = std::max(time, record.end_ns - record.start_ns);
-  }
-  std::vector<Nanoseconds> times;
-  times.reserve(longest.size());
-  for (const auto& [step, time] : longest) times.push_back(time);
+StepTime step_time_of(const std::vector<Nanoseconds>& times) {
   return {.median = median_of(times),
           .min = *std::min_element(times.begin(), times.end()),
           .p95 = p95_of(times),
           .median_absolute_deviation = median_absolute_deviation(times),
           .samples = static_cast<int>(times.size())};
+}
+
+// Of each worker, by index.
+std::map<int, std::vector<Nanoseconds>> times_by_worker(const Timeline& timeline, const Steps& steps) {
+  std::map<int, std::vector<Nanoseconds>> times;
+  for (const Record& record : timeline.records) {
+    if (record.kind != RecordKind::step || !contains(steps, record.step)) continue;
+    times[record.worker].push_back(record.end_ns - record.start_ns);
+  }
+  return times;
+}
+
+// In step: a step takes as long as its slowest worker.
+std::vector<Nanoseconds> times_of(const Timeline& timeline, const Steps& steps, Pace pace) {
+  std::map<std::pair<int, int>, Nanoseconds> longest;
+  for (const Record& record : timeline.records) {
+    if (record.kind != RecordKind::step || !contains(steps, record.step)) continue;
+    Nanoseconds& time = longest[{record.step, pace == Pace::in_step ? 0 : record.worker}];
+    time = std::max(time, record.end_ns - record.start_ns);
+  }
+  std::vector<Nanoseconds> times;
+  times.reserve(longest.size());
+  for (const auto& [step, time] : longest) times.push_back(time);
+  return times;
 }
 
 constexpr std::size_t kCategories = 5;  // of enum Category
@@ -198,11 +212,14 @@ std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const St
 
 }  // namespace
 
-Summary summarize(const Timeline& timeline, int warmup_steps) {
+Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace) {
   const Steps steps = measured_steps(timeline, warmup_steps);
-  return {.step_time = step_time_of(timeline, steps),
-          .per_step = per_step_of(timeline, steps),
-          .collectives = collectives_of(timeline, steps)};
+  Summary summary{.step_time = step_time_of(times_of(timeline, steps, pace)),
+                  .per_step = per_step_of(timeline, steps),
+                  .collectives = collectives_of(timeline, steps),
+                  .workers = {}};
+  for (const auto& [worker, times] : times_by_worker(timeline, steps)) summary.workers.push_back(step_time_of(times));
+  return summary;
 }
 
 }  // namespace tandem

@@ -3,12 +3,28 @@
 #include <algorithm>
 
 #include "scenarios/calibrate.h"
-#include "scenarios/workloads/workload.h"
+#include "scenarios/job.h"
+#include "scenarios/parallel_settings.h"
+#include "scenarios/parallel_training.h"
+#include "scenarios/training.h"
 #include "strategies/errors.h"
-#include "strategies/strategies.h"
 
 namespace tandem {
 namespace {
+
+// What options may have changed since the scenario was read.
+void check_strategy(const Scenario& scenario) {
+  const StrategySettings& strategy = scenario.strategy;
+  if (strategy.name == "one_device" && scenario.devices.per_worker != 1) {
+    throw InputError({scenario.problem_at(
+        "strategy.name", "'one_device' runs one replica, not " + std::to_string(scenario.devices.per_worker))});
+  }
+  if (!has_cross_device_ops(strategy.name, strategy.cross_device_ops)) {
+    throw InputError(
+        {scenario.problem_at("strategy.cross_device_ops", "strategy '" + strategy.name + "' has its own; '" +
+                                                              strategy.cross_device_ops + "' cannot be chosen")});
+  }
+}
 
 // The scenario with the options' changes.
 Scenario with_options(Scenario scenario, const RunOptions& options) {
@@ -18,13 +34,14 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   }
   if (options.topology) scenario.topology = options.topology;
   if (options.replicas) scenario.devices.per_worker = *options.replicas;
+  if (options.workers) scenario.devices.workers = *options.workers;
   if (options.steps) scenario.steps = *options.steps;
   if (options.cross_device_ops) scenario.strategy.cross_device_ops = *options.cross_device_ops;
   if (options.values) scenario.engine.values = options.values;
   if (options.collectives) scenario.engine.collectives = options.collectives;
-  if (scenario.strategy.name == "one_device" && scenario.devices.per_worker != 1) {
-    throw InputError({scenario.problem_at(
-        "strategy.name", "'one_device' runs one replica, not " + std::to_string(scenario.devices.per_worker))});
+  check_strategy(scenario);
+  if (const auto problem = parallel_problem(scenario)) {
+    throw InputError({scenario.problem_at(problem->path, problem->message)});
   }
   if (scenario.steps <= scenario.warmup_steps) {
     throw InputError({scenario.problem_at("steps", "must be more than the warm-up steps")});
@@ -32,21 +49,19 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   return scenario;
 }
 
-std::unique_ptr<Engine> open(Scenario& scenario) {
-  if (!scenario.topology && engine_needs_topology(scenario.engine.name)) {
-    scenario.topology = machine_topology("cpu", {.max_devices = 0, .quick = true, .progress = {}});
-  }
-  if (scenario.topology && scenario.topology->worker_count() > 1) {
-    throw InputError({scenario.problem_at("topology", "strategy '" + scenario.strategy.name +
-                                                          "' runs on one worker; this topology has " +
-                                                          std::to_string(scenario.topology->worker_count()))});
-  }
+std::shared_ptr<const Topology> topology_of(const Scenario& scenario) {
+  if (scenario.topology || !engine_needs_topology(scenario.engine.name)) return scenario.topology;
+  return machine_topology("cpu", {.max_devices = 0, .quick = true, .progress = {}});
+}
+
+std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) {
+  scenario.topology = topology_of(scenario);
   EngineOptions options;
-  options.workers = {WorkerSpec{
-      .job = "localhost", .device_type = scenario.devices.type, .device_count = scenario.devices.per_worker}};
+  options.workers = tasks_of(scenario);
   if (engine_needs_topology(scenario.engine.name)) options.topology = scenario.topology;
   options.values = scenario.engine.values;
   options.collectives = scenario.engine.collectives;
+  options.schedule_seed = run_options.schedule_seed;
   try {
     return open_engine(scenario.engine.name, std::move(options));
   } catch (const InputError&) {
@@ -70,26 +85,22 @@ void check_capabilities(const Scenario& scenario, const Capabilities& capabiliti
   }
 }
 
-// One worker's part of the job.
-void train(Worker& worker, const Scenario& scenario, const RunOptions& options, Report& report) {
-  StrategyOptions strategy_options;
-  strategy_options.cross_device_ops = scenario.strategy.cross_device_ops;
-  strategy_options.packing = {.num_packs = scenario.strategy.num_packs,
-                              .bytes_per_pack = scenario.strategy.bytes_per_pack.value_or(0)};
-  const std::unique_ptr<Strategy> strategy = make_strategy(scenario.strategy.name, worker, strategy_options);
-  const std::unique_ptr<Workload> workload = make_workload(scenario.workload, *strategy);
-  workload->prepare();
-  for (Device* device : worker.devices()) device->synchronize();
-  for (int step = 0; step < scenario.steps; ++step) {
-    worker.begin_step(step);
-    workload->run_step(step);
-    worker.end_step();
-    if (options.progress) options.progress(step + 1, scenario.steps);
+// What all workers learned together.
+Report merged(const std::vector<TrainingResult>& results, const Scenario& scenario) {
+  Report report = results.front().report;
+  report.workers = training_workers(scenario);
+  report.parameter_servers = parameter_servers(scenario);
+  if (!report.asynchronous) return report;
+  report.replicas *= report.workers;
+  Staleness all;
+  for (const TrainingResult& result : results) {
+    all.updates += result.staleness.updates;
+    all.sum += result.staleness.sum;
+    all.maximum = std::max(all.maximum, result.staleness.maximum);
   }
-  workload->finish(report, worker.capabilities().carries_values);
-  report.replicas = strategy->num_replicas_in_sync();
-  report.cross_device_ops = strategy->extended().cross_device_ops_name();
-  report.throughput_unit = workload->throughput_unit();
+  report.metrics["staleness_mean"] = all.mean();
+  report.metrics["staleness_max"] = static_cast<double>(all.maximum);
+  return report;
 }
 
 void describe(Report& report, const Scenario& scenario, const Capabilities& capabilities, const Timeline& timeline) {
@@ -103,16 +114,25 @@ void describe(Report& report, const Scenario& scenario, const Capabilities& capa
   report.warmup_steps = scenario.warmup_steps;
   report.deterministic = capabilities.deterministic;
   report.units_per_step = scenario.workload.batch;
-  report.summary = summarize(timeline, scenario.warmup_steps);
+  report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step);
   report.settings = timeline.settings;
   report.notes = timeline.notes;
 }
 
 RunResult run_once(Scenario scenario, const RunOptions& options) {
   RunResult result;
-  const std::unique_ptr<Engine> engine = open(scenario);
+  const std::unique_ptr<Engine> engine = open(scenario, options);
   check_capabilities(scenario, engine->capabilities());
-  result.timeline = engine->run([&](Worker& worker) { train(worker, scenario, options, result.report); });
+  std::vector<TrainingResult> results(tasks_of(scenario).size());
+  result.timeline = engine->run([&](Worker& worker) {
+    TrainingResult& mine = results.at(static_cast<std::size_t>(worker.index()));
+    if (is_parallel(scenario.strategy.name)) {
+      train_parallel(worker, scenario, options.progress, mine.report);
+    } else {
+      train(worker, scenario, options.progress, mine);
+    }
+  });
+  result.report = merged(results, scenario);
   describe(result.report, scenario, engine->capabilities(), result.timeline);
   return result;
 }
@@ -124,9 +144,13 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
   try {
     RunResult result = run_once(changed, options);
     // Weak scaling, where it costs no machine time to know: one replica with its share of the batch.
-    if (result.report.deterministic && result.report.replicas > 1) {
+    if (options.measures_scaling && result.report.deterministic && result.report.replicas > 1 &&
+        devices_of_one_replica(changed) <= changed.devices.per_worker) {
       Scenario alone = changed;
-      alone.devices.per_worker = 1;
+      alone.devices.per_worker = devices_of_one_replica(alone);
+      alone.strategy.mesh.data = 1;
+      alone.devices.ps = parameter_servers(changed);
+      alone.devices.workers = 1;
       alone.workload.batch = std::max(1, changed.workload.batch / result.report.replicas);
       const double one = run_once(alone, {}).report.throughput();
       if (one > 0) result.report.scaling_efficiency = result.report.throughput() / (one * result.report.replicas);
@@ -135,6 +159,15 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
   } catch (const ValueError& error) {
     throw InputError({changed.problem_at("strategy", error.what())});
   }
+}
+
+Capabilities capabilities_for(const Scenario& scenario, const RunOptions& options) {
+  Scenario changed = with_options(scenario, options);
+  return open(changed, options)->capabilities();
+}
+
+std::shared_ptr<const Topology> topology_for(const Scenario& scenario, const RunOptions& options) {
+  return topology_of(with_options(scenario, options));
 }
 
 }  // namespace tandem

@@ -16,11 +16,14 @@ namespace tandem {
 struct RunOptions {
   std::string engine;                        // empty: the scenario's
   std::shared_ptr<const Topology> topology;  // empty: the scenario's
-  std::optional<int> replicas;
+  std::optional<int> replicas;               // of each worker
+  std::optional<int> workers;
   std::optional<int> steps;
   std::optional<std::string> cross_device_ops;
   std::optional<Values> values;
   std::optional<CollectiveFidelity> collectives;
+  std::optional<std::uint64_t> schedule_seed;         // of the order of tasks; engines with a seeded schedule only
+  bool measures_scaling = true;                       // a simulation's scaling_efficiency, which takes a second run
   std::function<void(int step, int steps)> progress;  // called from worker 0 after each step; may be empty
 };
 
@@ -32,5 +35,10 @@ struct RunResult {
 // Throws InputError for a scenario the engine cannot run (a field it refuses, with the scenario's position),
 // UnavailableError, RunError.
 RunResult run_scenario(const Scenario& scenario, const RunOptions& options = {});
+
+// What run_scenario would run on, without a run; they throw as it does. The topology is the one of the options or the
+// scenario, else this machine, calibrated now, where the engine simulates one; null where it does not.
+Capabilities capabilities_for(const Scenario& scenario, const RunOptions& options);
+std::shared_ptr<const Topology> topology_for(const Scenario& scenario, const RunOptions& options);
 
 }  // namespace tandem

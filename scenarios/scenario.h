@@ -16,6 +16,7 @@
 #include "engine/engine.h"
 #include "scenarios/labelled_rows.h"
 #include "scenarios/model.h"
+#include "strategies/parameter_server.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -44,11 +45,19 @@ struct WorkloadSettings {
   std::variant<MlpSettings, LayersSettings> kind;
 };
 
+// Of the strategies that divide the model: fully_sharded, tensor_parallel, pipeline_parallel, mesh.
+struct MeshSettings {
+  int data = 1, tensor = 1, pipeline = 1;  // devices along each axis; strategy 'mesh'
+  int micro_batches = 1;                   // parts of a replica's batch that go through a pipeline one after the other
+};
+
 struct StrategySettings {
   std::string name = "mirrored";
   std::string cross_device_ops = "auto";       // "auto": the strategy's own choice
   int num_packs = 1;                           // tensors reduced together are packed into so many; 0: not packed
   std::optional<std::int64_t> bytes_per_pack;  // instead: packs of at least so many bytes
+  VariablePlacement placement = VariablePlacement::round_robin;  // of variables on parameter servers
+  MeshSettings mesh{};
 };
 
 struct EngineSettings {
@@ -60,6 +69,9 @@ struct EngineSettings {
 struct DeviceSettings {
   DeviceType type = DeviceType::cpu;
   int per_worker = 1;
+  std::optional<int> workers{};  // that train; empty: as many as the topology has, or 1
+  bool chief = false;            // whether the first of them is the chief
+  std::optional<int> ps{};       // parameter servers; empty: 1 where the strategy needs one, else 0
 };
 
 // What a run must show, over its measured steps.

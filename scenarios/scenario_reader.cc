@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "scenarios/content_hash.h"
+#include "scenarios/job.h"
+#include "scenarios/parallel_settings.h"
 #include "scenarios/scenario.h"
-#include "strategies/cross_device_ops.h"
+#include "strategies/cross_device/cross_device_ops.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/generators/cluster.h"
@@ -20,6 +22,7 @@ namespace fs = std::filesystem;
 constexpr int kMostBatch = 1 << 24;
 constexpr int kMostSteps = 10'000'000;
 constexpr int kMostDevices = 1 << 16;
+constexpr int kMostWorkers = 1 << 16;
 constexpr const char* kThisMachine = "this machine";
 
 bool is_file_name(const std::string& text) {
@@ -48,6 +51,7 @@ class ScenarioReader {
     read_engine(root_.optional("engine"));
     read_topology_value(root_.optional("topology"));
     read_devices(root_.optional("devices"));
+    check_parallel();
     read_steps();
     read_expectations(root_.optional("expect"));
     root_.finish();
@@ -142,7 +146,7 @@ class ScenarioReader {
     StrategySettings& strategy = scenario_.strategy;
     const YamlReader name = map.optional("name");
     strategy.name = name.text(strategy.name);
-    check_known(name, "strategy", strategy.name, strategy_names());
+    check_known(name, "strategy", strategy.name, all_strategy_names());
     const YamlReader operations = map.optional("cross_device_ops");
     strategy.cross_device_ops = operations.text(strategy.cross_device_ops);
     if (operations)
@@ -152,6 +156,15 @@ class ScenarioReader {
       strategy.bytes_per_pack = static_cast<std::int64_t>(bytes.quantity(Dimension::bytes, {.most = 1e15}));
       if (map.has("num_packs")) bytes.error("cannot be given together with 'num_packs'");
     }
+    if (const YamlReader placement = map.optional("placement")) {
+      strategy.placement = placement.one_of<VariablePlacement>({{"round_robin", VariablePlacement::round_robin},
+                                                                {"by_size", VariablePlacement::by_size},
+                                                                {"by_hash", VariablePlacement::by_hash}});
+      if (!may_have_servers(strategy.name)) {
+        placement.error(fmt::format("strategy '{}' keeps no variables on parameter servers", strategy.name));
+      }
+    }
+    read_mesh(map, strategy);
   }
 
   void check_known(const YamlReader& value, const char* what, const std::string& word,
@@ -214,6 +227,35 @@ class ScenarioReader {
     scenario_.devices.per_worker = per_worker.integer(1, kMostDevices, on_gpus && !is_single ? std::max(1, gpus) : 1);
     if (is_single && scenario_.devices.per_worker > 1) {
       per_worker.error(fmt::format("strategy 'one_device' uses 1 device, found {}", scenario_.devices.per_worker));
+    }
+    read_jobs(map);
+  }
+
+  void read_jobs(const YamlReader& map) {
+    DeviceSettings& devices = scenario_.devices;
+    const std::string& strategy = scenario_.strategy.name;
+    if (const YamlReader workers = map.optional("workers")) {
+      devices.workers = workers.integer(1, kMostWorkers, 1);
+      const int machines = scenario_.topology ? scenario_.topology->worker_count() : kMostWorkers;
+      if (*devices.workers > 1 && !may_have_workers(strategy)) {
+        workers.error(fmt::format("strategy '{}' uses 1 worker, found {}", strategy, *devices.workers));
+      } else if (*devices.workers > machines) {
+        workers.error(fmt::format("more than the machines of the topology: {}, found {}", machines, *devices.workers));
+      }
+    }
+    devices.chief = map.optional("chief").boolean(false);
+    if (const YamlReader servers = map.optional("ps")) {
+      devices.ps = servers.integer(0, kMostWorkers, 0);
+      if (*devices.ps > 0 && !may_have_servers(strategy)) {
+        servers.error(fmt::format("strategy '{}' uses no parameter servers, found {}", strategy, *devices.ps));
+      }
+    }
+  }
+
+  void check_parallel() {
+    if (!problems_.empty()) return;
+    if (const auto problem = parallel_problem(scenario_)) {
+      problems_.add(scenario_.problem_at(problem->path, problem->message));
     }
   }
 

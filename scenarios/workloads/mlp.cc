@@ -2,9 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cmath>
-#include <random>
-
+#include "scenarios/workloads/he_uniform.h"
 #include "strategies/replica_context.h"
 
 namespace tandem {
@@ -14,19 +12,6 @@ Op named(std::string name, Op op, Category category = Category::compute) {
   op.name = std::move(name);
   op.category = category;
   return op;
-}
-
-// He and others, "Delving Deep into Rectifiers" (2015): variance 2 / inputs. Uniform, and by hand, since the standard
-// library's distributions differ between implementations.
-std::function<double(std::int64_t)> he_uniform(std::int64_t inputs, std::int64_t count, std::uint64_t seed) {
-  auto values = std::make_shared<std::vector<float>>(static_cast<std::size_t>(count));
-  std::mt19937_64 random(seed);
-  const double limit = std::sqrt(6.0 / static_cast<double>(inputs));
-  for (float& value : *values) {
-    const double unit = static_cast<double>(random() >> 11) * 0x1p-53;
-    value = static_cast<float>((2 * unit - 1) * limit);
-  }
-  return [values](std::int64_t element) { return (*values)[static_cast<std::size_t>(element)]; };
 }
 
 HostArray images_of(const LabelledRows& rows) {
@@ -43,6 +28,7 @@ MlpWorkload::MlpWorkload(const MlpSettings& settings, int global_batch, Strategy
 
 void MlpWorkload::prepare() {
   const Scope scope = strategy_.scope();
+  share_ = batch_share(global_batch_, strategy_);
   TrainTestSplit split = split_rows(*settings_.rows);
   test_ = std::move(split.test);
   std::int64_t inputs = split.train.columns;
@@ -55,7 +41,15 @@ void MlpWorkload::prepare() {
                               .shuffle(settings_.seed)
                               .repeat()
                               .batch(global_batch_);
-  iterator_.emplace(strategy_.experimental_distribute_dataset(dataset).iterator());
+  iterator_.emplace(distributed(dataset).iterator());
+}
+
+// Workers that are not in step take the same pieces of each batch that they would take if they were.
+DistributedDataset MlpWorkload::distributed(const Dataset& batches) {
+  if (share_.in_step) return strategy_.experimental_distribute_dataset(batches);
+  return strategy_.distribute_datasets_from_function([&](const InputContext& /*context*/) {
+    return batches.legacy_rebatch(share_.workers * share_.replicas).shard(share_.workers, share_.worker);
+  });
 }
 
 void MlpWorkload::create_layer(std::size_t index, std::int64_t inputs, std::int64_t outputs) {
@@ -72,15 +66,20 @@ void MlpWorkload::create_layer(std::size_t index, std::int64_t inputs, std::int6
                                           .initial_value = {},
                                           .aggregation = VariableAggregation::sum});
   if (settings_.momentum > 0) {
-    layer.weights_velocity = create_velocity(*layer.weights);
-    layer.bias_velocity = create_velocity(*layer.bias);
+    create_velocity(layer.weights);
+    create_velocity(layer.bias);
   }
   layers_.push_back(std::move(layer));
 }
 
-std::shared_ptr<Variable> MlpWorkload::create_velocity(const Variable& variable) {
-  return strategy_.create_variable(
-      {.name = variable.name() + "/velocity", .shape = variable.shape(), .initial_value = {}, .trainable = false});
+// It stands where its variable stands, so that one update can change both.
+void MlpWorkload::create_velocity(const std::shared_ptr<Variable>& variable) {
+  const auto beside = strategy_.extended().colocate_vars_with(variable);
+  velocities_[variable.get()] = strategy_.create_variable({.name = variable->name() + "/velocity",
+                                                           .shape = variable->shape(),
+                                                           .initial_value = {},
+                                                           .trainable = false,
+                                                           .aggregation = VariableAggregation::sum});
 }
 
 void MlpWorkload::run_step(int /*step*/) {
@@ -94,10 +93,10 @@ void MlpWorkload::run_step(int /*step*/) {
 }
 
 Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
-  ReplicaContext& context = *get_replica_context();
-  Device& device = context.device();
-  const Activations activations = forward(device, inputs);
-  const Tensor& logits = activations.outputs.back();
+  Device& device = get_replica_context()->device();
+  const std::vector<Parameters> parameters = read_parameters();
+  const Activations activations = forward(device, parameters, inputs);
+  const Tensor& logits = activations.back();
   const Tensor loss = device.allocate(DType::f32, {1});
   const Tensor gradient = device.allocate(DType::f32, logits.shape());
   device.compute_stream().launch(op::softmax_cross_entropy({.loss = loss,
@@ -105,38 +104,42 @@ Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
                                                             .correct = {},
                                                             .logits = logits,
                                                             .labels = labels,
-                                                            .loss_scale = 1.0 / global_batch_,
-                                                            .gradient_scale = 1.0 / global_batch_}));
-  const std::vector<Tensor> gradients = backward(device, activations, gradient);
-  context.all_reduce_async(ReduceOp::sum, gradients).wait();
-  update(device, gradients);
+                                                            .loss_scale = 1.0 / share_.examples_in_sync,
+                                                            .gradient_scale = 1.0 / share_.examples_in_sync}));
+  updates_.begin(variables_of_gradients(), backward(device, parameters, activations, gradient));
+  updates_.apply([this](Variable& variable, const Tensor& sum) { update(variable, sum); });
   return loss;
 }
 
-MlpWorkload::Activations MlpWorkload::forward(Device& device, const Tensor& inputs) const {
+std::vector<MlpWorkload::Parameters> MlpWorkload::read_parameters() const {
+  std::vector<Parameters> parameters;
+  for (const Layer& layer : layers_) parameters.push_back({layer.weights->value(), layer.bias->value()});
+  return parameters;
+}
+
+MlpWorkload::Activations MlpWorkload::forward(Device& device, const std::vector<Parameters>& parameters,
+                                              const Tensor& inputs) const {
   Stream& stream = device.compute_stream();
-  Activations activations{.outputs = {inputs}};
+  Activations activations = {inputs};
   for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const Layer& layer = layers_[i];
-    const Tensor output = device.allocate(DType::f32, {inputs.shape()[0], layer.outputs});
-    stream.launch(
-        named(fmt::format("forward {}", i), op::gemm(output, activations.outputs.back(), layer.weights->value())));
-    stream.launch(op::add_bias(output, layer.bias->value()));
+    const Tensor output = device.allocate(DType::f32, {inputs.shape()[0], layers_[i].outputs});
+    stream.launch(named(fmt::format("forward {}", i), op::gemm(output, activations.back(), parameters[i].weights)));
+    stream.launch(op::add_bias(output, parameters[i].bias));
     if (i + 1 < layers_.size()) stream.launch(op::relu(output, output));
-    activations.outputs.push_back(output);
+    activations.push_back(output);
   }
   return activations;
 }
 
 // The gradients of every weight and bias, last layer first: in the order in which they become known.
-std::vector<Tensor> MlpWorkload::backward(Device& device, const Activations& activations, Tensor gradient) const {
+std::vector<Tensor> MlpWorkload::backward(Device& device, const std::vector<Parameters>& parameters,
+                                          const Activations& activations, Tensor gradient) const {
   Stream& stream = device.compute_stream();
   std::vector<Tensor> gradients;
   for (std::size_t i = layers_.size(); i-- > 0;) {
-    const Layer& layer = layers_[i];
-    const Tensor& input = activations.outputs[i];
-    const Tensor of_weights = device.allocate(DType::f32, layer.weights->shape());
-    const Tensor of_bias = device.allocate(DType::f32, layer.bias->shape());
+    const Tensor& input = activations[i];
+    const Tensor of_weights = device.allocate(DType::f32, layers_[i].weights->shape());
+    const Tensor of_bias = device.allocate(DType::f32, layers_[i].bias->shape());
     stream.launch(named(fmt::format("weight gradient {}", i), op::gemm(of_weights, input, gradient, true, false)));
     stream.launch(op::sum_axis(of_bias, gradient, 0));
     gradients.push_back(of_weights);
@@ -144,36 +147,49 @@ std::vector<Tensor> MlpWorkload::backward(Device& device, const Activations& act
     if (i == 0) break;
     const Tensor of_input = device.allocate(DType::f32, input.shape());
     stream.launch(
-        named(fmt::format("input gradient {}", i), op::gemm(of_input, gradient, layer.weights->value(), false, true)));
+        named(fmt::format("input gradient {}", i), op::gemm(of_input, gradient, parameters[i].weights, false, true)));
     stream.launch(op::relu_gradient(of_input, of_input, input));
     gradient = of_input;
   }
   return gradients;
 }
 
-// The same gradients on every replica keep the mirrored components equal.
-void MlpWorkload::update(Device& device, const std::vector<Tensor>& gradients) const {
-  Stream& stream = device.compute_stream();
-  const auto change = [&](const Variable& variable, const std::shared_ptr<Variable>& velocity, Tensor gradient) {
-    if (velocity) {
-      stream.launch(
-          named("momentum", op::scale_add(velocity->value(), gradient, 1, settings_.momentum), Category::update));
-      gradient = velocity->value();
-    }
-    stream.launch(
-        named("sgd", op::scale_add(variable.value(), gradient, -settings_.learning_rate, 1), Category::update));
-  };
-  for (std::size_t i = 0; i < layers_.size(); ++i) {
-    const Layer& layer = layers_[layers_.size() - 1 - i];
-    change(*layer.weights, layer.weights_velocity, gradients[2 * i]);
-    change(*layer.bias, layer.bias_velocity, gradients[2 * i + 1]);
+// In the order of backward().
+GradientUpdates::Variables MlpWorkload::variables_of_gradients() const {
+  GradientUpdates::Variables variables;
+  for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
+    variables.push_back(layer->weights);
+    variables.push_back(layer->bias);
   }
+  return variables;
 }
 
+void MlpWorkload::update(Variable& variable, Tensor gradient) const {
+  Stream& stream = variable.handle().device().compute_stream();
+  if (const auto velocity = velocities_.find(&variable); velocity != velocities_.end()) {
+    const Tensor& mean = velocity->second->handle();
+    stream.launch(named("momentum", op::scale_add(mean, gradient, 1, settings_.momentum), Category::update));
+    gradient = mean;
+  }
+  stream.launch(
+      named("sgd", op::scale_add(variable.handle(), gradient, -settings_.learning_rate, 1), Category::update));
+}
+
+// Every replica reads the parameters, since some strategies need all for it, and the first one computes.
 double MlpWorkload::test_accuracy() {
-  Worker& worker = strategy_.extended().worker();
-  Device& host = worker.cpu();
-  Device& device = *strategy_.extended().worker_devices().front();
+  Tensor correct;
+  strategy_.run([&](const Value::Parts&) {
+    const std::vector<Parameters> parameters = read_parameters();
+    if (get_replica_context()->local_replica_id() == 0) correct = count_correct(parameters);
+    return Value();
+  });
+  return static_cast<double>(correct.values<float>()[0]) / test_.rows();
+}
+
+// On the test rows, in a replica context. The result is on the host's device.
+Tensor MlpWorkload::count_correct(const std::vector<Parameters>& parameters) const {
+  Device& device = get_replica_context()->device();
+  Device& host = strategy_.extended().worker().cpu();
   Stream& stream = device.compute_stream();
   const Tensor host_images = host.allocate(DType::f32, {test_.rows(), test_.columns});
   const Tensor host_labels = host.allocate(DType::i32, {test_.rows()});
@@ -188,12 +204,12 @@ double MlpWorkload::test_accuracy() {
   stream.launch(op::softmax_cross_entropy({.loss = loss,
                                            .gradient = {},
                                            .correct = correct,
-                                           .logits = forward(device, images).outputs.back(),
+                                           .logits = forward(device, parameters, images).back(),
                                            .labels = labels}));
   const Tensor host_correct = host.allocate(DType::f32, {1});
   stream.copy(host_correct, correct, Category::other);
   stream.synchronize();
-  return static_cast<double>(host_correct.values<float>()[0]) / test_.rows();
+  return host_correct;
 }
 
 void MlpWorkload::finish(Report& report, bool carries_values) {

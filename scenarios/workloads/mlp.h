@@ -1,16 +1,19 @@
 // A multi-layer perceptron trained for real: ReLU layers, softmax cross entropy, SGD with momentum.
 //
-// The loss is the mean over the global batch, and gradients are scaled by it before they are summed over the replicas,
-// so that the number of replicas does not change what is learned.
+// The loss is the mean over the batch of the replicas in sync, and gradients are scaled by it before they are summed
+// over them, so that the number of replicas in sync does not change what is learned.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <optional>
 #include <vector>
 
 #include "scenarios/labelled_rows.h"
+#include "scenarios/workloads/batch_share.h"
+#include "scenarios/workloads/gradient_updates.h"
 #include "scenarios/workloads/workload.h"
-#include "strategies/distributed_dataset.h"
+#include "strategies/input/distributed_dataset.h"
 
 namespace tandem {
 
@@ -27,25 +30,34 @@ class MlpWorkload final : public Workload {
   struct Layer {
     std::int64_t inputs = 0, outputs = 0;
     std::shared_ptr<Variable> weights, bias;
-    std::shared_ptr<Variable> weights_velocity, bias_velocity;  // with momentum
   };
-  struct Activations {
-    std::vector<Tensor> outputs;  // of every layer, the input first
+  // The tensors to compute with: read once a step, since some strategies bring them from afar.
+  struct Parameters {
+    Tensor weights, bias;
   };
+  using Activations = std::vector<Tensor>;  // of every layer, the input first
 
   void create_layer(std::size_t index, std::int64_t inputs, std::int64_t outputs);
-  std::shared_ptr<Variable> create_velocity(const Variable& variable);
+  void create_velocity(const std::shared_ptr<Variable>& variable);
+  DistributedDataset distributed(const Dataset& batches);
   Value replica_step(const Tensor& inputs, const Tensor& labels);
-  Activations forward(Device& device, const Tensor& inputs) const;
-  std::vector<Tensor> backward(Device& device, const Activations& activations, Tensor gradient) const;
-  void update(Device& device, const std::vector<Tensor>& gradients) const;
+  std::vector<Parameters> read_parameters() const;
+  Activations forward(Device& device, const std::vector<Parameters>& parameters, const Tensor& inputs) const;
+  std::vector<Tensor> backward(Device& device, const std::vector<Parameters>& parameters,
+                               const Activations& activations, Tensor gradient) const;
+  GradientUpdates::Variables variables_of_gradients() const;
+  void update(Variable& variable, Tensor gradient) const;
+  Tensor count_correct(const std::vector<Parameters>& parameters) const;
   double test_accuracy();
 
   MlpSettings settings_;
   int global_batch_;
   Strategy& strategy_;
+  BatchShare share_;
   LabelledRows test_;
   std::vector<Layer> layers_;
+  std::map<const Variable*, std::shared_ptr<Variable>> velocities_;  // with momentum
+  GradientUpdates updates_;
   std::optional<DistributedIterator> iterator_;
   std::vector<Tensor> losses_;  // one a step, on the host's device
 };

@@ -1,0 +1,68 @@
+#include "cli/explore.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "cli/crash_note.h"
+#include "cli/exit_codes.h"
+#include "cli/expectations.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "cli/progress_line.h"
+#include "scenarios/explore.h"
+
+namespace tandem {
+namespace {
+
+// As a shell reads it back.
+std::string quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  std::string text = "'";
+  for (const char c : word) text += c == '\'' ? std::string("'\\''") : std::string(1, c);
+  return text + "'";
+}
+
+// The command that runs this seed as this command did, and none else.
+std::string command_for(const RunFlags& flags, std::uint64_t seed) {
+  std::vector<std::string> words = {"tandem", "run", quoted(flags.scenario)};
+  const auto add = [&words](const char* option, const std::string& value) {
+    words.emplace_back(option);
+    words.push_back(quoted(value));
+  };
+  const RunOptions& run = flags.run;
+  if (!run.engine.empty()) add("--engine", run.engine);
+  if (!flags.topology.empty()) add("--topology", flags.topology);
+  if (run.replicas) add("--replicas", std::to_string(*run.replicas));
+  if (run.workers) add("--workers", std::to_string(*run.workers));
+  if (run.steps) add("--steps", std::to_string(*run.steps));
+  if (run.cross_device_ops) add("--cross-device-ops", *run.cross_device_ops);
+  if (run.values) add("--values", *run.values == Values::real ? "real" : "none");
+  if (run.collectives) add("--collectives", *run.collectives == CollectiveFidelity::fluid ? "fluid" : "message");
+  add("--explore", "1");
+  add("--schedule-seed", std::to_string(seed));
+  return fmt::format("{}", fmt::join(words, " "));
+}
+
+}  // namespace
+
+int explore(RunFlags flags) {
+  const Output output(flags.common);
+  const Scenario scenario = scenario_from(flags.scenario);
+  flags.run.topology = topology_from(flags.topology);
+  ProgressLine progress(flags.common);
+  flags.run.progress = progress.of_runs(scenario.name);
+  handle_crashes();
+  Exploration exploration = explore_schedules(scenario, flags.run, *flags.explore, note_seed);
+  progress.finish();
+  if (exploration.failure) exploration.failure->command = command_for(flags, exploration.failure->seed);
+  if (output.json()) {
+    output.write_json(exploration_to_json(exploration));
+  } else {
+    output.write_text(exploration_text(exploration));
+  }
+  const int expectations = report_expectations(scenario.expect, exploration.unseeded);
+  return exploration.failure ? kNotMet : expectations;
+}
+
+}  // namespace tandem

@@ -1,0 +1,24 @@
+// `tandem run --explore`: the scenario under many schedules instead of once.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "cli/command.h"
+#include "scenarios/runner.h"
+
+namespace tandem {
+
+struct RunFlags {
+  CommonOptions common;
+  std::string scenario;
+  std::string topology;
+  std::string trace;
+  std::optional<int> explore;  // this many schedules
+  RunOptions run;
+};
+
+// Prints the exploration. Returns kNotMet when a schedule failed, or an expectation of the run without a seed.
+int explore(RunFlags flags);
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+#include "scenarios/explore.h"
+
+namespace tandem {
+namespace {
+
+// Empty: the run ended as the unseeded one did, and counts.
+std::string problem_of(const Scenario& scenario, const RunOptions& options, Exploration& exploration) {
+  try {
+    const Report report = run_scenario(scenario, options).report;
+    std::string difference;
+    if (exploration.values_compared) difference = difference_of_values(report, exploration.unseeded);
+    if (difference.empty()) exploration.add(report);
+    return difference;
+  } catch (const std::exception& error) {
+    return error.what();
+  }
+}
+
+}  // namespace
+
+Exploration explore_schedules(const Scenario& scenario, const RunOptions& options, int schedules,
+                              const std::function<void(std::uint64_t)>& begins) {
+  RunOptions run = options;
+  run.topology = topology_for(scenario, options);  // once: a calibration differs from the next one
+  run.measures_scaling = false;
+  run.schedule_seed.reset();
+  if (const Capabilities engine = capabilities_for(scenario, run); !engine.seeded_schedule) {
+    throw InputError({scenario.problem_at(
+        "engine", "engine '" + engine.engine + "' has no seeded schedule, so there are no schedules to explore")});
+  }
+  int runs = 0;
+  const auto progress = [&] {
+    if (options.progress) options.progress(runs, schedules);
+  };
+  run.progress = [&](int, int) { progress(); };
+
+  Exploration exploration;
+  exploration.schedules = schedules;
+  exploration.first_seed = options.schedule_seed.value_or(1);
+  exploration.unseeded = run_scenario(scenario, run).report;
+  // What workers at a pace of their own learn depends on who comes first, and is meant to.
+  const Report& unseeded = exploration.unseeded;
+  exploration.values_compared = !unseeded.asynchronous && (!unseeded.loss.empty() || !unseeded.metrics.empty());
+  for (; runs < schedules; ++runs) {
+    run.schedule_seed = exploration.first_seed + static_cast<std::uint64_t>(runs);
+    if (begins) begins(*run.schedule_seed);
+    const std::string problem = problem_of(scenario, run, exploration);
+    progress();  // throws again what it threw within the run, which is no finding
+    if (problem.empty()) continue;
+    exploration.failure = {.seed = *run.schedule_seed, .what = problem, .command = {}};
+    break;
+  }
+  return exploration;
+}
+
+}  // namespace tandem

@@ -1,0 +1,16 @@
+// Trains a scenario with a strategy that divides the model.
+#pragma once
+
+#include <functional>
+
+#include "reports/report.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+// One worker's part of the job; parallel_problem() has found nothing. `progress`, which may be empty, is called by
+// worker 0 after each step.
+void train_parallel(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
+                    Report& report);
+
+}  // namespace tandem

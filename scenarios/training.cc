@@ -1,0 +1,47 @@
+#include "scenarios/training.h"
+
+#include "engine/engine.h"
+#include "scenarios/workloads/workload.h"
+#include "strategies/strategies.h"
+
+namespace tandem {
+namespace {
+
+std::unique_ptr<Strategy> strategy_of(const StrategySettings& settings, Worker& worker) {
+  StrategyOptions options;
+  options.cross_device_ops = settings.cross_device_ops;
+  options.packing = {.num_packs = settings.num_packs, .bytes_per_pack = settings.bytes_per_pack.value_or(0)};
+  options.placement = settings.placement;
+  return make_strategy(settings.name, worker, options);
+}
+
+void describe(const StrategyExtended& extended, TrainingResult& result) {
+  result.report.replicas = extended.num_replicas_in_sync();
+  result.report.cross_device_ops = extended.cross_device_ops_name();
+  if (const auto* storing = dynamic_cast<const StoringExtended*>(&extended)) {
+    result.report.asynchronous = storing->in_multi_worker_mode();
+    result.staleness = storing->staleness();
+  }
+}
+
+}  // namespace
+
+void train(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
+           TrainingResult& result) {
+  if (worker.job() == "ps") return;
+  const std::unique_ptr<Strategy> strategy = strategy_of(scenario.strategy, worker);
+  const std::unique_ptr<Workload> workload = make_workload(scenario.workload, *strategy);
+  workload->prepare();
+  for (Device* device : worker.devices()) device->synchronize();
+  for (int step = 0; step < scenario.steps; ++step) {
+    worker.begin_step(step);
+    workload->run_step(step);
+    worker.end_step();
+    if (progress && worker.index() == 0) progress(step + 1, scenario.steps);
+  }
+  workload->finish(result.report, worker.capabilities().carries_values);
+  result.report.throughput_unit = workload->throughput_unit();
+  describe(strategy->extended(), result);
+}
+
+}  // namespace tandem

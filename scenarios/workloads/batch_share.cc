@@ -1,0 +1,23 @@
+#include "scenarios/workloads/batch_share.h"
+
+#include "strategies/input/distributed_dataset.h"
+
+namespace tandem {
+
+BatchShare batch_share(std::int64_t batch, Strategy& strategy) {
+  const InputWorkers input = strategy.extended().input_workers();
+  BatchShare share{.workers = input.num_workers,
+                   .worker = input.pipeline_id,
+                   .replicas = static_cast<int>(input.devices.size()),
+                   .in_step = true,
+                   .examples_in_sync = static_cast<double>(batch),
+                   .local = {}};
+  share.in_step = share.workers == 1 || strategy.num_replicas_in_sync() > share.replicas;
+  if (!share.in_step) share.examples_in_sync /= share.workers;
+  const std::vector<std::int64_t> all = rebatch(batch, share.workers * share.replicas);
+  const auto first = all.begin() + static_cast<std::ptrdiff_t>(share.worker) * share.replicas;
+  share.local.assign(first, first + share.replicas);
+  return share;
+}
+
+}  // namespace tandem

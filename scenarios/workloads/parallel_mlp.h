@@ -1,0 +1,42 @@
+// The perceptron of MlpWorkload, trained by a strategy that divides the model: the same rows in the same order, the
+// same first weights, the same loss.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "scenarios/workloads/workload.h"
+#include "strategies/input/dataset.h"
+#include "strategies/parallel/trainer.h"
+
+namespace tandem {
+
+class ParallelMlpWorkload final : public Workload {
+ public:
+  ParallelMlpWorkload(const MlpSettings& settings, Worker& worker, const ParallelOptions& options, bool fully_sharded);
+
+  void prepare() override;
+  void run_step(int step) override;
+  // Losses and accuracy with values, and always the largest memory that a device of this worker used.
+  void finish(Report& report, bool carries_values) override;
+  std::string throughput_unit() const override { return "examples/s"; }
+
+ private:
+  double test_accuracy();
+
+  MlpSettings settings_;
+  Worker& worker_;
+  ParallelOptions options_;
+  bool fully_sharded_;
+  LabelledRows test_;
+  std::unique_ptr<ParallelTrainer> trainer_;
+  std::optional<Dataset> dataset_;
+  std::optional<DatasetIterator> iterator_;
+  std::vector<Tensor> losses_;  // for each step the parts of its loss, on the host's device
+};
+
+// The largest memory that a device of this worker used.
+double memory_peak_bytes(const Worker& worker);
+
+}  // namespace tandem

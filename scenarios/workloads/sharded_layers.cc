@@ -1,0 +1,161 @@
+#include "scenarios/workloads/sharded_layers.h"
+
+#include <algorithm>
+
+#include "scenarios/workloads/parallel_mlp.h"
+#include "strategies/multi_worker_mirrored.h"
+
+namespace tandem {
+namespace {
+
+constexpr SgdSettings kSgd{.learning_rate = 1e-3, .momentum = 0};
+
+std::size_t slot_of(int step) {
+  return static_cast<std::size_t>(step % 2);
+}
+
+}  // namespace
+
+ShardedLayersWorkload::ShardedLayersWorkload(const LayersSettings& settings, Worker& worker,
+                                             const ParallelOptions& options)
+    : settings_(settings),
+      worker_(worker),
+      options_(options),
+      storage_(settings.dtype == DType::tf32 ? DType::f32 : settings.dtype) {}
+
+void ShardedLayersWorkload::prepare() {
+  divide_into_units();
+  const std::vector<Layer>& layers = settings_.model.layers;
+  first_product_ = static_cast<std::size_t>(
+      std::find_if(layers.begin(), layers.end(), [](const Layer& layer) { return layer.gemm.has_value(); }) -
+      layers.begin());
+  mesh_ = std::make_unique<DeviceMesh>(worker_, devices_in_sync(worker_),
+                                       std::vector<MeshAxis>{{.name = "data", .size = options_.data}});
+  group_ = std::make_unique<GroupCollectives>(worker_, mesh_->communicator(0, "data"));
+  for (std::size_t i = 0; i < mesh_->local_devices().size(); ++i) replicas_.push_back(make_replica(i));
+}
+
+// A unit is closed once it holds bucket_bytes; the layers without parameters after it belong to it as well.
+void ShardedLayersWorkload::divide_into_units() {
+  const auto element_bytes = static_cast<std::int64_t>(size_of(storage_));
+  units_.push_back({});
+  for (const Layer& layer : settings_.model.layers) {
+    if (layer.parameters > 0 && units_.back().count * element_bytes >= settings_.bucket_bytes) units_.push_back({});
+    places_.push_back({.unit = static_cast<int>(units_.size()) - 1, .first = units_.back().count});
+    units_.back().count += layer.parameters;
+  }
+  units_.front().count = std::max<std::int64_t>(1, units_.front().count);
+}
+
+ShardedLayersWorkload::Replica ShardedLayersWorkload::make_replica(std::size_t index) {
+  Device& device = *mesh_->local_devices()[index];
+  const int rank = mesh_->local_ranks()[index];
+  Replica replica{.device = &device, .batch = part_of(options_.batch, options_.data, rank).count};
+  replica.parameters =
+      std::make_unique<ShardedParameters>(device, worker_.cpu(), *group_, rank, units_, storage_, kSgd);
+  const auto filled = [&](Device& on, std::int64_t count) {
+    const Tensor tensor = on.allocate(storage_, {count});
+    on.compute_stream().launch(op::fill(tensor, 0));
+    return tensor;
+  };
+  const ScratchSizes sizes = scratch_sizes(settings_.model, replica.batch);
+  replica.scratch = {
+      .left = filled(device, sizes.left), .right = filled(device, sizes.right), .result = filled(device, sizes.result)};
+  replica.host_input = filled(worker_.cpu(), replica.batch * settings_.model.input_elements);
+  worker_.cpu().compute_stream().synchronize();
+  for (Tensor& input : replica.input) input = filled(device, replica.host_input.element_count());
+  fetch_input(replica, 0);
+  return replica;
+}
+
+// Brings the batch of `step` to the device while the step before it computes.
+void ShardedLayersWorkload::fetch_input(Replica& replica, int step) const {
+  Stream& stream = replica.device->stream(kInputStream);
+  stream.wait(replica.input_used[slot_of(step)]);
+  stream.copy(replica.input[slot_of(step)], replica.host_input, Category::input);
+  replica.input_ready[slot_of(step)] = stream.record();
+}
+
+void ShardedLayersWorkload::run_step(int step) {
+  worker_.run_concurrently(static_cast<int>(replicas_.size()),
+                           [&](int i) { this->step(replicas_[static_cast<std::size_t>(i)], step); });
+}
+
+void ShardedLayersWorkload::step(Replica& replica, int step) const {
+  Stream& stream = replica.device->compute_stream();
+  stream.wait(replica.input_ready[slot_of(step)]);
+  fetch_input(replica, step + 1);
+  forward(replica);
+  replica.input_used[slot_of(step)] = stream.record();
+  backward(replica);
+  replica.parameters->update();
+}
+
+bool ShardedLayersWorkload::has_weights(const Layer& layer) const {
+  return layer.gemm && layer.parameters >= layer.gemm->depth * layer.gemm->columns;
+}
+
+Scratch ShardedLayersWorkload::with_weights(const Replica& replica, std::size_t index, const Tensor& unit) const {
+  const Layer& layer = settings_.model.layers[index];
+  Scratch scratch = replica.scratch;
+  if (has_weights(layer)) scratch.right = unit.flat_slice(places_[index].first, layer.parameters);
+  return scratch;
+}
+
+void ShardedLayersWorkload::forward(const Replica& replica) const {
+  Stream& stream = replica.device->compute_stream();
+  ShardedParameters& parameters = *replica.parameters;
+  Tensor unit;
+  for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
+    const Layer& layer = settings_.model.layers[i];
+    const int number = places_[i].unit;
+    if (i == 0 || number != places_[i - 1].unit) {
+      if (i > 0) parameters.release(number - 1);
+      unit = parameters.acquire(number);
+      if (settings_.overlap && number + 1 < parameters.units()) parameters.prefetch(number + 1);
+    }
+    const Scratch scratch = with_weights(replica, i, unit);
+    if (layer.gemm) ProductOps(stream, layer, replica.batch, settings_.dtype).forward(scratch);
+    if (layer.elementwise) {
+      launch_elementwise(stream, layer, replica.batch, scratch, layer.elementwise->forward_passes);
+    }
+  }
+  parameters.release(parameters.units() - 1);
+}
+
+void ShardedLayersWorkload::backward(const Replica& replica) const {
+  ShardedParameters& parameters = *replica.parameters;
+  Tensor unit, gradients;
+  for (std::size_t i = settings_.model.layers.size(); i-- > 0;) {
+    const int number = places_[i].unit;
+    if (i + 1 == settings_.model.layers.size() || number != places_[i + 1].unit) {
+      unit = parameters.acquire(number);
+      if (settings_.overlap && number > 0) parameters.prefetch(number - 1);
+      gradients = parameters.gradients(number);
+    }
+    layer_backward(replica, i, with_weights(replica, i, unit), gradients);
+    if (i > 0 && number == places_[i - 1].unit) continue;
+    parameters.release(number);
+    parameters.reduce_gradients(number);
+  }
+}
+
+void ShardedLayersWorkload::layer_backward(const Replica& replica, std::size_t index, const Scratch& scratch,
+                                           const Tensor& gradients) const {
+  const Layer& layer = settings_.model.layers[index];
+  Stream& stream = replica.device->compute_stream();
+  if (layer.elementwise) {
+    launch_elementwise(stream, layer, replica.batch, scratch, layer.elementwise->backward_passes);
+  }
+  if (!layer.gemm) return;
+  const ProductOps product(stream, layer, replica.batch, settings_.dtype);
+  product.weight_gradient(
+      scratch, has_weights(layer) ? gradients.flat_slice(places_[index].first, product.weights()) : Tensor());
+  if (index != first_product_) product.input_gradient(scratch);
+}
+
+void ShardedLayersWorkload::finish(Report& report, bool /*carries_values*/) {
+  report.metrics["memory_peak_bytes"] = memory_peak_bytes(worker_);
+}
+
+}  // namespace tandem
