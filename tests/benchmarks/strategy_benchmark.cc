@@ -74,6 +74,24 @@ void reduce_of_a_scalar(benchmark::State& state) {
 }
 BENCHMARK(reduce_of_a_scalar)->UseRealTime();
 
+// 100 mirrored variables on 8 replicas, each updated by a function that does nothing: the calls alone.
+void update_of_100_variables(benchmark::State& state) {
+  on_cpu(8, [&](Worker&, Strategy& strategy) {
+    std::vector<std::shared_ptr<Variable>> variables;
+    for (int i = 0; i < 100; ++i) variables.push_back(strategy.create_variable({.name = "v", .shape = {16}}));
+    const Value one = Value::literal(1);
+    for (auto _ : state) {
+      for (const auto& variable : variables) {
+        strategy.extended().update(variable, [](Variable&, const Value::Parts&) { return Value(); }, {one});
+      }
+    }
+    state.counters["us_per_call_and_replica"] =
+        benchmark::Counter(static_cast<double>(state.iterations() * 800) * 1e-6,
+                           benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+  });
+}
+BENCHMARK(update_of_100_variables)->UseRealTime();
+
 // 500 gradients of 256 floats each on two replicas: one pack, or 500 calls of the communicator.
 void small_gradients(benchmark::State& state) {
   const Packing packing{.num_packs = state.range(0) != 0 ? 1 : 0};

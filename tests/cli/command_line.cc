@@ -61,10 +61,10 @@ Outcome CommandLine::tandem(const std::vector<std::string>& arguments) const {
   return finished(start(folder_, arguments), folder_);
 }
 
-Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& arguments, double after_s) const {
+Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& arguments, double after_s, int signal) const {
   const pid_t process = start(folder_, arguments);
   std::this_thread::sleep_for(std::chrono::duration<double>(after_s));
-  kill(process, SIGINT);
+  kill(process, signal);
   return finished(process, folder_);
 }
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <csignal>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -25,8 +26,8 @@ class CommandLine : public testing::Test {
   void TearDown() override;
 
   Outcome tandem(const std::vector<std::string>& arguments) const;
-  // Sends SIGINT after `after_s` seconds.
-  Outcome tandem_interrupted(const std::vector<std::string>& arguments, double after_s) const;
+  // Sends the signal, by default that of Ctrl-C, after `after_s` seconds.
+  Outcome tandem_interrupted(const std::vector<std::string>& arguments, double after_s, int signal = SIGINT) const;
 
   std::string write(const std::string& name, const std::string& text) const;  // returns the name
   std::string read(const std::string& name) const;

@@ -35,6 +35,15 @@ TEST_F(RunCommand, RefusesAnEngineThatIsNotThere) {
   EXPECT_THAT(outcome.err, HasSubstr("did you mean 'sim'?"));
 }
 
+// Built or not, an engine without its hardware is no fallback to another.
+TEST_F(RunCommand, RefusesGpusThatAreNotThere) {
+  const Outcome outcome = tandem({"run", example("digits.yaml"), "--engine", "cuda"});
+  if (outcome.exit_code != 4 && outcome.err.empty()) GTEST_SKIP() << "this machine has a GPU";
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_THAT(outcome.err, testing::AnyOf(HasSubstr("engine 'cuda' is not built (built: "),
+                                          HasSubstr("engine 'cuda' finds no GPU to run on: ")));
+}
+
 TEST_F(RunCommand, PrintsAReportForPeople) {
   const Outcome outcome = tandem({"run", example("resnet50-hgx-h100.yaml")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
@@ -62,6 +71,39 @@ TEST_F(RunCommand, PrintsOneJsonDocumentWithEveryField) {
   EXPECT_EQ(json["loss"].size(), 12u);
 }
 
+// Their expectations hold, too: they would end with 1.
+TEST_F(RunCommand, RunsTheExamplesOfSeveralWorkers) {
+  struct Example {
+    const char* name;
+    int replicas, workers, servers;
+  };
+  for (const auto& [name, replicas, workers, servers] :
+       {Example{"digits-multi-worker", 4, 2, 0}, Example{"digits-parameter-server", 2, 2, 1},
+        Example{"digits-parameter-server-sim", 6, 3, 2}, Example{"resnet50-4x-hgx-h100", 32, 4, 0}}) {
+    const Outcome outcome = tandem({"run", example(std::string(name) + ".yaml"), "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << name << ": " << outcome.err;
+    const auto json = outcome.json();
+    EXPECT_EQ(json["replicas"], replicas) << name;
+    EXPECT_EQ(json["workers"], workers) << name;
+    EXPECT_EQ(json["parameter_servers"], servers) << name;
+    EXPECT_EQ(json["asynchronous"], servers > 0) << name;
+    EXPECT_EQ(json["metrics"].contains("staleness_mean"), servers > 0) << name;
+    EXPECT_EQ(json["worker_step_time_ns"].size(), static_cast<std::size_t>(workers)) << name;
+  }
+}
+
+TEST_F(RunCommand, GivesTheSameBytesForTheSameSimulationOfWorkersThatDoNotWait) {
+  const std::vector<std::string> command = {"run", example("digits-parameter-server-sim.yaml"), "--json", "--steps",
+                                            "15"};
+  EXPECT_EQ(tandem(command).out, tandem(command).out);
+}
+
+TEST_F(RunCommand, ComparesSeveralWorkersOfThisMachine) {
+  const Outcome outcome = tandem({"compare", example("digits-multi-worker.yaml"), "--steps", "12", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json()["comparisons"][0]["predicted"]["workers"], 2);
+}
+
 TEST_F(RunCommand, GivesTheSameBytesForTheSameSimulation) {
   const std::vector<std::string> command = {"run", example("resnet50-hgx-h100.yaml"), "--json"};
   const Outcome first = tandem(command);
@@ -77,6 +119,13 @@ TEST_F(RunCommand, TakesOverridesFromTheCommandLine) {
   EXPECT_EQ(outcome.json()["replicas"], 2);
   EXPECT_EQ(outcome.json()["steps"], 5);
   EXPECT_EQ(outcome.json()["cross_device_ops"], "reduction_to_one_device");
+  const Outcome workers =
+      tandem({"run", example("resnet50-4x-hgx-h100.yaml"), "--json", "--replicas", "2", "--workers", "3"});
+  ASSERT_EQ(workers.exit_code, 0) << workers.err;
+  EXPECT_EQ(workers.json()["replicas"], 6);
+  const Outcome refused = tandem({"run", example("digits.yaml"), "--workers", "2"});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("strategy 'mirrored' runs on one worker; here are 2"));
 }
 
 TEST_F(RunCommand, WritesReportAndTraceToFiles) {

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-class EveryEngine : public testing::TestWithParam<World> {
+class EveryEngine : public InEveryWorld {
  protected:
   Timeline run(int workers, int devices, const Program& program) {
     return open_world(GetParam(), workers, devices)->run(program);

@@ -325,7 +325,8 @@ Sequences sequences_of(const Timeline& timeline) {
 }
 
 TEST(Engines, AgreeOnValuesAndOnTheSequenceOfOperations) {
-  const std::vector<World> worlds = built_worlds();
+  std::vector<World> worlds = built_worlds();
+  std::erase_if(worlds, [](const World& world) { return !reason_to_skip(world).empty(); });
   ASSERT_FALSE(worlds.empty());
   std::vector<float> first_values;
   Sequences first_sequences;

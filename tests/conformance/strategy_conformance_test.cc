@@ -3,9 +3,9 @@
 #include <gmock/gmock.h>
 
 #include "strategies/context.h"
-#include "strategies/dataset.h"
-#include "strategies/distributed_dataset.h"
 #include "strategies/errors.h"
+#include "strategies/input/dataset.h"
+#include "strategies/input/distributed_dataset.h"
 #include "strategies/mirrored.h"
 #include "strategies/replica_context.h"
 #include "strategies/strategies.h"
@@ -53,7 +53,7 @@ std::string message_of(const std::function<void()>& call) {
   return "no error";
 }
 
-class Strategies : public testing::TestWithParam<World> {
+class Strategies : public InEveryWorld {
  protected:
   void run(int devices, const Program& program) const { open_world(GetParam(), 1, devices)->run(program); }
 };
@@ -280,6 +280,32 @@ TEST_P(Strategies, EveryCrossDeviceOperationSums) {
   }
 }
 
+// On the simulated engine's own clock, which repeats; the real one's is in the benchmarks.
+TEST_P(Strategies, PackingSmallGradientsPaysInTheModel) {
+  if (!GetParam().collectives) GTEST_SKIP() << "a real engine's times are for benchmarks";
+  const auto time_of = [&](const Packing& packing) {
+    Nanoseconds took = 0;
+    run(4, [&](Worker& worker) {
+      MirroredStrategy strategy(worker, devices_of(worker), "nccl", packing);
+      std::vector<std::vector<Tensor>> gradients(4);
+      for (std::size_t r = 0; r < 4; ++r) {
+        for (int i = 0; i < 500; ++i) gradients[r].push_back(worker.devices()[r]->allocate(DType::f32, {256}));
+      }
+      const Nanoseconds start = worker.now();
+      strategy.run([&](const Value::Parts&) {
+        get_replica_context()
+            ->all_reduce_async(ReduceOp::sum, gradients[static_cast<std::size_t>(replica_id())])
+            .wait();
+        return Value();
+      });
+      for (Device* device : worker.devices()) device->synchronize();
+      took = worker.now() - start;
+    });
+    return static_cast<double>(took);
+  };
+  EXPECT_GE(time_of({.num_packs = 0}), 5 * time_of({.num_packs = 1}));
+}
+
 TEST_P(Strategies, AllReduceLeavesItsArgumentsAndKeepsTheStructure) {
   run(2, [](Worker& worker) {
     MirroredStrategy strategy(worker, devices_of(worker));
@@ -333,6 +359,31 @@ TEST_P(Strategies, MirroredVariablesAggregateAssignments) {
   }
 }
 
+TEST_P(Strategies, ReplicasUpdateTheirOwnComponentsByThemselves) {
+  run(3, [](Worker& worker) {
+    MirroredStrategy strategy(worker, devices_of(worker));
+    const auto variable = strategy.create_variable({.shape = {2}, .initial_value = [](std::int64_t) { return 10; }});
+    const UpdateFunction add = [](Variable& component, const Value::Parts& arguments) {
+      component.assign_add(arguments.front());
+      return Value();
+    };
+    strategy.run([&](const Value::Parts&) {
+      StrategyExtended& extended = get_strategy().extended();
+      Value::Parts parts;
+      for (Device* device : extended.worker_devices()) parts.emplace_back(filled(*device, {2}, 5));
+      extended.replica_update(variable, add, {Value::mirrored(parts)});
+      extended.replica_update(variable, add, {Value(filled(get_replica_context()->device(), {2}, replica_id()))});
+      return Value();
+    });
+    for (int i = 0; i < 3; ++i) {
+      const auto component = static_cast<std::size_t>(i);
+      EXPECT_THAT(host_values(worker, variable->components()[component]), ElementsAre(15 + i, 15 + i));
+    }
+    EXPECT_THAT(message_of<RuntimeError>([&] { strategy.extended().replica_update(variable, add, {Value(1.0)}); }),
+                HasSubstr("replica_update() is called in a replica context"));
+  });
+}
+
 TEST_P(Strategies, SumOfASharedLiteralIsRefused) {
   run(2, [](Worker& worker) {
     MirroredStrategy strategy(worker, devices_of(worker));
@@ -358,7 +409,7 @@ TEST_P(Strategies, SyncOnReadVariablesAggregateWhenRead) {
     });
     EXPECT_EQ(host_values(worker, variable->components()[0])[0], 3);
     EXPECT_EQ(host_values(worker, variable->components()[1])[0], 4);
-    EXPECT_EQ(host_values(worker, variable->read().tensor())[0], 7);
+    EXPECT_EQ(host_values(worker, variable->read())[0], 7);
     variable->assign(Value::literal(6));
     EXPECT_EQ(host_values(worker, variable->components()[1])[0], 3);
     EXPECT_THROW(variable->assign_add(Value::literal(1)), ValueError);
@@ -377,7 +428,8 @@ TEST_P(Strategies, GlobalBatchesAreDividedAmongReplicas) {
       const Value& parts = batch->parts()[0];
       for (const Value& part : parts.parts()) seen.push_back(host_values(worker, part.tensor()));
     }
-    EXPECT_THAT(seen, ElementsAre(ElementsAre(0, 1), ElementsAre(2), ElementsAre(3), ElementsAre(4, 5), ElementsAre(),
+    // Sharded by data, as AUTO does without files: pieces of ceil(b / n) rows, and empty ones for the rest.
+    EXPECT_THAT(seen, ElementsAre(ElementsAre(0, 1), ElementsAre(2, 3), ElementsAre(), ElementsAre(4), ElementsAre(5),
                                   ElementsAre()));
   });
 }

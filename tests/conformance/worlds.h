@@ -14,9 +14,11 @@
 namespace tandem {
 
 struct World {
-  std::string name;  // suffix of test names: "cpu", "sim_fluid", "sim_message"
+  std::string name;  // suffix of test names: "cpu", "sim_fluid", "sim_message", "sim_seed_1"
   std::string engine;
   std::optional<CollectiveFidelity> collectives{};
+  std::optional<std::uint64_t> schedule_seed{};
+  DeviceType compute_devices = DeviceType::cpu;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const World& world) {
@@ -27,10 +29,15 @@ inline std::vector<World> built_worlds() {
   std::vector<World> worlds;
   for (const std::string& engine : built_engines()) {
     if (engine == "sim") {
-      worlds.push_back({"sim_fluid", engine, CollectiveFidelity::fluid});
-      worlds.push_back({"sim_message", engine, CollectiveFidelity::message});
+      worlds.push_back({"sim_fluid", engine, CollectiveFidelity::fluid, {}, DeviceType::gpu});
+      worlds.push_back({"sim_message", engine, CollectiveFidelity::message, {}, DeviceType::gpu});
+      for (const std::uint64_t seed : {1, 2, 3}) {  // what conforms does so in any order
+        worlds.push_back(
+            {"sim_seed_" + std::to_string(seed), engine, CollectiveFidelity::fluid, seed, DeviceType::gpu});
+      }
     } else {
-      worlds.push_back({engine, engine});
+      const DeviceType devices = engine == "cuda" ? DeviceType::gpu : DeviceType::cpu;
+      worlds.push_back({.name = engine, .engine = engine, .compute_devices = devices});
     }
   }
   return worlds;
@@ -64,7 +71,8 @@ inline std::shared_ptr<const Topology> small_cluster(int workers, int gpus) {
   auto topology = std::make_shared<Topology>("conformance");
   const NodeIndex fabric = topology->add_node({.name = "fabric", .kind = NodeKind::network_switch});
   for (int worker = 0; worker < workers; ++worker) {
-    const std::string prefix = "w" + std::to_string(worker) + ".";
+    std::string prefix = "w";
+    prefix.append(std::to_string(worker)).append(".");
     const auto add = [&](std::string name, NodeKind kind, std::shared_ptr<const DeviceModel> device) {
       return topology->add_node({.name = prefix + name, .kind = kind, .worker = worker, .device = std::move(device)});
     };
@@ -84,13 +92,12 @@ inline EngineOptions world_options(const World& world, int workers, int devices)
   options.workers.clear();
   const bool is_simulated = world.collectives.has_value();
   for (int task = 0; task < workers; ++task) {
-    options.workers.push_back({.task = task,
-                               .topology_worker = task,
-                               .device_type = is_simulated ? DeviceType::gpu : DeviceType::cpu,
-                               .device_count = devices});
+    options.workers.push_back(
+        {.task = task, .topology_worker = task, .device_type = world.compute_devices, .device_count = devices});
   }
   options.values = Values::real;
   options.collectives = world.collectives;
+  options.schedule_seed = world.schedule_seed;
   if (is_simulated) options.topology = small_cluster(workers, std::max(1, devices));
   return options;
 }
@@ -98,5 +105,25 @@ inline EngineOptions world_options(const World& world, int workers, int devices)
 inline std::unique_ptr<Engine> open_world(const World& world, int workers, int devices) {
   return open_engine(world.engine, world_options(world, workers, devices));
 }
+
+// Why this machine cannot run a world, "" where it can: an engine may be built where there is no GPU. What any other
+// engine lacks is a failure.
+inline std::string reason_to_skip(const World& world) {
+  if (world.compute_devices != DeviceType::gpu || world.collectives) return "";
+  try {
+    open_world(world, 1, 1);
+    return "";
+  } catch (const UnavailableError& error) {
+    return error.what();
+  }
+}
+
+// The base of tests that run in every world.
+class InEveryWorld : public testing::TestWithParam<World> {
+ protected:
+  void SetUp() override {
+    if (const std::string reason = reason_to_skip(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
 
 }  // namespace tandem

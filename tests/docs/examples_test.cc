@@ -4,6 +4,7 @@
 //   yaml      a whole file (it begins with schema_version) is read: as a scenario, or as a topology when it has a
 //   cluster
 //             or nodes and no workload.
+//   cpp       is the whole of a file of docs/examples, which the build compiles.
 #include <gtest/gtest.h>
 
 #include <sys/wait.h>
@@ -54,13 +55,21 @@ std::vector<fs::path> pages() {
   return found;
 }
 
+bool is_example_source(const std::string& text) {
+  for (const auto& entry : fs::directory_iterator(fs::path(TANDEM_SOURCE_DIR) / "docs" / "examples")) {
+    std::ifstream in(entry.path());
+    if (std::string(std::istreambuf_iterator<char>(in), {}) == text) return true;
+  }
+  return false;
+}
+
 class Examples : public testing::TestWithParam<fs::path> {
  protected:
   void SetUp() override {
     scratch_ =
         fs::temp_directory_path() / ("tandem-docs-" + GetParam().stem().string() + "-" + std::to_string(getpid()));
     fs::create_directories(scratch_);
-    for (const char* folder : {"scenarios", "topologies", "tests"}) {
+    for (const char* folder : {"docs", "scenarios", "topologies", "tests"}) {
       fs::create_directory_symlink(fs::path(TANDEM_SOURCE_DIR) / folder, scratch_ / folder);
     }
   }
@@ -71,7 +80,8 @@ class Examples : public testing::TestWithParam<fs::path> {
     if (const auto comment = command.find("# exit "); comment != std::string::npos) {
       expected = std::stoi(command.substr(comment + 7));
     }
-    const std::string shell = "cd '" + scratch_.string() + "' && PATH='" TANDEM_BINARY_DIR ":'\"$PATH\" && " + command +
+    const std::string shell = "cd '" + scratch_.string() +
+                              "' && PATH='" TANDEM_BINARY_DIR ":" TANDEM_EXAMPLES_DIR ":'\"$PATH\" && " + command +
                               " > out.txt 2> err.txt";
     const int status = std::system(("{ " + command_with_redirects(shell)).c_str());
     EXPECT_EQ(WEXITSTATUS(status), expected) << GetParam().filename() << ":" << line << ": " << command << "\n"
@@ -103,6 +113,9 @@ TEST_P(Examples, Work) {
           !line.starts_with("$ git")) {
         run_command(line.substr(2), block.line + static_cast<int>(i) + 1);
       }
+    }
+    if (block.kind == "cpp") {
+      EXPECT_TRUE(is_example_source(text)) << GetParam() << ":" << block.line << " is no file of docs/examples";
     }
     if (block.kind != "yaml" || !text.starts_with("schema_version")) continue;
     const fs::path file = scratch_ / "example.yaml";

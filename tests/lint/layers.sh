@@ -7,17 +7,17 @@ trap 'rm -f "$offences"' EXIT
 
 # forbid FOLDER REGEX WHY
 forbid() {
-  grep -rnE --include='*.h' --include='*.cc' "$2" "$1" 2>/dev/null | sed "s|\$|    <- $3|" >>"$offences" || true
+  grep -rnE --include='*.h' --include='*.cc' --include='*.cu' --include='*.cuh' "$2" "$1" 2>/dev/null | sed "s|\$|    <- $3|" >>"$offences" || true
 }
 
 forbid topologies '#include "(engine|strategies|reports|scenarios|cli)/' 'topologies/ sees nothing of ours'
 forbid engine '#include "(strategies|reports|scenarios|cli)/' 'engine/ sees topologies/ only'
 forbid strategies '#include "(reports|scenarios|cli)/' 'strategies/ sees engine/ only'
 forbid reports '#include "(strategies|scenarios|cli)/' 'reports/ sees the timeline only'
-forbid reports '#include "engine/(engine|worker|device|task|cpu|sim)' 'reports/ sees the timeline only'
+forbid reports '#include "engine/(engine|worker|device|task|cpu|cuda|sim)' 'reports/ sees the timeline only'
 forbid scenarios '#include "cli/' 'scenarios/ does not see cli/'
 for folder in strategies reports scenarios cli; do
-  forbid "$folder" '#include [<"](simgrid|mpi\.h|cuda|nccl|cblas|engine/(cpu|sim)/)' 'no backend above engine/'
+  forbid "$folder" '#include [<"](simgrid|mpi\.h|cuda|nccl|cblas|engine/(cpu|cuda|sim)/)' 'no backend above engine/'
   forbid "$folder" 'thread_local' 'state of a task belongs in Task::context()'
 done
 for folder in strategies reports scenarios cli; do

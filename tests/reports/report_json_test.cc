@@ -27,6 +27,35 @@ TEST(ReportJson, ReadsBackWhatItWrites) {
   EXPECT_EQ(json_text(report_to_json(report_from_json(text, "baseline.json"))), text);
 }
 
+Report of_several_workers() {
+  Report report = full_report();
+  report.workers = 3;
+  report.parameter_servers = 2;
+  report.asynchronous = true;
+  for (const Nanoseconds median : {1'000'000, 2'000'000, 4'000'000}) {
+    report.summary.workers.push_back(
+        {.median = median, .min = 1, .p95 = 2, .median_absolute_deviation = 3, .samples = 4});
+  }
+  return report;
+}
+
+TEST(ReportJson, ReadsBackSeveralWorkers) {
+  const Report report = of_several_workers();
+  const std::string text = json_text(report_to_json(report));
+  const Report read = report_from_json(text, "baseline.json");
+  EXPECT_EQ(json_text(report_to_json(read)), text);
+  EXPECT_EQ(read.throughput(), report.throughput());
+  EXPECT_EQ(read.workers, 3);
+}
+
+TEST(ReportJson, ReadsReportsOfOneWorkerFromBeforeThereWereSeveral) {
+  nlohmann::ordered_json json = report_to_json(full_report());
+  for (const char* key : {"workers", "parameter_servers", "asynchronous"}) json.erase(key);
+  const Report report = report_from_json(json_text(json), "baseline.json");
+  EXPECT_EQ(report.workers, 1);
+  EXPECT_EQ(report.throughput(), full_report().throughput());
+}
+
 TEST(ReportJson, HoldsWhatThePageOfReportsPromises) {
   const nlohmann::ordered_json json = report_to_json(full_report());
   EXPECT_EQ(json["schema_version"], 1);

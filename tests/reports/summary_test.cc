@@ -26,6 +26,29 @@ TEST(Summary, AStepTakesAsLongAsItsSlowestWorkerAndWarmUpIsLeftOut) {
   EXPECT_EQ(summary.step_time.median_absolute_deviation, 50);
 }
 
+TEST(Summary, WorkersThatAreNotInStepHaveStepsOfTheirOwn) {
+  const Timeline timeline = two_device_timeline({
+      step_record(0, 0, 0, 10),
+      step_record(1, 0, 0, 500),
+      step_record(0, 1, 10, 110),
+      step_record(1, 1, 500, 900),
+      step_record(0, 2, 110, 230),
+      step_record(1, 2, 900, 1320),
+  });
+  Report report;
+  report.summary = summarize(timeline, 1, Pace::each_its_own);
+  EXPECT_EQ(report.summary.step_time.samples, 4);
+  EXPECT_EQ(report.summary.step_time.median, 260);  // of 100, 120, 400, 420
+  ASSERT_EQ(report.summary.workers.size(), 2u);
+  EXPECT_EQ(report.summary.workers[0].median, 110);
+  EXPECT_EQ(report.summary.workers[1].median, 410);
+  report.asynchronous = true;
+  report.workers = 2;
+  report.units_per_step = 64;
+  EXPECT_DOUBLE_EQ(report.throughput(), 32 / 110e-9 + 32 / 410e-9) << "each works on its share at its own pace";
+  EXPECT_EQ(summarize(timeline, 1).step_time.median, 410) << "in step: 400, 420";
+}
+
 TEST(Summary, OverlappingStreamsCountOnceAndOnlyUncoveredCommunicationIsExposed) {
   const Summary summary = summarize(two_device_timeline({
                                         step_record(0, 0, 0, 100),

@@ -63,6 +63,16 @@ TEST(ReportText, FitsATerminal) {
   for (std::string line; std::getline(lines, line);) EXPECT_LE(display_width(line), 100) << line;
 }
 
+TEST(ReportText, SaysWhoTookPart) {
+  Report report = full_report();
+  report.replicas = 6;
+  report.workers = 3;
+  report.parameter_servers = 1;
+  EXPECT_THAT(report_text(report), testing::HasSubstr(": 6 replicas on 3 workers and 1 parameter server, mirrored"));
+  report.asynchronous = true;
+  EXPECT_THAT(report_text(report), testing::HasSubstr("   21.3333 per step of each worker\n"));
+}
+
 TEST(ReportText, LeavesOutWhatThereIsNot) {
   Report report;
   report.scenario = "bare";

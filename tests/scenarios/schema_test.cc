@@ -71,7 +71,7 @@ TEST(ScenarioSchema, IsTheOneCheckedIn) {
 }
 
 TEST(ScenarioSchema, AcceptsEveryExampleAsTheReaderDoes) {
-  ASSERT_GE(example_scenarios().size(), 5u);
+  ASSERT_GE(example_scenarios().size(), 9u);
   for (const auto& path : example_scenarios()) {
     EXPECT_EQ(schema_problems_of(path), "") << path;
     EXPECT_NO_THROW(load_scenario(path)) << path;

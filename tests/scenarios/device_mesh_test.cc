@@ -1,0 +1,105 @@
+// Devices along axes, and how layers are divided among them.
+#include "strategies/parallel/device_mesh.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+#include "strategies/errors.h"
+#include "strategies/multi_worker_mirrored.h"
+#include "strategies/parallel/group_collectives.h"
+#include "strategies/parallel/tensor_shards.h"
+
+namespace tandem {
+namespace {
+
+void on_workers(int workers, int devices, const Program& program) {
+  EngineOptions options;
+  options.workers.clear();
+  for (int task = 0; task < workers; ++task) options.workers.push_back({.task = task, .device_count = devices});
+  open_engine("cpu", std::move(options))->run(program);
+}
+
+const std::vector<MeshAxis> kTwoByThree = {{.name = "data", .size = 2}, {.name = "tensor", .size = 3}};
+
+TEST(DeviceMesh, NeighboursOfAWorkerAreNeighboursAlongTheLastAxis) {
+  on_workers(1, 6, [](Worker& worker) {
+    const DeviceMesh mesh(worker, devices_in_sync(worker), kTwoByThree);
+    EXPECT_EQ(mesh.group(4, "tensor"), (std::vector<int>{3, 4, 5}));
+    EXPECT_EQ(mesh.group(4, "data"), (std::vector<int>{1, 4}));
+    EXPECT_EQ(mesh.coordinate(4, "data"), 1);
+    EXPECT_EQ(mesh.coordinate(4, "tensor"), 1);
+    EXPECT_EQ(mesh.size("pipeline"), 1) << "an axis that the mesh lacks";
+    EXPECT_EQ(mesh.group(4, "pipeline"), (std::vector<int>{4}));
+    EXPECT_EQ(mesh.local_ranks().size(), 6u);
+    EXPECT_EQ(mesh.communicator(4, "data").size(), 2);
+  });
+}
+
+TEST(DeviceMesh, SpansWorkers) {
+  on_workers(2, 3, [](Worker& worker) {
+    const DeviceMesh mesh(worker, devices_in_sync(worker), kTwoByThree);
+    EXPECT_EQ(mesh.local_ranks().front(), worker.index() * 3);
+    EXPECT_EQ(mesh.communicator(worker.index() * 3, "tensor").local_devices().size(), 3u);
+    EXPECT_EQ(mesh.communicator(worker.index() * 3, "data").local_devices().size(), 1u);
+  });
+}
+
+TEST(DeviceMesh, RefusesWhatIsNoArrangement) {
+  on_workers(1, 4, [](Worker& worker) {
+    const std::vector<DeviceId> devices = devices_in_sync(worker);
+    EXPECT_THROW(DeviceMesh(worker, devices, kTwoByThree), ValueError);
+    EXPECT_THROW(DeviceMesh(worker, devices, {{.name = "a", .size = 2}, {.name = "a", .size = 2}}), ValueError);
+    EXPECT_THROW(DeviceMesh(worker, devices, {{.name = "a", .size = 0}, {.name = "b", .size = 4}}), ValueError);
+  });
+}
+
+TEST(GroupCollectives, TheLastDeviceToArriveIssuesTheCallOfAll) {
+  on_workers(1, 4, [](Worker& worker) {
+    GroupCollectives group(worker, worker.communicator(devices_in_sync(worker)));
+    std::vector<Tensor> sums(4), gathered(4);
+    worker.run_concurrently(4, [&](int i) {
+      Device& device = *worker.devices()[static_cast<std::size_t>(i)];
+      Stream& stream = device.compute_stream();
+      const auto index = static_cast<std::size_t>(i);
+      sums[index] = device.allocate(DType::f32, {1});
+      gathered[index] = device.allocate(DType::f32, {4});
+      stream.launch(op::fill(sums[index], i + 1));
+      for (int call = 0; call < 3; ++call) group.all_reduce(sums[index], stream);
+      group.all_gather(gathered[index], sums[index], stream);
+      group.reduce_scatter(sums[index], gathered[index], stream);
+      stream.synchronize();
+    });
+    for (const Tensor& sum : sums) EXPECT_EQ(sum.values<float>()[0], 10 * 4 * 4 * 4);
+  });
+}
+
+TEST(TensorShards, AlternateAndEndWithRows) {
+  LinearStack stack{.sizes = {5, 7, 11, 4}};
+  EXPECT_EQ(layer_shard(stack, 0, 2, 0).split, Split::rows);
+  EXPECT_EQ(layer_shard(stack, 1, 2, 0).split, Split::columns);
+  EXPECT_EQ(layer_shard(stack, 2, 2, 0).split, Split::rows);
+  EXPECT_EQ(layer_shard(stack, 1, 2, 1).outputs, (Range{6, 5})) << "the first part has the column that is over";
+  EXPECT_EQ(layer_shard(stack, 2, 2, 1).inputs, (Range{6, 5})) << "what layer 1 leaves on the device";
+  EXPECT_EQ(layer_shard(stack, 1, 2, 1).inputs, (Range{0, 7}));
+  EXPECT_THROW(layer_shard(stack, 0, 6, 0), ValueError);
+}
+
+TEST(TensorShards, HaveTheirPartOfTheFirstWeights) {
+  LinearStack stack{.sizes = {2, 3, 2}};
+  stack.initial_weights = [](int) { return [](std::int64_t element) { return static_cast<double>(element); }; };
+  const LinearStack::Values columns = initial_values(stack, layer_shard(stack, 0, 2, 1));
+  EXPECT_EQ((std::vector<double>{columns(0), columns(1), columns(2)}), (std::vector<double>{2, 5, 0})) << "2 weights";
+  const LinearStack::Values rows = initial_values(stack, layer_shard(stack, 1, 2, 0));
+  EXPECT_EQ((std::vector<double>{rows(0), rows(1), rows(2), rows(3), rows(4)}), (std::vector<double>{0, 1, 2, 3, 0}));
+}
+
+TEST(PartOf, CoversEverythingOnce) {
+  EXPECT_EQ(part_of(10, 4, 0), (Range{0, 3}));
+  EXPECT_EQ(part_of(10, 4, 1), (Range{3, 3}));
+  EXPECT_EQ(part_of(10, 4, 3), (Range{8, 2}));
+  EXPECT_EQ(part_of(2, 4, 3), (Range{2, 0}));
+}
+
+}  // namespace
+}  // namespace tandem
