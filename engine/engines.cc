@@ -8,6 +8,9 @@
 #ifdef TANDEM_WITH_CPU
 #include "engine/cpu/cpu_engine.h"
 #endif
+#ifdef TANDEM_WITH_CUDA
+#include "engine/cuda/cuda_engine.h"
+#endif
 #ifdef TANDEM_WITH_SIM
 #include "engine/sim/sim_engine.h"
 #endif
@@ -24,6 +27,9 @@ struct Entry {
 constexpr auto kEngines = std::to_array<Entry>({
 #ifdef TANDEM_WITH_CPU
     {"cpu", open_cpu_engine, false},
+#endif
+#ifdef TANDEM_WITH_CUDA
+    {"cuda", open_cuda_engine, false},
 #endif
 #ifdef TANDEM_WITH_SIM
     {"sim", open_sim_engine, true},

@@ -1,0 +1,23 @@
+// Where logical devices are, and how those of a group perform their collectives. No CUDA: decided without a GPU.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace tandem::cuda {
+
+// Logical device i of a worker is on GPU i mod `gpus`.
+int gpu_of(int logical_device, int gpus);
+
+enum class CollectivePath : std::uint8_t { nccl, copies };
+
+// NCCL takes each GPU once in a communicator: where logical devices share one, copies and add kernels do the work.
+// `gpus`: of each rank, at least one.
+CollectivePath path_for(std::span<const int> gpus);
+
+// For Timeline::settings: "NCCL on GPUs 0, 1", "copies and add kernels (4 logical devices on GPU 0)".
+std::string path_text(std::span<const int> gpus);
+
+}  // namespace tandem::cuda

@@ -1,0 +1,163 @@
+#include "engine/cuda/copied_collectives.h"
+
+#include <vector>
+
+#include "engine/cuda/cuda_device.h"
+#include "engine/cuda/cuda_error.h"
+
+namespace tandem::cuda {
+namespace {
+
+Arithmetic arithmetic_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return Arithmetic::add;
+    case Reduction::maximum:
+      return Arithmetic::maximum;
+    case Reduction::minimum:
+      return Arithmetic::minimum;
+  }
+  return Arithmetic::add;
+}
+
+// Memory and the GPU it is on.
+struct Part {
+  std::byte* at = nullptr;
+  int gpu = 0;
+};
+
+// The work that one rank's stream does in a call.
+class Share {
+ public:
+  Share(const cpu::CollectiveCall& call, int rank)
+      : call_(call), rank_(rank), gpu_(place_of(call.output(rank))), use_(gpu_), stream_(stream_of(call, rank)) {}
+
+  static cudaStream_t stream_of(const cpu::CollectiveCall& call, int rank) {
+    return static_cast<CudaStream&>(call.stream(rank)).gpu_stream();
+  }
+
+  void do_it() {
+    const cpu::CollectiveSpec& spec = call_.spec();
+    const std::int64_t begin = spec.count * rank_ / call_.ranks(), end = spec.count * (rank_ + 1) / call_.ranks();
+    switch (spec.kind) {
+      case cpu::CollectiveKind::all_reduce:
+        return reduce_from(rank_, begin, begin, end - begin, every_rank());
+      case cpu::CollectiveKind::reduce:
+        return reduce_from(spec.root, begin, begin, end - begin, {spec.root});
+      case cpu::CollectiveKind::reduce_scatter:
+        return reduce_from(rank_, spec.count * rank_, 0, spec.count, {rank_});
+      case cpu::CollectiveKind::all_gather:
+        for (int rank = 0; rank < call_.ranks(); ++rank) {
+          copy(output(rank, spec.count * rank_), input(rank_, 0), spec.count);
+        }
+        return;
+      case cpu::CollectiveKind::broadcast:
+        return copy(output(rank_, 0), input(spec.root, 0), spec.count);
+      case cpu::CollectiveKind::send_receive:
+        if (rank_ == 1) copy(output(1, 0), input(0, 0), spec.count);
+        return;
+    }
+  }
+
+ private:
+  std::vector<int> every_rank() const {
+    std::vector<int> ranks;
+    for (int step = 0; step < call_.ranks(); ++step) ranks.push_back((rank_ + step) % call_.ranks());
+    return ranks;
+  }
+  std::size_t bytes(std::int64_t count) const { return static_cast<std::size_t>(count) * size_of(call_.spec().dtype); }
+  Part input(int rank, std::int64_t first) const { return part(call_.input(rank), first); }
+  Part output(int rank, std::int64_t first) const { return part(call_.output(rank), first); }
+  Part part(const Tensor& tensor, std::int64_t first) const {
+    return {static_cast<std::byte*>(tensor.data()) + bytes(first), place_of(tensor)};
+  }
+
+  void copy(Part to, Part from, std::int64_t count) const {
+    if (to.at == from.at || count == 0) return;
+    check(to.gpu == from.gpu ? cudaMemcpyAsync(to.at, from.at, bytes(count), cudaMemcpyDeviceToDevice, stream_)
+                             : cudaMemcpyPeerAsync(to.at, to.gpu, from.at, from.gpu, bytes(count), stream_),
+          "cudaMemcpyAsync", "a collective");
+  }
+
+  // Contributions in ring order from `owner`, at `in_first` of the inputs; the result to `to_ranks`, at `out_first`.
+  // What is on other GPUs comes and goes through memory of this one, allocated and freed in the stream's order.
+  void reduce_from(int owner, std::int64_t in_first, std::int64_t out_first, std::int64_t count,
+                   const std::vector<int>& to_ranks) const {
+    if (count == 0) return;
+    std::vector<void*> staged;
+    const auto stage = [&] {
+      void* block = nullptr;
+      check(cudaMallocAsync(&block, bytes(count), stream_), "cudaMallocAsync", "a collective");
+      staged.push_back(block);
+      return Part{static_cast<std::byte*>(block), gpu_};
+    };
+    std::vector<const void*> inputs;
+    for (int step = 0; step < call_.ranks(); ++step) {
+      Part from = input((owner + step) % call_.ranks(), in_first);
+      if (from.gpu != gpu_) {
+        const Part here = stage();
+        copy(here, from, count);
+        from = here;
+      }
+      inputs.push_back(from.at);
+    }
+    std::vector<Part> here, elsewhere;
+    for (const int rank : to_ranks) {
+      const Part to = output(rank, out_first);
+      (to.gpu == gpu_ && here.size() < kMaxReducedRanks ? here : elsewhere).push_back(to);
+    }
+    if (here.empty()) here.push_back(stage());
+    reduce(inputs, here, count);
+    for (const Part to : elsewhere) copy(to, here.front(), count);
+    for (void* block : staged) check(cudaFreeAsync(block, stream_), "cudaFreeAsync", "a collective");
+  }
+
+  // As many at once as the kernel takes, the first result holding the sum so far; it may take the first input's place.
+  // The last one writes all results.
+  void reduce(const std::vector<const void*>& inputs, const std::vector<Part>& results, std::int64_t count) const {
+    std::size_t next = 0;
+    while (next < inputs.size()) {
+      ReduceArguments arguments;
+      if (next > 0) arguments.inputs[arguments.ranks++] = results.front().at;
+      while (next < inputs.size() && arguments.ranks < kMaxReducedRanks) {
+        arguments.inputs[arguments.ranks++] = inputs[next++];
+      }
+      const std::size_t copies = next == inputs.size() ? results.size() : 1;
+      for (std::size_t i = 0; i < copies; ++i) arguments.outputs[arguments.copies++] = results[i].at;
+      launch_reduce(stream_, call_.spec().dtype, arithmetic_of(call_.spec().reduction), arguments, count);
+      check(cudaGetLastError(), "a kernel's launch", "a collective");
+    }
+  }
+
+  const cpu::CollectiveCall& call_;
+  const int rank_;
+  const int gpu_;
+  const UseGpu use_;
+  const cudaStream_t stream_;
+};
+
+// Makes every rank's later work wait for every other's so far.
+void meet(const cpu::CollectiveCall& call) {
+  cudaStream_t lead = Share::stream_of(call, 0);
+  const auto events = [&](int rank) -> EventPool& {
+    return static_cast<CudaDevice&>(call.device(rank)).gpu().events();
+  };
+  for (int rank = 1; rank < call.ranks(); ++rank) {
+    const auto ready = events(rank).record(Share::stream_of(call, rank));
+    check(cudaStreamWaitEvent(lead, ready->handle(), 0), "cudaStreamWaitEvent", "a collective");
+  }
+  const auto all = events(0).record(lead);
+  for (int rank = 1; rank < call.ranks(); ++rank) {
+    check(cudaStreamWaitEvent(Share::stream_of(call, rank), all->handle(), 0), "cudaStreamWaitEvent", "a collective");
+  }
+}
+
+}  // namespace
+
+void CopiedCollectives::perform(const cpu::CollectiveCall& call) {
+  meet(call);
+  for (int rank = 0; rank < call.ranks(); ++rank) Share(call, rank).do_it();
+  meet(call);
+}
+
+}  // namespace tandem::cuda

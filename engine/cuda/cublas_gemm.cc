@@ -1,0 +1,62 @@
+#include <fmt/format.h>
+
+#include "engine/cuda/cuda_error.h"
+#include "engine/cuda/cuda_kernels.h"
+
+namespace tandem::cuda {
+namespace {
+
+struct GemmTypes {
+  cudaDataType_t elements;
+  cublasComputeType_t compute;
+};
+
+// Half types are accumulated in f32.
+GemmTypes types_of(DType dtype, DType rate) {
+  switch (dtype) {
+    case DType::f64:
+      return {CUDA_R_64F, CUBLAS_COMPUTE_64F};
+    case DType::f32:
+      return {CUDA_R_32F, rate == DType::tf32 ? CUBLAS_COMPUTE_32F_FAST_TF32 : CUBLAS_COMPUTE_32F};
+    case DType::f16:
+      return {CUDA_R_16F, CUBLAS_COMPUTE_32F};
+    case DType::bf16:
+      return {CUDA_R_16BF, CUBLAS_COMPUTE_32F};
+    default:
+      throw RunError(fmt::format("gemm has no implementation for {} on a GPU", name_of(dtype)));
+  }
+}
+
+std::int64_t leading(std::int64_t size) {
+  return size < 1 ? 1 : size;
+}
+
+// The sum of no products.
+void scale_only(const Launcher& at, const kernel::Gemm& op) {
+  if (op.beta == 0) {
+    launch_fill(at.stream, op.c.dtype(), op.c.data(), 0, op.c.element_count());
+  } else {
+    launch_scale_add(at.stream, op.c.dtype(), op.c.data(), op.c.data(), op.beta, 0, op.c.element_count());
+  }
+}
+
+}  // namespace
+
+// cuBLAS is column-major: what it sees are the transposes, and c' = b' a'.
+void launch_gemm(const Launcher& at, const kernel::Gemm& op, DType rate) {
+  const GemmTypes types = types_of(op.c.dtype(), rate);
+  if (op.m == 0 || op.n == 0) return;
+  if (op.k == 0) return scale_only(at, op);
+  const cublasOperation_t transpose_a = op.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const cublasOperation_t transpose_b = op.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
+  const std::int64_t lda = leading(op.transpose_a ? op.m : op.k), ldb = leading(op.transpose_b ? op.k : op.n);
+  const auto alpha = static_cast<float>(op.alpha), beta = static_cast<float>(op.beta);
+  const bool is_double = types.compute == CUBLAS_COMPUTE_64F;
+  check(cublasGemmEx_64(at.blas, transpose_b, transpose_a, op.n, op.m, op.k,
+                        is_double ? static_cast<const void*>(&op.alpha) : &alpha, op.b.data(), types.elements, ldb,
+                        op.a.data(), types.elements, lda, is_double ? static_cast<const void*>(&op.beta) : &beta,
+                        op.c.data(), types.elements, leading(op.n), types.compute, CUBLAS_GEMM_DEFAULT),
+        "cublasGemmEx");
+}
+
+}  // namespace tandem::cuda

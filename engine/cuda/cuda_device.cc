@@ -1,0 +1,88 @@
+#include "engine/cuda/cuda_device.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "engine/cuda/gpu_lane.h"
+#include "engine/cuda/host_lane.h"
+#include "topologies/base/units.h"
+
+namespace tandem::cuda {
+namespace {
+
+std::string bytes_text(double bytes) {
+  return format_quantity(bytes, Dimension::bytes);
+}
+
+}  // namespace
+
+std::vector<DType> cuda_dtypes() {
+  return {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8};
+}
+
+CudaDevice::CudaDevice(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
+                       std::shared_ptr<BlockPool> memory, DeviceId id, int index)
+    : context_(context),
+      worker_(worker),
+      watch_(watch),
+      gpu_(gpu),
+      memory_(std::move(memory)),
+      id_(std::move(id)),
+      index_(index) {}
+
+std::unique_ptr<Lane> CudaDevice::make_lane(int stream_index) {
+  std::string text = fmt::format("stream {} of {}", stream_index, id_.text());
+  if (id_.type == DeviceType::gpu) {
+    return std::make_unique<GpuLane>(context_, worker_, watch_, gpu_,
+                                     fmt::format("{} ({})", std::move(text), gpu_.text()));
+  }
+  return std::make_unique<HostLane>(context_, watch_, gpu_, std::move(text));
+}
+
+CudaStream& CudaDevice::stream(int index) {
+  TANDEM_CHECK(index >= 0, "a stream with a negative index");
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<CudaStream>& stream = streams_[index];
+  if (!stream) stream = std::make_unique<CudaStream>(context_, worker_, watch_, *this, index, make_lane(index));
+  return *stream;
+}
+
+// Work that is done may still hold memory: before giving up, all of this device's is waited for.
+Tensor CudaDevice::allocate(DType dtype, Shape shape) {
+  if (dtype == DType::tf32) {
+    throw RunError(fmt::format("{}: no tensors of tf32, which is a rate and no element type", id_.text()));
+  }
+  const std::size_t bytes = static_cast<std::size_t>(shape.element_count()) * size_of(dtype);
+  void* block = memory_->take(bytes);
+  if (block == nullptr) {
+    synchronize();
+    block = memory_->take(bytes);
+  }
+  if (block == nullptr) {
+    throw RunError(fmt::format("{}: no memory for a tensor {} of {}, {}: {} in use on this device, of what {} has",
+                               id_.text(), shape.text(), name_of(dtype), bytes_text(static_cast<double>(bytes)),
+                               bytes_text(static_cast<double>(memory_in_use_bytes())),
+                               place() == kHostPlace ? "the host" : gpu_.text()));
+  }
+  return {std::make_shared<CudaBuffer>(*this, memory_, memory_use_, block, bytes), dtype, shape};
+}
+
+std::vector<CudaStream*> CudaDevice::streams() {
+  const std::lock_guard lock(mutex_);
+  std::vector<CudaStream*> streams;
+  for (const auto& [index, stream] : streams_) streams.push_back(stream.get());
+  return streams;
+}
+
+// All are asked before one is waited for.
+void CudaDevice::synchronize() {
+  std::vector<Event> events;
+  for (CudaStream* stream : streams()) events.push_back(stream->record());
+  for (const Event& event : events) event.synchronize();
+}
+
+void CudaDevice::finish(std::vector<Record>& records) {
+  for (CudaStream* stream : streams()) stream->finish(records);
+}
+
+}  // namespace tandem::cuda

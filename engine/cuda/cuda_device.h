@@ -1,0 +1,53 @@
+// A logical device of the cuda engine: a share of a GPU, or a worker's CPU over pinned memory.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/cuda/block_pool.h"
+#include "engine/cuda/cuda_kernels.h"
+#include "engine/cuda/cuda_stream.h"
+
+namespace tandem::cuda {
+
+class CudaDevice final : public cpu::LocalDevice {
+ public:
+  // `gpu`: that the device is on, or that moves the host's copies. `memory`: the GPU's, or pinned.
+  CudaDevice(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
+             std::shared_ptr<BlockPool> memory, DeviceId id, int index);
+
+  const DeviceId& id() const override { return id_; }
+  int index() const override { return index_; }
+  int worker() const override { return worker_.index(); }
+  CudaStream& stream(int index) override;
+  Tensor allocate(DType dtype, Shape shape) override;
+  std::int64_t memory_in_use_bytes() const override { return memory_use_->in_use_bytes.load(); }
+  std::int64_t memory_peak_bytes() const override { return memory_use_->peak_bytes.load(); }
+  void synchronize() override;
+  void finish(std::vector<Record>& records) override;
+
+  Gpu& gpu() const { return gpu_; }
+  int place() const { return id_.type == DeviceType::gpu ? gpu_.ordinal() : kHostPlace; }
+
+ private:
+  std::unique_ptr<Lane> make_lane(int stream_index);
+  std::vector<CudaStream*> streams();
+
+  cpu::RunContext& context_;
+  cpu::WorkerState& worker_;
+  GpuWatch& watch_;
+  Gpu& gpu_;
+  const std::shared_ptr<BlockPool> memory_;
+  const DeviceId id_;
+  const int index_;
+  const std::shared_ptr<cpu::MemoryUse> memory_use_ = std::make_shared<cpu::MemoryUse>();
+  std::mutex mutex_;
+  std::map<int, std::unique_ptr<CudaStream>> streams_;
+};
+
+// The element types of tensors, on GPUs and on the host.
+std::vector<DType> cuda_dtypes();
+
+}  // namespace tandem::cuda

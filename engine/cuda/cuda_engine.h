@@ -1,0 +1,14 @@
+// The cuda engine: the GPUs of this machine as a cluster. Logical device i of a worker is on GPU i mod the number of
+// GPUs; several workers share the process. Tasks, monitors and workers are the cpu engine's.
+#pragma once
+
+#include <memory>
+
+#include "engine/engine.h"
+
+namespace tandem {
+
+// Throws UnavailableError where there is no GPU, or no driver for it, with the reason.
+std::unique_ptr<Engine> open_cuda_engine(EngineOptions options);
+
+}  // namespace tandem

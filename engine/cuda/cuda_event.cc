@@ -1,0 +1,39 @@
+#include "engine/cuda/cuda_event.h"
+
+#include "engine/cuda/cuda_stream.h"
+
+namespace tandem::cuda {
+
+class CudaEvent::Issued final : public cpu::Wait {
+ public:
+  explicit Issued(const CudaEvent& event) : event_(event) {}
+  bool is_over() const override { return event_.is_issued_.load(); }
+  std::string text() const override { return event_.stream_.text(); }
+
+ private:
+  const CudaEvent& event_;
+};
+
+// An error counts as complete: synchronize() tells.
+bool CudaEvent::is_complete() const {
+  return is_issued_.load() && (!point_ || cudaEventQuery(point_->handle()) != cudaErrorNotReady);
+}
+
+// A stopped run may let a destructor's wait return before the event is issued.
+void CudaEvent::synchronize() {
+  stream_.control().wait_as_task(Issued(*this), &waiters_);
+  if (is_issued_.load() && point_) stream_.wait_for(*point_);
+  stream_.throw_if_failed();
+}
+
+void CudaEvent::issue(std::shared_ptr<GpuEvent> point) {
+  point_ = std::move(point);
+  is_issued_.store(true);
+  waiters_.wake_all();
+}
+
+bool CudaEvent::wait_until_issued(cpu::Waiter& waiter) {
+  return is_issued_.load() || waiter.wait(Issued(*this), &waiters_, cpu::Stoppable::yes);
+}
+
+}  // namespace tandem::cuda

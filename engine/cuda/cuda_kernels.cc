@@ -1,0 +1,161 @@
+#include "engine/cuda/cuda_kernels.h"
+
+#include <fmt/format.h>
+
+#include <vector>
+
+#include "engine/cuda/cuda_device.h"
+#include "engine/cuda/cuda_error.h"
+
+namespace tandem::cuda {
+namespace {
+
+using Operands = std::vector<const Tensor*>;
+
+struct OperandsOf {
+  Operands operator()(const kernel::Gemm& op) const { return {&op.c, &op.a, &op.b}; }
+  Operands operator()(const kernel::Fill& op) const { return {&op.to}; }
+  Operands operator()(const kernel::Elementwise& op) const { return {&op.to, &op.a, &op.b}; }
+  Operands operator()(const kernel::ScaleAdd& op) const { return {&op.to, &op.a}; }
+  Operands operator()(const kernel::Relu& op) const { return {&op.to, &op.a}; }
+  Operands operator()(const kernel::ReluGradient& op) const { return {&op.to, &op.gradient, &op.output}; }
+  Operands operator()(const kernel::AddBias& op) const { return {&op.to, &op.bias}; }
+  Operands operator()(const kernel::SumAxis& op) const { return {&op.to, &op.a}; }
+  Operands operator()(const kernel::SoftmaxCrossEntropy& op) const {
+    return {&op.loss, &op.gradient, &op.correct, &op.logits, &op.labels};
+  }
+  Operands operator()(const kernel::Cast& op) const { return {&op.to, &op.a}; }
+  Operands operator()(const kernel::ScatterRows& op) const { return {&op.to, &op.rows, &op.indices}; }
+  Operands operator()(const kernel::CopyBlocks& op) const { return {&op.to, &op.from}; }
+  Operands operator()(const kernel::CopyMany& op) const {
+    Operands operands;
+    for (const Tensor& tensor : op.to) operands.push_back(&tensor);
+    for (const Tensor& tensor : op.from) operands.push_back(&tensor);
+    return operands;
+  }
+  Operands operator()(const kernel::HostFunction&) const { return {}; }
+};
+
+std::string place_text(int place) {
+  return place == kHostPlace ? "the host" : fmt::format("GPU {}", place);
+}
+
+struct Launch {
+  const Launcher& at;
+  DType rate;
+
+  void operator()(const kernel::Gemm& op) const { launch_gemm(at, op, rate); }
+  void operator()(const kernel::Fill& op) const {
+    launch_fill(at.stream, op.to.dtype(), op.to.data(), op.value, op.to.element_count());
+  }
+  void operator()(const kernel::Elementwise& op) const {
+    launch_arithmetic(at.stream, op.to.dtype(), static_cast<Arithmetic>(op.operation), op.to.data(), op.a.data(),
+                      op.b.data(), op.to.element_count(), at.fault);
+  }
+  void operator()(const kernel::ScaleAdd& op) const {
+    launch_scale_add(at.stream, op.to.dtype(), op.to.data(), op.a.data(), op.alpha, op.beta, op.to.element_count());
+  }
+  void operator()(const kernel::Relu& op) const {
+    launch_relu(at.stream, op.to.dtype(), op.to.data(), op.a.data(), op.to.element_count());
+  }
+  void operator()(const kernel::ReluGradient& op) const {
+    launch_relu_gradient(at.stream, op.to.dtype(), op.to.data(), op.gradient.data(), op.output.data(),
+                         op.to.element_count());
+  }
+  void operator()(const kernel::AddBias& op) const {
+    const std::int64_t columns = op.bias.element_count();
+    const std::int64_t rows = columns == 0 ? 0 : op.to.element_count() / columns;
+    launch_add_bias(at.stream, op.to.dtype(), op.to.data(), op.bias.data(), rows, columns);
+  }
+  void operator()(const kernel::SumAxis& op) const {
+    const Shape& shape = op.a.shape();
+    std::int64_t outer = 1, inner = 1;
+    for (int axis = 0; axis < op.axis; ++axis) outer *= shape[axis];
+    for (int axis = op.axis + 1; axis < shape.rank(); ++axis) inner *= shape[axis];
+    launch_sum(at.stream, op.to.dtype(), op.to.data(), op.a.data(), outer, shape[op.axis], inner);
+  }
+  void operator()(const kernel::SoftmaxCrossEntropy& op) const {
+    launch_loss(at.stream,
+                {.dtype = op.logits.dtype(),
+                 .correct_dtype = op.correct ? op.correct.dtype() : DType::i32,
+                 .loss = op.loss.data(),
+                 .gradient = op.gradient ? op.gradient.data() : nullptr,
+                 .correct = op.correct ? op.correct.data() : nullptr,
+                 .logits = op.logits.data(),
+                 .labels = static_cast<const std::int32_t*>(op.labels.data()),
+                 .rows = op.logits.shape()[0],
+                 .classes = op.logits.shape()[1],
+                 .loss_scale = op.loss_scale,
+                 .gradient_scale = op.gradient_scale},
+                at.fault);
+  }
+  void operator()(const kernel::Cast& op) const {
+    launch_cast(at.stream, op.to.dtype(), op.to.data(), op.a.dtype(), op.a.data(), op.to.element_count());
+  }
+  // The two enumerations have the same order after `replace`.
+  void operator()(const kernel::ScatterRows& op) const {
+    const bool replaces = op.operation == kernel::Scatter::replace;
+    const auto operation = replaces ? Arithmetic::add : static_cast<Arithmetic>(static_cast<int>(op.operation) - 1);
+    const std::int64_t to_rows = op.to.shape()[0], count = op.indices.element_count();
+    const std::int64_t width = count == 0 ? 0 : op.rows.element_count() / count;
+    launch_scatter(at.stream, op.to.dtype(), replaces, operation, op.to.data(), to_rows, op.rows.data(),
+                   static_cast<const std::int64_t*>(op.indices.data()), count, width, at.fault);
+  }
+  void operator()(const kernel::CopyBlocks& op) const {
+    const auto size = static_cast<std::int64_t>(size_of(op.to.dtype()));
+    launch_copy_blocks(at.stream, static_cast<std::byte*>(op.to.data()) + op.to_first * size,
+                       static_cast<const std::byte*>(op.from.data()) + op.from_first * size, op.count,
+                       op.elements * size, op.to_stride * size, op.from_stride * size);
+  }
+  // A copy each: the driver takes them one after the other from one stream.
+  void operator()(const kernel::CopyMany& op) const {
+    for (std::size_t i = 0; i < op.to.size(); ++i) {
+      const auto bytes = static_cast<std::int64_t>(op.to[i].size_bytes());
+      launch_copy_blocks(at.stream, op.to[i].data(), op.from[i].data(), 1, bytes, bytes, bytes);
+    }
+  }
+  void operator()(const kernel::HostFunction&) const {
+    check_failed("no host function", __FILE__, __LINE__, "a host function is no kernel of a GPU");
+  }
+};
+
+}  // namespace
+
+static_assert(static_cast<int>(Arithmetic::divide) == static_cast<int>(kernel::Binary::divide) &&
+              static_cast<int>(Arithmetic::minimum) == static_cast<int>(kernel::Binary::minimum));
+
+int place_of(const Tensor& tensor) {
+  return static_cast<const CudaDevice&>(tensor.device()).place();
+}
+
+void check_operands(const Kernel& kernel, int place, int (*place_of)(const Tensor&)) {
+  for (const Tensor* tensor : std::visit(OperandsOf{}, kernel)) {
+    if (tensor == nullptr || !*tensor) continue;
+    if (tensor->dtype() == DType::tf32) throw RunError("an operand of tf32, which is a rate and no element type");
+    const int at = place_of(*tensor);
+    if (at != kHostPlace && at != place) {
+      throw RunError(fmt::format("an operand {} is on {}, out of reach of {}", tensor->shape().text(), place_text(at),
+                                 place_text(place)));
+    }
+  }
+}
+
+void launch(const Launcher& launcher, const Op& op) {
+  std::visit(Launch{launcher, op.cost.dtype}, op.kernel);
+  check(cudaGetLastError(), "a kernel's launch");
+}
+
+std::string fault_text(const Fault& fault) {
+  switch (fault.kind) {
+    case Fault::division_by_zero:
+      return "an integer is divided by zero";
+    case Fault::label:
+      return fmt::format("row {} has label {}, must be from 0 to {}", fault.index, fault.value, fault.bound - 1);
+    case Fault::row:
+      return fmt::format("scatter_rows to row {} of {}", fault.value, fault.bound);
+    default:
+      return "a kernel has found something wrong";
+  }
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,63 @@
+#include "engine/cuda/cuda_machine.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "engine/cuda/collective_path.h"
+#include "engine/cuda/copied_collectives.h"
+#include "engine/cuda/cuda_device.h"
+#include "engine/cuda/nccl_collectives.h"
+
+namespace tandem::cuda {
+
+Gpu& Gpus::at(int ordinal) {
+  const std::lock_guard lock(mutex_);
+  std::unique_ptr<Gpu>& gpu = gpus_.at(static_cast<std::size_t>(ordinal));
+  if (!gpu) gpu = std::make_unique<Gpu>(ordinal);
+  return *gpu;
+}
+
+std::shared_ptr<BlockPool> Gpus::pinned_memory() {
+  const std::lock_guard lock(mutex_);
+  if (!pinned_memory_) pinned_memory_ = make_pinned_memory();
+  return pinned_memory_;
+}
+
+// A host device's copies go by the GPU of its number, so that several share the work.
+std::unique_ptr<cpu::LocalDevice> CudaMachine::make_device(cpu::RunContext& context, cpu::WorkerState& worker,
+                                                           DeviceId id, int index) {
+  Gpu& gpu = gpus_.at(gpu_of(id.index, gpus_.count()));
+  auto memory = id.type == DeviceType::gpu ? gpu.memory() : gpus_.pinned_memory();
+  return std::make_unique<CudaDevice>(context, worker, watch_, gpu, std::move(memory), std::move(id), index);
+}
+
+std::shared_ptr<cpu::CollectivePerformer> CudaMachine::make_performer(const std::vector<Device*>& devices) {
+  std::vector<int> places;
+  std::vector<std::string> names;
+  for (const Device* device : devices) {
+    places.push_back(static_cast<const CudaDevice*>(device)->place());
+    names.push_back(device->id().text());
+  }
+  const auto on_host = std::count(places.begin(), places.end(), kHostPlace);
+  if (on_host == static_cast<std::ptrdiff_t>(places.size())) return nullptr;
+  if (on_host > 0) {
+    throw Error(fmt::format("engine 'cuda' has no communicator of CPUs and GPUs together: {}", fmt::join(names, ", ")));
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    paths_.insert(path_text(places));
+  }
+  if (path_for(places) == CollectivePath::copies) return std::make_shared<CopiedCollectives>();
+  auto nccl = std::make_shared<NcclCollectives>(places, std::move(names));
+  watch_.add(nccl);
+  return nccl;
+}
+
+std::string CudaMachine::collectives() const {
+  const std::lock_guard lock(mutex_);
+  return fmt::format("{}", fmt::join(paths_, "; "));
+}
+
+}  // namespace tandem::cuda

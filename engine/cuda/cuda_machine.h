@@ -1,0 +1,51 @@
+// The devices of one run of the cuda engine: which GPU each logical device is on, and how groups of them communicate.
+//
+// Threads: any.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/cpu/local_device.h"
+#include "engine/cuda/gpu.h"
+#include "engine/cuda/gpu_watch.h"
+
+namespace tandem::cuda {
+
+// The GPUs of this machine, each made at its first use; kept by the engine over its runs.
+class Gpus {
+ public:
+  explicit Gpus(int count) : gpus_(static_cast<std::size_t>(count)) {}
+  int count() const { return static_cast<int>(gpus_.size()); }
+  Gpu& at(int ordinal);
+  std::shared_ptr<BlockPool> pinned_memory();
+
+ private:
+  std::mutex mutex_;
+  std::vector<std::unique_ptr<Gpu>> gpus_;
+  std::shared_ptr<BlockPool> pinned_memory_;
+};
+
+class CudaMachine final : public cpu::Machine {
+ public:
+  explicit CudaMachine(Gpus& gpus) : gpus_(gpus) {}
+
+  std::unique_ptr<cpu::LocalDevice> make_device(cpu::RunContext& context, cpu::WorkerState& worker, DeviceId id,
+                                                int index) override;
+  std::shared_ptr<cpu::CollectivePerformer> make_performer(const std::vector<Device*>& devices) override;
+
+  // How the groups of this run have communicated, for Timeline::settings; "" where there was none on GPUs.
+  std::string collectives() const;
+
+ private:
+  Gpus& gpus_;
+  GpuWatch watch_;
+  mutable std::mutex mutex_;
+  std::set<std::string> paths_;
+};
+
+}  // namespace tandem::cuda

@@ -1,0 +1,122 @@
+#include "engine/cuda/gpu.h"
+
+#include <fmt/format.h>
+
+#include <cstdint>
+
+#include "engine/cuda/cuda_error.h"
+
+namespace tandem::cuda {
+namespace {
+
+// From the GPU's own pool, which hands memory back to the system only when the pool goes.
+class GpuSource final : public BlockSource {
+ public:
+  explicit GpuSource(int gpu) : gpu_(gpu) {
+    const UseGpu use(gpu);
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
+    check(cudaDeviceGetDefaultMemPool(&pool_, gpu), "cudaDeviceGetDefaultMemPool");
+    std::uint64_t keep = UINT64_MAX;
+    check(cudaMemPoolSetAttribute(pool_, cudaMemPoolAttrReleaseThreshold, &keep), "cudaMemPoolSetAttribute");
+    let_peers_in();
+  }
+  ~GpuSource() override { cudaStreamDestroy(stream_); }
+  GpuSource(const GpuSource&) = delete;
+  GpuSource& operator=(const GpuSource&) = delete;
+
+  // Waits for the allocation: the block may then be used on any stream.
+  void* allocate(std::size_t size_bytes) override {
+    const UseGpu use(gpu_);
+    void* block = nullptr;
+    if (cudaMallocAsync(&block, size_bytes, stream_) != cudaSuccess) {
+      cudaGetLastError();  // forget it: that there is no room is the caller's to report
+      return nullptr;
+    }
+    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", "an allocation");
+    return block;
+  }
+  void release(void* block) noexcept override { cudaFreeAsync(block, stream_); }
+
+ private:
+  void let_peers_in() const {
+    int gpus = 0;
+    check(cudaGetDeviceCount(&gpus), "cudaGetDeviceCount");
+    for (int peer = 0; peer < gpus; ++peer) {
+      int can = 0;
+      if (peer == gpu_ || cudaDeviceCanAccessPeer(&can, peer, gpu_) != cudaSuccess || can == 0) continue;
+      cudaMemAccessDesc access{};
+      access.location.type = cudaMemLocationTypeDevice;
+      access.location.id = peer;
+      access.flags = cudaMemAccessFlagsProtReadWrite;
+      check(cudaMemPoolSetAccess(pool_, &access, 1), "cudaMemPoolSetAccess");
+    }
+  }
+
+  const int gpu_;
+  cudaStream_t stream_{};
+  cudaMemPool_t pool_{};
+};
+
+class PinnedSource final : public BlockSource {
+ public:
+  void* allocate(std::size_t size_bytes) override {
+    void* block = nullptr;
+    if (cudaHostAlloc(&block, size_bytes, cudaHostAllocPortable) == cudaSuccess) return block;
+    cudaGetLastError();
+    return nullptr;
+  }
+  void release(void* block) noexcept override { cudaFreeHost(block); }
+};
+
+}  // namespace
+
+UseGpu::UseGpu(int gpu) {
+  check(cudaGetDevice(&former_), "cudaGetDevice");
+  check(cudaSetDevice(gpu), "cudaSetDevice", fmt::format("GPU {}", gpu));
+}
+
+UseGpu::~UseGpu() {
+  cudaSetDevice(former_);
+}
+
+GpuEvent::~GpuEvent() {
+  const std::lock_guard lock(pool_->mutex_);
+  pool_->free_.push_back(handle_);
+}
+
+EventPool::~EventPool() {
+  for (cudaEvent_t event : free_) cudaEventDestroy(event);
+}
+
+cudaEvent_t EventPool::take() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!free_.empty()) {
+      cudaEvent_t event = free_.back();
+      free_.pop_back();
+      return event;
+    }
+  }
+  const UseGpu use(gpu_);
+  cudaEvent_t event{};
+  check(cudaEventCreate(&event), "cudaEventCreate");
+  return event;
+}
+
+std::shared_ptr<GpuEvent> EventPool::record(cudaStream_t stream) {
+  auto event = std::make_shared<GpuEvent>(shared_from_this(), take());
+  check(cudaEventRecord(event->handle(), stream), "cudaEventRecord");
+  return event;
+}
+
+Gpu::Gpu(int ordinal)
+    : ordinal_(ordinal),
+      text_(fmt::format("GPU {}", ordinal)),
+      memory_(std::make_shared<BlockPool>(std::make_unique<GpuSource>(ordinal))),
+      events_(std::make_shared<EventPool>(ordinal)) {}
+
+std::shared_ptr<BlockPool> make_pinned_memory() {
+  return std::make_shared<BlockPool>(std::make_unique<PinnedSource>());
+}
+
+}  // namespace tandem::cuda

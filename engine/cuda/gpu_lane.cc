@@ -1,0 +1,172 @@
+#include "engine/cuda/gpu_lane.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <new>
+#include <optional>
+
+#include "engine/cuda/cuda_error.h"
+
+namespace tandem::cuda {
+namespace {
+
+constexpr int kSettleEvery = 64;               // operations: what is done must not hold its memory for long
+constexpr std::size_t kMostPending = 1 << 14;  // beyond it the host waits for the GPU
+
+}  // namespace
+
+GpuLane::GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text)
+    : context_(context), worker_(worker), watch_(watch), gpu_(gpu), text_(std::move(text)) {
+  const UseGpu use(gpu_.ordinal());
+  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
+  void* fault = nullptr;
+  check(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", text_);
+  fault_ = new (fault) Fault;
+  start_clock();
+}
+
+GpuLane::~GpuLane() {
+  cudaSetDevice(gpu_.ordinal());
+  if (blas_ != nullptr) cublasDestroy(blas_);
+  cudaStreamDestroy(stream_);
+  cudaFreeHost(fault_);
+}
+
+// Three times, and the quickest counts: the host sees an event some microseconds late.
+void GpuLane::start_clock() {
+  Nanoseconds least = 0;
+  for (int i = 0; i < 3; ++i) {
+    const Nanoseconds before = context_.now();
+    auto event = gpu_.events().record(stream_);
+    check(cudaEventSynchronize(event->handle()), "cudaEventSynchronize", text_);
+    const Nanoseconds after = context_.now();
+    if (clock_event_ && after - before >= least) continue;
+    least = after - before;
+    clock_event_ = std::move(event);
+    clock_ns_ = after;
+  }
+}
+
+void GpuLane::use_on_this_thread() {
+  check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_.text());
+}
+
+Beginning GpuLane::begin() {
+  return {.at_ns = context_.now(), .event = gpu_.events().record(stream_)};
+}
+
+void GpuLane::execute(const Op& op) {
+  if (const auto* host = std::get_if<kernel::HostFunction>(&op.kernel)) {
+    drain();
+    host->call();
+    return;
+  }
+  check_operands(op.kernel, gpu_.ordinal());
+  if (std::holds_alternative<kernel::Gemm>(op.kernel) && blas_ == nullptr) {
+    check(cublasCreate(&blas_), "cublasCreate", text_);
+    check(cublasSetStream(blas_, stream_), "cublasSetStream", text_);
+  }
+  launch({.stream = stream_, .blas = blas_, .fault = fault_}, op);
+}
+
+// Peers that reach each other are copied between directly, others through the host: CUDA knows.
+void GpuLane::copy(const Tensor& to, const Tensor& from) {
+  const int to_place = place_of(to), from_place = place_of(from);
+  if (to_place >= 0 && from_place >= 0 && to_place != from_place) {
+    check(cudaMemcpyPeerAsync(to.data(), to_place, from.data(), from_place, to.size_bytes(), stream_),
+          "cudaMemcpyPeerAsync", text_);
+  } else {
+    check(cudaMemcpyAsync(to.data(), from.data(), to.size_bytes(), cudaMemcpyDefault, stream_), "cudaMemcpyAsync",
+          text_);
+  }
+}
+
+void GpuLane::end(const Beginning& beginning, Record record, Kept kept) {
+  auto end = gpu_.events().record(stream_);
+  std::size_t waiting = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    pending_.push_back({std::move(record), beginning, std::move(end), std::move(kept)});
+    waiting = pending_.size();
+  }
+  if (++since_settled_ % kSettleEvery == 0) settle();
+  if (waiting >= kMostPending) drain();
+}
+
+void GpuLane::wait(const GpuEvent& event) {
+  check(cudaStreamWaitEvent(stream_, event.handle(), 0), "cudaStreamWaitEvent", text_);
+}
+
+void GpuLane::drain() {
+  watch_.wait(mark()->handle(), context_.control, text_);
+  settle();
+}
+
+void GpuLane::settle() {
+  const std::lock_guard lock(mutex_);
+  bool has_settled = false;
+  while (!pending_.empty() && cudaEventQuery(pending_.front().end->handle()) == cudaSuccess) {
+    Pending& first = pending_.front();
+    done_.push_back({std::move(first.record), std::move(first.beginning), std::move(first.end), context_.now()});
+    pending_.pop_front();
+    has_settled = true;
+  }
+  if (has_settled) check_fault();
+}
+
+// The kernel's own fields follow the kind: all are there once the stream is empty.
+void GpuLane::check_fault() {
+  if (has_reported_fault_ || static_cast<volatile const int&>(fault_->kind) == Fault::none) return;
+  has_reported_fault_ = true;
+  cudaStreamSynchronize(stream_);
+  worker_.fail(std::make_exception_ptr(RunError(fmt::format("{}: {}", text_, fault_text(*fault_)))));
+}
+
+Nanoseconds GpuLane::time_of(const GpuEvent& event) const {
+  float elapsed_ms = 0;
+  check(cudaEventElapsedTime(&elapsed_ms, clock_event_->handle(), event.handle()), "cudaEventElapsedTime", text_);
+  return clock_ns_ + static_cast<Nanoseconds>(static_cast<double>(elapsed_ms) * 1e6);
+}
+
+// The two clocks agree to some microseconds only; what the host knows for certain bounds what the GPU says. A float
+// of milliseconds is fine enough near its zero alone, which therefore follows.
+void GpuLane::read_times(Done& done) {
+  constexpr Nanoseconds kClockSpan = 1'000'000'000;
+  const Nanoseconds start = time_of(*done.beginning.event), end = time_of(*done.end);
+  done.record.start_ns = std::clamp(start, done.beginning.at_ns, done.seen_ns);
+  done.record.end_ns = std::clamp(end, done.record.start_ns, done.seen_ns);
+  if (end - clock_ns_ > kClockSpan) {
+    clock_event_ = done.end;
+    clock_ns_ = end;
+  }
+}
+
+bool GpuLane::tidy() {
+  constexpr int kAtOnce = 16;
+  settle();
+  for (int i = 0; i < kAtOnce; ++i) {
+    std::optional<Done> done;
+    {
+      const std::lock_guard lock(mutex_);
+      if (done_.empty()) return false;
+      done = std::move(done_.front());
+      done_.pop_front();
+    }
+    read_times(*done);
+    log_.add(std::move(done->record));
+  }
+  return true;
+}
+
+// After a failure some work never ends; what it kept goes with the run.
+void GpuLane::finish(std::vector<Record>& records) {
+  cudaStreamSynchronize(stream_);
+  settle();
+  if (worker_.has_failed()) return;
+  while (tidy()) {
+  }
+  log_.move_to(records);
+}
+
+}  // namespace tandem::cuda

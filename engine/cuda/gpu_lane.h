@@ -1,0 +1,78 @@
+// A GPU's work: issued to a CUDA stream of its own, timed by events that are read when there is nothing to issue.
+//
+// What an operation works on is kept until the GPU is through with it, so that memory goes back to its pool in stream
+// order. Every operation has an event before and one behind it.
+#pragma once
+
+#include <deque>
+#include <mutex>
+#include <string>
+
+#include "engine/cpu/cpu_stream.h"
+#include "engine/cpu/run_context.h"
+#include "engine/cuda/cuda_kernels.h"
+#include "engine/cuda/gpu_watch.h"
+#include "engine/cuda/lane.h"
+
+namespace tandem::cuda {
+
+class GpuLane final : public Lane {
+ public:
+  GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text);
+  ~GpuLane() override;
+  GpuLane(const GpuLane&) = delete;
+  GpuLane& operator=(const GpuLane&) = delete;
+
+  void use_on_this_thread() override;
+  Beginning begin() override;
+  void execute(const Op& op) override;
+  void copy(const Tensor& to, const Tensor& from) override;
+  void end(const Beginning& beginning, Record record, Kept kept) override;
+  std::shared_ptr<GpuEvent> mark() override { return gpu_.events().record(stream_); }
+  void wait(const GpuEvent& event) override;
+  void drain() override;
+  bool tidy() override;
+  void settle() override;
+  void finish(std::vector<Record>& records) override;
+  cudaStream_t gpu_stream() const override { return stream_; }
+
+ private:
+  // Issued, and not known to be done.
+  struct Pending {
+    Record record;
+    Beginning beginning;
+    std::shared_ptr<GpuEvent> end;
+    Kept kept;
+  };
+  // Done before `seen_ns`; its times are not read yet.
+  struct Done {
+    Record record;
+    Beginning beginning;
+    std::shared_ptr<GpuEvent> end;
+    Nanoseconds seen_ns = 0;
+  };
+  void start_clock();
+  Nanoseconds time_of(const GpuEvent& event) const;  // on the host's clock
+  void read_times(Done& done);
+  void check_fault();
+
+  cpu::RunContext& context_;
+  cpu::WorkerState& worker_;
+  GpuWatch& watch_;
+  Gpu& gpu_;
+  const std::string text_;
+  cudaStream_t stream_{};
+  cublasHandle_t blas_{};   // of the first product
+  Fault* fault_ = nullptr;  // in pinned memory
+  std::shared_ptr<GpuEvent> clock_event_;
+  Nanoseconds clock_ns_ = 0;  // when the host saw that event
+  int since_settled_ = 0;
+  cpu::RecordLog log_;
+
+  std::mutex mutex_;  // of what follows
+  std::deque<Pending> pending_;
+  std::deque<Done> done_;
+  bool has_reported_fault_ = false;
+};
+
+}  // namespace tandem::cuda

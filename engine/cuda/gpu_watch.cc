@@ -1,0 +1,53 @@
+#include "engine/cuda/gpu_watch.h"
+
+#include <fmt/format.h>
+
+#include <thread>
+
+#include "engine/cuda/cuda_error.h"
+#include "topologies/base/error.h"
+
+namespace tandem::cuda {
+namespace {
+
+// Spinning first: most waits are for a GPU that is nearly through. Then a core is worth more than some microseconds.
+constexpr std::chrono::microseconds kSpin{200}, kPause{20};
+constexpr std::chrono::milliseconds kCheckEvery{5};
+
+}  // namespace
+
+void GpuWatch::add(const std::weak_ptr<Watched>& watched) {
+  const std::lock_guard lock(mutex_);
+  watched_.push_back(watched);
+}
+
+void GpuWatch::check_watched() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : watched_) {
+    if (const auto watched = each.lock()) watched->check();
+  }
+}
+
+GpuWatch::Outcome GpuWatch::wait(cudaEvent_t event, const cpu::RunControl& control, std::string_view who,
+                                 cpu::Clock::time_point deadline) {
+  const auto begin = cpu::Clock::now();
+  auto next_check = begin + kCheckEvery;
+  for (;;) {
+    const cudaError_t state = cudaEventQuery(event);
+    if (state == cudaSuccess) return Outcome::complete;
+    if (state != cudaErrorNotReady) check(state, "cudaEventQuery", who);
+    if (control.is_stopped()) return Outcome::stopped;
+    const auto now = cpu::Clock::now();
+    if (now >= deadline) return Outcome::late;
+    if (now - begin > std::chrono::seconds(kLimitS)) {
+      throw RunError(fmt::format("{}: the GPU has not reached a point in {} s, the watchdog's limit", who, kLimitS));
+    }
+    if (now >= next_check) {
+      check_watched();
+      next_check = now + kCheckEvery;
+    }
+    if (now - begin > kSpin) std::this_thread::sleep_for(kPause);
+  }
+}
+
+}  // namespace tandem::cuda

@@ -1,0 +1,50 @@
+#include "engine/cuda/host_lane.h"
+
+#include <cstring>
+
+#include "engine/cuda/cuda_error.h"
+#include "engine/cuda/cuda_kernels.h"
+#include "engine/kernels/kernels.h"
+
+namespace tandem::cuda {
+
+HostLane::HostLane(cpu::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text)
+    : context_(context), watch_(watch), gpu_(gpu), text_(std::move(text)) {
+  const UseGpu use(gpu_.ordinal());
+  check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
+}
+
+HostLane::~HostLane() {
+  cudaStreamDestroy(copies_);
+}
+
+void HostLane::use_on_this_thread() {
+  check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_.text());
+}
+
+void HostLane::execute(const Op& op) {
+  check_operands(op.kernel, kHostPlace);
+  tandem::execute(op.kernel);
+}
+
+void HostLane::copy(const Tensor& to, const Tensor& from) {
+  if (place_of(to) == kHostPlace && place_of(from) == kHostPlace) {
+    std::memmove(to.data(), from.data(), to.size_bytes());
+    return;
+  }
+  check(cudaMemcpyAsync(to.data(), from.data(), to.size_bytes(), cudaMemcpyDefault, copies_), "cudaMemcpyAsync", text_);
+  const auto done = gpu_.events().record(copies_);
+  watch_.wait(done->handle(), context_.control, text_);
+}
+
+void HostLane::end(const Beginning& beginning, Record record, Kept /*kept*/) {
+  record.start_ns = beginning.at_ns;
+  record.end_ns = context_.now();
+  log_.add(std::move(record));
+}
+
+void HostLane::wait(const GpuEvent& event) {
+  watch_.wait(event.handle(), context_.control, text_);
+}
+
+}  // namespace tandem::cuda

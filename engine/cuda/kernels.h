@@ -1,0 +1,74 @@
+// What the engine's own kernels do, as plain functions over device addresses: they launch and return. Arguments have
+// been checked (cuda_kernels.h). A launch that fails shows in cudaGetLastError().
+//
+// Arithmetic of f16 and bf16 is done in f32 and rounded once an element; integers wrap around.
+#pragma once
+
+#include <cuda_runtime.h>
+
+#include <cstdint>
+
+#include "topologies/base/dtype.h"
+
+namespace tandem::cuda {
+
+// What a kernel has found wrong in values it alone sees; in host memory that the GPU writes. The first one stays.
+struct Fault {
+  enum Kind : int { none, division_by_zero, label, row };
+  int kind = none;
+  long long index = 0, value = 0, bound = 0;
+};
+
+// In the order of kernel::Binary.
+enum class Arithmetic : std::uint8_t { add, subtract, multiply, divide, maximum, minimum };
+
+void launch_fill(cudaStream_t stream, DType dtype, void* to, double value, std::int64_t count);
+void launch_arithmetic(cudaStream_t stream, DType dtype, Arithmetic operation, void* to, const void* a, const void* b,
+                       std::int64_t count, Fault* fault);
+// to = alpha * a + beta * to; `to` is not read where beta is 0.
+void launch_scale_add(cudaStream_t stream, DType dtype, void* to, const void* a, double alpha, double beta,
+                      std::int64_t count);
+void launch_relu(cudaStream_t stream, DType dtype, void* to, const void* a, std::int64_t count);
+void launch_relu_gradient(cudaStream_t stream, DType dtype, void* to, const void* gradient, const void* output,
+                          std::int64_t count);
+void launch_add_bias(cudaStream_t stream, DType dtype, void* to, const void* bias, std::int64_t rows,
+                     std::int64_t columns);
+void launch_cast(cudaStream_t stream, DType to_dtype, void* to, DType from_dtype, const void* from, std::int64_t count);
+
+// a is [outer, length, inner], to is [outer, inner].
+void launch_sum(cudaStream_t stream, DType dtype, void* to, const void* a, std::int64_t outer, std::int64_t length,
+                std::int64_t inner);
+
+// Logits of a floating type; `gradient` and `correct` may be null.
+struct LossArguments {
+  DType dtype, correct_dtype;
+  void *loss, *gradient, *correct;
+  const void* logits;
+  const std::int32_t* labels;
+  std::int64_t rows, classes;
+  double loss_scale, gradient_scale;
+};
+void launch_loss(cudaStream_t stream, const LossArguments& arguments, Fault* fault);
+
+// Rows of `width` elements, one after the other: to[indices[i]] op= rows[i]; `replaces` stores instead.
+void launch_scatter(cudaStream_t stream, DType dtype, bool replaces, Arithmetic operation, void* to,
+                    std::int64_t to_rows, const void* rows, const std::int64_t* indices, std::int64_t count,
+                    std::int64_t width, Fault* fault);
+
+// `count` blocks of `block_bytes`, at distances of to_stride and from_stride bytes.
+void launch_copy_blocks(cudaStream_t stream, void* to, const void* from, std::int64_t count, std::int64_t block_bytes,
+                        std::int64_t to_stride, std::int64_t from_stride);
+
+// One rank's part of a collective on memory that this GPU reaches: the reduction of inputs[0 .. ranks), in that order,
+// written to outputs[0 .. copies).
+inline constexpr int kMaxReducedRanks = 32;
+struct ReduceArguments {
+  const void* inputs[kMaxReducedRanks];
+  void* outputs[kMaxReducedRanks];
+  int ranks = 0, copies = 0;
+};
+// `operation`: add, maximum or minimum.
+void launch_reduce(cudaStream_t stream, DType dtype, Arithmetic operation, const ReduceArguments& arguments,
+                   std::int64_t count);
+
+}  // namespace tandem::cuda
