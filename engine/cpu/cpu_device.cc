@@ -52,7 +52,7 @@ Tensor CpuDevice::allocate(DType dtype, Shape shape) {
                                bytes_text(static_cast<double>(memory_in_use_bytes())),
                                bytes_text(static_cast<double>(context_.memory->limit_bytes()))));
   }
-  return {std::make_shared<CpuBuffer>(*this, context_.memory, memory_use_, block, bytes), dtype, shape};
+  return {std::make_shared<PooledBuffer>(*this, context_.memory, memory_use_, block, bytes, true), dtype, shape};
 }
 
 void CpuDevice::synchronize() {

@@ -2,6 +2,7 @@
 
 #include "engine/cpu/cpu_device.h"
 #include "engine/cpu/cpu_run.h"
+#include "engine/cpu/host_memory.h"
 #include "engine/cpu/run_options.h"
 #include "engine/kernels/kernels.h"
 
@@ -64,7 +65,7 @@ class CpuEngine final : public Engine {
                                                      {"blas", blas_description()},
                                                      {"compiler", compiler_text()}};
   // Of all runs, so that only the first pays for page faults.
-  const std::shared_ptr<cpu::MemoryPool> memory_ = std::make_shared<cpu::MemoryPool>(cpu::physical_memory_bytes());
+  const std::shared_ptr<cpu::BlockPool> memory_ = cpu::make_host_memory(cpu::physical_memory_bytes());
 };
 
 }  // namespace

@@ -11,7 +11,7 @@
 
 namespace tandem::cpu {
 
-CpuRun::CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<MemoryPool> memory,
+CpuRun::CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<BlockPool> memory,
                Machine& machine)
     : capabilities_(capabilities),
       deadlock_timeout_s_(options.deadlock_timeout_s),

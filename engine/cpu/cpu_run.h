@@ -15,7 +15,7 @@ namespace tandem::cpu {
 
 class CpuRun final : public Cluster {
  public:
-  CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<MemoryPool> memory,
+  CpuRun(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<BlockPool> memory,
          Machine& machine);
   CpuRun(const CpuRun&) = delete;
   CpuRun& operator=(const CpuRun&) = delete;

@@ -7,21 +7,21 @@
 #include <memory>
 #include <mutex>
 
-#include "engine/cpu/memory_pool.h"
+#include "engine/cpu/block_pool.h"
 #include "engine/cpu/waiter.h"
 #include "engine/timeline.h"
 
 namespace tandem::cpu {
 
 struct RunContext {
-  explicit RunContext(std::shared_ptr<MemoryPool> memory_pool) : memory(std::move(memory_pool)) {}
+  explicit RunContext(std::shared_ptr<BlockPool> memory_pool) : memory(std::move(memory_pool)) {}
 
   Nanoseconds now() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   }
 
   RunControl control;
-  std::shared_ptr<MemoryPool> memory;
+  std::shared_ptr<BlockPool> memory;
   std::atomic<std::int64_t> next_sequence{0};  // of collectives
   const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };

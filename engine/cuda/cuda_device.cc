@@ -21,7 +21,7 @@ std::vector<DType> cuda_dtypes() {
 }
 
 CudaDevice::CudaDevice(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-                       std::shared_ptr<BlockPool> memory, DeviceId id, int index)
+                       std::shared_ptr<cpu::BlockPool> memory, DeviceId id, int index)
     : context_(context),
       worker_(worker),
       watch_(watch),
@@ -64,7 +64,8 @@ Tensor CudaDevice::allocate(DType dtype, Shape shape) {
                                bytes_text(static_cast<double>(memory_in_use_bytes())),
                                place() == kHostPlace ? "the host" : gpu_.text()));
   }
-  return {std::make_shared<CudaBuffer>(*this, memory_, memory_use_, block, bytes), dtype, shape};
+  return {std::make_shared<cpu::PooledBuffer>(*this, memory_, memory_use_, block, bytes, place() == kHostPlace), dtype,
+          shape};
 }
 
 std::vector<CudaStream*> CudaDevice::streams() {

@@ -6,7 +6,6 @@
 #include <mutex>
 #include <vector>
 
-#include "engine/cuda/block_pool.h"
 #include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/cuda_stream.h"
 
@@ -16,7 +15,7 @@ class CudaDevice final : public cpu::LocalDevice {
  public:
   // `gpu`: that the device is on, or that moves the host's copies. `memory`: the GPU's, or pinned.
   CudaDevice(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-             std::shared_ptr<BlockPool> memory, DeviceId id, int index);
+             std::shared_ptr<cpu::BlockPool> memory, DeviceId id, int index);
 
   const DeviceId& id() const override { return id_; }
   int index() const override { return index_; }
@@ -39,7 +38,7 @@ class CudaDevice final : public cpu::LocalDevice {
   cpu::WorkerState& worker_;
   GpuWatch& watch_;
   Gpu& gpu_;
-  const std::shared_ptr<BlockPool> memory_;
+  const std::shared_ptr<cpu::BlockPool> memory_;
   const DeviceId id_;
   const int index_;
   const std::shared_ptr<cpu::MemoryUse> memory_use_ = std::make_shared<cpu::MemoryUse>();

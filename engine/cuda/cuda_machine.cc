@@ -19,7 +19,7 @@ Gpu& Gpus::at(int ordinal) {
   return *gpu;
 }
 
-std::shared_ptr<BlockPool> Gpus::pinned_memory() {
+std::shared_ptr<cpu::BlockPool> Gpus::pinned_memory() {
   const std::lock_guard lock(mutex_);
   if (!pinned_memory_) pinned_memory_ = make_pinned_memory();
   return pinned_memory_;

@@ -22,12 +22,12 @@ class Gpus {
   explicit Gpus(int count) : gpus_(static_cast<std::size_t>(count)) {}
   int count() const { return static_cast<int>(gpus_.size()); }
   Gpu& at(int ordinal);
-  std::shared_ptr<BlockPool> pinned_memory();
+  std::shared_ptr<cpu::BlockPool> pinned_memory();
 
  private:
   std::mutex mutex_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
-  std::shared_ptr<BlockPool> pinned_memory_;
+  std::shared_ptr<cpu::BlockPool> pinned_memory_;
 };
 
 class CudaMachine final : public cpu::Machine {

@@ -9,8 +9,10 @@
 namespace tandem::cuda {
 namespace {
 
+constexpr std::size_t kAlignmentBytes = 256;  // what cudaMalloc promises
+
 // From the GPU's own pool, which hands memory back to the system only when the pool goes.
-class GpuSource final : public BlockSource {
+class GpuSource final : public cpu::BlockSource {
  public:
   explicit GpuSource(int gpu) : gpu_(gpu) {
     const UseGpu use(gpu);
@@ -24,6 +26,8 @@ class GpuSource final : public BlockSource {
   GpuSource(const GpuSource&) = delete;
   GpuSource& operator=(const GpuSource&) = delete;
 
+  std::size_t alignment_bytes() const override { return kAlignmentBytes; }
+
   // Waits for the allocation: the block may then be used on any stream.
   void* allocate(std::size_t size_bytes) override {
     const UseGpu use(gpu_);
@@ -35,7 +39,7 @@ class GpuSource final : public BlockSource {
     check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", "an allocation");
     return block;
   }
-  void release(void* block) noexcept override { cudaFreeAsync(block, stream_); }
+  void release(void* block, std::size_t /*size_bytes*/) noexcept override { cudaFreeAsync(block, stream_); }
 
  private:
   void let_peers_in() const {
@@ -57,15 +61,16 @@ class GpuSource final : public BlockSource {
   cudaMemPool_t pool_{};
 };
 
-class PinnedSource final : public BlockSource {
+class PinnedSource final : public cpu::BlockSource {
  public:
+  std::size_t alignment_bytes() const override { return kAlignmentBytes; }
   void* allocate(std::size_t size_bytes) override {
     void* block = nullptr;
     if (cudaHostAlloc(&block, size_bytes, cudaHostAllocPortable) == cudaSuccess) return block;
     cudaGetLastError();
     return nullptr;
   }
-  void release(void* block) noexcept override { cudaFreeHost(block); }
+  void release(void* block, std::size_t /*size_bytes*/) noexcept override { cudaFreeHost(block); }
 };
 
 }  // namespace
@@ -112,11 +117,11 @@ std::shared_ptr<GpuEvent> EventPool::record(cudaStream_t stream) {
 Gpu::Gpu(int ordinal)
     : ordinal_(ordinal),
       text_(fmt::format("GPU {}", ordinal)),
-      memory_(std::make_shared<BlockPool>(std::make_unique<GpuSource>(ordinal))),
+      memory_(std::make_shared<cpu::BlockPool>(std::make_unique<GpuSource>(ordinal))),
       events_(std::make_shared<EventPool>(ordinal)) {}
 
-std::shared_ptr<BlockPool> make_pinned_memory() {
-  return std::make_shared<BlockPool>(std::make_unique<PinnedSource>());
+std::shared_ptr<cpu::BlockPool> make_pinned_memory() {
+  return std::make_shared<cpu::BlockPool>(std::make_unique<PinnedSource>());
 }
 
 }  // namespace tandem::cuda

@@ -8,7 +8,7 @@
 #include <mutex>
 #include <string>
 
-#include "engine/cpu/cpu_stream.h"
+#include "engine/cpu/record_log.h"
 #include "engine/cpu/run_context.h"
 #include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/gpu_watch.h"

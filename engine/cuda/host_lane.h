@@ -3,7 +3,8 @@
 
 #include <string>
 
-#include "engine/cpu/cpu_stream.h"
+#include "engine/cpu/record_log.h"
+#include "engine/cpu/run_context.h"
 #include "engine/cuda/gpu_watch.h"
 #include "engine/cuda/lane.h"
 

@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "engine/cuda/block_pool.h"
+#include "engine/cpu/block_pool.h"
 
 namespace tandem::cuda {
 namespace {
@@ -25,16 +25,17 @@ TEST(CudaEngine, IsUnavailableWithoutAGpuAndSaysWhy) {
 }
 
 // Numbers its blocks, and has room for two.
-class TwoBlocks final : public BlockSource {
+class TwoBlocks final : public cpu::BlockSource {
  public:
   explicit TwoBlocks(std::set<void*>& in_use) : in_use_(in_use) {}
+  std::size_t alignment_bytes() const override { return 256; }
   void* allocate(std::size_t /*size_bytes*/) override {
     if (in_use_.size() == 2) return nullptr;
     void* block = &memory_[next_++];
     in_use_.insert(block);
     return block;
   }
-  void release(void* block) noexcept override { in_use_.erase(block); }
+  void release(void* block, std::size_t /*size_bytes*/) noexcept override { in_use_.erase(block); }
 
  private:
   std::set<void*>& in_use_;
@@ -45,7 +46,7 @@ class TwoBlocks final : public BlockSource {
 TEST(CudaBlockPool, KeepsBlocksOfASizeAndGivesThemUpForOthers) {
   std::set<void*> in_use;
   {
-    BlockPool pool(std::make_unique<TwoBlocks>(in_use));
+    cpu::BlockPool pool(std::make_unique<TwoBlocks>(in_use));
     void* first = pool.take(1000);
     pool.give_back(first, 1000);
     EXPECT_EQ(pool.take(1024), first) << "of one size class";
