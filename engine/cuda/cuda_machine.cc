@@ -36,9 +36,11 @@ std::unique_ptr<cpu::LocalDevice> CudaMachine::make_device(cpu::RunContext& cont
 std::shared_ptr<cpu::CollectivePerformer> CudaMachine::make_performer(const std::vector<Device*>& devices) {
   std::vector<int> places;
   std::vector<std::string> names;
+  std::vector<NcclMember> members;
   for (const Device* device : devices) {
     places.push_back(static_cast<const CudaDevice*>(device)->place());
     names.push_back(device->id().text());
+    members.push_back({.rank = static_cast<int>(members.size()), .gpu = places.back(), .name = names.back()});
   }
   const auto on_host = std::count(places.begin(), places.end(), kHostPlace);
   if (on_host == static_cast<std::ptrdiff_t>(places.size())) return nullptr;
@@ -50,9 +52,10 @@ std::shared_ptr<cpu::CollectivePerformer> CudaMachine::make_performer(const std:
     paths_.insert(path_text(places));
   }
   if (path_for(places) == CollectivePath::copies) return std::make_shared<CopiedCollectives>();
-  auto nccl = std::make_shared<NcclCollectives>(places, std::move(names));
-  watch_.add(nccl);
-  return nccl;
+  auto communicators =
+      std::make_shared<NcclCommunicators>(NcclId::make(), static_cast<int>(places.size()), std::move(members));
+  watch_.add(communicators);
+  return std::make_shared<NcclCollectives>(std::move(communicators));
 }
 
 std::string CudaMachine::collectives() const {

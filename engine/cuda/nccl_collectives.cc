@@ -41,78 +41,75 @@ ncclRedOp_t operation_of(Reduction reduction) {
   return ncclSum;
 }
 
-}  // namespace
-
-NcclCollectives::NcclCollectives(const std::vector<int>& gpus, std::vector<std::string> names)
-    : names_(std::move(names)), communicators_(gpus.size()) {
-  cuda::check(ncclCommInitAll(communicators_.data(), static_cast<int>(gpus.size()), gpus.data()), "ncclCommInitAll",
-              fmt::format("{} GPUs", gpus.size()));
+cudaStream_t stream_of(const cpu::CollectiveCall& call, int party) {
+  return static_cast<CudaStream&>(call.stream(party)).gpu_stream();
 }
 
-NcclCollectives::~NcclCollectives() {
-  for (ncclComm_t communicator : communicators_) ncclCommDestroy(communicator);
-}
+// One rank's part of a call.
+struct Part {
+  const cpu::CollectiveCall& call;
+  const NcclMember& member;
+  ncclComm_t handle;
 
-void NcclCollectives::perform(const cpu::CollectiveCall& call) {
-  if (call.spec().kind == cpu::CollectiveKind::send_receive) return copies_.perform(call);
-  const std::lock_guard lock(mutex_);
-  if (communicators_.empty()) throw RunError("the NCCL communicator was given up after a missed deadline");
-  cuda::check(ncclGroupStart(), "ncclGroupStart");
-  try {
-    for (int rank = 0; rank < call.ranks(); ++rank) perform_rank(call, rank);
-  } catch (...) {
-    ncclGroupEnd();  // what was begun; the first error is the one to tell
-    throw;
-  }
-  cuda::check(ncclGroupEnd(), "ncclGroupEnd", call.text());
-}
-
-void NcclCollectives::perform_rank(const cpu::CollectiveCall& call, int rank) {
-  const cpu::CollectiveSpec& spec = call.spec();
-  const auto count = static_cast<std::size_t>(spec.count);
-  const void* input = call.input(rank).data();
-  void* output = call.output(rank).data();
-  const ncclDataType_t type = type_of(spec.dtype);
-  const ncclRedOp_t operation = operation_of(spec.reduction);
-  ncclComm_t communicator = communicators_[static_cast<std::size_t>(rank)];
-  cudaStream_t stream = static_cast<CudaStream&>(call.stream(rank)).gpu_stream();
-  const std::string& name = names_[static_cast<std::size_t>(rank)];
-  switch (spec.kind) {
-    case cpu::CollectiveKind::all_reduce:
-      return cuda::check(ncclAllReduce(input, output, count, type, operation, communicator, stream), "ncclAllReduce",
-                         name);
-    case cpu::CollectiveKind::reduce:
-      return cuda::check(ncclReduce(input, output, count, type, operation, spec.root, communicator, stream),
-                         "ncclReduce", name);
-    case cpu::CollectiveKind::broadcast:
-      return cuda::check(ncclBroadcast(input, output, count, type, spec.root, communicator, stream), "ncclBroadcast",
-                         name);
-    case cpu::CollectiveKind::all_gather:
-      return cuda::check(ncclAllGather(input, output, count, type, communicator, stream), "ncclAllGather", name);
-    case cpu::CollectiveKind::reduce_scatter:
-      return cuda::check(ncclReduceScatter(input, output, count, type, operation, communicator, stream),
-                         "ncclReduceScatter", name);
-    case cpu::CollectiveKind::send_receive:
-      break;
-  }
-}
-
-// Ends its kernels too, so that the streams can be waited for.
-void NcclCollectives::abort() {
-  const std::lock_guard lock(mutex_);
-  for (ncclComm_t communicator : communicators_) ncclCommAbort(communicator);
-  communicators_.clear();
-}
-
-void NcclCollectives::check() {
-  const std::lock_guard lock(mutex_);
-  for (std::size_t rank = 0; rank < communicators_.size(); ++rank) {
-    ncclResult_t state = ncclSuccess;
-    cuda::check(ncclCommGetAsyncError(communicators_[rank], &state), "ncclCommGetAsyncError", names_[rank]);
-    if (state != ncclInProgress) {
-      cuda::check(state, "NCCL", fmt::format("rank {}, {}", rank, names_[rank]));
+  void issue() const {
+    const cpu::CollectiveSpec& spec = call.spec();
+    const auto count = static_cast<std::size_t>(spec.count);
+    const void* input = call.input(member.rank).data();
+    void* output = call.output(member.rank).data();
+    const ncclDataType_t type = type_of(spec.dtype);
+    const ncclRedOp_t operation = operation_of(spec.reduction);
+    cudaStream_t stream = stream_of(call, member.rank);
+    switch (spec.kind) {
+      case cpu::CollectiveKind::all_reduce:
+        return check(ncclAllReduce(input, output, count, type, operation, handle, stream), "ncclAllReduce");
+      case cpu::CollectiveKind::reduce:
+        return check(ncclReduce(input, output, count, type, operation, spec.root, handle, stream), "ncclReduce");
+      case cpu::CollectiveKind::broadcast:
+        return check(ncclBroadcast(input, output, count, type, spec.root, handle, stream), "ncclBroadcast");
+      case cpu::CollectiveKind::all_gather:
+        return check(ncclAllGather(input, output, count, type, handle, stream), "ncclAllGather");
+      case cpu::CollectiveKind::reduce_scatter:
+        return check(ncclReduceScatter(input, output, count, type, operation, handle, stream), "ncclReduceScatter");
+      case cpu::CollectiveKind::send_receive:
+        break;  // of a pair, not of the group
     }
   }
+
+ private:
+  void check(ncclResult_t result, std::string_view name) const {
+    cuda::check(result, name, fmt::format("rank {}, {}", member.rank, member.name));
+  }
+};
+
+}  // namespace
+
+void NcclCollectives::perform(const cpu::CollectiveCall& call) {
+  if (call.spec().kind == cpu::CollectiveKind::send_receive) return send(call);
+  communicators_->in_group(call.text(), [&](const NcclMember& member, ncclComm_t handle) {
+    Part{call, member, handle}.issue();
+  });
+}
+
+// Party 0 of the call sends to party 1; what one sends to itself is a copy to NCCL as well.
+void NcclCollectives::send(const cpu::CollectiveCall& call) {
+  const auto count = static_cast<std::size_t>(call.spec().count);
+  const ncclDataType_t type = type_of(call.spec().dtype);
+  const int from = rank_of(call.device(0)), to = rank_of(call.device(1));
+  communicators_->in_group(call.text(), [&](const NcclMember& member, ncclComm_t handle) {
+    if (member.rank == from) {
+      check(ncclSend(call.input(0).data(), count, type, to, handle, stream_of(call, 0)), "ncclSend", member.name);
+    }
+    if (member.rank == to) {
+      check(ncclRecv(call.output(1).data(), count, type, from, handle, stream_of(call, 1)), "ncclRecv", member.name);
+    }
+  });
+}
+
+int NcclCollectives::rank_of(const Device& device) const {
+  for (const NcclMember& member : communicators_->members()) {
+    if (member.name == device.id().text()) return member.rank;
+  }
+  check_failed("device of the group", __FILE__, __LINE__, "a message to a device outside the group");
 }
 
 }  // namespace tandem::cuda
