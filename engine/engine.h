@@ -42,6 +42,9 @@ struct EngineOptions {
   // Engines with Capabilities::seeded_schedule only: permutes the order of tasks that could run at one instant, and of
   // work that ends at one. Equal seeds give equal runs; empty: the engine's own order.
   std::optional<std::uint64_t> schedule_seed;
+  // Engines that launch on GPUs only: ops of a stream that come again, in a row, as one launch (a CUDA graph). They are
+  // held back until somebody waits for them, and leave one record.
+  bool graphs = false;
   double deadlock_timeout_s = 10;  // wall time without progress after which a real engine gives up
 };
 

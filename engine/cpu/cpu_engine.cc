@@ -71,6 +71,7 @@ class CpuEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> open_cpu_engine(EngineOptions options) {
+  if (options.graphs) throw Error("engine 'cpu' has no option graphs; it launches nothing on a GPU");
   cpu::check_options(options, "cpu", {DeviceType::cpu});
   return std::make_unique<CpuEngine>(std::move(options));
 }

@@ -120,6 +120,7 @@ class QueuedStream : public StreamBase {
   // All on the stream's thread.
   virtual void begin_thread() {}
   virtual bool tidy() { return false; }  // when there is nothing to do; true when there is more of this
+  virtual void flush() {}                // issues what is held back; nothing comes any more
   virtual void perform(Op& op, int step) = 0;
   virtual void perform(Copy& copy, int step) = 0;
   virtual void perform(Mark& mark, int step) = 0;
@@ -163,6 +164,7 @@ class QueuedStream : public StreamBase {
         waiter_.wait(Idle(*this), nullptr, Stoppable::no);
       }
     }
+    flush();
     waiter_.leave_this_thread();
   }
 

@@ -21,20 +21,21 @@ std::vector<DType> cuda_dtypes() {
 }
 
 CudaDevice::CudaDevice(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-                       std::shared_ptr<cpu::BlockPool> memory, DeviceId id, int index)
+                       std::shared_ptr<cpu::BlockPool> memory, DeviceId id, int index, bool with_graphs)
     : context_(context),
       worker_(worker),
       watch_(watch),
       gpu_(gpu),
       memory_(std::move(memory)),
       id_(std::move(id)),
-      index_(index) {}
+      index_(index),
+      with_graphs_(with_graphs) {}
 
 std::unique_ptr<Lane> CudaDevice::make_lane(int stream_index) {
   std::string text = fmt::format("stream {} of {}", stream_index, id_.text());
   if (id_.type == DeviceType::gpu) {
     return std::make_unique<GpuLane>(context_, worker_, watch_, gpu_,
-                                     fmt::format("{} ({})", std::move(text), gpu_.text()));
+                                     fmt::format("{} ({})", std::move(text), gpu_.text()), with_graphs_);
   }
   return std::make_unique<HostLane>(context_, watch_, gpu_, std::move(text));
 }

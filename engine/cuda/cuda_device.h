@@ -15,7 +15,7 @@ class CudaDevice final : public cpu::LocalDevice {
  public:
   // `gpu`: that the device is on, or that moves the host's copies. `memory`: the GPU's, or pinned.
   CudaDevice(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-             std::shared_ptr<cpu::BlockPool> memory, DeviceId id, int index);
+             std::shared_ptr<cpu::BlockPool> memory, DeviceId id, int index, bool with_graphs);
 
   const DeviceId& id() const override { return id_; }
   int index() const override { return index_; }
@@ -41,6 +41,7 @@ class CudaDevice final : public cpu::LocalDevice {
   const std::shared_ptr<cpu::BlockPool> memory_;
   const DeviceId id_;
   const int index_;
+  const bool with_graphs_;
   const std::shared_ptr<cpu::MemoryUse> memory_use_ = std::make_shared<cpu::MemoryUse>();
   std::mutex mutex_;
   std::map<int, std::unique_ptr<CudaStream>> streams_;

@@ -86,10 +86,11 @@ class CudaEngine final : public Engine {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Timeline run(const Program& program) override {
-    cuda::CudaMachine machine(gpus_);
+    cuda::CudaMachine machine(gpus_, options_.graphs);
     cpu::CpuRun run(capabilities_, options_, nullptr, machine);
     Timeline timeline = run.run(program);
     timeline.settings = settings_;
+    timeline.settings["graphs"] = options_.graphs ? "on" : "off";
     if (std::string paths = machine.collectives(); !paths.empty()) timeline.settings["collectives"] = std::move(paths);
     return timeline;
   }

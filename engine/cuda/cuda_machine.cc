@@ -30,7 +30,8 @@ std::unique_ptr<cpu::LocalDevice> CudaMachine::make_device(cpu::RunContext& cont
                                                            DeviceId id, int index) {
   Gpu& gpu = gpus_.at(gpu_of(id.index, gpus_.count()));
   auto memory = id.type == DeviceType::gpu ? gpu.memory() : gpus_.pinned_memory();
-  return std::make_unique<CudaDevice>(context, worker, watch_, gpu, std::move(memory), std::move(id), index);
+  return std::make_unique<CudaDevice>(context, worker, watch_, gpu, std::move(memory), std::move(id), index,
+                                      with_graphs_);
 }
 
 std::shared_ptr<cpu::CollectivePerformer> CudaMachine::make_performer(const std::vector<Device*>& devices) {

@@ -32,7 +32,7 @@ class Gpus {
 
 class CudaMachine final : public cpu::Machine {
  public:
-  explicit CudaMachine(Gpus& gpus) : gpus_(gpus) {}
+  CudaMachine(Gpus& gpus, bool with_graphs) : gpus_(gpus), with_graphs_(with_graphs) {}
 
   std::unique_ptr<cpu::LocalDevice> make_device(cpu::RunContext& context, cpu::WorkerState& worker, DeviceId id,
                                                 int index) override;
@@ -43,6 +43,7 @@ class CudaMachine final : public cpu::Machine {
 
  private:
   Gpus& gpus_;
+  const bool with_graphs_;
   GpuWatch watch_;
   mutable std::mutex mutex_;
   std::set<std::string> paths_;

@@ -1,6 +1,11 @@
 #include "engine/cuda/cuda_stream.h"
 
+#include <fmt/format.h>
+
 #include <exception>
+#include <utility>
+
+#include "engine/cuda/nvtx_range.h"
 
 namespace tandem::cuda {
 namespace {
@@ -47,42 +52,80 @@ bool CudaStream::tidy() {
   return has_more;
 }
 
+// Nobody sees whether an op has been issued before a mark, a wait, a copy or a collective comes after it.
 void CudaStream::perform(Op& op, int step) {
+  const bool is_launch = !std::holds_alternative<kernel::HostFunction>(op.kernel);
+  const bool is_held_back = lane_->graphs() != nullptr && is_launch;
+  if (!is_held_back || !batch_.takes(op, step)) flush();
+  if (!is_held_back) return launch_now(op, step);
+  batch_.add(std::move(op), step);
+}
+
+void CudaStream::flush() {
+  if (batch_.is_empty()) return;
+  OpBatch batch = std::exchange(batch_, {});
+  std::vector<Op> ops = batch.take_ops();
+  if (ops.size() == 1) return launch_now(ops.front(), batch.step());
+  const std::string name = fmt::format("graph of {} ops", ops.size());
+  attempt(name, cpu::After::success, [&] {
+    const NvtxRange range(name);
+    const Beginning beginning = lane_->begin();
+    lane_->graphs()->launch(batch.key(), [&] {
+      for (const Op& op : ops) lane_->execute(op);
+    });
+    Record record = make_record(RecordKind::op, ops.front().category, name, batch.step());
+    record.bytes = batch.bytes();
+    record.flops = batch.flops();
+    lane_->end(beginning, std::move(record), {.ops = std::move(ops)});
+  });
+}
+
+void CudaStream::launch_now(Op& op, int step) {
   attempt(op.name, cpu::After::success, [&] {
+    const NvtxRange range(op.name);
     const Beginning beginning = lane_->begin();
     lane_->execute(op);
     Record record = make_record(RecordKind::op, op.category, op.name, step);
     record.bytes = op.cost.bytes;
     record.flops = op.cost.flops;
-    lane_->end(beginning, std::move(record), {.kernel = std::move(op.kernel), .first = {}, .second = {}});
+    lane_->end(beginning, std::move(record), {.kernel = std::move(op.kernel)});
   });
 }
 
 void CudaStream::perform(Copy& copy, int step) {
+  flush();
   attempt("copy", cpu::After::success, [&] {
+    const NvtxRange range("copy");
     const Beginning beginning = lane_->begin();
     lane_->copy(copy.to, copy.from);
     Record record = make_record(RecordKind::copy, copy.category, "copy", step);
     record.bytes = static_cast<double>(copy.to.size_bytes());
-    lane_->end(beginning, std::move(record), {.kernel = {}, .first = std::move(copy.to), .second = copy.from});
+    lane_->end(beginning, std::move(record), {.first = copy.to, .second = copy.from});
   });
 }
 
 // Issued whatever happens: somebody may wait for it.
 void CudaStream::perform(Mark& mark, int /*step*/) {
+  flush();
   std::shared_ptr<GpuEvent> point;
   attempt("record", cpu::After::success, [&] { point = lane_->mark(); });
   mark.event->issue(std::move(point));
 }
 
 void CudaStream::perform(WaitFor& wait, int /*step*/) {
+  flush();
   if (!wait.event->wait_until_issued(waiter_) || wait.event->point() == nullptr) return;
   attempt("wait", cpu::After::success, [&] { lane_->wait(*wait.event->point()); });
 }
 
 // Takes part even when an op of this worker has failed: the other devices wait for it.
 void CudaStream::perform(Collective& collective, int step) {
-  attempt(collective.call->name(collective.rank), cpu::After::anything, [&] { issue(collective, step); });
+  flush();
+  const std::string name(collective.call->name(collective.rank));
+  attempt(name, cpu::After::anything, [&] {
+    const NvtxRange range(name);
+    issue(collective, step);
+  });
 }
 
 void CudaStream::issue(const Collective& collective, int step) {
@@ -90,7 +133,7 @@ void CudaStream::issue(const Collective& collective, int step) {
   if (collective.limit_s && !worker_.missed_deadline()) lane_->drain();
   const auto deadline = collective.limit_s ? after(*collective.limit_s) : cpu::kNever;
   const Beginning beginning = lane_->begin();
-  Kept kept{.kernel = {}, .first = call.output(collective.rank), .second = call.input(collective.rank)};
+  Kept kept{.first = call.output(collective.rank), .second = call.input(collective.rank)};
   if (!take_part(collective)) return;
   lane_->end(beginning, make_record(collective, step), std::move(kept));
   if (collective.limit_s) wait_within(collective, deadline);

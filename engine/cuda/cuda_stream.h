@@ -10,6 +10,7 @@
 #include "engine/cpu/queued_stream.h"
 #include "engine/cuda/cuda_event.h"
 #include "engine/cuda/gpu_watch.h"
+#include "engine/cuda/op_batch.h"
 
 namespace tandem::cuda {
 
@@ -31,6 +32,7 @@ class CudaStream final : public cpu::QueuedStream<CudaStream, CudaEvent> {
  private:
   void begin_thread() override;
   bool tidy() override;
+  void flush() override;
   void perform(Op& op, int step) override;
   void perform(Copy& copy, int step) override;
   void perform(Mark& mark, int step) override;
@@ -38,11 +40,13 @@ class CudaStream final : public cpu::QueuedStream<CudaStream, CudaEvent> {
   // One with a time limit waits for its stream first, and is waited for: the limit counts from when the GPU is ready
   // for it to when the GPU is done.
   void perform(Collective& collective, int step) override;
+  void launch_now(Op& op, int step);
   void issue(const Collective& collective, int step);
   void wait_within(const Collective& collective, cpu::Clock::time_point deadline);
 
   GpuWatch& watch_;
   const std::unique_ptr<Lane> lane_;
+  OpBatch batch_;  // held back, where the lane has graphs
 };
 
 }  // namespace tandem::cuda

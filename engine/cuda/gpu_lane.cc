@@ -11,24 +11,29 @@
 namespace tandem::cuda {
 namespace {
 
-constexpr int kSettleEvery = 64;               // operations: what is done must not hold its memory for long
-constexpr std::size_t kMostPending = 1 << 14;  // beyond it the host waits for the GPU
+constexpr int kSettleEvery = 64;  // operations: what is done must not hold its memory for long
+constexpr std::size_t kBlasWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
+constexpr std::size_t kMostPending = 1 << 14;                       // beyond it the host waits for the GPU
 
 }  // namespace
 
-GpuLane::GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text)
+GpuLane::GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text,
+                 bool with_graphs)
     : context_(context), worker_(worker), watch_(watch), gpu_(gpu), text_(std::move(text)) {
   const UseGpu use(gpu_.ordinal());
   check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
   void* fault = nullptr;
   check(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", text_);
   fault_ = new (fault) Fault;
+  if (with_graphs) graphs_.emplace(stream_);
   start_clock();
 }
 
 GpuLane::~GpuLane() {
   cudaSetDevice(gpu_.ordinal());
+  graphs_.reset();
   if (blas_ != nullptr) cublasDestroy(blas_);
+  if (blas_workspace_ != nullptr) gpu_.memory()->give_back(blas_workspace_, kBlasWorkspaceBytes);
   cudaStreamDestroy(stream_);
   cudaFreeHost(fault_);
 }
@@ -56,6 +61,16 @@ Beginning GpuLane::begin() {
   return {.at_ns = context_.now(), .event = gpu_.events().record(stream_)};
 }
 
+// With memory of our own: what cuBLAS would allocate itself may not be allocated while a graph is captured. Without
+// room for it cuBLAS is left to itself.
+void GpuLane::open_blas() {
+  check(cublasCreate(&blas_), "cublasCreate", text_);
+  check(cublasSetStream(blas_, stream_), "cublasSetStream", text_);
+  blas_workspace_ = gpu_.memory()->take(kBlasWorkspaceBytes);
+  if (blas_workspace_ == nullptr) return;
+  check(cublasSetWorkspace(blas_, blas_workspace_, kBlasWorkspaceBytes), "cublasSetWorkspace", text_);
+}
+
 void GpuLane::execute(const Op& op) {
   if (const auto* host = std::get_if<kernel::HostFunction>(&op.kernel)) {
     drain();
@@ -63,10 +78,7 @@ void GpuLane::execute(const Op& op) {
     return;
   }
   check_operands(op.kernel, gpu_.ordinal());
-  if (std::holds_alternative<kernel::Gemm>(op.kernel) && blas_ == nullptr) {
-    check(cublasCreate(&blas_), "cublasCreate", text_);
-    check(cublasSetStream(blas_, stream_), "cublasSetStream", text_);
-  }
+  if (std::holds_alternative<kernel::Gemm>(op.kernel) && blas_ == nullptr) open_blas();
   launch({.stream = stream_, .blas = blas_, .fault = fault_}, op);
 }
 

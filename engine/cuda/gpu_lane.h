@@ -6,6 +6,7 @@
 
 #include <deque>
 #include <mutex>
+#include <optional>
 #include <string>
 
 #include "engine/cpu/record_log.h"
@@ -18,7 +19,9 @@ namespace tandem::cuda {
 
 class GpuLane final : public Lane {
  public:
-  GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text);
+  // `with_graphs`: launches that come again may be launched as graphs.
+  GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text,
+          bool with_graphs);
   ~GpuLane() override;
   GpuLane(const GpuLane&) = delete;
   GpuLane& operator=(const GpuLane&) = delete;
@@ -34,6 +37,7 @@ class GpuLane final : public Lane {
   bool tidy() override;
   void settle() override;
   void finish(std::vector<Record>& records) override;
+  LaunchGraphs* graphs() override { return graphs_ ? &*graphs_ : nullptr; }
   cudaStream_t gpu_stream() const override { return stream_; }
 
  private:
@@ -52,6 +56,7 @@ class GpuLane final : public Lane {
     Nanoseconds seen_ns = 0;
   };
   void start_clock();
+  void open_blas();
   Nanoseconds time_of(const GpuEvent& event) const;  // on the host's clock
   void read_times(Done& done);
   void check_fault();
@@ -62,7 +67,9 @@ class GpuLane final : public Lane {
   Gpu& gpu_;
   const std::string text_;
   cudaStream_t stream_{};
-  cublasHandle_t blas_{};   // of the first product
+  cublasHandle_t blas_{};  // of the first product
+  void* blas_workspace_ = nullptr;
+  std::optional<LaunchGraphs> graphs_;
   Fault* fault_ = nullptr;  // in pinned memory
   std::shared_ptr<GpuEvent> clock_event_;
   Nanoseconds clock_ns_ = 0;  // when the host saw that event

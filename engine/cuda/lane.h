@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "engine/cuda/gpu.h"
+#include "engine/cuda/launch_graphs.h"
 #include "engine/op.h"
 #include "engine/timeline.h"
 
@@ -22,8 +23,9 @@ struct Beginning {
 
 // What must stay in memory until a piece of work is done.
 struct Kept {
-  Kernel kernel;
-  Tensor first, second;
+  Kernel kernel{};
+  Tensor first{}, second{};
+  std::vector<Op> ops{};
 };
 
 class Lane {
@@ -44,6 +46,7 @@ class Lane {
   virtual bool tidy() = 0;
   virtual void settle() = 0;                              // any thread: frees what finished work kept
   virtual void finish(std::vector<Record>& records) = 0;  // waits for all work, hands over the records. Any thread
+  virtual LaunchGraphs* graphs() { return nullptr; }      // null: every op is launched by itself
   virtual cudaStream_t gpu_stream() const = 0;            // any thread; null on the host
 };
 

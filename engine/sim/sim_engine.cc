@@ -10,6 +10,7 @@ namespace {
 
 void check_options(const EngineOptions& options) {
   if (!options.topology) throw Error("the sim engine needs a topology to simulate");
+  if (options.graphs) throw Error("engine 'sim' has no option graphs; it launches nothing on a GPU");
   if (options.workers.empty()) throw Error("the sim engine needs at least one worker");
   for (const WorkerSpec& spec : options.workers) {
     if (spec.device_count >= 0) continue;

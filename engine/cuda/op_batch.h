@@ -1,0 +1,43 @@
+// Ops of one stream that are held back until somebody needs them done, to be launched together.
+#pragma once
+
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "engine/cuda/op_identity.h"
+#include "engine/op.h"
+
+namespace tandem::cuda {
+
+// All of one category and step, since they leave one record.
+class OpBatch {
+ public:
+  bool takes(const Op& op, int step) const {
+    return ops_.empty() || (step == step_ && op.category == ops_.front().category && ops_.size() < kMostOps);
+  }
+  void add(Op op, int step) {
+    append_identity(key_, op);
+    bytes_ += op.cost.bytes;
+    flops_ += op.cost.flops;
+    step_ = step;
+    ops_.push_back(std::move(op));
+  }
+
+  bool is_empty() const { return ops_.empty(); }
+  const std::string& key() const { return key_; }
+  int step() const { return step_; }
+  double bytes() const { return bytes_; }
+  double flops() const { return flops_; }
+  std::vector<Op> take_ops() { return std::move(ops_); }
+
+ private:
+  static constexpr std::size_t kMostOps = 4096;
+
+  std::vector<Op> ops_;
+  std::string key_;
+  int step_ = 0;
+  double bytes_ = 0, flops_ = 0;
+};
+
+}  // namespace tandem::cuda

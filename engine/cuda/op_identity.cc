@@ -1,0 +1,69 @@
+#include "engine/cuda/op_identity.h"
+
+#include <type_traits>
+
+#include "topologies/base/error.h"
+
+namespace tandem::cuda {
+namespace {
+
+class Identity {
+ public:
+  explicit Identity(std::string& key) : key_(key) {}
+
+  template <typename... Fields>
+  void add(const Fields&... fields) {
+    (add_one(fields), ...);
+  }
+
+  void operator()(const kernel::Gemm& op) {
+    add(op.c, op.a, op.b, op.m, op.n, op.k, op.transpose_a, op.transpose_b, op.alpha, op.beta);
+  }
+  void operator()(const kernel::Fill& op) { add(op.to, op.value); }
+  void operator()(const kernel::Elementwise& op) { add(op.operation, op.to, op.a, op.b); }
+  void operator()(const kernel::ScaleAdd& op) { add(op.to, op.a, op.alpha, op.beta); }
+  void operator()(const kernel::Relu& op) { add(op.to, op.a); }
+  void operator()(const kernel::ReluGradient& op) { add(op.to, op.gradient, op.output); }
+  void operator()(const kernel::AddBias& op) { add(op.to, op.bias); }
+  void operator()(const kernel::SumAxis& op) { add(op.to, op.a, op.axis); }
+  void operator()(const kernel::SoftmaxCrossEntropy& op) {
+    add(op.loss, op.gradient, op.correct, op.logits, op.labels, op.loss_scale, op.gradient_scale);
+  }
+  void operator()(const kernel::Cast& op) { add(op.to, op.a); }
+  void operator()(const kernel::ScatterRows& op) { add(op.operation, op.to, op.rows, op.indices); }
+  void operator()(const kernel::CopyBlocks& op) {
+    add(op.to, op.from, op.count, op.elements, op.to_first, op.to_stride, op.from_first, op.from_stride);
+  }
+  void operator()(const kernel::CopyMany& op) {
+    add(op.to.size());
+    for (const Tensor& tensor : op.to) add(tensor);
+    for (const Tensor& tensor : op.from) add(tensor);
+  }
+  void operator()(const kernel::HostFunction&) const {
+    check_failed("no host function", __FILE__, __LINE__, "a host function is no launch on a GPU");
+  }
+
+ private:
+  template <typename Number>
+  void add_one(Number number) {
+    static_assert(std::is_arithmetic_v<Number> || std::is_enum_v<Number>);
+    key_.append(reinterpret_cast<const char*>(&number), sizeof number);
+  }
+  void add_one(const Tensor& tensor) {
+    if (!tensor) return add_one(false);
+    add(true, reinterpret_cast<std::uintptr_t>(tensor.data()), tensor.dtype(), tensor.shape().rank());
+    for (int axis = 0; axis < tensor.shape().rank(); ++axis) add_one(tensor.shape()[axis]);
+  }
+
+  std::string& key_;
+};
+
+}  // namespace
+
+void append_identity(std::string& key, const Op& op) {
+  Identity identity(key);
+  identity.add(op.kernel.index(), op.cost.dtype);
+  std::visit(identity, op.kernel);
+}
+
+}  // namespace tandem::cuda
