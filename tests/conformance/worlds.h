@@ -14,11 +14,12 @@
 namespace tandem {
 
 struct World {
-  std::string name;  // suffix of test names: "cpu", "sim_fluid", "sim_message", "sim_seed_1"
+  std::string name;  // suffix of test names: "cpu", "cuda_graphs", "sim_fluid", "sim_message", "sim_seed_1"
   std::string engine;
   std::optional<CollectiveFidelity> collectives{};
   std::optional<std::uint64_t> schedule_seed{};
   DeviceType compute_devices = DeviceType::cpu;
+  bool graphs = false;
 };
 
 inline std::ostream& operator<<(std::ostream& out, const World& world) {
@@ -38,6 +39,9 @@ inline std::vector<World> built_worlds() {
     } else {
       const DeviceType devices = engine == "cuda" ? DeviceType::gpu : DeviceType::cpu;
       worlds.push_back({.name = engine, .engine = engine, .compute_devices = devices});
+      if (engine == "cuda") {
+        worlds.push_back({.name = "cuda_graphs", .engine = engine, .compute_devices = devices, .graphs = true});
+      }
     }
   }
   return worlds;
@@ -98,6 +102,7 @@ inline EngineOptions world_options(const World& world, int workers, int devices)
   options.values = Values::real;
   options.collectives = world.collectives;
   options.schedule_seed = world.schedule_seed;
+  options.graphs = world.graphs;
   if (is_simulated) options.topology = small_cluster(workers, std::max(1, devices));
   return options;
 }
