@@ -21,18 +21,9 @@ std::unique_ptr<Workload> workload_of(Worker& worker, const Scenario& scenario) 
 void train_parallel(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
                     Report& report) {
   const std::unique_ptr<Workload> workload = workload_of(worker, scenario);
-  workload->prepare();
-  for (Device* device : worker.devices()) device->synchronize();
-  for (int step = 0; step < scenario.steps; ++step) {
-    worker.begin_step(step);
-    workload->run_step(step);
-    worker.end_step();
-    if (progress && worker.index() == 0) progress(step + 1, scenario.steps);
-  }
-  workload->finish(report, worker.capabilities().carries_values);
+  train_steps(*workload, worker, scenario.steps, progress, report);
   report.replicas = parallel_options(scenario).data;
   report.cross_device_ops = "none";
-  report.throughput_unit = workload->throughput_unit();
 }
 
 }  // namespace tandem

@@ -4,8 +4,10 @@
 
 #include "scenarios/content_hash.h"
 #include "scenarios/job.h"
+#include "scenarios/named_files.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/scenario.h"
+#include "scenarios/workload_reader.h"
 #include "strategies/cross_device/cross_device_ops.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"
@@ -19,15 +21,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostBatch = 1 << 24;
 constexpr int kMostSteps = 10'000'000;
 constexpr int kMostDevices = 1 << 16;
 constexpr int kMostWorkers = 1 << 16;
 constexpr const char* kThisMachine = "this machine";
-
-bool is_file_name(const std::string& text) {
-  return text.find_first_of("/.") != std::string::npos;
-}
 
 void check_schema_version(const YamlReader& version) {
   const std::int64_t value = version.whole_number(1, std::numeric_limits<std::int64_t>::max(), 1);
@@ -46,7 +43,7 @@ class ScenarioReader {
     check_schema_version(root_.required("schema_version"));
     scenario_.name = root_.optional("name").text(fs::path(scenario_.file).stem().string());
     scenario_.description = root_.optional("description").text();
-    read_workload(root_.required("workload"));
+    scenario_.workload = read_workload(root_.required("workload"), folder());
     read_strategy(root_.optional("strategy"));
     read_engine(root_.optional("engine"));
     read_topology_value(root_.optional("topology"));
@@ -59,88 +56,7 @@ class ScenarioReader {
   }
 
  private:
-  enum class Kind : std::uint8_t { mlp, layers };
-
-  void read_workload(const YamlReader& map) {
-    scenario_.workload.batch = map.required("batch").integer(1, kMostBatch, 1);
-    const YamlReader kind = map.required("kind");
-    if (kind.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}}) == Kind::mlp) {
-      scenario_.workload.kind = read_mlp(map);
-    } else {
-      scenario_.workload.kind = read_layers(map);
-    }
-  }
-
-  MlpSettings read_mlp(const YamlReader& map) {
-    MlpSettings mlp;
-    const YamlReader data = map.optional("data");
-    const auto file = packaged_or_file(data, "data set", "digits", "scenarios/data", ".csv");
-    if (file)
-      mlp.rows = included(data, [&] { return std::make_shared<const LabelledRows>(read_labelled_rows(*file)); });
-    if (const YamlReader hidden = map.optional("hidden")) {
-      mlp.hidden.clear();
-      for (const YamlReader& size : hidden.list()) mlp.hidden.push_back(size.integer(1, 65536, 1));
-      if (hidden.is_list() && (mlp.hidden.empty() || mlp.hidden.size() > 64)) {
-        hidden.error(fmt::format("needs 1 to 64 layer sizes, found {}", mlp.hidden.size()));
-      }
-    }
-    mlp.learning_rate = map.optional("learning_rate").number({.above = 0, .otherwise = mlp.learning_rate});
-    mlp.momentum = map.optional("momentum").number({.least = 0, .most = 0.999});
-    mlp.seed =
-        static_cast<std::uint64_t>(map.optional("seed").whole_number(0, std::numeric_limits<std::int64_t>::max(), 1));
-    return mlp;
-  }
-
-  LayersSettings read_layers(const YamlReader& map) {
-    LayersSettings layers;
-    const YamlReader model = map.required("model");
-    if (const auto file = packaged_or_file(model, "model", "", "scenarios/models", ".yaml")) {
-      layers.model = included(model, [&] { return read_model(*file); });
-    }
-    layers.dtype = map.optional("dtype").one_of<DType>(
-        {{"f32", DType::f32}, {"tf32", DType::tf32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
-    map.optional("optimizer").one_of<int>({{"sgd", 0}});
-    layers.bucket_bytes = static_cast<std::int64_t>(
-        map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
-    layers.overlap = map.optional("overlap").boolean(true);
-    return layers;
-  }
-
-  // A name of what comes with Tandem, or a file beside this one. Nothing when it is neither, which is reported.
-  std::optional<fs::path> packaged_or_file(const YamlReader& value, const char* what, const std::string& otherwise,
-                                           const char* folder, const std::string& extension) {
-    const std::string name = value.text(otherwise);
-    if (name.empty()) return std::nullopt;
-    if (is_file_name(name)) return existing_file(value);
-    std::vector<std::string> known;
-    for (const auto& entry : fs::directory_iterator(find_data(folder))) {
-      if (entry.path().extension() == extension) known.push_back(entry.path().stem().string());
-    }
-    std::sort(known.begin(), known.end());
-    if (std::find(known.begin(), known.end(), name) != known.end())
-      return find_data(fs::path(folder) / (name + extension));
-    value.unknown_word(what, name, known);
-    return std::nullopt;
-  }
-
-  std::optional<fs::path> existing_file(const YamlReader& value) {
-    const fs::path file = fs::path(scenario_.file).parent_path() / value.text();
-    std::error_code ignored;
-    if (fs::exists(file, ignored)) return file;
-    value.error(fmt::format("no such file beside this one: '{}'", value.text()));
-    return std::nullopt;
-  }
-
-  // What `read` makes of another file, with that file's problems added to this one's.
-  template <typename Read>
-  auto included(const YamlReader& value, Read read) -> decltype(read()) {
-    try {
-      return read();
-    } catch (const InputError& error) {
-      for (const Diagnostic& diagnostic : error.diagnostics()) value.diagnostics().add(diagnostic);
-      return {};
-    }
-  }
+  fs::path folder() const { return fs::path(scenario_.file).parent_path(); }
 
   void read_strategy(const YamlReader& map) {
     StrategySettings& strategy = scenario_.strategy;
@@ -199,7 +115,7 @@ class ScenarioReader {
     const std::string name = value.text(kThisMachine);
     if (name == kThisMachine) return;
     if (is_file_name(name)) {
-      const auto file = existing_file(value);
+      const auto file = existing_file(value, folder());
       if (!file) return;
       scenario_.topology = included(value, [&] { return std::make_shared<const Topology>(read_topology(*file)); });
       return;

@@ -31,16 +31,7 @@ void train(Worker& worker, const Scenario& scenario, const std::function<void(in
   if (worker.job() == "ps") return;
   const std::unique_ptr<Strategy> strategy = strategy_of(scenario.strategy, worker);
   const std::unique_ptr<Workload> workload = make_workload(scenario.workload, *strategy);
-  workload->prepare();
-  for (Device* device : worker.devices()) device->synchronize();
-  for (int step = 0; step < scenario.steps; ++step) {
-    worker.begin_step(step);
-    workload->run_step(step);
-    worker.end_step();
-    if (progress && worker.index() == 0) progress(step + 1, scenario.steps);
-  }
-  workload->finish(result.report, worker.capabilities().carries_values);
-  result.report.throughput_unit = workload->throughput_unit();
+  train_steps(*workload, worker, scenario.steps, progress, result.report);
   describe(strategy->extended(), result);
 }
 

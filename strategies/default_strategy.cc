@@ -5,6 +5,7 @@
 #include "strategies/input/input_workers.h"
 #include "strategies/regroup.h"
 #include "strategies/replica_context.h"
+#include "strategies/variables/components.h"
 #include "strategies/variables/replicated_variables.h"
 
 namespace tandem {

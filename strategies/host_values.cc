@@ -4,28 +4,16 @@
 
 #include <limits>
 
+#include "engine/element_types.h"
 #include "strategies/errors.h"
 
 namespace tandem {
 namespace {
 
-// Calls function.operator()<T>() with the C++ type of numbers of this element type.
 template <typename Function>
 void with_number_type(DType dtype, Function&& function) {
-  switch (dtype) {
-    case DType::f32:
-      return function.template operator()<float>();
-    case DType::f64:
-      return function.template operator()<double>();
-    case DType::i32:
-      return function.template operator()<std::int32_t>();
-    case DType::i64:
-      return function.template operator()<std::int64_t>();
-    case DType::u8:
-      return function.template operator()<std::uint8_t>();
-    default:
-      throw TypeError(fmt::format("the host has no numbers of type {}", name_of(dtype)));
-  }
+  with_element_type(dtype, function,
+                    [dtype] { throw TypeError(fmt::format("the host has no numbers of type {}", name_of(dtype))); });
 }
 
 }  // namespace

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "strategies/errors.h"
+#include "strategies/variables/components.h"
 #include "strategies/variables/replicated_variables.h"
 
 namespace tandem {

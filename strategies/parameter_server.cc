@@ -9,6 +9,7 @@
 #include "strategies/errors.h"
 #include "strategies/input/input_workers.h"
 #include "strategies/regroup.h"
+#include "strategies/variables/components.h"
 
 namespace tandem {
 namespace {

@@ -5,11 +5,8 @@ find_path(NCCL_INCLUDE_DIR nccl.h HINTS ${NCCL_ROOT}/include ${CUDAToolkit_INCLU
 find_library(NCCL_LIBRARY nccl HINTS ${NCCL_ROOT}/lib ${CUDAToolkit_LIBRARY_DIR})
 
 if(NCCL_INCLUDE_DIR)
-  foreach(part MAJOR MINOR PATCH)
-    file(STRINGS ${NCCL_INCLUDE_DIR}/nccl.h line REGEX "^#define NCCL_${part} ")
-    string(REGEX REPLACE "[^0-9]" "" NCCL_VERSION_${part} "${line}")
-  endforeach()
-  set(NCCL_VERSION ${NCCL_VERSION_MAJOR}.${NCCL_VERSION_MINOR}.${NCCL_VERSION_PATCH})
+  include(HeaderVersion)
+  tandem_header_version(NCCL_VERSION ${NCCL_INCLUDE_DIR}/nccl.h NCCL)
 endif()
 
 include(FindPackageHandleStandardArgs)

@@ -6,6 +6,7 @@
 #include <string>
 #include <type_traits>
 
+#include "engine/element_types.h"
 #include "engine/tensor.h"
 
 namespace tandem {
@@ -20,20 +21,7 @@ T* elements(const Tensor& tensor) {
 // Calls function.operator()<T>() with the type of `dtype`. Throws RunError for types without arithmetic on a CPU.
 template <typename Function>
 void with_type(DType dtype, const char* kernel, Function&& function) {
-  switch (dtype) {
-    case DType::f32:
-      return function.template operator()<float>();
-    case DType::f64:
-      return function.template operator()<double>();
-    case DType::i32:
-      return function.template operator()<std::int32_t>();
-    case DType::i64:
-      return function.template operator()<std::int64_t>();
-    case DType::u8:
-      return function.template operator()<std::uint8_t>();
-    default:
-      throw_unsupported(kernel, dtype);
-  }
+  with_element_type(dtype, function, [&] { throw_unsupported(kernel, dtype); });
 }
 
 template <typename Function>

@@ -10,11 +10,8 @@ find_path(SimGrid_INCLUDE_DIR simgrid/version.h HINTS ${PC_SIMGRID_INCLUDE_DIRS}
 find_library(SimGrid_LIBRARY simgrid HINTS ${PC_SIMGRID_LIBRARY_DIRS} ${SimGrid_PATH}/lib)
 
 if(SimGrid_INCLUDE_DIR)
-  foreach(part MAJOR MINOR PATCH)
-    file(STRINGS ${SimGrid_INCLUDE_DIR}/simgrid/version.h line REGEX "^#define SIMGRID_VERSION_${part} ")
-    string(REGEX REPLACE "[^0-9]" "" SimGrid_VERSION_${part} "${line}")
-  endforeach()
-  set(SimGrid_VERSION ${SimGrid_VERSION_MAJOR}.${SimGrid_VERSION_MINOR}.${SimGrid_VERSION_PATCH})
+  include(HeaderVersion)
+  tandem_header_version(SimGrid_VERSION ${SimGrid_INCLUDE_DIR}/simgrid/version.h SIMGRID_VERSION)
 endif()
 
 include(FindPackageHandleStandardArgs)

@@ -12,4 +12,18 @@ std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strate
   return std::make_unique<LayersWorkload>(std::get<LayersSettings>(settings.kind), settings.batch, strategy);
 }
 
+void train_steps(Workload& workload, Worker& worker, int steps,
+                 const std::function<void(int step, int steps)>& progress, Report& report) {
+  workload.prepare();
+  for (Device* device : worker.devices()) device->synchronize();
+  for (int step = 0; step < steps; ++step) {
+    worker.begin_step(step);
+    workload.run_step(step);
+    worker.end_step();
+    if (progress && worker.index() == 0) progress(step + 1, steps);
+  }
+  workload.finish(report, worker.capabilities().carries_values);
+  report.throughput_unit = workload.throughput_unit();
+}
+
 }  // namespace tandem

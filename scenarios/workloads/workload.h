@@ -3,8 +3,10 @@
 // Use within one worker's program: make_workload, then prepare() once, run_step() for every step, finish() at the end.
 #pragma once
 
+#include <functional>
 #include <memory>
 
+#include "engine/worker.h"
 #include "reports/report.h"
 #include "scenarios/scenario.h"
 #include "strategies/strategy.h"
@@ -22,5 +24,9 @@ class Workload {
 };
 
 std::unique_ptr<Workload> make_workload(const WorkloadSettings& settings, Strategy& strategy);
+
+// Trains from prepare() to finish(). `progress`, which may be empty, is called by worker 0 after each step.
+void train_steps(Workload& workload, Worker& worker, int steps,
+                 const std::function<void(int step, int steps)>& progress, Report& report);
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 #include "strategies/regroup.h"
 #include "strategies/replica_context.h"
 #include "strategies/strategy.h"
+#include "strategies/variables/components.h"
 
 namespace tandem {
 namespace {

@@ -8,6 +8,7 @@
 #include "strategies/host_values.h"
 #include "strategies/regroup.h"
 #include "strategies/strategy.h"
+#include "strategies/variables/components.h"
 
 namespace tandem {
 

@@ -116,19 +116,10 @@ class Variable : public std::enable_shared_from_this<Variable> {
   std::map<std::string, std::shared_ptr<Variable>> slots_;
 };
 
-// `value` as a tensor to combine with `component`: on its device, of its type; a number fills its shape, a variable
-// stands for its current component. ValueError for another number of elements.
-Tensor operand_beside(const Tensor& component, const Value& value);
-// component = value, or += or -=, on the component's compute stream.
-void apply_change(Change change, const Tensor& component, const Value& value);
-void apply_scatter(kernel::Scatter operation, const Tensor& component, const IndexedSlices& slices);
-
 // `spec` with the names, defaults and refusals of TensorFlow's variable creation (ValueError).
 VariableSpec checked_spec(VariableSpec spec);
 // "foo_1/bar_1" -> "foo/bar": what variables of the replicas are matched by.
 std::string canonical_name(std::string_view name);
-// Components with the initial value, one on each device. The value is made once, so that they are equal.
-std::vector<Tensor> make_components(const VariableSpec& spec, const std::vector<Device*>& devices, Device& host);
 
 // Creates a variable under the current strategy: tf.Variable.
 std::shared_ptr<Variable> create_variable(const VariableSpec& spec);

@@ -36,4 +36,22 @@ inline std::vector<Stream*> streams_of(Worker& worker, int index) {
   return streams;
 }
 
+// Puts values on a device, the way strategies must: through the worker's CPU.
+inline Tensor put(Worker& worker, Device& device, const std::vector<float>& values) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  const Tensor host = worker.cpu().allocate(DType::f32, {count});
+  std::copy(values.begin(), values.end(), host.values<float>().begin());
+  const Tensor tensor = device.allocate(DType::f32, {count});
+  device.compute_stream().copy(tensor, host, Category::input);
+  return tensor;
+}
+
+inline std::vector<float> get(Worker& worker, const Tensor& tensor, int stream = kComputeStream) {
+  const Tensor host = worker.cpu().allocate(tensor.dtype(), tensor.shape());
+  tensor.device().stream(stream).copy(host, tensor, Category::other);
+  tensor.device().stream(stream).synchronize();
+  const std::span<float> values = host.values<float>();
+  return {values.begin(), values.end()};
+}
+
 }  // namespace tandem

@@ -5,9 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
-#include <chrono>
 #include <mutex>
-#include <thread>
 
 #include "tests/engine/run_on_cpu.h"
 
@@ -15,17 +13,6 @@ namespace tandem {
 namespace {
 
 using testing::ElementsAre;
-
-Op note(std::vector<int>& notes, int value) {
-  return op::host_function("note", {}, [&notes, value] { notes.push_back(value); });
-}
-
-// Waits on a host thread until a condition set by another one holds; false after ten seconds.
-bool becomes_true(const std::atomic<bool>& condition) {
-  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
-  while (!condition.load() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
-  return condition.load();
-}
 
 TEST(CpuEngine, DescribesItself) {
   const auto engine = open_cpu_engine(cpu_options(1, 2));
@@ -70,103 +57,6 @@ TEST(CpuEngine, WorkersKnowThemselvesAndTheCluster) {
   });
   EXPECT_EQ(timeline.devices.size(), 3U) << "the parameter server has its CPU";
   EXPECT_EQ(timeline.devices[2].worker, 1);
-}
-
-TEST(CpuStream, WorksInTheOrderOfIssue) {
-  std::vector<int> notes;
-  run_on_cpu(1, 1, [&](Worker& worker) {
-    Stream& stream = worker.cpu().compute_stream();
-    for (int i = 0; i < 1000; ++i) stream.launch(note(notes, i));
-    stream.synchronize();
-    ASSERT_EQ(notes.size(), 1000U);
-    for (int i = 0; i < 1000; ++i) EXPECT_EQ(notes[static_cast<std::size_t>(i)], i);
-  });
-}
-
-TEST(CpuStream, FinishesWhatAProgramLeavesBehind) {
-  std::vector<int> notes;
-  run_on_cpu(1, 1, [&](Worker& worker) { worker.cpu().compute_stream().launch(note(notes, 7)); });
-  EXPECT_THAT(notes, ElementsAre(7));
-}
-
-TEST(CpuStream, TwoRunAtOnce) {
-  std::atomic<bool> first{false}, second{false}, met{false};
-  run_on_cpu(1, 1, [&](Worker& worker) {
-    worker.cpu().stream(0).launch(op::host_function("first", {}, [&] {
-      first.store(true);
-      met.store(becomes_true(second));
-    }));
-    worker.cpu().stream(1).launch(op::host_function("second", {}, [&] {
-      second.store(true);
-      becomes_true(first);
-    }));
-    worker.cpu().synchronize();
-  });
-  EXPECT_TRUE(met.load());
-}
-
-TEST(CpuStream, IssuingDoesNotWaitForTheWork) {
-  std::atomic<bool> may_end{false};
-  run_on_cpu(1, 1, [&](Worker& worker) {
-    Stream& stream = worker.cpu().compute_stream();
-    stream.launch(op::host_function("hold", {}, [&] { EXPECT_TRUE(becomes_true(may_end)); }));
-    const Event event = stream.record();
-    EXPECT_FALSE(event.is_complete());
-    may_end.store(true);
-    event.synchronize();
-    EXPECT_TRUE(event.is_complete());
-  });
-}
-
-TEST(CpuStream, EventsOrderStreams) {
-  std::vector<int> notes;
-  run_on_cpu(1, 2, [&](Worker& worker) {
-    Stream& first = worker.devices()[0]->compute_stream();
-    Stream& second = worker.devices()[1]->stream(kCommunicationStream);
-    for (int i = 0; i < 200; i += 2) {
-      first.launch(note(notes, i));
-      second.wait(first.record());
-      second.launch(note(notes, i + 1));
-      first.wait(second.record());
-    }
-    second.synchronize();
-    ASSERT_EQ(notes.size(), 200U);
-    for (int i = 0; i < 200; ++i) EXPECT_EQ(notes[static_cast<std::size_t>(i)], i);
-  });
-}
-
-TEST(CpuStream, ADefaultEventIsComplete) {
-  run_on_cpu(1, 1, [](Worker& worker) {
-    const Event event;
-    EXPECT_TRUE(event.is_complete());
-    event.synchronize();
-    worker.cpu().compute_stream().wait(event);
-    worker.cpu().synchronize();
-  });
-}
-
-TEST(CpuStream, CopiesBetweenDevicesOfDifferentWorkers) {
-  const Timeline timeline = run_on_cpu(2, 1, [](Worker& worker) {
-    if (worker.index() != 0) return;
-    Device& remote = worker.device({"worker", 1, DeviceType::cpu, 0});
-    const Tensor from = worker.cpu().allocate(DType::i32, {3});
-    const Tensor to = remote.allocate(DType::i32, {3});
-    std::fill(from.values<std::int32_t>().begin(), from.values<std::int32_t>().end(), 5);
-    worker.begin_step(4);
-    remote.stream(kCommunicationStream).copy(to, from, Category::input);
-    remote.synchronize();
-    worker.end_step();
-    EXPECT_THAT(to.values<std::int32_t>(), ElementsAre(5, 5, 5));
-  });
-  ASSERT_EQ(timeline.records.size(), 2U);
-  const Record& copy = timeline.records[1];
-  EXPECT_EQ(copy.kind, RecordKind::copy);
-  EXPECT_EQ(copy.category, Category::input);
-  EXPECT_EQ(copy.bytes, 12);
-  EXPECT_EQ(copy.device, 1);
-  EXPECT_EQ(copy.worker, 1) << "the worker that owns the device";
-  EXPECT_EQ(copy.step, 4) << "the step of the worker that issued it";
-  EXPECT_EQ(copy.stream, kCommunicationStream);
 }
 
 TEST(CpuEngine, RecordsOpsWithinStepsInOrder) {
@@ -282,69 +172,6 @@ TEST(CpuWorker, GivesTheSameCommunicatorForTheSameDevices) {
                 testing::ThrowsMessage<Error>("a communicator has each device once"));
     EXPECT_THROW(worker.communicator(std::vector<DeviceId>{}), Error);
   });
-}
-
-TEST(CpuMemory, IsCountedReusedAndAligned) {
-  run_on_cpu(1, 1, [](Worker& worker) {
-    Device& device = worker.cpu();
-    EXPECT_EQ(device.memory_in_use_bytes(), 0);
-    const void* first = nullptr;
-    {
-      const Tensor tensor = device.allocate(DType::f32, {1000});
-      first = tensor.data();
-      EXPECT_EQ(reinterpret_cast<std::uintptr_t>(first) % 64, 0U);
-      EXPECT_EQ(device.memory_in_use_bytes(), 4000);
-    }
-    EXPECT_EQ(device.memory_in_use_bytes(), 0);
-    EXPECT_EQ(device.allocate(DType::f32, {1000}).data(), first) << "the block is used again";
-    EXPECT_EQ(device.memory_peak_bytes(), 4000);
-    const Tensor empty = device.allocate(DType::f32, {0});
-    EXPECT_TRUE(empty.has_values());
-    EXPECT_TRUE(empty.values<float>().empty());
-  });
-}
-
-TEST(CpuMemory, LivesAsLongAsTheWorkThatUsesIt) {
-  run_on_cpu(1, 1, [](Worker& worker) {
-    std::atomic<bool> may_go{false};
-    Stream& stream = worker.cpu().compute_stream();
-    const Tensor to = worker.cpu().allocate(DType::f32, {1000});
-    {
-      const Tensor from = worker.cpu().allocate(DType::f32, {1000});
-      std::fill(from.values<float>().begin(), from.values<float>().end(), 3.0F);
-      stream.launch(op::host_function("hold", {}, [&] { EXPECT_TRUE(becomes_true(may_go)); }));
-      stream.launch(op::scale_add(to, from, 1, 0));
-    }
-    EXPECT_EQ(worker.cpu().memory_in_use_bytes(), 8000);
-    const Tensor other = worker.cpu().allocate(DType::f32, {1000});
-    std::fill(other.values<float>().begin(), other.values<float>().end(), 9.0F);
-    may_go.store(true);
-    stream.synchronize();
-    EXPECT_THAT(to.values<float>(), testing::Each(3.0F));
-    EXPECT_EQ(worker.cpu().memory_in_use_bytes(), 8000);
-  });
-}
-
-TEST(CpuMemory, SaysWhatDoesNotFit) {
-  run_on_cpu(1, 1, [](Worker& worker) {
-    const Tensor some = worker.cpu().allocate(DType::f32, {250});
-    EXPECT_THAT(([&] { worker.cpu().allocate(DType::f32, {std::int64_t{1} << 50}); }),
-                testing::ThrowsMessage<RunError>(
-                    testing::AllOf(testing::StartsWith("/job:worker/replica:0/task:0/device:CPU:0: no memory for a "
-                                                       "tensor [1125899906842624] of f32"),
-                                   testing::HasSubstr("1.000 kB in use on this device"))));
-    EXPECT_THAT(([&] { worker.cpu().allocate(DType::bf16, {1}); }),
-                testing::ThrowsMessage<RunError>(testing::HasSubstr("no tensors of bf16 (engine 'cpu' has f64, f32")));
-  });
-}
-
-TEST(CpuMemory, OutlivesTheRun) {
-  Tensor kept;
-  run_on_cpu(1, 1, [&](Worker& worker) {
-    kept = worker.cpu().allocate(DType::i32, {2});
-    worker.cpu().compute_stream().launch(op::fill(kept, 8));
-  });
-  EXPECT_THAT(kept.values<std::int32_t>(), ElementsAre(8, 8));
 }
 
 TEST(CpuEngine, RunsAgain) {

@@ -1,7 +1,10 @@
 // Opens cpu engines for tests.
 #pragma once
 
+#include <atomic>
+#include <chrono>
 #include <memory>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -34,6 +37,13 @@ inline std::vector<Stream*> streams_of(std::span<Device* const> devices, int ind
   std::vector<Stream*> streams;
   for (Device* device : devices) streams.push_back(&device->stream(index));
   return streams;
+}
+
+// Waits on a host thread until a condition set by another one holds; false after ten seconds.
+inline bool becomes_true(const std::atomic<bool>& condition) {
+  const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+  while (!condition.load() && std::chrono::steady_clock::now() < end) std::this_thread::yield();
+  return condition.load();
 }
 
 }  // namespace tandem

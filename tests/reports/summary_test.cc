@@ -7,18 +7,23 @@
 namespace tandem {
 namespace {
 
+Summary summary_of(std::vector<Record> records, int warmup_steps = 0) {
+  return summarize(two_device_timeline(std::move(records)), warmup_steps);
+}
+
 TEST(Summary, AStepTakesAsLongAsItsSlowestWorkerAndWarmUpIsLeftOut) {
-  const Summary summary = summarize(two_device_timeline({
-                                        step_record(0, 0, 0, 9000),
-                                        step_record(1, 0, 0, 9000),
-                                        step_record(0, 1, 9000, 9100),
-                                        step_record(1, 1, 9000, 9150),
-                                        step_record(0, 2, 9150, 9350),
-                                        step_record(1, 2, 9150, 9300),
-                                        step_record(0, 3, 9350, 9450),
-                                        step_record(1, 3, 9350, 9440),
-                                    }),
-                                    1);
+  const Summary summary = summary_of(
+      {
+          step_record(0, 0, 0, 9000),
+          step_record(1, 0, 0, 9000),
+          step_record(0, 1, 9000, 9100),
+          step_record(1, 1, 9000, 9150),
+          step_record(0, 2, 9150, 9350),
+          step_record(1, 2, 9150, 9300),
+          step_record(0, 3, 9350, 9450),
+          step_record(1, 3, 9350, 9440),
+      },
+      1);
   EXPECT_EQ(summary.step_time.samples, 3);
   EXPECT_EQ(summary.step_time.median, 150);  // of 150, 200, 100
   EXPECT_EQ(summary.step_time.min, 100);
@@ -50,16 +55,15 @@ TEST(Summary, WorkersThatAreNotInStepHaveStepsOfTheirOwn) {
 }
 
 TEST(Summary, OverlappingStreamsCountOnceAndOnlyUncoveredCommunicationIsExposed) {
-  const Summary summary = summarize(two_device_timeline({
-                                        step_record(0, 0, 0, 100),
-                                        work_record(Category::input, 0, 2, 0, 0, 10),
-                                        work_record(Category::compute, 0, 0, 0, 10, 50),
-                                        work_record(Category::compute, 0, 3, 0, 40, 60),  // overlaps: union 50
-                                        work_record(Category::communication, 0, 1, 0, 45, 80),
-                                        work_record(Category::communication, 0, 4, 0, 70, 90),  // union 45
-                                        work_record(Category::update, 0, 0, 0, 85, 95),
-                                    }),
-                                    0);
+  const Summary summary = summary_of({
+      step_record(0, 0, 0, 100),
+      work_record(Category::input, 0, 2, 0, 0, 10),
+      work_record(Category::compute, 0, 0, 0, 10, 50),
+      work_record(Category::compute, 0, 3, 0, 40, 60),  // overlaps: union 50
+      work_record(Category::communication, 0, 1, 0, 45, 80),
+      work_record(Category::communication, 0, 4, 0, 70, 90),  // union 45
+      work_record(Category::update, 0, 0, 0, 85, 95),
+  });
   EXPECT_EQ(summary.per_step.input, 10);
   EXPECT_EQ(summary.per_step.compute, 50);
   EXPECT_EQ(summary.per_step.communication, 45);
@@ -68,53 +72,48 @@ TEST(Summary, OverlappingStreamsCountOnceAndOnlyUncoveredCommunicationIsExposed)
 }
 
 TEST(Summary, WorkOfTheNextStepHidesCommunicationButCountsForItsOwnStep) {
-  const Summary summary = summarize(two_device_timeline({
-                                        step_record(0, 0, 0, 100),
-                                        step_record(0, 1, 100, 200),
-                                        work_record(Category::communication, 0, 1, 0, 90, 130),
-                                        work_record(Category::compute, 0, 0, 1, 100, 120),
-                                        work_record(Category::communication, 0, 1, 1, 150, 190),
-                                    }),
-                                    0);
+  const Summary summary = summary_of({
+      step_record(0, 0, 0, 100),
+      step_record(0, 1, 100, 200),
+      work_record(Category::communication, 0, 1, 0, 90, 130),
+      work_record(Category::compute, 0, 0, 1, 100, 120),
+      work_record(Category::communication, 0, 1, 1, 150, 190),
+  });
   EXPECT_EQ(summary.per_step.communication, 40);
   EXPECT_EQ(summary.per_step.exposed_communication, (20 + 40) / 2);
   EXPECT_EQ(summary.per_step.compute, (0 + 20) / 2);
 }
 
 TEST(Summary, ADeviceIsIdleWhileNothingRunsOnItWithinTheStep) {
-  const Summary summary = summarize(
-      two_device_timeline({
-          step_record(0, 0, 100, 200), work_record(Category::compute, 0, 0, 0, 90, 120),  // 20 of it in the step
-          work_record(Category::communication, 0, 1, 0, 110, 150), work_record(Category::other, 0, 0, 0, 160, 170),
-          work_record(Category::compute, 1, 0, 0, 100, 220),  // never idle
-      }),
-      0);
+  const Summary summary = summary_of({
+      step_record(0, 0, 100, 200), work_record(Category::compute, 0, 0, 0, 90, 120),  // 20 of it in the step
+      work_record(Category::communication, 0, 1, 0, 110, 150), work_record(Category::other, 0, 0, 0, 160, 170),
+      work_record(Category::compute, 1, 0, 0, 100, 220),  // never idle
+  });
   EXPECT_EQ(summary.per_step.idle, (40 + 0) / 2);
 }
 
 TEST(Summary, PhasesAreTheMeanOverTheDevicesThatHaveThem) {
-  const Summary summary = summarize(two_device_timeline({
-                                        step_record(0, 0, 0, 100), work_record(Category::compute, 0, 0, 0, 0, 40),
-                                        work_record(Category::compute, 1, 0, 0, 0, 60),
-                                        work_record(Category::update, 1, 0, 0, 60, 90),  // on one device only
-                                    }),
-                                    0);
+  const Summary summary = summary_of({
+      step_record(0, 0, 0, 100), work_record(Category::compute, 0, 0, 0, 0, 40),
+      work_record(Category::compute, 1, 0, 0, 0, 60),
+      work_record(Category::update, 1, 0, 0, 60, 90),  // on one device only
+  });
   EXPECT_EQ(summary.per_step.compute, 50);
   EXPECT_EQ(summary.per_step.update, 30);
   EXPECT_EQ(summary.per_step.communication, 0);
 }
 
 TEST(Summary, ACollectiveRunsFromTheLastArrivalToTheLastEnd) {
-  const Summary summary = summarize(two_device_timeline({
-                                        step_record(0, 0, 0, 10000),
-                                        collective_record(1, 0, 0, 100, 1200),
-                                        collective_record(1, 1, 0, 200, 1190),  // 200..1200
-                                        step_record(0, 1, 10000, 20000),
-                                        collective_record(2, 0, 1, 11000, 12000),
-                                        collective_record(2, 1, 1, 10500, 12010),  // 11000..12010
-                                        collective_record(3, 0, kNoStep, 20000, 29000),
-                                    }),
-                                    0);
+  const Summary summary = summary_of({
+      step_record(0, 0, 0, 10000),
+      collective_record(1, 0, 0, 100, 1200),
+      collective_record(1, 1, 0, 200, 1190),  // 200..1200
+      step_record(0, 1, 10000, 20000),
+      collective_record(2, 0, 1, 11000, 12000),
+      collective_record(2, 1, 1, 10500, 12010),  // 11000..12010
+      collective_record(3, 0, kNoStep, 20000, 29000),
+  });
   ASSERT_EQ(summary.collectives.size(), 1u);
   const CollectiveSummary& collective = summary.collectives.front();
   EXPECT_EQ(collective.operation, "all_reduce");
@@ -140,7 +139,7 @@ TEST(Summary, CollectivesAreSortedByOperationDevicesAndBytes) {
   add(3, "all_reduce", 2, 1024);
   add(4, "all_reduce", 2, 512);
   add(5, "all_reduce", 2, 512);
-  const Summary summary = summarize(two_device_timeline(records), 0);
+  const Summary summary = summary_of(records);
   std::vector<std::tuple<std::string, int, std::int64_t, int>> order;
   for (const CollectiveSummary& collective : summary.collectives) {
     order.emplace_back(collective.operation, collective.devices, collective.bytes, collective.calls_per_step);
@@ -150,8 +149,7 @@ TEST(Summary, CollectivesAreSortedByOperationDevicesAndBytes) {
 }
 
 TEST(Summary, ACollectiveThatTakesNoTimeHasNoBandwidth) {
-  const Summary summary =
-      summarize(two_device_timeline({step_record(0, 0, 0, 100), collective_record(1, 0, 0, 50, 50)}), 0);
+  const Summary summary = summary_of({step_record(0, 0, 0, 100), collective_record(1, 0, 0, 50, 50)});
   EXPECT_EQ(summary.collectives.at(0).time_ns, 0);
   EXPECT_EQ(summary.collectives.at(0).algbw, 0);
 }

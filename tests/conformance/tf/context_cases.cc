@@ -1,13 +1,9 @@
-// Area "context": which strategy and context is current, and what may be called where.
+// Area "context": which strategy and context is current.
 #include "strategies/default_strategy.h"
-#include "strategies/input/input_context.h"
-#include "strategies/mirrored.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem {
 namespace {
-
-constexpr auto kMean = ReduceOp::mean;
 
 // What the module functions tell, in the words of the cases.
 Json context_here(const Stage& stage) {
@@ -22,42 +18,6 @@ Json context_here(const Stage& stage) {
 
 bool is_default_state() {
   return !has_strategy() && get_replica_context() == &default_replica_context() && !in_cross_replica_context();
-}
-
-Value first_of(const Value::Parts& arguments) {
-  return arguments.front();
-}
-
-// A second strategy on the same devices.
-MirroredStrategy another(const Stage& stage) {
-  return {stage.worker, {stage.worker.devices().begin(), stage.worker.devices().end()}};
-}
-
-// The same call in the default state, in S's scope, and in another strategy's.
-struct Places {
-  Json default_state{}, own_scope{}, other_scope{};
-};
-Places in_each_place(const Stage& stage, const std::function<Json()>& call) {
-  const auto outcome = [&] {
-    Json result;
-    const Json error = error_of([&] { result = call(); });
-    return error.is_null() ? result : error;
-  };
-  Places places;
-  places.default_state = outcome();
-  {
-    const Scope scope = stage.strategy.scope();
-    places.own_scope = outcome();
-  }
-  MirroredStrategy other = another(stage);
-  const Scope scope = other.scope();
-  places.other_scope = outcome();
-  return places;
-}
-
-Json named(const Places& places) {
-  return {
-      {"default_state", places.default_state}, {"own_scope", places.own_scope}, {"other_scope", places.other_scope}};
 }
 
 Json asked_for(const VariableSpec& spec) {
@@ -141,58 +101,6 @@ const bool added = add_cases({
        result["after_null"] = is_default_state() ? "default state" : "another";
        return result;
      })},
-    {"ctx-012", staged([](Stage& stage) -> Json {
-       const Places places =
-           in_each_place(stage, [&] { return stage.json(stage.strategy.reduce(kMean, Value::literal(1))); });
-       return {{"r1", places.default_state}, {"r2", places.own_scope}, {"r3", places.other_scope}};
-     })},
-    {"ctx-014", staged([](Stage& stage) {
-       const ReducePair pair = {Value::literal(1), "/CPU:0"};
-       return named(in_each_place(stage, [&] {
-         return stage.json(Value::list(stage.strategy.extended().batch_reduce_to(kMean, {pair, pair})));
-       }));
-     })},
-    {"ctx-015", staged([](Stage& stage) -> Json {
-       const auto v = stage.var(1);
-       const Value t = stage.tensor(stage.worker.cpu(), Shape{}, {2});
-       bool same = true;
-       Json result = named(in_each_place(stage, [&] {
-         stage.strategy.extended().update(v,
-                                          [&](Variable& variable, const Value::Parts& arguments) {
-                                            same = same && &variable == v.get() && arguments.front().is_identical(t);
-                                            return Value();
-                                          },
-                                          {t});
-         return "ok";
-       }));
-       result["fn_receives"] = same ? "the same v object and the same t object" : "copies";
-       return result;
-     })},
-    {"ctx-016", staged([](Stage& stage) -> Json {
-       int calls = 0;
-       Json result = named(in_each_place(stage, [&] {
-         calls = 0;
-         stage.strategy.extended().update_non_slot({&stage.device(0)}, [&](const Value::Parts&) -> Value {
-           ++calls;
-           return {};
-         });
-         return calls;
-       }));
-       result["fn_calls_per_invocation"] = common({result["default_state"], result["own_scope"]});
-       return result;
-     })},
-    {"ctx-018", staged([](Stage& stage) -> Json {
-       Json all = Json::array();
-       StrategyExtended& extended = stage.strategy.extended();
-       for (const char* op : {"mean", "MEAN", "sum", "SUM"}) {
-         all.push_back(stage.json(stage.strategy.reduce(op, 1.0)));
-         all.push_back(stage.json(extended.reduce_to(op, 1.0, "/CPU:0")));
-         for (const Value& one : extended.batch_reduce_to(op, {{1.0, "/CPU:0"}, {1.0, "/CPU:0"}})) {
-           all.push_back(stage.json(one));
-         }
-       }
-       return {{"all_results", common(all)}};
-     })},
     {"ctx-019", staged([](Stage& stage) -> Json {
        Json seen = Json::array();
        const Scope scope = stage.strategy.scope();
@@ -225,12 +133,6 @@ const bool added = add_cases({
        });
        return error_of([&] { stale->merge_call([](Strategy&, const Value::Parts&) { return Value(); }); });
      })},
-    {"ctx-031", staged([](Stage& stage) {
-       MirroredStrategy other = another(stage);
-       return error_of([&] {
-         get_replica_context()->merge_call([&](Strategy&, const Value::Parts&) { return other.run(first_of, {1.0}); });
-       });
-     })},
     {"ctx-x01", staged([](Stage& stage) -> Json {
        Scope outer = stage.strategy.scope();
        Scope inner = stage.strategy.scope();
@@ -251,29 +153,6 @@ const bool added = add_cases({
        }
        return {{"each", each}};
      })},
-    {"ctx-x03", staged([](Stage& stage) -> Json {
-       const auto v = stage.var(1);
-       const Value x = stage.per_replica({1, 2});
-       Json each = Json::array();
-       run_each(stage, [&] {
-         if (replica_id() != 0) return;
-         Strategy& s = stage.strategy;
-         StrategyExtended& extended = s.extended();
-         for (const std::function<void()>& call : std::vector<std::function<void()>>{
-                  [&] { s.run(first_of, {1.0}); }, [&] { s.reduce(kMean, x); }, [&] { s.gather(x, 0); },
-                  [&] { extended.reduce_to(kMean, x, v); },
-                  [&] {
-                    extended.batch_reduce_to(kMean, {{x, v}});
-                  },
-                  [&] { extended.broadcast_to(x, v); }, [&] { const Scope scope = s.scope(); },
-                  [&] {
-                    s.experimental_distribute_values_from_function([](const ValueContext&) { return Value(1.0); });
-                  }}) {
-           each.push_back(error_of(call));
-         }
-       });
-       return {{"each", each}};
-     })},
     {"ctx-x04", staged([](Stage& stage) -> Json {
        const auto v = stage.var(0);
        Json inside;
@@ -288,15 +167,6 @@ const bool added = add_cases({
          });
        });
        return {{"inside", common(inside)}, {"calls", inside.size()}};
-     })},
-    {"ctx-x05", staged([](Stage& stage) -> Json {
-       Json error;
-       ReplicaContext* first = nullptr;
-       run_each(stage, [&] {
-         if (replica_id() == 0) first = &replica();
-         if (replica_id() == 1) error = error_of([&] { first->all_reduce(kMean, 1.0); });
-       });
-       return error;
      })},
 });
 

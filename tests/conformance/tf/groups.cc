@@ -59,6 +59,10 @@ CaseFunction in_groups(Steps steps, Summary summary) {
   };
 }
 
+MirroredStrategy another(const Stage& stage) {
+  return {stage.worker, {stage.worker.devices().begin(), stage.worker.devices().end()}};
+}
+
 Value per_local_replica(const Stage& stage, const std::function<Value(int)>& of) {
   return stage.strategy.experimental_distribute_values_from_function(
       [&](const ValueContext& context) { return of(context.replica_id_in_sync_group()); });

@@ -4,6 +4,7 @@
 #include <functional>
 #include <type_traits>
 
+#include "strategies/mirrored.h"
 #include "tests/conformance/tf/stage.h"
 
 namespace tandem {
@@ -25,6 +26,9 @@ CaseFunction in_groups(Steps steps, Summary summary = common);
 
 // A value per replica of this worker: of(i), i the id among all replicas in sync.
 Value per_local_replica(const Stage& stage, const std::function<Value(int replica_id)>& of);
+
+// A second strategy on the same devices.
+MirroredStrategy another(const Stage& stage);
 
 // {"error": "TypeError"} where a call with such an argument does not compile: what Python finds out when it runs.
 template <typename Parameter, typename Argument>

@@ -1,12 +1,11 @@
-// Area "parameter-server-v2": the coordinator's variables, sharded variables, and functions scheduled on workers.
+// Area "parameter-server-v2": the coordinator's variables and functions scheduled on workers.
 #include <fmt/format.h>
 #include <unistd.h>
 
 #include "strategies/cluster_coordinator.h"
 #include "strategies/default_strategy.h"
-#include "strategies/host_values.h"
 #include "strategies/variables/checkpoint.h"
-#include "tests/conformance/tf/stage.h"
+#include "tests/conformance/tf/shards.h"
 
 namespace tandem {
 namespace {
@@ -51,30 +50,10 @@ Json places_of(const ShardedVariable& variable) {
   return places;
 }
 
-Json shards_of(const Stage& stage, const ShardedVariable& variable) {
-  Json shards = Json::array();
-  for (const auto& shard : variable.variables()) shards.push_back(stage.json(shard->read()));
-  return shards;
-}
-
 VariableSpec counting(const Shape& shape, DType dtype = DType::f32) {
   return {.name = "v", .dtype = dtype, .shape = shape, .initial_value = [](std::int64_t i) {
             return static_cast<double>(i);
           }};
-}
-
-std::shared_ptr<Variable> shard(const Stage& stage, const Shape& shape, std::vector<double> values,
-                                DType dtype = DType::f32) {
-  return stage.strategy.create_variable(
-      {.name = "shard", .dtype = dtype, .shape = shape, .initial_value = [values = std::move(values)](std::int64_t i) {
-         return values.at(static_cast<std::size_t>(i));
-       }});
-}
-
-// [[0,0]], [[1,1],[2,2]], [[3,3]]
-ShardedVariable three_shards(const Stage& stage) {
-  return ShardedVariable(
-      {shard(stage, {1, 2}, {0, 0}), shard(stage, {2, 2}, {1, 1, 2, 2}), shard(stage, {1, 2}, {3, 3})});
 }
 
 // v = zeros(8) SUM; every replica of a worker assigns [id + 10, 1, ..., 7].
@@ -202,50 +181,6 @@ const bool added = add_cases({
                  {"v2", stage.json(v2->read())}};
        });
      }},
-    {"shd-004", staged([](Stage& stage) -> Json {
-       ShardedVariable v = three_shards(stage);
-       ShardedVariable& r = v.assign(stage.tensor(stage.worker.cpu(), {4, 2}, {4, 4, 5, 5, 6, 6, 7, 7}));
-       return {{"shards", shards_of(stage, v)}, {"returns", &r == &v ? "the sharded variable itself" : "another"}};
-     })},
-    {"shd-005", staged([](Stage& stage) -> Json {
-       ShardedVariable v = three_shards(stage);
-       v.assign_add(stage.tensor(stage.worker.cpu(), {4, 2}, {1, 1, 1, 1, 2, 2, 2, 2}));
-       return {{"shards", shards_of(stage, v)}};
-     })},
-    {"shd-007", staged([](Stage& stage) -> Json {
-       return {{"value", stage.json(three_shards(stage).concatenated_on(stage.worker.cpu()))}};
-     })},
-    {"shd-008", staged([](Stage& stage) -> Json {
-       const auto make = [](const std::vector<std::shared_ptr<Variable>>& shards) {
-         return error_of([&] { const ShardedVariable variable(shards); });
-       };
-       const auto of = [&](const Shape& shape, DType dtype = DType::f32) {
-         return shard(stage, shape, std::vector<double>(static_cast<std::size_t>(shape.element_count())), dtype);
-       };
-       const Json none = make({}), with_none = make({of({1}), nullptr});
-       return {{"first_three", none == with_none || none["error"] == with_none["error"] ? none : Json()},
-               {"dtypes", make({of({1}, DType::i64), of({1}, DType::i32)})},
-               {"shapes", make({of({5, 10}), of({5, 20})})}};
-     })},
-    {"shd-009", staged([](Stage& stage) -> Json {
-       const ShardedVariable v(
-           {shard(stage, {2, 2}, {1, 2, 3, 4}), shard(stage, {2, 2}, {5, 6, 7, 8}), shard(stage, {1, 2}, {9, 10})});
-       return {{"value", stage.json(v.lookup(stage.worker.cpu(), {0, 3, 4}))}};
-     })},
-    {"shd-010", staged([](Stage& stage) -> Json {
-       const auto zeros = [&](std::int64_t rows) {
-         return shard(stage, {rows, 1}, std::vector<double>(static_cast<std::size_t>(rows)));
-       };
-       ShardedVariable v({zeros(11), zeros(11), zeros(10)});
-       v.scatter(stage.worker, kernel::Scatter::add,
-                 stage.slices(stage.worker.cpu(), {0, 10, 11, 12, 30, 31}, {6, 1}, {0, 1, 2, 3, 4, 5}, {32, 1}));
-       const std::vector<double> rows = host_values(stage.worker, v.concatenated_on(stage.worker.cpu()));
-       Json nonzero = Json::object();
-       for (std::size_t i = 0; i < rows.size(); ++i) {
-         if (rows[i] != 0) nonzero[std::to_string(i)] = rows[i];
-       }
-       return {{"nonzero_rows", nonzero}};
-     })},
     {"ps2-x01",
      [](const CaseWorld& world) {
        return as_chief(world, {}, [](Stage& stage, ParameterServerStrategyV2& strategy) -> Json {

@@ -1,0 +1,67 @@
+#include "scenarios/workload_reader.h"
+
+#include <fmt/format.h>
+
+#include <limits>
+
+#include "scenarios/named_files.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostBatch = 1 << 24;
+constexpr PackagedFiles kDataSets{"data set", "scenarios/data", ".csv", "digits"};
+constexpr PackagedFiles kModels{"model", "scenarios/models", ".yaml", ""};
+
+MlpSettings read_mlp(const YamlReader& map, const fs::path& folder) {
+  MlpSettings mlp;
+  const YamlReader data = map.optional("data");
+  const auto file = packaged_or_file(data, folder, kDataSets);
+  if (file) mlp.rows = included(data, [&] { return std::make_shared<const LabelledRows>(read_labelled_rows(*file)); });
+  if (const YamlReader hidden = map.optional("hidden")) {
+    mlp.hidden.clear();
+    for (const YamlReader& size : hidden.list()) mlp.hidden.push_back(size.integer(1, 65536, 1));
+    if (hidden.is_list() && (mlp.hidden.empty() || mlp.hidden.size() > 64)) {
+      hidden.error(fmt::format("needs 1 to 64 layer sizes, found {}", mlp.hidden.size()));
+    }
+  }
+  mlp.learning_rate = map.optional("learning_rate").number({.above = 0, .otherwise = mlp.learning_rate});
+  mlp.momentum = map.optional("momentum").number({.least = 0, .most = 0.999});
+  mlp.seed =
+      static_cast<std::uint64_t>(map.optional("seed").whole_number(0, std::numeric_limits<std::int64_t>::max(), 1));
+  return mlp;
+}
+
+LayersSettings read_layers(const YamlReader& map, const fs::path& folder) {
+  LayersSettings layers;
+  const YamlReader model = map.required("model");
+  if (const auto file = packaged_or_file(model, folder, kModels)) {
+    layers.model = included(model, [&] { return read_model(*file); });
+  }
+  layers.dtype = map.optional("dtype").one_of<DType>(
+      {{"f32", DType::f32}, {"tf32", DType::tf32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
+  map.optional("optimizer").one_of<int>({{"sgd", 0}});
+  layers.bucket_bytes = static_cast<std::int64_t>(
+      map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
+  layers.overlap = map.optional("overlap").boolean(true);
+  return layers;
+}
+
+}  // namespace
+
+WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder) {
+  enum class Kind : std::uint8_t { mlp, layers };
+  WorkloadSettings workload;
+  workload.batch = map.required("batch").integer(1, kMostBatch, 1);
+  const YamlReader kind = map.required("kind");
+  if (kind.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}}) == Kind::mlp) {
+    workload.kind = read_mlp(map, folder);
+  } else {
+    workload.kind = read_layers(map, folder);
+  }
+  return workload;
+}
+
+}  // namespace tandem

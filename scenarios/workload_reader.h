@@ -1,0 +1,14 @@
+// Reads what a scenario trains.
+#pragma once
+
+#include <filesystem>
+
+#include "scenarios/scenario.h"
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+
+// The map at `workload:`. Files that it names are found from `folder`; what is wrong goes to the reader's diagnostics.
+WorkloadSettings read_workload(const YamlReader& map, const std::filesystem::path& folder);
+
+}  // namespace tandem

@@ -1,0 +1,104 @@
+// Collectives give the same values on every engine.
+#include "tests/conformance/engine_conformance.h"
+
+namespace tandem {
+namespace {
+
+using testing::ElementsAre;
+
+std::vector<float> expected_sum(const std::vector<std::vector<float>>& all) {
+  std::vector<float> sum(all.front().size());
+  for (const std::vector<float>& values : all) {
+    for (std::size_t i = 0; i < sum.size(); ++i) sum[i] += values[i];
+  }
+  return sum;
+}
+
+std::vector<float> values_of_rank(int rank, std::size_t count) {
+  std::vector<float> values;
+  for (std::size_t i = 0; i < count; ++i) values.push_back(static_cast<float>(rank * 10) + static_cast<float>(i % 7));
+  return values;
+}
+
+void try_collectives(Worker& worker, std::size_t count) {
+  Communicator& communicator = worker.communicator(all_devices(worker));
+  const auto n = static_cast<std::size_t>(communicator.size());
+  const std::vector<Stream*> streams = streams_of(worker, kComputeStream);
+  std::vector<std::vector<float>> small, large;
+  for (int rank = 0; rank < communicator.size(); ++rank) {
+    small.push_back(values_of_rank(rank, count));
+    large.push_back(values_of_rank(rank, count * n));
+  }
+  const auto on_devices = [&](const std::vector<std::vector<float>>& all) {
+    std::vector<Tensor> tensors;
+    for (std::size_t i = 0; i < worker.devices().size(); ++i) {
+      const auto rank = static_cast<std::size_t>(communicator.local_ranks()[i]);
+      tensors.push_back(put(worker, *worker.devices()[i], all[rank]));
+    }
+    return tensors;
+  };
+  const auto expect = [&](const std::vector<Tensor>& tensors, auto expected, const char* what) {
+    for (std::size_t i = 0; i < tensors.size(); ++i) {
+      const int rank = communicator.local_ranks()[i];
+      EXPECT_EQ(get(worker, tensors[i]), expected(static_cast<std::size_t>(rank))) << what << " on rank " << rank;
+    }
+  };
+  const std::vector<float> sum = expected_sum(small), large_sum = expected_sum(large);
+  const auto part_of = [&](const std::vector<float>& whole, std::size_t rank) {
+    const auto first = whole.begin() + static_cast<std::ptrdiff_t>(rank * count);
+    return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(count));
+  };
+
+  std::vector<Tensor> buffers = on_devices(small);
+  communicator.all_reduce(buffers, Reduction::sum, streams);
+  expect(
+      buffers, [&](std::size_t) { return sum; }, "all_reduce");
+  buffers = on_devices(small);
+  communicator.all_reduce(buffers, Reduction::minimum, streams);
+  expect(
+      buffers, [&](std::size_t) { return small[0]; }, "all_reduce of the minimum");
+  buffers = on_devices(small);
+  communicator.reduce(buffers, Reduction::sum, 1, streams);
+  expect(
+      buffers, [&](std::size_t rank) { return rank == 1 ? sum : small[rank]; }, "reduce");
+  buffers = on_devices(small);
+  communicator.broadcast(buffers, 1, streams);
+  expect(
+      buffers, [&](std::size_t) { return small[1]; }, "broadcast");
+  std::vector<Tensor> wide = on_devices(large);
+  buffers = on_devices(small);
+  communicator.reduce_scatter(buffers, wide, Reduction::sum, streams);
+  expect(
+      buffers, [&](std::size_t rank) { return part_of(large_sum, rank); }, "reduce_scatter");
+  communicator.all_gather(wide, buffers, streams);
+  expect(
+      wide, [&](std::size_t) { return large_sum; }, "all_gather");
+}
+
+TEST_P(EveryEngine, CollectivesAreExact) {
+  run(2, 2, [](Worker& worker) {
+    for (const std::size_t count : {0, 1, 3, 1000}) try_collectives(worker, count);
+  });
+  run(1, 3, [](Worker& worker) { try_collectives(worker, 5); });
+}
+
+TEST_P(EveryEngine, SendsMeetReceivesInOrder) {
+  run(2, 1, [](Worker& worker) {
+    Communicator& communicator = worker.communicator(all_devices(worker));
+    Device& device = *worker.devices()[0];
+    const Tensor tensor = put(worker, device, {static_cast<float>(worker.index() + 1)});
+    for (int i = 0; i < 3; ++i) {
+      if (worker.index() == 0) {
+        communicator.send(tensor, 1, device.compute_stream());
+        device.compute_stream().launch(op::scale_add(tensor, tensor, 1, 1));
+      } else {
+        communicator.receive(tensor, 0, device.compute_stream());
+        EXPECT_THAT(get(worker, tensor), ElementsAre(static_cast<float>(1 << i)));
+      }
+    }
+    device.synchronize();
+  });
+}
+
+}  // namespace
+}  // namespace tandem
