@@ -107,11 +107,15 @@ struct Launch {
                        static_cast<const std::byte*>(op.from.data()) + op.from_first * size, op.count,
                        op.elements * size, op.to_stride * size, op.from_stride * size);
   }
-  // A copy each: the driver takes them one after the other from one stream.
   void operator()(const kernel::CopyMany& op) const {
-    for (std::size_t i = 0; i < op.to.size(); ++i) {
-      const auto bytes = static_cast<std::int64_t>(op.to[i].size_bytes());
-      launch_copy_blocks(at.stream, op.to[i].data(), op.from[i].data(), 1, bytes, bytes, bytes);
+    for (std::size_t next = 0; next < op.to.size();) {
+      CopyArguments arguments;
+      for (; next < op.to.size() && arguments.count < kMaxCopies; ++next, ++arguments.count) {
+        arguments.to[arguments.count] = op.to[next].data();
+        arguments.from[arguments.count] = op.from[next].data();
+        arguments.bytes[arguments.count] = static_cast<std::int64_t>(op.to[next].size_bytes());
+      }
+      launch_copies(at.stream, arguments);
     }
   }
   void operator()(const kernel::HostFunction&) const {

@@ -59,12 +59,22 @@ void launch_scatter(cudaStream_t stream, DType dtype, bool replaces, Arithmetic 
 void launch_copy_blocks(cudaStream_t stream, void* to, const void* from, std::int64_t count, std::int64_t block_bytes,
                         std::int64_t to_stride, std::int64_t from_stride);
 
+// Copies between memory that does not overlap, in one launch.
+inline constexpr int kMaxCopies = 128;
+struct CopyArguments {
+  void* to[kMaxCopies] = {};
+  const void* from[kMaxCopies] = {};
+  std::int64_t bytes[kMaxCopies] = {};
+  int count = 0;
+};
+void launch_copies(cudaStream_t stream, const CopyArguments& arguments);
+
 // One rank's part of a collective on memory that this GPU reaches: the reduction of inputs[0 .. ranks), in that order,
 // written to outputs[0 .. copies).
 inline constexpr int kMaxReducedRanks = 32;
 struct ReduceArguments {
-  const void* inputs[kMaxReducedRanks];
-  void* outputs[kMaxReducedRanks];
+  const void* inputs[kMaxReducedRanks] = {};
+  void* outputs[kMaxReducedRanks] = {};
   int ranks = 0, copies = 0;
 };
 // `operation`: add, maximum or minimum.

@@ -34,6 +34,22 @@ __global__ void copy_units(Unit* to, const Unit* from, std::int64_t count, std::
   }
 }
 
+// Every count-th block works on the same copy, in the largest units that its addresses and size are multiples of.
+__global__ void copy_several(CopyArguments arguments) {
+  const int mine = static_cast<int>(blockIdx.x) % arguments.count;
+  const std::int64_t blocks = gridDim.x / static_cast<unsigned>(arguments.count);
+  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) / arguments.count * blockDim.x + threadIdx.x;
+  const std::int64_t step = blocks * blockDim.x, bytes = arguments.bytes[mine];
+  auto* to = static_cast<unsigned char*>(arguments.to[mine]);
+  const auto* from = static_cast<const unsigned char*>(arguments.from[mine]);
+  const auto places = reinterpret_cast<std::uintptr_t>(to) | reinterpret_cast<std::uintptr_t>(from);
+  const std::int64_t wide = places % sizeof(uint4) == 0 ? bytes / static_cast<std::int64_t>(sizeof(uint4)) : 0;
+  for (std::int64_t i = first; i < wide; i += step) {
+    reinterpret_cast<uint4*>(to)[i] = reinterpret_cast<const uint4*>(from)[i];
+  }
+  for (std::int64_t i = wide * static_cast<std::int64_t>(sizeof(uint4)) + first; i < bytes; i += step) to[i] = from[i];
+}
+
 struct Blocks {
   void* to;
   const void* from;
@@ -63,6 +79,17 @@ void launch_scatter(cudaStream_t stream, DType dtype, bool replaces, Arithmetic 
     start(scatter<T>, blocks_for(width), kThreads, stream, replaces, operation, static_cast<T*>(to), to_rows,
           static_cast<const T*>(rows), indices, count, width, fault);
   });
+}
+
+void launch_copies(cudaStream_t stream, const CopyArguments& arguments) {
+  if (arguments.count == 0) return;
+  constexpr std::int64_t kBytesOfBlock = kThreads * sizeof(uint4), kMostBlocks = 64;
+  std::int64_t longest = 0;
+  for (int i = 0; i < arguments.count; ++i) longest = longest < arguments.bytes[i] ? arguments.bytes[i] : longest;
+  if (longest == 0) return;
+  const std::int64_t blocks = (longest + kBytesOfBlock - 1) / kBytesOfBlock;
+  start(copy_several, static_cast<unsigned>((blocks < kMostBlocks ? blocks : kMostBlocks) * arguments.count), kThreads,
+        stream, arguments);
 }
 
 void launch_copy_blocks(cudaStream_t stream, void* to, const void* from, std::int64_t count, std::int64_t block_bytes,

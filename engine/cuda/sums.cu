@@ -3,20 +3,35 @@
 namespace tandem::cuda {
 namespace {
 
-// Half types are summed in f32.
+// Half types are summed in f32, and every sum has one order: equal inputs give equal sums.
+
+constexpr unsigned kTileColumns = 32, kTileRows = 32;  // a warp reads along a row
+
+// A block sums tiles of columns: each of its rows of threads every kTileRows-th row of `a`, then all of them together.
 template <typename T>
 __global__ void sum_columns(T* to, const T* a, std::int64_t outer, std::int64_t length, std::int64_t inner) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < outer * inner;
-       i += step) {
-    const T* column = a + i / inner * length * inner + i % inner;
+  __shared__ Wide<T> sums[kTileRows][kTileColumns];
+  const unsigned lane = threadIdx.x / kTileColumns, place = threadIdx.x % kTileColumns;
+  const std::int64_t tiles = (inner + kTileColumns - 1) / kTileColumns;
+  for (std::int64_t tile = blockIdx.x; tile < outer * tiles; tile += gridDim.x) {
+    const std::int64_t column = tile % tiles * kTileColumns + place;
+    const T* values = a + tile / tiles * length * inner + column;
     Wide<T> sum{};
-    for (std::int64_t row = 0; row < length; ++row) sum = add(sum, load(column + row * inner));
-    store(to + i, sum);
+    for (std::int64_t row = lane; row < length && column < inner; row += kTileRows) {
+      sum = add(sum, load(values + row * inner));
+    }
+    sums[lane][place] = sum;
+    __syncthreads();
+    for (unsigned half = kTileRows / 2; half > 0; half /= 2) {
+      if (lane < half) sums[lane][place] = add(sums[lane][place], sums[lane + half][place]);
+      __syncthreads();
+    }
+    if (lane == 0 && column < inner) store(to + tile / tiles * inner + column, sums[0][place]);
+    __syncthreads();
   }
 }
 
-// A block a row, in a fixed order: equal inputs give equal sums.
+// A block a row.
 template <typename T>
 __global__ void sum_rows(T* to, const T* a, std::int64_t rows, std::int64_t length) {
   __shared__ Wide<T> lanes[kThreads];
@@ -34,6 +49,11 @@ __global__ void sum_rows(T* to, const T* a, std::int64_t rows, std::int64_t leng
   }
 }
 
+unsigned most_blocks(std::int64_t wanted) {
+  constexpr std::int64_t kMostBlocks = 65536;  // a block takes several where there are more
+  return static_cast<unsigned>(wanted < kMostBlocks ? wanted : kMostBlocks);
+}
+
 }  // namespace
 
 void launch_sum(cudaStream_t stream, DType dtype, void* to, const void* a, std::int64_t outer, std::int64_t length,
@@ -43,10 +63,10 @@ void launch_sum(cudaStream_t stream, DType dtype, void* to, const void* a, std::
     T* sums = static_cast<T*>(to);
     const T* values = static_cast<const T*>(a);
     if (inner == 1) {
-      const auto blocks = static_cast<unsigned>(outer < 65536 ? outer : 65536);
-      start(sum_rows<T>, blocks, kThreads, stream, sums, values, outer, length);
+      start(sum_rows<T>, most_blocks(outer), kThreads, stream, sums, values, outer, length);
     } else {
-      start(sum_columns<T>, blocks_for(outer * inner), kThreads, stream, sums, values, outer, length, inner);
+      const std::int64_t tiles = outer * ((inner + kTileColumns - 1) / kTileColumns);
+      start(sum_columns<T>, most_blocks(tiles), kTileRows * kTileColumns, stream, sums, values, outer, length, inner);
     }
   });
 }
