@@ -19,18 +19,31 @@ constexpr std::size_t kMostPending = 1 << 14;  // beyond it the host waits for t
 GpuLane::GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text)
     : context_(context), worker_(worker), watch_(watch), gpu_(gpu), text_(std::move(text)) {
   const UseGpu use(gpu_.ordinal());
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
-  void* fault = nullptr;
-  check(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", text_);
-  fault_ = new (fault) Fault;
-  start_clock();
+  try {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
+    void* fault = nullptr;
+    check(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", text_);
+    fault_ = new (fault) Fault;
+    start_clock();
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
 GpuLane::~GpuLane() {
+  release();
+}
+
+// On a task's thread or the caller's of the run: whose current GPU it leaves as it was.
+void GpuLane::release() noexcept {
+  int former = 0;
+  cudaGetDevice(&former);
   cudaSetDevice(gpu_.ordinal());
   if (blas_ != nullptr) cublasDestroy(blas_);
-  cudaStreamDestroy(stream_);
-  cudaFreeHost(fault_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  if (fault_ != nullptr) cudaFreeHost(fault_);
+  cudaSetDevice(former);
 }
 
 // Three times, and the quickest counts: the host sees an event some microseconds late.

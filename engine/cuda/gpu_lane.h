@@ -51,6 +51,7 @@ class GpuLane final : public Lane {
     std::shared_ptr<GpuEvent> end;
     Nanoseconds seen_ns = 0;
   };
+  void release() noexcept;
   void start_clock();
   Nanoseconds time_of(const GpuEvent& event) const;  // on the host's clock
   void read_times(Done& done);
