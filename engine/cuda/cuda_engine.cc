@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cstdlib>
+
 #include "engine/cpu/cpu_run.h"
 #include "engine/cpu/run_options.h"
 #include "engine/cuda/cuda_device.h"
@@ -43,7 +45,18 @@ void add_environment(Settings& settings) {
   }
 }
 
-Settings describe_machine(int gpus) {
+// Long enough for any step; who expects less says so.
+double watchdog_s() {
+  constexpr double kUsual = 300;
+  const char* text = std::getenv("TANDEM_CUDA_WATCHDOG_S");
+  if (text == nullptr) return kUsual;
+  char* end = nullptr;
+  const double limit = std::strtod(text, &end);
+  if (end != text && *end == '\0' && limit > 0) return limit;
+  throw Error(fmt::format("TANDEM_CUDA_WATCHDOG_S is '{}', must be a number of seconds greater than 0", text));
+}
+
+Settings describe_machine(int gpus, double watchdog) {
   Settings settings;
   std::string names;
   for (int gpu = 0; gpu < gpus; ++gpu) {
@@ -60,7 +73,7 @@ Settings describe_machine(int gpus) {
   settings["cuda_driver"] = cuda_version(driver);
   settings["cuda_runtime"] = cuda_version(runtime);
   settings["nccl"] = nccl_version(nccl);
-  settings["watchdog"] = fmt::format("{} s", cuda::GpuWatch::kLimitS);
+  settings["watchdog"] = fmt::format("{} s", watchdog);
   add_environment(settings);
   return settings;
 }
@@ -81,7 +94,9 @@ Capabilities cuda_capabilities() {
 class CudaEngine final : public Engine {
  public:
   CudaEngine(EngineOptions options, int gpus)
-      : options_(std::move(options)), gpus_(gpus), settings_(describe_machine(gpus)) {}
+      : options_(std::move(options)),
+        gpus_(gpus, watchdog_s()),
+        settings_(describe_machine(gpus, gpus_.watchdog_s())) {}
 
   const Capabilities& capabilities() const override { return capabilities_; }
 

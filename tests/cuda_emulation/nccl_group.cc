@@ -12,6 +12,7 @@ struct Joining {
 
 struct Group {
   int depth = 0;
+  ncclResult_t error = ncclSuccess;  // of a call: then the group does nothing
   std::vector<Call> calls;
   std::vector<Joining> joining;
 };
@@ -63,6 +64,8 @@ Work work_of(const Call& call) {
 }
 
 ncclResult_t put_on_stream(const Call& call) {
+  // The launch of one rank's part: those before are under way.
+  if (const ncclResult_t result = entered_nccl("ncclLaunchKernel"); result != ncclSuccess) return result;
   if (call.stream->gpu != call.communicator->rank->gpu) return refused(ncclInvalidArgument, "a stream of another GPU");
   const cudaError_t error = issue(call.stream, work_of(call));
   return error == cudaSuccess ? ncclSuccess : refused(ncclUnhandledCudaError, cudaGetErrorString(error));
@@ -122,12 +125,23 @@ ncclResult_t entered_nccl(const char* call) {
   return error == ncclSuccess ? error : refused(error, std::string(call) + " was told to fail");
 }
 
-ncclResult_t add_call(const char* name, Call call) {
+namespace {
+
+ncclResult_t check_call(const char* name, const Call& call) {
   if (const ncclResult_t result = entered_nccl(name); result != ncclSuccess) return result;
   if (call.communicator == nullptr) return refused(ncclInvalidArgument, "no communicator");
   const int ranks = call.communicator->rank->clique->ranks();
   const int peer = call.messages.empty() ? call.contribution.root : call.messages.front().peer;
-  if (peer < 0 || peer >= ranks) return refused(ncclInvalidArgument, "no such rank");
+  return peer < 0 || peer >= ranks ? refused(ncclInvalidArgument, "no such rank") : ncclSuccess;
+}
+
+}  // namespace
+
+ncclResult_t add_call(const char* name, Call call) {
+  if (const ncclResult_t result = check_call(name, call); result != ncclSuccess) {
+    if (group.depth > 0) group.error = result;
+    return result;
+  }
   add_to_group(std::move(call));
   return group.depth > 0 ? ncclSuccess : perform_group();
 }
@@ -152,10 +166,8 @@ void begin_group() {
 ncclResult_t end_group() {
   if (group.depth == 0) return refused(ncclInvalidUsage, "ncclGroupEnd without ncclGroupStart");
   if (--group.depth > 0) return ncclSuccess;
-  if (const ncclResult_t result = entered_nccl("ncclGroupEnd"); result != ncclSuccess) {
-    group = {};
-    return result;
-  }
+  if (group.error == ncclSuccess) group.error = entered_nccl("ncclGroupEnd");
+  if (group.error != ncclSuccess) return std::exchange(group, {}).error;
   return perform_group();
 }
 

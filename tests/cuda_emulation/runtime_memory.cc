@@ -82,7 +82,7 @@ cudaError_t cudaMemcpyPeerAsync(void* to, int to_gpu, const void* from, int from
   return noted(issue(stream, copying(to, from, bytes)));
 }
 
-// The address is known at once; the memory is there in stream order.
+// The address is known at once; the memory is the stream's own when it has come so far.
 cudaError_t cudaMallocAsync(void** block, std::size_t bytes, cudaStream_t stream) {
   if (const cudaError_t error = entered(__func__, stream->gpu)) return error;
   *block = allocate(stream->gpu, bytes);
@@ -90,7 +90,8 @@ cudaError_t cudaMallocAsync(void** block, std::size_t bytes, cudaStream_t stream
     stream->queue->wait();  // what this stream frees may be taken again
     *block = allocate(stream->gpu, bytes);
   }
-  return *block == nullptr ? noted(cudaErrorMemoryAllocation) : cudaSuccess;
+  if (*block == nullptr) return noted(cudaErrorMemoryAllocation);
+  return noted(issue(stream, {[] { return cudaSuccess; }}));
 }
 
 // A graph keeps its blocks: freed in it means only that their contents are gone.
