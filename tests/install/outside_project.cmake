@@ -1,0 +1,56 @@
+# Installs the build into an empty prefix, builds docs/examples/outside against it, and runs what came out.
+cmake_minimum_required(VERSION 3.25)
+set(prefix ${SCRATCH}/prefix)
+set(build ${SCRATCH}/build)
+string(REPLACE "," ";" PLACES "${PLACES}")
+file(REMOVE_RECURSE ${prefix} ${build})
+
+function(run)
+  execute_process(COMMAND ${ARGN} OUTPUT_VARIABLE output ERROR_VARIABLE output RESULT_VARIABLE result)
+  if(NOT result EQUAL 0)
+    list(JOIN ARGN " " command)
+    message(FATAL_ERROR "${command}\nended with ${result}:\n${output}")
+  endif()
+  set(output "${output}" PARENT_SCOPE)
+endfunction()
+
+run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${prefix})
+
+# Headers that name others of ours find them.
+file(GLOB_RECURSE headers ${prefix}/include/tandem/*.h)
+foreach(header ${headers})
+  file(STRINGS ${header} includes REGEX "^#include \"")
+  foreach(line ${includes})
+    string(REGEX REPLACE "^#include \"([^\"]*)\".*" "\\1" included "${line}")
+    if(NOT EXISTS ${prefix}/include/tandem/${included})
+      message(SEND_ERROR "${header} includes ${included}, which is not installed")
+    endif()
+  endforeach()
+endforeach()
+
+run(${CMAKE_COMMAND} -S ${SOURCE_DIR}/docs/examples/outside -B ${build} -G ${GENERATOR} -DCMAKE_PREFIX_PATH=${prefix}
+  -DCMAKE_BUILD_TYPE=${BUILD_TYPE} -DCMAKE_CXX_COMPILER=${COMPILER} -DCMAKE_CXX_COMPILER_LAUNCHER=${LAUNCHER}
+  -DCMAKE_EXPORT_COMPILE_COMMANDS=ON ${PLACES})
+file(READ ${build}/compile_commands.json commands)
+if(commands MATCHES "-I ?${SOURCE_DIR}[ /]")
+  message(FATAL_ERROR "the project sees headers of the source tree:\n${commands}")
+endif()
+run(${CMAKE_COMMAND} --build ${build})
+
+set(ENV{TANDEM_DATA_DIR} ${prefix}/share/tandem)
+string(REPLACE "," ";" engines "${ENGINES}")
+foreach(engine ${engines})
+  set(machine "")
+  if(engine STREQUAL "sim")
+    set(machine --topology ${prefix}/share/tandem/topologies/catalog/cpu-host.yaml --values real)
+  endif()
+  run(${build}/tandem-local-sgd run ${SOURCE_DIR}/docs/examples/digits-local-sgd.yaml --engine ${engine} ${machine}
+    --steps 10)
+  if(NOT output MATCHES "local_sgd")
+    message(FATAL_ERROR "the report of engine '${engine}' does not name the strategy:\n${output}")
+  endif()
+  run(${build}/local_sgd_tests --gtest_filter=*TrainingDescends*_${engine}*)
+  if(NOT output MATCHES "\\[  PASSED  \\] [1-9]")
+    message(FATAL_ERROR "the conformance kit ran nothing on engine '${engine}':\n${output}")
+  endif()
+endforeach()
