@@ -10,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
+#include "engine/engine.h"
 #include "reports/text_table.h"
 #include "topologies/base/units.h"
 #include "topologies/readers/topology_yaml.h"
@@ -20,21 +21,47 @@ namespace {
 struct CalibrateFlags {
   CommonOptions common;
   std::string engine = "cpu";
+  std::vector<std::string> dtypes;
   CalibrateOptions options;
 };
 
-std::string rates_text(const DeviceRates& rates) {
-  const auto fastest = [](const auto& samples, auto rate) {
-    double best = 0;
-    for (const auto& sample : samples) best = std::max(best, rate(sample));
-    return best;
-  };
+// A simulation of a machine has nothing to measure.
+CLI::Validator engine_that_is_a_machine() {
+  return {[](const std::string& name) {
+            return engine_needs_topology(name) ? fmt::format("engine '{}' models a machine, must be one", name) : "";
+          },
+          "", "engine"};
+}
+
+CLI::Validator known_dtype() {
+  return {
+      [](const std::string& name) { return dtype_from_name(name) ? "" : fmt::format("'{}' is no element type", name); },
+      "", "dtype"};
+}
+
+template <typename Sample, typename Value>
+double fastest(const std::vector<Sample>& samples, Value value) {
+  double best = 0;
+  for (const Sample& sample : samples) best = std::max(best, value(sample));
+  return best;
+}
+
+// Of one that works beside others: where they share a GPU or cores, each has its part.
+std::string rates_text(const DeviceModel& model, const DeviceRates& rates) {
   const auto bytes_per_s = [](const RateSample& sample) { return sample.bytes_per_s; };
-  const double flops = fastest(rates.gemm, [](const GemmSample& sample) { return sample.flops_per_s; });
-  return fmt::format("  {} at once: gemm up to {}, memory up to {}, copies up to {} each\n", rates.concurrency,
-                     format_quantity(flops, Dimension::flops_per_second),
-                     format_quantity(fastest(rates.memory, bytes_per_s), Dimension::bytes_per_second),
-                     format_quantity(fastest(rates.copy, bytes_per_s), Dimension::bytes_per_second));
+  const double share = std::min(1.0, static_cast<double>(model.cores) / rates.concurrency);
+  const double flops = share * fastest(rates.gemm, [](const GemmSample& sample) { return sample.flops_per_s; });
+  std::string text = fmt::format("  {} at once: {} gemm up to {}", rates.concurrency, name_of(rates.dtype),
+                                 format_quantity(flops, Dimension::flops_per_second));
+  if (!rates.memory.empty()) {
+    text += fmt::format(", memory up to {}",
+                        format_quantity(share * fastest(rates.memory, bytes_per_s), Dimension::bytes_per_second));
+  }
+  if (!rates.copy.empty()) {
+    const double copies = (model.copy_engines == 0 ? share : 1) * fastest(rates.copy, bytes_per_s);
+    text += fmt::format(", copies up to {}", format_quantity(copies, Dimension::bytes_per_second));
+  }
+  return text + " each\n";
 }
 
 std::string device_text(const DeviceModel& model) {
@@ -42,7 +69,18 @@ std::string device_text(const DeviceModel& model) {
                                  format_quantity(model.op_overhead_s.value, Dimension::seconds),
                                  format_quantity(model.launch_overhead_s.value, Dimension::seconds),
                                  format_quantity(model.synchronize_s.value, Dimension::seconds));
-  for (const DeviceRates& rates : model.rates) text += rates_text(rates);
+  for (const DeviceRates& rates : model.rates) text += rates_text(model, rates);
+  return text;
+}
+
+std::string links_text(const Topology& topology) {
+  std::string text;
+  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
+    const LinkModel& link = *topology.link(i).model;
+    text += fmt::format("{}: {}, latency {}\n", link.id,
+                        format_quantity(link.bandwidth_bytes_per_s.value, Dimension::bytes_per_second),
+                        format_quantity(link.latency_s.value, Dimension::seconds));
+  }
   return text;
 }
 
@@ -54,6 +92,7 @@ std::string summary_text(const Topology& topology) {
       if (topology.node(node).device) text += device_text(*topology.node(node).device);
     }
   }
+  text += links_text(topology);
   if (topology.collectives().empty()) return text + "no collectives: they need two devices\n";
   double spread = 0;
   for (const CollectiveSample& sample : topology.collectives()) spread = std::max(spread, sample.relative_spread);
@@ -65,6 +104,7 @@ int calibrate_machine(CalibrateFlags flags) {
   const Output output(flags.common);
   ProgressLine progress(flags.common);
   flags.options.progress = progress.of_stages("calibrating");
+  for (const std::string& name : flags.dtypes) flags.options.dtypes.push_back(*dtype_from_name(name));
   const Topology topology = calibrate(flags.engine, flags.options);
   progress.finish();
   std::ostringstream yaml;
@@ -79,10 +119,22 @@ int calibrate_machine(CalibrateFlags flags) {
 void add_calibrate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("calibrate", "Measure this machine and write it as a topology file");
   auto flags = std::make_shared<CalibrateFlags>();
-  command->add_option("--engine", flags->engine, "Measure through this engine (default: cpu)");
-  command->add_option("--devices", flags->options.max_devices, "Measure up to so many devices working at once")
+  command->add_option("--engine", flags->engine, "Measure through this engine (default: cpu)")
+      ->check(engine_that_is_a_machine());
+  command
+      ->add_option("--devices", flags->options.max_devices,
+                   "Measure up to so many logical devices working at once (default: every GPU or core, at most 8)")
       ->check(CLI::Range(1, 1024));
-  command->add_flag("--quick", flags->options.quick, "Fewer repetitions");
+  command
+      ->add_option("--device-type", flags->options.device_type,
+                   "Measure devices of this type: cpu or gpu (default: gpu where the engine has some)")
+      ->transform(device_types());
+  command
+      ->add_option("--dtypes", flags->dtypes,
+                   "Measure matrix products of these types: f32,bf16 (default: all of the engine; with --quick f32)")
+      ->delimiter(',')
+      ->check(known_dtype());
+  command->add_flag("--quick", flags->options.quick, "Fewer sizes and repetitions");
   add_common_options(*command, flags->common, false);
   command->callback([flags, &action] { action = [flags] { return calibrate_machine(*flags); }; });
 }

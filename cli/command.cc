@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "engine/device.h"
 #include "strategies/cross_device/cross_device_ops.h"
 #include "topologies/base/error.h"
 
@@ -15,6 +16,11 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
   command.add_flag("-q,--quiet", options.quiet, "No progress on stderr, only errors");
   command.add_flag("--no-color", options.no_color, "No colors (also: NO_COLOR in the environment)");
   if (with_json) command.add_flag("--json", options.json, "Print one JSON document");
+}
+
+CLI::Validator device_types() {
+  const std::map<std::string, DeviceType> types = {{"cpu", DeviceType::cpu}, {"gpu", DeviceType::gpu}};
+  return CLI::CheckedTransformer(types).description("{cpu,gpu}");
 }
 
 CLI::Validator known_cross_device_ops(std::vector<std::string> besides) {

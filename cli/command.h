@@ -24,6 +24,9 @@ struct CommonOptions {
 // Adds -o, -q and --no-color, and --json where the subcommand has a document to print.
 void add_common_options(CLI::App& command, CommonOptions& options, bool with_json = true);
 
+// The words of --device-type.
+CLI::Validator device_types();
+
 // Accepts the cross-device operations there are.
 CLI::Validator known_cross_device_ops(std::vector<std::string> besides = {});
 

@@ -21,7 +21,8 @@ struct CompareFlags {
   CommonOptions common;
   std::string scenario;
   std::string topology;
-  std::vector<std::string> engines = {"cpu", "sim"};
+  std::vector<std::string> engines;  // empty: see engines_for
+  std::optional<DeviceType> device_type;
   std::vector<int> replicas;
   std::vector<std::string> cross_device_ops;
   std::optional<int> steps;
@@ -52,6 +53,19 @@ std::vector<Variant> variants_of(const CompareFlags& flags) {
   return variants;
 }
 
+// The scenario's engine where it is a machine, else the processor; and its prediction.
+std::vector<std::string> engines_for(const CompareFlags& flags, const Scenario& scenario) {
+  if (!flags.engines.empty()) return flags.engines;
+  return {engine_needs_topology(scenario.engine.name) ? "cpu" : scenario.engine.name, "sim"};
+}
+
+// The element types of its matrix products.
+std::vector<DType> dtypes_of(const Scenario& scenario) {
+  std::vector<DType> dtypes = {DType::f32};
+  if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) dtypes.push_back(layers->dtype);
+  return dtypes;
+}
+
 // What the predicting engine simulates: the given file, or the machine that the measuring engine runs on.
 std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Scenario& scenario,
                                              ProgressLine& progress) {
@@ -61,6 +75,8 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   options.max_devices = scenario.devices.per_worker;
   if (!flags.replicas.empty()) options.max_devices = *std::max_element(flags.replicas.begin(), flags.replicas.end());
   options.max_devices *= training_workers(scenario);  // all of them on this machine
+  options.device_type = flags.device_type.value_or(scenario.devices.type);
+  options.dtypes = dtypes_of(scenario);
   options.progress = progress.of_stages("calibrating this machine");
   auto topology = machine_topology(flags.engines.front(), options);
   progress.finish();
@@ -73,6 +89,7 @@ Report run_variant(const CompareFlags& flags, const Scenario& scenario, const Va
   options.engine = engine;
   options.topology = std::move(topology);
   options.replicas = variant.replicas;
+  options.device_type = flags.device_type;
   options.steps = flags.steps;
   options.cross_device_ops = variant.cross_device_ops;
   options.progress = progress.of_steps(fmt::format("{} on {}", scenario.name, engine));
@@ -87,9 +104,10 @@ void write_result(const CompareFlags& flags, const Output& output, const std::ve
   }
 }
 
-int compare_engines(const CompareFlags& flags) {
+int compare_engines(CompareFlags flags) {
   const Output output(flags.common);
   const Scenario scenario = scenario_from(flags.scenario);
+  flags.engines = engines_for(flags, scenario);
   ProgressLine progress(flags.common);
   std::vector<Comparison> comparisons;
   try {
@@ -116,11 +134,17 @@ void add_compare(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("compare", "Run a scenario on two engines, and show how far apart they are");
   auto flags = std::make_shared<CompareFlags>();
   command->add_option("scenario", flags->scenario, "The scenario file")->required();
-  command->add_option("--engines", flags->engines, "The measuring and the predicting engine (default: cpu,sim)")
+  command
+      ->add_option("--engines", flags->engines,
+                   "The measuring and the predicting engine (default: the scenario's or cpu, and sim)")
       ->delimiter(',')
       ->expected(2);
   command->add_option("--topology", flags->topology,
                       "What the second engine simulates (default: this machine, calibrated now)");
+  command
+      ->add_option("--device-type", flags->device_type,
+                   "Run on devices of this type: cpu or gpu (default: the scenario's)")
+      ->transform(device_types());
   command->add_option("--replicas", flags->replicas, "One or more numbers of replicas: 1,2")
       ->delimiter(',')
       ->check(CLI::Range(1, 1 << 20));

@@ -71,6 +71,10 @@ void add_run(CLI::App& app, Action& action) {
   command->add_option("--engine", run_options.engine, "Run on this engine instead of the scenario's");
   command->add_option("--topology", flags->topology, "Simulate this topology instead of the scenario's");
   command->add_option("--replicas", run_options.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
+  command
+      ->add_option("--device-type", run_options.device_type,
+                   "Run on devices of this type instead of the scenario's: cpu or gpu")
+      ->transform(device_types());
   command->add_option("--workers", run_options.workers, "Workers that train")->check(CLI::Range(1, 1 << 16));
   command->add_option("--steps", run_options.steps, "Steps, warm-up included")->check(CLI::Range(1, 1 << 30));
   command->add_option("--cross-device-ops", run_options.cross_device_ops, "How replicas reduce their gradients")

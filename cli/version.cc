@@ -21,6 +21,12 @@ int print_version(bool json) {
     document[library] = built_with.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(built_with);
     if (!built_with.empty()) text += fmt::format("{} {}\n", library, built_with);
   }
+  for (const std::string& engine : engines) {
+    for (const auto& [library, built_with] : engine_libraries(engine)) {
+      document[library] = built_with;
+      text += fmt::format("{} {}\n", library, built_with);
+    }
+  }
   document["engines"] = engines;
   if (json) {
     output.write_json(document);

@@ -10,6 +10,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/timeline.h"
@@ -17,6 +18,14 @@
 #include "topologies/topology.h"
 
 namespace tandem {
+
+// A processor or a GPU of a machine: what logical devices are on.
+struct Hardware {
+  DeviceType type = DeviceType::cpu;
+  std::string name;         // "NVIDIA H200"
+  int cores = 1;            // how many logical devices work on it at full rate at once; GPU: 1
+  double memory_bytes = 0;  // 0: not known
+};
 
 struct Capabilities {
   std::string engine;                        // "cpu"
@@ -29,6 +38,8 @@ struct Capabilities {
   std::vector<DType> gemm_dtypes;
   std::vector<DeviceType> device_types;
   int max_devices_per_worker = 0;  // 0: no limit
+  // Of the first worker's machine. Logical device i of a type is on the (i mod their number)-th of that type.
+  std::vector<Hardware> hardware{};
 };
 
 enum class Values : std::uint8_t { real, none };
@@ -61,6 +72,10 @@ class Engine {
 
 // The engines of this build in alphabetical order.
 std::vector<std::string> built_engines();
+
+// The libraries an engine was built with, and their versions: {"nccl", "2.28.9"}. Empty for a name that is not built.
+using LibraryVersions = std::vector<std::pair<std::string, std::string>>;
+LibraryVersions engine_libraries(std::string_view name);
 
 // Whether an engine models a machine it is given, rather than being one: EngineOptions::topology is required then.
 // False for a name that is not built.

@@ -22,17 +22,18 @@ struct Entry {
   std::string_view name;
   std::unique_ptr<Engine> (*open)(EngineOptions);
   bool needs_topology;
+  LibraryVersions (*libraries)();  // null: none that decides its times
 };
 
 constexpr auto kEngines = std::to_array<Entry>({
 #ifdef TANDEM_WITH_CPU
-    {"cpu", open_cpu_engine, false},
+    {"cpu", open_cpu_engine, false, nullptr},
 #endif
 #ifdef TANDEM_WITH_CUDA
-    {"cuda", open_cuda_engine, false},
+    {"cuda", open_cuda_engine, false, cuda_libraries},
 #endif
 #ifdef TANDEM_WITH_SIM
-    {"sim", open_sim_engine, true},
+    {"sim", open_sim_engine, true, nullptr},
 #endif
 });
 
@@ -42,6 +43,13 @@ std::vector<std::string> built_engines() {
   std::vector<std::string> names;
   for (const Entry& entry : kEngines) names.emplace_back(entry.name);
   return names;
+}
+
+LibraryVersions engine_libraries(std::string_view name) {
+  for (const Entry& entry : kEngines) {
+    if (entry.name == name && entry.libraries != nullptr) return entry.libraries();
+  }
+  return {};
 }
 
 bool engine_needs_topology(std::string_view name) {

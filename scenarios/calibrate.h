@@ -2,25 +2,33 @@
 //
 // Every figure comes from timing records of ops, copies and collectives, issued as strategy code issues them, once
 // for each number of devices working at the same time. Figures are medians; the spread is the median absolute
-// deviation over the median. Takes seconds (quick) to a minute; run it on an otherwise idle machine.
+// deviation over the median. Takes seconds (quick) to minutes; run it on an otherwise idle machine.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string_view>
+#include <vector>
 
+#include "engine/device.h"
 #include "topologies/topology.h"
 
 namespace tandem {
 
 struct CalibrateOptions {
-  int max_devices = 0;  // measure 1..n devices working at once; 0: one for each hardware thread, at most 8
-  bool quick = false;   // fewer repetitions
-  std::function<void(std::string_view stage, int done, int total)> progress;  // may be empty
+  // Measure 1..n devices working at once; more than the machine has share its physical ones. 0: every GPU, or one for
+  // each core; at most 8.
+  int max_devices = 0;
+  bool quick = false;                          // fewer sizes and repetitions
+  std::optional<DeviceType> device_type{};     // empty: GPUs where the engine has some, else CPUs
+  std::vector<DType> dtypes{};                 // of matrix products; empty: f32 (quick) or all of the engine's
+  std::shared_ptr<const Topology> topology{};  // for an engine that models a machine: which one
+  std::function<void(std::string_view stage, int done, int total)> progress{};  // may be empty
 };
 
-// One worker with one node, its measured rates and collectives. Throws UnavailableError for an engine that is not
-// built, and Error for one whose clock or values do not allow a measurement.
+// One worker: its processor, its GPUs where these are measured, the links between them, and collectives. Throws
+// UnavailableError for an engine that is not built or lacks the devices, with the reason.
 Topology calibrate(std::string_view engine, const CalibrateOptions& options);
 
 // What `tandem compare` uses when no topology file is given: a quick calibration, measured now.

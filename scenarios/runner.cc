@@ -33,6 +33,7 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
     scenario.engine = {.name = options.engine, .values = {}, .collectives = {}};
   }
   if (options.topology) scenario.topology = options.topology;
+  if (options.device_type) scenario.devices.type = *options.device_type;
   if (options.replicas) scenario.devices.per_worker = *options.replicas;
   if (options.workers) scenario.devices.workers = *options.workers;
   if (options.steps) scenario.steps = *options.steps;

@@ -16,7 +16,8 @@ namespace tandem {
 struct RunOptions {
   std::string engine;                        // empty: the scenario's
   std::shared_ptr<const Topology> topology;  // empty: the scenario's
-  std::optional<int> replicas;               // of each worker
+  std::optional<DeviceType> device_type;
+  std::optional<int> replicas;  // of each worker
   std::optional<int> workers;
   std::optional<int> steps;
   std::optional<std::string> cross_device_ops;

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 
 #include "scenarios/content_hash.h"
 #include "scenarios/job.h"
@@ -25,6 +26,18 @@ constexpr int kMostSteps = 10'000'000;
 constexpr int kMostDevices = 1 << 16;
 constexpr int kMostWorkers = 1 << 16;
 constexpr const char* kThisMachine = "this machine";
+
+// One that this build lacks is refused when it is run, as not available rather than as a mistake.
+struct KnownEngine {
+  std::string_view name;
+  bool runs_on_gpus;  // of this machine
+};
+constexpr std::array<KnownEngine, 3> kEngines = {{{"cpu", false}, {"cuda", true}, {"sim", false}}};
+
+bool runs_on_gpus(const std::string& engine) {
+  return std::any_of(kEngines.begin(), kEngines.end(),
+                     [&](const KnownEngine& known) { return known.name == engine && known.runs_on_gpus; });
+}
 
 void check_schema_version(const YamlReader& version) {
   const std::int64_t value = version.whole_number(1, std::numeric_limits<std::int64_t>::max(), 1);
@@ -95,8 +108,9 @@ class ScenarioReader {
     EngineSettings& engine = scenario_.engine;
     const YamlReader name = map.optional("name");
     engine.name = name.text(engine.name);
-    // One that this build lacks is refused when it is run, as not available rather than as a mistake.
-    check_known(name, "engine", engine.name, {"cpu", "sim"});
+    std::vector<std::string> known;
+    for (const KnownEngine& entry : kEngines) known.emplace_back(entry.name);
+    check_known(name, "engine", engine.name, known);
     if (const YamlReader values = map.optional("values")) {
       engine.values = values.one_of<Values>({{"real", Values::real}, {"none", Values::none}});
     }
@@ -130,11 +144,12 @@ class ScenarioReader {
 
   void read_devices(const YamlReader& map) {
     const int gpus = scenario_.topology ? static_cast<int>(scenario_.topology->nodes_of(0, NodeKind::gpu).size()) : 0;
+    const bool has_gpus = gpus > 0 || (!scenario_.topology && runs_on_gpus(scenario_.engine.name));
     const YamlReader type = map.optional("type");
     scenario_.devices.type =
-        type.one_of({{"cpu", DeviceType::cpu}, {"gpu", DeviceType::gpu}}, gpus > 0 ? DeviceType::gpu : DeviceType::cpu);
+        type.one_of({{"cpu", DeviceType::cpu}, {"gpu", DeviceType::gpu}}, has_gpus ? DeviceType::gpu : DeviceType::cpu);
     const bool on_gpus = scenario_.devices.type == DeviceType::gpu;
-    if (on_gpus && gpus == 0 && problems_.empty()) {
+    if (on_gpus && !has_gpus && problems_.empty()) {
       type.error(scenario_.topology ? "the machine of this topology has no GPUs"
                                     : "this machine is simulated by its processor only; name a topology with GPUs");
     }

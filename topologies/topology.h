@@ -47,10 +47,13 @@ struct GemmSample {
   double m = 0, n = 0, k = 0;
   double flops_per_s = 0;
 };
-// What one device reaches while `concurrency` logical devices of its node work at once.
+// What one device reaches while `concurrency` logical devices of its node work at once. Where there are more of them
+// than the node has cores, a rate and an overhead are those of the node: the devices on it share them.
 struct DeviceRates {
   int concurrency = 1;
   DType dtype = DType::f32;
+  double op_overhead_s = 0;      // 0: the device's
+  double launch_overhead_s = 0;  // of each of the tasks that issue at once; 0: the device's
   std::vector<GemmSample> gemm;
   std::vector<RateSample> memory;  // element-wise work; bytes read plus bytes written
   std::vector<RateSample> copy;    // copies inside the node's memory; bytes copied, counted once
@@ -127,6 +130,7 @@ class Topology {
   LinkIndex add_link(NodeIndex from, NodeIndex to, std::shared_ptr<const LinkModel> model,
                      Direction direction = Direction::duplex);
   void add_collective(CollectiveSample sample) { collectives_.push_back(std::move(sample)); }
+  void set_measured_with(std::map<std::string, std::string> facts) { measured_with_ = std::move(facts); }
 
   const std::string& name() const { return name_; }
   std::size_t node_count() const { return nodes_.size(); }
@@ -142,6 +146,9 @@ class Topology {
 
   const std::vector<CollectiveSample>& collectives() const { return collectives_; }
 
+  // What the measured figures hold for, by name: GPU, clocks, driver, versions, date. For people: nothing reads it.
+  const std::map<std::string, std::string>& measured_with() const { return measured_with_; }
+
   // The weakest provenance of any figure in use: assumed < vendor < measured.
   Provenance provenance() const;
 
@@ -152,6 +159,7 @@ class Topology {
   std::vector<std::vector<NodeIndex>> workers_;
   std::map<std::string, NodeIndex, std::less<>> by_name_;
   std::vector<CollectiveSample> collectives_;
+  std::map<std::string, std::string> measured_with_;
   Graph graph_;
 };
 

@@ -3,6 +3,7 @@
 #include "engine/cpu/cpu_device.h"
 #include "engine/cpu/cpu_run.h"
 #include "engine/cpu/host_memory.h"
+#include "engine/cpu/processor.h"
 #include "engine/cpu/run_options.h"
 #include "engine/kernels/kernels.h"
 
@@ -29,7 +30,8 @@ Capabilities cpu_capabilities() {
           .dtypes = cpu::cpu_dtypes(),
           .gemm_dtypes = {DType::f64, DType::f32},
           .device_types = {DeviceType::cpu},
-          .max_devices_per_worker = 0};
+          .max_devices_per_worker = 0,
+          .hardware = {cpu::this_processor()}};
 }
 
 // Every device a set of threads over host memory.

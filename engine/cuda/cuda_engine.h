@@ -11,4 +11,7 @@ namespace tandem {
 // Throws UnavailableError where there is no GPU, or no driver for it, with the reason.
 std::unique_ptr<Engine> open_cuda_engine(EngineOptions options);
 
+// CUDA, cuBLAS and NCCL as it was built with them.
+LibraryVersions cuda_libraries();
+
 }  // namespace tandem

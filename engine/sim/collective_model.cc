@@ -42,15 +42,27 @@ double shared_memory_s(const DeviceCosts& costs, const CollectiveRequest& reques
   return 0;
 }
 
+// Of a measured time what each device needs of its node: all worked at once, so it holds what they waited for each
+// other.
+double share_of(const CollectiveGroup& group, const SimDevice& device) {
+  const auto on_node = std::count_if(group.devices().begin(), group.devices().end(),
+                                     [&](const SimDevice* other) { return other->node() == device.node(); });
+  return std::min(1.0, static_cast<double>(device.costs().model().cores) / static_cast<double>(on_node));
+}
+
+enum class Seconds : std::uint8_t { of_each, of_all_at_once };
+
 // `seconds` of every device: of its core where work of the host does the copying, else of nothing.
-void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, const Simulation::Then& then) {
+void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seconds meaning,
+                 const Simulation::Then& then) {
   auto left = std::make_shared<std::size_t>(group.devices().size());
   for (const SimDevice* device : group.devices()) {
     const auto one_done = [left, then] {
       if (--*left == 0) then();
     };
     if (device->costs().copies_occupy()) {
-      run.simulation().execute(device->node(), seconds, one_done);
+      const double share = meaning == Seconds::of_each ? 1 : share_of(group, *device);
+      run.simulation().execute(device->node(), share * seconds, one_done);
     } else {
       run.simulation().at(Simulation::now_s() + seconds, one_done);
     }
@@ -107,14 +119,15 @@ void simulate(SimRun& run, const CollectiveGroup& group, const CollectiveCall& c
   const CollectiveRequest& request = call.request();
   const int devices = static_cast<int>(group.devices().size());
   if (const auto seconds = devices > 1 ? measured_s(run, group, request) : std::nullopt) {
-    return occupy_each(run, group, *seconds, then);
+    return occupy_each(run, group, *seconds, Seconds::of_all_at_once, then);
   }
   double overhead_s = 0;
   for (const SimDevice* device : group.devices()) overhead_s = std::max(overhead_s, device->costs().op_overhead_s());
   if (devices == 1) return run.simulation().at(Simulation::now_s() + overhead_s, std::move(then));
   if (is_on_one_node(group)) {
     const DeviceCosts& costs = group.devices().front()->costs();
-    return occupy_each(run, group, overhead_s + shared_memory_s(costs, request, devices), then);
+    const double seconds = overhead_s + shared_memory_s(costs, request, devices);
+    return occupy_each(run, group, seconds, Seconds::of_each, then);
   }
   const int root = position_of(group, request.root_rank);
   auto schedule = RingAlgorithm().plan({request.operation, devices, request.bytes, root});

@@ -26,6 +26,8 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurren
   }
   for (const auto& [dtype, rates] : nearest) {
     curves_[dtype] = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy)};
+    op_overhead_s_ = std::max(op_overhead_s_, rates->op_overhead_s);
+    launch_overhead_s_ = std::max(launch_overhead_s_, rates->launch_overhead_s);
   }
 }
 
@@ -83,11 +85,12 @@ double DeviceCosts::peak_flops_s(const OpCost& cost) const {
 
 double DeviceCosts::memory_s(double bytes, DType dtype) const {
   if (bytes <= 0) return 0;
+  const auto has_memory = [](const Curves* measured) { return measured != nullptr && !measured->memory.empty(); };
   const Curves* measured = curves(dtype);
-  for (auto other = curves_.begin(); measured == nullptr && other != curves_.end(); ++other) {
-    if (!other->second.memory.empty()) measured = &other->second;  // a byte is a byte
+  for (auto other = curves_.begin(); !has_memory(measured) && other != curves_.end(); ++other) {
+    measured = &other->second;  // a byte is a byte
   }
-  if (measured != nullptr && !measured->memory.empty()) return curve_s(measured->memory, bytes, "element-wise work");
+  if (has_memory(measured)) return curve_s(measured->memory, bytes, "element-wise work");
   return bytes / memory_bandwidth();
 }
 

@@ -26,8 +26,8 @@ class DeviceCosts {
   // Work over memory of `bytes` read plus written, such as the reduction inside a collective.
   double memory_s(double bytes) const;
 
-  double launch_overhead_s() const { return known(model_->launch_overhead_s, "launch overhead"); }
-  double op_overhead_s() const { return known(model_->op_overhead_s, "op overhead"); }
+  double launch_overhead_s() const { return shared(launch_overhead_s_, model_->launch_overhead_s, "launch overhead"); }
+  double op_overhead_s() const { return shared(op_overhead_s_, model_->op_overhead_s, "op overhead"); }
   double synchronize_s() const { return known(model_->synchronize_s, "synchronisation time"); }
   const DeviceModel& model() const { return *model_; }
   bool copies_occupy() const { return model_->copy_engines == 0; }
@@ -45,11 +45,16 @@ class DeviceCosts {
   double memory_s(double bytes, DType dtype) const;
   double memory_bandwidth() const;
   double known(const Figure& figure, const char* what) const;
+  double shared(double measured, const Figure& alone, const char* what) const {
+    return measured > 0 ? measured : known(alone, what);
+  }
   const Curves* curves(DType dtype) const;
   void note_beyond(const char* what) const;
 
   std::shared_ptr<const DeviceModel> model_;
   std::map<DType, Curves> curves_;
+  double op_overhead_s_ = 0;  // at this concurrency; 0: not measured
+  double launch_overhead_s_ = 0;
   Notes& notes_;
   mutable std::set<const Figure*> noted_;  // assumed figures that have been used
 };

@@ -20,6 +20,18 @@ void check_options(const EngineOptions& options) {
   sim::place_devices(options);
 }
 
+std::vector<Hardware> hardware_of(const Topology& topology, int worker) {
+  std::vector<Hardware> hardware;
+  for (const auto& [kind, type] : {std::pair{NodeKind::cpu, DeviceType::cpu}, {NodeKind::gpu, DeviceType::gpu}}) {
+    for (const NodeIndex node : topology.nodes_of(worker, kind)) {
+      const auto& model = topology.node(node).device;
+      if (!model) continue;
+      hardware.push_back({type, model->name, model->cores, model->memory_bytes.value});
+    }
+  }
+  return hardware;
+}
+
 Capabilities capabilities_of(const EngineOptions& options) {
   const bool carries_values = options.values.value_or(Values::none) == Values::real;
   Capabilities capabilities;
@@ -34,6 +46,7 @@ Capabilities capabilities_of(const EngineOptions& options) {
   capabilities.gemm_dtypes = {DType::f64, DType::f32, DType::tf32};
   if (!carries_values) capabilities.gemm_dtypes.insert(capabilities.gemm_dtypes.end(), {DType::f16, DType::bf16});
   capabilities.device_types = {DeviceType::cpu, DeviceType::gpu};
+  capabilities.hardware = hardware_of(*options.topology, options.workers.front().topology_worker);
   return capabilities;
 }
 

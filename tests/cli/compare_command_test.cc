@@ -44,6 +44,41 @@ TEST_F(CompareCommand, PrintsBothReportsOfEveryVariantAsJson) {
   }
 }
 
+// Built or not: nothing is calibrated instead.
+TEST_F(CompareCommand, SaysWhyGpusCannotBeCompared) {
+  const auto why = testing::AnyOf(HasSubstr("engine 'cuda' is not built (built: "),
+                                  HasSubstr("engine 'cuda' finds no GPU to run on: "));
+  const std::string scenario = write("gpu.yaml",
+                                     "schema_version: 1\nworkload: {kind: mlp, batch: 32, hidden: [16]}\n"
+                                     "engine: {name: cuda}\ndevices: {per_worker: 2}\nsteps: 12\n");
+  const std::vector<std::vector<std::string>> commands = {
+      {"calibrate", "--engine", "cuda", "-o", "gpus.yaml"},
+      {"compare", scenario},
+      {"compare", write_small_scenario(), "--engines", "cuda,sim", "--device-type", "gpu"}};
+  for (const auto& command : commands) {
+    const Outcome outcome = tandem(command);
+    if (outcome.exit_code == 0) GTEST_SKIP() << "this machine has a GPU";
+    EXPECT_EQ(outcome.exit_code, 4) << command.front();
+    EXPECT_THAT(outcome.err, why) << command.front();
+    EXPECT_THAT(outcome.out, testing::IsEmpty());
+  }
+  EXPECT_FALSE(exists("gpus.yaml"));
+}
+
+TEST_F(CompareCommand, RefusesDevicesThatTheMachineLacks) {
+  const Outcome outcome = tandem({"calibrate", "--engine", "cpu", "--device-type", "gpu"});
+  EXPECT_EQ(outcome.exit_code, 4);
+  EXPECT_THAT(outcome.err, HasSubstr("engine 'cpu' has no GPU on this machine"));
+}
+
+TEST_F(CompareCommand, RecordsWhatItMeasuredWith) {
+  const std::string yaml = read("machine.yaml");
+  for (const char* fact :
+       {"measured_with:", "\"engine\": \"cpu\"", "\"processor\": ", "\"compiler\": ", "\"date\": "}) {
+    EXPECT_THAT(yaml, HasSubstr(fact));
+  }
+}
+
 TEST_F(CompareCommand, RefusesAMachineFileThatIsNotOne) {
   write("broken.yaml", "schema_version: 1\nnodes: 3\n");
   const Outcome outcome = tandem({"compare", write_small_scenario(), "--topology", "broken.yaml"});

@@ -21,6 +21,10 @@ TEST_F(Usage, PrintsVersions) {
   EXPECT_EQ(outcome.exit_code, 0);
   EXPECT_THAT(outcome.out, testing::StartsWith("tandem 0."));
   EXPECT_THAT(outcome.out, HasSubstr("engines: "));
+  const bool has_cuda = outcome.out.find("cuda,") != std::string::npos;
+  const auto versions =
+      testing::ContainsRegex("\ncuda [0-9]+\\.[0-9]+\ncublas [0-9.]+\nnccl [0-9]+\\.[0-9]+\\.[0-9]+\n");
+  if (has_cuda) EXPECT_THAT(outcome.out, versions);
 }
 
 TEST_F(Usage, PrintsVersionsAsJson) {
@@ -64,6 +68,11 @@ TEST_F(Usage, NamesWhatIsMissingOrTooMuch) {
   expect_usage_error({"run", "x.yaml", "--replicas", "0"}, "--replicas");
   expect_usage_error({"run", "x.yaml", "--values", "some"}, "some");
   expect_usage_error({"compare", "x.yaml", "--engines", "cpu"}, "--engines");
+  expect_usage_error({"calibrate", "--engine", "sim"}, "engine 'sim' models a machine, must be one");
+  expect_usage_error({"calibrate", "--device-type", "tpu"}, "tpu");
+  expect_usage_error({"calibrate", "--dtypes", "f32,f12"}, "'f12' is no element type");
+  expect_usage_error({"calibrate", "--devices", "0"}, "--devices");
+  expect_usage_error({"compare", "x.yaml", "--device-type", "gpus"}, "gpus");
   expect_usage_error({"check", "x.yaml", "--baseline", "b", "--tolerance", "5"},
                      "expected a percentage such as 5%, found '5'");
   expect_usage_error({"check", "x.yaml", "--baseline", "b", "--max-step-time", "fast"}, "found 'fast'");

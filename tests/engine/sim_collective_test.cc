@@ -198,6 +198,13 @@ TEST(SimCollective, MeasuredTimesLeadInsideAndBeyondTheirRange) {
   EXPECT_EQ(time(400'000), 4'000'000);
 }
 
+// All took that long together, sharing what they shared: the core is not charged for each of them again.
+TEST(SimCollective, AMeasuredTimeHoldsTheSharingOfItsNode) {
+  auto topology = make_cpu(device_model("cpu", 1, 0));
+  topology->add_collective({.operation = "all_reduce", .devices = 4, .bytes = 1000, .time_s = 10e-6});
+  EXPECT_EQ(all_reduce_ns(cpu_worker(topology, 4), 1000), 10'000);
+}
+
 TEST(SimCollective, LeavingTheMeasuredRangeIsNoted) {
   const auto notes = [](int devices, std::int64_t bytes) {
     return simulate(cpu_worker(measured_cpu(), devices),

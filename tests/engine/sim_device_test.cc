@@ -110,6 +110,50 @@ TEST(SimDevice, LogicalDevicesOfOneGpuShareIt) {
   });
 }
 
+// Overheads like rates: of the measurement with as many devices on the GPU, and of the GPU they share.
+TEST(SimDevice, OverheadsAreThoseOfAsManyDevices) {
+  StarOptions star;
+  star.gpu.op_overhead_s = vendor(10e-6);
+  const std::vector<RateSample> memory = {{.bytes = 1, .bytes_per_s = 1e12}};
+  star.gpu.rates = {{.concurrency = 1, .dtype = DType::f32, .gemm = {}, .memory = memory, .copy = {}},
+                    {.concurrency = 2,
+                     .dtype = DType::f32,
+                     .op_overhead_s = 4e-6,
+                     .launch_overhead_s = 1e-6,
+                     .gemm = {},
+                     .memory = memory,
+                     .copy = {}}};
+  const auto time_of = [&](int devices) {
+    Nanoseconds end = 0;
+    simulate(gpu_workers(make_star(star), 1, devices), [&](Worker& worker) {
+      worker.run_concurrently(devices, [&](int d) {
+        Device& device = *worker.devices()[static_cast<std::size_t>(d)];
+        device.compute_stream().launch(cost_only(0));
+        device.synchronize();
+      });
+      end = worker.now();
+    });
+    return end;
+  };
+  EXPECT_EQ(time_of(1), 10'000);
+  EXPECT_EQ(time_of(2), 1000 + 2 * 4000);
+}
+
+// A byte is a byte: types of which only products were measured have the memory rate of the others.
+TEST(SimDevice, ElementWiseWorkOfATypeWithoutACurveHasAnothers) {
+  StarOptions star;
+  star.gpu.rates = {
+      {.concurrency = 1, .dtype = DType::f32, .gemm = {}, .memory = {{.bytes = 1, .bytes_per_s = 2e12}}, .copy = {}},
+      {.concurrency = 1, .dtype = DType::bf16, .gemm = {{8, 8, 8, 1e12}}, .memory = {}, .copy = {}}};
+  simulate(gpu_workers(make_star(star), 1), [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    const Tensor tensor = gpu.allocate(DType::bf16, {1'000'000});
+    gpu.compute_stream().launch(op::fill(tensor, 0));
+    gpu.synchronize();
+    EXPECT_EQ(worker.now(), 1000);  // 2 MB at 2 TB/s
+  });
+}
+
 TEST(SimDevice, ACopyTakesItsRoutesLatencyAndBandwidth) {
   const Timeline timeline = simulate(gpu_workers(make_star(), 1), [](Worker& worker) {
     Device& gpu = *worker.devices()[0];

@@ -50,6 +50,13 @@ TEST(ScenarioReader, AMachineWithGpusIsUsedWhole) {
   EXPECT_EQ(one.devices.per_worker, 1);
 }
 
+TEST(ScenarioReader, AnEngineOfThisMachinesGpusNeedsNoTopology) {
+  const Scenario scenario = read("workload: {kind: mlp, batch: 8}\nengine: {name: cuda}\nsteps: 3\n");
+  EXPECT_EQ(scenario.devices.type, DeviceType::gpu);
+  EXPECT_EQ(scenario.devices.per_worker, 1);
+  EXPECT_EQ(scenario.topology, nullptr);
+}
+
 TEST(ScenarioReader, ReadsEveryKey) {
   const Scenario scenario = load_scenario(TANDEM_SOURCE_DIR "/tests/scenarios/good/every_mlp_key.yaml");
   EXPECT_EQ(scenario.topology->worker_count(), 2);

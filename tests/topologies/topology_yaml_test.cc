@@ -21,6 +21,7 @@ constexpr const char* kEverything = R"(schema_version: 1
 name: everything
 provenance: vendor
 source: the datasheet
+measured_with: {gpus: 'two "GPUs"', gpu_clocks: SM 1755 of 1980 MHz}
 device_models:
   gpu:
     name: a "GPU" \ with odd letters
@@ -33,7 +34,7 @@ device_models:
     op_overhead: 0
     gemm_efficiency: 0.7
     rates:
-      - {concurrency: 2, dtype: f32, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}]}
+      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}]}
 link_models:
   nv: {kind: nvlink, bandwidth: 25GB/s, latency: 0.7us}
   net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed}
@@ -109,6 +110,10 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   expect_equal(after.synchronize_s, before.synchronize_s);
   expect_equal(after.gemm_efficiency, before.gemm_efficiency);
   EXPECT_EQ(after.rates[0].copy[0].bytes_per_s, before.rates[0].copy[0].bytes_per_s);
+  EXPECT_EQ(after.rates[0].op_overhead_s, 2.5e-6);
+  EXPECT_EQ(after.rates[0].launch_overhead_s, 3e-6);
+  EXPECT_EQ(second.measured_with(), first.measured_with());
+  EXPECT_EQ(first.measured_with().at("gpus"), "two \"GPUs\"");
   EXPECT_EQ(second.collectives()[0].time_s, first.collectives()[0].time_s);
 }
 

@@ -27,6 +27,7 @@ class ClusterBuilder {
     }
     for (int worker = 0; worker < workers_; ++worker) add_worker(worker);
     for (const CollectiveSample& sample : node_.collectives()) topology_.add_collective(sample);
+    topology_.set_measured_with(node_.measured_with());
     if (workers_ > 1) add_fabric();
     return std::move(topology_);
   }

@@ -60,6 +60,8 @@ DeviceRates read_rates(const YamlReader& map) {
   DeviceRates rates;
   rates.concurrency = map.optional("concurrency").integer(1, 65536, 1);
   rates.dtype = read_dtype(map.required("dtype"));
+  rates.op_overhead_s = map.optional("op_overhead").quantity(Dimension::seconds, {.zero_allowed = true});
+  rates.launch_overhead_s = map.optional("launch_overhead").quantity(Dimension::seconds, {.zero_allowed = true});
   for (const YamlReader& sample : map.optional("gemm").list()) {
     const auto extent = [&](const char* key) {
       return static_cast<double>(sample.required(key).whole_number(1, std::int64_t{1} << 40, 1));

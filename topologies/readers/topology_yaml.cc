@@ -58,6 +58,9 @@ class ExplicitForm {
     if (nodes.is_list() && names_.empty()) nodes.error("needs at least one node");
     for (const YamlReader& link : map_.optional("links").list()) read_link(link);
     for (const YamlReader& sample : map_.optional("collectives").list()) read_collective(sample);
+    std::map<std::string, std::string> facts;
+    for (const auto& [name, fact] : map_.optional("measured_with").entries()) facts[name] = fact.text();
+    topology_.set_measured_with(std::move(facts));
     return std::move(topology_);
   }
 
@@ -281,6 +284,7 @@ class ClusterForm {
       copy.add_link(link.from, link.to, changed(link.model, links), link.direction);
     }
     for (const CollectiveSample& sample : node.collectives()) copy.add_collective(sample);
+    copy.set_measured_with(node.measured_with());
     return copy;
   }
 

@@ -111,6 +111,8 @@ class Writer {
   void write() {
     line("schema_version: 1");
     line("name: {}", in_quotes(topology_.name()));
+    if (!topology_.measured_with().empty()) line("measured_with:");
+    for (const auto& [name, fact] : topology_.measured_with()) line("  {}: {}", in_quotes(name), in_quotes(fact));
     if (!devices_.models().empty()) line("device_models:");
     for (const auto& model : devices_.models()) write_device(*model, devices_.of(model));
     if (!links_.models().empty()) line("link_models:");
@@ -155,6 +157,10 @@ class Writer {
   void write_rates(const DeviceRates& rates) {
     line("      - concurrency: {}", rates.concurrency);
     line("        dtype: {}", name_of(rates.dtype));
+    for (const auto& [key, value] :
+         {std::pair{"op_overhead", rates.op_overhead_s}, {"launch_overhead", rates.launch_overhead_s}}) {
+      if (value > 0) line("        {}: {}", key, exact(value, Dimension::seconds));
+    }
     if (!rates.gemm.empty()) line("        gemm:");
     for (const GemmSample& gemm : rates.gemm) {
       line("          - {{m: {:.0f}, n: {:.0f}, k: {:.0f}, rate: {}}}", gemm.m, gemm.n, gemm.k,

@@ -1,0 +1,30 @@
+// The GPUs and libraries that decide the times of the cuda engine, for Capabilities and Timeline::settings.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/cuda/nvml.h"
+#include "engine/engine.h"
+
+namespace tandem::cuda {
+
+using Settings = std::map<std::string, std::string>;
+
+// The processor, then the GPUs in their order.
+std::vector<Hardware> machine_hardware(int gpus);
+
+// Names, capabilities and most clocks of the GPUs, versions of driver and libraries, and what those read from the
+// environment. `nvml` may be null.
+Settings describe_machine(int gpus, const Nvml* nvml);
+
+// Clocks as they are now: "gpu_clocks". Nothing where nothing is known.
+void add_clocks(int gpus, const Nvml& nvml, Settings& settings);
+
+// "13.0" from 13000 and "2.28.9" from 22809, as CUDA and NCCL number themselves.
+std::string cuda_version(int version);
+std::string nccl_version(int version);
+
+}  // namespace tandem::cuda

@@ -1,0 +1,181 @@
+#include "scenarios/calibration/figures.h"
+
+#include <algorithm>
+
+namespace tandem::calibration {
+namespace {
+
+// At least the clock's step: nothing takes no time.
+double duration_s(const Record& record) {
+  return static_cast<double>(std::max<Nanoseconds>(1, record.end_ns - record.start_ns)) * 1e-9;
+}
+
+// Of a record what is work. Where that is lost in the overhead, a twentieth is, so that there is a rate.
+double work_s(double time_s, double in_record_s) {
+  return std::max(time_s - in_record_s, time_s / 20);
+}
+
+std::vector<double> durations_of(const Measurement& measurement, std::string_view label) {
+  std::vector<double> durations;
+  for (const Record& record : measurement.timeline.records) {
+    if (record.kind == RecordKind::op && record.name == label) durations.push_back(duration_s(record));
+  }
+  return durations;
+}
+
+// Start to start of ops that follow each other on a device.
+std::vector<double> intervals_of(const Measurement& measurement, std::string_view label) {
+  std::vector<double> intervals;
+  std::map<int, Nanoseconds> before;  // by device
+  for (const Record& record : measurement.timeline.records) {
+    if (record.kind != RecordKind::op || record.name != label) continue;
+    const auto [previous, is_first] = before.try_emplace(record.device, record.start_ns);
+    if (!is_first) intervals.push_back(static_cast<double>(record.start_ns - previous->second) * 1e-9);
+    previous->second = record.start_ns;
+  }
+  return intervals;
+}
+
+std::map<double, std::vector<double>> copies_of(const Measurement& measurement, int step) {
+  std::map<double, std::vector<double>> copies;
+  for (const Record& record : measurement.timeline.records) {
+    if (record.kind == RecordKind::copy && record.step == step) copies[record.bytes].push_back(duration_s(record));
+  }
+  return copies;
+}
+
+Rate rate_of(double amount, const std::vector<double>& times, double in_record_s) {
+  const Statistic time = statistic_of(times);
+  return {.per_s = amount / work_s(time.median, in_record_s), .relative_spread = time.relative_spread};
+}
+
+double flops_of(const GemmShape& shape) {
+  return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+}
+
+std::vector<RateSample> samples_of(const std::map<double, Rate>& rates, double factor) {
+  std::vector<RateSample> samples;
+  for (const auto& [bytes, rate] : rates) samples.push_back({.bytes = bytes, .bytes_per_s = rate.per_s * factor});
+  return samples;
+}
+
+}  // namespace
+
+// An idle stream shows how fast ops can be issued, a busy one what the device needs for each. Where issuing is slower,
+// by whatever thread it is done, that is what holds the next op up.
+Overheads overheads_of(const Measurement& measurement) {
+  constexpr double kClearly = 1.25;
+  const Statistic queued = middle_of(intervals_of(measurement, kQueuedOpLabel));
+  const Statistic issued = middle_of(intervals_of(measurement, kTinyOpLabel));
+  Overheads overheads{.op = queued, .launch = statistic_of(measurement.findings.launch_s), .in_record_s = 0};
+  if (issued.median > kClearly * queued.median && issued.median > overheads.launch.median) overheads.launch = issued;
+  overheads.in_record_s = std::min(queued.median, middle_of(durations_of(measurement, kQueuedOpLabel)).median);
+  return overheads;
+}
+
+Statistic synchronize_time(const Measurement& measurement) {
+  std::vector<double> times;
+  std::size_t i = 0;
+  for (const Record& record : measurement.timeline.records) {
+    if (record.name != kSynchronizeLabel) continue;
+    times.push_back(static_cast<double>(measurement.findings.synchronize_return_ns.at(i++) - record.end_ns) * 1e-9);
+  }
+  return statistic_of(times);
+}
+
+Rates rates_of(const Measurement& measurement) {
+  const double in_record_s = overheads_of(measurement).in_record_s;
+  std::map<std::string, std::vector<double>, std::less<>> durations;
+  for (const Record& record : measurement.timeline.records) {
+    if (record.kind == RecordKind::op) durations[record.name].push_back(duration_s(record));
+  }
+  Rates rates;
+  for (const GemmShape& shape : measurement.findings.gemms) {
+    rates.gemm[shape] = rate_of(flops_of(shape), durations[label_of(shape)], in_record_s);
+  }
+  for (const std::int64_t bytes : measurement.plan.memory_bytes) {
+    const auto amount = static_cast<double>(bytes);
+    rates.memory[amount] = rate_of(amount, durations[memory_label(bytes)], in_record_s);
+  }
+  for (const auto& [bytes, times] : copies_of(measurement, kLocalCopies)) {
+    rates.copy[bytes] = rate_of(bytes, times, in_record_s);
+  }
+  return rates;
+}
+
+std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copies_occupy) {
+  const Rates rates = rates_of(measurement);
+  const Overheads overheads = overheads_of(measurement);
+  const double sharing = measurement.sharing();
+  std::map<DType, DeviceRates> entries;
+  DeviceRates& f32 = entries[DType::f32];
+  f32.op_overhead_s = overheads.op.median / sharing;
+  f32.launch_overhead_s = overheads.launch.median;
+  f32.memory = samples_of(rates.memory, sharing);
+  f32.copy = samples_of(rates.copy, copies_occupy ? sharing : 1);
+  for (const auto& [shape, rate] : rates.gemm) {
+    entries[shape.dtype].gemm.push_back({.m = static_cast<double>(shape.m),
+                                         .n = static_cast<double>(shape.n),
+                                         .k = static_cast<double>(shape.k),
+                                         .flops_per_s = rate.per_s * sharing});
+  }
+  std::vector<DeviceRates> list;
+  for (auto& [dtype, entry] : entries) {
+    entry.concurrency = measurement.on_each;
+    entry.dtype = dtype;
+    list.push_back(std::move(entry));
+  }
+  return list;
+}
+
+std::vector<LinkFigures> links_of(const Measurement& measurement) {
+  const double in_record_s = overheads_of(measurement).in_record_s;
+  std::vector<LinkFigures> links;
+  for (std::size_t route = 0; route < measurement.parts.routes.size(); ++route) {
+    const auto copies = copies_of(measurement, static_cast<int>(route) + 1);
+    TANDEM_CHECK(copies.size() > 1, "a link without copies of two sizes");
+    std::vector<SizedTime> times;
+    for (const auto& [bytes, samples] : copies) {
+      times.push_back({.bytes = bytes, .time_s = work_s(median_of(samples), in_record_s)});
+    }
+    links.push_back({.line = fit_line(times),
+                     .least = statistic_of(copies.begin()->second),
+                     .most = statistic_of(copies.rbegin()->second)});
+  }
+  return links;
+}
+
+// From the last rank's arrival to the last rank's end, as reports count it.
+std::vector<CollectiveSample> collective_samples(const Measurement& measurement) {
+  struct Call {
+    Nanoseconds start_ns = 0, end_ns = 0;
+    std::string operation;
+    double bytes = 0;
+  };
+  std::map<std::int64_t, Call> calls;
+  for (const Record& record : measurement.timeline.records) {
+    if (record.kind != RecordKind::collective) continue;
+    Call& call = calls[record.sequence];
+    call.start_ns = std::max(call.start_ns, record.start_ns);
+    call.end_ns = std::max(call.end_ns, record.end_ns);
+    call.operation = record.name;
+    call.bytes = record.bytes;
+  }
+  std::map<std::pair<std::string, double>, std::vector<double>> times;
+  for (const auto& [sequence, call] : calls) {
+    const auto time_ns = std::max<Nanoseconds>(1, call.end_ns - call.start_ns);
+    times[{call.operation, call.bytes}].push_back(static_cast<double>(time_ns) * 1e-9);
+  }
+  std::vector<CollectiveSample> samples;
+  for (const auto& [key, all] : times) {
+    const Statistic time = statistic_of(all);
+    samples.push_back({.operation = key.first,
+                       .devices = measurement.devices,
+                       .bytes = key.second,
+                       .time_s = time.median,
+                       .relative_spread = time.relative_spread});
+  }
+  return samples;
+}
+
+}  // namespace tandem::calibration

@@ -1,0 +1,131 @@
+#include "scenarios/calibration/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+namespace tandem::calibration {
+namespace {
+
+constexpr std::int64_t kKiB = 1024;
+constexpr std::int64_t kMiB = 1024 * kKiB;
+
+Plan for_processors(bool quick) {
+  Plan plan{.gemm_dtypes = {},
+            .gemm_sides = {8, 32, 128, 512, 1024},
+            .memory_bytes = {12, 1200, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB, 48 * kMiB},
+            .copy_bytes = {4, 512, 4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB, 32 * kMiB},
+            .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 2 * kMiB, 8 * kMiB, 32 * kMiB},
+            .pool_bytes = 8 * kMiB,
+            .repetitions = 5,
+            .shape_budget_s = 0.02,
+            .dtype_budget_s = 20};
+  if (quick) return plan;
+  plan.gemm_sides = {8, 16, 32, 64, 128, 256, 512, 1024};
+  plan.collective_bytes = {256, kKiB, 4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
+  plan.repetitions = 11;
+  plan.shape_budget_s = 0.06;
+  plan.dtype_budget_s = 120;
+  return plan;
+}
+
+// The largest element-wise op is far beyond any cache.
+Plan for_gpus(bool quick) {
+  Plan plan{.gemm_dtypes = {},
+            .gemm_sides = {8, 32, 128, 512, 2048, 8192},
+            .memory_bytes = {12, 12 * kKiB, 192 * kKiB, 3 * kMiB / 2, 12 * kMiB, 96 * kMiB, 768 * kMiB},
+            .copy_bytes = {4, 4 * kKiB, 64 * kKiB, kMiB, 8 * kMiB, 64 * kMiB},
+            .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 4 * kMiB, 32 * kMiB, 128 * kMiB},
+            .pool_bytes = 32 * kMiB,
+            .repetitions = 5,
+            .shape_budget_s = 0.005,
+            .dtype_budget_s = 5};
+  if (quick) return plan;
+  plan.gemm_sides = {8, 32, 128, 256, 512, 1024, 2048, 4096, 8192};
+  plan.copy_bytes.push_back(256 * kMiB);
+  plan.collective_bytes = {256,  kKiB,     4 * kKiB,  16 * kKiB, 64 * kKiB, 256 * kKiB,
+                           kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB};
+  plan.repetitions = 11;
+  plan.shape_budget_s = 0.02;
+  plan.dtype_budget_s = 60;
+  return plan;
+}
+
+std::vector<DType> measured_dtypes(const Capabilities& capabilities, bool quick, const std::vector<DType>& wanted) {
+  std::vector<DType> dtypes;
+  for (const DType dtype : capabilities.gemm_dtypes) {
+    const bool is_wanted =
+        wanted.empty() ? !quick || dtype == DType::f32 : std::find(wanted.begin(), wanted.end(), dtype) != wanted.end();
+    if (is_wanted) dtypes.push_back(dtype);
+  }
+  return dtypes;
+}
+
+std::vector<GemmShape> grid_of(DType dtype, const std::vector<std::int64_t>& sides) {
+  std::vector<GemmShape> shapes;
+  for (const std::int64_t m : sides) {
+    for (const std::int64_t n : sides) {
+      for (const std::int64_t k : sides) shapes.push_back({dtype, m, n, k});
+    }
+  }
+  return shapes;
+}
+
+double flops_of(const GemmShape& shape) {
+  return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
+}
+
+}  // namespace
+
+Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, const std::vector<DType>& dtypes) {
+  Plan plan = type == DeviceType::gpu ? for_gpus(quick) : for_processors(quick);
+  plan.gemm_dtypes = measured_dtypes(capabilities, quick, dtypes);
+  return plan;
+}
+
+Plan fitting(Plan plan, double memory_bytes) {
+  if (memory_bytes <= 0) return plan;
+  for (std::vector<std::int64_t>* sizes : {&plan.memory_bytes, &plan.copy_bytes, &plan.collective_bytes}) {
+    std::erase_if(*sizes, [&](std::int64_t bytes) { return static_cast<double>(bytes) > memory_bytes / 4; });
+  }
+  return plan;
+}
+
+// Whole sides go, so that what is left is still a grid.
+std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s, double memory_bytes) {
+  std::vector<std::int64_t> sides = plan.gemm_sides;
+  std::sort(sides.begin(), sides.end());
+  const auto fits = [&] {
+    const auto side = static_cast<double>(sides.back());
+    if (memory_bytes > 0 && 3 * side * side * static_cast<double>(size_of(dtype)) > memory_bytes) return false;
+    double flops = 0;
+    for (const GemmShape& shape : grid_of(dtype, sides)) flops += flops_of(shape);
+    return flops * plan.repetitions <= plan.dtype_budget_s * flops_per_s;
+  };
+  while (sides.size() > 1 && !fits()) sides.pop_back();
+  return grid_of(dtype, sides);
+}
+
+int repetitions_of(const Plan& plan, const GemmShape& shape, double flops_per_s) {
+  constexpr int kMost = 8;
+  const double expected_s = flops_of(shape) / flops_per_s;
+  return static_cast<int>(std::clamp(plan.shape_budget_s / plan.repetitions / expected_s, 1.0, double{kMost}));
+}
+
+DType storage_of(DType rate) {
+  return rate == DType::tf32 ? DType::f32 : rate;
+}
+
+std::vector<std::string_view> collectives() {
+  return {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter"};
+}
+
+std::string label_of(const GemmShape& shape) {
+  return fmt::format("gemm {} {}x{}x{}", name_of(shape.dtype), shape.m, shape.n, shape.k);
+}
+
+std::string memory_label(std::int64_t bytes) {
+  return fmt::format("memory {}", bytes);
+}
+
+}  // namespace tandem::calibration

@@ -1,0 +1,57 @@
+#include "scenarios/calibration/pool.h"
+
+#include <algorithm>
+#include <random>
+
+namespace tandem::calibration {
+namespace {
+
+constexpr std::int64_t kRandomValues = 256 * 1024;
+
+// In the host's memory; empty of values where the engine carries none.
+Tensor random_values(Worker& worker) {
+  const Tensor host = worker.cpu().allocate(DType::f32, {kRandomValues});
+  std::mt19937_64 random(1);
+  for (float& value : host.values<float>()) {
+    value = static_cast<float>(random() >> 40) / static_cast<float>(1 << 23) - 1;  // 24 bits, exact in a float
+  }
+  return host;
+}
+
+// On the device, in its type.
+Tensor random_tensor(Worker& worker, Device& device, DType dtype) {
+  Stream& stream = device.compute_stream();
+  const Tensor values = device.allocate(DType::f32, {kRandomValues});
+  stream.copy(values, random_values(worker), Category::other);
+  if (dtype == DType::f32) return values;
+  const Tensor converted = device.allocate(dtype, {kRandomValues});
+  stream.launch(op::cast(converted, values));
+  return converted;
+}
+
+}  // namespace
+
+Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes)
+    : block_(device.allocate(dtype, {bytes / static_cast<std::int64_t>(size_of(dtype))})) {
+  const Tensor random = random_tensor(worker, device, dtype);
+  for (std::int64_t first = 0; first < block_.element_count(); first += kRandomValues) {
+    const std::int64_t count = std::min(kRandomValues, block_.element_count() - first);
+    device.compute_stream().launch(op::scale_add(block_.flat_slice(first, count), random.flat_slice(0, count), 1, 0));
+  }
+  device.synchronize();
+}
+
+Tensor Pool::take(std::int64_t count) {
+  if (next_ + count > block_.element_count()) next_ = 0;
+  Tensor part = block_.flat_slice(next_, count);
+  next_ += count;
+  return part;
+}
+
+std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes) {
+  std::vector<Pool> pools;
+  for (Device* device : worker.devices()) pools.emplace_back(worker, *device, dtype, bytes);
+  return pools;
+}
+
+}  // namespace tandem::calibration

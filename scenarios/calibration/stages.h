@@ -1,0 +1,48 @@
+// The stages of a calibration's program, see program.h. For the files of this folder.
+#pragma once
+
+#include <algorithm>
+
+#include "scenarios/calibration/pool.h"
+#include "scenarios/calibration/program.h"
+
+namespace tandem::calibration {
+
+// Ops one after the other, which keep a device busy for as long as something else is prepared.
+class Blocker {
+ public:
+  // Times one op, after the devices have worked for long enough to have their usual clocks.
+  Blocker(Worker& worker, const Plan& plan);
+  void launch_for(std::size_t device, double seconds);
+  void launch_one(std::size_t device, std::string_view label);
+
+ private:
+  Worker& worker_;
+  std::vector<Pool> pools_;
+  std::int64_t count_ = 0;
+  double one_s_ = 0;
+};
+
+void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings);
+void measure_products(Worker& worker, const Plan& plan, Findings& findings);
+void measure_memory(Worker& worker, const Plan& plan);
+void measure_local_copies(Worker& worker, const Plan& plan);
+void measure_overlap(Worker& worker, const Plan& plan, Findings& findings);
+void measure_routes(Worker& worker, const Plan& plan, const std::vector<Route>& routes);
+void measure_collectives(Worker& worker, const Plan& plan);
+
+inline constexpr int kPerRound = 3;
+
+inline void synchronize_all(Worker& worker) {
+  for (Device* device : worker.devices()) device->synchronize();
+}
+
+inline std::int64_t largest(const std::vector<std::int64_t>& values) {
+  return *std::max_element(values.begin(), values.end());
+}
+
+inline double seconds_between(Nanoseconds begin, Nanoseconds end) {
+  return static_cast<double>(std::max<Nanoseconds>(1, end - begin)) * 1e-9;
+}
+
+}  // namespace tandem::calibration

@@ -1,0 +1,73 @@
+// Between devices: copies along each route, and collectives.
+#include "scenarios/calibration/stages.h"
+
+namespace tandem::calibration {
+namespace {
+
+// Of one route at a time, and one copy after the other: what a link does alone.
+void measure_route(Worker& worker, const Plan& plan, const Route& route, int step) {
+  const auto device_at = [&](int index) -> Device& {
+    return index == kHost ? worker.cpu() : *worker.devices()[static_cast<std::size_t>(index)];
+  };
+  Device& from = device_at(route.from);
+  Device& to = device_at(route.to);
+  const std::int64_t bytes_each = std::max(plan.pool_bytes, largest(plan.copy_bytes));
+  Pool sources(worker, from, DType::f32, bytes_each), targets(worker, to, DType::f32, bytes_each);
+  worker.begin_step(step);
+  Stream& stream = (route.to == kHost ? from : to).stream(kInputStream);
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const std::int64_t bytes : plan.copy_bytes) {
+      for (int i = 0; i < kPerRound; ++i) stream.copy(targets.take(bytes / 4), sources.take(bytes / 4));
+      stream.synchronize();
+    }
+  }
+  worker.end_step();
+}
+
+void issue(Communicator& group, std::string_view operation, std::span<const Tensor> whole,
+           std::span<const Tensor> parts, std::span<Stream* const> streams) {
+  if (operation == "all_reduce") group.all_reduce(whole, Reduction::sum, streams);
+  if (operation == "reduce") group.reduce(whole, Reduction::sum, 0, streams);
+  if (operation == "broadcast") group.broadcast(whole, 0, streams);
+  if (operation == "all_gather") group.all_gather(whole, parts, streams);
+  if (operation == "reduce_scatter") group.reduce_scatter(parts, whole, Reduction::sum, streams);
+}
+
+}  // namespace
+
+void measure_routes(Worker& worker, const Plan& plan, const std::vector<Route>& routes) {
+  for (std::size_t i = 0; i < routes.size(); ++i) {
+    measure_route(worker, plan, routes[i], static_cast<int>(i) + 1);
+  }
+}
+
+void measure_collectives(Worker& worker, const Plan& plan) {
+  const auto n = static_cast<std::int64_t>(worker.devices().size());
+  std::vector<DeviceId> ids;
+  std::vector<Stream*> streams;
+  for (Device* device : worker.devices()) {
+    ids.push_back(device->id());
+    streams.push_back(&device->stream(kCommunicationStream));
+  }
+  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, 2 * largest(plan.collective_bytes)));
+  Communicator& group = worker.communicator(ids);
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const std::string_view operation : collectives()) {
+      for (const std::int64_t bytes : plan.collective_bytes) {
+        const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / n);
+        for (int i = 0; i < kPerRound; ++i) {
+          std::vector<Tensor> whole, parts;
+          for (Pool& pool : pools) {
+            whole.push_back(pool.take(part * n));
+            parts.push_back(pool.take(part));
+          }
+          issue(group, operation, whole, parts, streams);
+          if (i == 0) synchronize_all(worker);  // the first finds its streams idle, the others busy
+        }
+        synchronize_all(worker);
+      }
+    }
+  }
+}
+
+}  // namespace tandem::calibration

@@ -1,0 +1,129 @@
+// Rates of work inside a device: matrix products, element-wise ops, copies.
+#include "scenarios/calibration/stages.h"
+
+namespace tandem::calibration {
+namespace {
+
+// A matrix product at the rate of a type: tf32 is one of f32 tensors.
+Op product(const GemmShape& shape, Pool& inputs, Pool& outputs) {
+  Op op = op::gemm(outputs.take_matrix(shape.m, shape.n), inputs.take_matrix(shape.m, shape.k),
+                   inputs.take_matrix(shape.k, shape.n));
+  op.name = label_of(shape);
+  op.cost.dtype = shape.dtype;
+  return op;
+}
+
+// How long one product of this size takes, on one device alone.
+double product_s(Worker& worker, DType dtype, std::int64_t side) {
+  constexpr int kTimed = 2;
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
+  Device& device = *worker.devices().front();
+  Pool inputs(worker, device, storage_of(dtype), 2 * size * side * side);
+  Pool outputs(worker, device, storage_of(dtype), size * side * side);
+  const auto multiply = [&](int times) {
+    for (int i = 0; i < times; ++i) {
+      Op op = product({dtype, side, side, side}, inputs, outputs);
+      op.name = kBlockerLabel;
+      device.compute_stream().launch(std::move(op));
+    }
+    device.synchronize();
+  };
+  multiply(1);  // a library's first call prepares it
+  const Nanoseconds begin = worker.now();
+  multiply(kTimed);
+  return seconds_between(begin, worker.now()) / kTimed;
+}
+
+// Roughly what one device reaches, only to divide the time there is: of the first size that takes long enough to tell.
+double probe_flops_per_s(Worker& worker, const Plan& plan, DType dtype) {
+  constexpr std::int64_t kLeastSide = 256, kMostSide = 2048;
+  constexpr double kLongEnoughS = 1e-3;
+  const std::int64_t most = std::min(kMostSide, largest(plan.gemm_sides));
+  for (std::int64_t side = std::min(kLeastSide, most);; side = std::min(2 * side, most)) {
+    const double time_s = product_s(worker, dtype, side);
+    const auto cube = static_cast<double>(side) * static_cast<double>(side) * static_cast<double>(side);
+    if (time_s >= kLongEnoughS || side == most) return 2 * cube / time_s;
+  }
+}
+
+// Of one logical device: what is left for its operands when all of them have as much.
+double memory_share(const Worker& worker) {
+  const DeviceType type = worker.devices().front()->id().type;
+  const int places = places_of(worker.capabilities(), type);
+  const int on_each = (static_cast<int>(worker.devices().size()) + places - 1) / places;
+  for (const Hardware& hardware : worker.capabilities().hardware) {
+    if (hardware.type == type) return hardware.memory_bytes / 2 / on_each;
+  }
+  return 0;
+}
+
+// Rounds over all shapes, rather than all repetitions of a shape at once: a disturbance of the machine then falls on
+// one sample of many shapes instead of on every sample of one.
+void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmShape>& shapes, double flops_per_s) {
+  const DType dtype = shapes.front().dtype;
+  const std::int64_t side = shapes.back().m;  // the largest
+  const std::int64_t matrix = side * side * static_cast<std::int64_t>(size_of(dtype));
+  std::vector<Pool> inputs = pools_of(worker, storage_of(dtype), std::max(plan.pool_bytes / 2, 2 * matrix));
+  std::vector<Pool> outputs = pools_of(worker, storage_of(dtype), std::max(plan.pool_bytes / 2, matrix));
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const GemmShape& shape : shapes) {
+      for (int i = 0; i < repetitions_of(plan, shape, flops_per_s); ++i) {
+        for (std::size_t d = 0; d < inputs.size(); ++d) {
+          worker.devices()[d]->compute_stream().launch(product(shape, inputs[d], outputs[d]));
+        }
+      }
+      synchronize_all(worker);
+    }
+  }
+}
+
+}  // namespace
+
+void measure_products(Worker& worker, const Plan& plan, Findings& findings) {
+  for (const DType dtype : plan.gemm_dtypes) {
+    const double flops_per_s = probe_flops_per_s(worker, plan, dtype);
+    const std::vector<GemmShape> shapes = gemm_shapes(plan, dtype, flops_per_s, memory_share(worker));
+    measure_products(worker, plan, shapes, flops_per_s);
+    findings.gemms.insert(findings.gemms.end(), shapes.begin(), shapes.end());
+  }
+}
+
+void measure_memory(Worker& worker, const Plan& plan) {
+  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, largest(plan.memory_bytes)));
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const std::int64_t bytes : plan.memory_bytes) {
+      const std::int64_t count = bytes / 12;  // `to` is read and written, `a` is read
+      for (int i = 0; i < kPerRound; ++i) {
+        for (std::size_t d = 0; d < pools.size(); ++d) {
+          Op op = op::scale_add(pools[d].take(count), pools[d].take(count), 0.5, 0.5);
+          op.name = memory_label(bytes);
+          worker.devices()[d]->compute_stream().launch(std::move(op));
+        }
+      }
+      synchronize_all(worker);
+    }
+  }
+}
+
+// Each device copies from the next one on the same physical device; one that is alone there copies within itself.
+void measure_local_copies(Worker& worker, const Plan& plan) {
+  const std::size_t devices = worker.devices().size();
+  const auto places = static_cast<std::size_t>(places_of(worker.capabilities(), worker.devices().front()->id().type));
+  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, 2 * largest(plan.copy_bytes)));
+  worker.begin_step(kLocalCopies);
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const std::int64_t bytes : plan.copy_bytes) {
+      for (int i = 0; i < kPerRound; ++i) {
+        for (std::size_t d = 0; d < devices; ++d) {
+          const std::size_t peer = d + places < devices ? d + places : d % places;
+          const Tensor from = pools[peer].take(bytes / 4);
+          worker.devices()[d]->compute_stream().copy(pools[d].take(bytes / 4), from);
+        }
+      }
+      synchronize_all(worker);
+    }
+  }
+  worker.end_step();
+}
+
+}  // namespace tandem::calibration

@@ -1,0 +1,46 @@
+// What is asked of NVIDIA's management library, against one that is built beside this test.
+#include "engine/cuda/nvml.h"
+
+#include <gtest/gtest.h>
+
+#include "engine/engine.h"
+
+namespace tandem::cuda {
+namespace {
+
+TEST(Nvml, IsLeftOutWhereItIsNotThere) {
+  EXPECT_EQ(Nvml::open("libno-such-library.so.1"), nullptr);
+  EXPECT_EQ(Nvml::open("libdl.so.2"), nullptr) << "another library";
+}
+
+TEST(Nvml, TellsWhatItKnows) {
+  const auto nvml = Nvml::open(TANDEM_FAKE_NVML);
+  ASSERT_NE(nvml, nullptr);
+  EXPECT_EQ(nvml->driver_version(), "580.82.07");
+  const GpuState state = nvml->state_of("0000:1B:00.0");
+  EXPECT_EQ(state.sm_mhz, 1755U);
+  EXPECT_EQ(state.sm_most_mhz, 1980U);
+  EXPECT_EQ(state.memory_most_mhz, 2619U);
+  EXPECT_FALSE(state.power_limit_mw) << "not supported: left out";
+  EXPECT_EQ(clocks_text(nvml->state_of("0000:2A:00.0")), "") << "a GPU it does not know";
+}
+
+TEST(Nvml, WritesClocksAsFarAsTheyAreKnown) {
+  EXPECT_EQ(clocks_text({.sm_mhz = 1755, .sm_most_mhz = 1980, .memory_mhz = 2619, .memory_most_mhz = 2619}),
+            "SM 1755 of 1980 MHz, memory 2619 of 2619 MHz");
+  EXPECT_EQ(clocks_text({.sm_most_mhz = 1980}), "SM at most 1980 MHz");
+  EXPECT_EQ(clocks_text({.memory_mhz = 2619}), "memory 2619 MHz");
+  EXPECT_EQ(clocks_text({}), "");
+}
+
+TEST(CudaLibraries, AreThoseItWasBuiltWith) {
+  const LibraryVersions libraries = engine_libraries("cuda");
+  ASSERT_EQ(libraries.size(), 3U);
+  EXPECT_EQ(libraries[0].first, "cuda");
+  EXPECT_EQ(libraries[2].first, "nccl");
+  for (const auto& [name, version] : libraries) EXPECT_NE(version.find('.'), std::string::npos) << name;
+  EXPECT_TRUE(engine_libraries("abacus").empty());
+}
+
+}  // namespace
+}  // namespace tandem::cuda

@@ -1,0 +1,70 @@
+// What a calibration decides to measure.
+#include "scenarios/calibration/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/calibrate.h"
+
+namespace tandem {
+namespace calibration {
+namespace {
+
+using testing::Each;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Le;
+using testing::ThrowsMessage;
+
+Capabilities with_dtypes(std::vector<DType> dtypes) {
+  Capabilities capabilities;
+  capabilities.gemm_dtypes = std::move(dtypes);
+  return capabilities;
+}
+
+std::int64_t largest_side(const std::vector<GemmShape>& shapes) {
+  return shapes.back().m;
+}
+
+TEST(CalibrationPlan, MultipliesWhatTheEngineMultiplies) {
+  const Capabilities all = with_dtypes({DType::f64, DType::f32, DType::tf32});
+  EXPECT_THAT(plan_for(all, DeviceType::gpu, false, {}).gemm_dtypes, ElementsAre(DType::f64, DType::f32, DType::tf32));
+  EXPECT_THAT(plan_for(all, DeviceType::gpu, true, {}).gemm_dtypes, ElementsAre(DType::f32));
+  EXPECT_THAT(plan_for(all, DeviceType::gpu, true, {DType::bf16, DType::tf32}).gemm_dtypes, ElementsAre(DType::tf32));
+}
+
+TEST(CalibrationPlan, GoesToTheLargestProductsThatTimeAndMemoryAllow) {
+  const Plan plan = plan_for(with_dtypes({DType::f32}), DeviceType::gpu, false, {});
+  EXPECT_EQ(largest_side(gemm_shapes(plan, DType::f32, 60e12, 0)), 8192);
+  EXPECT_EQ(largest_side(gemm_shapes(plan, DType::f32, 60e12, 3 * 4096.0 * 4096 * 4)), 4096);
+  const auto slow = gemm_shapes(plan, DType::f64, 0.2e12, 0);
+  EXPECT_LT(largest_side(slow), 8192);
+  EXPECT_EQ(slow.size() % 8, 0U) << "a whole grid of whichever sides are left";
+  EXPECT_EQ(gemm_shapes(plan, DType::f32, 1, 1).size(), 1U) << "never nothing";
+}
+
+TEST(CalibrationPlan, RepeatsWhatIsQuick) {
+  const Plan plan = plan_for(with_dtypes({DType::f32}), DeviceType::gpu, true, {});
+  EXPECT_EQ(repetitions_of(plan, {DType::f32, 8, 8, 8}, 1e12), 8);
+  EXPECT_EQ(repetitions_of(plan, {DType::f32, 8192, 8192, 8192}, 1e12), 1);
+}
+
+TEST(CalibrationPlan, LeavesOutWhatHasNoRoom) {
+  const Plan plan = fitting(plan_for(with_dtypes({}), DeviceType::gpu, true, {}), 64e6);
+  for (const auto& sizes : {plan.memory_bytes, plan.copy_bytes, plan.collective_bytes}) {
+    EXPECT_FALSE(sizes.empty());
+    EXPECT_THAT(sizes, Each(Le(16'000'000)));
+  }
+}
+
+TEST(Calibration, SaysWhichDevicesAnEngineLacks) {
+  CalibrateOptions options;
+  options.device_type = DeviceType::gpu;
+  EXPECT_THAT([&] { calibrate("cpu", options); },
+              ThrowsMessage<UnavailableError>(HasSubstr("engine 'cpu' has no GPU on this machine")));
+  EXPECT_THAT([] { calibrate("cpus", {}); }, ThrowsMessage<UnavailableError>(HasSubstr("'cpus' is not built")));
+}
+
+}  // namespace
+}  // namespace calibration
+}  // namespace tandem

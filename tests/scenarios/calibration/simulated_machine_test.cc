@@ -1,0 +1,251 @@
+// A simulated machine is calibrated like a real one, and its topology's own figures must come back: to a part in a
+// thousand where nothing else is in the way, since simulated times are whole nanoseconds.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <sstream>
+
+#include "engine/engine.h"
+#include "scenarios/calibrate.h"
+#include "topologies/readers/topology_yaml.h"
+
+namespace tandem {
+namespace {
+
+using testing::AllOf;
+using testing::Ge;
+using testing::Le;
+
+constexpr double kPeak = 50e12, kHalfPeak = 400e12, kMemory = 4e12;
+constexpr double kToGpu = 50e9, kToHost = 40e9, kBetween = 300e9;
+constexpr double kHostLatency = 1.5e-6, kPeerLatency = 0.6e-6;
+
+testing::Matcher<double> about(double value, double tolerance = 1e-3) {
+  return AllOf(Ge(value * (1 - tolerance)), Le(value * (1 + tolerance)));
+}
+
+Figure figure(double value) {
+  return {.value = value, .provenance = Provenance::vendor, .source = "a test's"};
+}
+
+DeviceModel gpu_model() {
+  DeviceModel model;
+  model.name = "test GPU";
+  model.copy_engines = 2;
+  model.peak_flops_per_s = {{DType::f32, figure(kPeak)}, {DType::bf16, figure(kHalfPeak)}};
+  model.memory_bandwidth_bytes_per_s = figure(kMemory);
+  model.memory_bytes = figure(64e9);
+  model.launch_overhead_s = figure(1e-6);
+  model.op_overhead_s = figure(3e-6);
+  model.synchronize_s = figure(4e-6);
+  return model;
+}
+
+DeviceModel cpu_model() {
+  DeviceModel model = gpu_model();
+  model.name = "test CPU";
+  model.cores = 4;
+  model.copy_engines = 0;
+  model.peak_flops_per_s = {{DType::f32, figure(100e9)}};
+  model.memory_bandwidth_bytes_per_s = figure(10e9);
+  model.op_overhead_s = figure(0.2e-6);
+  return model;
+}
+
+std::shared_ptr<const LinkModel> link(LinkKind kind, double bytes_per_s, double latency_s) {
+  return std::make_shared<LinkModel>(LinkModel{kind, figure(bytes_per_s), figure(latency_s)});
+}
+
+// One host; GPUs each on a link of their own, slower to the host than from it; and all of them on one switch.
+std::shared_ptr<const Topology> machine(int gpus, const DeviceModel& gpu = gpu_model()) {
+  auto topology = std::make_shared<Topology>("test machine");
+  const auto cpu = std::make_shared<const DeviceModel>(cpu_model());
+  const auto device = std::make_shared<const DeviceModel>(gpu);
+  const NodeIndex host = topology->add_node({.name = "cpu0", .kind = NodeKind::cpu, .worker = 0, .device = cpu});
+  const NodeIndex middle = topology->add_node({.name = "nvswitch0", .kind = NodeKind::nvswitch, .worker = 0});
+  for (int i = 0; i < gpus; ++i) {
+    const NodeIndex node =
+        topology->add_node({.name = "gpu" + std::to_string(i), .kind = NodeKind::gpu, .worker = 0, .device = device});
+    topology->add_link(host, node, link(LinkKind::pcie, kToGpu, kHostLatency), Direction::one_way);
+    topology->add_link(node, host, link(LinkKind::pcie, kToHost, kHostLatency), Direction::one_way);
+    topology->add_link(node, middle, link(LinkKind::nvlink, kBetween, kPeerLatency / 2));
+  }
+  return topology;
+}
+
+Topology calibrated(std::shared_ptr<const Topology> topology, int devices, std::vector<DType> dtypes = {}) {
+  CalibrateOptions options;
+  options.max_devices = devices;
+  options.quick = true;
+  options.dtypes = std::move(dtypes);
+  options.topology = std::move(topology);
+  return calibrate("sim", options);
+}
+
+const DeviceModel& model_of(const Topology& topology, const std::string& node) {
+  return *topology.node(topology.find(node).value()).device;
+}
+
+const DeviceRates& rates_of(const DeviceModel& model, int concurrency, DType dtype) {
+  for (const DeviceRates& rates : model.rates) {
+    if (rates.concurrency == concurrency && rates.dtype == dtype) return rates;
+  }
+  throw Error("no such rates");
+}
+
+const LinkModel& link_between(const Topology& topology, const std::string& from, const std::string& to) {
+  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
+    const Link& link = topology.link(i);
+    if (topology.node(link.from).name == from && topology.node(link.to).name == to) return *link.model;
+  }
+  throw Error("no link from " + from + " to " + to);
+}
+
+double largest_rate(const DeviceRates& rates) {
+  return rates.gemm.back().flops_per_s;
+}
+
+TEST(SimulatedMachine, GivesBackTheFiguresOfItsGpu) {
+  const Topology found = calibrated(machine(1), 1, {DType::f32, DType::bf16});
+  const DeviceModel& gpu = model_of(found, "w0.gpu0");
+  EXPECT_EQ(gpu.name, "test GPU");
+  EXPECT_THAT(gpu.peak_flops_per_s.at(DType::f32).value, about(kPeak));
+  EXPECT_THAT(gpu.peak_flops_per_s.at(DType::bf16).value, about(kHalfPeak));
+  EXPECT_THAT(gpu.memory_bandwidth_bytes_per_s.value, about(kMemory));
+  EXPECT_EQ(gpu.memory_bytes.value, 64e9);
+  EXPECT_THAT(gpu.op_overhead_s.value, about(3e-6));
+  EXPECT_THAT(gpu.launch_overhead_s.value, about(3e-6, 0.7)) << "at most what ops wait for anyway";
+  EXPECT_THAT(gpu.synchronize_s.value, about(4e-6));
+  EXPECT_GT(gpu.copy_engines, 0);
+  const DeviceRates& rates = rates_of(gpu, 1, DType::f32);
+  EXPECT_THAT(largest_rate(rates), about(kPeak));
+  EXPECT_THAT(rates.memory.back().bytes_per_s, about(kMemory));
+  EXPECT_THAT(rates.copy.back().bytes_per_s, about(kMemory / 2)) << "read once, written once";
+  EXPECT_EQ(found.provenance(), Provenance::measured);
+}
+
+TEST(SimulatedMachine, GivesBackItsLinksWithTheHost) {
+  const Topology found = calibrated(machine(1), 1);
+  const LinkModel& there = link_between(found, "w0.cpu0", "w0.gpu0");
+  const LinkModel& back = link_between(found, "w0.gpu0", "w0.cpu0");
+  EXPECT_THAT(there.bandwidth_bytes_per_s.value, about(kToGpu));
+  EXPECT_THAT(back.bandwidth_bytes_per_s.value, about(kToHost));
+  EXPECT_THAT(there.latency_s.value, about(kHostLatency));
+  EXPECT_THAT(back.latency_s.value, about(kHostLatency));
+  EXPECT_THAT(model_of(found, "w0.cpu0").peak_flops_per_s.at(DType::f32).value, about(100e9));
+}
+
+TEST(SimulatedMachine, GivesBackTheLinksBetweenItsGpus) {
+  const Topology two = calibrated(machine(2), 2);
+  const LinkModel& direct = link_between(two, "w0.gpu0", "w0.gpu1");
+  EXPECT_EQ(direct.kind, LinkKind::nvlink);
+  EXPECT_THAT(direct.bandwidth_bytes_per_s.value, about(kBetween));
+  EXPECT_THAT(direct.latency_s.value, about(kPeerLatency, 0.01));
+  const Topology four = calibrated(machine(4), 4);
+  const LinkModel& port = link_between(four, "w0.nvswitch0", "w0.gpu3");
+  EXPECT_THAT(port.bandwidth_bytes_per_s.value, about(kBetween));
+  EXPECT_THAT(port.latency_s.value, about(kPeerLatency / 2, 0.01));
+}
+
+TEST(SimulatedMachine, TellsWhetherCopiesTakeTheGpusTime) {
+  DeviceModel without_engines = gpu_model();
+  without_engines.copy_engines = 0;
+  EXPECT_EQ(model_of(calibrated(machine(1, without_engines), 1), "w0.gpu0").copy_engines, 0);
+}
+
+// The host is what ops wait for: the device's share is seen behind other work only.
+TEST(SimulatedMachine, TellsTheHostsOverheadFromTheDevices) {
+  DeviceModel slowly_issued = gpu_model();
+  slowly_issued.launch_overhead_s = figure(6e-6);
+  const Topology found = calibrated(machine(1, slowly_issued), 1);
+  EXPECT_THAT(model_of(found, "w0.gpu0").launch_overhead_s.value, about(6e-6));
+  EXPECT_THAT(model_of(found, "w0.gpu0").op_overhead_s.value, about(3e-6));
+}
+
+TEST(SimulatedMachine, KnowsThatLogicalDevicesShareOneGpu) {
+  const Topology found = calibrated(machine(1), 2);
+  EXPECT_FALSE(found.find("w0.gpu1"));
+  const DeviceRates& shared = rates_of(model_of(found, "w0.gpu0"), 2, DType::f32);
+  EXPECT_THAT(largest_rate(shared), about(kPeak)) << "of the GPU, which the two divide";
+  EXPECT_THAT(shared.memory.back().bytes_per_s, about(kMemory));
+  EXPECT_THAT(shared.op_overhead_s, about(3e-6, 0.01));
+  ASSERT_FALSE(found.collectives().empty());
+  EXPECT_EQ(found.collectives().front().devices, 2);
+}
+
+// Two logical devices that multiply, update and reduce: the same time on the machine and on what was found of it.
+double training_s(std::shared_ptr<const Topology> topology, int devices) {
+  EngineOptions options;
+  options.workers = {{.job = "localhost", .device_type = DeviceType::gpu, .device_count = devices}};
+  options.topology = std::move(topology);
+  Nanoseconds took_ns = 0;
+  open_engine("sim", std::move(options))->run([&](Worker& worker) {
+    std::vector<DeviceId> ids;
+    for (Device* device : worker.devices()) ids.push_back(device->id());
+    Communicator& group = worker.communicator(ids);
+    const Nanoseconds begin = worker.now();
+    for (int step = 0; step < 5; ++step) {
+      worker.run_concurrently(devices, [&](int d) {
+        Device& device = *worker.devices()[static_cast<std::size_t>(d)];
+        const Tensor a = device.allocate(DType::f32, {2048, 2048}), host = worker.cpu().allocate(DType::f32, {1 << 20});
+        device.compute_stream().copy(a.flat_slice(0, 1 << 20), host, Category::input);
+        for (int i = 0; i < 10; ++i) device.compute_stream().launch(op::gemm(a, a, a));
+        for (int i = 0; i < 10; ++i) device.compute_stream().launch(op::scale_add(a, a, -0.1, 1));
+        device.synchronize();
+      });
+      std::vector<Tensor> gradients;
+      std::vector<Stream*> streams;
+      for (Device* device : worker.devices()) {
+        gradients.push_back(device->allocate(DType::f32, {1 << 22}));
+        streams.push_back(&device->stream(kCommunicationStream));
+      }
+      group.all_reduce(gradients, Reduction::sum, streams);
+      for (Device* device : worker.devices()) device->synchronize();
+    }
+    took_ns = worker.now() - begin;
+  });
+  return static_cast<double>(took_ns) * 1e-9;
+}
+
+TEST(SimulatedMachine, PredictsTheSameFromWhatWasFound) {
+  constexpr double kTolerance = 0.03;  // of interpolation between the sizes
+  for (const auto& [gpus, devices] : {std::pair{1, 1}, {1, 2}, {2, 2}, {1, 3}, {2, 3}}) {
+    const auto original = machine(gpus);
+    const auto found = std::make_shared<const Topology>(calibrated(original, devices));
+    EXPECT_THAT(training_s(found, devices), about(training_s(original, devices), kTolerance))
+        << devices << " logical devices on " << gpus;
+  }
+}
+
+TEST(SimulatedMachine, IsWrittenAndReadBack) {
+  const auto written = [](const Topology& topology) {
+    std::ostringstream text;
+    write_topology_yaml(topology, text);
+    return text.str();
+  };
+  const Topology found = calibrated(machine(2), 3);
+  const Topology read = parse_topology_yaml(written(found), "found.yaml");
+  EXPECT_EQ(written(read), written(found));
+  EXPECT_EQ(read.measured_with().at("engine"), "sim");
+  EXPECT_EQ(read.measured_with().at("logical_devices"), "3 on 2");
+  EXPECT_EQ(read.measured_with().at("processor"), "test CPU");
+}
+
+TEST(SimulatedMachine, OfProcessorsAloneGivesBackTheirs) {
+  CalibrateOptions options;
+  options.quick = true;
+  options.max_devices = 2;
+  options.device_type = DeviceType::cpu;
+  options.topology = machine(1);
+  const Topology found = calibrate("sim", options);
+  EXPECT_EQ(found.link_count(), 0U);
+  const DeviceModel& cpu = model_of(found, "w0.cpu0");
+  EXPECT_EQ(cpu.cores, 4);
+  EXPECT_EQ(cpu.copy_engines, 0);
+  EXPECT_THAT(cpu.peak_flops_per_s.at(DType::f32).value, about(100e9));
+  EXPECT_THAT(largest_rate(rates_of(cpu, 2, DType::f32)), about(100e9)) << "of one core: there are enough";
+  EXPECT_THAT(rates_of(cpu, 2, DType::f32).memory.back().bytes_per_s, about(10e9));
+}
+
+}  // namespace
+}  // namespace tandem
