@@ -83,6 +83,7 @@ void add_run(CLI::App& app, Action& action) {
       ->transform(CLI::CheckedTransformer(values).description("{real,none}"));
   command->add_option("--collectives", run_options.collectives, "Fidelity of simulated collectives: fluid or message")
       ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
+  command->add_flag("--graphs", run_options.graphs, "Launch ops that come again as one CUDA graph");
   CLI::Option* trace = command->add_option(
       "--trace", flags->trace, "Write a Chrome trace to this file; with {worker} in its name, one for each worker");
   command

@@ -40,6 +40,7 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   if (options.cross_device_ops) scenario.strategy.cross_device_ops = *options.cross_device_ops;
   if (options.values) scenario.engine.values = options.values;
   if (options.collectives) scenario.engine.collectives = options.collectives;
+  if (options.graphs) scenario.engine.graphs = true;
   check_strategy(scenario);
   if (const auto problem = parallel_problem(scenario)) {
     throw InputError({scenario.problem_at(problem->path, problem->message)});
@@ -63,6 +64,7 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
   options.values = scenario.engine.values;
   options.collectives = scenario.engine.collectives;
   options.schedule_seed = run_options.schedule_seed;
+  options.graphs = scenario.engine.graphs;
   try {
     return open_engine(scenario.engine.name, std::move(options));
   } catch (const InputError&) {

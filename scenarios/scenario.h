@@ -64,6 +64,7 @@ struct EngineSettings {
   std::string name = "cpu";
   std::optional<Values> values;
   std::optional<CollectiveFidelity> collectives;
+  bool graphs = false;  // ops that come again are launched together
 };
 
 struct DeviceSettings {

@@ -118,6 +118,7 @@ class ScenarioReader {
       engine.collectives = collectives.one_of<CollectiveFidelity>(
           {{"fluid", CollectiveFidelity::fluid}, {"message", CollectiveFidelity::message}});
     }
+    engine.graphs = map.optional("graphs").boolean(engine.graphs);
   }
 
   void read_topology_value(const YamlReader& value) {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <fstream>
 
-#include "engine/cpu/memory_pool.h"
+#include "engine/cpu/host_memory.h"
 #include "engine/cpu/waiter.h"
 
 namespace tandem::cpu {

@@ -10,6 +10,12 @@ using testing::IsEmpty;
 
 class RunCommand : public CommandLine {};
 
+TEST_F(RunCommand, GraphsAreOfEnginesThatLaunchOnGpus) {
+  const Outcome outcome = tandem({"run", write_small_scenario(), "--graphs"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("engine 'cpu' has no option graphs"));
+}
+
 TEST_F(RunCommand, SaysWhichFileIsMissing) {
   const Outcome outcome = tandem({"run", "nowhere.yaml"});
   EXPECT_EQ(outcome.exit_code, 3);
