@@ -26,6 +26,29 @@ struct Part {
   int gpu = 0;
 };
 
+// Blocks taken and given back in a stream's order, an exception or not.
+class StagedBlocks {
+ public:
+  explicit StagedBlocks(cudaStream_t stream) : stream_(stream) {}
+  ~StagedBlocks() {
+    for (void* block : blocks_) cudaFreeAsync(block, stream_);
+  }
+  StagedBlocks(const StagedBlocks&) = delete;
+  StagedBlocks& operator=(const StagedBlocks&) = delete;
+
+  std::byte* take(std::size_t bytes) {
+    blocks_.reserve(blocks_.size() + 1);
+    void* block = nullptr;
+    check(cudaMallocAsync(&block, bytes, stream_), "cudaMallocAsync", "a collective");
+    blocks_.push_back(block);
+    return static_cast<std::byte*>(block);
+  }
+
+ private:
+  const cudaStream_t stream_;
+  std::vector<void*> blocks_;
+};
+
 // The work that one rank's stream does in a call.
 class Share {
  public:
@@ -84,13 +107,8 @@ class Share {
   void reduce_from(int owner, std::int64_t in_first, std::int64_t out_first, std::int64_t count,
                    const std::vector<int>& to_ranks) const {
     if (count == 0) return;
-    std::vector<void*> staged;
-    const auto stage = [&] {
-      void* block = nullptr;
-      check(cudaMallocAsync(&block, bytes(count), stream_), "cudaMallocAsync", "a collective");
-      staged.push_back(block);
-      return Part{static_cast<std::byte*>(block), gpu_};
-    };
+    StagedBlocks staged(stream_);
+    const auto stage = [&] { return Part{staged.take(bytes(count)), gpu_}; };
     std::vector<const void*> inputs;
     for (int step = 0; step < call_.ranks(); ++step) {
       Part from = input((owner + step) % call_.ranks(), in_first);
@@ -109,7 +127,6 @@ class Share {
     if (here.empty()) here.push_back(stage());
     reduce(inputs, here, count);
     for (const Part to : elsewhere) copy(to, here.front(), count);
-    for (void* block : staged) check(cudaFreeAsync(block, stream_), "cudaFreeAsync", "a collective");
   }
 
   // As many at once as the kernel takes, the first result holding the sum so far; it may take the first input's place.

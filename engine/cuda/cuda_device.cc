@@ -42,9 +42,12 @@ std::unique_ptr<Lane> CudaDevice::make_lane(int stream_index) {
 CudaStream& CudaDevice::stream(int index) {
   TANDEM_CHECK(index >= 0, "a stream with a negative index");
   const std::lock_guard lock(mutex_);
-  std::unique_ptr<CudaStream>& stream = streams_[index];
-  if (!stream) stream = std::make_unique<CudaStream>(context_, worker_, watch_, *this, index, make_lane(index));
-  return *stream;
+  auto found = streams_.find(index);
+  if (found == streams_.end()) {
+    auto stream = std::make_unique<CudaStream>(context_, worker_, watch_, *this, index, make_lane(index));
+    found = streams_.emplace(index, std::move(stream)).first;
+  }
+  return *found->second;
 }
 
 // Work that is done may still hold memory: before giving up, all of this device's is waited for.

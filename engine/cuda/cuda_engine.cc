@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cstdlib>
+
 #include "engine/cpu/cpu_run.h"
 #include "engine/cpu/run_options.h"
 #include "engine/cuda/cuda_description.h"
@@ -18,6 +20,17 @@ int usable_gpus() {
   if (error == cudaSuccess && gpus > 0) return gpus;
   const std::string reason = error == cudaSuccess ? "there is none" : cuda::error_text(error, "cudaGetDeviceCount");
   throw UnavailableError(fmt::format("engine 'cuda' finds no GPU to run on: {}", reason));
+}
+
+// Long enough for any step; who expects less says so.
+double watchdog_s() {
+  constexpr double kUsual = 300;
+  const char* text = std::getenv("TANDEM_CUDA_WATCHDOG_S");
+  if (text == nullptr) return kUsual;
+  char* end = nullptr;
+  const double limit = std::strtod(text, &end);
+  if (end != text && *end == '\0' && limit > 0) return limit;
+  throw Error(fmt::format("TANDEM_CUDA_WATCHDOG_S is '{}', must be a number of seconds greater than 0", text));
 }
 
 Capabilities cuda_capabilities(int gpus) {
@@ -39,9 +52,9 @@ class CudaEngine final : public Engine {
   CudaEngine(EngineOptions options, int gpus)
       : options_(std::move(options)),
         capabilities_(cuda_capabilities(gpus)),
-        gpus_(gpus),
+        gpus_(gpus, watchdog_s()),
         settings_(cuda::describe_machine(gpus, nvml_.get())) {
-    settings_["watchdog"] = fmt::format("{} s", cuda::GpuWatch::kLimitS);
+    settings_["watchdog"] = fmt::format("{} s", gpus_.watchdog_s());
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }

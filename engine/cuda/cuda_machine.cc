@@ -15,7 +15,7 @@ namespace tandem::cuda {
 Gpu& Gpus::at(int ordinal) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Gpu>& gpu = gpus_.at(static_cast<std::size_t>(ordinal));
-  if (!gpu) gpu = std::make_unique<Gpu>(ordinal);
+  if (!gpu) gpu = std::make_unique<Gpu>(ordinal, watchdog_s_);
   return *gpu;
 }
 

@@ -19,12 +19,14 @@ namespace tandem::cuda {
 // The GPUs of this machine, each made at its first use; kept by the engine over its runs.
 class Gpus {
  public:
-  explicit Gpus(int count) : gpus_(static_cast<std::size_t>(count)) {}
+  Gpus(int count, double watchdog_s) : watchdog_s_(watchdog_s), gpus_(static_cast<std::size_t>(count)) {}
   int count() const { return static_cast<int>(gpus_.size()); }
   Gpu& at(int ordinal);
   std::shared_ptr<BlockPool> pinned_memory();
+  double watchdog_s() const { return watchdog_s_; }  // GpuWatch's limit
 
  private:
+  const double watchdog_s_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::shared_ptr<BlockPool> pinned_memory_;
@@ -32,7 +34,7 @@ class Gpus {
 
 class CudaMachine final : public cpu::Machine {
  public:
-  explicit CudaMachine(Gpus& gpus) : gpus_(gpus) {}
+  explicit CudaMachine(Gpus& gpus) : gpus_(gpus), watch_(gpus.watchdog_s()) {}
 
   std::unique_ptr<cpu::LocalDevice> make_device(cpu::RunContext& context, cpu::WorkerState& worker, DeviceId id,
                                                 int index) override;

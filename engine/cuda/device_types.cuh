@@ -21,6 +21,15 @@ inline unsigned blocks_for(std::int64_t count) {
   return static_cast<unsigned>(blocks < 4096 ? blocks : 4096);
 }
 
+// Starts a kernel. Where no nvcc compiles this, tests/cuda_emulation brings its own.
+#ifdef __CUDACC__
+template <typename... Parameters, typename... Arguments>
+void start(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
+           Arguments... arguments) {
+  kernel<<<blocks, threads, 0, stream>>>(static_cast<Parameters>(arguments)...);
+}
+#endif
+
 // Calls function.operator()<T>() with the type of `dtype`; f16 and bf16 are stored, not computed with.
 template <typename Function>
 void with_type(DType dtype, Function&& function) {

@@ -14,7 +14,7 @@ __global__ void for_each_index(std::int64_t count, Function function) {
 
 template <typename Function>
 void launch(cudaStream_t stream, std::int64_t count, Function function) {
-  if (count > 0) for_each_index<<<blocks_for(count), kThreads, 0, stream>>>(count, function);
+  if (count > 0) start(for_each_index<Function>, blocks_for(count), kThreads, stream, count, function);
 }
 
 template <typename T>

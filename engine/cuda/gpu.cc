@@ -5,6 +5,8 @@
 #include <cstdint>
 
 #include "engine/cuda/cuda_error.h"
+#include "engine/cuda/gpu_watch.h"
+#include "topologies/base/error.h"
 
 namespace tandem::cuda {
 namespace {
@@ -12,7 +14,7 @@ namespace {
 // From the GPU's own pool, which hands memory back to the system only when the pool goes.
 class GpuSource final : public BlockSource {
  public:
-  explicit GpuSource(int gpu) : gpu_(gpu) {
+  GpuSource(int gpu, double watchdog_s) : gpu_(gpu), watchdog_s_(watchdog_s) {
     const UseGpu use(gpu);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     check(cudaDeviceGetDefaultMemPool(&pool_, gpu), "cudaDeviceGetDefaultMemPool");
@@ -32,7 +34,10 @@ class GpuSource final : public BlockSource {
       cudaGetLastError();  // forget it: that there is no room is the caller's to report
       return nullptr;
     }
-    check(cudaStreamSynchronize(stream_), "cudaStreamSynchronize", "an allocation");
+    if (!ends_within(stream_, watchdog_s_)) {
+      throw RunError(fmt::format("GPU {} has not allocated memory in {} s, the watchdog's limit", gpu_, watchdog_s_));
+    }
+    check(cudaStreamQuery(stream_), "cudaStreamQuery", "an allocation");
     return block;
   }
   void release(void* block) noexcept override { cudaFreeAsync(block, stream_); }
@@ -53,6 +58,7 @@ class GpuSource final : public BlockSource {
   }
 
   const int gpu_;
+  const double watchdog_s_;
   cudaStream_t stream_{};
   cudaMemPool_t pool_{};
 };
@@ -109,10 +115,10 @@ std::shared_ptr<GpuEvent> EventPool::record(cudaStream_t stream) {
   return event;
 }
 
-Gpu::Gpu(int ordinal)
+Gpu::Gpu(int ordinal, double watchdog_s)
     : ordinal_(ordinal),
       text_(fmt::format("GPU {}", ordinal)),
-      memory_(std::make_shared<BlockPool>(std::make_unique<GpuSource>(ordinal))),
+      memory_(std::make_shared<BlockPool>(std::make_unique<GpuSource>(ordinal, watchdog_s))),
       events_(std::make_shared<EventPool>(ordinal)) {}
 
 std::shared_ptr<BlockPool> make_pinned_memory() {

@@ -62,8 +62,8 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
 
 class Gpu {
  public:
-  // Throws RunError when the GPU cannot be used.
-  explicit Gpu(int ordinal);
+  // Throws RunError when the GPU cannot be used. `watchdog_s`: how long it may take to allocate.
+  Gpu(int ordinal, double watchdog_s);
 
   int ordinal() const { return ordinal_; }
   const std::string& text() const { return text_; }  // "GPU 0"

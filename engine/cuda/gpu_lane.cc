@@ -19,18 +19,32 @@ constexpr std::size_t kMostPending = 1 << 14;  // beyond it the host waits for t
 GpuLane::GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text)
     : context_(context), worker_(worker), watch_(watch), gpu_(gpu), text_(std::move(text)) {
   const UseGpu use(gpu_.ordinal());
-  check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
-  void* fault = nullptr;
-  check(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", text_);
-  fault_ = new (fault) Fault;
-  start_clock();
+  try {
+    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
+    void* fault = nullptr;
+    check(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", text_);
+    fault_ = new (fault) Fault;
+    start_clock();
+  } catch (...) {
+    release();
+    throw;
+  }
 }
 
 GpuLane::~GpuLane() {
+  release();
+}
+
+// On a task's thread or the caller's of the run: whose current GPU it leaves as it was.
+void GpuLane::release() noexcept {
+  if (is_abandoned_) return;
+  int former = 0;
+  cudaGetDevice(&former);
   cudaSetDevice(gpu_.ordinal());
   if (blas_ != nullptr) cublasDestroy(blas_);
-  cudaStreamDestroy(stream_);
-  cudaFreeHost(fault_);
+  if (stream_ != nullptr) cudaStreamDestroy(stream_);
+  if (fault_ != nullptr) cudaFreeHost(fault_);
+  cudaSetDevice(former);
 }
 
 // Three times, and the quickest counts: the host sees an event some microseconds late.
@@ -39,7 +53,9 @@ void GpuLane::start_clock() {
   for (int i = 0; i < 3; ++i) {
     const Nanoseconds before = context_.now();
     auto event = gpu_.events().record(stream_);
-    check(cudaEventSynchronize(event->handle()), "cudaEventSynchronize", text_);
+    if (watch_.wait(event->handle(), context_.control, text_) == GpuWatch::Outcome::stopped) {
+      context_.control.throw_stopped();
+    }
     const Nanoseconds after = context_.now();
     if (clock_event_ && after - before >= least) continue;
     least = after - before;
@@ -159,14 +175,23 @@ bool GpuLane::tidy() {
   return true;
 }
 
-// After a failure some work never ends; what it kept goes with the run.
 void GpuLane::finish(std::vector<Record>& records) {
-  cudaStreamSynchronize(stream_);
+  if (!watch_.outlasts(stream_, has_failed())) return abandon();
   settle();
   if (worker_.has_failed()) return;
   while (tidy()) {
   }
   log_.move_to(records);
+}
+
+// A GPU that hangs may still work on all this: it goes with the process, and nobody takes its memory for something
+// else.
+void GpuLane::abandon() {
+  is_abandoned_ = true;
+  worker_.fail(std::make_exception_ptr(RunError(
+      fmt::format("{}: the GPU has not ended its work in {} s, the watchdog's limit", text_, watch_.limit_s()))));
+  const std::lock_guard lock(mutex_);
+  new std::deque<Pending>(std::move(pending_));
 }
 
 }  // namespace tandem::cuda

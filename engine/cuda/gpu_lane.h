@@ -51,6 +51,9 @@ class GpuLane final : public Lane {
     std::shared_ptr<GpuEvent> end;
     Nanoseconds seen_ns = 0;
   };
+  void release() noexcept;
+  void abandon();
+  bool has_failed() const { return worker_.has_failed() || context_.control.is_stopped(); }
   void start_clock();
   Nanoseconds time_of(const GpuEvent& event) const;  // on the host's clock
   void read_times(Done& done);
@@ -67,6 +70,7 @@ class GpuLane final : public Lane {
   std::shared_ptr<GpuEvent> clock_event_;
   Nanoseconds clock_ns_ = 0;  // when the host saw that event
   int since_settled_ = 0;
+  bool is_abandoned_ = false;
   cpu::RecordLog log_;
 
   std::mutex mutex_;  // of what follows

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "engine/cuda/cuda_error.h"
@@ -13,8 +14,20 @@ namespace {
 // Spinning first: most waits are for a GPU that is nearly through. Then a core is worth more than some microseconds.
 constexpr std::chrono::microseconds kSpin{200}, kPause{20};
 constexpr std::chrono::milliseconds kCheckEvery{5};
+// After a failure: until collectives are aborted, and until a GPU counts as one that hangs.
+constexpr double kGraceS = 1, kMostGraceS = 10;
 
 }  // namespace
+
+bool ends_within(cudaStream_t stream, double limit_s) {
+  const auto begin = cpu::Clock::now();
+  while (cudaStreamQuery(stream) == cudaErrorNotReady) {
+    const auto waited = cpu::Clock::now() - begin;
+    if (waited > std::chrono::duration<double>(limit_s)) return false;
+    if (waited > kSpin) std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
 
 void GpuWatch::add(const std::weak_ptr<Watched>& watched) {
   const std::lock_guard lock(mutex_);
@@ -28,6 +41,20 @@ void GpuWatch::check_watched() {
   }
 }
 
+void GpuWatch::abort_watched() {
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : watched_) {
+    if (const auto watched = each.lock()) watched->abort();
+  }
+}
+
+bool GpuWatch::outlasts(cudaStream_t stream, bool has_failed) {
+  if (!has_failed) return ends_within(stream, limit_s_);
+  if (ends_within(stream, std::min(kGraceS, limit_s_))) return true;
+  abort_watched();
+  return ends_within(stream, std::min(kMostGraceS, limit_s_));
+}
+
 GpuWatch::Outcome GpuWatch::wait(cudaEvent_t event, const cpu::RunControl& control, std::string_view who,
                                  cpu::Clock::time_point deadline) {
   const auto begin = cpu::Clock::now();
@@ -39,8 +66,8 @@ GpuWatch::Outcome GpuWatch::wait(cudaEvent_t event, const cpu::RunControl& contr
     if (control.is_stopped()) return Outcome::stopped;
     const auto now = cpu::Clock::now();
     if (now >= deadline) return Outcome::late;
-    if (now - begin > std::chrono::seconds(kLimitS)) {
-      throw RunError(fmt::format("{}: the GPU has not reached a point in {} s, the watchdog's limit", who, kLimitS));
+    if (now - begin > std::chrono::duration<double>(limit_s_)) {
+      throw RunError(fmt::format("{}: the GPU has not reached a point in {} s, the watchdog's limit", who, limit_s_));
     }
     if (now >= next_check) {
       check_watched();

@@ -14,7 +14,12 @@ HostLane::HostLane(cpu::RunContext& context, GpuWatch& watch, Gpu& gpu, std::str
   check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
 }
 
+// A GPU that hangs keeps what it copies: it goes with the process.
 HostLane::~HostLane() {
+  if (!watch_.outlasts(copies_, context_.control.is_stopped())) {
+    new Kept(std::move(under_way_));
+    return;
+  }
   cudaStreamDestroy(copies_);
 }
 
@@ -33,8 +38,9 @@ void HostLane::copy(const Tensor& to, const Tensor& from) {
     return;
   }
   check(cudaMemcpyAsync(to.data(), from.data(), to.size_bytes(), cudaMemcpyDefault, copies_), "cudaMemcpyAsync", text_);
+  under_way_ = {.kernel = {}, .first = to, .second = from};
   const auto done = gpu_.events().record(copies_);
-  watch_.wait(done->handle(), context_.control, text_);
+  if (watch_.wait(done->handle(), context_.control, text_) == GpuWatch::Outcome::complete) under_way_ = {};
 }
 
 void HostLane::end(const Beginning& beginning, Record record, Kept /*kept*/) {

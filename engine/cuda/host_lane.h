@@ -36,6 +36,7 @@ class HostLane final : public Lane {
   Gpu& gpu_;
   const std::string text_;
   cudaStream_t copies_{};
+  Kept under_way_;  // what a copy works on that has not been waited for to its end
   cpu::RecordLog log_;
 };
 

@@ -98,7 +98,7 @@ __global__ void loss_of_rows(LossArguments arguments, Fault* fault) {
 template <typename T>
 void launch_for(cudaStream_t stream, const LossArguments& arguments, Fault* fault) {
   with_type(arguments.correct_dtype,
-            [&]<typename Count>() { loss_of_rows<T, Count><<<1, kWarps * kWarp, 0, stream>>>(arguments, fault); });
+            [&]<typename Count>() { start(loss_of_rows<T, Count>, 1, kWarps * kWarp, stream, arguments, fault); });
 }
 
 }  // namespace

@@ -48,9 +48,8 @@ struct Blocks {
   template <typename Unit>
   void copy(cudaStream_t stream) const {
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(Unit));
-    copy_units<<<blocks_for(count * bytes / kSize), kThreads, 0, stream>>>(
-        static_cast<Unit*>(to), static_cast<const Unit*>(from), count, bytes / kSize, to_stride / kSize,
-        from_stride / kSize);
+    start(copy_units<Unit>, blocks_for(count * bytes / kSize), kThreads, stream, static_cast<Unit*>(to),
+          static_cast<const Unit*>(from), count, bytes / kSize, to_stride / kSize, from_stride / kSize);
   }
 };
 
@@ -61,8 +60,8 @@ void launch_scatter(cudaStream_t stream, DType dtype, bool replaces, Arithmetic 
                     std::int64_t width, Fault* fault) {
   if (count * width == 0) return;
   with_type(dtype, [&]<typename T>() {
-    scatter<<<blocks_for(width), kThreads, 0, stream>>>(replaces, operation, static_cast<T*>(to), to_rows,
-                                                        static_cast<const T*>(rows), indices, count, width, fault);
+    start(scatter<T>, blocks_for(width), kThreads, stream, replaces, operation, static_cast<T*>(to), to_rows,
+          static_cast<const T*>(rows), indices, count, width, fault);
   });
 }
 

@@ -44,9 +44,9 @@ void launch_sum(cudaStream_t stream, DType dtype, void* to, const void* a, std::
     const T* values = static_cast<const T*>(a);
     if (inner == 1) {
       const auto blocks = static_cast<unsigned>(outer < 65536 ? outer : 65536);
-      sum_rows<<<blocks, kThreads, 0, stream>>>(sums, values, outer, length);
+      start(sum_rows<T>, blocks, kThreads, stream, sums, values, outer, length);
     } else {
-      sum_columns<<<blocks_for(outer * inner), kThreads, 0, stream>>>(sums, values, outer, length, inner);
+      start(sum_columns<T>, blocks_for(outer * inner), kThreads, stream, sums, values, outer, length, inner);
     }
   });
 }

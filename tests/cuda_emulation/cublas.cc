@@ -1,0 +1,232 @@
+// cuBLAS: products of matrices on a stream, by plain loops.
+#include <cublas_v2.h>
+#include <cuda_bf16.h>
+#include <cuda_fp16.h>
+
+#include <algorithm>
+#include <bit>
+#include <map>
+#include <vector>
+
+#include "tests/cuda_emulation/memory.h"
+#include "tests/cuda_emulation/streams.h"
+
+using namespace tandem::emulation;
+
+struct cublasContext {
+  int gpu = 0;
+  cudaStream_t stream = nullptr;
+};
+
+namespace {
+
+struct Operand {
+  const void* at;
+  std::int64_t rows, columns, leading;  // column-major, as stored
+  bool is_transposed;
+
+  std::size_t elements() const {
+    return rows == 0 || columns == 0 ? 0 : static_cast<std::size_t>(leading * (columns - 1) + rows);
+  }
+};
+
+struct Product {
+  Operand a, b, c;
+  std::int64_t m, n, k;
+  double alpha, beta;
+  cudaDataType_t type;
+  bool rounds_to_tf32;
+};
+
+template <typename T>
+using Wide = std::conditional_t<std::is_same_v<T, double>, double, float>;
+
+// 10 of the 23 bits behind the point, to the nearest even one.
+float as_tf32(float value) {
+  const auto bits = std::bit_cast<std::uint32_t>(value);
+  return std::bit_cast<float>((bits + 0xFFF + ((bits >> 13) & 1)) & ~std::uint32_t{0x1FFF});
+}
+
+// In rows of what the product sees, so that the innermost loop goes along memory.
+template <typename T>
+std::vector<Wide<T>> row_major(const Operand& operand, bool is_transposed, bool rounds) {
+  const std::int64_t rows = is_transposed ? operand.columns : operand.rows;
+  const std::int64_t columns = is_transposed ? operand.rows : operand.columns;
+  std::vector<Wide<T>> values(static_cast<std::size_t>(rows * columns));
+  for (std::int64_t row = 0; row < rows; ++row) {
+    for (std::int64_t column = 0; column < columns; ++column) {
+      const std::int64_t at = is_transposed ? row * operand.leading + column : column * operand.leading + row;
+      auto value = static_cast<Wide<T>>(static_cast<const T*>(operand.at)[at]);
+      if constexpr (std::is_same_v<T, float>) value = rounds ? as_tf32(value) : value;
+      values[static_cast<std::size_t>(row * columns + column)] = value;
+    }
+  }
+  return values;
+}
+
+template <typename T>
+T narrowed(Wide<T> value) {
+  if constexpr (std::is_same_v<T, __half>) {
+    return __float2half_rn(value);
+  } else if constexpr (std::is_same_v<T, __nv_bfloat16>) {
+    return __float2bfloat16_rn(value);
+  } else {
+    return value;
+  }
+}
+
+// c' = b' a', whose rows are the columns of c.
+template <typename T>
+void multiply(const Product& product) {
+  using W = Wide<T>;
+  const std::vector<W> a = row_major<T>(product.a, !product.a.is_transposed, product.rounds_to_tf32);
+  const std::vector<W> b = row_major<T>(product.b, !product.b.is_transposed, product.rounds_to_tf32);
+  std::vector<W> sums(static_cast<std::size_t>(product.m));
+  for (std::int64_t column = 0; column < product.n; ++column) {
+    std::fill(sums.begin(), sums.end(), W{0});
+    for (std::int64_t i = 0; i < product.k; ++i) {
+      const W factor = b[static_cast<std::size_t>(column * product.k + i)];
+      const W* values = &a[static_cast<std::size_t>(i * product.m)];
+      for (std::int64_t row = 0; row < product.m; ++row) sums[static_cast<std::size_t>(row)] += factor * values[row];
+    }
+    T* to = static_cast<T*>(const_cast<void*>(product.c.at)) + column * product.c.leading;
+    for (std::int64_t row = 0; row < product.m; ++row) {
+      W value = static_cast<W>(product.alpha) * sums[static_cast<std::size_t>(row)];
+      if (product.beta != 0) value += static_cast<W>(product.beta) * static_cast<W>(to[row]);
+      to[row] = narrowed<T>(value);
+    }
+  }
+}
+
+cudaError_t perform(const Product& product, int gpu) {
+  const std::size_t size = product.type == CUDA_R_64F ? 8 : product.type == CUDA_R_32F ? 4 : 2;
+  for (const Operand* operand : {&product.a, &product.b, &product.c}) {
+    if (const cudaError_t error = check_access(operand->at, operand->elements() * size, gpu)) return error;
+  }
+  switch (product.type) {
+    case CUDA_R_64F:
+      multiply<double>(product);
+      break;
+    case CUDA_R_32F:
+      multiply<float>(product);
+      break;
+    case CUDA_R_16F:
+      multiply<__half>(product);
+      break;
+    default:
+      multiply<__nv_bfloat16>(product);
+  }
+  return cudaSuccess;
+}
+
+bool is_emulated(cudaDataType_t type, cublasComputeType_t compute) {
+  switch (type) {
+    case CUDA_R_64F:
+      return compute == CUBLAS_COMPUTE_64F;
+    case CUDA_R_32F:
+      return compute == CUBLAS_COMPUTE_32F || compute == CUBLAS_COMPUTE_32F_FAST_TF32;
+    case CUDA_R_16F:
+    case CUDA_R_16BF:
+      return compute == CUBLAS_COMPUTE_32F;
+    default:
+      return false;
+  }
+}
+
+cublasStatus_t entered_blas(const char* call) {
+  return static_cast<cublasStatus_t>(injected(call));
+}
+
+}  // namespace
+
+cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
+  if (const cublasStatus_t status = entered_blas("cublasGetProperty")) return status;
+  *value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR : type == MINOR_VERSION ? CUBLAS_VER_MINOR : CUBLAS_VER_PATCH;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
+  if (const cublasStatus_t status = entered_blas("cublasCreate")) return status;
+  if (may_disturb() != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;  // it allocates
+  *handle = new cublasContext{current_gpu()};
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  delete handle;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetStream_v2(cublasHandle_t handle, cudaStream_t stream) {
+  if (const cublasStatus_t status = entered_blas("cublasSetStream")) return status;
+  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  handle->stream = stream;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
+cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std::size_t bytes) {
+  if (const cublasStatus_t status = entered_blas("cublasSetWorkspace")) return status;
+  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  return check_access(workspace, bytes, handle->gpu) == cudaSuccess ? CUBLAS_STATUS_SUCCESS
+                                                                    : CUBLAS_STATUS_INVALID_VALUE;
+}
+
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) {
+  return handle == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : entered_blas("cublasSetMathMode");
+}
+
+cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b,
+                               std::int64_t m, std::int64_t n, std::int64_t k, const void* alpha, const void* a,
+                               cudaDataType_t a_type, std::int64_t lda, const void* b, cudaDataType_t b_type,
+                               std::int64_t ldb, const void* beta, void* c, cudaDataType_t c_type, std::int64_t ldc,
+                               cublasComputeType_t compute, cublasGemmAlgo_t) {
+  if (const cublasStatus_t status = entered_blas("cublasGemmEx")) return status;
+  if (handle == nullptr || handle->stream == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  const bool flips_a = transpose_a != CUBLAS_OP_N, flips_b = transpose_b != CUBLAS_OP_N;
+  const Operand of_a{a, flips_a ? k : m, flips_a ? m : k, lda, flips_a};
+  const Operand of_b{b, flips_b ? n : k, flips_b ? k : n, ldb, flips_b};
+  const Operand of_c{c, m, n, ldc, false};
+  for (const Operand& operand : {of_a, of_b, of_c}) {
+    if (operand.rows < 0 || operand.columns < 0 || operand.leading < std::max<std::int64_t>(1, operand.rows)) {
+      return CUBLAS_STATUS_INVALID_VALUE;
+    }
+  }
+  if (a_type != c_type || b_type != c_type || !is_emulated(c_type, compute)) return CUBLAS_STATUS_NOT_SUPPORTED;
+  if (handle->gpu != current_gpu() || handle->stream->gpu != handle->gpu) return CUBLAS_STATUS_EXECUTION_FAILED;
+  const auto factor = [&](const void* at) {
+    return c_type == CUDA_R_64F ? *static_cast<const double*>(at) : static_cast<double>(*static_cast<const float*>(at));
+  };
+  const Product product{of_a, of_b,          of_c,         m,      n,
+                        k,    factor(alpha), factor(beta), c_type, compute == CUBLAS_COMPUTE_32F_FAST_TF32};
+  const cudaError_t error = issue(handle->stream, {[product, gpu = handle->gpu] { return perform(product, gpu); }});
+  return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
+}
+
+namespace {
+
+struct StatusTexts {
+  const char *name, *text;
+};
+
+const StatusTexts& texts_of(cublasStatus_t status) {
+  static const std::map<cublasStatus_t, StatusTexts> kTexts{
+      {CUBLAS_STATUS_SUCCESS, {"CUBLAS_STATUS_SUCCESS", "success"}},
+      {CUBLAS_STATUS_NOT_INITIALIZED, {"CUBLAS_STATUS_NOT_INITIALIZED", "the library was not initialized"}},
+      {CUBLAS_STATUS_ALLOC_FAILED, {"CUBLAS_STATUS_ALLOC_FAILED", "the resource allocation failed"}},
+      {CUBLAS_STATUS_INVALID_VALUE, {"CUBLAS_STATUS_INVALID_VALUE", "an invalid value was used"}},
+      {CUBLAS_STATUS_EXECUTION_FAILED, {"CUBLAS_STATUS_EXECUTION_FAILED", "the function failed to launch on the GPU"}},
+      {CUBLAS_STATUS_NOT_SUPPORTED, {"CUBLAS_STATUS_NOT_SUPPORTED", "the functionality is not supported"}}};
+  static const StatusTexts kUnknown{"CUBLAS_STATUS", "an unknown status"};
+  const auto found = kTexts.find(status);
+  return found == kTexts.end() ? kUnknown : found->second;
+}
+
+}  // namespace
+
+const char* cublasGetStatusName(cublasStatus_t status) {
+  return texts_of(status).name;
+}
+
+const char* cublasGetStatusString(cublasStatus_t status) {
+  return texts_of(status).text;
+}

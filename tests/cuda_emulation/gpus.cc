@@ -1,0 +1,165 @@
+#include "tests/cuda_emulation/gpus.h"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <mutex>
+#include <random>
+#include <thread>
+
+namespace tandem::emulation {
+namespace {
+
+struct InjectedError {
+  int error = 0;
+  int after = 0;
+};
+
+// Never destroyed: streams of a hanging GPU outlive main().
+struct State {
+  Machine machine = machine_of_environment();
+  std::array<Gpu, kMostGpus> gpus;
+  std::mutex mutex;  // of the injected
+  std::map<std::string, InjectedError> injected;
+  std::atomic<bool> has_injected{false};
+  std::atomic<ncclResult_t> communicators_failure{ncclSuccess};
+  std::atomic<std::uint64_t> threads{0};
+
+  State() {
+    for (int i = 0; i < kMostGpus; ++i) gpus[static_cast<std::size_t>(i)].ordinal = i;
+  }
+};
+
+State& state() {
+  static State& state = *new State;
+  return state;
+}
+
+thread_local int current = 0;
+thread_local cudaError_t last = cudaSuccess;
+
+std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
+  const char* text = std::getenv(variable);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
+}
+
+// One piece in eight, by up to 300 us.
+void delay() {
+  const std::uint64_t seed = state().machine.delay_seed;
+  if (seed == 0) return;
+  thread_local std::mt19937_64 random(seed * 1000 + state().threads.fetch_add(1));
+  if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
+}
+
+}  // namespace
+
+Machine machine_of_environment() {
+  Machine machine;
+  machine.gpus = static_cast<int>(number_of("TANDEM_EMULATED_GPUS", 1));
+  machine.peers_reach = number_of("TANDEM_EMULATED_PEERS", 1) != 0;
+  machine.memory_bytes = number_of("TANDEM_EMULATED_MEMORY_BYTES", machine.memory_bytes);
+  machine.delay_seed = number_of("TANDEM_EMULATED_DELAY_SEED", 0);
+  return machine;
+}
+
+void start(const Machine& machine) {
+  release_gpus();
+  state().machine = machine;
+  for (Gpu& gpu : state().gpus) gpu.failure = cudaSuccess;
+  state().communicators_failure = ncclSuccess;
+  const std::lock_guard lock(state().mutex);
+  state().injected.clear();
+  state().has_injected = false;
+}
+
+void fail_call(const std::string& call, int error, int after) {
+  const std::lock_guard lock(state().mutex);
+  state().injected[call] = {error, after};
+  state().has_injected = true;
+}
+
+void break_gpu(int ordinal, cudaError_t error) {
+  gpu(ordinal).failure = error;
+}
+
+void hang_gpu(int ordinal) {
+  gpu(ordinal).hangs = true;
+}
+
+void release_gpus() {
+  for (Gpu& gpu : state().gpus) {
+    gpu.hangs = false;
+    gpu.hangs.notify_all();
+  }
+}
+
+void fail_communicators(ncclResult_t error) {
+  state().communicators_failure = error;
+}
+
+const Machine& machine() {
+  return state().machine;
+}
+
+Gpu& gpu(int ordinal) {
+  return state().gpus.at(static_cast<std::size_t>(ordinal));
+}
+
+bool is_gpu(int ordinal) {
+  return ordinal >= 0 && ordinal < machine().gpus;
+}
+
+int current_gpu() {
+  return current;
+}
+
+void use_gpu(int ordinal) {
+  current = ordinal;
+}
+
+cudaError_t last_error() {
+  return last;
+}
+
+// An error of the GPU itself stays.
+cudaError_t take_last_error() {
+  const cudaError_t error = last;
+  last = gpu(current).failure;
+  return error;
+}
+
+// That work is under way is no error.
+cudaError_t noted(cudaError_t error) {
+  if (error != cudaSuccess && error != cudaErrorNotReady) last = error;
+  return error;
+}
+
+int injected(const char* call) {
+  if (!state().has_injected) return 0;
+  const std::lock_guard lock(state().mutex);
+  const auto found = state().injected.find(call);
+  if (found == state().injected.end() || found->second.after-- > 0) return 0;
+  const int error = found->second.error;
+  state().injected.erase(found);
+  return error;
+}
+
+cudaError_t entered(const char* call, int ordinal) {
+  if (const int error = injected(call)) return noted(static_cast<cudaError_t>(error));
+  return noted(gpu(ordinal).failure);
+}
+
+void perform(Gpu& gpu, const Work& work) {
+  delay();
+  gpu.hangs.wait(true);
+  if (gpu.failure != cudaSuccess && !work.always) return;
+  cudaError_t none = cudaSuccess;
+  if (const cudaError_t error = work.run(); error != cudaSuccess) gpu.failure.compare_exchange_strong(none, error);
+}
+
+ncclResult_t communicators_failure() {
+  return state().communicators_failure;
+}
+
+}  // namespace tandem::emulation

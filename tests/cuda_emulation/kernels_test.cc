@@ -1,0 +1,304 @@
+// The engine's kernels beside the cpu engine's, on equal random operands. Halves are compared with f32 rounded once.
+//
+// What is not equal by definition may differ by: f64 1e-12, f32 1e-5 (sums of some hundred terms in another order),
+// f16 2^-10 and bf16 2^-7 (one unit in the last place), relative to the larger of 1 and the value.
+#include "engine/kernels/kernels.h"
+
+#include <functional>
+
+#include "tests/cuda_emulation/on_gpus.h"
+#include "tests/cuda_emulation/typed_values.h"
+#include "tests/engine/host_tensor.h"
+
+namespace tandem {
+namespace {
+
+using Tensors = std::vector<Tensor>;
+using Fillings = std::vector<std::function<void(const Tensor&, std::mt19937_64&)>>;
+
+// Operands of the tested type, unless `types` says another; what they contain at first; and the op on them.
+struct Sample {
+  std::vector<Shape> shapes;
+  std::function<Op(const Tensors&)> make;
+  Fillings fillings{};  // random where there is none
+  std::map<std::size_t, DType> types{};
+};
+
+double tolerance_of(DType dtype) {
+  switch (dtype) {
+    case DType::f64:
+      return 1e-12;
+    case DType::f32:
+      return 1e-5;
+    case DType::f16:
+      return 1.0 / 1024;
+    default:
+      return 1.0 / 128;
+  }
+}
+
+Tensors host_operands(const Sample& sample, DType dtype) {
+  std::mt19937_64 random(7);
+  Tensors operands;
+  for (std::size_t i = 0; i < sample.shapes.size(); ++i) {
+    const auto type = sample.types.find(i);
+    operands.push_back(host_tensor(type == sample.types.end() ? dtype : type->second, sample.shapes[i]));
+    if (i < sample.fillings.size() && sample.fillings[i]) {
+      sample.fillings[i](operands[i], random);
+    } else {
+      fill_random(operands[i], random);
+    }
+  }
+  return operands;
+}
+
+// What the cpu engine makes of them.
+Tensors expected_of(const Sample& sample, const Tensors& operands) {
+  Tensors wide, results;
+  for (const Tensor& operand : operands) {
+    wide.push_back(host_tensor(is_half(operand.dtype()) ? DType::f32 : operand.dtype(), operand.shape()));
+    convert(wide.back(), operand);
+  }
+  execute(sample.make(wide).kernel);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    results.push_back(host_tensor(operands[i].dtype(), operands[i].shape()));
+    convert(results.back(), wide[i]);
+  }
+  return results;
+}
+
+Tensors actual_of(const Sample& sample, const Tensors& operands) {
+  Tensors results;
+  run_on_gpus(1, [&](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    Stream& stream = gpu.compute_stream();
+    Tensors here, there;
+    for (const Tensor& operand : operands) {
+      here.push_back(worker.cpu().allocate(operand.dtype(), operand.shape()));
+      there.push_back(gpu.allocate(operand.dtype(), operand.shape()));
+      convert(here.back(), operand);
+      stream.copy(there.back(), here.back());
+    }
+    stream.launch(sample.make(there));
+    for (std::size_t i = 0; i < operands.size(); ++i) stream.copy(here[i], there[i]);
+    stream.synchronize();
+    for (const Tensor& tensor : here) {
+      results.push_back(host_tensor(tensor.dtype(), tensor.shape()));
+      convert(results.back(), tensor);
+    }
+  });
+  return results;
+}
+
+// `exact`: what neither adds nor rounds.
+void compare(const std::string& what, const Sample& sample, DType dtype, bool exact = false) {
+  const Tensors operands = host_operands(sample, dtype);
+  const Tensors expected = expected_of(sample, operands), actual = actual_of(sample, operands);
+  for (std::size_t i = 0; i < operands.size(); ++i) {
+    const double tolerance = exact ? 0 : tolerance_of(operands[i].dtype());
+    EXPECT_EQ(difference(actual[i], expected[i], tolerance), "")
+        << what << " of " << name_of(dtype) << ", operand " << i << " " << operands[i].shape().text();
+  }
+}
+
+const std::vector<DType> kAll{DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8};
+const std::vector<DType> kFloating{DType::f64, DType::f32, DType::f16, DType::bf16};
+
+class Kernels : public testing::TestWithParam<DType> {};
+class FloatingKernels : public Kernels {};
+
+std::string name_of_type(const testing::TestParamInfo<DType>& info) {
+  return std::string(name_of(info.param));
+}
+INSTANTIATE_TEST_SUITE_P(Types, Kernels, testing::ValuesIn(kAll), name_of_type);
+INSTANTIATE_TEST_SUITE_P(Types, FloatingKernels, testing::ValuesIn(kFloating), name_of_type);
+
+TEST_P(Kernels, FillAndCopy) {
+  for (const std::int64_t count : {0, 1, 33, 1000}) {
+    compare("fill", {{{count}}, [](const Tensors& t) { return op::fill(t[0], 7); }}, GetParam(), true);
+    compare("fill below 0", {{{count}}, [](const Tensors& t) { return op::fill(t[0], -1); }}, GetParam(), true);
+    compare("copy_many",
+            {{{count}, {count}, {3}, {3}},
+             [](const Tensors& t) {
+               return op::copy_many({t[0], t[2]}, {t[1], t[3]});
+             }},
+            GetParam(), true);
+  }
+}
+
+TEST_P(Kernels, MoreElementsThanThreads) {
+  constexpr std::int64_t kCount = 4096 * 256 + 1000;
+  compare("fill", {{{kCount}}, [](const Tensors& t) { return op::fill(t[0], 3); }}, GetParam(), true);
+}
+
+TEST_P(Kernels, Elementwise) {
+  for (int operation = 0; operation < 6; ++operation) {
+    const auto binary = static_cast<kernel::Binary>(operation);
+    for (const std::int64_t count : {1, 31, 1000}) {
+      const std::string what = "elementwise " + std::to_string(operation);
+      const Fillings fillings{{}, {}, fill_divisors};
+      compare(what,
+              {{{count}, {count}, {count}},
+               [=](const Tensors& t) { return op::elementwise(binary, t[0], t[1], t[2]); },
+               fillings},
+              GetParam());
+      compare(what + " in place",
+              {{{count}, {}, {count}},
+               [=](const Tensors& t) { return op::elementwise(binary, t[0], t[0], t[2]); },
+               fillings},
+              GetParam());
+    }
+  }
+}
+
+TEST_P(Kernels, ScaleAdd) {
+  for (const auto& [alpha, beta] : {std::pair{2.0, 0.0}, {1.0, 1.0}, {-3.0, 2.0}, {0.0, 1.0}}) {
+    compare("scale_add",
+            {{{257}, {257}}, [=, a = alpha, b = beta](const Tensors& t) { return op::scale_add(t[0], t[1], a, b); }},
+            GetParam());
+  }
+}
+
+TEST_P(Kernels, Rectifiers) {
+  compare("relu", {{{99}, {99}}, [](const Tensors& t) { return op::relu(t[0], t[1]); }}, GetParam(), true);
+  compare("relu_gradient", {{{99}, {99}, {99}}, [](const Tensors& t) { return op::relu_gradient(t[0], t[1], t[2]); }},
+          GetParam(), true);
+}
+
+TEST_P(Kernels, AddBias) {
+  compare("add_bias", {{{37, 45}, {45}}, [](const Tensors& t) { return op::add_bias(t[0], t[1]); }}, GetParam());
+}
+
+TEST_P(Kernels, SumAxis) {
+  const std::vector<std::tuple<Shape, Shape, int>> cases{
+      {{37, 45}, {45}, 0}, {{37, 45}, {37}, 1}, {{3, 70, 5}, {3, 5}, 1}, {{300}, {}, 0},
+      {{1, 1}, {1}, 1},    {{4, 0}, {4}, 1},    {{0, 4}, {4}, 0}};
+  for (const auto& [from, to, axis] : cases) {
+    compare("sum_axis " + std::to_string(axis),
+            {{to, from}, [axis = axis](const Tensors& t) { return op::sum_axis(t[0], t[1], axis); }}, GetParam());
+  }
+}
+
+TEST_P(Kernels, ScatterRows) {
+  const auto below_20 = [](const Tensor& tensor, std::mt19937_64& random) { fill_below(tensor, 20, random); };
+  for (int operation = 0; operation < 7; ++operation) {
+    for (const std::int64_t count : {0, 1, 9}) {  // of 20 rows; few of them twice, so that halves are rounded once
+      Sample sample{
+          {{20, 300}, {count, 300}, {count}},
+          [=](const Tensors& t) { return op::scatter_rows(static_cast<kernel::Scatter>(operation), t[0], t[1], t[2]); },
+          {{}, fill_divisors, below_20},
+          {{2, DType::i64}}};
+      if (is_half(GetParam()) && operation > 0) {  // each row once
+        sample.fillings[2] = [](const Tensor& tensor, std::mt19937_64&) {
+          for (std::size_t i = 0; i < tensor.values<std::int64_t>().size(); ++i) {
+            tensor.values<std::int64_t>()[i] = static_cast<std::int64_t>(i) * 2;
+          }
+        };
+      }
+      compare("scatter_rows " + std::to_string(operation), sample, GetParam());
+    }
+  }
+}
+
+TEST_P(Kernels, PlaceAndTakeAlong) {
+  for (const std::int64_t width : {1, 3, 4, 32}) {
+    compare("place_along",
+            {{{6, 8, width}, {6, 3, width}}, [](const Tensors& t) { return op::place_along(t[0], t[1], 1, 5); }},
+            GetParam(), true);
+    compare("take_along",
+            {{{6, 3, width}, {6, 8, width}}, [](const Tensors& t) { return op::take_along(t[0], t[1], 1, 2); }},
+            GetParam(), true);
+  }
+}
+
+TEST_P(Kernels, Casts) {
+  const auto special = [](const Tensor& tensor, std::mt19937_64&) { fill_special(tensor); };
+  for (const DType to : kAll) {
+    compare("cast from " + std::string(name_of(to)),
+            {{{48}, {48}}, [](const Tensors& t) { return op::cast(t[0], t[1]); }, {{}, special}, {{1, to}}}, GetParam(),
+            true);
+  }
+}
+
+TEST_P(FloatingKernels, Gemm) {
+  for (const bool flips_a : {false, true}) {
+    for (const bool flips_b : {false, true}) {
+      for (const std::int64_t k : {0, 1, 40}) {
+        const Shape a = flips_a ? Shape{k, 33} : Shape{33, k}, b = flips_b ? Shape{17, k} : Shape{k, 17};
+        for (const double beta : {0.0, 0.5}) {
+          compare("gemm",
+                  {{{33, 17}, a, b},
+                   [=](const Tensors& t) { return op::gemm(t[0], t[1], t[2], flips_a, flips_b, 1.5, beta); }},
+                  GetParam());
+        }
+      }
+    }
+  }
+}
+
+TEST_P(FloatingKernels, SoftmaxCrossEntropy) {
+  for (const auto& [rows, classes] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 10}, {50, 33}, {17, 100}}) {
+    const auto labels = [classes = classes](const Tensor& tensor, std::mt19937_64& random) {
+      fill_below(tensor, classes, random);
+    };
+    const auto make = [](const Tensors& t, bool in_place) {
+      return op::softmax_cross_entropy({.loss = t[0],
+                                        .gradient = in_place ? t[3] : t[1],
+                                        .correct = t[2],
+                                        .logits = t[3],
+                                        .labels = t[4],
+                                        .loss_scale = 0.25,
+                                        .gradient_scale = 2});
+    };
+    for (const bool in_place : {false, true}) {
+      compare("softmax_cross_entropy",
+              {{{1}, {rows, classes}, {1}, {rows, classes}, {rows}},
+               [=](const Tensors& t) { return make(t, in_place); },
+               {{}, {}, {}, {}, labels},
+               {{2, DType::i64}, {4, DType::i32}}},
+              GetParam());
+    }
+  }
+}
+
+TEST(KernelFaults, SayWhatTheCpuEngineSays) {
+  const auto failure_of = [](const std::function<Op(Device&)>& make) {
+    std::string text;
+    try {
+      run_on_gpus(1, [&](Worker& worker) {
+        Device& gpu = *worker.devices()[0];
+        gpu.compute_stream().launch(make(gpu));
+        gpu.synchronize();
+      });
+    } catch (const RunError& error) {
+      text = error.what();
+    }
+    return text;
+  };
+  const auto filled_with = [](Device& gpu, DType dtype, Shape shape, double value) {
+    const Tensor tensor = gpu.allocate(dtype, shape);
+    gpu.compute_stream().launch(op::fill(tensor, value));
+    return tensor;
+  };
+  EXPECT_THAT(failure_of([&](Device& gpu) {
+                const Tensor zero = filled_with(gpu, DType::i32, {5}, 0);
+                return op::elementwise(kernel::Binary::divide, zero, zero, zero);
+              }),
+              testing::HasSubstr("an integer is divided by zero"));
+  EXPECT_THAT(failure_of([&](Device& gpu) {
+                return op::softmax_cross_entropy({.loss = filled_with(gpu, DType::f32, {1}, 0),
+                                                  .gradient = {},
+                                                  .correct = {},
+                                                  .logits = filled_with(gpu, DType::f32, {4, 3}, 0),
+                                                  .labels = filled_with(gpu, DType::i32, {4}, 3)});
+              }),
+              testing::HasSubstr("has label 3, must be from 0 to 2"));
+  EXPECT_THAT(failure_of([&](Device& gpu) {
+                return op::scatter_rows(kernel::Scatter::add, filled_with(gpu, DType::f32, {4, 3}, 0),
+                                        filled_with(gpu, DType::f32, {1, 3}, 0), filled_with(gpu, DType::i64, {1}, -1));
+              }),
+              testing::HasSubstr("scatter_rows to row -1 of 4"));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,86 @@
+// The ranks of an emulated NCCL communicator, and where their streams meet.
+//
+// Threads: any. What waits on a stream ends when its own rank is aborted.
+#pragma once
+
+#include <nccl.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "tests/cuda_emulation/streams.h"
+
+namespace tandem::emulation {
+
+enum class Collective : std::uint8_t { all_reduce, reduce, broadcast, all_gather, reduce_scatter };
+
+// What one rank contributes to a collective; `count` as in its call.
+struct Contribution {
+  Collective kind = Collective::all_reduce;
+  const void* input = nullptr;
+  void* output = nullptr;
+  std::size_t count = 0;
+  ncclDataType_t type = ncclFloat32;
+  ncclRedOp_t operation = ncclSum;
+  int root = 0;
+
+  bool agrees_with(const Contribution& other) const;
+};
+
+// One send or receive.
+struct Message {
+  bool is_send = false;
+  void* at = nullptr;
+  std::size_t bytes = 0;
+  int peer = 0;
+};
+
+std::size_t size_of(ncclDataType_t type);
+// As all ranks' contributions, in the order of ranks; on host memory.
+void perform(const std::vector<Contribution>& ranks);
+
+class Clique {
+ public:
+  explicit Clique(int ranks) : gpus_(static_cast<std::size_t>(ranks), -1), calls_(gpus_.size(), 0) {}
+
+  int ranks() const { return static_cast<int>(gpus_.size()); }
+  // Each rank joins once; the last to come finds the faults.
+  void join(int rank, int gpu);
+  ncclResult_t wait_for_all(std::string& message);
+
+  // On the rank's stream, in the order of its calls. False: aborted.
+  bool meet(int rank, const Contribution& mine, const std::atomic<bool>& is_aborted);
+  bool exchange(int rank, const std::vector<Message>& mine, const std::atomic<bool>& is_aborted);
+  void wake();
+
+ private:
+  struct Call {
+    std::map<int, Contribution> ranks;
+    bool is_done = false;
+    int left = 0;
+  };
+  struct Parcel {
+    Message message;
+    bool is_taken = false;
+  };
+  using Mailbox = std::deque<std::shared_ptr<Parcel>>;
+
+  void complete(Call& call);
+  static void take(Parcel& parcel, const Message& mine);
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::vector<int> gpus_;
+  int joined_ = 0;
+  std::vector<std::uint64_t> calls_;  // of each rank so far
+  std::map<std::uint64_t, Call> under_way_;
+  std::map<std::pair<int, int>, Mailbox> mail_;  // from, to
+};
+
+}  // namespace tandem::emulation
