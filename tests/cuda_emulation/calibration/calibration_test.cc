@@ -1,4 +1,5 @@
-// Calibrating emulated GPUs: everything a calibration issues is done by the engine, and the topology has what was there.
+// Calibrating emulated GPUs: everything a calibration issues is done by the engine, and the topology has what was
+// there.
 #include "scenarios/calibrate.h"
 
 #include <gmock/gmock.h>
