@@ -23,7 +23,7 @@ struct Machine {
 // From the environment: TANDEM_EMULATED_GPUS, _PEERS (0 or 1), _MEMORY_BYTES, _DELAY_SEED. What a process starts with.
 Machine machine_of_environment();
 
-// Makes it this machine, and forgets all failures. Nothing of CUDA may be in use.
+// Makes it this machine, with all of its memory, and forgets all failures. No work may be under way.
 void start(const Machine& machine);
 
 // The call of that name returns `error` once, after as many more calls that go well.
@@ -36,7 +36,7 @@ void release_gpus();
 // What NCCL finds out by itself, on every communicator.
 void fail_communicators(ncclResult_t error);
 
-// What has been allocated on GPUs and not freed.
+// What has been allocated on a GPU since start() and not freed.
 std::size_t bytes_in_use(int gpu);
 
 }  // namespace tandem::emulation

@@ -12,11 +12,11 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-// On two GPUs, with a watchdog of 2 s.
+// On two GPUs, with a watchdog of 1 s.
 class EngineFailures : public testing::Test {
  protected:
   void SetUp() override {
-    setenv("TANDEM_CUDA_WATCHDOG_S", "2", 1);
+    setenv("TANDEM_CUDA_WATCHDOG_S", "1", 1);
     emulation::start({.gpus = 2, .memory_bytes = 1 << 20});
   }
   void TearDown() override {
@@ -157,7 +157,7 @@ TEST_F(EngineFailures, AGpuThatHangsIsNamedByTheWatchdog) {
     worker.devices()[1]->synchronize();
   };
   EXPECT_THAT(failure_of(program), AllOf(HasSubstr("/job:worker/replica:0/task:0/device:GPU:1"),
-                                         HasSubstr("the GPU has not reached a point in 2 s, the watchdog's limit")));
+                                         HasSubstr("the GPU has not reached a point in 1 s, the watchdog's limit")));
   emulation::release_gpus();
   EXPECT_EQ(failure_of(use_everything), "") << "the next run is well again";
 }
@@ -167,13 +167,13 @@ TEST_F(EngineFailures, AGpuThatHangsEndsAllocationsAndNewStreams) {
     emulation::hang_gpu(1);
     worker.devices()[1]->allocate(DType::f32, {64});
   };
-  EXPECT_THAT(failure_of(allocate), AllOf(HasSubstr("GPU 1"), HasSubstr("2 s, the watchdog's limit")));
+  EXPECT_THAT(failure_of(allocate), AllOf(HasSubstr("GPU 1"), HasSubstr("1 s, the watchdog's limit")));
   emulation::release_gpus();
   const auto open_stream = [](Worker& worker) {
     emulation::hang_gpu(1);
     worker.devices()[1]->stream(3);
   };
-  EXPECT_THAT(failure_of(open_stream), AllOf(HasSubstr("GPU 1"), HasSubstr("2 s, the watchdog's limit")));
+  EXPECT_THAT(failure_of(open_stream), AllOf(HasSubstr("GPU 1"), HasSubstr("1 s, the watchdog's limit")));
 }
 
 TEST_F(EngineFailures, WhatNcclFindsByItselfEndsTheWait) {
@@ -244,6 +244,39 @@ TEST_F(EngineFailures, AWatchdogWithoutANumberIsRefused) {
   EXPECT_THAT([] { run_on_gpus(1, [](Worker&) {}); },
               testing::ThrowsMessage<Error>(
                   HasSubstr("TANDEM_CUDA_WATCHDOG_S is 'soon', must be a number of seconds greater than 0")));
+}
+
+TEST_F(EngineFailures, OfKernelsSayWhatTheCpuEngineSays) {
+  const auto failure_of_op = [](const std::function<Op(Device&)>& make) {
+    return failure_of([&](Worker& worker) {
+      Device& gpu = *worker.devices()[0];
+      gpu.compute_stream().launch(make(gpu));
+      gpu.synchronize();
+    });
+  };
+  const auto filled_with = [](Device& gpu, DType dtype, Shape shape, double value) {
+    const Tensor tensor = gpu.allocate(dtype, shape);
+    gpu.compute_stream().launch(op::fill(tensor, value));
+    return tensor;
+  };
+  EXPECT_THAT(failure_of_op([&](Device& gpu) {
+                const Tensor zero = filled_with(gpu, DType::i32, {5}, 0);
+                return op::elementwise(kernel::Binary::divide, zero, zero, zero);
+              }),
+              testing::HasSubstr("an integer is divided by zero"));
+  EXPECT_THAT(failure_of_op([&](Device& gpu) {
+                return op::softmax_cross_entropy({.loss = filled_with(gpu, DType::f32, {1}, 0),
+                                                  .gradient = {},
+                                                  .correct = {},
+                                                  .logits = filled_with(gpu, DType::f32, {4, 3}, 0),
+                                                  .labels = filled_with(gpu, DType::i32, {4}, 3)});
+              }),
+              testing::HasSubstr("has label 3, must be from 0 to 2"));
+  EXPECT_THAT(failure_of_op([&](Device& gpu) {
+                return op::scatter_rows(kernel::Scatter::add, filled_with(gpu, DType::f32, {4, 3}, 0),
+                                        filled_with(gpu, DType::f32, {1, 3}, 0), filled_with(gpu, DType::i64, {1}, -1));
+              }),
+              testing::HasSubstr("scatter_rows to row -1 of 4"));
 }
 
 }  // namespace

@@ -8,6 +8,8 @@
 #include <random>
 #include <thread>
 
+#include "tests/cuda_emulation/memory.h"
+
 namespace tandem::emulation {
 namespace {
 
@@ -65,6 +67,7 @@ Machine machine_of_environment() {
 
 void start(const Machine& machine) {
   release_gpus();
+  count_memory_anew();
   state().machine = machine;
   for (Gpu& gpu : state().gpus) gpu.failure = cudaSuccess;
   state().communicators_failure = ncclSuccess;

@@ -261,44 +261,5 @@ TEST_P(FloatingKernels, SoftmaxCrossEntropy) {
   }
 }
 
-TEST(KernelFaults, SayWhatTheCpuEngineSays) {
-  const auto failure_of = [](const std::function<Op(Device&)>& make) {
-    std::string text;
-    try {
-      run_on_gpus(1, [&](Worker& worker) {
-        Device& gpu = *worker.devices()[0];
-        gpu.compute_stream().launch(make(gpu));
-        gpu.synchronize();
-      });
-    } catch (const RunError& error) {
-      text = error.what();
-    }
-    return text;
-  };
-  const auto filled_with = [](Device& gpu, DType dtype, Shape shape, double value) {
-    const Tensor tensor = gpu.allocate(dtype, shape);
-    gpu.compute_stream().launch(op::fill(tensor, value));
-    return tensor;
-  };
-  EXPECT_THAT(failure_of([&](Device& gpu) {
-                const Tensor zero = filled_with(gpu, DType::i32, {5}, 0);
-                return op::elementwise(kernel::Binary::divide, zero, zero, zero);
-              }),
-              testing::HasSubstr("an integer is divided by zero"));
-  EXPECT_THAT(failure_of([&](Device& gpu) {
-                return op::softmax_cross_entropy({.loss = filled_with(gpu, DType::f32, {1}, 0),
-                                                  .gradient = {},
-                                                  .correct = {},
-                                                  .logits = filled_with(gpu, DType::f32, {4, 3}, 0),
-                                                  .labels = filled_with(gpu, DType::i32, {4}, 3)});
-              }),
-              testing::HasSubstr("has label 3, must be from 0 to 2"));
-  EXPECT_THAT(failure_of([&](Device& gpu) {
-                return op::scatter_rows(kernel::Scatter::add, filled_with(gpu, DType::f32, {4, 3}, 0),
-                                        filled_with(gpu, DType::f32, {1, 3}, 0), filled_with(gpu, DType::i64, {1}, -1));
-              }),
-              testing::HasSubstr("scatter_rows to row -1 of 4"));
-}
-
 }  // namespace
 }  // namespace tandem

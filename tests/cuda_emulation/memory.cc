@@ -23,6 +23,7 @@ struct Block {
   std::size_t size_bytes = 0;
   int gpu = kHost;
   bool is_live = true;
+  bool counts = true;  // as a part of the GPU's memory
 };
 
 class Memory {
@@ -36,7 +37,8 @@ class Memory {
     std::memset(begin, kUntouched, whole);
     std::byte* at = begin + kMargin;
     std::memset(at, kRubbish, size_bytes);
-    blocks_[at] = {at, size_bytes, gpu};
+    blocks_[at] = {.at = at, .size_bytes = size_bytes, .gpu = gpu};
+    blocks_[at].counts = gpu != kHost;
     if (gpu != kHost) in_use(gpu) += size_bytes;
     return at;
   }
@@ -49,7 +51,7 @@ class Memory {
     check_margins(block);
     block.is_live = false;
     std::memset(at, kRubbish, block.size_bytes);
-    if (block.gpu != kHost) in_use(block.gpu) -= block.size_bytes;
+    if (block.counts) in_use(block.gpu) -= block.size_bytes;
     retired_.push_back(at);
     retired_bytes_ += block.size_bytes;
     while (retired_bytes_ > kMostRetired) forget_oldest();
@@ -72,6 +74,12 @@ class Memory {
   void let_in(int owner, int peer, bool may) {
     const std::lock_guard lock(mutex_);
     has_let_in_[static_cast<std::size_t>(owner)][static_cast<std::size_t>(peer)] = may;
+  }
+
+  void count_anew() {
+    const std::lock_guard lock(mutex_);
+    in_use_.fill(0);
+    for (auto& [at, block] : blocks_) block.counts = false;
   }
 
   std::size_t& in_use(int gpu) { return in_use_[static_cast<std::size_t>(gpu)]; }
@@ -145,6 +153,10 @@ cudaError_t check_pointer(const void* at, int from_gpu) {
 
 void let_in(int owner, int peer, bool may) {
   memory().let_in(owner, peer, may);
+}
+
+void count_memory_anew() {
+  memory().count_anew();
 }
 
 std::size_t bytes_in_use(int gpu) {

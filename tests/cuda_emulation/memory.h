@@ -31,5 +31,7 @@ cudaError_t check_copy(const void* at, std::size_t size_bytes);
 cudaError_t check_pointer(const void* at, int from_gpu);
 
 void let_in(int owner, int peer, bool may);
+// What is in use takes no room any more.
+void count_memory_anew();
 
 }  // namespace tandem::emulation
