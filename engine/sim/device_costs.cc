@@ -19,6 +19,9 @@ bool is_nearer(const DeviceRates& candidate, const DeviceRates& chosen, int conc
 
 DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes)
     : model_(std::move(model)), notes_(notes) {
+  if (!model_->rates.empty() && concurrency > model_->cores) {
+    alone_ = std::make_unique<DeviceCosts>(model_, model_->cores, notes);
+  }
   std::map<DType, const DeviceRates*> nearest;
   for (const DeviceRates& rates : model_->rates) {
     const DeviceRates*& chosen = nearest[rates.dtype];

@@ -23,6 +23,10 @@ class DeviceCosts {
   // Throws RunError naming the model when it has no rate for the op's element type.
   double op_s(const Op& op) const;
   double copy_s(double bytes) const;
+  // Measured curves of more devices than cores are those of the whole node, which one of them may not be able to use
+  // up: what an op with its overhead, or a copy, takes with the node to itself. 0: nothing else is known.
+  double op_alone_s(const Op& op) const { return alone_ ? alone_->op_overhead_s() + alone_->op_s(op) : 0; }
+  double copy_alone_s(double bytes) const { return alone_ ? alone_->copy_s(bytes) : 0; }
   // Work over memory of `bytes` read plus written, such as the reduction inside a collective.
   double memory_s(double bytes) const;
 
@@ -52,6 +56,7 @@ class DeviceCosts {
   void note_beyond(const char* what) const;
 
   std::shared_ptr<const DeviceModel> model_;
+  std::unique_ptr<DeviceCosts> alone_;  // as many devices as cores
   std::map<DType, Curves> curves_;
   double op_overhead_s_ = 0;  // at this concurrency; 0: not measured
   double launch_overhead_s_ = 0;

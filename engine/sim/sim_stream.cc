@@ -9,10 +9,11 @@ namespace tandem::sim {
 
 void SimStream::launch(Op op) {
   const double seconds = device_.costs().op_overhead_s() + device_.costs().op_s(op);
+  const double alone_s = device_.costs().op_alone_s(op);
   Record record = make_record(RecordKind::op, op.category, op.name);
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
-  auto work = std::make_unique<OpWork>(std::move(op), seconds, std::move(record));
+  auto work = std::make_unique<OpWork>(std::move(op), seconds, alone_s, std::move(record));
   work->issued_s = charge_launch();
   issue(std::move(work));
 }

@@ -170,12 +170,14 @@ inline void begin_engine(void (*ended)(void* data)) {
   reset_clock();
 }
 
-// In the kernel. The caller keeps the pointer until the activity has ended.
-inline s4u::ActivityPtr start_exec(s4u::Host* host, double flops, void* data) {
+// In the kernel. The caller keeps the pointer until the activity has ended. `most_per_s`: its speed however idle the
+// host is; 0: that of a core.
+inline s4u::ActivityPtr start_exec(s4u::Host* host, double flops, double most_per_s, void* data) {
   s4u::ExecPtr exec = s4u::Exec::init();
   exec->set_data(data);
   exec->set_flops_amount(flops);
   exec->set_host(host);
+  if (most_per_s > 0) exec->set_bound(most_per_s);
 #if SIMGRID_VERSION >= 33500
   exec->start();
 #else

@@ -56,10 +56,11 @@ Nanoseconds Simulation::now_ns() {
   return std::llround(now_s() * 1e9);
 }
 
-void Simulation::execute(NodeIndex node, double seconds, Then then) {
-  if (seconds <= 0) return at(now_s(), std::move(then));
+void Simulation::execute(NodeIndex node, double seconds, double alone_s, Then then) {
+  if (seconds <= 0) return at(now_s() + alone_s, std::move(then));
+  const double most_per_s = alone_s > seconds ? kFlopsPerSecond * seconds / alone_s : 0;
   Flight& flight = take_flight(scheduled(std::move(then)));
-  flight.activity = simgrid_compat::start_exec(platform_->host(node), seconds * kFlopsPerSecond, &flight);
+  flight.activity = simgrid_compat::start_exec(platform_->host(node), seconds * kFlopsPerSecond, most_per_s, &flight);
 }
 
 // SimGrid would let a flow with a tenth of the latency have ten times the bandwidth of a shared link, as TCP does.

@@ -36,8 +36,10 @@ class Simulation {
   static double now_s() { return simgrid_compat::s4u::Engine::get_clock(); }
   static Nanoseconds now_ns();
 
-  // One core of the node's host for `seconds` of its undivided time.
-  void execute(NodeIndex node, double seconds, Then then);
+  // One core of the node's host for `seconds` of its undivided time; for `alone_s` where that is longer, during which
+  // others may have what this leaves of the core.
+  void execute(NodeIndex node, double seconds, double alone_s, Then then);
+  void execute(NodeIndex node, double seconds, Then then) { execute(node, seconds, 0, std::move(then)); }
   // Bytes over the route between two nodes; its latency is paid first unless `with_latency` is false.
   void transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then);
   // The same number of bytes, without latency, between each of these pairs; `each` is called for every one. Those

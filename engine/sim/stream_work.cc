@@ -39,7 +39,7 @@ void OpWork::perform(const SimDevice& device) const {
 void OpWork::start(SimStream& stream) {
   SimRun& run = stream.sim_device().run();
   record_.start_ns = Simulation::now_ns();
-  run.simulation().execute(stream.sim_device().node(), seconds_, [this, &stream, &run] {
+  run.simulation().execute(stream.sim_device().node(), seconds_, alone_s_, [this, &stream, &run] {
     guarded(run.tasks(), [&] {
       if (run.carries_values()) perform(stream.sim_device());
       record_.end_ns = Simulation::now_ns();
@@ -83,7 +83,8 @@ void move_bytes(SimDevice& from, SimDevice& to, double bytes, Simulation::Then t
   Simulation& simulation = from.run().simulation();
   if (from.node() != to.node()) return simulation.transfer(from.node(), to.node(), bytes, true, std::move(then));
   const double seconds = from.costs().copy_s(bytes);
-  if (from.costs().copies_occupy()) return simulation.execute(from.node(), seconds, std::move(then));
+  const double alone_s = from.costs().copy_alone_s(bytes);
+  if (from.costs().copies_occupy()) return simulation.execute(from.node(), seconds, alone_s, std::move(then));
   simulation.at(Simulation::now_s() + seconds, std::move(then));
 }
 

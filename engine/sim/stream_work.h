@@ -26,14 +26,15 @@ class SimEvent : public EventState {
 
 class OpWork : public StreamWork {
  public:
-  OpWork(Op op, double seconds, Record record) : op_(std::move(op)), seconds_(seconds), record_(std::move(record)) {}
+  OpWork(Op op, double seconds, double alone_s, Record record)
+      : op_(std::move(op)), seconds_(seconds), alone_s_(alone_s), record_(std::move(record)) {}
   void start(SimStream& stream) override;
   std::string describe() const override { return "op '" + op_.name + "'"; }
 
  private:
   void perform(const SimDevice& device) const;
   Op op_;
-  double seconds_;
+  double seconds_, alone_s_;
   Record record_;
 };
 

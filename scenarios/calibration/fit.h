@@ -14,8 +14,8 @@ struct Statistic {
 double median_of(std::vector<double> values);
 Statistic statistic_of(const std::vector<double>& values);
 
-// The mean of the middle half, for many times that are not much longer than the clock's step: their median is one of few
-// values.
+// The mean of the middle half, for many times that are not much longer than the clock's step: their median is one of
+// few values.
 Statistic middle_of(std::vector<double> values);
 
 struct SizedTime {

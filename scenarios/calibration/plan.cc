@@ -83,21 +83,25 @@ Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, con
   return plan;
 }
 
+// Of each size several blocks are in use at once, and so are other pools: an eighth of the memory for the three
+// operands of a product, a sixteenth for everything else.
 Plan fitting(Plan plan, double memory_bytes) {
   if (memory_bytes <= 0) return plan;
+  const auto drop = [](std::vector<std::int64_t>& sizes, double most, const auto& bytes_of) {
+    while (sizes.size() > 1 && bytes_of(static_cast<double>(sizes.back())) > most) sizes.pop_back();
+  };
+  drop(plan.gemm_sides, memory_bytes / 8, [](double side) { return 3 * 8 * side * side; });
   for (std::vector<std::int64_t>* sizes : {&plan.memory_bytes, &plan.copy_bytes, &plan.collective_bytes}) {
-    std::erase_if(*sizes, [&](std::int64_t bytes) { return static_cast<double>(bytes) > memory_bytes / 4; });
+    drop(*sizes, memory_bytes / 16, [](double bytes) { return bytes; });
   }
+  plan.pool_bytes = std::min(plan.pool_bytes, static_cast<std::int64_t>(memory_bytes / 16));
   return plan;
 }
 
 // Whole sides go, so that what is left is still a grid.
-std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s, double memory_bytes) {
+std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s) {
   std::vector<std::int64_t> sides = plan.gemm_sides;
-  std::sort(sides.begin(), sides.end());
   const auto fits = [&] {
-    const auto side = static_cast<double>(sides.back());
-    if (memory_bytes > 0 && 3 * side * side * static_cast<double>(size_of(dtype)) > memory_bytes) return false;
     double flops = 0;
     for (const GemmShape& shape : grid_of(dtype, sides)) flops += flops_of(shape);
     return flops * plan.repetitions <= plan.dtype_budget_s * flops_per_s;

@@ -19,6 +19,7 @@ struct GemmShape {
 
 struct Plan {
   std::vector<DType> gemm_dtypes;
+  // All sizes by rising size.
   std::vector<std::int64_t> gemm_sides;        // the grid of m, n and k
   std::vector<std::int64_t> memory_bytes;      // of element-wise ops, read plus written
   std::vector<std::int64_t> copy_bytes;        // of copies within a device and between devices
@@ -33,12 +34,11 @@ struct Plan {
 // only these, where there are any.
 Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, const std::vector<DType>& dtypes);
 
-// Without the sizes of which a quarter of `memory_bytes` has no room; 0: any.
+// Without the sizes that are too much for a device with `memory_bytes`; 0: any. The smallest stay.
 Plan fitting(Plan plan, double memory_bytes);
 
-// The shapes of a type that fit: three operands in `memory_bytes` (0: any), and all of them in the budget at
-// `flops_per_s`. Always those of the smallest side.
-std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s, double memory_bytes);
+// The shapes of a type that are within the time there is at `flops_per_s`. Always those of the smallest side.
+std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s);
 
 // How often one shape is multiplied in each round.
 int repetitions_of(const Plan& plan, const GemmShape& shape, double flops_per_s);

@@ -4,7 +4,8 @@
 namespace tandem::calibration {
 namespace {
 
-// Of one route at a time, and one copy after the other: what a link does alone.
+// Of one route at a time, and one copy after the other: what a link does alone. The largest come last, so that the
+// times of the small ones do not depend on how soon the host sees that they are done.
 void measure_route(Worker& worker, const Plan& plan, const Route& route, int step) {
   const auto device_at = [&](int index) -> Device& {
     return index == kHost ? worker.cpu() : *worker.devices()[static_cast<std::size_t>(index)];
@@ -18,8 +19,8 @@ void measure_route(Worker& worker, const Plan& plan, const Route& route, int ste
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::int64_t bytes : plan.copy_bytes) {
       for (int i = 0; i < kPerRound; ++i) stream.copy(targets.take(bytes / 4), sources.take(bytes / 4));
-      stream.synchronize();
     }
+    stream.synchronize();
   }
   worker.end_step();
 }

@@ -46,17 +46,6 @@ double probe_flops_per_s(Worker& worker, const Plan& plan, DType dtype) {
   }
 }
 
-// Of one logical device: what is left for its operands when all of them have as much.
-double memory_share(const Worker& worker) {
-  const DeviceType type = worker.devices().front()->id().type;
-  const int places = places_of(worker.capabilities(), type);
-  const int on_each = (static_cast<int>(worker.devices().size()) + places - 1) / places;
-  for (const Hardware& hardware : worker.capabilities().hardware) {
-    if (hardware.type == type) return hardware.memory_bytes / 2 / on_each;
-  }
-  return 0;
-}
-
 // Rounds over all shapes, rather than all repetitions of a shape at once: a disturbance of the machine then falls on
 // one sample of many shapes instead of on every sample of one.
 void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmShape>& shapes, double flops_per_s) {
@@ -82,7 +71,7 @@ void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmSh
 void measure_products(Worker& worker, const Plan& plan, Findings& findings) {
   for (const DType dtype : plan.gemm_dtypes) {
     const double flops_per_s = probe_flops_per_s(worker, plan, dtype);
-    const std::vector<GemmShape> shapes = gemm_shapes(plan, dtype, flops_per_s, memory_share(worker));
+    const std::vector<GemmShape> shapes = gemm_shapes(plan, dtype, flops_per_s);
     measure_products(worker, plan, shapes, flops_per_s);
     findings.gemms.insert(findings.gemms.end(), shapes.begin(), shapes.end());
   }

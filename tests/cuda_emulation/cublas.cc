@@ -139,6 +139,12 @@ cublasStatus_t entered_blas(const char* call) {
 
 }  // namespace
 
+cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
+  if (const cublasStatus_t status = entered_blas("cublasGetProperty")) return status;
+  *value = type == MAJOR_VERSION ? CUBLAS_VER_MAJOR : type == MINOR_VERSION ? CUBLAS_VER_MINOR : CUBLAS_VER_PATCH;
+  return CUBLAS_STATUS_SUCCESS;
+}
+
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   if (const cublasStatus_t status = entered_blas("cublasCreate")) return status;
   if (may_disturb() != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;  // it allocates

@@ -35,6 +35,22 @@ cudaError_t cudaGetDeviceProperties(cudaDeviceProp* properties, int ordinal) {
   return cudaSuccess;
 }
 
+// Clocks, in kHz, of no GPU in particular.
+cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int ordinal) {
+  if (const cudaError_t error = entered(__func__)) return error;
+  if (!is_gpu(ordinal)) return noted(cudaErrorInvalidDevice);
+  if (attribute != cudaDevAttrClockRate && attribute != cudaDevAttrMemoryClockRate) return noted(cudaErrorInvalidValue);
+  *value = 1'000'000;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetPCIBusId(char* text, int size, int ordinal) {
+  if (const cudaError_t error = entered(__func__)) return error;
+  if (!is_gpu(ordinal)) return noted(cudaErrorInvalidDevice);
+  std::snprintf(text, static_cast<std::size_t>(size), "0000:%02X:00.0", ordinal);
+  return cudaSuccess;
+}
+
 cudaError_t cudaDriverGetVersion(int* version) {
   *version = CUDART_VERSION;
   return noted(static_cast<cudaError_t>(injected(__func__)));

@@ -139,6 +139,33 @@ TEST(SimDevice, OverheadsAreThoseOfAsManyDevices) {
   EXPECT_EQ(time_of(2), 1000 + 2 * 4000);
 }
 
+// What one device leaves of a GPU the other may have, but it cannot have more than it can use.
+TEST(SimDevice, OneOfSeveralIsNoFasterThanAlone) {
+  const auto memory = [](double bytes_per_s) {
+    return std::vector<RateSample>{{.bytes = 1, .bytes_per_s = bytes_per_s}};
+  };
+  StarOptions star;
+  star.gpu.rates = {
+      {.concurrency = 1, .dtype = DType::f32, .gemm = {}, .memory = memory(1e12), .copy = memory(1e12)},
+      {.concurrency = 2, .dtype = DType::f32, .gemm = {}, .memory = memory(1.5e12), .copy = memory(3e12)}};
+  star.gpu.copy_engines = 0;
+  simulate(gpu_workers(make_star(star), 1, 2), [](Worker& worker) {
+    const auto add = [&](std::size_t d) { worker.devices()[d]->compute_stream().launch(cost_only(0, 3e6)); };
+    const auto took_ns = [&, last = worker.now()]() mutable {
+      for (Device* device : worker.devices()) device->synchronize();
+      return worker.now() - std::exchange(last, worker.now());
+    };
+    add(0);
+    EXPECT_EQ(took_ns(), 3000) << "as alone";
+    add(0);
+    add(1);
+    EXPECT_EQ(took_ns(), 4000) << "6 MB at what the two reach together";
+    Device& device = *worker.devices()[0];
+    device.compute_stream().copy(device.allocate(DType::u8, {3'000'000}), device.allocate(DType::u8, {3'000'000}));
+    EXPECT_EQ(took_ns(), 3000);
+  });
+}
+
 // A byte is a byte: types of which only products were measured have the memory rate of the others.
 TEST(SimDevice, ElementWiseWorkOfATypeWithoutACurveHasAnothers) {
   StarOptions star;

@@ -114,7 +114,7 @@ TEST(SimulatedMachine, GivesBackTheFiguresOfItsGpu) {
   EXPECT_THAT(gpu.memory_bandwidth_bytes_per_s.value, about(kMemory));
   EXPECT_EQ(gpu.memory_bytes.value, 64e9);
   EXPECT_THAT(gpu.op_overhead_s.value, about(3e-6));
-  EXPECT_THAT(gpu.launch_overhead_s.value, about(3e-6, 0.7)) << "at most what ops wait for anyway";
+  EXPECT_THAT(gpu.launch_overhead_s.value, about(1e-6));
   EXPECT_THAT(gpu.synchronize_s.value, about(4e-6));
   EXPECT_GT(gpu.copy_engines, 0);
   const DeviceRates& rates = rates_of(gpu, 1, DType::f32);
@@ -140,11 +140,11 @@ TEST(SimulatedMachine, GivesBackTheLinksBetweenItsGpus) {
   const LinkModel& direct = link_between(two, "w0.gpu0", "w0.gpu1");
   EXPECT_EQ(direct.kind, LinkKind::nvlink);
   EXPECT_THAT(direct.bandwidth_bytes_per_s.value, about(kBetween));
-  EXPECT_THAT(direct.latency_s.value, about(kPeerLatency, 0.01));
+  EXPECT_THAT(direct.latency_s.value, about(kPeerLatency));
   const Topology four = calibrated(machine(4), 4);
   const LinkModel& port = link_between(four, "w0.nvswitch0", "w0.gpu3");
   EXPECT_THAT(port.bandwidth_bytes_per_s.value, about(kBetween));
-  EXPECT_THAT(port.latency_s.value, about(kPeerLatency / 2, 0.01));
+  EXPECT_THAT(port.latency_s.value, about(kPeerLatency / 2));
 }
 
 TEST(SimulatedMachine, TellsWhetherCopiesTakeTheGpusTime) {
@@ -168,12 +168,38 @@ TEST(SimulatedMachine, KnowsThatLogicalDevicesShareOneGpu) {
   const DeviceRates& shared = rates_of(model_of(found, "w0.gpu0"), 2, DType::f32);
   EXPECT_THAT(largest_rate(shared), about(kPeak)) << "of the GPU, which the two divide";
   EXPECT_THAT(shared.memory.back().bytes_per_s, about(kMemory));
-  EXPECT_THAT(shared.op_overhead_s, about(3e-6, 0.01));
+  EXPECT_THAT(shared.op_overhead_s, about(3e-6));
   ASSERT_FALSE(found.collectives().empty());
   EXPECT_EQ(found.collectives().front().devices, 2);
 }
 
-// Two logical devices that multiply, update and reduce: the same time on the machine and on what was found of it.
+// A replica's work, large and small, of sizes between those that are measured.
+void train(Device& device, Device& cpu) {
+  Stream& stream = device.compute_stream();
+  const Tensor a = device.allocate(DType::f32, {1500, 1500}), small = device.allocate(DType::f32, {300, 300});
+  const Tensor host = cpu.allocate(DType::f32, {1'500'000});
+  stream.copy(a.flat_slice(0, host.element_count()), host, Category::input);
+  for (int i = 0; i < 10; ++i) {
+    stream.launch(op::gemm(a, a, a));
+    stream.launch(op::gemm(small, small, small));
+    stream.launch(op::scale_add(a, a, -0.1, 1));
+    stream.launch(op::scale_add(small, small, -0.1, 1));
+  }
+  stream.copy(host, a.flat_slice(0, host.element_count()), Category::other);
+  device.synchronize();
+}
+
+void reduce(Worker& worker, Communicator& group, std::int64_t count) {
+  std::vector<Tensor> gradients;
+  std::vector<Stream*> streams;
+  for (Device* device : worker.devices()) {
+    gradients.push_back(device->allocate(DType::f32, {count}));
+    streams.push_back(&device->stream(kCommunicationStream));
+  }
+  group.all_reduce(gradients, Reduction::sum, streams);
+  for (Device* device : worker.devices()) device->synchronize();
+}
+
 double training_s(std::shared_ptr<const Topology> topology, int devices) {
   EngineOptions options;
   options.workers = {{.job = "localhost", .device_type = DeviceType::gpu, .device_count = devices}};
@@ -185,30 +211,19 @@ double training_s(std::shared_ptr<const Topology> topology, int devices) {
     Communicator& group = worker.communicator(ids);
     const Nanoseconds begin = worker.now();
     for (int step = 0; step < 5; ++step) {
-      worker.run_concurrently(devices, [&](int d) {
-        Device& device = *worker.devices()[static_cast<std::size_t>(d)];
-        const Tensor a = device.allocate(DType::f32, {2048, 2048}), host = worker.cpu().allocate(DType::f32, {1 << 20});
-        device.compute_stream().copy(a.flat_slice(0, 1 << 20), host, Category::input);
-        for (int i = 0; i < 10; ++i) device.compute_stream().launch(op::gemm(a, a, a));
-        for (int i = 0; i < 10; ++i) device.compute_stream().launch(op::scale_add(a, a, -0.1, 1));
-        device.synchronize();
-      });
-      std::vector<Tensor> gradients;
-      std::vector<Stream*> streams;
-      for (Device* device : worker.devices()) {
-        gradients.push_back(device->allocate(DType::f32, {1 << 22}));
-        streams.push_back(&device->stream(kCommunicationStream));
-      }
-      group.all_reduce(gradients, Reduction::sum, streams);
-      for (Device* device : worker.devices()) device->synchronize();
+      worker.run_concurrently(devices,
+                              [&](int d) { train(*worker.devices()[static_cast<std::size_t>(d)], worker.cpu()); });
+      reduce(worker, group, 3'000'000);
+      reduce(worker, group, 3'000);
     }
     took_ns = worker.now() - begin;
   });
   return static_cast<double>(took_ns) * 1e-9;
 }
 
+// With one to three logical devices on a GPU, and on two GPUs; the error is that of interpolation between the sizes.
 TEST(SimulatedMachine, PredictsTheSameFromWhatWasFound) {
-  constexpr double kTolerance = 0.03;  // of interpolation between the sizes
+  constexpr double kTolerance = 0.003;
   for (const auto& [gpus, devices] : {std::pair{1, 1}, {1, 2}, {2, 2}, {1, 3}, {2, 3}}) {
     const auto original = machine(gpus);
     const auto found = std::make_shared<const Topology>(calibrated(original, devices));
