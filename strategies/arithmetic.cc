@@ -79,13 +79,13 @@ Tensor filled_like(const Tensor& like, double number) {
   if (is_whole(like.dtype()) && number != std::trunc(number)) {
     throw TypeError(fmt::format("{} beside a tensor of type {}", number, name_of(like.dtype())));
   }
-  const Tensor tensor = like.device().allocate(like.dtype(), like.shape());
+  Tensor tensor = like.device().allocate(like.dtype(), like.shape());
   like.device().compute_stream().launch(op::fill(tensor, number));
   return tensor;
 }
 
 Tensor as_f64(const Tensor& tensor) {
-  const Tensor cast = tensor.device().allocate(DType::f64, tensor.shape());
+  Tensor cast = tensor.device().allocate(DType::f64, tensor.shape());
   tensor.device().compute_stream().launch(op::cast(cast, tensor));
   return cast;
 }
@@ -105,7 +105,7 @@ Tensor on_tensors(Operator operation, Tensor a, Tensor b) {
     a = as_f64(a);
     b = as_f64(b);
   }
-  const Tensor result = a.device().allocate(a.dtype(), a.shape());
+  Tensor result = a.device().allocate(a.dtype(), a.shape());
   a.device().compute_stream().launch(op::elementwise(binary, result, a, b));
   return result;
 }

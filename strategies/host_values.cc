@@ -19,7 +19,7 @@ void with_number_type(DType dtype, Function&& function) {
 }  // namespace
 
 Tensor host_tensor(Device& host, DType dtype, const Shape& shape, std::function<double(std::int64_t)> value) {
-  const Tensor tensor = host.allocate(dtype, shape);
+  Tensor tensor = host.allocate(dtype, shape);
   with_number_type(dtype, [&]<typename T>() {
     host.compute_stream().launch(op::host_function("initial value", {}, [tensor, value = std::move(value)] {
       const std::span<T> elements = tensor.values<T>();
@@ -34,7 +34,7 @@ Tensor host_tensor(Device& host, DType dtype, const Shape& shape, std::function<
 Tensor copied_to_host(Worker& worker, const Tensor& tensor) {
   Device& host = worker.cpu();
   if (&tensor.device() == &host) return tensor;
-  const Tensor copy = host.allocate(tensor.dtype(), tensor.shape());
+  Tensor copy = host.allocate(tensor.dtype(), tensor.shape());
   host.compute_stream().wait(tensor.device().compute_stream().record());
   host.compute_stream().copy(copy, tensor, Category::other);
   return copy;

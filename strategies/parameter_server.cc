@@ -101,7 +101,7 @@ Value StoringExtended::all_reduce(ReduceOp op, const Value& value) {
 Tensor StoringExtended::sent(const Tensor& tensor, Device& device) {
   if (&tensor.device() == &device) return tensor;
   Stream& link = link_stream(device, tensor.device().worker());
-  const Tensor copy = device.allocate(tensor.dtype(), tensor.shape());
+  Tensor copy = device.allocate(tensor.dtype(), tensor.shape());
   link.wait(tensor.device().compute_stream().record());
   link.copy(copy, tensor);
   const Event end = link.record();
@@ -133,13 +133,13 @@ void StoringExtended::await(const Tensor& tensor) {
 Value StoringExtended::arrived(const Value& argument, Device& device) {
   return map_structure(select_replica(0, argument), [&](const Value& leaf) -> Value {
     if (leaf.is(ValueKind::tensor)) {
-      const Tensor there = sent(leaf.tensor(), device);
+      Tensor there = sent(leaf.tensor(), device);
       await(there);
       return there;
     }
     if (leaf.is(ValueKind::sparse)) {
-      const IndexedSlices there{sent(leaf.slices().values, device), sent(leaf.slices().indices, device),
-                                leaf.slices().dense_shape};
+      IndexedSlices there{sent(leaf.slices().values, device), sent(leaf.slices().indices, device),
+                          leaf.slices().dense_shape};
       await(there.values);
       await(there.indices);
       return there;
@@ -237,7 +237,7 @@ Device& ParameterServerExtended::place(const VariableSpec& spec) {
 std::shared_ptr<StoredTensor> ParameterServerExtended::store(const VariableSpec& spec, Device& device) {
   if (!has_servers_) return new_store(spec, device);
   const std::string key = fmt::format("variable {} {}", device.id().text(), spec.name);
-  const auto stored = std::static_pointer_cast<StoredTensor>(
+  auto stored = std::static_pointer_cast<StoredTensor>(
       worker().shared(key, [&]() -> std::shared_ptr<void> { return new_store(spec, device); }));
   if (stored->tensor.shape() != spec.shape || stored->tensor.dtype() != spec.dtype) {
     throw ValueError(fmt::format("variable '{}' of shape {} exists on {} with shape {}", spec.name, spec.shape.text(),

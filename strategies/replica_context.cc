@@ -84,7 +84,7 @@ std::int64_t ReplicaContext::rows_before(std::int64_t size) {
 Tensor ReplicaContext::all_gather_gradient(const Tensor& gradient, int axis, std::int64_t size) {
   const Tensor total = all_reduce(ReduceOp::sum, gradient).tensor();
   const std::int64_t first = rows_before(size);
-  const Tensor mine = device().allocate(gradient.dtype(), with_dimension(gradient.shape(), axis, size));
+  Tensor mine = device().allocate(gradient.dtype(), with_dimension(gradient.shape(), axis, size));
   device().compute_stream().launch(op::take_along(mine, total, axis, first));
   return mine;
 }

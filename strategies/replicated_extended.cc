@@ -117,7 +117,7 @@ Value ReplicatedExtended::reduce_over_workers(ReduceOp op, const Value& value) {
   if (value.is(ValueKind::number)) return reduce_number(op, value);
   if (value.is(ValueKind::sparse)) return reduce_slices_over_hosts(op, value.slices());
   const Tensor& tensor = value.tensor();
-  const Tensor total = worker_.cpu().allocate(tensor.dtype(), tensor.shape());
+  Tensor total = worker_.cpu().allocate(tensor.dtype(), tensor.shape());
   worker_.cpu().compute_stream().copy(total, copied_to_host(worker_, tensor));
   const int workers = all_reduce_over_hosts(worker_, group_, total);
   if (op == ReduceOp::mean) worker_.cpu().compute_stream().launch(op::scale_add(total, total, 1.0 / workers, 0));

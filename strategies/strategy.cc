@@ -49,7 +49,7 @@ Tensor sum_over_axes(const Tensor& tensor, const Axes& axes, double& elements) {
 Tensor divided(const Tensor& sum, double elements) {
   Stream& stream = sum.device().compute_stream();
   const bool is_floating = sum.dtype() != DType::i32 && sum.dtype() != DType::i64 && sum.dtype() != DType::u8;
-  const Tensor quotient = sum.device().allocate(is_floating ? sum.dtype() : DType::f64, sum.shape());
+  Tensor quotient = sum.device().allocate(is_floating ? sum.dtype() : DType::f64, sum.shape());
   if (!is_floating) stream.launch(op::cast(quotient, sum));
   stream.launch(op::scale_add(quotient, is_floating ? sum : quotient, 1 / elements, 0));
   return quotient;
@@ -75,7 +75,7 @@ Value reduce_over_axes(Strategy& strategy, ReduceOp op, const Value& leaf, const
   }
   const bool is_alone = strategy.num_replicas_in_sync() == 1;
   const Value parts = is_alone ? sums.front() : Value::per_replica(sums);
-  const Tensor sum = extended.reduce_to(ReduceOp::sum, parts, extended.worker().cpu()).tensor();
+  Tensor sum = extended.reduce_to(ReduceOp::sum, parts, extended.worker().cpu()).tensor();
   if (op == ReduceOp::sum) return sum;
   return divided(sum, extended.reduce_number(ReduceOp::sum, elements).number());
 }
@@ -125,7 +125,7 @@ Value Strategy::run(const ReplicaFunction& function, const Value::Parts& argumen
 Value Strategy::reduce(ReduceOp op, const Value& value, const std::optional<Axes>& axes) {
   require_cross_replica(*this, "reduce()");
   return map_structure(value, [&](const Value& given) -> Value {
-    const Value leaf = sync_on_read_parts(given);
+    Value leaf = sync_on_read_parts(given);
     if (axes && !axes->list().empty()) return reduce_over_axes(*this, op, leaf, *axes);
     if (leaf.is(ValueKind::mirrored) || leaf.is(ValueKind::variable)) {
       if (op == ReduceOp::sum && num_replicas_in_sync() > 1) {

@@ -136,7 +136,7 @@ std::unique_ptr<VariableCreatorScope> StrategyExtended::colocate_vars_with(const
 Value StrategyExtended::value_container(const Value& value) const {
   if (!value.is(ValueKind::tensor)) return value;
   for (const std::weak_ptr<Variable>& weak : variables_) {
-    const std::shared_ptr<Variable> variable = weak.lock();
+    std::shared_ptr<Variable> variable = weak.lock();
     if (!variable) continue;
     const std::vector<Tensor>& components = variable->components();
     if (std::any_of(components.begin(), components.end(), [&](const Tensor& c) { return c.is_same(value.tensor()); })) {

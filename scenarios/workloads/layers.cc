@@ -39,7 +39,7 @@ void LayersWorkload::allocate(Replica& replica, Device& device, std::int64_t bat
   const ScratchSizes sizes = scratch_sizes(settings_.model, batch);
   Stream& stream = device.compute_stream();
   const auto filled = [&](std::int64_t count) {
-    const Tensor tensor = device.allocate(storage_, {count});
+    Tensor tensor = device.allocate(storage_, {count});
     stream.launch(op::fill(tensor, 0));
     return tensor;
   };

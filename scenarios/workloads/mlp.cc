@@ -97,7 +97,7 @@ Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
   const std::vector<Parameters> parameters = read_parameters();
   const Activations activations = forward(device, parameters, inputs);
   const Tensor& logits = activations.back();
-  const Tensor loss = device.allocate(DType::f32, {1});
+  Tensor loss = device.allocate(DType::f32, {1});
   const Tensor gradient = device.allocate(DType::f32, logits.shape());
   device.compute_stream().launch(op::softmax_cross_entropy({.loss = loss,
                                                             .gradient = gradient,
@@ -206,7 +206,7 @@ Tensor MlpWorkload::count_correct(const std::vector<Parameters>& parameters) con
                                            .correct = correct,
                                            .logits = forward(device, parameters, images).back(),
                                            .labels = labels}));
-  const Tensor host_correct = host.allocate(DType::f32, {1});
+  Tensor host_correct = host.allocate(DType::f32, {1});
   stream.copy(host_correct, correct, Category::other);
   stream.synchronize();
   return host_correct;

@@ -54,7 +54,7 @@ ShardedLayersWorkload::Replica ShardedLayersWorkload::make_replica(std::size_t i
   replica.parameters =
       std::make_unique<ShardedParameters>(device, worker_.cpu(), *group_, rank, units_, storage_, kSgd);
   const auto filled = [&](Device& on, std::int64_t count) {
-    const Tensor tensor = on.allocate(storage_, {count});
+    Tensor tensor = on.allocate(storage_, {count});
     on.compute_stream().launch(op::fill(tensor, 0));
     return tensor;
   };

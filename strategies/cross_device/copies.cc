@@ -12,7 +12,7 @@ Op as_communication(Op op) {
 
 Tensor copy_on(Device& device, const Tensor& tensor) {
   if (&tensor.device() == &device) return tensor;
-  const Tensor copy = device.allocate(tensor.dtype(), tensor.shape());
+  Tensor copy = device.allocate(tensor.dtype(), tensor.shape());
   device.compute_stream().wait(tensor.device().compute_stream().record());
   device.compute_stream().copy(copy, tensor);
   return copy;
@@ -71,7 +71,7 @@ IndexedSlices concatenated(Device& device, const std::vector<IndexedSlices>& sli
 
 Tensor dense(const IndexedSlices& slices) {
   Device& device = slices.values.device();
-  const Tensor whole = device.allocate(slices.values.dtype(), slices.dense_shape);
+  Tensor whole = device.allocate(slices.values.dtype(), slices.dense_shape);
   device.compute_stream().launch(op::fill(whole, 0));
   device.compute_stream().launch(op::scatter_rows(kernel::Scatter::add, whole, slices.values, slices.indices));
   return whole;

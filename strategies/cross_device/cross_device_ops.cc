@@ -93,7 +93,7 @@ Tensor CrossDeviceOps::reduce_to(ReduceOp op, const TensorGroup& group, Device& 
   check_groups({group}, group.size());
   Stream& stream = destination.stream(kCommunicationStream);
   for (const Tensor& tensor : group) stream.wait(tensor.device().compute_stream().record());
-  const Tensor sum = destination.allocate(group.front().dtype(), group.front().shape());
+  Tensor sum = destination.allocate(group.front().dtype(), group.front().shape());
   const Tensor part = destination.allocate(group.front().dtype(), group.front().shape());
   for (std::size_t d = 0; d < group.size(); ++d) {
     stream.copy(d == 0 ? sum : part, group[d]);

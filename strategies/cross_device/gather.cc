@@ -101,7 +101,7 @@ void check_gather(const std::vector<Tensor>& parts, int axis) {
 Tensor concatenated(Device& device, const std::vector<Tensor>& parts, int axis) {
   std::int64_t size = 0;
   for (const Tensor& part : parts) size += part.shape()[axis];
-  const Tensor whole = device.allocate(parts.front().dtype(), with_dimension(parts.front().shape(), axis, size));
+  Tensor whole = device.allocate(parts.front().dtype(), with_dimension(parts.front().shape(), axis, size));
   std::int64_t first = 0;
   for (const Tensor& part : parts) {
     if (part.element_count() > 0) {

@@ -191,7 +191,7 @@ DatasetOptions Dataset::options() const {
   if (const auto given = nodes::options_of(*node_)) return *given;
   for (const NodePtr& input : node_->inputs()) {
     // Defaults say nothing, so that a branch with a choice of its own is heard.
-    const DatasetOptions found = Dataset(input).options();
+    DatasetOptions found = Dataset(input).options();
     if (found.auto_shard_policy != AutoShardPolicy::automatic) return found;
   }
   return {};

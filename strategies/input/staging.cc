@@ -14,7 +14,7 @@ Value texts(const HostTensor& tensor) {
 
 // In host memory that devices can copy from. Values are gathered only where the engine carries any.
 Tensor on_host(Device& host, const HostTensor& from) {
-  const Tensor tensor = host.allocate(*from.dtype(), from.shape());
+  Tensor tensor = host.allocate(*from.dtype(), from.shape());
   const auto fill = [&]<typename T>(T) {
     if (const std::span<T> to = tensor.values<T>(); !to.empty()) from.copy_to(to);
   };
@@ -39,9 +39,9 @@ Tensor on_host(Device& host, const HostTensor& from) {
 
 Value place(Worker& worker, Device& device, const HostTensor& from, bool fetch_to_device) {
   if (from.is_text()) return texts(from);
-  const Tensor host = on_host(worker.cpu(), from);
+  Tensor host = on_host(worker.cpu(), from);
   if (!fetch_to_device) return host;
-  const Tensor there = device.allocate(host.dtype(), host.shape());
+  Tensor there = device.allocate(host.dtype(), host.shape());
   device.stream(kInputStream).copy(there, host, Category::input);
   return there;
 }

@@ -48,7 +48,7 @@ FullyShardedTrainer::Replica FullyShardedTrainer::make_replica(std::size_t index
 
 Tensor FullyShardedTrainer::train_step(const Tensor& inputs, const Tensor& labels) {
   const auto count = static_cast<std::int64_t>(replicas_.size());
-  const Tensor losses = worker_.cpu().allocate(DType::f32, {count});
+  Tensor losses = worker_.cpu().allocate(DType::f32, {count});
   worker_.run_concurrently(static_cast<int>(count), [&](int i) {
     const Replica& replica = replicas_[static_cast<std::size_t>(i)];
     step(replica, inputs, labels);

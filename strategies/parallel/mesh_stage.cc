@@ -30,7 +30,7 @@ MeshStage::MeshStage(Device& device, Device& host, const LinearStack& stack, con
 }
 
 Tensor MeshStage::filled(std::int64_t count) const {
-  const Tensor tensor = device_.allocate(DType::f32, {count});
+  Tensor tensor = device_.allocate(DType::f32, {count});
   compute().launch(op::fill(tensor, 0));
   return tensor;
 }

@@ -72,7 +72,7 @@ void MeshTrainer::make_stages() {
 }
 
 Tensor MeshTrainer::train_step(const Tensor& inputs, const Tensor& labels) {
-  const Tensor losses = worker_.cpu().allocate(DType::f32, {losses_});
+  Tensor losses = worker_.cpu().allocate(DType::f32, {losses_});
   worker_.run_concurrently(static_cast<int>(stages_.size()), [&](int i) {
     MeshStage& stage = *stages_[static_cast<std::size_t>(i)];
     stage.step(inputs, labels);
@@ -86,7 +86,7 @@ Tensor MeshTrainer::train_step(const Tensor& inputs, const Tensor& labels) {
 LinearTensors MeshTrainer::read_layer(int layer) {
   Device& host = worker_.cpu();
   const LinearShape shape = stack_.shape(layer);
-  const LinearTensors whole = linear_views(host.allocate(DType::f32, {shape.parameters()}), shape);
+  LinearTensors whole = linear_views(host.allocate(DType::f32, {shape.parameters()}), shape);
   for (const auto& stage : stages_) {
     if (stage->place().data != 0 || !stage->has_layer(layer)) continue;
     const LinearTensors part = stage->parameters(layer);

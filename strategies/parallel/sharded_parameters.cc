@@ -25,7 +25,7 @@ ShardedParameters::ShardedParameters(Device& device, Device& host, GroupCollecti
 }
 
 Tensor ShardedParameters::filled(DType dtype, std::int64_t count) const {
-  const Tensor tensor = device_.allocate(dtype, {count});
+  Tensor tensor = device_.allocate(dtype, {count});
   compute().launch(op::fill(tensor, 0));
   return tensor;
 }

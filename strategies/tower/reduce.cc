@@ -44,7 +44,7 @@ Value sum_of(const Value::Parts& values) {
   }
   const Tensor& first = values.front().tensor();
   Stream& stream = first.device().compute_stream();
-  const Tensor sum = first.device().allocate(first.dtype(), first.shape());
+  Tensor sum = first.device().allocate(first.dtype(), first.shape());
   stream.copy(sum, first);
   for (std::size_t i = 1; i < values.size(); ++i)
     stream.launch(op::scale_add(sum, copy_on(sum.device(), values[i].tensor()), 1, 1));
@@ -54,7 +54,7 @@ Value sum_of(const Value::Parts& values) {
 Value divided(const Value& sum, double count) {
   if (sum.is(ValueKind::number)) return sum.number() / count;
   const Tensor& tensor = sum.tensor();
-  const Tensor quotient = tensor.device().allocate(tensor.dtype(), tensor.shape());
+  Tensor quotient = tensor.device().allocate(tensor.dtype(), tensor.shape());
   tensor.device().compute_stream().launch(op::scale_add(quotient, tensor, 1 / count, 0));
   return quotient;
 }

@@ -16,7 +16,7 @@ Op as_update(Op op) {
 // `tensor`, or its copy on `device`.
 Tensor brought_to(Device& device, const Tensor& tensor) {
   if (&tensor.device() == &device) return tensor;
-  const Tensor fetched = device.allocate(tensor.dtype(), tensor.shape());
+  Tensor fetched = device.allocate(tensor.dtype(), tensor.shape());
   device.compute_stream().wait(tensor.device().compute_stream().record());
   device.compute_stream().copy(fetched, tensor, Category::update);
   return fetched;
@@ -27,7 +27,7 @@ Tensor brought_to(Device& device, const Tensor& tensor) {
 Tensor operand_beside(const Tensor& component, const Value& value) {
   Device& device = component.device();
   if (value.is(ValueKind::number)) {
-    const Tensor filled = device.allocate(component.dtype(), component.shape());
+    Tensor filled = device.allocate(component.dtype(), component.shape());
     device.compute_stream().launch(as_update(op::fill(filled, value.number())));
     return filled;
   }
@@ -39,7 +39,7 @@ Tensor operand_beside(const Tensor& component, const Value& value) {
   }
   from = brought_to(device, from);
   if (from.dtype() == component.dtype()) return from;
-  const Tensor cast = device.allocate(component.dtype(), from.shape());
+  Tensor cast = device.allocate(component.dtype(), from.shape());
   device.compute_stream().launch(as_update(op::cast(cast, from)));
   return cast;
 }

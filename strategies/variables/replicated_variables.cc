@@ -60,7 +60,7 @@ Value SyncOnReadVariable::share_of(const Value& value) {
   }
   const Tensor whole = value.is(ValueKind::variable) ? value.variable()->value() : value.tensor();
   Device& device = whole.device();
-  const Tensor share = device.allocate(whole.dtype(), whole.shape());
+  Tensor share = device.allocate(whole.dtype(), whole.shape());
   if (is_whole) {  // integers divide with truncation
     device.compute_stream().launch(op::fill(share, n));
     device.compute_stream().launch(op::elementwise(kernel::Binary::divide, share, whole, share));

@@ -99,7 +99,7 @@ Tensor ShardedVariable::concatenated_on(Device& device) const {
 Tensor ShardedVariable::lookup(Device& device, const std::vector<std::int64_t>& ids) const {
   std::vector<Tensor> values;
   for (const auto& shard : shards_) values.push_back(shard->read());
-  const Tensor rows = device.allocate(dtype(), with_dimension(shape(), 0, static_cast<std::int64_t>(ids.size())));
+  Tensor rows = device.allocate(dtype(), with_dimension(shape(), 0, static_cast<std::int64_t>(ids.size())));
   for (std::size_t i = 0; i < ids.size(); ++i) {
     const auto [shard, row] = shard_of(ids[i]);
     device.compute_stream().wait(values[shard].device().compute_stream().record());

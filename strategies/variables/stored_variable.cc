@@ -51,7 +51,7 @@ Tensor StoredVariable::brought_to(Device& device) {
   }
   if (&device == &server) return snapshot;
   Stream& link = link_stream(server, device.worker());
-  const Tensor fetched = device.allocate(dtype(), shape());
+  Tensor fetched = device.allocate(dtype(), shape());
   link.wait(taken);
   link.copy(fetched, snapshot);
   device.compute_stream().wait(link.record());

@@ -76,7 +76,7 @@ Json collective_towers(const CaseWorld& world) {
     stage.each_tower([&] { v->assign_add(static_cast<double>(tower_id())); });
     return {{"num_towers", {alone, towers.num_towers()}},
             {"ids", stage.unwrapped(ids)},
-            {"sum", stage.unwrapped(towers.reduce(kSum, ids, "/device:CPU:0"))},
+            {"sum", stage.unwrapped(towers.reduce(VariableAggregation::sum, ids, "/device:CPU:0"))},
             {"variable", stage.components(*v)},
             {"roles", roles(towers)}};
   });
