@@ -24,7 +24,9 @@ TEST_F(Usage, PrintsVersions) {
   const bool has_cuda = outcome.out.find("cuda,") != std::string::npos;
   const auto versions =
       testing::ContainsRegex("\ncuda [0-9]+\\.[0-9]+\ncublas [0-9.]+\nnccl [0-9]+\\.[0-9]+\\.[0-9]+\n");
-  if (has_cuda) EXPECT_THAT(outcome.out, versions);
+  if (has_cuda) {
+    EXPECT_THAT(outcome.out, versions);
+  }
 }
 
 TEST_F(Usage, PrintsVersionsAsJson) {
