@@ -134,7 +134,7 @@ class Share {
   void reduce(const std::vector<const void*>& inputs, const std::vector<Part>& results, std::int64_t count) const {
     std::size_t next = 0;
     while (next < inputs.size()) {
-      ReduceArguments arguments;
+      ReduceArguments arguments{};
       if (next > 0) arguments.inputs[arguments.ranks++] = results.front().at;
       while (next < inputs.size() && arguments.ranks < kMaxReducedRanks) {
         arguments.inputs[arguments.ranks++] = inputs[next++];

@@ -49,6 +49,9 @@ void use_everything(Worker& worker) {
   }
   const Tensor there = worker.devices()[0]->allocate(DType::f32, {64});
   Stream& first = worker.devices()[0]->compute_stream();
+  const auto pause = [] { std::this_thread::sleep_for(std::chrono::milliseconds(20)); };
+  worker.devices()[1]->compute_stream().launch(
+      op::host_function("pause", {}, pause));  // else nothing may be waited for
   first.wait(worker.devices()[1]->compute_stream().record());
   first.copy(there, sums[1]);
   worker.communicator(ids_of(worker)).all_reduce(sums, Reduction::sum, compute_streams(worker));
@@ -80,6 +83,10 @@ struct Failure {
   int after = 0;        // calls that go well
 };
 
+std::ostream& operator<<(std::ostream& out, const Failure& failure) {
+  return out << failure.call;
+}
+
 class EachCall : public EngineFailures, public testing::WithParamInterface<Failure> {};
 
 TEST_P(EachCall, EndsTheRunWithItsNameAndReason) {
@@ -100,7 +107,7 @@ const std::vector<Failure> kFailures{
     {"cudaHostAlloc", cudaErrorMemoryAllocation, "(cudaErrorMemoryAllocation)"},
     {"cudaStreamWaitEvent", cudaErrorInvalidResourceHandle, "(cudaErrorInvalidResourceHandle)"},
     {"cudaMemcpyAsync", cudaErrorIllegalAddress,
-     "(GPU 0): an illegal memory access was encountered (cudaErrorIllegalAddress)"},
+     "): an illegal memory access was encountered (cudaErrorIllegalAddress)"},
     {"cudaMemcpyPeerAsync", cudaErrorInvalidValue, "(GPU 0): invalid argument (cudaErrorInvalidValue)"},
     {"cudaLaunchKernel", cudaErrorLaunchFailure, "(cudaErrorLaunchFailure)", "op 'fill' on"},
     {"cudaSetDevice", cudaErrorInvalidDevice, "invalid device ordinal (cudaErrorInvalidDevice)"},
