@@ -157,13 +157,19 @@ Nanoseconds GpuLane::time_of(const GpuEvent& event) const {
   return clock_ns_ + static_cast<Nanoseconds>(static_cast<double>(elapsed_ms) * 1e6);
 }
 
-// The two clocks agree to some microseconds only; what the host knows for certain bounds what the GPU says. A float
-// of milliseconds is fine enough near its zero alone, which therefore follows.
+// The two clocks agree to some microseconds only. Work begins after it was issued and ends before it was seen to be
+// done: where the GPU's clock says otherwise, it is set right, so that what an op took stays as the GPU has measured
+// it. A float of milliseconds is fine enough near its zero alone, which therefore follows.
 void GpuLane::read_times(Done& done) {
   constexpr Nanoseconds kClockSpan = 1'000'000'000;
-  const Nanoseconds start = time_of(*done.beginning.event), end = time_of(*done.end);
-  done.record.start_ns = std::clamp(start, done.beginning.at_ns, done.seen_ns);
-  done.record.end_ns = std::clamp(end, done.record.start_ns, done.seen_ns);
+  Nanoseconds start = time_of(*done.beginning.event), end = time_of(*done.end);
+  Nanoseconds correction = std::min<Nanoseconds>(0, done.seen_ns - end);
+  if (correction == 0) correction = std::clamp<Nanoseconds>(done.beginning.at_ns - start, 0, done.seen_ns - end);
+  clock_ns_ += correction;
+  start += correction;
+  end += correction;
+  done.record.start_ns = std::max(start, done.beginning.at_ns);
+  done.record.end_ns = std::max(end, done.record.start_ns);
   if (end - clock_ns_ > kClockSpan) {
     clock_event_ = done.end;
     clock_ns_ = end;

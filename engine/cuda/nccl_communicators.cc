@@ -60,6 +60,11 @@ NcclCommunicators::~NcclCommunicators() {
   for (ncclComm_t handle : handles_) ncclCommDestroy(handle);
 }
 
+std::mutex& NcclCommunicators::launch_order() {
+  static std::mutex order;
+  return order;
+}
+
 void NcclCommunicators::begin_group() {
   cuda::check(ncclGroupStart(), "ncclGroupStart");
 }

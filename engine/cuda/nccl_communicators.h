@@ -53,6 +53,9 @@ class NcclCommunicators final : public Watched {
   void check() override;  // throws RunError for what NCCL has found wrong on its own
 
  private:
+  // NCCL's kernels wait for their peers on GPUs that groups may share: all ranks must see the groups' calls in one
+  // order.
+  static std::mutex& launch_order();
   static void begin_group();
   static void end_group(std::string_view what);
   void check_usable() const;
@@ -64,7 +67,7 @@ class NcclCommunicators final : public Watched {
 
 template <typename Issue>
 void NcclCommunicators::in_group(std::string_view what, Issue&& issue) {
-  const std::lock_guard lock(mutex_);
+  const std::scoped_lock lock(launch_order(), mutex_);
   check_usable();
   begin_group();
   try {

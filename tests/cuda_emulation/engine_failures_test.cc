@@ -114,10 +114,11 @@ const std::vector<Failure> kFailures{
     {"cublasCreate", CUBLAS_STATUS_ALLOC_FAILED, "(CUBLAS_STATUS_ALLOC_FAILED)"},
     {"cublasSetStream", CUBLAS_STATUS_NOT_INITIALIZED, "(CUBLAS_STATUS_NOT_INITIALIZED)"},
     {"cublasGemmEx", CUBLAS_STATUS_EXECUTION_FAILED, "the function failed to launch on the GPU"},
-    {"ncclCommInitAll", ncclSystemError, "unhandled system error"},
+    {"ncclGetUniqueId", ncclSystemError, "unhandled system error"},
+    {"ncclCommInitRank", ncclSystemError, "rank 1 of 2, /job:worker/replica:0/task:0/device:GPU:1: unhandled", "", 1},
     {"ncclGroupStart", ncclInternalError, "(ncclInternalError)"},
     {"ncclAllReduce", ncclSystemError, "/job:worker/replica:0/task:0/device:GPU:1: unhandled system error", "", 1},
-    {"ncclGroupEnd", ncclUnhandledCudaError, "all_reduce #0"},
+    {"ncclGroupEnd", ncclUnhandledCudaError, "all_reduce #0", "", 1},
     // A part of the ranks is launched, and would wait for the others for ever.
     {"ncclLaunchKernel", ncclUnhandledCudaError, "all_reduce #0", "ncclGroupEnd", 1}};
 

@@ -38,8 +38,8 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
 
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* communicator, int ranks, ncclUniqueId id, int rank,
                                     ncclConfig_t* config) {
-  if (const ncclResult_t result = entered_nccl("ncclCommInitRank"); result != ncclSuccess) return result;
-  if (rank < 0 || rank >= ranks) return refused(ncclInvalidArgument, "no such rank");
+  if (const ncclResult_t result = entered_nccl("ncclCommInitRank"); result != ncclSuccess) return noted(result);
+  if (rank < 0 || rank >= ranks) return noted(refused(ncclInvalidArgument, "no such rank"));
   const std::shared_ptr<Clique> clique = clique_of(id, ranks);
   return add_ranks(communicator, clique, rank, {current_gpu()}, config == nullptr || config->blocking != 0);
 }

@@ -137,11 +137,13 @@ ncclResult_t check_call(const char* name, const Call& call) {
 
 }  // namespace
 
+ncclResult_t noted(ncclResult_t result) {
+  if (group.depth > 0 && result != ncclSuccess) group.error = result;
+  return result;
+}
+
 ncclResult_t add_call(const char* name, Call call) {
-  if (const ncclResult_t result = check_call(name, call); result != ncclSuccess) {
-    if (group.depth > 0) group.error = result;
-    return result;
-  }
+  if (const ncclResult_t result = check_call(name, call); result != ncclSuccess) return noted(result);
   add_to_group(std::move(call));
   return group.depth > 0 ? ncclSuccess : perform_group();
 }

@@ -29,6 +29,8 @@ const std::string& last_message();
 // What a call begins with: a test may want it to fail.
 ncclResult_t entered_nccl(const char* call);
 
+// A call's result: within a group an error is the group's, which then does nothing.
+ncclResult_t noted(ncclResult_t result);
 // Each does what it says at once outside a group.
 ncclResult_t add_call(const char* name, Call call);
 ncclResult_t add_ranks(ncclComm_t* communicators, const std::shared_ptr<Clique>& clique, int first_rank,
