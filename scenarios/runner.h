@@ -23,7 +23,7 @@ struct RunOptions {
   std::optional<std::string> cross_device_ops;
   std::optional<Values> values;
   std::optional<CollectiveFidelity> collectives;
-  bool graphs = false;  // adds EngineSettings::graphs
+  bool graphs = false;                                // adds EngineSettings::graphs
   std::optional<std::uint64_t> schedule_seed;         // of the order of tasks; engines with a seeded schedule only
   bool measures_scaling = true;                       // a simulation's scaling_efficiency, which takes a second run
   std::function<void(int step, int steps)> progress;  // called from worker 0 after each step; may be empty
