@@ -71,7 +71,7 @@ std::vector<Event> CrossDeviceOps::all_reduce(ReduceOp op, const std::vector<Ten
   if (group_size() == 1) return {Event()};  // one replica: the value is its own sum and mean
   const std::lock_guard lock(*issuing_);
   for (std::size_t d = 0; d < devices_.size(); ++d) stream(d).wait(devices_[d]->compute_stream().record());
-  const PackedGroups packed(groups, packing_, devices_);
+  PackedGroups packed(groups, packing_, devices_);
   packed.pack();
   sum_in_place(packed.groups());
   if (op == ReduceOp::mean) {

@@ -8,6 +8,17 @@
 #include "strategies/errors.h"
 
 namespace tandem {
+namespace {
+
+// One launch a device: many small copies would cost as much as the small reductions that packing is to save.
+void copy(Device& device, std::vector<Tensor> to, std::vector<Tensor> from) {
+  if (to.empty()) return;
+  Op copy = op::copy_many(std::move(to), std::move(from));
+  copy.category = Category::communication;
+  device.stream(kCommunicationStream).launch(std::move(copy));
+}
+
+}  // namespace
 
 std::vector<std::vector<std::size_t>> packs_by_bytes(const std::vector<std::optional<std::int64_t>>& sizes_bytes,
                                                      std::int64_t bytes_per_pack) {
@@ -35,10 +46,14 @@ std::vector<std::int64_t> pack_lengths(std::int64_t elements, int num_packs) {
 
 PackedGroups::PackedGroups(const std::vector<TensorGroup>& groups, const Packing& packing,
                            const std::vector<Device*>& devices)
-    : devices_(devices) {
+    : devices_(devices), members_(devices.size()) {
   if (groups.size() < 2 || (packing.num_packs == 0 && packing.bytes_per_pack == 0)) {
     packed_ = groups;
     return;
+  }
+  for (Members& members : members_) {
+    members.originals.reserve(groups.size());
+    members.places.reserve(groups.size());
   }
   std::map<DType, std::vector<std::size_t>> by_dtype;
   for (std::size_t i = 0; i < groups.size(); ++i) by_dtype[groups[i].front().dtype()].push_back(i);
@@ -69,15 +84,16 @@ void PackedGroups::concatenate(const std::vector<TensorGroup>& groups, const std
   for (Device* device : devices_) {
     whole.push_back(device->allocate(groups[members.front()].front().dtype(), Shape{elements}));
   }
-  std::int64_t offset = 0;
-  for (const std::size_t i : members) {
-    Placement placement{.group = groups[i], .place = {}};
-    const std::int64_t count = groups[i].front().element_count();
-    for (const Tensor& tensor : whole) placement.place.push_back(tensor.flat_slice(offset, count));
-    offset += count;
-    placements_.push_back(std::move(placement));
+  for (std::size_t d = 0; d < devices_.size(); ++d) {
+    std::int64_t offset = 0;
+    for (const std::size_t i : members) {
+      const Tensor& original = groups[i][d];
+      members_[d].places.push_back(whole[d].flat_slice(offset, original.element_count()));
+      members_[d].originals.push_back(original);
+      offset += original.element_count();
+    }
   }
-  offset = 0;
+  std::int64_t offset = 0;
   for (const std::int64_t length : pack_lengths(elements, pieces)) {
     if (length == 0) continue;
     TensorGroup piece;
@@ -88,33 +104,13 @@ void PackedGroups::concatenate(const std::vector<TensorGroup>& groups, const std
 }
 
 void PackedGroups::pack() const {
-  for (std::size_t d = 0; d < devices_.size(); ++d) {
-    copy_all(
-        d, [](const Placement& placement) -> const TensorGroup& { return placement.place; },
-        [](const Placement& placement) -> const TensorGroup& { return placement.group; });
-  }
+  for (std::size_t d = 0; d < devices_.size(); ++d) copy(*devices_[d], members_[d].places, members_[d].originals);
 }
 
-void PackedGroups::unpack() const {
+void PackedGroups::unpack() {
   for (std::size_t d = 0; d < devices_.size(); ++d) {
-    copy_all(
-        d, [](const Placement& placement) -> const TensorGroup& { return placement.group; },
-        [](const Placement& placement) -> const TensorGroup& { return placement.place; });
+    copy(*devices_[d], std::move(members_[d].originals), std::move(members_[d].places));
   }
-}
-
-// One launch a device: many small copies would cost as much as the small reductions that packing is to save.
-template <typename To, typename From>
-void PackedGroups::copy_all(std::size_t device, const To& to, const From& from) const {
-  if (placements_.empty()) return;
-  std::vector<Tensor> targets, sources;
-  for (const Placement& placement : placements_) {
-    targets.push_back(to(placement)[device]);
-    sources.push_back(from(placement)[device]);
-  }
-  Op copy = op::copy_many(std::move(targets), std::move(sources));
-  copy.category = Category::communication;
-  devices_[device]->stream(kCommunicationStream).launch(std::move(copy));
 }
 
 }  // namespace tandem

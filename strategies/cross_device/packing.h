@@ -23,19 +23,18 @@ class PackedGroups {
   PackedGroups(const std::vector<TensorGroup>& groups, const Packing& packing, const std::vector<Device*>& devices);
   const std::vector<TensorGroup>& groups() const { return packed_; }
   void pack() const;
-  void unpack() const;
+  void unpack();  // once, at the end
 
  private:
-  struct Placement {
-    TensorGroup group;  // the original tensors
-    TensorGroup place;  // where they stand in a pack
+  // Of one device.
+  struct Members {
+    std::vector<Tensor> originals;
+    std::vector<Tensor> places;  // where they stand in a pack
   };
-  template <typename To, typename From>
-  void copy_all(std::size_t device, const To& to, const From& from) const;
   void concatenate(const std::vector<TensorGroup>& groups, const std::vector<std::size_t>& members, int pieces);
 
   const std::vector<Device*>& devices_;
-  std::vector<Placement> placements_;
+  std::vector<Members> members_;  // of each device
   std::vector<TensorGroup> packed_;
 };
 
