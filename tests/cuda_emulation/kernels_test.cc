@@ -104,7 +104,16 @@ void compare(const std::string& what, const Sample& sample, DType dtype, bool ex
 const std::vector<DType> kAll{DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8};
 const std::vector<DType> kFloating{DType::f64, DType::f32, DType::f16, DType::bf16};
 
-class Kernels : public testing::TestWithParam<DType> {};
+class Kernels : public testing::TestWithParam<DType> {
+ protected:
+  void SetUp() override {
+    try {
+      open_gpus(1);
+    } catch (const UnavailableError& error) {  // linked with CUDA itself, on a machine without a GPU
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
 class FloatingKernels : public Kernels {};
 
 std::string name_of_type(const testing::TestParamInfo<DType>& info) {
