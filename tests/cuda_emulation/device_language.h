@@ -25,9 +25,10 @@ namespace tandem::emulation {
 void launch(cudaStream_t stream, unsigned blocks, unsigned threads, std::vector<const void*> pointers,
             std::function<void()> body);
 
-// A parameter's aligned words, any of which may be an address.
+// A parameter's aligned words, any of which may be an address. What lies between its members is left over from others.
 template <typename Parameter>
-void add_words(const Parameter& parameter, std::vector<const void*>& words) {
+void add_words(Parameter parameter, std::vector<const void*>& words) {
+  __builtin_clear_padding(&parameter);
   const auto* bytes = reinterpret_cast<const char*>(&parameter);
   for (std::size_t at = 0; at + sizeof(void*) <= sizeof(Parameter); at += sizeof(void*)) {
     const void* word = nullptr;
