@@ -37,7 +37,7 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
   if (run.workers) add("--workers", std::to_string(*run.workers));
   if (run.steps) add("--steps", std::to_string(*run.steps));
   if (run.cross_device_ops) add("--cross-device-ops", *run.cross_device_ops);
-  if (run.values) add("--values", *run.values == Values::real ? "real" : "none");
+  if (run.values) add("--values", *run.values == ValueMode::real ? "real" : "none");
   if (run.collectives) add("--collectives", *run.collectives == CollectiveFidelity::fluid ? "fluid" : "message");
   add("--explore", "1");
   add("--schedule-seed", std::to_string(seed));

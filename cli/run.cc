@@ -64,7 +64,7 @@ void add_run(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "Run a scenario and report its step time and where it went");
   auto flags = std::make_shared<RunFlags>();
   RunOptions& run_options = flags->run;
-  const std::map<std::string, Values> values = {{"real", Values::real}, {"none", Values::none}};
+  const std::map<std::string, ValueMode> values = {{"real", ValueMode::real}, {"none", ValueMode::none}};
   const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
                                                                 {"message", CollectiveFidelity::message}};
   command->add_option("scenario", flags->scenario, "The scenario file")->required();

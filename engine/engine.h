@@ -42,13 +42,13 @@ struct Capabilities {
   std::vector<Hardware> hardware{};
 };
 
-enum class Values : std::uint8_t { real, none };
+enum class ValueMode : std::uint8_t { real, none };
 enum class CollectiveFidelity : std::uint8_t { fluid, message };
 
 struct EngineOptions {
   std::vector<WorkerSpec> workers = {WorkerSpec{}};
   std::shared_ptr<const Topology> topology;       // sim: required. Real engines: unused
-  std::optional<Values> values;                   // empty: what the engine prefers (real engines: real; sim: none)
+  std::optional<ValueMode> values;                // empty: what the engine prefers (real engines: real; sim: none)
   std::optional<CollectiveFidelity> collectives;  // engines that model collectives only
   // Engines with Capabilities::seeded_schedule only: permutes the order of tasks that could run at one instant, and of
   // work that ends at one. Equal seeds give equal runs; empty: the engine's own order.

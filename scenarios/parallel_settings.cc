@@ -6,7 +6,7 @@
 #include <array>
 
 #include "scenarios/job.h"
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"
 

@@ -7,7 +7,7 @@
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
 #include "scenarios/training.h"
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 namespace {

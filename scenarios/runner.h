@@ -21,7 +21,7 @@ struct RunOptions {
   std::optional<int> workers;
   std::optional<int> steps;
   std::optional<std::string> cross_device_ops;
-  std::optional<Values> values;
+  std::optional<ValueMode> values;
   std::optional<CollectiveFidelity> collectives;
   bool graphs = false;                                // adds EngineSettings::graphs
   std::optional<std::uint64_t> schedule_seed;         // of the order of tasks; engines with a seeded schedule only

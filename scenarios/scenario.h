@@ -62,7 +62,7 @@ struct StrategySettings {
 
 struct EngineSettings {
   std::string name = "cpu";
-  std::optional<Values> values;
+  std::optional<ValueMode> values;
   std::optional<CollectiveFidelity> collectives;
   bool graphs = false;  // ops that come again are launched together
 };

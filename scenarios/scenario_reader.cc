@@ -112,7 +112,7 @@ class ScenarioReader {
     for (const KnownEngine& entry : kEngines) known.emplace_back(entry.name);
     check_known(name, "engine", engine.name, known);
     if (const YamlReader values = map.optional("values")) {
-      engine.values = values.one_of<Values>({{"real", Values::real}, {"none", Values::none}});
+      engine.values = values.one_of<ValueMode>({{"real", ValueMode::real}, {"none", ValueMode::none}});
     }
     if (const YamlReader collectives = map.optional("collectives")) {
       engine.collectives = collectives.one_of<CollectiveFidelity>(
@@ -211,7 +211,7 @@ class ScenarioReader {
     for (const YamlReader& value : {accuracy, loss}) {
       if (value && std::holds_alternative<LayersSettings>(scenario_.workload.kind)) {
         value.error("a workload of kind 'layers' computes no losses and predictions");
-      } else if (value && scenario_.engine.values == Values::none) {
+      } else if (value && scenario_.engine.values == ValueMode::none) {
         value.error("needs values: real");
       }
     }

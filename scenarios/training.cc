@@ -18,7 +18,7 @@ std::unique_ptr<Strategy> strategy_of(const StrategySettings& settings, Worker& 
 void describe(const StrategyExtended& extended, TrainingResult& result) {
   result.report.replicas = extended.num_replicas_in_sync();
   result.report.cross_device_ops = extended.cross_device_ops_name();
-  if (const auto* storing = dynamic_cast<const StoringExtended*>(&extended)) {
+  if (const auto* storing = dynamic_cast<const StoredExtended*>(&extended)) {
     result.report.asynchronous = storing->in_multi_worker_mode();
     result.staleness = storing->staleness();
   }

@@ -4,7 +4,7 @@
 
 #include <mutex>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 

@@ -4,22 +4,12 @@
 
 #include <map>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/variables/components.h"
 #include "strategies/variables/replicated_variables.h"
 
 namespace tandem {
 namespace {
-
-class OneDeviceExtended final : public ReplicatedExtended {
- public:
-  OneDeviceExtended(Worker& worker, Device& device)
-      : ReplicatedExtended(worker, {.devices = {&device}, .cross_device_ops = "auto", .packing = {}, .group = {}}) {}
-  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override {
-    return std::make_shared<PlainVariable>(strategy(), spec,
-                                           make_components(spec, parameter_devices(), worker().cpu()).front());
-  }
-};
 
 bool is_local(std::string_view name) {
   return name.find("/job:") == name.npos || name.find("/job:localhost") != name.npos;
@@ -96,8 +86,5 @@ MirroredStrategy::MirroredStrategy(Worker& worker, std::vector<Device*> devices,
                                                       .cross_device_ops = std::string(cross_device_ops),
                                                       .packing = packing,
                                                       .group = {}})) {}
-
-OneDeviceStrategy::OneDeviceStrategy(Worker& worker, Device& device)
-    : Strategy("one_device", std::make_unique<OneDeviceExtended>(worker, device)) {}
 
 }  // namespace tandem

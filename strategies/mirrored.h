@@ -1,11 +1,11 @@
-// tf.distribute.MirroredStrategy and OneDeviceStrategy: replicas on the devices of one worker, in step.
+// tf.distribute.MirroredStrategy: replicas on the devices of one worker, in step.
 #pragma once
 
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "strategies/replicated_extended.h"
+#include "strategies/base/replicated_extended.h"
 
 namespace tandem {
 
@@ -34,11 +34,5 @@ class MirroredStrategy final : public Strategy {
 // a job without a task, and for workers with different numbers of devices; RuntimeError for several workers, whose
 // strategy is MultiWorkerMirroredStrategy.
 std::vector<Device*> mirrored_devices(Worker& worker, const std::vector<std::string>& names);
-
-// One replica on one device; every call is a direct one.
-class OneDeviceStrategy final : public Strategy {
- public:
-  OneDeviceStrategy(Worker& worker, Device& device);
-};
 
 }  // namespace tandem

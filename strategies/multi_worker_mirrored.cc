@@ -6,8 +6,8 @@
 #include <map>
 #include <tuple>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/simple_resolver.h"
-#include "strategies/errors.h"
 
 namespace tandem {
 namespace {

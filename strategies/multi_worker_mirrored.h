@@ -5,8 +5,8 @@
 #include <memory>
 #include <vector>
 
+#include "strategies/base/communication_options.h"
 #include "strategies/cluster/cluster_resolver.h"
-#include "strategies/communication_options.h"
 #include "strategies/mirrored.h"
 
 namespace tandem {

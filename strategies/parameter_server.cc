@@ -3,21 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <mutex>
 
-#include "strategies/cross_device/copies.h"
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/regroup.h"
-#include "strategies/variables/components.h"
 
 namespace tandem {
 namespace {
-
-std::vector<Device*> or_all_of(Worker& worker, std::vector<Device*> devices) {
-  if (!devices.empty()) return devices;
-  return {worker.devices().begin(), worker.devices().end()};
-}
 
 std::vector<Device*> server_devices(Worker& worker) {
   std::vector<Device*> servers;
@@ -26,10 +17,6 @@ std::vector<Device*> server_devices(Worker& worker) {
     servers.push_back(&worker.device({.job = spec.job, .task = spec.task, .type = DeviceType::cpu, .index = 0}));
   }
   return servers;
-}
-
-std::vector<Device*> local_parameter_device(Worker& worker, const std::vector<Device*>& compute) {
-  return {compute.size() == 1 ? compute.front() : &worker.cpu()};
 }
 
 std::vector<Device*> servers_or_local(Worker& worker, const std::vector<Device*>& compute) {
@@ -47,159 +34,7 @@ bool is_first_worker(const Worker& worker) {
   return worker.job() == "chief" || (!has_chief && worker.task() == 0);
 }
 
-bool holds_numbers(const Value& value) {
-  const Value& first = value.is_distributed() && !value.parts().empty() ? value.parts().front() : value;
-  return first.is(ValueKind::number);
-}
-
 }  // namespace
-
-StoringExtended::StoringExtended(Worker& worker, std::vector<Device*> compute_devices,
-                                 std::vector<Device*> parameter_devices)
-    : ReplicatedExtended(worker, {.devices = std::move(compute_devices),
-                                  .cross_device_ops = "reduction_to_one_device",
-                                  .packing = {},
-                                  .group = {}}),
-      parameter_devices_(std::move(parameter_devices)),
-      monitor_(worker.make_monitor()) {}
-
-std::vector<Device*> StoringExtended::non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) {
-  const auto first = std::min_element(variables.begin(), variables.end(),
-                                      [](const auto& a, const auto& b) { return a->name() < b->name(); });
-  return first == variables.end() ? std::vector<Device*>{} : (*first)->devices();
-}
-
-std::shared_ptr<StoredTensor> StoringExtended::new_store(const VariableSpec& spec, Device& device) const {
-  auto stored = std::make_shared<StoredTensor>();
-  stored->tensor = make_components(spec, {&device}, worker().cpu()).front();
-  stored->monitor = worker().make_monitor();
-  return stored;
-}
-
-std::shared_ptr<Variable> StoringExtended::make_variable(const VariableSpec& spec) {
-  Device& device = spec.colocate_with ? *spec.colocate_with->devices().front() : place(spec);
-  return std::make_shared<StoredVariable>(strategy(), spec, store(spec, device), replicas_per_worker() > 1);
-}
-
-// The replicas' values on one device of the worker that computed them.
-Value StoringExtended::reduced_locally(ReduceOp op, const Value& value) {
-  if (!value.is(ValueKind::per_replica)) return reduce_over_workers(op, value);
-  if (holds_numbers(value)) return reduce_number(op, value);
-  Device& first = *devices_of(value).front();
-  const DeviceId host{.job = first.id().job, .task = first.id().task, .type = DeviceType::cpu, .index = 0};
-  Device& meeting_point = value.parts().size() == 1 ? first : worker().device(host);
-  return cross_device_ops().begin_batch_reduce(op, {{value, Destinations(meeting_point)}}).wait().front();
-}
-
-Value StoringExtended::all_reduce(ReduceOp op, const Value& value) {
-  if (value.is(ValueKind::per_replica) && !holds_numbers(value) && replicas_per_worker() > 1) {
-    return reduced_locally(op, value);
-  }
-  return ReplicatedExtended::all_reduce(op, value);
-}
-
-Tensor StoringExtended::sent(const Tensor& tensor, Device& device) {
-  if (&tensor.device() == &device) return tensor;
-  Stream& link = link_stream(device, tensor.device().worker());
-  Tensor copy = device.allocate(tensor.dtype(), tensor.shape());
-  link.wait(tensor.device().compute_stream().record());
-  link.copy(copy, tensor);
-  const Event end = link.record();
-  const std::lock_guard lock(*monitor_);
-  std::erase_if(arrivals_, [](const Arrival& arrival) { return arrival.event.is_complete(); });
-  arrivals_.push_back({copy, end});
-  return copy;
-}
-
-// On one's own worker the order of streams is enough. An update on a server that waited for its data there would hold
-// up other workers' updates, so the worker itself waits before it issues one.
-void StoringExtended::await(const Tensor& tensor) {
-  Event event;
-  {
-    const std::lock_guard lock(*monitor_);
-    const auto found = std::find_if(arrivals_.begin(), arrivals_.end(),
-                                    [&](const Arrival& arrival) { return arrival.tensor.is_same(tensor); });
-    if (found == arrivals_.end()) return;
-    event = found->event;
-    arrivals_.erase(found);
-  }
-  if (tensor.device().worker() == worker().index()) {
-    tensor.device().compute_stream().wait(event);
-  } else {
-    event.synchronize();
-  }
-}
-
-Value StoringExtended::arrived(const Value& argument, Device& device) {
-  return map_structure(select_replica(0, argument), [&](const Value& leaf) -> Value {
-    if (leaf.is(ValueKind::tensor)) {
-      Tensor there = sent(leaf.tensor(), device);
-      await(there);
-      return there;
-    }
-    if (leaf.is(ValueKind::sparse)) {
-      IndexedSlices there{sent(leaf.slices().values, device), sent(leaf.slices().indices, device),
-                          leaf.slices().dense_shape};
-      await(there.values);
-      await(there.indices);
-      return there;
-    }
-    return leaf;
-  });
-}
-
-ReductionInFlight StoringExtended::do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) {
-  ReductionInFlight result;
-  for (const auto& [value, destinations] : pairs) {
-    if (value.is(ValueKind::mirrored) || value.is(ValueKind::variable) || value.is(ValueKind::number) ||
-        holds_numbers(value)) {
-      result.values.push_back(value.is(ValueKind::per_replica) ? reduce_number(op, value)
-                              : value.is(ValueKind::number)    ? reduce_over_workers(op, value)
-                                                               : value);
-      continue;
-    }
-    const std::vector<Device*> to = destinations.resolve(worker());
-    for (const Device* device : to) {
-      if (device->worker() == worker().index() || device->id().job == "ps") continue;
-      throw ValueError(fmt::format("Cannot reduce to another worker: {} from {} {}", device->id().text(),
-                                   worker().job(), worker().task()));
-    }
-    const Value here = reduced_locally(op, value);
-    const bool is_remote = to.size() == 1 && to.front()->worker() != worker().index();
-    if (is_remote && here.is(ValueKind::tensor)) {
-      result.values.emplace_back(sent(here.tensor(), *to.front()));
-    } else {
-      result.values.push_back(is_remote ? here : copies_on(to, here));
-    }
-  }
-  return result;
-}
-
-Value StoringExtended::do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
-                                 const Value::Parts& arguments, bool group) {
-  const auto stored = std::dynamic_pointer_cast<StoredVariable>(variable);
-  if (!stored)
-    throw ValueError(fmt::format("'{}' is no variable of strategy '{}'", variable->name(), strategy().name()));
-  Value::Parts here;
-  for (const Value& argument : arguments) here.push_back(arrived(argument, *variable->devices().front()));
-  Value result;
-  stored->apply(
-      [&] {
-        const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = 0});
-        result = function(*variable, here);
-      },
-      current_worker());
-  return combine_updates({result}, group);
-}
-
-Staleness StoringExtended::staleness_of(std::optional<int> worker_index) const {
-  Staleness total;
-  for (const std::weak_ptr<Variable>& weak : variables()) {
-    if (const auto stored = std::dynamic_pointer_cast<StoredVariable>(weak.lock()))
-      total.add(stored->staleness(worker_index));
-  }
-  return total;
-}
 
 VariablePlacement variable_placement_from_name(std::string_view name) {
   if (name == "round_robin") return VariablePlacement::round_robin;
@@ -210,7 +45,7 @@ VariablePlacement variable_placement_from_name(std::string_view name) {
 
 ParameterServerExtended::ParameterServerExtended(Worker& worker, std::vector<Device*> compute_devices,
                                                  ParameterServerOptions options)
-    : StoringExtended(worker, compute_devices, servers_or_local(worker, compute_devices)),
+    : StoredExtended(worker, compute_devices, servers_or_local(worker, compute_devices)),
       options_(std::move(options)),
       has_servers_(!server_devices(worker).empty()),
       is_chief_(is_first_worker(worker)) {
@@ -247,7 +82,7 @@ std::shared_ptr<StoredTensor> ParameterServerExtended::store(const VariableSpec&
 }
 
 InputWorkers ParameterServerExtended::input_workers() {
-  InputWorkers workers = StoringExtended::input_workers();
+  InputWorkers workers = StoredExtended::input_workers();
   if (!has_servers_) return workers;
   workers.num_workers = 0;
   for (const WorkerSpec& spec : worker().cluster()) {
@@ -271,31 +106,7 @@ ShardedVariable ParameterServerStrategy::create_sharded_variable(const VariableS
 }
 
 Staleness ParameterServerStrategy::staleness() const {
-  return static_cast<const StoringExtended&>(extended()).staleness();
+  return static_cast<const StoredExtended&>(extended()).staleness();
 }
-
-namespace {
-
-class CentralStorageExtended final : public StoringExtended {
- public:
-  using StoringExtended::StoringExtended;
-
- protected:
-  Device& place(const VariableSpec& /*spec*/) override { return *parameter_devices().front(); }
-  std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) override {
-    return new_store(spec, device);
-  }
-};
-
-}  // namespace
-
-CentralStorageStrategy::CentralStorageStrategy(Worker& worker, std::vector<Device*> compute_devices,
-                                               Device* parameter_device)
-    : Strategy("central_storage", [&] {
-        std::vector<Device*> compute = or_all_of(worker, std::move(compute_devices));
-        std::vector<Device*> parameters =
-            parameter_device ? std::vector<Device*>{parameter_device} : local_parameter_device(worker, compute);
-        return std::make_unique<CentralStorageExtended>(worker, std::move(compute), std::move(parameters));
-      }()) {}
 
 }  // namespace tandem

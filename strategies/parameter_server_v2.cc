@@ -4,10 +4,10 @@
 
 #include <mutex>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/cluster_util.h"
-#include "strategies/errors.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/regroup.h"
+#include "strategies/values/regroup.h"
 
 namespace tandem {
 namespace {
@@ -52,7 +52,7 @@ std::vector<std::vector<Device*>> devices_by_worker(Worker& chief) {
 }  // namespace
 
 ParameterServerV2Extended::ParameterServerV2Extended(Worker& chief, Partitioner partitioner)
-    : StoringExtended(chief, own_devices(chief), checked_servers(chief)),
+    : StoredExtended(chief, own_devices(chief), checked_servers(chief)),
       partitioner_(std::move(partitioner)),
       next_task_(static_cast<int>(parameter_devices().size())),
       worker_devices_(devices_by_worker(chief)),
@@ -84,7 +84,7 @@ int ParameterServerV2Extended::current_worker() const {
 Value ParameterServerV2Extended::do_call_for_each_replica(const ReplicaFunction& function,
                                                           const Value::Parts& arguments) {
   const int assigned = assigned_worker();
-  if (assigned == kCoordinator) return StoringExtended::do_call_for_each_replica(function, arguments);
+  if (assigned == kCoordinator) return StoredExtended::do_call_for_each_replica(function, arguments);
   const std::vector<Device*>& devices = devices_of_worker(assigned);
   if (devices.size() > 1) return ReplicaGroup(strategy(), worker(), devices, 0).run(function, arguments);
   ReplicaContext context(strategy(), 0, 0, devices.front(), nullptr);
@@ -123,7 +123,7 @@ ShardedVariable ParameterServerStrategyV2::create_sharded_variable(const Variabl
 }
 
 Staleness ParameterServerStrategyV2::staleness() const {
-  return static_cast<const StoringExtended&>(extended()).staleness();
+  return static_cast<const StoredExtended&>(extended()).staleness();
 }
 
 }  // namespace tandem

@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-class ParameterServerV2Extended final : public StoringExtended {
+class ParameterServerV2Extended final : public StoredExtended {
  public:
   ParameterServerV2Extended(Worker& chief, Partitioner partitioner);
 

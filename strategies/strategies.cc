@@ -5,9 +5,11 @@
 
 #include <map>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
+#include "strategies/central_storage.h"
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
+#include "strategies/one_device.h"
 #include "strategies/parameter_server.h"
 
 namespace tandem {

@@ -7,8 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "strategies/base/strategy.h"
 #include "strategies/parameter_server.h"
-#include "strategies/strategy.h"
 
 namespace tandem {
 

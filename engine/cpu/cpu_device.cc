@@ -20,7 +20,7 @@ std::vector<DType> cpu_dtypes() {
   return {DType::f64, DType::f32, DType::i64, DType::i32, DType::u8};
 }
 
-CpuDevice::CpuDevice(RunContext& context, WorkerState& worker, DeviceId id, int index)
+CpuDevice::CpuDevice(threads::RunContext& context, threads::WorkerState& worker, DeviceId id, int index)
     : context_(context), worker_(worker), id_(std::move(id)), index_(index) {}
 
 CpuStream& CpuDevice::stream(int index) {
@@ -52,7 +52,8 @@ Tensor CpuDevice::allocate(DType dtype, Shape shape) {
                                bytes_text(static_cast<double>(memory_in_use_bytes())),
                                bytes_text(static_cast<double>(context_.memory->limit_bytes()))));
   }
-  return {std::make_shared<PooledBuffer>(*this, context_.memory, memory_use_, block, bytes, true), dtype, shape};
+  return {std::make_shared<threads::PooledBuffer>(*this, context_.memory, memory_use_, block, bytes, true), dtype,
+          shape};
 }
 
 void CpuDevice::synchronize() {

@@ -12,9 +12,9 @@
 
 namespace tandem::cpu {
 
-class CpuDevice final : public LocalDevice {
+class CpuDevice final : public threads::LocalDevice {
  public:
-  CpuDevice(RunContext& context, WorkerState& worker, DeviceId id, int index);
+  CpuDevice(threads::RunContext& context, threads::WorkerState& worker, DeviceId id, int index);
 
   const DeviceId& id() const override { return id_; }
   int index() const override { return index_; }
@@ -30,11 +30,11 @@ class CpuDevice final : public LocalDevice {
  private:
   static constexpr std::size_t kQuickStreams = 8;
 
-  RunContext& context_;
-  WorkerState& worker_;
+  threads::RunContext& context_;
+  threads::WorkerState& worker_;
   const DeviceId id_;
   const int index_;
-  const std::shared_ptr<MemoryUse> memory_use_ = std::make_shared<MemoryUse>();
+  const std::shared_ptr<threads::MemoryUse> memory_use_ = std::make_shared<threads::MemoryUse>();
   std::array<std::atomic<CpuStream*>, kQuickStreams> quick_streams_{};  // the usual ones, without the lock
   std::mutex mutex_;
   std::map<int, std::unique_ptr<CpuStream>> streams_;

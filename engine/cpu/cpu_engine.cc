@@ -1,11 +1,11 @@
 #include "engine/cpu/cpu_engine.h"
 
 #include "engine/cpu/cpu_device.h"
-#include "engine/cpu/cpu_run.h"
 #include "engine/cpu/host_memory.h"
 #include "engine/cpu/processor.h"
-#include "engine/cpu/run_options.h"
 #include "engine/kernels/kernels.h"
+#include "engine/threads/run.h"
+#include "engine/threads/run_options.h"
 
 namespace tandem {
 namespace {
@@ -35,13 +35,13 @@ Capabilities cpu_capabilities() {
 }
 
 // Every device a set of threads over host memory.
-class CpuMachine final : public cpu::Machine {
+class CpuMachine final : public threads::Machine {
  public:
-  std::unique_ptr<cpu::LocalDevice> make_device(cpu::RunContext& context, cpu::WorkerState& worker, DeviceId id,
-                                                int index) override {
+  std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
+                                                    DeviceId id, int index) override {
     return std::make_unique<cpu::CpuDevice>(context, worker, std::move(id), index);
   }
-  std::shared_ptr<cpu::CollectivePerformer> make_performer(const std::vector<Device*>& /*devices*/) override {
+  std::shared_ptr<threads::CollectivePerformer> make_performer(const std::vector<Device*>& /*devices*/) override {
     return nullptr;
   }
 };
@@ -54,7 +54,7 @@ class CpuEngine final : public Engine {
 
   Timeline run(const Program& program) override {
     CpuMachine machine;
-    cpu::CpuRun run(capabilities_, options_, memory_, machine);
+    threads::Run run(capabilities_, options_, memory_, machine);
     Timeline timeline = run.run(program);
     timeline.settings = settings_;
     return timeline;
@@ -63,18 +63,18 @@ class CpuEngine final : public Engine {
  private:
   const EngineOptions options_;
   const Capabilities capabilities_;
-  const std::map<std::string, std::string> settings_{{"hardware_threads", std::to_string(cpu::available_cores())},
+  const std::map<std::string, std::string> settings_{{"hardware_threads", std::to_string(threads::available_cores())},
                                                      {"blas", blas_description()},
                                                      {"compiler", compiler_text()}};
   // Of all runs, so that only the first pays for page faults.
-  const std::shared_ptr<cpu::BlockPool> memory_ = cpu::make_host_memory(cpu::physical_memory_bytes());
+  const std::shared_ptr<threads::BlockPool> memory_ = cpu::make_host_memory(cpu::physical_memory_bytes());
 };
 
 }  // namespace
 
 std::unique_ptr<Engine> open_cpu_engine(EngineOptions options) {
   if (options.graphs) throw Error("engine 'cpu' has no option graphs; it launches nothing on a GPU");
-  cpu::check_options(options, "cpu", {DeviceType::cpu});
+  threads::check_options(options, "cpu", {DeviceType::cpu});
   return std::make_unique<CpuEngine>(std::move(options));
 }
 

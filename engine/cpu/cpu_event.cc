@@ -4,7 +4,7 @@
 
 namespace tandem::cpu {
 
-class CpuEvent::Reached final : public Wait {
+class CpuEvent::Reached final : public threads::Wait {
  public:
   explicit Reached(const CpuEvent& event) : event_(event) {}
   bool is_over() const override { return event_.is_complete(); }
@@ -24,8 +24,8 @@ void CpuEvent::complete() {
   waiters_.wake_all();
 }
 
-bool CpuEvent::wait_on_stream(Waiter& waiter) {
-  return is_complete() || waiter.wait(Reached(*this), &waiters_, Stoppable::yes);
+bool CpuEvent::wait_on_stream(threads::Waiter& waiter) {
+  return is_complete() || waiter.wait(Reached(*this), &waiters_, threads::Stoppable::yes);
 }
 
 }  // namespace tandem::cpu

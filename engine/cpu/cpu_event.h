@@ -4,8 +4,8 @@
 #include <atomic>
 #include <string>
 
-#include "engine/cpu/waiter.h"
 #include "engine/device.h"
+#include "engine/threads/waiter.h"
 
 namespace tandem::cpu {
 
@@ -20,14 +20,14 @@ class CpuEvent final : public EventState {
 
   void complete();
   // For a stream that waits. False when the run was stopped first.
-  bool wait_on_stream(Waiter& waiter);
+  bool wait_on_stream(threads::Waiter& waiter);
 
  private:
   class Reached;
 
   CpuStream& stream_;
   std::atomic<bool> is_complete_{false};
-  WaitList waiters_;
+  threads::WaitList waiters_;
 };
 
 }  // namespace tandem::cpu

@@ -22,7 +22,7 @@ void CpuStream::log(Record record, Nanoseconds start, Nanoseconds end) {
 
 void CpuStream::perform(Op& op, int step) {
   const Nanoseconds start = context_.now();
-  if (!attempt(op.name, After::success, [&] { execute(op.kernel); })) return;
+  if (!attempt(op.name, threads::After::success, [&] { execute(op.kernel); })) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::op, op.category, std::move(op.name), step);
   record.bytes = op.cost.bytes;
@@ -33,7 +33,7 @@ void CpuStream::perform(Op& op, int step) {
 void CpuStream::perform(Copy& copy, int step) {
   const Nanoseconds start = context_.now();
   const std::size_t bytes = copy.to.size_bytes();
-  if (!attempt("copy", After::success, [&] { std::memmove(copy.to.data(), copy.from.data(), bytes); })) return;
+  if (!attempt("copy", threads::After::success, [&] { std::memmove(copy.to.data(), copy.from.data(), bytes); })) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::copy, copy.category, "copy", step);
   record.bytes = static_cast<double>(bytes);
@@ -52,7 +52,7 @@ void CpuStream::perform(WaitFor& wait, int /*step*/) {
 void CpuStream::perform(Collective& collective, int step) {
   const Nanoseconds start = context_.now();
   bool took_part = false;
-  attempt(collective.call->name(collective.rank), After::anything, [&] { took_part = take_part(collective); });
+  attempt(collective.call->name(collective.rank), threads::After::anything, [&] { took_part = take_part(collective); });
   if (!took_part) return;
   const Nanoseconds end = context_.now();
   log(make_record(collective, step), start, end);

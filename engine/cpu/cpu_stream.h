@@ -4,14 +4,14 @@
 #include <vector>
 
 #include "engine/cpu/cpu_event.h"
-#include "engine/cpu/queued_stream.h"
-#include "engine/cpu/record_log.h"
+#include "engine/threads/queued_stream.h"
+#include "engine/threads/record_log.h"
 
 namespace tandem::cpu {
 
-class CpuStream final : public QueuedStream<CpuStream, CpuEvent> {
+class CpuStream final : public threads::QueuedStream<CpuStream, CpuEvent> {
  public:
-  CpuStream(RunContext& context, WorkerState& worker, Device& device, int index)
+  CpuStream(threads::RunContext& context, threads::WorkerState& worker, Device& device, int index)
       : QueuedStream(context, worker, device, index) {
     start();
   }
@@ -33,7 +33,7 @@ class CpuStream final : public QueuedStream<CpuStream, CpuEvent> {
   void perform(Collective& collective, int step) override;
   void log(Record record, Nanoseconds start, Nanoseconds end);
 
-  RecordLog log_;
+  threads::RecordLog log_;
 };
 
 }  // namespace tandem::cpu

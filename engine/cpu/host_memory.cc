@@ -11,7 +11,7 @@ namespace {
 constexpr std::size_t kAlignmentBytes = 64;
 constexpr std::size_t kHugePageBytes = std::size_t{2} << 20;
 
-class HostSource final : public BlockSource {
+class HostSource final : public threads::BlockSource {
  public:
   std::size_t alignment_bytes() const override { return kAlignmentBytes; }
 
@@ -28,8 +28,8 @@ class HostSource final : public BlockSource {
 
 }  // namespace
 
-std::shared_ptr<BlockPool> make_host_memory(std::size_t limit_bytes) {
-  return std::make_shared<BlockPool>(std::make_unique<HostSource>(), limit_bytes);
+std::shared_ptr<threads::BlockPool> make_host_memory(std::size_t limit_bytes) {
+  return std::make_shared<threads::BlockPool>(std::make_unique<HostSource>(), limit_bytes);
 }
 
 std::size_t physical_memory_bytes() {

@@ -4,12 +4,12 @@
 #include <cstddef>
 #include <memory>
 
-#include "engine/cpu/block_pool.h"
+#include "engine/threads/block_pool.h"
 
 namespace tandem::cpu {
 
 // Blocks aligned to 64 bytes; the large ones on huge pages where the system grants them.
-std::shared_ptr<BlockPool> make_host_memory(std::size_t limit_bytes);
+std::shared_ptr<threads::BlockPool> make_host_memory(std::size_t limit_bytes);
 
 std::size_t physical_memory_bytes();
 

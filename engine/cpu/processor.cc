@@ -4,7 +4,7 @@
 #include <fstream>
 
 #include "engine/cpu/host_memory.h"
-#include "engine/cpu/waiter.h"
+#include "engine/threads/waiter.h"
 
 namespace tandem::cpu {
 namespace {
@@ -22,7 +22,7 @@ std::string processor_name() {
 Hardware this_processor() {
   return {.type = DeviceType::cpu,
           .name = processor_name(),
-          .cores = available_cores(),
+          .cores = threads::available_cores(),
           .memory_bytes = static_cast<double>(physical_memory_bytes())};
 }
 

@@ -52,31 +52,31 @@ class StagedBlocks {
 // The work that one rank's stream does in a call.
 class Share {
  public:
-  Share(const cpu::CollectiveCall& call, int rank)
+  Share(const threads::CollectiveCall& call, int rank)
       : call_(call), rank_(rank), gpu_(place_of(call.output(rank))), use_(gpu_), stream_(stream_of(call, rank)) {}
 
-  static cudaStream_t stream_of(const cpu::CollectiveCall& call, int rank) {
+  static cudaStream_t stream_of(const threads::CollectiveCall& call, int rank) {
     return static_cast<CudaStream&>(call.stream(rank)).gpu_stream();
   }
 
   void do_it() {
-    const cpu::CollectiveSpec& spec = call_.spec();
+    const threads::CollectiveSpec& spec = call_.spec();
     const std::int64_t begin = spec.count * rank_ / call_.ranks(), end = spec.count * (rank_ + 1) / call_.ranks();
     switch (spec.kind) {
-      case cpu::CollectiveKind::all_reduce:
+      case threads::CollectiveKind::all_reduce:
         return reduce_from(rank_, begin, begin, end - begin, every_rank());
-      case cpu::CollectiveKind::reduce:
+      case threads::CollectiveKind::reduce:
         return reduce_from(spec.root, begin, begin, end - begin, {spec.root});
-      case cpu::CollectiveKind::reduce_scatter:
+      case threads::CollectiveKind::reduce_scatter:
         return reduce_from(rank_, spec.count * rank_, 0, spec.count, {rank_});
-      case cpu::CollectiveKind::all_gather:
+      case threads::CollectiveKind::all_gather:
         for (int rank = 0; rank < call_.ranks(); ++rank) {
           copy(output(rank, spec.count * rank_), input(rank_, 0), spec.count);
         }
         return;
-      case cpu::CollectiveKind::broadcast:
+      case threads::CollectiveKind::broadcast:
         return copy(output(rank_, 0), input(spec.root, 0), spec.count);
-      case cpu::CollectiveKind::send_receive:
+      case threads::CollectiveKind::send_receive:
         if (rank_ == 1) copy(output(1, 0), input(0, 0), spec.count);
         return;
     }
@@ -146,7 +146,7 @@ class Share {
     }
   }
 
-  const cpu::CollectiveCall& call_;
+  const threads::CollectiveCall& call_;
   const int rank_;
   const int gpu_;
   const UseGpu use_;
@@ -154,7 +154,7 @@ class Share {
 };
 
 // Makes every rank's later work wait for every other's so far.
-void meet(const cpu::CollectiveCall& call) {
+void meet(const threads::CollectiveCall& call) {
   cudaStream_t lead = Share::stream_of(call, 0);
   const auto events = [&](int rank) -> EventPool& {
     return static_cast<CudaDevice&>(call.device(rank)).gpu().events();
@@ -171,7 +171,7 @@ void meet(const cpu::CollectiveCall& call) {
 
 }  // namespace
 
-void CopiedCollectives::perform(const cpu::CollectiveCall& call) {
+void CopiedCollectives::perform(const threads::CollectiveCall& call) {
   meet(call);
   for (int rank = 0; rank < call.ranks(); ++rank) Share(call, rank).do_it();
   meet(call);

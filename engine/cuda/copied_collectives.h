@@ -4,13 +4,13 @@
 // contributions to an element are added in one order, from the owner of its part: all ranks get equal values.
 #pragma once
 
-#include "engine/cpu/collective_call.h"
+#include "engine/threads/collective_call.h"
 
 namespace tandem::cuda {
 
-class CopiedCollectives final : public cpu::CollectivePerformer {
+class CopiedCollectives final : public threads::CollectivePerformer {
  public:
-  void perform(const cpu::CollectiveCall& call) override;
+  void perform(const threads::CollectiveCall& call) override;
   void abort() override {}  // copies end by themselves
 };
 

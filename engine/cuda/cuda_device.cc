@@ -20,8 +20,8 @@ std::vector<DType> cuda_dtypes() {
   return {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8};
 }
 
-CudaDevice::CudaDevice(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-                       std::shared_ptr<cpu::BlockPool> memory, DeviceId id, int index, bool with_graphs)
+CudaDevice::CudaDevice(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
+                       std::shared_ptr<threads::BlockPool> memory, DeviceId id, int index, bool with_graphs)
     : context_(context),
       worker_(worker),
       watch_(watch),
@@ -68,8 +68,8 @@ Tensor CudaDevice::allocate(DType dtype, Shape shape) {
                                bytes_text(static_cast<double>(memory_in_use_bytes())),
                                place() == kHostPlace ? "the host" : gpu_.text()));
   }
-  return {std::make_shared<cpu::PooledBuffer>(*this, memory_, memory_use_, block, bytes, place() == kHostPlace), dtype,
-          shape};
+  return {std::make_shared<threads::PooledBuffer>(*this, memory_, memory_use_, block, bytes, place() == kHostPlace),
+          dtype, shape};
 }
 
 std::vector<CudaStream*> CudaDevice::streams() {

@@ -11,11 +11,11 @@
 
 namespace tandem::cuda {
 
-class CudaDevice final : public cpu::LocalDevice {
+class CudaDevice final : public threads::LocalDevice {
  public:
   // `gpu`: that the device is on, or that moves the host's copies. `memory`: the GPU's, or pinned.
-  CudaDevice(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-             std::shared_ptr<cpu::BlockPool> memory, DeviceId id, int index, bool with_graphs);
+  CudaDevice(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
+             std::shared_ptr<threads::BlockPool> memory, DeviceId id, int index, bool with_graphs);
 
   const DeviceId& id() const override { return id_; }
   int index() const override { return index_; }
@@ -34,15 +34,15 @@ class CudaDevice final : public cpu::LocalDevice {
   std::unique_ptr<Lane> make_lane(int stream_index);
   std::vector<CudaStream*> streams();
 
-  cpu::RunContext& context_;
-  cpu::WorkerState& worker_;
+  threads::RunContext& context_;
+  threads::WorkerState& worker_;
   GpuWatch& watch_;
   Gpu& gpu_;
-  const std::shared_ptr<cpu::BlockPool> memory_;
+  const std::shared_ptr<threads::BlockPool> memory_;
   const DeviceId id_;
   const int index_;
   const bool with_graphs_;
-  const std::shared_ptr<cpu::MemoryUse> memory_use_ = std::make_shared<cpu::MemoryUse>();
+  const std::shared_ptr<threads::MemoryUse> memory_use_ = std::make_shared<threads::MemoryUse>();
   std::mutex mutex_;
   std::map<int, std::unique_ptr<CudaStream>> streams_;
 };

@@ -4,12 +4,12 @@
 
 #include <cstdlib>
 
-#include "engine/cpu/cpu_run.h"
-#include "engine/cpu/run_options.h"
 #include "engine/cuda/cuda_description.h"
 #include "engine/cuda/cuda_device.h"
 #include "engine/cuda/cuda_error.h"
 #include "engine/cuda/cuda_machine.h"
+#include "engine/threads/run.h"
+#include "engine/threads/run_options.h"
 
 namespace tandem {
 namespace {
@@ -61,7 +61,7 @@ class CudaEngine final : public Engine {
 
   Timeline run(const Program& program) override {
     cuda::CudaMachine machine(gpus_, options_.graphs);
-    cpu::CpuRun run(capabilities_, options_, nullptr, machine);
+    threads::Run run(capabilities_, options_, nullptr, machine);
     Timeline timeline = run.run(program);
     timeline.settings = settings_;
     timeline.settings["graphs"] = options_.graphs ? "on" : "off";
@@ -82,7 +82,7 @@ class CudaEngine final : public Engine {
 
 std::unique_ptr<Engine> open_cuda_engine(EngineOptions options) {
   const int gpus = usable_gpus();
-  cpu::check_options(options, "cuda", {DeviceType::cpu, DeviceType::gpu});
+  threads::check_options(options, "cuda", {DeviceType::cpu, DeviceType::gpu});
   return std::make_unique<CudaEngine>(std::move(options), gpus);
 }
 

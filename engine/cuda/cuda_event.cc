@@ -4,7 +4,7 @@
 
 namespace tandem::cuda {
 
-class CudaEvent::Issued final : public cpu::Wait {
+class CudaEvent::Issued final : public threads::Wait {
  public:
   explicit Issued(const CudaEvent& event) : event_(event) {}
   bool is_over() const override { return event_.is_issued_.load(); }
@@ -32,8 +32,8 @@ void CudaEvent::issue(std::shared_ptr<GpuEvent> point) {
   waiters_.wake_all();
 }
 
-bool CudaEvent::wait_until_issued(cpu::Waiter& waiter) {
-  return is_issued_.load() || waiter.wait(Issued(*this), &waiters_, cpu::Stoppable::yes);
+bool CudaEvent::wait_until_issued(threads::Waiter& waiter) {
+  return is_issued_.load() || waiter.wait(Issued(*this), &waiters_, threads::Stoppable::yes);
 }
 
 }  // namespace tandem::cuda

@@ -4,9 +4,9 @@
 #include <atomic>
 #include <memory>
 
-#include "engine/cpu/waiter.h"
 #include "engine/cuda/lane.h"
 #include "engine/device.h"
+#include "engine/threads/waiter.h"
 
 namespace tandem::cuda {
 
@@ -22,7 +22,7 @@ class CudaEvent final : public EventState {
   // `point`: null where the work before is done already.
   void issue(std::shared_ptr<GpuEvent> point);
   // For a stream that waits: returns when it is issued; false when the run was stopped first.
-  bool wait_until_issued(cpu::Waiter& waiter);
+  bool wait_until_issued(threads::Waiter& waiter);
   const GpuEvent* point() const { return point_.get(); }  // once issued
 
  private:
@@ -31,7 +31,7 @@ class CudaEvent final : public EventState {
   CudaStream& stream_;
   std::shared_ptr<GpuEvent> point_;  // written before is_issued_
   std::atomic<bool> is_issued_{false};
-  cpu::WaitList waiters_;
+  threads::WaitList waiters_;
 };
 
 }  // namespace tandem::cuda

@@ -19,22 +19,22 @@ Gpu& Gpus::at(int ordinal) {
   return *gpu;
 }
 
-std::shared_ptr<cpu::BlockPool> Gpus::pinned_memory() {
+std::shared_ptr<threads::BlockPool> Gpus::pinned_memory() {
   const std::lock_guard lock(mutex_);
   if (!pinned_memory_) pinned_memory_ = make_pinned_memory();
   return pinned_memory_;
 }
 
 // A host device's copies go by the GPU of its number, so that several share the work.
-std::unique_ptr<cpu::LocalDevice> CudaMachine::make_device(cpu::RunContext& context, cpu::WorkerState& worker,
-                                                           DeviceId id, int index) {
+std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunContext& context,
+                                                               threads::WorkerState& worker, DeviceId id, int index) {
   Gpu& gpu = gpus_.at(gpu_of(id.index, gpus_.count()));
   auto memory = id.type == DeviceType::gpu ? gpu.memory() : gpus_.pinned_memory();
   return std::make_unique<CudaDevice>(context, worker, watch_, gpu, std::move(memory), std::move(id), index,
                                       with_graphs_);
 }
 
-std::shared_ptr<cpu::CollectivePerformer> CudaMachine::make_performer(const std::vector<Device*>& devices) {
+std::shared_ptr<threads::CollectivePerformer> CudaMachine::make_performer(const std::vector<Device*>& devices) {
   std::vector<int> places;
   std::vector<std::string> names;
   std::vector<NcclMember> members;

@@ -10,9 +10,9 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu/local_device.h"
 #include "engine/cuda/gpu.h"
 #include "engine/cuda/gpu_watch.h"
+#include "engine/threads/local_device.h"
 
 namespace tandem::cuda {
 
@@ -22,23 +22,23 @@ class Gpus {
   Gpus(int count, double watchdog_s) : watchdog_s_(watchdog_s), gpus_(static_cast<std::size_t>(count)) {}
   int count() const { return static_cast<int>(gpus_.size()); }
   Gpu& at(int ordinal);
-  std::shared_ptr<cpu::BlockPool> pinned_memory();
+  std::shared_ptr<threads::BlockPool> pinned_memory();
   double watchdog_s() const { return watchdog_s_; }  // GpuWatch's limit
 
  private:
   const double watchdog_s_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
-  std::shared_ptr<cpu::BlockPool> pinned_memory_;
+  std::shared_ptr<threads::BlockPool> pinned_memory_;
 };
 
-class CudaMachine final : public cpu::Machine {
+class CudaMachine final : public threads::Machine {
  public:
   CudaMachine(Gpus& gpus, bool with_graphs) : gpus_(gpus), with_graphs_(with_graphs), watch_(gpus.watchdog_s()) {}
 
-  std::unique_ptr<cpu::LocalDevice> make_device(cpu::RunContext& context, cpu::WorkerState& worker, DeviceId id,
-                                                int index) override;
-  std::shared_ptr<cpu::CollectivePerformer> make_performer(const std::vector<Device*>& devices) override;
+  std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
+                                                    DeviceId id, int index) override;
+  std::shared_ptr<threads::CollectivePerformer> make_performer(const std::vector<Device*>& devices) override;
 
   // How the groups of this run have communicated, for Timeline::settings; "" where there was none on GPUs.
   std::string collectives() const;

@@ -10,16 +10,17 @@
 namespace tandem::cuda {
 namespace {
 
-cpu::Clock::time_point after(double seconds) {
+threads::Clock::time_point after(double seconds) {
   constexpr double kLongest = 1e9;  // 30 years: further dates do not fit the clock
-  if (seconds > kLongest) return cpu::kNever;
-  return cpu::Clock::now() + std::chrono::duration_cast<cpu::Clock::duration>(std::chrono::duration<double>(seconds));
+  if (seconds > kLongest) return threads::kNever;
+  return threads::Clock::now() +
+         std::chrono::duration_cast<threads::Clock::duration>(std::chrono::duration<double>(seconds));
 }
 
 }  // namespace
 
-CudaStream::CudaStream(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Device& device, int index,
-                       std::unique_ptr<Lane> lane)
+CudaStream::CudaStream(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Device& device,
+                       int index, std::unique_ptr<Lane> lane)
     : QueuedStream(context, worker, device, index), watch_(watch), lane_(std::move(lane)) {
   start();
 }
@@ -43,12 +44,12 @@ void CudaStream::finish(std::vector<Record>& records) {
 }
 
 void CudaStream::begin_thread() {
-  attempt("the start of a stream", cpu::After::success, [&] { lane_->use_on_this_thread(); });
+  attempt("the start of a stream", threads::After::success, [&] { lane_->use_on_this_thread(); });
 }
 
 bool CudaStream::tidy() {
   bool has_more = false;
-  attempt("the times of ops", cpu::After::success, [&] { has_more = lane_->tidy(); });
+  attempt("the times of ops", threads::After::success, [&] { has_more = lane_->tidy(); });
   return has_more;
 }
 
@@ -67,7 +68,7 @@ void CudaStream::flush() {
   std::vector<Op> ops = batch.take_ops();
   if (ops.size() == 1) return launch_now(ops.front(), batch.step());
   const std::string name = fmt::format("graph of {} ops", ops.size());
-  attempt(name, cpu::After::success, [&] {
+  attempt(name, threads::After::success, [&] {
     const NvtxRange range(name);
     const Beginning beginning = lane_->begin();
     lane_->graphs()->launch(batch.key(), [&] {
@@ -81,7 +82,7 @@ void CudaStream::flush() {
 }
 
 void CudaStream::launch_now(Op& op, int step) {
-  attempt(op.name, cpu::After::success, [&] {
+  attempt(op.name, threads::After::success, [&] {
     const NvtxRange range(op.name);
     const Beginning beginning = lane_->begin();
     lane_->execute(op);
@@ -94,7 +95,7 @@ void CudaStream::launch_now(Op& op, int step) {
 
 void CudaStream::perform(Copy& copy, int step) {
   flush();
-  attempt("copy", cpu::After::success, [&] {
+  attempt("copy", threads::After::success, [&] {
     const NvtxRange range("copy");
     const Beginning beginning = lane_->begin();
     lane_->copy(copy.to, copy.from);
@@ -108,30 +109,30 @@ void CudaStream::perform(Copy& copy, int step) {
 void CudaStream::perform(Mark& mark, int /*step*/) {
   flush();
   std::shared_ptr<GpuEvent> point;
-  attempt("record", cpu::After::success, [&] { point = lane_->mark(); });
+  attempt("record", threads::After::success, [&] { point = lane_->mark(); });
   mark.event->issue(std::move(point));
 }
 
 void CudaStream::perform(WaitFor& wait, int /*step*/) {
   flush();
   if (!wait.event->wait_until_issued(waiter_) || wait.event->point() == nullptr) return;
-  attempt("wait", cpu::After::success, [&] { lane_->wait(*wait.event->point()); });
+  attempt("wait", threads::After::success, [&] { lane_->wait(*wait.event->point()); });
 }
 
 // Takes part even when an op of this worker has failed: the other devices wait for it.
 void CudaStream::perform(Collective& collective, int step) {
   flush();
   const std::string name(collective.call->name(collective.rank));
-  attempt(name, cpu::After::anything, [&] {
+  attempt(name, threads::After::anything, [&] {
     const NvtxRange range(name);
     issue(collective, step);
   });
 }
 
 void CudaStream::issue(const Collective& collective, int step) {
-  cpu::CollectiveCall& call = *collective.call;
+  threads::CollectiveCall& call = *collective.call;
   if (collective.limit_s && !worker_.missed_deadline()) lane_->drain();
-  const auto deadline = collective.limit_s ? after(*collective.limit_s) : cpu::kNever;
+  const auto deadline = collective.limit_s ? after(*collective.limit_s) : threads::kNever;
   const Beginning beginning = lane_->begin();
   Kept kept{.first = call.output(collective.rank), .second = call.input(collective.rank)};
   if (!take_part(collective)) return;
@@ -139,7 +140,7 @@ void CudaStream::issue(const Collective& collective, int step) {
   if (collective.limit_s) wait_within(collective, deadline);
 }
 
-void CudaStream::wait_within(const Collective& collective, cpu::Clock::time_point deadline) {
+void CudaStream::wait_within(const Collective& collective, threads::Clock::time_point deadline) {
   const auto point = lane_->mark();
   if (!point || watch_.wait(point->handle(), context_.control, text(), deadline) != GpuWatch::Outcome::late) return;
   if (collective.call->performer() != nullptr) collective.call->performer()->abort();

@@ -7,16 +7,16 @@
 #include <memory>
 #include <vector>
 
-#include "engine/cpu/queued_stream.h"
 #include "engine/cuda/cuda_event.h"
 #include "engine/cuda/gpu_watch.h"
 #include "engine/cuda/op_batch.h"
+#include "engine/threads/queued_stream.h"
 
 namespace tandem::cuda {
 
-class CudaStream final : public cpu::QueuedStream<CudaStream, CudaEvent> {
+class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent> {
  public:
-  CudaStream(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Device& device, int index,
+  CudaStream(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Device& device, int index,
              std::unique_ptr<Lane> lane);
   ~CudaStream() override { end_thread(); }
   CudaStream(const CudaStream&) = delete;
@@ -42,7 +42,7 @@ class CudaStream final : public cpu::QueuedStream<CudaStream, CudaEvent> {
   void perform(Collective& collective, int step) override;
   void launch_now(Op& op, int step);
   void issue(const Collective& collective, int step);
-  void wait_within(const Collective& collective, cpu::Clock::time_point deadline);
+  void wait_within(const Collective& collective, threads::Clock::time_point deadline);
 
   GpuWatch& watch_;
   const std::unique_ptr<Lane> lane_;

@@ -14,7 +14,7 @@ namespace {
 constexpr std::size_t kAlignmentBytes = 256;  // what cudaMalloc promises
 
 // From the GPU's own pool, which hands memory back to the system only when the pool goes.
-class GpuSource final : public cpu::BlockSource {
+class GpuSource final : public threads::BlockSource {
  public:
   GpuSource(int gpu, double watchdog_s) : gpu_(gpu), watchdog_s_(watchdog_s) {
     const UseGpu use(gpu);
@@ -67,7 +67,7 @@ class GpuSource final : public cpu::BlockSource {
   cudaMemPool_t pool_{};
 };
 
-class PinnedSource final : public cpu::BlockSource {
+class PinnedSource final : public threads::BlockSource {
  public:
   std::size_t alignment_bytes() const override { return kAlignmentBytes; }
   void* allocate(std::size_t size_bytes) override {
@@ -123,11 +123,11 @@ std::shared_ptr<GpuEvent> EventPool::record(cudaStream_t stream) {
 Gpu::Gpu(int ordinal, double watchdog_s)
     : ordinal_(ordinal),
       text_(fmt::format("GPU {}", ordinal)),
-      memory_(std::make_shared<cpu::BlockPool>(std::make_unique<GpuSource>(ordinal, watchdog_s))),
+      memory_(std::make_shared<threads::BlockPool>(std::make_unique<GpuSource>(ordinal, watchdog_s))),
       events_(std::make_shared<EventPool>(ordinal)) {}
 
-std::shared_ptr<cpu::BlockPool> make_pinned_memory() {
-  return std::make_shared<cpu::BlockPool>(std::make_unique<PinnedSource>());
+std::shared_ptr<threads::BlockPool> make_pinned_memory() {
+  return std::make_shared<threads::BlockPool>(std::make_unique<PinnedSource>());
 }
 
 }  // namespace tandem::cuda

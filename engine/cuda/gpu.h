@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu/block_pool.h"
+#include "engine/threads/block_pool.h"
 
 namespace tandem::cuda {
 
@@ -67,17 +67,17 @@ class Gpu {
 
   int ordinal() const { return ordinal_; }
   const std::string& text() const { return text_; }  // "GPU 0"
-  const std::shared_ptr<cpu::BlockPool>& memory() const { return memory_; }
+  const std::shared_ptr<threads::BlockPool>& memory() const { return memory_; }
   EventPool& events() const { return *events_; }
 
  private:
   const int ordinal_;
   const std::string text_;
-  const std::shared_ptr<cpu::BlockPool> memory_;
+  const std::shared_ptr<threads::BlockPool> memory_;
   const std::shared_ptr<EventPool> events_;
 };
 
 // Host memory that GPUs copy from and to at full speed.
-std::shared_ptr<cpu::BlockPool> make_pinned_memory();
+std::shared_ptr<threads::BlockPool> make_pinned_memory();
 
 }  // namespace tandem::cuda

@@ -17,8 +17,8 @@ constexpr std::size_t kMostPending = 1 << 14;                       // beyond it
 
 }  // namespace
 
-GpuLane::GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text,
-                 bool with_graphs)
+GpuLane::GpuLane(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
+                 std::string text, bool with_graphs)
     : context_(context), worker_(worker), watch_(watch), gpu_(gpu), text_(std::move(text)) {
   const UseGpu use(gpu_.ordinal());
   try {

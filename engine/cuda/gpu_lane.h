@@ -9,18 +9,18 @@
 #include <optional>
 #include <string>
 
-#include "engine/cpu/record_log.h"
-#include "engine/cpu/run_context.h"
 #include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/gpu_watch.h"
 #include "engine/cuda/lane.h"
+#include "engine/threads/record_log.h"
+#include "engine/threads/run_context.h"
 
 namespace tandem::cuda {
 
 class GpuLane final : public Lane {
  public:
   // `with_graphs`: launches that come again may be launched as graphs.
-  GpuLane(cpu::RunContext& context, cpu::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text,
+  GpuLane(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text,
           bool with_graphs);
   ~GpuLane() override;
   GpuLane(const GpuLane&) = delete;
@@ -64,8 +64,8 @@ class GpuLane final : public Lane {
   void read_times(Done& done);
   void check_fault();
 
-  cpu::RunContext& context_;
-  cpu::WorkerState& worker_;
+  threads::RunContext& context_;
+  threads::WorkerState& worker_;
   GpuWatch& watch_;
   Gpu& gpu_;
   const std::string text_;
@@ -78,7 +78,7 @@ class GpuLane final : public Lane {
   Nanoseconds clock_ns_ = 0;  // when the host saw that event
   int since_settled_ = 0;
   bool is_abandoned_ = false;
-  cpu::RecordLog log_;
+  threads::RecordLog log_;
 
   std::mutex mutex_;  // of what follows
   std::deque<Pending> pending_;

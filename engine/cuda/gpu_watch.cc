@@ -20,9 +20,9 @@ constexpr double kGraceS = 1, kMostGraceS = 10;
 }  // namespace
 
 bool ends_within(cudaStream_t stream, double limit_s) {
-  const auto begin = cpu::Clock::now();
+  const auto begin = threads::Clock::now();
   while (cudaStreamQuery(stream) == cudaErrorNotReady) {
-    const auto waited = cpu::Clock::now() - begin;
+    const auto waited = threads::Clock::now() - begin;
     if (waited > std::chrono::duration<double>(limit_s)) return false;
     if (waited > kSpin) std::this_thread::sleep_for(kPause);
   }
@@ -55,16 +55,16 @@ bool GpuWatch::outlasts(cudaStream_t stream, bool has_failed) {
   return ends_within(stream, std::min(kMostGraceS, limit_s_));
 }
 
-GpuWatch::Outcome GpuWatch::wait(cudaEvent_t event, const cpu::RunControl& control, std::string_view who,
-                                 cpu::Clock::time_point deadline) {
-  const auto begin = cpu::Clock::now();
+GpuWatch::Outcome GpuWatch::wait(cudaEvent_t event, const threads::RunControl& control, std::string_view who,
+                                 threads::Clock::time_point deadline) {
+  const auto begin = threads::Clock::now();
   auto next_check = begin + kCheckEvery;
   for (;;) {
     const cudaError_t state = cudaEventQuery(event);
     if (state == cudaSuccess) return Outcome::complete;
     if (state != cudaErrorNotReady) check(state, "cudaEventQuery", who);
     if (control.is_stopped()) return Outcome::stopped;
-    const auto now = cpu::Clock::now();
+    const auto now = threads::Clock::now();
     if (now >= deadline) return Outcome::late;
     if (now - begin > std::chrono::duration<double>(limit_s_)) {
       throw RunError(fmt::format("{}: the GPU has not reached a point in {} s, the watchdog's limit", who, limit_s_));

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "engine/cpu/waiter.h"
+#include "engine/threads/waiter.h"
 
 namespace tandem::cuda {
 
@@ -36,8 +36,8 @@ class GpuWatch {
   enum class Outcome : std::uint8_t { complete, stopped, late };
   // Returns when the GPU has reached the event, the run was stopped, or `deadline` is over. Throws RunError for what
   // has gone wrong on the GPU, and beyond the limit; `who` is the stream it names.
-  Outcome wait(cudaEvent_t event, const cpu::RunControl& control, std::string_view who,
-               cpu::Clock::time_point deadline = cpu::kNever);
+  Outcome wait(cudaEvent_t event, const threads::RunControl& control, std::string_view who,
+               threads::Clock::time_point deadline = threads::kNever);
   // For the end of a stream, whether the run goes on or not: returns when its work is done; false when a GPU hangs,
   // which works on the stream's memory for ever. After a failure collectives may wait for work that was never issued:
   // they are aborted.

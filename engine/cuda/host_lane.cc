@@ -8,7 +8,7 @@
 
 namespace tandem::cuda {
 
-HostLane::HostLane(cpu::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text)
+HostLane::HostLane(threads::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text)
     : context_(context), watch_(watch), gpu_(gpu), text_(std::move(text)) {
   const UseGpu use(gpu_.ordinal());
   check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);

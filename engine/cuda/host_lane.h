@@ -3,17 +3,17 @@
 
 #include <string>
 
-#include "engine/cpu/record_log.h"
-#include "engine/cpu/run_context.h"
 #include "engine/cuda/gpu_watch.h"
 #include "engine/cuda/lane.h"
+#include "engine/threads/record_log.h"
+#include "engine/threads/run_context.h"
 
 namespace tandem::cuda {
 
 class HostLane final : public Lane {
  public:
   // `gpu`: moves what the host copies from and to GPUs.
-  HostLane(cpu::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text);
+  HostLane(threads::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text);
   ~HostLane() override;
   HostLane(const HostLane&) = delete;
   HostLane& operator=(const HostLane&) = delete;
@@ -32,13 +32,13 @@ class HostLane final : public Lane {
   cudaStream_t gpu_stream() const override { return nullptr; }
 
  private:
-  cpu::RunContext& context_;
+  threads::RunContext& context_;
   GpuWatch& watch_;
   Gpu& gpu_;
   const std::string text_;
   cudaStream_t copies_{};
   Kept under_way_;  // what a copy works on that has not been waited for to its end
-  cpu::RecordLog log_;
+  threads::RecordLog log_;
 };
 
 }  // namespace tandem::cuda

@@ -41,18 +41,18 @@ ncclRedOp_t operation_of(Reduction reduction) {
   return ncclSum;
 }
 
-cudaStream_t stream_of(const cpu::CollectiveCall& call, int party) {
+cudaStream_t stream_of(const threads::CollectiveCall& call, int party) {
   return static_cast<CudaStream&>(call.stream(party)).gpu_stream();
 }
 
 // One rank's part of a call.
 struct Part {
-  const cpu::CollectiveCall& call;
+  const threads::CollectiveCall& call;
   const NcclMember& member;
   ncclComm_t handle;
 
   void issue() const {
-    const cpu::CollectiveSpec& spec = call.spec();
+    const threads::CollectiveSpec& spec = call.spec();
     const auto count = static_cast<std::size_t>(spec.count);
     const void* input = call.input(member.rank).data();
     void* output = call.output(member.rank).data();
@@ -60,17 +60,17 @@ struct Part {
     const ncclRedOp_t operation = operation_of(spec.reduction);
     cudaStream_t stream = stream_of(call, member.rank);
     switch (spec.kind) {
-      case cpu::CollectiveKind::all_reduce:
+      case threads::CollectiveKind::all_reduce:
         return check(ncclAllReduce(input, output, count, type, operation, handle, stream), "ncclAllReduce");
-      case cpu::CollectiveKind::reduce:
+      case threads::CollectiveKind::reduce:
         return check(ncclReduce(input, output, count, type, operation, spec.root, handle, stream), "ncclReduce");
-      case cpu::CollectiveKind::broadcast:
+      case threads::CollectiveKind::broadcast:
         return check(ncclBroadcast(input, output, count, type, spec.root, handle, stream), "ncclBroadcast");
-      case cpu::CollectiveKind::all_gather:
+      case threads::CollectiveKind::all_gather:
         return check(ncclAllGather(input, output, count, type, handle, stream), "ncclAllGather");
-      case cpu::CollectiveKind::reduce_scatter:
+      case threads::CollectiveKind::reduce_scatter:
         return check(ncclReduceScatter(input, output, count, type, operation, handle, stream), "ncclReduceScatter");
-      case cpu::CollectiveKind::send_receive:
+      case threads::CollectiveKind::send_receive:
         break;  // of a pair, not of the group
     }
   }
@@ -83,15 +83,15 @@ struct Part {
 
 }  // namespace
 
-void NcclCollectives::perform(const cpu::CollectiveCall& call) {
-  if (call.spec().kind == cpu::CollectiveKind::send_receive) return send(call);
+void NcclCollectives::perform(const threads::CollectiveCall& call) {
+  if (call.spec().kind == threads::CollectiveKind::send_receive) return send(call);
   communicators_->in_group(call.text(), [&](const NcclMember& member, ncclComm_t handle) {
     Part{call, member, handle}.issue();
   });
 }
 
 // Party 0 of the call sends to party 1; what one sends to itself is a copy to NCCL as well.
-void NcclCollectives::send(const cpu::CollectiveCall& call) {
+void NcclCollectives::send(const threads::CollectiveCall& call) {
   const auto count = static_cast<std::size_t>(call.spec().count);
   const ncclDataType_t type = type_of(call.spec().dtype);
   const int from = rank_of(call.device(0)), to = rank_of(call.device(1));

@@ -4,22 +4,22 @@
 #include <string>
 #include <vector>
 
-#include "engine/cpu/collective_call.h"
 #include "engine/cuda/nccl_communicators.h"
+#include "engine/threads/collective_call.h"
 
 namespace tandem::cuda {
 
-class NcclCollectives final : public cpu::CollectivePerformer {
+class NcclCollectives final : public threads::CollectivePerformer {
  public:
   // Of a group whose ranks are all in this process.
   explicit NcclCollectives(std::shared_ptr<NcclCommunicators> communicators)
       : communicators_(std::move(communicators)) {}
 
-  void perform(const cpu::CollectiveCall& call) override;
+  void perform(const threads::CollectiveCall& call) override;
   void abort() override { communicators_->abort(); }
 
  private:
-  void send(const cpu::CollectiveCall& call);
+  void send(const threads::CollectiveCall& call);
   int rank_of(const Device& device) const;
 
   const std::shared_ptr<NcclCommunicators> communicators_;

@@ -2,7 +2,7 @@
 //
 // A run with a seed is a random walk over its schedules. Wherever one task may be overtaken by another (when it starts,
 // has waited, takes a monitor, or issues to a stream) all tasks that could run at this instant gather, and one of them,
-// each as likely as the others, runs to its next such place; Tasks::give_way() is that place. Work that ends at one
+// each as likely as the others, runs to its next such place; Scheduler::yield() is that place. Work that ends at one
 // instant, on whatever stream, takes effect in an order chosen in the same way (Simulation). Both draw from one
 // generator in the order in which they come to it, which nothing but the seed and the program decides, so a seed stands
 // for one run. Its numbers are those of std::mt19937_64, which the standard fixes, and of integer arithmetic done here,

@@ -33,7 +33,7 @@ std::vector<Hardware> hardware_of(const Topology& topology, int worker) {
 }
 
 Capabilities capabilities_of(const EngineOptions& options) {
-  const bool carries_values = options.values.value_or(Values::none) == Values::real;
+  const bool carries_values = options.values.value_or(ValueMode::none) == ValueMode::real;
   Capabilities capabilities;
   capabilities.engine = "sim";
   capabilities.carries_values = carries_values;

@@ -2,32 +2,32 @@
 
 namespace tandem::sim {
 
-// Tasks run one at a time and change over only inside waits and where they give way, so plain fields are enough.
+// Scheduler run one at a time and change over only inside waits and where they give way, so plain fields are enough.
 
 void SimMonitor::lock() {
-  tasks_.give_way();
+  scheduler_.yield();
   if (is_locked_)
-    tasks_.wait(
+    scheduler_.wait(
         lockers_, [this] { return !is_locked_; }, [] { return std::string("a monitor"); });
   is_locked_ = true;
 }
 
 void SimMonitor::unlock() {
   is_locked_ = false;
-  tasks_.wake_all(lockers_);
+  scheduler_.wake_all(lockers_);
 }
 
 void SimMonitor::wait(std::string_view what) {
   const std::uint64_t seen = notifications_;
   unlock();
   const auto relock = [this] {
-    tasks_.wait_uninterrupted(
+    scheduler_.wait_uninterrupted(
         lockers_, [this] { return !is_locked_; }, [] { return std::string("a monitor"); });
     is_locked_ = true;
   };
   try {
-    tasks_.pay_debt();  // the time of the task's own launches, in which others may have the lock
-    tasks_.wait(
+    scheduler_.pay_debt();  // the time of the task's own launches, in which others may have the lock
+    scheduler_.wait(
         waiters_, [&] { return notifications_ != seen; }, [what] { return std::string(what); });
   } catch (...) {
     relock();  // the caller's lock guard gives it back
@@ -38,7 +38,7 @@ void SimMonitor::wait(std::string_view what) {
 
 void SimMonitor::notify_all() {
   ++notifications_;
-  tasks_.wake_all(waiters_);
+  scheduler_.wake_all(waiters_);
 }
 
 }  // namespace tandem::sim

@@ -1,20 +1,20 @@
 // A mutex with one condition between tasks of a simulation. Waiting costs no simulated time.
 #pragma once
 
-#include "engine/sim/tasks.h"
+#include "engine/sim/scheduler.h"
 
 namespace tandem::sim {
 
 class SimMonitor : public Monitor {
  public:
-  explicit SimMonitor(Tasks& tasks) : tasks_(tasks) {}
+  explicit SimMonitor(Scheduler& tasks) : scheduler_(tasks) {}
   void lock() override;
   void unlock() override;
   void wait(std::string_view what) override;
   void notify_all() override;
 
  private:
-  Tasks& tasks_;
+  Scheduler& scheduler_;
   bool is_locked_ = false;
   std::uint64_t notifications_ = 0;
   WaitList lockers_;

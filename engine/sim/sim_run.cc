@@ -28,9 +28,9 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
       placed_(place_devices(options)),
       schedule_(options.schedule_seed),
       simulation_(*options.topology, hosts_of(*options.topology, placed_), schedule_ ? &*schedule_ : nullptr),
-      tasks_(simulation_, schedule_ ? &*schedule_ : nullptr) {
-  simulation_.on_idle([this] { tasks_.check_deadlock(); });
-  tasks_.describe_pending_work([this] { return pending_work(); });
+      scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr) {
+  simulation_.on_idle([this] { scheduler_.check_deadlock(); });
+  scheduler_.describe_pending_work([this] { return pending_work(); });
   add_devices();
   add_workers();
 }
@@ -71,7 +71,7 @@ void SimRun::add_workers() {
 Timeline SimRun::execute(const Program& program) {
   for (const auto& worker : workers_) worker->start(program);
   simulation_.run();
-  if (tasks_.error()) std::rethrow_exception(tasks_.error());
+  if (scheduler_.error()) std::rethrow_exception(scheduler_.error());
   return take_timeline();
 }
 

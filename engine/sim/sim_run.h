@@ -7,13 +7,13 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/sim/collective_group.h"
+#include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/notes.h"
 #include "engine/sim/placement.h"
+#include "engine/sim/scheduler.h"
 #include "engine/sim/seeded_schedule.h"
 #include "engine/sim/sim_device.h"
 #include "engine/sim/simulation.h"
-#include "engine/sim/tasks.h"
 
 namespace tandem::sim {
 
@@ -41,7 +41,7 @@ class SimRun {
   bool carries_values() const { return capabilities_.carries_values; }
   CollectiveFidelity fidelity() const { return options_.collectives.value_or(CollectiveFidelity::fluid); }
   Simulation& simulation() { return simulation_; }
-  Tasks& tasks() { return tasks_; }
+  Scheduler& scheduler() { return scheduler_; }
   Notes& notes() { return notes_; }
   CollectiveGroups& groups() { return groups_; }
 
@@ -64,7 +64,7 @@ class SimRun {
   std::vector<PlacedDevice> placed_;
   std::optional<SeededSchedule> schedule_;
   Simulation simulation_;
-  Tasks tasks_;
+  Scheduler scheduler_;
   CollectiveGroups groups_;
   std::map<NodeIndex, std::unique_ptr<PhysicalDevice>> physical_;
   std::vector<std::unique_ptr<SimDevice>> devices_;

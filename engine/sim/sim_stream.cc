@@ -44,7 +44,7 @@ void SimStream::wait(const Event& event) {
 }
 
 void SimStream::synchronize() {
-  Tasks& tasks = device_.run().tasks();
+  Scheduler& tasks = device_.run().scheduler();
   tasks.pay_debt();
   const std::uint64_t target = issued_;
   if (finished_ >= target) return;
@@ -67,13 +67,13 @@ Record SimStream::make_record(RecordKind kind, Category category, std::string na
 
 double SimStream::charge_launch() {
   SimTask& task = SimTask::current();
-  device_.run().tasks().throw_if_failed();
+  device_.run().scheduler().throw_if_failed();
   task.debt_s += device_.costs().launch_overhead_s();
   return Simulation::now_s() + task.debt_s;
 }
 
 void SimStream::issue(std::unique_ptr<StreamWork> work) {
-  device_.run().tasks().give_way();
+  device_.run().scheduler().yield();
   in_kernel([&] { enqueue(std::move(work)); });
 }
 
@@ -84,7 +84,7 @@ void SimStream::enqueue(std::unique_ptr<StreamWork> work) {
 }
 
 void SimStream::advance() {
-  if (is_advancing_ || device_.run().tasks().has_failed()) return;
+  if (is_advancing_ || device_.run().scheduler().has_failed()) return;
   is_advancing_ = true;
   while (!head_started_ && !queue_.empty()) start_head();
   is_advancing_ = false;
@@ -93,7 +93,7 @@ void SimStream::advance() {
 void SimStream::start_head() {
   head_started_ = true;
   StreamWork& head = *queue_.front();
-  Tasks& tasks = device_.run().tasks();
+  Scheduler& tasks = device_.run().scheduler();
   if (head.starts_before_issue() || head.issued_s <= Simulation::now_s()) {
     guarded(tasks, [&] { head.start(*this); });
     return;
@@ -106,7 +106,7 @@ void SimStream::finish_head() {
   head_started_ = false;
   ++finished_;
   while (!waiting_.empty() && waiting_.begin()->first <= finished_) {
-    device_.run().tasks().wake_all(waiting_.begin()->second);
+    device_.run().scheduler().wake_all(waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
   }
   advance();

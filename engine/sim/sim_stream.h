@@ -8,8 +8,8 @@
 #include <string>
 
 #include "engine/device.h"
+#include "engine/sim/scheduler.h"
 #include "engine/sim/sim_device.h"
-#include "engine/sim/tasks.h"
 
 namespace tandem::sim {
 

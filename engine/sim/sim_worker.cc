@@ -14,7 +14,7 @@ SimWorker::SimWorker(SimRun& run, int index, const WorkerSpec& spec, std::vector
 SimWorker::~SimWorker() = default;
 
 void SimWorker::start(const Program& program) {
-  Tasks& tasks = run_.tasks();
+  Scheduler& tasks = run_.scheduler();
   tasks.start(
       std::make_unique<SimTask>(fmt::format("worker {}", index_), this), cpu_.node(),
       [this, &program] { program(*this); },
@@ -24,12 +24,12 @@ void SimWorker::start(const Program& program) {
 }
 
 Nanoseconds SimWorker::now() {
-  run_.tasks().pay_debt();
+  run_.scheduler().pay_debt();
   return Simulation::now_ns();
 }
 
 void SimWorker::run_concurrently(int n, const std::function<void(int)>& function) {
-  Tasks& tasks = run_.tasks();
+  Scheduler& tasks = run_.scheduler();
   tasks.pay_debt();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(std::max(n, 0)));
   int left = n;
@@ -62,7 +62,7 @@ std::shared_ptr<void> SimWorker::shared(std::string_view name, const SharedFacto
 }
 
 std::unique_ptr<Monitor> SimWorker::make_monitor() {
-  return std::make_unique<SimMonitor>(run_.tasks());
+  return std::make_unique<SimMonitor>(run_.scheduler());
 }
 
 Communicator& SimWorker::communicator(std::span<const DeviceId> devices) {

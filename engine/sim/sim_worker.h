@@ -5,7 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include "engine/sim/sim_communicator.h"
+#include "engine/sim/collectives/sim_communicator.h"
 #include "engine/sim/sim_run.h"
 #include "engine/worker.h"
 

@@ -10,17 +10,17 @@
 namespace tandem::sim {
 
 void SimEvent::synchronize() {
-  Tasks& tasks = device_.run().tasks();
+  Scheduler& tasks = device_.run().scheduler();
   tasks.pay_debt();
   if (is_complete_) return;
   tasks.wait(
-      tasks_, [this] { return is_complete_; }, [this] { return describe(); });
+      scheduler_, [this] { return is_complete_; }, [this] { return describe(); });
   tasks.sleep(device_.costs().synchronize_s());
 }
 
 void SimEvent::complete() {
   is_complete_ = true;
-  device_.run().tasks().wake_all(tasks_);
+  device_.run().scheduler().wake_all(scheduler_);
   for (SimStream* stream : std::exchange(streams_, {})) stream->finish_head();
 }
 
@@ -40,7 +40,7 @@ void OpWork::start(SimStream& stream) {
   SimRun& run = stream.sim_device().run();
   record_.start_ns = Simulation::now_ns();
   run.simulation().execute(stream.sim_device().node(), seconds_, alone_s_, [this, &stream, &run] {
-    guarded(run.tasks(), [&] {
+    guarded(run.scheduler(), [&] {
       if (run.carries_values()) perform(stream.sim_device());
       record_.end_ns = Simulation::now_ns();
       run.add_record(std::move(record_));
@@ -60,7 +60,7 @@ void CopyWork::start(SimStream& stream) {
     stream.finish_head();
   };
   const auto move = [this, &run, end] {
-    guarded(run.tasks(), [&] {
+    guarded(run.scheduler(), [&] {
       move_bytes(static_cast<SimDevice&>(from_.device()), static_cast<SimDevice&>(to_.device()),
                  static_cast<double>(from_.size_bytes()), end);
     });

@@ -20,7 +20,7 @@ class SimEvent : public EventState {
  private:
   SimDevice& device_;  // on which it was recorded
   bool is_complete_ = false;
-  WaitList tasks_;
+  WaitList scheduler_;
   std::vector<SimStream*> streams_;
 };
 

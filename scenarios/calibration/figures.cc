@@ -49,10 +49,6 @@ Rate rate_of(double amount, const std::vector<double>& times, double in_record_s
   return {.per_s = amount / work_s(time.median, in_record_s), .relative_spread = time.relative_spread};
 }
 
-double flops_of(const GemmShape& shape) {
-  return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-}
-
 std::vector<RateSample> samples_of(const std::map<double, Rate>& rates, double factor) {
   std::vector<RateSample> samples;
   for (const auto& [bytes, rate] : rates) samples.push_back({.bytes = bytes, .bytes_per_s = rate.per_s * factor});
@@ -91,7 +87,7 @@ Rates rates_of(const Measurement& measurement) {
   }
   Rates rates;
   for (const GemmShape& shape : measurement.findings.gemms) {
-    rates.gemm[shape] = rate_of(flops_of(shape), durations[label_of(shape)], in_record_s);
+    rates.gemm[shape] = rate_of(shape.flops(), durations[label_of(shape)], in_record_s);
   }
   for (const std::int64_t bytes : measurement.plan.memory_bytes) {
     const auto amount = static_cast<double>(bytes);

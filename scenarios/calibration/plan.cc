@@ -71,10 +71,6 @@ std::vector<GemmShape> grid_of(DType dtype, const std::vector<std::int64_t>& sid
   return shapes;
 }
 
-double flops_of(const GemmShape& shape) {
-  return 2.0 * static_cast<double>(shape.m) * static_cast<double>(shape.n) * static_cast<double>(shape.k);
-}
-
 }  // namespace
 
 Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, const std::vector<DType>& dtypes) {
@@ -103,7 +99,7 @@ std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_p
   std::vector<std::int64_t> sides = plan.gemm_sides;
   const auto fits = [&] {
     double flops = 0;
-    for (const GemmShape& shape : grid_of(dtype, sides)) flops += flops_of(shape);
+    for (const GemmShape& shape : grid_of(dtype, sides)) flops += shape.flops();
     return flops * plan.repetitions <= plan.dtype_budget_s * flops_per_s;
   };
   while (sides.size() > 1 && !fits()) sides.pop_back();
@@ -112,7 +108,7 @@ std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_p
 
 int repetitions_of(const Plan& plan, const GemmShape& shape, double flops_per_s) {
   constexpr int kMost = 8;
-  const double expected_s = flops_of(shape) / flops_per_s;
+  const double expected_s = shape.flops() / flops_per_s;
   return static_cast<int>(std::clamp(plan.shape_budget_s / plan.repetitions / expected_s, 1.0, double{kMost}));
 }
 

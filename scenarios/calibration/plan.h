@@ -14,6 +14,7 @@ namespace tandem::calibration {
 struct GemmShape {
   DType dtype = DType::f32;  // the rate; of tensors of f32 where it is tf32
   std::int64_t m = 0, n = 0, k = 0;
+  double flops() const { return 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k); }
   auto operator<=>(const GemmShape&) const = default;
 };
 

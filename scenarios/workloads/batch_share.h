@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <vector>
 
-#include "strategies/strategy.h"
+#include "strategies/base/strategy.h"
 
 namespace tandem {
 

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/replica_context.h"
+#include "strategies/base/replica_context.h"
 
 namespace tandem {
 

@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "strategies/strategy.h"
+#include "strategies/base/strategy.h"
 
 namespace tandem {
 

@@ -51,4 +51,9 @@ class ProductOps {
 // For layers with element-wise work: so many passes over it, each a read or a write.
 void launch_elementwise(Stream& stream, const Layer& layer, std::int64_t batch, const Scratch& scratch, int passes);
 
+// Which of the two input buffers a step reads: the next batch is copied into the other one meanwhile.
+inline std::size_t input_slot(int step) {
+  return static_cast<std::size_t>(step % 2);
+}
+
 }  // namespace tandem

@@ -5,16 +5,12 @@
 #include <algorithm>
 
 #include "scenarios/workloads/batch_share.h"
-#include "strategies/replica_context.h"
+#include "strategies/base/replica_context.h"
 
 namespace tandem {
 namespace {
 
 constexpr double kLearningRate = 1e-3;
-
-std::size_t slot_of(int step) {
-  return static_cast<std::size_t>(step % 2);
-}
 
 }  // namespace
 
@@ -91,19 +87,19 @@ void LayersWorkload::run_step(int step) {
 
 void LayersWorkload::replica_step(Replica& replica, int step) {
   Device& device = get_replica_context()->device();
-  device.compute_stream().wait(replica.input_ready[slot_of(step)]);
+  device.compute_stream().wait(replica.input_ready[input_slot(step)]);
   fetch_input(replica, device, step + 1);
   forward(replica, device);
-  replica.input_used[slot_of(step)] = device.compute_stream().record();
+  replica.input_used[input_slot(step)] = device.compute_stream().record();
   backward(replica, device);
 }
 
 // Brings the batch of `step` to the device while the step before it computes.
 void LayersWorkload::fetch_input(Replica& replica, Device& device, int step) const {
   Stream& stream = device.stream(kInputStream);
-  stream.wait(replica.input_used[slot_of(step)]);
-  stream.copy(replica.input[slot_of(step)], replica.host_input, Category::input);
-  replica.input_ready[slot_of(step)] = stream.record();
+  stream.wait(replica.input_used[input_slot(step)]);
+  stream.copy(replica.input[input_slot(step)], replica.host_input, Category::input);
+  replica.input_ready[input_slot(step)] = stream.record();
 }
 
 void LayersWorkload::forward(Replica& replica, Device& device) const {

@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/workloads/he_uniform.h"
-#include "strategies/replica_context.h"
+#include "strategies/base/replica_context.h"
 
 namespace tandem {
 namespace {

@@ -10,10 +10,6 @@ namespace {
 
 constexpr SgdSettings kSgd{.learning_rate = 1e-3, .momentum = 0};
 
-std::size_t slot_of(int step) {
-  return static_cast<std::size_t>(step % 2);
-}
-
 }  // namespace
 
 ShardedLayersWorkload::ShardedLayersWorkload(const LayersSettings& settings, Worker& worker,
@@ -71,9 +67,9 @@ ShardedLayersWorkload::Replica ShardedLayersWorkload::make_replica(std::size_t i
 // Brings the batch of `step` to the device while the step before it computes.
 void ShardedLayersWorkload::fetch_input(Replica& replica, int step) const {
   Stream& stream = replica.device->stream(kInputStream);
-  stream.wait(replica.input_used[slot_of(step)]);
-  stream.copy(replica.input[slot_of(step)], replica.host_input, Category::input);
-  replica.input_ready[slot_of(step)] = stream.record();
+  stream.wait(replica.input_used[input_slot(step)]);
+  stream.copy(replica.input[input_slot(step)], replica.host_input, Category::input);
+  replica.input_ready[input_slot(step)] = stream.record();
 }
 
 void ShardedLayersWorkload::run_step(int step) {
@@ -83,10 +79,10 @@ void ShardedLayersWorkload::run_step(int step) {
 
 void ShardedLayersWorkload::step(Replica& replica, int step) const {
   Stream& stream = replica.device->compute_stream();
-  stream.wait(replica.input_ready[slot_of(step)]);
+  stream.wait(replica.input_ready[input_slot(step)]);
   fetch_input(replica, step + 1);
   forward(replica);
-  replica.input_used[slot_of(step)] = stream.record();
+  replica.input_used[input_slot(step)] = stream.record();
   backward(replica);
   replica.parameters->update();
 }

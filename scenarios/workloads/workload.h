@@ -9,7 +9,7 @@
 #include "engine/worker.h"
 #include "reports/report.h"
 #include "scenarios/scenario.h"
-#include "strategies/strategy.h"
+#include "strategies/base/strategy.h"
 
 namespace tandem {
 

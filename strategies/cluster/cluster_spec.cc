@@ -5,8 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/text.h"
-#include "strategies/errors.h"
 
 namespace tandem {
 namespace {

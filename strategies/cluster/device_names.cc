@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/device_spec.h"
-#include "strategies/errors.h"
 
 namespace tandem {
 namespace {

@@ -6,8 +6,8 @@
 #include <cctype>
 #include <vector>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/text.h"
-#include "strategies/errors.h"
 
 namespace tandem {
 namespace {

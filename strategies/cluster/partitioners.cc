@@ -5,7 +5,7 @@
 
 #include <algorithm>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 namespace {

@@ -4,9 +4,9 @@
 
 #include <algorithm>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/device_spec.h"
 #include "strategies/cluster/md5.h"
-#include "strategies/errors.h"
 
 namespace tandem {
 namespace {

@@ -10,8 +10,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/text.h"
-#include "strategies/errors.h"
 
 namespace tandem {
 namespace {

@@ -6,9 +6,9 @@
 #include <algorithm>
 #include <numeric>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/slurm_lists.h"
 #include "strategies/cluster/text.h"
-#include "strategies/errors.h"
 
 namespace tandem {
 namespace {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 namespace {

@@ -7,7 +7,7 @@
 #include <array>
 #include <nlohmann/json.hpp>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 namespace {

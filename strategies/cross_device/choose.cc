@@ -4,9 +4,9 @@
 #include <array>
 #include <set>
 
+#include "strategies/base/errors.h"
 #include "strategies/cluster/device_names.h"
 #include "strategies/cluster/device_spec.h"
-#include "strategies/errors.h"
 
 namespace tandem {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "strategies/communication_options.h"
+#include "strategies/base/communication_options.h"
 #include "topologies/base/dtype.h"
 
 namespace tandem {

@@ -1,7 +1,7 @@
 #include "strategies/cross_device/copies.h"
 
 #include "engine/device.h"
-#include "strategies/shapes.h"
+#include "strategies/values/shapes.h"
 
 namespace tandem {
 

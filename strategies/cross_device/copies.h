@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "engine/op.h"
-#include "strategies/value.h"
+#include "strategies/values/value.h"
 
 namespace tandem {
 

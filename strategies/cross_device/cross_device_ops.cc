@@ -6,12 +6,12 @@
 #include <algorithm>
 #include <mutex>
 
+#include "strategies/base/errors.h"
 #include "strategies/cross_device/collective_all_reduce.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/hierarchical_copy_all_reduce.h"
 #include "strategies/cross_device/packing.h"
 #include "strategies/cross_device/reduction_to_one_device.h"
-#include "strategies/errors.h"
 #include "strategies/variables/variable.h"
 
 namespace tandem {

@@ -15,9 +15,9 @@
 #include <vector>
 
 #include "engine/worker.h"
+#include "strategies/base/options.h"
 #include "strategies/cross_device/destinations.h"
-#include "strategies/options.h"
-#include "strategies/value.h"
+#include "strategies/values/value.h"
 
 namespace tandem {
 

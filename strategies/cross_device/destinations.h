@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/worker.h"
-#include "strategies/value.h"
+#include "strategies/values/value.h"
 
 namespace tandem {
 

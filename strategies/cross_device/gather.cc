@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <numeric>
 
+#include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/errors.h"
-#include "strategies/host_values.h"
-#include "strategies/shapes.h"
+#include "strategies/values/host_values.h"
+#include "strategies/values/shapes.h"
 
 namespace tandem {
 namespace {

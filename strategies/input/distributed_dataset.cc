@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/input/autoshard.h"
 #include "strategies/input/batch_size.h"
 #include "strategies/input/distributed_input.h"

@@ -11,7 +11,7 @@
 
 #include "strategies/input/dataset.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/value.h"
+#include "strategies/values/value.h"
 
 namespace tandem {
 

@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <set>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/input/autoshard.h"
-#include "strategies/regroup.h"
+#include "strategies/values/regroup.h"
 
 namespace tandem {
 namespace {

@@ -1,5 +1,5 @@
-#include "strategies/context.h"
-#include "strategies/errors.h"
+#include "strategies/base/context.h"
+#include "strategies/base/errors.h"
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/input/distributed_input.h"
 #include "strategies/input/staging.h"

@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <numeric>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/input/dataset.h"
 
 namespace tandem {

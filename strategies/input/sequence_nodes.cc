@@ -3,7 +3,7 @@
 
 #include <algorithm>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/input/nodes.h"
 
 namespace tandem::nodes {

@@ -1,6 +1,6 @@
 #include <fmt/format.h>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/input/nodes.h"
 
 namespace tandem::nodes {

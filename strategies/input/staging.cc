@@ -1,6 +1,6 @@
 #include "strategies/input/staging.h"
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 namespace {

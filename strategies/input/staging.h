@@ -5,7 +5,7 @@
 
 #include "engine/worker.h"
 #include "strategies/input/element.h"
-#include "strategies/value.h"
+#include "strategies/values/value.h"
 
 namespace tandem {
 

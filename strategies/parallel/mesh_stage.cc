@@ -2,8 +2,8 @@
 
 #include <algorithm>
 
-#include "strategies/host_values.h"
 #include "strategies/parallel/streams.h"
+#include "strategies/values/host_values.h"
 
 namespace tandem {
 namespace {

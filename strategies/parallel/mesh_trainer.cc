@@ -2,9 +2,9 @@
 
 #include <fmt/format.h>
 
-#include "strategies/errors.h"
-#include "strategies/host_values.h"
+#include "strategies/base/errors.h"
 #include "strategies/multi_worker_mirrored.h"
+#include "strategies/values/host_values.h"
 
 namespace tandem {
 namespace {

@@ -6,7 +6,7 @@
 #include <limits>
 #include <numeric>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 

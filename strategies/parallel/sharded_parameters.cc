@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "strategies/host_values.h"
+#include "strategies/values/host_values.h"
 
 namespace tandem {
 

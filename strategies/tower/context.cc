@@ -1,9 +1,9 @@
 #include "strategies/tower/context.h"
 
-#include "strategies/context.h"
-#include "strategies/default_strategy.h"
-#include "strategies/errors.h"
-#include "strategies/replica_context.h"
+#include "strategies/base/context.h"
+#include "strategies/base/default_strategy.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
 
 namespace tandem::tower {
 

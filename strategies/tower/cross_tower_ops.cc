@@ -5,9 +5,9 @@
 #include <algorithm>
 #include <optional>
 
+#include "strategies/base/errors.h"
 #include "strategies/cross_device/packing.h"
 #include "strategies/cross_device/small_tensors.h"
-#include "strategies/errors.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/variables/variable.h"
 

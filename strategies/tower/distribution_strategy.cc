@@ -4,14 +4,14 @@
 
 #include <algorithm>
 
-#include "strategies/default_strategy.h"
-#include "strategies/errors.h"
+#include "strategies/base/default_strategy.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
 #include "strategies/input/input_workers.h"
 #include "strategies/mirrored.h"
 #include "strategies/parameter_server.h"
-#include "strategies/regroup.h"
-#include "strategies/replica_context.h"
 #include "strategies/tower/values.h"
+#include "strategies/values/regroup.h"
 
 namespace tandem::tower {
 namespace {
@@ -22,7 +22,7 @@ TowerStrategy::Settings settings_of(const Strategy& strategy) {
 }
 
 bool is_stored(const Strategy& strategy) {
-  return dynamic_cast<const StoringExtended*>(&strategy.extended()) != nullptr;
+  return dynamic_cast<const StoredExtended*>(&strategy.extended()) != nullptr;
 }
 
 // The list of the components' results at every leaf.

@@ -15,9 +15,9 @@
 #include <string_view>
 #include <vector>
 
+#include "strategies/base/strategy.h"
 #include "strategies/cluster/cluster_spec.h"
 #include "strategies/input/distributed_dataset_v1.h"
-#include "strategies/strategy.h"
 #include "strategies/tower/variables.h"
 
 namespace tandem::tower {

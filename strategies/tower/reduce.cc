@@ -3,9 +3,9 @@
 
 #include <algorithm>
 
+#include "strategies/base/default_strategy.h"
+#include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/default_strategy.h"
-#include "strategies/errors.h"
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/values.h"
 

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/tower/context.h"
 
 namespace tandem::tower {

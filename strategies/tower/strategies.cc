@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/parameter_server.h"

@@ -5,7 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "strategies/options.h"
+#include "strategies/base/options.h"
+#include "strategies/one_device.h"
 #include "strategies/tower/distribution_strategy.h"
 
 namespace tandem::tower {

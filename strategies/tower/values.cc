@@ -8,13 +8,13 @@
 
 #include "engine/task.h"
 #include "engine/worker.h"
+#include "strategies/base/context.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/base/strategy.h"
 #include "strategies/cluster/device_names.h"
-#include "strategies/context.h"
 #include "strategies/cross_device/destinations.h"
-#include "strategies/errors.h"
-#include "strategies/regroup.h"
-#include "strategies/replica_context.h"
-#include "strategies/strategy.h"
+#include "strategies/values/regroup.h"
 
 namespace tandem::tower {
 namespace {

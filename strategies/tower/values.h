@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "strategies/value.h"
+#include "strategies/values/value.h"
 
 namespace tandem {
 class Device;

@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/tower/values.h"
 
 namespace tandem::tower {

@@ -10,8 +10,8 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 
-#include "strategies/errors.h"
-#include "strategies/strategy.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/strategy.h"
 
 namespace tandem {
 namespace {

@@ -2,16 +2,11 @@
 
 #include <fmt/format.h>
 
-#include "strategies/errors.h"
-#include "strategies/host_values.h"
+#include "strategies/base/errors.h"
+#include "strategies/values/host_values.h"
 
 namespace tandem {
 namespace {
-
-Op as_update(Op op) {
-  op.category = Category::update;
-  return op;
-}
 
 // `tensor`, or its copy on `device`.
 Tensor brought_to(Device& device, const Tensor& tensor) {
@@ -23,6 +18,11 @@ Tensor brought_to(Device& device, const Tensor& tensor) {
 }
 
 }  // namespace
+
+Op as_update(Op op) {
+  op.category = Category::update;
+  return op;
+}
 
 Tensor operand_beside(const Tensor& component, const Value& value) {
   Device& device = component.device();

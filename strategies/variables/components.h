@@ -17,4 +17,7 @@ void apply_scatter(kernel::Scatter operation, const Tensor& component, const Ind
 // Components with the initial value, one on each device. The value is made once, so that they are equal.
 std::vector<Tensor> make_components(const VariableSpec& spec, const std::vector<Device*>& devices, Device& host);
 
+// The op, booked as an update.
+Op as_update(Op op);
+
 }  // namespace tandem

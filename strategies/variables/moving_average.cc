@@ -4,11 +4,11 @@
 
 #include <algorithm>
 
-#include "strategies/context.h"
+#include "strategies/base/context.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/regroup.h"
-#include "strategies/replica_context.h"
-#include "strategies/strategy.h"
+#include "strategies/values/regroup.h"
 #include "strategies/variables/components.h"
 
 namespace tandem {
@@ -16,11 +16,6 @@ namespace {
 
 constexpr const char* kBiased = "biased";
 constexpr const char* kWeight = "weight";  // what other values than the first zeros weigh: 1 - decay^updates
-
-Op as_update(Op op) {
-  op.category = Category::update;
-  return op;
-}
 
 void move_towards(const Tensor& average, const Value& value, double decay) {
   const Tensor target = operand_beside(average, value);

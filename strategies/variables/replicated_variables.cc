@@ -4,10 +4,10 @@
 
 #include <cmath>
 
-#include "strategies/errors.h"
-#include "strategies/host_values.h"
-#include "strategies/regroup.h"
-#include "strategies/strategy.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/strategy.h"
+#include "strategies/values/host_values.h"
+#include "strategies/values/regroup.h"
 #include "strategies/variables/components.h"
 
 namespace tandem {

@@ -2,12 +2,12 @@
 
 #include <fmt/format.h>
 
+#include "strategies/base/errors.h"
+#include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/gather.h"
-#include "strategies/errors.h"
-#include "strategies/host_values.h"
-#include "strategies/shapes.h"
-#include "strategies/strategy.h"
+#include "strategies/values/host_values.h"
+#include "strategies/values/shapes.h"
 
 namespace tandem {
 

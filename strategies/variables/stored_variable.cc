@@ -5,10 +5,10 @@
 #include <algorithm>
 #include <mutex>
 
-#include "strategies/context.h"
-#include "strategies/errors.h"
-#include "strategies/replica_context.h"
-#include "strategies/strategy.h"
+#include "strategies/base/context.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/base/strategy.h"
 #include "strategies/variables/components.h"
 
 namespace tandem {

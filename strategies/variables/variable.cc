@@ -4,12 +4,12 @@
 
 #include <cctype>
 
-#include "strategies/context.h"
-#include "strategies/errors.h"
-#include "strategies/host_values.h"
-#include "strategies/regroup.h"
-#include "strategies/replica_context.h"
-#include "strategies/strategy.h"
+#include "strategies/base/context.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/base/strategy.h"
+#include "strategies/values/host_values.h"
+#include "strategies/values/regroup.h"
 #include "strategies/variables/components.h"
 
 namespace tandem {

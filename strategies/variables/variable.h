@@ -14,8 +14,8 @@
 
 #include "engine/op.h"
 #include "engine/tensor.h"
-#include "strategies/options.h"
-#include "strategies/value.h"
+#include "strategies/base/options.h"
+#include "strategies/values/value.h"
 
 namespace tandem {
 

@@ -5,8 +5,8 @@
 
 #include "engine/engine.h"
 #include "engine/kernels/kernels.h"
+#include "strategies/base/replica_context.h"
 #include "strategies/mirrored.h"
-#include "strategies/replica_context.h"
 
 namespace tandem {
 namespace {

@@ -1,10 +1,11 @@
 // Which strategy and which replica are current, which devices and names a strategy takes, in every world.
 #include <gmock/gmock.h>
 
-#include "strategies/context.h"
-#include "strategies/errors.h"
+#include "strategies/base/context.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
 #include "strategies/mirrored.h"
-#include "strategies/replica_context.h"
+#include "strategies/one_device.h"
 #include "strategies/strategies.h"
 #include "tests/conformance/strategy_testing.h"
 

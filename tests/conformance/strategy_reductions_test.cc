@@ -2,11 +2,11 @@
 // exact.
 #include <gmock/gmock.h>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/mirrored.h"
-#include "strategies/replica_context.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -1,10 +1,10 @@
 // What run() and merge_call() of Mirrored do in every world: order, regrouping, and errors of replicas.
 #include <gmock/gmock.h>
 
-#include "strategies/context.h"
-#include "strategies/errors.h"
+#include "strategies/base/context.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
 #include "strategies/mirrored.h"
-#include "strategies/replica_context.h"
 #include "tests/conformance/strategy_testing.h"
 
 namespace tandem {

@@ -99,7 +99,7 @@ inline EngineOptions world_options(const World& world, int workers, int devices)
     options.workers.push_back(
         {.task = task, .topology_worker = task, .device_type = world.compute_devices, .device_count = devices});
   }
-  options.values = Values::real;
+  options.values = ValueMode::real;
   options.collectives = world.collectives;
   options.schedule_seed = world.schedule_seed;
   options.graphs = world.graphs;

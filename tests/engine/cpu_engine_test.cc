@@ -107,7 +107,7 @@ TEST(CpuEngine, RecordsOpsWithinStepsInOrder) {
   EXPECT_EQ(outside, 2);
 }
 
-TEST(CpuWorker, RunsFunctionsConcurrentlyInTasksOfTheirOwn) {
+TEST(ThreadWorker, RunsFunctionsConcurrentlyInTasksOfTheirOwn) {
   run_on_cpu(2, 1, [](Worker& worker) {
     Task::current().context() = 1;
     const auto monitor = worker.make_monitor();
@@ -130,7 +130,7 @@ TEST(CpuWorker, RunsFunctionsConcurrentlyInTasksOfTheirOwn) {
   });
 }
 
-TEST(CpuWorker, NestsConcurrentFunctions) {
+TEST(ThreadWorker, NestsConcurrentFunctions) {
   std::atomic<int> calls{0};
   run_on_cpu(1, 1, [&](Worker& worker) {
     for (int round = 0; round < 50; ++round) {
@@ -140,7 +140,7 @@ TEST(CpuWorker, NestsConcurrentFunctions) {
   EXPECT_EQ(calls.load(), 50 * 3 * 2);
 }
 
-TEST(CpuWorker, AMonitorIsAMutex) {
+TEST(ThreadWorker, AMonitorIsAMutex) {
   std::int64_t sum = 0;
   run_on_cpu(1, 1, [&](Worker& worker) {
     const auto monitor = worker.make_monitor();
@@ -154,7 +154,7 @@ TEST(CpuWorker, AMonitorIsAMutex) {
   EXPECT_EQ(sum, 4 * 5000);
 }
 
-TEST(CpuWorker, GivesTheSameCommunicatorForTheSameDevices) {
+TEST(ThreadWorker, GivesTheSameCommunicatorForTheSameDevices) {
   run_on_cpu(2, 2, [](Worker& worker) {
     const std::vector<DeviceId> all = all_devices(2, 2);
     const std::vector<DeviceId> reversed(all.rbegin(), all.rend());
@@ -189,7 +189,7 @@ void expect_refused(const EngineOptions& options, const std::string& message) {
 
 TEST(CpuOptions, NamesWhatItDoesNotHave) {
   EngineOptions options = cpu_options(1, 1);
-  options.values = Values::none;
+  options.values = ValueMode::none;
   expect_refused(options, "engine 'cpu' has no option values: none; its tensors always carry values (values: real)");
   options = cpu_options(1, 1);
   options.collectives = CollectiveFidelity::fluid;

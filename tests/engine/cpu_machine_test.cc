@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "engine/cpu/cpu_device.h"
-#include "engine/cpu/cpu_run.h"
 #include "engine/cpu/host_memory.h"
+#include "engine/threads/run.h"
 
 namespace tandem::cpu {
 namespace {
@@ -55,7 +55,7 @@ void run_all_reduce(SummingMachine& machine, std::int64_t count, std::vector<std
   capabilities.engine = "test";
   EngineOptions options;
   options.workers = {{.device_type = DeviceType::gpu, .device_count = 2}};
-  CpuRun run(capabilities, options, make_host_memory(1 << 20), machine);
+  Run run(capabilities, options, make_host_memory(1 << 20), machine);
   run.run([&](Worker& worker) {
     std::vector<DeviceId> ids;
     std::vector<Tensor> tensors;
@@ -80,7 +80,7 @@ TEST(CpuMachine, GivesWorkersACpuBesideTheirDevices) {
   capabilities.engine = "test";
   EngineOptions options;
   options.workers = {{.device_type = DeviceType::gpu, .device_count = 2}};
-  CpuRun run(capabilities, options, make_host_memory(1 << 20), machine);
+  Run run(capabilities, options, make_host_memory(1 << 20), machine);
   const Timeline timeline = run.run([](Worker& worker) {
     EXPECT_EQ(worker.cpu().id().type, DeviceType::cpu);
     EXPECT_EQ(worker.devices().size(), 2U);

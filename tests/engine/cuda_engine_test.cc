@@ -7,7 +7,7 @@
 
 #include <set>
 
-#include "engine/cpu/block_pool.h"
+#include "engine/threads/block_pool.h"
 
 namespace tandem::cuda {
 namespace {
@@ -25,7 +25,7 @@ TEST(CudaEngine, IsUnavailableWithoutAGpuAndSaysWhy) {
 }
 
 // Numbers its blocks, and has room for two.
-class TwoBlocks final : public cpu::BlockSource {
+class TwoBlocks final : public threads::BlockSource {
  public:
   explicit TwoBlocks(std::set<void*>& in_use) : in_use_(in_use) {}
   std::size_t alignment_bytes() const override { return 256; }
@@ -46,7 +46,7 @@ class TwoBlocks final : public cpu::BlockSource {
 TEST(CudaBlockPool, KeepsBlocksOfASizeAndGivesThemUpForOthers) {
   std::set<void*> in_use;
   {
-    cpu::BlockPool pool(std::make_unique<TwoBlocks>(in_use));
+    threads::BlockPool pool(std::make_unique<TwoBlocks>(in_use));
     void* first = pool.take(1000);
     pool.give_back(first, 1000);
     EXPECT_EQ(pool.take(1024), first) << "of one size class";

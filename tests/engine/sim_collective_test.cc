@@ -229,7 +229,7 @@ TEST(SimCollective, LeavingTheMeasuredRangeIsNoted) {
 
 TEST(SimCollective, SendsMeetReceivesInOrder) {
   EngineOptions options = gpu_workers(make_star(), 2);
-  options.values = Values::real;
+  options.values = ValueMode::real;
   const Timeline timeline = simulate(options, [](Worker& worker) {
     Communicator& communicator = worker.communicator(gpus_of(2));
     Device& gpu = *worker.devices()[0];

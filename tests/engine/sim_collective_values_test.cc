@@ -16,7 +16,7 @@ class ValuesOver : public testing::TestWithParam<int> {
   void run(const std::function<void(Communicator&, Buffers&)>& call, const std::function<void(int, Buffers&)>& check) {
     const int n = GetParam();
     EngineOptions options = gpu_workers(make_star({.workers = n}), n);
-    options.values = Values::real;
+    options.values = ValueMode::real;
     simulate(options, [&](Worker& worker) {
       Communicator& communicator = worker.communicator(gpus_of(n));
       Buffers buffers;

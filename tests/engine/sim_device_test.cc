@@ -269,7 +269,7 @@ TEST(SimDevice, AnElementTypeWithoutARateIsRefusedByName) {
 
 TEST(SimDevice, EffectsHappenWhenTheOperationEnds) {
   EngineOptions options = gpu_workers(make_star(), 1);
-  options.values = Values::real;
+  options.values = ValueMode::real;
   simulate(options, [](Worker& worker) {
     Device& gpu = *worker.devices()[0];
     Tensor here = gpu.allocate(DType::f32, {4});

@@ -100,7 +100,7 @@ TEST(SeededSchedule, WorkThatEndsAtOneInstantTakesEffectInAnyOrder) {
   for (std::uint64_t seed = 1; seed <= 50; ++seed) {
     Order order;
     EngineOptions options = seeded(gpu_workers(make_star({.workers = 3}), 3), seed);
-    options.values = Values::real;
+    options.values = ValueMode::real;
     simulate(options, [&](Worker& worker) {
       Device& gpu = *worker.devices()[0];
       gpu.compute_stream().launch(

@@ -7,8 +7,8 @@
 #include "scenarios/job.h"
 #include "scenarios/runner.h"
 #include "scenarios/workloads/gradient_updates.h"
+#include "strategies/base/replica_context.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/replica_context.h"
 #include "strategies/strategies.h"
 #include "topologies/generators/cluster.h"
 
@@ -164,7 +164,7 @@ TEST_P(EveryUpdate, IsAppliedExactlyOnce) {
   EngineOptions options;
   options.workers = tasks_of(scenario);
   options.topology = scenario.topology;
-  options.values = Values::real;
+  options.values = ValueMode::real;
   const auto engine = open_engine(scenario.engine.name, options);
   std::vector<Counted> counted(options.workers.size());
   engine->run([&](Worker& worker) {

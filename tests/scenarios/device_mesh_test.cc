@@ -5,7 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/engine.h"
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/parallel/group_collectives.h"
 #include "strategies/parallel/tensor_shards.h"

@@ -29,7 +29,7 @@ Scenario digits(const std::string& strategy, int devices, MeshSettings mesh = {}
 }
 
 Scenario on_simulated_gpus(Scenario scenario) {
-  scenario.engine = {.name = "sim", .values = Values::real, .collectives = {}};
+  scenario.engine = {.name = "sim", .values = ValueMode::real, .collectives = {}};
   scenario.devices.type = DeviceType::gpu;
   scenario.topology = std::make_shared<const Topology>(make_cluster("dgx-a100", 1));
   return scenario;

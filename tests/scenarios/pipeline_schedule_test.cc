@@ -7,7 +7,7 @@
 #include <algorithm>
 #include <set>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 namespace {

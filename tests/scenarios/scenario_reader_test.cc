@@ -63,7 +63,7 @@ TEST(ScenarioReader, ReadsEveryKey) {
   EXPECT_EQ(scenario.topology->name(), "two-nodes");
   EXPECT_EQ(scenario.strategy.cross_device_ops, "hierarchical_copy");
   EXPECT_EQ(scenario.strategy.num_packs, 0);
-  EXPECT_EQ(scenario.engine.values, Values::real);
+  EXPECT_EQ(scenario.engine.values, ValueMode::real);
   EXPECT_EQ(scenario.engine.collectives, CollectiveFidelity::message);
   EXPECT_EQ(scenario.expect.max_step_time_s, 1.5e-3);
   EXPECT_EQ(scenario.expect.max_exposed_communication, 0);

@@ -29,7 +29,7 @@ Scenario digits(const std::string& strategy, int replicas, int steps) {
 // The same job on simulated GPUs that carry values; more replicas than GPUs share them, as logical devices.
 Scenario on_simulated_gpus(Scenario scenario) {
   scenario.engine.name = "sim";
-  scenario.engine.values = Values::real;
+  scenario.engine.values = ValueMode::real;
   scenario.devices.type = DeviceType::gpu;
   scenario.topology = std::make_shared<const Topology>(make_cluster("dgx-a100", 1));
   return scenario;

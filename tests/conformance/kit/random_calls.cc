@@ -1,7 +1,7 @@
 #include <random>
 
-#include "strategies/host_values.h"
-#include "strategies/replica_context.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/values/host_values.h"
 #include "tests/conformance/kit/strategy_conformance.h"
 
 namespace tandem {

@@ -2,11 +2,11 @@
 
 #include <gmock/gmock.h>
 
-#include "strategies/errors.h"
-#include "strategies/host_values.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
-#include "strategies/replica_context.h"
+#include "strategies/values/host_values.h"
 
 namespace tandem {
 

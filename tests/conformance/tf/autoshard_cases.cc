@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <set>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "strategies/input/autoshard.h"
 #include "tests/conformance/tf/input_values.h"
 

@@ -6,7 +6,7 @@
 #include <map>
 #include <set>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 
 namespace tandem {
 namespace {

@@ -1,9 +1,9 @@
 // The distribute coordinator: who runs, with which context, beside which servers.
-#include "strategies/cluster/coordinator.h"
+#include "strategies/cluster/distribute_coordinator.h"
 
 #include <mutex>
 
-#include "strategies/errors.h"
+#include "strategies/base/errors.h"
 #include "tests/conformance/tf/outcome.h"
 
 namespace tandem {

@@ -1,5 +1,5 @@
 // Which tensors are packed together before they are reduced, and the options of collectives.
-#include "strategies/communication_options.h"
+#include "strategies/base/communication_options.h"
 #include "strategies/cross_device/all_reduce_spec.h"
 #include "strategies/cross_device/packing.h"
 #include "strategies/cross_device/small_tensors.h"

@@ -2,6 +2,7 @@
 // make of them.
 #include <fmt/format.h>
 
+#include "strategies/central_storage.h"
 #include "strategies/parameter_server.h"
 #include "tests/conformance/tf/stage.h"
 

@@ -2,8 +2,8 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include "strategies/base/default_strategy.h"
 #include "strategies/cluster_coordinator.h"
-#include "strategies/default_strategy.h"
 #include "strategies/variables/checkpoint.h"
 #include "tests/conformance/tf/shards.h"
 

@@ -1,11 +1,13 @@
 #include "tests/conformance/tf/stage.h"
 
-#include "strategies/default_strategy.h"
-#include "strategies/host_values.h"
+#include "strategies/base/default_strategy.h"
+#include "strategies/central_storage.h"
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
+#include "strategies/one_device.h"
 #include "strategies/parameter_server.h"
-#include "strategies/regroup.h"
+#include "strategies/values/host_values.h"
+#include "strategies/values/regroup.h"
 
 namespace tandem {
 namespace {

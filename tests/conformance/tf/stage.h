@@ -5,9 +5,9 @@
 #include <memory>
 #include <vector>
 
-#include "strategies/errors.h"
-#include "strategies/replica_context.h"
-#include "strategies/strategy.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/base/strategy.h"
 #include "tests/conformance/tf/case.h"
 
 namespace tandem {

@@ -1,8 +1,10 @@
 // Area "strategy-properties": what strategies tell about themselves, and what their constructors refuse.
+#include "strategies/base/default_strategy.h"
+#include "strategies/central_storage.h"
 #include "strategies/cluster/simple_resolver.h"
-#include "strategies/default_strategy.h"
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
+#include "strategies/one_device.h"
 #include "strategies/parameter_server.h"
 #include "tests/conformance/tf/groups.h"
 

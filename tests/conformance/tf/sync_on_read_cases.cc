@@ -1,8 +1,8 @@
 // Area "sync-on-read": variables whose components the replicas change on their own and that are combined when read.
 #include <array>
 
-#include "strategies/arithmetic.h"
-#include "strategies/regroup.h"
+#include "strategies/values/arithmetic.h"
+#include "strategies/values/regroup.h"
 #include "tests/conformance/tf/stage.h"
 
 namespace tandem {

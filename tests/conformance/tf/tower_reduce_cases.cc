@@ -1,5 +1,5 @@
 // 1.x: reductions, broadcasts and CrossTowerOps.
-#include "strategies/default_strategy.h"
+#include "strategies/base/default_strategy.h"
 #include "tests/conformance/tf/tower_stage.h"
 
 namespace tandem {

@@ -1,6 +1,6 @@
 // 1.x: what variables do in towers and outside.
-#include "strategies/default_strategy.h"
-#include "strategies/host_values.h"
+#include "strategies/base/default_strategy.h"
+#include "strategies/values/host_values.h"
 #include "tests/conformance/tf/tower_stage.h"
 
 namespace tandem {

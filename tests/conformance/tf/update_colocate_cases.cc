@@ -1,9 +1,9 @@
 // Area "update-colocate": update(), update_non_slot() and colocate_vars_with().
 #include <array>
 
-#include "strategies/arithmetic.h"
-#include "strategies/default_strategy.h"
+#include "strategies/base/default_strategy.h"
 #include "strategies/mirrored.h"
+#include "strategies/values/arithmetic.h"
 #include "strategies/variables/moving_average.h"
 #include "tests/conformance/tf/stage.h"
 

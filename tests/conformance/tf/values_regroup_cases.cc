@@ -1,10 +1,10 @@
 // Area "values-regroup": from one value per replica to one value, and back.
 #include <fmt/format.h>
 
-#include "strategies/arithmetic.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/input/input_context.h"
-#include "strategies/regroup.h"
+#include "strategies/values/arithmetic.h"
+#include "strategies/values/regroup.h"
 #include "tests/conformance/tf/agreed.h"
 
 namespace tandem {

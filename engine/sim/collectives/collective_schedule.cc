@@ -1,0 +1,72 @@
+#include "engine/sim/collectives/collective_schedule.h"
+
+#include <algorithm>
+#include <cmath>
+
+namespace tandem::sim {
+namespace {
+
+// Of a chain: long messages are cut into this many at most, and no finer than NCCL's default buffer slice.
+constexpr double kChunkBytes = 512 * 1024;
+constexpr int kMostChunks = 64;
+
+Schedule plan_ring(const CollectiveShape& shape) {
+  const int n = shape.devices;
+  const int rounds = shape.operation == Operation::all_reduce ? 2 : 1;
+  const double share = shape.bytes / n;
+  Schedule schedule;
+  schedule.steps = rounds * (n - 1);
+  schedule.latency_steps = schedule.steps;
+  schedule.transfers_of_step = [n, share](int, std::vector<Transfer>& transfers) {
+    for (int i = 0; i < n; ++i) transfers.push_back({i, (i + 1) % n, share});
+  };
+  for (int i = 0; i < n; ++i) schedule.flows.push_back({i, (i + 1) % n, schedule.steps * share});
+  return schedule;
+}
+
+// Along the ring from the root (broadcast), or from behind the root around to it (reduce).
+Schedule plan_chain(const CollectiveShape& shape) {
+  const int n = shape.devices;
+  const int first = shape.operation == Operation::broadcast ? shape.root : (shape.root + 1) % n;
+  const int edges = n - 1;
+  const int chunks = std::clamp(static_cast<int>(std::ceil(shape.bytes / kChunkBytes)), 1, kMostChunks);
+  const double chunk = shape.bytes / chunks;
+  Schedule schedule;
+  schedule.steps = chunks + edges - 1;
+  schedule.latency_steps = edges;
+  schedule.fill_bytes = (edges - 1) * chunk;
+  schedule.transfers_of_step = [=](int step, std::vector<Transfer>& transfers) {
+    for (int edge = std::max(0, step - chunks + 1); edge <= std::min(step, edges - 1); ++edge) {
+      transfers.push_back({(first + edge) % n, (first + edge + 1) % n, chunk});
+    }
+  };
+  for (int edge = 0; edge < edges; ++edge) {
+    schedule.flows.push_back({(first + edge) % n, (first + edge + 1) % n, shape.bytes});
+  }
+  return schedule;
+}
+
+}  // namespace
+
+std::string_view name_of(Operation operation) {
+  switch (operation) {
+    case Operation::all_reduce:
+      return "all_reduce";
+    case Operation::reduce:
+      return "reduce";
+    case Operation::broadcast:
+      return "broadcast";
+    case Operation::all_gather:
+      return "all_gather";
+    case Operation::reduce_scatter:
+      return "reduce_scatter";
+  }
+  return "all_reduce";
+}
+
+Schedule RingAlgorithm::plan(const CollectiveShape& shape) const {
+  const bool is_chain = shape.operation == Operation::broadcast || shape.operation == Operation::reduce;
+  return is_chain ? plan_chain(shape) : plan_ring(shape);
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,72 @@
+#include "engine/sim/collectives/schedule_player.h"
+
+#include <algorithm>
+#include <limits>
+#include <map>
+
+#include "engine/sim/sim_run.h"
+
+namespace tandem::sim {
+
+void SchedulePlayer::start(CollectiveFidelity fidelity) {
+  if (fidelity == CollectiveFidelity::fluid) return start_flows();
+  start_step();
+}
+
+void SchedulePlayer::start_flows() {
+  slowest_bytes_per_s_ = std::numeric_limits<double>::infinity();
+  left_ = schedule_.flows.size();
+  const auto one_done = [self = shared_from_this()] {
+    if (--self->left_ == 0) self->end_flows();
+  };
+  std::map<double, std::vector<std::pair<NodeIndex, NodeIndex>>> pairs;  // by their bytes
+  for (const Transfer& flow : schedule_.flows) {
+    const SimDevice& from = *order_[static_cast<std::size_t>(flow.from)];
+    const SimDevice& to = *order_[static_cast<std::size_t>(flow.to)];
+    if (from.node() == to.node()) {
+      const double seconds = from.costs().copy_s(flow.bytes);
+      if (seconds > 0) slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, flow.bytes / seconds);
+      send(flow, false, one_done);
+      continue;
+    }
+    const auto route = run_.simulation().platform().route(from.node(), to.node());
+    slowest_latency_s_ = std::max(slowest_latency_s_, route->latency_s);
+    slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, route->bandwidth_bytes_per_s);
+    pairs[flow.bytes].emplace_back(from.node(), to.node());
+  }
+  for (const auto& [bytes, equal] : pairs) run_.simulation().transfer_together(equal, bytes, one_done);
+}
+
+void SchedulePlayer::end_flows() {
+  const double rest_s = schedule_.latency_steps * slowest_latency_s_ + schedule_.fill_bytes / slowest_bytes_per_s_;
+  run_.simulation().at(Simulation::now_s() + rest_s, [self = shared_from_this()] { self->then_(); });
+}
+
+void SchedulePlayer::start_step() {
+  if (step_ == schedule_.steps) return then_();
+  transfers_.clear();
+  schedule_.transfers_of_step(step_, transfers_);
+  const bool with_latency = step_ < schedule_.latency_steps;
+  ++step_;
+  left_ = transfers_.size();
+  auto self = shared_from_this();
+  for (const Transfer& transfer : transfers_) {
+    send(transfer, with_latency, [self] {
+      if (--self->left_ == 0) guarded(self->run_.scheduler(), [&] { self->start_step(); });
+    });
+  }
+}
+
+void SchedulePlayer::send(const Transfer& transfer, bool with_latency, Simulation::Then then) {
+  const SimDevice& from = *order_[static_cast<std::size_t>(transfer.from)];
+  const SimDevice& to = *order_[static_cast<std::size_t>(transfer.to)];
+  Simulation& simulation = run_.simulation();
+  if (from.node() != to.node()) {
+    return simulation.transfer(from.node(), to.node(), transfer.bytes, with_latency, std::move(then));
+  }
+  const double seconds = from.costs().copy_s(transfer.bytes);
+  if (from.costs().copies_occupy()) return simulation.execute(from.node(), seconds, std::move(then));
+  simulation.at(Simulation::now_s() + seconds, std::move(then));
+}
+
+}  // namespace tandem::sim

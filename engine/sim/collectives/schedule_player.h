@@ -1,0 +1,39 @@
+// Plays the schedule of a collective on the simulated network, at either fidelity.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/sim/collectives/collective_schedule.h"
+#include "engine/sim/sim_device.h"
+#include "engine/sim/simulation.h"
+
+namespace tandem::sim {
+
+class SchedulePlayer : public std::enable_shared_from_this<SchedulePlayer> {
+ public:
+  SchedulePlayer(SimRun& run, std::vector<SimDevice*> order, Schedule schedule, Simulation::Then then)
+      : run_(run), order_(std::move(order)), schedule_(std::move(schedule)), then_(std::move(then)) {}
+
+  // In the kernel; keeps itself alive until `then`.
+  void start(CollectiveFidelity fidelity);
+
+ private:
+  void start_flows();
+  void end_flows();
+  void start_step();
+  void send(const Transfer& transfer, bool with_latency, Simulation::Then then);
+
+  SimRun& run_;
+  std::vector<SimDevice*> order_;
+  Schedule schedule_;
+  Simulation::Then then_;
+  int step_ = 0;
+  std::size_t left_ = 0;  // transfers under way
+  std::vector<Transfer> transfers_;
+  double slowest_latency_s_ = 0;
+  double slowest_bytes_per_s_ = 0;
+};
+
+}  // namespace tandem::sim

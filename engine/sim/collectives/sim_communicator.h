@@ -1,0 +1,40 @@
+// One worker's view of a group: issues its devices' part of a call to their streams.
+#pragma once
+
+#include "engine/sim/collectives/collective_group.h"
+
+namespace tandem::sim {
+
+class SimCommunicator : public Communicator {
+ public:
+  SimCommunicator(SimRun& run, CollectiveGroup& group, int worker);
+
+  int size() const override { return static_cast<int>(group_.devices().size()); }
+  std::span<Device* const> local_devices() const override { return local_devices_; }
+  std::span<const int> local_ranks() const override { return local_ranks_; }
+
+  void set_timeout(std::optional<double> seconds) override;
+  void all_reduce(Tensors buffers, Reduction reduction, Streams streams) override;
+  void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) override;
+  void broadcast(Tensors buffers, int root_rank, Streams streams) override;
+  void all_gather(Tensors outputs, Tensors inputs, Streams streams) override;
+  void reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams) override;
+  void send(const Tensor& from, int to_rank, Stream& stream) override;
+  void receive(const Tensor& to, int from_rank, Stream& stream) override;
+
+ private:
+  void issue(CollectiveRequest request, Tensors outputs, Tensors inputs, Streams streams);
+  void check_operands(Operation operation, Tensors outputs, Tensors inputs, Streams streams) const;
+  void check_rank(int rank) const;
+  int rank_of(const Stream& stream) const;
+  void issue_end(bool is_sender, const Tensor& tensor, int peer, Stream& stream);
+
+  SimRun& run_;
+  CollectiveGroup& group_;
+  int worker_;
+  std::vector<Device*> local_devices_;
+  std::vector<int> local_ranks_;
+  std::optional<double> limit_s_;
+};
+
+}  // namespace tandem::sim

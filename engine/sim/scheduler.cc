@@ -1,0 +1,183 @@
+#include "engine/sim/scheduler.h"
+
+#include <algorithm>
+
+#include "topologies/base/error.h"
+
+namespace tandem::sim {
+namespace {
+
+Task* current_task() {
+  return static_cast<SimTask*>(simgrid_compat::current_actor_data());
+}
+
+}  // namespace
+
+SimTask& SimTask::current() {
+  auto* task = static_cast<SimTask*>(simgrid_compat::current_actor_data());
+  TANDEM_CHECK(task != nullptr, "a device or worker of a simulation used outside its run");
+  return *task;
+}
+
+Scheduler::Scheduler(Simulation& simulation, SeededSchedule* schedule) : simulation_(simulation), schedule_(schedule) {
+  Task::set_provider_of_this_thread(&current_task);
+}
+
+void Scheduler::start(std::unique_ptr<SimTask> task, NodeIndex node, std::function<void()> body,
+                      std::function<void(std::exception_ptr)> ended) {
+  SimTask& started = *task;
+  scheduler_.push_back(std::move(task));
+  ++live_;
+  ++runnable_;
+  simgrid_compat::start_actor(started.name(), simulation_.platform().host(node), &started,
+                              [this, &started, body = std::move(body), ended = std::move(ended)] {
+                                Task::set_provider_of_this_thread(&current_task);  // actors may be threads
+                                run_body(started, body, ended);
+                              });
+}
+
+void Scheduler::run_body(SimTask& task, const std::function<void()>& body,
+                         const std::function<void(std::exception_ptr)>& ended) {
+  std::exception_ptr thrown;
+  try {
+    yield();
+    body();
+    if (task.debt_s > 0) pay_debt();
+  } catch (const simgrid_compat::ActorKilled&) {
+    throw;
+  } catch (...) {
+    thrown = std::current_exception();
+  }
+  in_kernel([&] {
+    if (thrown && !cause_) cause_ = thrown;
+    ended(thrown);
+    --live_;
+    --runnable_;
+    let_one_run();
+    if (!simulation_.is_busy()) check_deadlock();
+  });
+}
+
+void Scheduler::wait(WaitList& list, const Condition& done, const Description& waits_for) {
+  throw_if_failed();
+  while (!done()) {
+    suspend(list, done, waits_for, true);
+    throw_if_failed();
+  }
+}
+
+void Scheduler::wait_uninterrupted(WaitList& list, const Condition& done, const Description& waits_for) {
+  while (!done()) suspend(list, done, waits_for, false);
+}
+
+void Scheduler::suspend(WaitList& list, const Condition& done, const Description& waits_for, bool is_interruptible) {
+  SimTask& task = SimTask::current();
+  bool suspended = false;
+  in_kernel([&] {
+    // Other tasks ran between the caller's look and this one.
+    if (done() || (is_interruptible && has_failed())) return;
+    suspended = true;
+    task.is_waiting_ = true;
+    task.is_interruptible_ = is_interruptible;
+    task.waits_for_ = &waits_for;
+    list.push_back(&task);
+    --runnable_;
+    let_one_run();
+    if (!simulation_.is_busy()) check_deadlock();
+  });
+  if (!suspended) return;
+  task.wake_->acquire();
+  yield();
+}
+
+void Scheduler::yield() {
+  if (schedule_ == nullptr || runnable_ <= 1) return;
+  SimTask& task = SimTask::current();
+  in_kernel([&] {
+    yielding_.push_back(&task);
+    let_one_run();
+  });
+  task.wake_->acquire();
+}
+
+// Once the last of those that can run has come, so that none is left out of the choice.
+void Scheduler::let_one_run() {
+  if (yielding_.empty() || yielding_.size() < static_cast<std::size_t>(runnable_)) return;
+  schedule_->take_one(yielding_)->wake_->release();
+}
+
+void Scheduler::wake(SimTask& task) {
+  if (!task.is_waiting_) return;
+  task.is_waiting_ = false;
+  ++runnable_;
+  task.wake_->release();
+}
+
+void Scheduler::wake_all(WaitList& list) {
+  if (list.empty()) return;
+  in_kernel([&] {
+    for (SimTask* task : std::exchange(list, {})) wake(*task);
+  });
+}
+
+void Scheduler::pay_debt() {
+  sleep(std::exchange(SimTask::current().debt_s, 0));
+}
+
+void Scheduler::sleep(double seconds) {
+  throw_if_failed();
+  if (seconds <= 0) return;
+  struct Alarm {
+    bool has_rung = false;
+    WaitList list;
+  };
+  auto alarm = std::make_shared<Alarm>();  // a failed run may leave before it rings
+  in_kernel([&] {
+    simulation_.at(Simulation::now_s() + seconds, [this, alarm] {
+      alarm->has_rung = true;
+      wake_all(alarm->list);
+    });
+  });
+  wait(
+      alarm->list, [&] { return alarm->has_rung; }, [] { return std::string("its own host time"); });
+}
+
+void Scheduler::throw_if_failed() const {
+  if (!has_failed()) return;
+  if (concerns_ == Concerns::all_tasks) std::rethrow_exception(error_);
+  throw RunStopped();
+}
+
+void Scheduler::fail(std::exception_ptr error, Concerns concerns) {
+  if (has_failed()) return;
+  concerns_ = concerns;
+  error_ = std::move(error);
+  in_kernel([&] {
+    for (const auto& task : scheduler_) {
+      if (task->is_waiting_ && task->is_interruptible_) wake(*task);
+    }
+  });
+}
+
+void Scheduler::check_deadlock() {
+  if (runnable_ > 0 || has_failed()) return;
+  const bool work_waits = describe_ && !describe_().empty();
+  if (live_ == 0 && !work_waits) return;
+  if (cause_) return fail(cause_);
+  fail(std::make_exception_ptr(DeadlockError(deadlock_message())), Concerns::all_tasks);
+}
+
+std::string Scheduler::deadlock_message() const {
+  constexpr std::size_t kMost = 16;  // enough to see the pattern, few enough to read
+  std::vector<std::string> lines;
+  for (const auto& task : scheduler_) {
+    if (task->is_waiting_) lines.push_back(task->name() + " waits for " + (*task->waits_for_)());
+  }
+  for (std::string& line : describe_()) lines.push_back(std::move(line));
+  std::string message = "deadlock: every task waits and nothing is under way";
+  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) message += "\n  " + lines[i];
+  if (lines.size() > kMost) message += "\n  and " + std::to_string(lines.size() - kMost) + " more";
+  return message;
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,77 @@
+#include "engine/threads/block_pool.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+namespace tandem::threads {
+
+BlockPool::BlockPool(std::unique_ptr<BlockSource> source, std::size_t limit_bytes)
+    : source_(std::move(source)), alignment_bytes_(source_->alignment_bytes()), limit_bytes_(limit_bytes) {}
+
+BlockPool::~BlockPool() {
+  release_kept();
+}
+
+// Multiples of the alignment, and for large blocks eight classes a power of two: at most an eighth is wasted.
+std::size_t BlockPool::size_class(std::size_t size_bytes) const {
+  const std::size_t size = std::max<std::size_t>(size_bytes, 1);
+  const std::size_t multiple = std::max(alignment_bytes_, std::bit_floor(size) / 8);
+  return (size + multiple - 1) / multiple * multiple;
+}
+
+void* BlockPool::take(std::size_t size_bytes) {
+  if (size_bytes > limit_bytes_) return nullptr;
+  const std::size_t size = size_class(size_bytes);
+  const std::lock_guard lock(mutex_);
+  if (const auto found = kept_.find(size); found != kept_.end() && !found->second.empty()) {
+    void* block = found->second.back();
+    found->second.pop_back();
+    return block;
+  }
+  if (void* block = allocate(size); block != nullptr) return block;
+  release_kept();
+  return allocate(size);
+}
+
+void* BlockPool::allocate(std::size_t size_bytes) {
+  if (size_bytes > limit_bytes_ - reserved_bytes_) return nullptr;
+  void* block = source_->allocate(size_bytes);
+  if (block != nullptr) reserved_bytes_ += size_bytes;
+  return block;
+}
+
+void BlockPool::give_back(void* block, std::size_t size_bytes) noexcept {
+  const std::lock_guard lock(mutex_);
+  kept_[size_class(size_bytes)].push_back(block);
+}
+
+void BlockPool::release_kept() {
+  for (const auto& [size, blocks] : kept_) {
+    for (void* block : blocks) source_->release(block, size);
+    reserved_bytes_ -= size * blocks.size();
+  }
+  kept_.clear();
+}
+
+PooledBuffer::PooledBuffer(Device& device, std::shared_ptr<BlockPool> pool, std::shared_ptr<MemoryUse> use, void* block,
+                           std::size_t size_bytes, bool is_host_accessible)
+    : device_(device),
+      pool_(std::move(pool)),
+      use_(std::move(use)),
+      block_(block),
+      size_bytes_(size_bytes),
+      is_host_accessible_(is_host_accessible) {
+  const auto bytes = static_cast<std::int64_t>(size_bytes);
+  const std::int64_t in_use = use_->in_use_bytes.fetch_add(bytes) + bytes;
+  std::int64_t peak = use_->peak_bytes.load();
+  while (peak < in_use && !use_->peak_bytes.compare_exchange_weak(peak, in_use)) {
+  }
+}
+
+PooledBuffer::~PooledBuffer() {
+  use_->in_use_bytes.fetch_sub(static_cast<std::int64_t>(size_bytes_));
+  pool_->give_back(block_, size_bytes_);
+}
+
+}  // namespace tandem::threads

@@ -1,0 +1,86 @@
+// Memory kept for reuse: page faults, pinning and allocating on a GPU all cost more than most ops, so only the first
+// step of a training run pays for them.
+//
+// Threads: any. Buffers keep their pool alive, so tensors may outlive their run (their device() does not).
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/tensor.h"
+
+namespace tandem::threads {
+
+// Where the blocks come from.
+class BlockSource {
+ public:
+  virtual ~BlockSource() = default;
+  virtual std::size_t alignment_bytes() const = 0;     // of its blocks
+  virtual void* allocate(std::size_t size_bytes) = 0;  // null: there is no room
+  virtual void release(void* block, std::size_t size_bytes) noexcept = 0;
+};
+
+class BlockPool {
+ public:
+  static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
+
+  // `limit_bytes`: of blocks in use and kept together.
+  explicit BlockPool(std::unique_ptr<BlockSource> source, std::size_t limit_bytes = kNoLimit);
+  ~BlockPool();
+  BlockPool(const BlockPool&) = delete;
+  BlockPool& operator=(const BlockPool&) = delete;
+
+  // At least one byte; null when there is no room even without the blocks kept.
+  void* take(std::size_t size_bytes);
+  // Nothing may still work on the block.
+  void give_back(void* block, std::size_t size_bytes) noexcept;
+  std::size_t limit_bytes() const { return limit_bytes_; }
+
+ private:
+  std::size_t size_class(std::size_t size_bytes) const;
+  void* allocate(std::size_t size_bytes);
+  void release_kept();
+
+  const std::unique_ptr<BlockSource> source_;
+  const std::size_t alignment_bytes_, limit_bytes_;
+  std::mutex mutex_;  // of what follows
+  std::size_t reserved_bytes_ = 0;
+  std::map<std::size_t, std::vector<void*>> kept_;  // by size class
+};
+
+// What one device has in use.
+struct MemoryUse {
+  std::atomic<std::int64_t> in_use_bytes{0};
+  std::atomic<std::int64_t> peak_bytes{0};
+};
+
+class PooledBuffer final : public Buffer {
+ public:
+  // Takes over `block`, which the pool gave out for `size_bytes`.
+  PooledBuffer(Device& device, std::shared_ptr<BlockPool> pool, std::shared_ptr<MemoryUse> use, void* block,
+               std::size_t size_bytes, bool is_host_accessible);
+  ~PooledBuffer() override;
+  PooledBuffer(const PooledBuffer&) = delete;
+  PooledBuffer& operator=(const PooledBuffer&) = delete;
+
+  Device& device() const override { return device_; }
+  std::size_t size_bytes() const override { return size_bytes_; }
+  void* data() const override { return block_; }
+  bool is_host_accessible() const override { return is_host_accessible_; }
+
+ private:
+  Device& device_;
+  std::shared_ptr<BlockPool> pool_;
+  std::shared_ptr<MemoryUse> use_;
+  void* block_;
+  std::size_t size_bytes_;
+  bool is_host_accessible_;
+};
+
+}  // namespace tandem::threads

@@ -1,0 +1,78 @@
+#include "engine/threads/deadlock_watch.h"
+
+#include <fmt/format.h>
+
+namespace tandem::threads {
+namespace {
+
+constexpr std::chrono::milliseconds kPeriod{50};
+
+}  // namespace
+
+DeadlockWatch::DeadlockWatch(RunControl& control, double timeout_s)
+    : control_(control), timeout_s_(timeout_s), thread_([this] { watch(); }) {}
+
+DeadlockWatch::~DeadlockWatch() {
+  {
+    const std::lock_guard lock(mutex_);
+    is_ending_ = true;
+  }
+  ends_.notify_one();
+  thread_.join();
+}
+
+void DeadlockWatch::watch() {
+  Look last = look();
+  Clock::time_point last_change = Clock::now();
+  std::unique_lock lock(mutex_);
+  while (!ends_.wait_for(lock, kPeriod, [this] { return is_ending_; })) {
+    Look now = look();
+    if (now.signature != last.signature) {
+      last_change = Clock::now();
+    } else if (now.is_stuck() && last.is_stuck()) {
+      control_.stop("deadlock: " + waits());
+      return;
+    } else if (now.is_anybody_blocked && !now.is_stream_running && !now.is_date_awaited &&
+               std::chrono::duration<double>(Clock::now() - last_change).count() > timeout_s_) {
+      control_.stop(
+          fmt::format("no progress for {} s: {}; another task sleeps outside the engine", timeout_s_, waits()));
+      return;
+    }
+    last = std::move(now);
+  }
+}
+
+DeadlockWatch::Look DeadlockWatch::look() const {
+  Look look;
+  control_.for_each_waiter([&](const Waiter& waiter) {
+    const Waiter::Observation seen = waiter.observe();
+    look.is_anybody_blocked |= seen.state == Waiter::State::blocked;
+    look.is_anybody_running |= seen.state == Waiter::State::running;
+    look.is_date_awaited |= seen.state == Waiter::State::blocked_until_a_date;
+    look.is_stream_running |= seen.state == Waiter::State::running && !seen.is_task;
+    look.signature.push_back(reinterpret_cast<std::uintptr_t>(&waiter));
+    look.signature.push_back(seen.waits);
+    look.signature.push_back(static_cast<std::uint64_t>(seen.cpu_time_ns));
+  });
+  return look;
+}
+
+// Tasks first: they are what people have written.
+std::string DeadlockWatch::waits() const {
+  constexpr int kStreamsAtMost = 16;
+  std::string tasks;
+  std::string streams;
+  int stream_count = 0;
+  control_.for_each_waiter([&](const Waiter& waiter) {
+    const std::string text = waiter.wait_text();
+    if (text.empty()) return;
+    const bool is_task = waiter.observe().is_task;
+    if (!is_task && ++stream_count > kStreamsAtMost) return;
+    std::string& list = is_task ? tasks : streams;
+    list += (list.empty() ? "" : "; ") + text;
+  });
+  if (stream_count > kStreamsAtMost) streams += fmt::format("; and {} more streams", stream_count - kStreamsAtMost);
+  return tasks + (tasks.empty() || streams.empty() ? "" : "; ") + streams;
+}
+
+}  // namespace tandem::threads

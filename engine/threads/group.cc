@@ -1,0 +1,72 @@
+#include "engine/threads/group.h"
+
+#include <fmt/format.h>
+
+namespace tandem::threads {
+namespace {
+
+void check_agreement(const CollectiveCall& call, int party, const CollectiveSpec& spec) {
+  if (call.spec() == spec) return;
+  int other = 0;
+  while (!call.has_provided(other)) ++other;
+  throw RunError(fmt::format("collective #{}: {} calls {} where {} calls {}", call.sequence(),
+                             call.device(party).id().text(), spec.text(), call.device(other).id().text(),
+                             call.spec().text()));
+}
+
+}  // namespace
+
+Group::Group(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectivePerformer> performer)
+    : context_(context),
+      devices_(std::move(devices)),
+      performer_(std::move(performer)),
+      collectives_(devices_.size()) {}
+
+std::shared_ptr<CollectiveCall> Group::join(int rank, const CollectiveSpec& spec, const Tensor& output,
+                                            const Tensor& input) {
+  const std::lock_guard lock(mutex_);
+  return join(collectives_, devices_, rank, spec, output, input);
+}
+
+std::shared_ptr<CollectiveCall> Group::send(int from, int to, const Tensor& tensor) {
+  return join_pair(from, to, 0, tensor);
+}
+
+std::shared_ptr<CollectiveCall> Group::receive(int from, int to, const Tensor& tensor) {
+  return join_pair(from, to, 1, tensor);
+}
+
+std::shared_ptr<CollectiveCall> Group::join_pair(int from, int to, int party, const Tensor& tensor) {
+  const int size = static_cast<int>(devices_.size());
+  TANDEM_CHECK(from >= 0 && from < size && to >= 0 && to < size, "a rank that the group lacks");
+  const std::lock_guard lock(mutex_);
+  Open& open = pairs_.try_emplace({from, to}, std::size_t{2}).first->second;
+  const CollectiveSpec spec{
+      .kind = CollectiveKind::send_receive, .dtype = tensor.dtype(), .count = tensor.element_count()};
+  const std::vector<Device*> pair{devices_[static_cast<std::size_t>(from)], devices_[static_cast<std::size_t>(to)]};
+  return join(open, pair, party, spec, tensor, tensor);
+}
+
+std::shared_ptr<CollectiveCall> Group::join(Open& open, const std::vector<Device*>& devices, int party,
+                                            const CollectiveSpec& spec, const Tensor& output, const Tensor& input) {
+  TANDEM_CHECK(output && input, "a collective without a tensor");
+  const auto at = static_cast<std::size_t>(open.next[static_cast<std::size_t>(party)] - open.first);
+  if (at == open.calls.size()) {
+    open.calls.push_back(std::make_shared<CollectiveCall>(context_.control, spec, devices,
+                                                          context_.next_sequence.fetch_add(1), performer_));
+    open.missing.push_back(static_cast<int>(devices.size()));
+  }
+  std::shared_ptr<CollectiveCall> call = open.calls[at];
+  check_agreement(*call, party, spec);
+  call->provide(party, output, input);
+  ++open.next[static_cast<std::size_t>(party)];
+  --open.missing[at];
+  while (!open.missing.empty() && open.missing.front() == 0) {
+    open.missing.pop_front();
+    open.calls.pop_front();
+    ++open.first;
+  }
+  return call;
+}
+
+}  // namespace tandem::threads

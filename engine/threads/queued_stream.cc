@@ -1,0 +1,87 @@
+#include "engine/threads/queued_stream.h"
+
+#include <fmt/format.h>
+
+#include <system_error>
+
+#include "engine/threads/thread_worker.h"
+
+namespace tandem::threads {
+namespace {
+
+std::string stream_text(const Device& device, int index) {
+  return fmt::format("stream {} of {}", index, device.id().text());
+}
+
+}  // namespace
+
+StreamBase::StreamBase(RunContext& context, WorkerState& worker, Device& device, int index)
+    : context_(context),
+      worker_(worker),
+      device_(device),
+      index_(index),
+      waiter_(context.control, stream_text(device, index)) {}
+
+std::string StreamBase::text() const {
+  return stream_text(device_, index_);
+}
+
+void StreamBase::start_thread(std::function<void()> body) {
+  try {
+    thread_ = std::thread(std::move(body));
+  } catch (const std::system_error& error) {
+    throw RunError(fmt::format("{}: no thread for it: {}", text(), error.what()));
+  }
+}
+
+void StreamBase::end_thread() {
+  if (!thread_.joinable()) return;
+  is_ending_.store(true);
+  waiter_.unpark();
+  thread_.join();
+}
+
+int StreamBase::step_of_caller() const {
+  const Worker* issuer = Task::current().worker();
+  return issuer == nullptr ? worker_.step() : static_cast<const ThreadWorker*>(issuer)->step();
+}
+
+void StreamBase::check_copy(const Tensor& to, const Tensor& from) const {
+  TANDEM_CHECK(to && from, "a copy without an operand");
+  TANDEM_CHECK(to.dtype() == from.dtype(), "a copy between element types");
+  TANDEM_CHECK(to.element_count() == from.element_count(),
+               "a copy of " + from.shape().text() + " to " + to.shape().text());
+  TANDEM_CHECK(&to.device() == &device_ || &from.device() == &device_, "a copy on a stream of neither device");
+}
+
+Record StreamBase::make_record(RecordKind kind, Category category, std::string name, int step) const {
+  return {.kind = kind,
+          .category = category,
+          .name = std::move(name),
+          .worker = worker_.index(),
+          .device = device_.index(),
+          .stream = index_,
+          .step = step};
+}
+
+Record StreamBase::make_record(const Collective& collective, int step) const {
+  const CollectiveCall& call = *collective.call;
+  Record record =
+      make_record(RecordKind::collective, Category::communication, std::string(call.name(collective.rank)), step);
+  record.bytes = static_cast<double>(call.record_bytes());
+  record.ranks = call.ranks();
+  record.sequence = call.sequence();
+  return record;
+}
+
+void StreamBase::note_failure(std::string_view name, std::string_view what) {
+  worker_.fail(std::make_exception_ptr(RunError(fmt::format("op '{}' on {}: {}", name, device_.id().text(), what))));
+}
+
+// After a missed deadline a worker takes nobody's time any more: its next calls would only run into theirs.
+bool StreamBase::take_part(const Collective& collective) {
+  if (const auto error = worker_.missed_deadline()) collective.call->break_off(error);
+  return collective.call->perform(collective.rank, *this, waiter_, collective.limit_s);
+}
+
+}  // namespace tandem::threads

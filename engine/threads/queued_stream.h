@@ -1,0 +1,191 @@
+// A stream that is a thread of its own, which works off a queue: what the streams of the engines on real devices share.
+// What an item means to its device is the derived class's.
+//
+// Threads: issuing from any; the thread begins with start() and ends with end_thread().
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <variant>
+
+#include "engine/threads/collective_call.h"
+#include "engine/threads/local_device.h"
+#include "engine/threads/run_context.h"
+#include "engine/threads/work_queue.h"
+#include "topologies/base/error.h"
+
+namespace tandem::threads {
+
+// Which work a failed worker still does: none, or what others wait for.
+enum class After : bool { success, anything };
+
+// What does not depend on the kind of event.
+class StreamBase : public LocalStream {
+ public:
+  Device& device() const override { return device_; }
+  int index() const override { return index_; }
+
+  RunControl& control() { return context_.control; }
+  void throw_if_failed() const { worker_.throw_if_failed(); }
+  std::string text() const;  // "stream 0 of /job:worker/replica:0/task:0/device:CPU:1"
+
+ protected:
+  struct Copy {
+    Tensor to, from;
+    Category category;
+  };
+  struct Collective {
+    std::shared_ptr<CollectiveCall> call;
+    int rank;
+    std::optional<double> limit_s;
+  };
+
+  StreamBase(RunContext& context, WorkerState& worker, Device& device, int index);
+  ~StreamBase() override = default;
+
+  void start_thread(std::function<void()> body);
+  void end_thread();  // once what was issued is worked off. Must be called before the derived class's members go
+
+  // Work belongs to the step of the worker that issues it, which need not own the device.
+  int step_of_caller() const;
+  void check_copy(const Tensor& to, const Tensor& from) const;
+  Record make_record(RecordKind kind, Category category, std::string name, int step) const;
+  Record make_record(const Collective& collective, int step) const;
+
+  // Runs `work`, unless the run was stopped; its failure is noted under that name. True when it ended well.
+  template <typename Work>
+  bool attempt(std::string_view name, After after, Work&& work);
+  // This rank's part of a collective: false when the run was stopped first.
+  bool take_part(const Collective& collective);
+
+  RunContext& context_;
+  WorkerState& worker_;
+  Device& device_;
+  const int index_;
+  Waiter waiter_;
+  std::atomic<bool> is_ending_{false};
+
+ private:
+  void note_failure(std::string_view name, std::string_view what);
+
+  std::thread thread_;
+};
+
+// `EventType`: the engine's EventState, made of its stream.
+template <typename StreamType, typename EventType>
+class QueuedStream : public StreamBase {
+ public:
+  void launch(Op op) override { push(std::move(op)); }
+  void copy(const Tensor& to, const Tensor& from, Category category) override {
+    check_copy(to, from);
+    push(Copy{to, from, category});
+  }
+  Event record() override {
+    auto event = std::make_shared<EventType>(static_cast<StreamType&>(*this));
+    push(Mark{event});
+    return Event(std::move(event));
+  }
+  void wait(const Event& event) override {
+    if (event.is_complete()) return;
+    auto state = std::dynamic_pointer_cast<EventType>(event.state());
+    TANDEM_CHECK(state != nullptr, "an event of another engine");
+    push(WaitFor{std::move(state)});
+  }
+  void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> limit_s) override {
+    push(Collective{std::move(call), rank, limit_s});
+  }
+
+ protected:
+  using StreamBase::StreamBase;
+
+  struct Mark {
+    std::shared_ptr<EventType> event;
+  };
+  struct WaitFor {
+    std::shared_ptr<EventType> event;
+  };
+
+  void start() {
+    start_thread([this] { work_off(); });
+  }
+  bool is_empty() const { return queue_.is_empty(); }
+
+  // All on the stream's thread.
+  virtual void begin_thread() {}
+  virtual bool tidy() { return false; }  // when there is nothing to do; true when there is more of this
+  virtual void flush() {}                // issues what is held back; nothing comes any more
+  virtual void perform(Op& op, int step) = 0;
+  virtual void perform(Copy& copy, int step) = 0;
+  virtual void perform(Mark& mark, int step) = 0;
+  virtual void perform(WaitFor& wait, int step) = 0;
+  virtual void perform(Collective& collective, int step) = 0;
+
+ private:
+  struct Item {
+    std::variant<Op, Copy, Mark, WaitFor, Collective> work;
+    int step;
+  };
+
+  // While there is nothing to do.
+  class Idle final : public Wait {
+   public:
+    explicit Idle(const QueuedStream& stream) : stream_(stream) {}
+    bool is_over() const override { return !stream_.queue_.is_empty() || stream_.is_ending_.load(); }
+    std::string text() const override { return "work"; }
+    bool is_idle() const override { return true; }
+
+   private:
+    const QueuedStream& stream_;
+  };
+
+  template <typename Work>
+  void push(Work&& work) {
+    queue_.push(Item{std::forward<Work>(work), step_of_caller()});
+    waiter_.unpark();
+  }
+
+  void work_off() {
+    waiter_.use_on_this_thread();
+    begin_thread();
+    for (;;) {
+      if (Item* item = queue_.front()) {
+        std::visit([&](auto& work) { perform(work, item->step); }, item->work);
+        queue_.pop();
+      } else if (is_ending_.load()) {
+        break;
+      } else if (!tidy()) {
+        waiter_.wait(Idle(*this), nullptr, Stoppable::no);
+      }
+    }
+    flush();
+    waiter_.leave_this_thread();
+  }
+
+  WorkQueue<Item> queue_;
+};
+
+template <typename Work>
+bool StreamBase::attempt(std::string_view name, After after, Work&& work) {
+  if (context_.control.is_stopped() || (worker_.has_failed() && after == After::success)) return false;
+  try {
+    work();
+    return true;
+  } catch (const DeadlineExceededError&) {
+    worker_.miss_deadline(std::current_exception());
+  } catch (const RunStopped&) {  // what stopped it is known already
+  } catch (const std::exception& error) {
+    note_failure(name, error.what());
+  } catch (...) {
+    note_failure(name, "an exception of unknown type");
+  }
+  return false;
+}
+
+}  // namespace tandem::threads

@@ -1,0 +1,66 @@
+// One Engine::run of the cpu engine: its workers, their threads, and how it ends.
+#pragma once
+
+#include <condition_variable>
+#include <exception>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/engine.h"
+#include "engine/threads/thread_worker.h"
+
+namespace tandem::threads {
+
+class Run final : public Cluster {
+ public:
+  Run(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<BlockPool> memory,
+      Machine& machine);
+  Run(const Run&) = delete;
+  Run& operator=(const Run&) = delete;
+
+  // Once. Returns every worker's records, or throws what ended the run.
+  Timeline run(const Program& program);
+
+  int worker_count() const override { return static_cast<int>(workers_.size()); }
+  std::span<const WorkerSpec> specs() const override { return specs_; }
+  const Capabilities& capabilities() const override { return capabilities_; }
+  RunContext& context() override { return context_; }
+  TaskPool& pool() override { return pool_; }
+  Device& device(const DeviceId& id) override;
+  std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make) override;
+  std::shared_ptr<Group> group(std::span<const DeviceId> devices) override;
+
+ private:
+  void add_workers(const std::vector<WorkerSpec>& specs);
+  void add_device(ThreadWorker& worker, DeviceType type, int index, bool is_compute_device);
+  void run_program(const Program& program, ThreadWorker& worker);
+  void run_programs(const Program& program);
+  void fail(std::exception_ptr error);
+  void throw_if_failed() const;
+
+  const Capabilities& capabilities_;
+  const double deadlock_timeout_s_;
+  const std::vector<WorkerSpec> specs_;
+  Machine& machine_;
+  RunContext context_;
+  std::vector<std::unique_ptr<ThreadWorker>> workers_;
+  std::map<DeviceId, Device*> devices_;
+  std::vector<TimelineDevice> timeline_devices_;
+
+  std::mutex groups_mutex_;
+  std::map<std::vector<DeviceId>, std::shared_ptr<Group>> groups_;
+
+  std::mutex shared_mutex_;
+  std::map<std::string, std::shared_ptr<void>, std::less<>> shared_;
+
+  std::mutex ending_mutex_;  // of what follows
+  std::condition_variable ended_;
+  int programs_running_ = 0;
+  std::exception_ptr first_error_;
+
+  TaskPool pool_;  // last: its threads use everything above
+};
+
+}  // namespace tandem::threads

@@ -1,0 +1,70 @@
+// What all parts of one run of the cpu engine share.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <exception>
+#include <memory>
+#include <mutex>
+
+#include "engine/threads/block_pool.h"
+#include "engine/threads/waiter.h"
+#include "engine/timeline.h"
+
+namespace tandem::threads {
+
+struct RunContext {
+  explicit RunContext(std::shared_ptr<BlockPool> memory_pool) : memory(std::move(memory_pool)) {}
+
+  Nanoseconds now() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
+  }
+
+  RunControl control;
+  std::shared_ptr<BlockPool> memory;
+  std::atomic<std::int64_t> next_sequence{0};  // of collectives
+  const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
+};
+
+// The part of a worker that its devices see. The first failure of an op stays: every later synchronize() of the
+// worker reports it, and its streams skip their work. After a missed deadline they take part in no collective either.
+class WorkerState {
+ public:
+  explicit WorkerState(int index) : index_(index) {}
+  int index() const { return index_; }
+
+  void set_step(int step) { step_.store(step, std::memory_order_relaxed); }
+  int step() const { return step_.load(std::memory_order_relaxed); }
+
+  bool has_failed() const { return has_failed_.load(std::memory_order_relaxed); }
+  void fail(std::exception_ptr error) {
+    const std::lock_guard lock(mutex_);
+    if (!error_) error_ = std::move(error);
+    has_failed_.store(true);
+  }
+  void miss_deadline(const std::exception_ptr& error) {
+    fail(error);
+    const std::lock_guard lock(mutex_);
+    if (!missed_deadline_) missed_deadline_ = error;
+  }
+  std::exception_ptr missed_deadline() const {  // null: none
+    if (!has_failed()) return nullptr;
+    const std::lock_guard lock(mutex_);
+    return missed_deadline_;
+  }
+  void throw_if_failed() const {
+    if (!has_failed()) return;
+    const std::lock_guard lock(mutex_);
+    std::rethrow_exception(error_);
+  }
+
+ private:
+  const int index_;
+  std::atomic<int> step_{kNoStep};
+  std::atomic<bool> has_failed_{false};
+  mutable std::mutex mutex_;
+  std::exception_ptr error_;
+  std::exception_ptr missed_deadline_;
+};
+
+}  // namespace tandem::threads

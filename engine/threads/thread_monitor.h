@@ -1,0 +1,34 @@
+// A mutex with one condition for the tasks of a cpu run. Waiting for its lock can end in a DeadlockError, too.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+
+#include "engine/task.h"
+#include "engine/threads/waiter.h"
+
+namespace tandem::threads {
+
+class ThreadMonitor final : public Monitor {
+ public:
+  explicit ThreadMonitor(RunControl& control) : control_(control) {}
+
+  void lock() override;
+  void unlock() override;
+  void wait(std::string_view what) override;
+  void notify_all() override;
+
+ private:
+  class Unlocked;
+  class Notified;
+  bool try_lock();
+
+  RunControl& control_;
+  std::mutex mutex_;  // held for a few instructions: unlock() is through with this object when it releases it
+  std::atomic<bool> is_locked_{false};
+  std::atomic<std::uint64_t> notifications_{0};
+  WaitList lockers_, waiters_;
+};
+
+}  // namespace tandem::threads

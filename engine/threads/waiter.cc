@@ -1,0 +1,264 @@
+#include "engine/threads/waiter.h"
+
+#include <linux/futex.h>
+#include <pthread.h>
+#include <sched.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <thread>
+#include <utility>
+
+#include "topologies/base/error.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tandem::threads {
+namespace {
+
+// About what sleeping and waking costs: longer spinning would cost more than it can save.
+constexpr std::chrono::microseconds kSpinTime{20};
+
+thread_local Waiter* current_waiter = nullptr;
+
+void relax() {
+#if defined(__x86_64__)
+  _mm_pause();
+#endif
+}
+
+// std::atomic::wait would spin and yield its core away first, to whatever else the machine runs.
+void sleep_while(std::atomic<int>& value, int old, Clock::time_point until) {
+  static_assert(sizeof(std::atomic<int>) == sizeof(int));
+  while (value.load() == old) {
+    timespec left{};
+    if (until != kNever) {
+      const auto left_ns = std::chrono::nanoseconds(until - Clock::now()).count();
+      if (left_ns <= 0) return;
+      left = {.tv_sec = left_ns / 1'000'000'000, .tv_nsec = left_ns % 1'000'000'000};
+    }
+    syscall(SYS_futex, reinterpret_cast<int*>(&value), FUTEX_WAIT_PRIVATE, old, until == kNever ? nullptr : &left,
+            nullptr, 0);
+  }
+}
+
+void wake_sleeper(std::atomic<int>& value) {
+  syscall(SYS_futex, reinterpret_cast<int*>(&value), FUTEX_WAKE_PRIVATE, 1, nullptr, nullptr, 0);
+}
+
+}  // namespace
+
+// Those this process may use, which may be fewer than the machine has.
+int available_cores() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
+  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+}
+
+void WaitList::add(Waiter& waiter) {
+  const std::lock_guard lock(mutex_);
+  waiters_.push_back(&waiter);
+  count_.store(static_cast<int>(waiters_.size()));
+}
+
+void WaitList::remove(Waiter& waiter) {
+  const std::lock_guard lock(mutex_);
+  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+  count_.store(static_cast<int>(waiters_.size()));
+}
+
+void WaitList::wake_all() {
+  if (count_.load() == 0) return;
+  const std::lock_guard lock(mutex_);
+  for (Waiter* waiter : waiters_) waiter->unpark();
+}
+
+void WaitList::wake(int count) {
+  if (count_.load() == 0) return;
+  const std::lock_guard lock(mutex_);
+  for (Waiter* waiter : waiters_) {
+    if (count-- <= 0) return;
+    waiter->unpark();
+  }
+}
+
+Waiter::Waiter(RunControl& control, std::string name) : control_(control), name_(std::move(name)) {
+  control_.add(*this);
+}
+
+Waiter::~Waiter() {
+  control_.remove(*this);
+}
+
+Waiter& Waiter::of_this_thread() {
+  TANDEM_CHECK(current_waiter != nullptr, "a blocking call from a thread that is no task of the run");
+  return *current_waiter;
+}
+
+void Waiter::use_on_this_thread() {
+  current_waiter = this;
+  control_.active_threads().fetch_add(1);
+  note_cpu();
+  const std::lock_guard lock(mutex_);
+  has_thread_ = pthread_getcpuclockid(pthread_self(), &cpu_clock_) == 0;
+}
+
+void Waiter::leave_this_thread() {
+  current_waiter = nullptr;
+  control_.active_threads().fetch_sub(1);
+  leave_cpu();
+  const std::lock_guard lock(mutex_);
+  has_thread_ = false;
+}
+
+Task* Waiter::set_task(Task* task) {
+  const std::lock_guard lock(mutex_);
+  return std::exchange(task_, task);
+}
+
+bool Waiter::wait(const Wait& wait, WaitList* list, Stoppable stoppable) {
+  if (before_blocking_ != nullptr && !wait.is_over()) {
+    for (const BeforeBlocking* before = before_blocking_; before != nullptr; before = before->outer) before->call();
+  }
+  if (spin(wait)) return true;
+  if (list != nullptr) list->add(*this);
+  {
+    const std::lock_guard lock(mutex_);
+    wait_ = &wait;
+    ++waits_;
+  }
+  bool is_over = wait.is_over();
+  while (!is_over && !(stoppable == Stoppable::yes && control_.is_stopped())) {
+    park(wait.ends_at());
+    is_over = wait.is_over();
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    wait_ = nullptr;
+  }
+  if (list != nullptr) list->remove(*this);
+  return is_over;
+}
+
+// Spins only while every thread that wants a core can have one, and none shares ours: the one waited for may need it.
+bool Waiter::spin(const Wait& wait) {
+  if (wait.is_over()) return true;
+  note_cpu();
+  const std::atomic<int>& neighbours = control_.active_threads_on(cpu_);
+  const auto end = Clock::now() + kSpinTime;
+  do {
+    for (int i = 0; i < 8; ++i) {
+      if (control_.active_threads().load(std::memory_order_relaxed) > control_.hardware_threads()) return false;
+      if (neighbours.load(std::memory_order_relaxed) > 1) return false;
+      relax();
+      if (wait.is_over()) return true;
+    }
+    // A thread on its way may have been put in line behind this one.
+    if (control_.waking_threads().load(std::memory_order_relaxed) > 0) sched_yield();
+  } while (Clock::now() < end);
+  return false;
+}
+
+void Waiter::note_cpu() {
+  const int cpu = std::max(0, sched_getcpu());
+  if (cpu == cpu_) return;
+  leave_cpu();
+  cpu_ = cpu;
+  control_.active_threads_on(cpu_).fetch_add(1, std::memory_order_relaxed);
+}
+
+void Waiter::leave_cpu() {
+  if (cpu_ == kNoCpu) return;
+  control_.active_threads_on(cpu_).fetch_sub(1, std::memory_order_relaxed);
+  cpu_ = kNoCpu;
+}
+
+// The waker counts the sleeper as active at once, so that spinning threads make room before it runs. A sleeper whose
+// date has come, and nobody else, counts itself.
+void Waiter::park(Clock::time_point until) {
+  int expected = kNothing;
+  control_.active_threads().fetch_sub(1);
+  leave_cpu();
+  if (token_.compare_exchange_strong(expected, kParked)) {
+    sleep_while(token_, kParked, until);
+    int parked = kParked;
+    if (token_.compare_exchange_strong(parked, kNothing)) {
+      control_.active_threads().fetch_add(1);
+    } else {
+      control_.waking_threads().fetch_sub(1);
+    }
+  } else {
+    control_.active_threads().fetch_add(1);
+  }
+  note_cpu();
+  token_.exchange(kNothing);
+}
+
+void Waiter::unpark() {
+  if (token_.load() == kPermit) return;
+  if (token_.exchange(kPermit) != kParked) return;
+  control_.active_threads().fetch_add(1);
+  control_.waking_threads().fetch_add(1);
+  wake_sleeper(token_);
+}
+
+Waiter::Observation Waiter::observe() const {
+  const std::lock_guard lock(mutex_);
+  Observation seen{.is_task = task_ != nullptr, .waits = waits_};
+  if (wait_ != nullptr && !wait_->is_over()) {
+    const State blocked = wait_->ends_at() == kNever ? State::blocked : State::blocked_until_a_date;
+    seen.state = wait_->is_idle() ? State::idle : blocked;
+  } else if (timespec time{}; has_thread_ && clock_gettime(cpu_clock_, &time) == 0) {
+    seen.cpu_time_ns = static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
+  }
+  return seen;
+}
+
+std::string Waiter::wait_text() const {
+  const std::lock_guard lock(mutex_);
+  if (wait_ == nullptr || wait_->is_idle()) return "";
+  return (task_ != nullptr ? task_->name() : name_) + " waits for " + wait_->text();
+}
+
+RunControl::RunControl() : hardware_threads_(available_cores()) {}
+
+void RunControl::add(Waiter& waiter) {
+  const std::lock_guard lock(mutex_);
+  waiters_.push_back(&waiter);
+}
+
+void RunControl::remove(Waiter& waiter) {
+  const std::lock_guard lock(mutex_);
+  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+}
+
+void RunControl::stop(std::string deadlock_message) {
+  const std::lock_guard lock(mutex_);
+  if (is_stopped_.load()) return;
+  deadlock_message_ = std::move(deadlock_message);
+  is_stopped_.store(true);
+  for (Waiter* waiter : waiters_) waiter->unpark();
+}
+
+std::string RunControl::deadlock_message() const {
+  const std::lock_guard lock(mutex_);
+  return deadlock_message_;
+}
+
+void RunControl::throw_stopped() const {
+  if (std::string message = deadlock_message(); !message.empty()) throw DeadlockError(message);
+  throw RunStopped{};
+}
+
+void RunControl::wait_as_task(const Wait& wait, WaitList* list) {
+  if (is_stopped() && std::uncaught_exceptions() > 0) return;  // a destructor, in a task that is already ending
+  // Streams of a stopped run drop their work, so that a wait for it may end like one for work done.
+  if (is_stopped() || !Waiter::of_this_thread().wait(wait, list, Stoppable::yes) || is_stopped()) throw_stopped();
+}
+
+}  // namespace tandem::threads

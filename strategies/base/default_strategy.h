@@ -1,0 +1,11 @@
+// The strategy outside every scope: one replica, no devices.
+#pragma once
+
+#include "strategies/base/strategy.h"
+
+namespace tandem {
+
+Strategy& default_strategy();
+ReplicaContext& default_replica_context();
+
+}  // namespace tandem

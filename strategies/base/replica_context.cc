@@ -1,0 +1,109 @@
+#include "strategies/base/replica_context.h"
+
+#include <fmt/format.h>
+
+#include <numeric>
+
+#include "strategies/base/context.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_group.h"
+#include "strategies/base/strategy.h"
+#include "strategies/values/host_values.h"
+#include "strategies/values/regroup.h"
+#include "strategies/values/shapes.h"
+
+namespace tandem {
+
+int ReplicaContext::num_replicas_in_sync() const {
+  return strategy_.num_replicas_in_sync();
+}
+
+Device& ReplicaContext::device() const {
+  if (!device_) throw RuntimeError("the default strategy has no device; enter another strategy's scope and use run()");
+  return *device_;
+}
+
+void ReplicaContext::check_current() const {
+  const ReplicaContext* current = get_replica_context();
+  if (current == this) return;
+  if (!current) throw RuntimeError("called in a cross-replica context; this needs the replica context of run()");
+  if (&current->strategy() == &strategy_)
+    throw RuntimeError("called on another replica's context (mismatching context)");
+  throw RuntimeError("called on the replica context of another strategy: mixing different strategies");
+}
+
+Value ReplicaContext::merge_call(const MergeFunction& function, const Value::Parts& arguments) {
+  check_current();
+  if (group_) return group_->merge_call(local_id_, function, arguments);
+  const ModeGuard cross(Mode{.strategy = &strategy_});
+  return select_replica(0, function(strategy_, arguments));
+}
+
+Value ReplicaContext::all_reduce(ReduceOp op, const Value& value) {
+  const Value own = map_structure(value, [](const Value& leaf) -> Value {
+    return leaf.is(ValueKind::variable) ? Value(leaf.variable()->value()) : leaf;
+  });
+  return merge_call(
+      [op](Strategy& strategy, const Value::Parts& merged) {
+        return map_structure(merged.front(), [&](const Value& leaf) {
+          // Components of one variable come back as the variable.
+          if (!leaf.is(ValueKind::variable)) return strategy.extended().all_reduce(op, leaf);
+          const std::vector<Tensor>& components = leaf.variable()->components();
+          return strategy.extended().all_reduce(op,
+                                                Value::per_replica(Value::Parts(components.begin(), components.end())));
+        });
+      },
+      {own});
+}
+
+Value ReplicaContext::all_gather(const Value& value, int axis) {
+  map_structure(value, [](const Value& leaf) {
+    if (leaf.is(ValueKind::sparse)) throw NotImplementedError("all_gather does not support IndexedSlices");
+    return leaf;
+  });
+  return merge_call(
+      [axis](Strategy& strategy, const Value::Parts& merged) {
+        StrategyExtended& extended = strategy.extended();
+        return map_structure(merged.front(), [&](const Value& leaf) {
+          return extended.gather_to(
+              leaf, axis, strategy.num_replicas_in_sync() == 1 ? std::vector<Device*>{} : extended.worker_devices());
+        });
+      },
+      {value});
+}
+
+// The sum of the sizes that the replicas before this one have. Where nothing carries values all are taken to be ours.
+std::int64_t ReplicaContext::rows_before(std::int64_t size) {
+  const Value all = all_gather(Value(static_cast<double>(size)), 0);
+  if (!all.is(ValueKind::tensor)) return 0;  // the only replica
+  const std::vector<double> sizes = host_values(strategy_.extended().worker(), all.tensor());
+  if (sizes.empty()) return size * replica_id_;
+  return static_cast<std::int64_t>(std::accumulate(sizes.begin(), sizes.begin() + replica_id_, 0.0));
+}
+
+Tensor ReplicaContext::all_gather_gradient(const Tensor& gradient, int axis, std::int64_t size) {
+  const Tensor total = all_reduce(ReduceOp::sum, gradient).tensor();
+  const std::int64_t first = rows_before(size);
+  Tensor mine = device().allocate(gradient.dtype(), with_dimension(gradient.shape(), axis, size));
+  device().compute_stream().launch(op::take_along(mine, total, axis, first));
+  return mine;
+}
+
+PendingReduction ReplicaContext::all_reduce_async(ReduceOp op, const std::vector<Tensor>& tensors) {
+  const Value mine = Value::list(Value::Parts(tensors.begin(), tensors.end()));
+  merge_call(
+      [op](Strategy& strategy, const Value::Parts& merged) {
+        strategy.extended().begin_all_reduce(op, merged.front());
+        return Value();
+      },
+      {mine});
+  // No replica reaches the next merge point before all have resumed from this one, so the events are still these.
+  return {device().compute_stream(), strategy_.extended().all_reduce_end(local_id_)};
+}
+
+std::shared_ptr<Variable> ReplicaContext::variable(
+    const VariableSpec& spec, const std::function<std::shared_ptr<Variable>(const VariableSpec&)>& make) {
+  return group_ ? group_->variable(local_id_, spec, make) : make(spec);
+}
+
+}  // namespace tandem

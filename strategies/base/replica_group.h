@@ -1,0 +1,64 @@
+// The replicas of one run(): they advance in replica order, one at a time, each up to its next merge_call or its end.
+//
+// A baton goes round: only the replica that holds it runs, so what they share needs no lock of its own. The last
+// replica to reach a merge point performs the merge.
+#pragma once
+
+#include <exception>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "strategies/base/replica_context.h"
+#include "strategies/base/strategy.h"
+
+namespace tandem {
+
+class ReplicaGroup {
+ public:
+  // The replicas' ids in sync begin at `first_id`.
+  ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector<Device*>& devices, int first_id);
+
+  // Calls `function` once per replica, regroups what they return, and rethrows the first failure.
+  Value run(const ReplicaFunction& function, const Value::Parts& arguments);
+  Value merge_call(int replica, const MergeFunction& function, const Value::Parts& arguments);
+
+  // A variable that replica `replica` asks for: replica 0 has it made, the others get, in order, the containers of the
+  // same canonical name (RuntimeError when there is none left).
+  std::shared_ptr<Variable> variable(int replica, const VariableSpec& spec,
+                                     const std::function<std::shared_ptr<Variable>(const VariableSpec&)>& make);
+
+ private:
+  enum class State : std::uint8_t { running, merging, finished };
+  struct Replica {
+    std::unique_ptr<ReplicaContext> context;
+    std::unique_ptr<Monitor> monitor;
+    bool holds_baton = false;
+    State state = State::running;
+    int merge_calls = 0;
+    std::map<std::string, std::size_t> variables{};  // asked for so far, by canonical name
+    Value::Parts arguments;                          // of its merge_call
+    Value result;                                    // of its merge_call, then of the replica function
+  };
+  struct Stopped {};  // unwinds replicas that wait when another one has failed
+
+  void replica_main(int replica, const ReplicaFunction& function, const Value::Parts& arguments);
+  void take_baton(int replica, const std::string& reason);
+  void give_baton(int replica);
+  void pass_on(int replica);
+  void merge();
+  void fail(std::exception_ptr failure);
+  std::string replicas_in(State state) const;
+
+  Strategy& strategy_;
+  Worker& worker_;
+  std::vector<Replica> replicas_;
+  std::map<std::string, std::vector<std::shared_ptr<Variable>>> variables_;  // of this run(), by canonical name
+  std::vector<VariableCreator> creators_;                                    // of the caller of run()
+  MergeFunction merge_function_;
+  std::unique_ptr<Monitor> failure_monitor_;  // an engine may stop several waiting replicas at once
+  std::exception_ptr failure_;
+  bool is_stopped_ = false;
+};
+
+}  // namespace tandem

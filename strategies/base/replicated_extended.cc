@@ -1,0 +1,252 @@
+#include "strategies/base/replicated_extended.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <limits>
+
+#include "strategies/base/errors.h"
+#include "strategies/cross_device/copies.h"
+#include "strategies/cross_device/gather.h"
+#include "strategies/input/input_workers.h"
+#include "strategies/values/host_values.h"
+#include "strategies/values/regroup.h"
+
+namespace tandem {
+namespace {
+
+std::vector<Device*> checked(std::vector<Device*> devices) {
+  if (devices.empty()) throw ValueError("a strategy needs at least one device");
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    for (std::size_t j = 0; j < i; ++j) {
+      if (devices[i] == devices[j]) throw ValueError(fmt::format("device {} is listed twice", devices[i]->id().text()));
+    }
+  }
+  return devices;
+}
+
+std::vector<DeviceId> group_of(const ReplicatedSpec& spec) {
+  if (!spec.group.empty()) return spec.group;
+  std::vector<DeviceId> ids;
+  for (const Device* device : spec.devices) ids.push_back(device->id());
+  return ids;
+}
+
+Value::Parts selected(int replica, const Value::Parts& arguments) {
+  Value::Parts mine;
+  for (const Value& argument : arguments) mine.push_back(select_replica(replica, argument));
+  return mine;
+}
+
+}  // namespace
+
+ReplicatedExtended::ReplicatedExtended(Worker& worker, ReplicatedSpec spec)
+    : worker_(worker),
+      devices_(checked(spec.devices)),
+      group_(group_of(spec)),
+      cross_device_ops_(make_cross_device_ops(spec.cross_device_ops, worker, devices_, group_, spec.packing)) {
+  const auto first = std::find(group_.begin(), group_.end(), devices_.front()->id());
+  if (first == group_.end() || group_.size() % devices_.size() != 0) {
+    throw ValueError(
+        fmt::format("{} devices in sync cannot be divided among workers of {}", group_.size(), devices_.size()));
+  }
+  first_replica_id_ = static_cast<int>(first - group_.begin());
+  if (!spec.timeout_seconds) return;
+  worker.communicator(group_).set_timeout(spec.timeout_seconds);
+  worker.communicator(hosts_of(group_)).set_timeout(spec.timeout_seconds);
+}
+
+// Takes a group that no run() uses, and gives it back.
+class ReplicatedExtended::GroupInUse {
+ public:
+  explicit GroupInUse(ReplicatedExtended& owner) : owner_(owner) {
+    if (owner.idle_groups_.empty()) {
+      group_ = std::make_unique<ReplicaGroup>(owner.strategy(), owner.worker_, owner.devices_, owner.first_replica_id_);
+    } else {
+      group_ = std::move(owner.idle_groups_.back());
+      owner.idle_groups_.pop_back();
+    }
+  }
+  ~GroupInUse() { owner_.idle_groups_.push_back(std::move(group_)); }
+  GroupInUse(const GroupInUse&) = delete;
+  GroupInUse& operator=(const GroupInUse&) = delete;
+  ReplicaGroup* operator->() const { return group_.get(); }
+
+ private:
+  ReplicatedExtended& owner_;
+  std::unique_ptr<ReplicaGroup> group_;
+};
+
+Value ReplicatedExtended::do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) {
+  if (devices_.size() > 1) return GroupInUse(*this)->run(function, arguments);
+  ReplicaContext context(strategy(), first_replica_id_, 0, devices_.front(), nullptr);
+  const ModeGuard mode(Mode{.strategy = &strategy(), .replica = &context});
+  return function(selected(0, arguments));
+}
+
+// What all replicas hold in common: see docs/tensorflow.md, "shared values".
+Value ReplicatedExtended::shared_value(ReduceOp op, const Value& value) const {
+  if (op == ReduceOp::mean || num_replicas_in_sync() == 1) return value;
+  if (value.is(ValueKind::number) && value.number() == 0) return value;
+  const std::string what = value.is(ValueKind::number) ? fmt::format("value {:.1f}", value.number())
+                                                       : fmt::format("{}", name_of(value.kind()));
+  throw ValueError(
+      fmt::format("{} over {} replicas of the non-DistributedValues {}: the same object in all of them "
+                  "would count {} times; return a value per replica",
+                  name_of(op), num_replicas_in_sync(), what, num_replicas_in_sync()));
+}
+
+Value ReplicatedExtended::reduce_number(ReduceOp op, const Value& value) {
+  double sum = 0;
+  const Value::Parts bare = {value};
+  const Value::Parts& parts = value.is_distributed() ? value.parts() : bare;
+  for (const Value& part : parts) sum += part.number();
+  auto count = static_cast<double>(parts.size());
+  if (spans_workers()) {
+    Device& host = worker_.cpu();
+    const Tensor total = host_tensor(host, DType::f64, {1}, [sum](std::int64_t) { return sum; });
+    const int workers = all_reduce_over_hosts(worker_, group_, total);
+    sum = host_number(worker_, total);
+    count *= workers;
+  }
+  return op == ReduceOp::sum ? sum : sum / count;
+}
+
+Value ReplicatedExtended::reduce_over_workers(ReduceOp op, const Value& value) {
+  if (!spans_workers()) return shared_value(op, value);
+  if (value.is(ValueKind::number)) return reduce_number(op, value);
+  if (value.is(ValueKind::sparse)) return reduce_slices_over_hosts(op, value.slices());
+  const Tensor& tensor = value.tensor();
+  Tensor total = worker_.cpu().allocate(tensor.dtype(), tensor.shape());
+  worker_.cpu().compute_stream().copy(total, copied_to_host(worker_, tensor));
+  const int workers = all_reduce_over_hosts(worker_, group_, total);
+  if (op == ReduceOp::mean) worker_.cpu().compute_stream().launch(op::scale_add(total, total, 1.0 / workers, 0));
+  return total;
+}
+
+// Each worker's slices once, in worker order.
+Value ReplicatedExtended::reduce_slices_over_hosts(ReduceOp op, const IndexedSlices& slices) {
+  const std::vector<DeviceId> hosts = hosts_of(group_);
+  const std::vector<Device*> host = {&worker_.cpu()};
+  const Tensor rows = gather_over_group(worker_, host, hosts, {slices.values}, 0).front();
+  const Tensor indices = gather_over_group(worker_, host, hosts, {slices.indices}, 0).front();
+  if (op == ReduceOp::mean) {
+    host.front()->compute_stream().launch(op::scale_add(rows, rows, 1.0 / static_cast<double>(hosts.size()), 0));
+  }
+  return IndexedSlices{rows, indices, slices.dense_shape};
+}
+
+Value ReplicatedExtended::all_reduce(ReduceOp op, const Value& value) {
+  if (!value.is_distributed()) {
+    if (!spans_workers()) return shared_value(op, value);
+    return all_reduce(op, Value::per_replica(Value::Parts(devices_.size(), value)));  // counts once a replica
+  }
+  const Value& first = value.parts().front();
+  if (first.is(ValueKind::number)) return reduce_number(op, value);
+  Value::Parts parts;
+  for (const Value& part : value.parts()) {
+    const std::vector<Device*> own = {devices_.at(parts.size())};
+    parts.push_back(copies_on(own, part));
+  }
+  return cross_device_ops_
+      ->begin_batch_reduce(op, {{copy_of_tensors(Value::per_replica(parts)), Destinations(devices_)}})
+      .wait()
+      .front();
+}
+
+void ReplicatedExtended::begin_all_reduce(ReduceOp op, const Value& tensors) {
+  std::vector<TensorGroup> groups;
+  for (const Value& leaf : tensors.parts()) {
+    const Value::Parts bare = {leaf};
+    TensorGroup group;
+    for (const Value& part : leaf.is_distributed() ? leaf.parts() : bare) group.push_back(part.tensor());
+    groups.push_back(std::move(group));
+  }
+  ends_ = cross_device_ops_->all_reduce(op, groups);
+}
+
+Value ReplicatedExtended::gather_to(const Value& value, int axis, const std::vector<Device*>& to) {
+  const bool is_one_of_several = spans_workers() && devices_.size() == 1;
+  if (!value.is_distributed() && !is_one_of_several) return value;
+  const Value::Parts bare = {value};
+  std::vector<Tensor> parts;
+  for (const Value& part : value.is_distributed() ? value.parts() : bare) {
+    parts.push_back(gathered_part(worker_, *devices_.at(parts.size()), part));
+  }
+  if (!spans_workers()) {
+    check_gather(parts, axis);
+    Value::Parts results;
+    for (Device* device : to) results.emplace_back(concatenated(*device, parts, axis));
+    return results.size() == 1 ? results.front() : Value::mirrored(std::move(results));
+  }
+  const std::vector<Tensor> whole = gather_over_group(worker_, devices_, group_, parts, axis);
+  Value::Parts results;
+  for (Device* device : to) {
+    const auto own = std::find_if(whole.begin(), whole.end(), [&](const Tensor& t) { return &t.device() == device; });
+    results.emplace_back(own != whole.end() ? *own : copy_on(*device, whole.front()));
+  }
+  return results.size() == 1 ? results.front() : Value::mirrored(std::move(results));
+}
+
+InputWorkers ReplicatedExtended::input_workers() {
+  InputWorkers workers{.worker = worker_,
+                       .devices = devices_,
+                       .num_workers = static_cast<int>(group_.size() / devices_.size()),
+                       .pipeline_id = first_replica_id_ / static_cast<int>(devices_.size()),
+                       .num_replicas_in_sync = num_replicas_in_sync()};
+  if (spans_workers()) workers.any_worker_has_data = agree_over(worker_, hosts_of(group_));
+  return workers;
+}
+
+ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) {
+  std::vector<ReducePair> distributed;
+  std::vector<std::size_t> places;
+  std::vector<Value> values(pairs.size());
+  for (std::size_t i = 0; i < pairs.size(); ++i) {
+    const auto& [value, destinations] = pairs[i];
+    const bool is_component = is_component_of_one_device(value);
+    if (value.is(ValueKind::per_replica) && !value.parts().empty() && value.parts().front().is(ValueKind::number)) {
+      values[i] = reduce_number(op, value);
+    } else if (value.is(ValueKind::per_replica) || is_component) {
+      distributed.emplace_back(is_component ? Value::per_replica({value}) : value, destinations);
+      places.push_back(i);
+    } else if (value.is(ValueKind::mirrored) || value.is(ValueKind::variable)) {
+      values[i] = value;
+    } else {
+      values[i] = copies_on(destinations.resolve(worker_), reduce_over_workers(op, value));
+    }
+  }
+  ReductionInFlight result = cross_device_ops_->begin_batch_reduce(op, distributed);
+  for (std::size_t i = 0; i < places.size(); ++i) values[places[i]] = result.values[i];
+  result.values = std::move(values);
+  return result;
+}
+
+// What the only replica of this worker has computed, which run() leaves bare. Replicas elsewhere have as much.
+bool ReplicatedExtended::is_component_of_one_device(const Value& value) const {
+  if (!spans_workers() || devices_.size() > 1) return false;
+  return (value.is(ValueKind::tensor) || value.is(ValueKind::sparse)) && devices_of(value).front() == devices_.front();
+}
+
+Value ReplicatedExtended::do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
+                                    const Value::Parts& arguments, bool group) {
+  Value::Parts results;
+  for (int i = 0; i < static_cast<int>(variable->components().size()); ++i) {
+    const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = i});
+    results.push_back(function(*variable, selected(i, arguments)));
+  }
+  return combine_updates(results, group);
+}
+
+Value ReplicatedExtended::do_update_non_slot(const std::vector<Device*>& devices, const NonSlotFunction& function,
+                                             const Value::Parts& arguments, bool group) {
+  Value::Parts results;
+  for (int i = 0; i < static_cast<int>(devices.size()); ++i) {
+    const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = i});
+    results.push_back(function(selected(i, arguments)));
+  }
+  if (results.empty()) throw AssertionError("update_non_slot() on no device: see non_slot_devices()");
+  return combine_updates(results, group);
+}
+
+}  // namespace tandem

@@ -1,0 +1,65 @@
+// The base of strategies that keep each variable in one place: parameter servers and central storage.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "strategies/base/replicated_extended.h"
+#include "strategies/variables/stored_variable.h"
+
+namespace tandem {
+
+// Keeps one stored tensor a variable, on a device that may belong to another worker; one update a step of
+// this worker, of its replicas' combined values.
+class StoredExtended : public ReplicatedExtended {
+ public:
+  StoredExtended(Worker& worker, std::vector<Device*> compute_devices, std::vector<Device*> parameter_devices);
+
+  const std::vector<Device*>& parameter_devices() const override { return parameter_devices_; }
+  std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) override;
+  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
+  std::string cross_device_ops_name() const override { return "parameter_server"; }
+  Value all_reduce(ReduceOp op, const Value& value) override;
+  // Of this worker's updates of the strategy's variables; of all workers' where a coordinator has them made.
+  virtual Staleness staleness() const { return staleness_of(worker().index()); }
+
+ protected:
+  Staleness staleness_of(std::optional<int> worker) const;
+  // The device for a new variable.
+  virtual Device& place(const VariableSpec& spec) = 0;
+  // The stored tensor of a variable: of that name, shared by all workers, or new.
+  virtual std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) = 0;
+  std::shared_ptr<StoredTensor> new_store(const VariableSpec& spec, Device& device) const;
+
+  ReductionInFlight do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) override;
+  Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
+                  const Value::Parts& arguments, bool group) override;
+
+  // The worker that the running task computes on.
+  virtual int current_worker() const { return worker().index(); }
+  // How many replicas of one worker use a variable.
+  virtual std::size_t replicas_per_worker() const { return worker_devices().size(); }
+
+ private:
+  struct Arrival {
+    Tensor tensor;
+    Event event;
+  };
+  Value reduced_locally(ReduceOp op, const Value& value);
+  Tensor sent(const Tensor& tensor, Device& device);
+  Value arrived(const Value& argument, Device& device);
+  void await(const Tensor& tensor);
+
+  std::vector<Device*> parameter_devices_;
+  std::vector<Arrival> arrivals_;     // sent, and not waited for yet
+  std::unique_ptr<Monitor> monitor_;  // of arrivals_: tasks of several workers may use one strategy
+};
+
+// The devices, or all of the worker's where there are none.
+std::vector<Device*> or_all_of(Worker& worker, std::vector<Device*> devices);
+// Where variables go without a parameter server: on the only compute device, else on the worker's CPU:0.
+std::vector<Device*> local_parameter_device(Worker& worker, const std::vector<Device*>& compute);
+
+}  // namespace tandem

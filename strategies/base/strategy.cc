@@ -1,0 +1,221 @@
+#include "strategies/base/strategy.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/base/default_strategy.h"
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/input/dataset.h"
+#include "strategies/input/distributed_dataset.h"
+#include "strategies/values/regroup.h"
+#include "strategies/values/shapes.h"
+
+namespace tandem {
+namespace {
+
+// Counted from the front, the last first, so that taking one away leaves the others where they are.
+std::vector<int> positive_axes(const Axes& axes, const Shape& shape) {
+  std::vector<int> positive;
+  for (const int axis : axes.list()) {
+    if (axis < -shape.rank() || axis >= shape.rank()) {
+      throw ValueError(fmt::format("axis {} of a tensor of shape {}", axis, shape.text()));
+    }
+    positive.push_back(axis < 0 ? axis + shape.rank() : axis);
+  }
+  std::sort(positive.rbegin(), positive.rend());
+  if (std::adjacent_find(positive.begin(), positive.end()) != positive.end()) {
+    throw InvalidArgumentError(fmt::format("an axis of a tensor of shape {} is named twice", shape.text()));
+  }
+  return positive;
+}
+
+// A replica's sum over the axes, on its device; adds up the elements along them.
+Tensor sum_over_axes(const Tensor& tensor, const Axes& axes, double& elements) {
+  Tensor sum = tensor;
+  double count = 1;
+  for (const int axis : positive_axes(axes, tensor.shape())) {
+    count *= static_cast<double>(tensor.shape()[axis]);
+    const Tensor smaller = sum.device().allocate(sum.dtype(), without_axis(sum.shape(), axis));
+    sum.device().compute_stream().launch(op::sum_axis(smaller, sum, axis));
+    sum = smaller;
+  }
+  elements += count;
+  return sum;
+}
+
+// Integers divide to fractions.
+Tensor divided(const Tensor& sum, double elements) {
+  Stream& stream = sum.device().compute_stream();
+  const bool is_floating = sum.dtype() != DType::i32 && sum.dtype() != DType::i64 && sum.dtype() != DType::u8;
+  Tensor quotient = sum.device().allocate(is_floating ? sum.dtype() : DType::f64, sum.shape());
+  if (!is_floating) stream.launch(op::cast(quotient, sum));
+  stream.launch(op::scale_add(quotient, is_floating ? sum : quotient, 1 / elements, 0));
+  return quotient;
+}
+
+// What each local replica would see as its argument of run().
+Value::Parts seen_by_replicas(const Strategy& strategy, const Value& leaf) {
+  if (leaf.is_distributed()) return leaf.parts();
+  if (!leaf.is(ValueKind::variable)) return Value::Parts(strategy.experimental_local_results(leaf).size(), leaf);
+  const std::vector<Tensor>& components = leaf.variable()->components();
+  if (components.size() == 1) return Value::Parts(strategy.experimental_local_results(0.0).size(), components.front());
+  return {components.begin(), components.end()};
+}
+
+// As TensorFlow: each replica sums its own, or what all have in common, and the sums are reduced.
+Value reduce_over_axes(Strategy& strategy, ReduceOp op, const Value& leaf, const Axes& axes) {
+  StrategyExtended& extended = strategy.extended();
+  double elements = 0;
+  Value::Parts sums;
+  for (const Value& part : seen_by_replicas(strategy, leaf)) {
+    if (part.is(ValueKind::number)) positive_axes(axes, {});  // refuses: a number has no axis
+    sums.emplace_back(sum_over_axes(part.tensor(), axes, elements));
+  }
+  const bool is_alone = strategy.num_replicas_in_sync() == 1;
+  const Value parts = is_alone ? sums.front() : Value::per_replica(sums);
+  Tensor sum = extended.reduce_to(ReduceOp::sum, parts, extended.worker().cpu()).tensor();
+  if (op == ReduceOp::sum) return sum;
+  return divided(sum, extended.reduce_number(ReduceOp::sum, elements).number());
+}
+
+Value sync_on_read_parts(const Value& leaf) {
+  if (!leaf.is(ValueKind::variable) || leaf.variable()->kind() != VariableKind::sync_on_read) return leaf;
+  const std::vector<Tensor>& components = leaf.variable()->components();
+  return Value::per_replica(Value::Parts(components.begin(), components.end()));
+}
+
+bool is_one_object(const Value& value) {
+  return value.is(ValueKind::variable) && value.variable()->kind() == VariableKind::aggregating;
+}
+
+}  // namespace
+
+Strategy::Strategy(std::string name, std::unique_ptr<StrategyExtended> extended)
+    : name_(std::move(name)), extended_(std::move(extended)) {
+  extended_->strategy_ = this;
+}
+Strategy::~Strategy() = default;
+
+int Strategy::num_replicas_in_sync() const {
+  return extended_->num_replicas_in_sync();
+}
+
+const ClusterResolver* Strategy::cluster_resolver() const {
+  return extended_->cluster_resolver();
+}
+
+Scope Strategy::scope() {
+  const Mode* mode = current_mode();
+  if (mode && mode->strategy != this) {
+    throw RuntimeError(fmt::format("scope of strategy '{}' inside a context of '{}': mixing different strategies",
+                                   name_, mode->strategy->name()));
+  }
+  if (mode && mode->replica) throw RuntimeError("scope() was called in a replica context of the same strategy");
+  return extended_->do_scope();
+}
+
+Value Strategy::run(const ReplicaFunction& function, const Value::Parts& arguments) {
+  require_cross_replica(*this, "run()");
+  const ModeGuard cross(Mode{.strategy = this});
+  return extended_->do_call_for_each_replica(function, arguments);
+}
+
+Value Strategy::reduce(ReduceOp op, const Value& value, const std::optional<Axes>& axes) {
+  require_cross_replica(*this, "reduce()");
+  return map_structure(value, [&](const Value& given) -> Value {
+    Value leaf = sync_on_read_parts(given);
+    if (axes && !axes->list().empty()) return reduce_over_axes(*this, op, leaf, *axes);
+    if (leaf.is(ValueKind::mirrored) || leaf.is(ValueKind::variable)) {
+      if (op == ReduceOp::sum && num_replicas_in_sync() > 1) {
+        throw AssertionError("SUM of a mirrored value, which is equal on all replicas");
+      }
+      return leaf;
+    }
+    if (leaf.is(ValueKind::number)) return extended_->reduce_over_workers(op, leaf);
+    if (leaf.is_distributed() && leaf.parts().front().is(ValueKind::number)) return extended_->reduce_number(op, leaf);
+    if (&default_strategy() == this) return leaf;
+    return extended_->reduce_to(op, leaf, extended_->worker().cpu());
+  });
+}
+
+Value Strategy::gather(const Value& value, int axis) {
+  const Mode* mode = current_mode();
+  if (mode && mode->replica && mode->strategy == this) {
+    throw RuntimeError("gather() was called in a replica context; use all_gather() of the replica context");
+  }
+  require_cross_replica(*this, "gather()");
+  return map_structure(value, [&](const Value& leaf) {
+    if (leaf.is(ValueKind::sparse)) throw NotImplementedError("gather does not support IndexedSlices");
+    return extended_->gather_to(
+        leaf, axis,
+        num_replicas_in_sync() == 1 ? std::vector<Device*>{} : std::vector<Device*>{&extended_->worker().cpu()});
+  });
+}
+
+Value::Parts Strategy::experimental_local_results(const Value& value) const {
+  if (this == &default_strategy() || is_one_object(value)) return {value};
+  Value::Parts results;
+  for (std::size_t i = 0; i < extended_->worker_devices().size(); ++i) {
+    results.push_back(map_structure(select_replica(static_cast<int>(i), value), [&](const Value& leaf) -> Value {
+      if (!leaf.is(ValueKind::variable) || leaf.variable()->components().size() <= i) return leaf;
+      return leaf.variable()->components()[i];
+    }));
+  }
+  return results;
+}
+
+std::shared_ptr<Variable> Strategy::create_variable(const VariableSpec& spec) {
+  const Scope scope = current_mode() || this == &default_strategy() ? nullptr : this->scope();
+  const auto make = [this](const VariableSpec& wanted) {
+    std::shared_ptr<Variable> variable = extended_->make_variable(checked_spec(wanted));
+    auto& known = extended_->variables_;
+    std::erase_if(known, [](const std::weak_ptr<Variable>& old) { return old.expired(); });
+    known.push_back(variable);
+    return variable;
+  };
+  NextCreator next = [this, &make](const VariableSpec& wanted) {
+    const Mode* mode = current_mode();
+    const bool is_in_replica = mode && mode->replica && mode->strategy == this;
+    return is_in_replica ? mode->replica->variable(wanted, make) : make(wanted);
+  };
+  for (const VariableCreator& creator : variable_creators()) {
+    next = [&creator, inner = std::move(next)](const VariableSpec& wanted) { return creator(inner, wanted); };
+  }
+  return next(spec);
+}
+
+DistributedDataset Strategy::experimental_distribute_dataset(const Dataset& dataset) {
+  return experimental_distribute_dataset(dataset, InputOptions{});
+}
+DistributedDataset Strategy::experimental_distribute_dataset(const Dataset& dataset, const InputOptions& options) {
+  require_cross_replica(*this, "experimental_distribute_dataset()");
+  InputWorkers workers = extended_->input_workers();
+  workers.options = options;
+  return distribute_dataset(dataset, workers);
+}
+
+DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& function) {
+  return distribute_datasets_from_function(function, InputOptions{});
+}
+DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& function,
+                                                               const InputOptions& options) {
+  require_cross_replica(*this, "distribute_datasets_from_function()");
+  InputWorkers workers = extended_->input_workers();
+  workers.options = options;
+  return tandem::distribute_datasets_from_function(function, workers);
+}
+
+Value Strategy::experimental_distribute_values_from_function(
+    const std::function<Value(const ValueContext&)>& function) {
+  require_cross_replica(*this, "experimental_distribute_values_from_function()");
+  if (this == &default_strategy()) return function(ValueContext());
+  Value::Parts parts;
+  for (int i = 0; i < static_cast<int>(extended_->worker_devices().size()); ++i) {
+    parts.push_back(function(ValueContext(extended_->first_replica_id() + i, num_replicas_in_sync())));
+  }
+  return regroup(parts, true);
+}
+
+}  // namespace tandem

@@ -1,0 +1,157 @@
+#include "strategies/base/strategy_extended.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/base/strategy.h"
+#include "strategies/cross_device/copies.h"
+#include "strategies/values/regroup.h"
+
+namespace tandem {
+namespace {
+
+void check_pair(ReduceOp op, const ReducePair& pair) {
+  const auto& [value, destinations] = pair;
+  if (destinations.is_list()) throw AssertionError("reduce_to() takes one destination, not a list of devices");
+  const bool is_mirrored_variable = value.is(ValueKind::variable) && value.variable()->kind() == VariableKind::mirrored;
+  if (op == ReduceOp::sum && (value.is(ValueKind::mirrored) || is_mirrored_variable)) {
+    throw AssertionError(
+        "SUM of a mirrored value: it is equal on all replicas; use MEAN, or broadcast_to() for copies");
+  }
+}
+
+}  // namespace
+
+Value combine_updates(const Value::Parts& results, bool group) {
+  return group ? regroup_mirrored(results) : regroup_ungrouped(results);
+}
+
+Value StrategyExtended::call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) {
+  require_cross_replica(strategy(), "call_for_each_replica()");
+  const ModeGuard cross(Mode{.strategy = strategy_});
+  return do_call_for_each_replica(function, arguments);
+}
+
+Value StrategyExtended::reduce_to(ReduceOp op, const Value& value, const Destinations& destinations) {
+  require_cross_replica(strategy(), "reduce_to()");
+  return map_structure(value, [&](const Value& leaf) { return batch_reduce_to(op, {{leaf, destinations}}).front(); });
+}
+
+std::vector<Value> StrategyExtended::batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) {
+  require_cross_replica(strategy(), "batch_reduce_to()");
+  for (const ReducePair& pair : pairs) check_pair(op, pair);
+  std::vector<ReducePair> kept;
+  for (const auto& [value, destinations] : pairs) {
+    // The only replica of a worker has a bare tensor; it is reduced in place with those of the other workers.
+    const bool is_part = in_multi_worker_mode() && value.is(ValueKind::tensor);
+    kept.emplace_back(is_part ? copy_of_tensors(Value::per_replica({value})).parts().front() : copy_of_tensors(value),
+                      destinations);
+  }
+  return do_batch_reduce_to(op, kept).wait();
+}
+
+ReductionInFlight StrategyExtended::begin_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) {
+  require_cross_replica(strategy(), "begin_batch_reduce_to()");
+  for (const ReducePair& pair : pairs) check_pair(op, pair);
+  return do_batch_reduce_to(op, pairs);
+}
+
+Value StrategyExtended::broadcast_to(const Value& value, const Destinations& destinations) {
+  require_cross_replica(strategy(), "broadcast_to()");
+  if (destinations.is_list() || destinations.is_empty()) {
+    throw AssertionError("broadcast_to() takes one destination: a value, a variable or a device");
+  }
+  if (value.is(ValueKind::number)) return value;
+  return copies_on(destinations.resolve(worker()), value.is_distributed() ? value.parts().front() : value);
+}
+
+Value StrategyExtended::update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
+                               const Value::Parts& arguments, bool group) {
+  if (!variable) throw ValueError("update() of nothing: it takes a variable");
+  const Mode* mode = current_mode();
+  if (mode && mode->replica && mode->strategy == strategy_) {
+    return mode->replica->merge_call(
+        [&](Strategy&, const Value::Parts& merged) { return do_update(variable, function, merged, group); }, arguments);
+  }
+  require_cross_replica(strategy(), "update()");
+  const ModeGuard cross(Mode{.strategy = strategy_});
+  return do_update(variable, function, arguments, group);
+}
+
+void StrategyExtended::replica_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
+                                      const Value::Parts& arguments) {
+  if (!variable) throw ValueError("replica_update() of nothing: it takes a variable");
+  const Mode* mode = current_mode();
+  if (!mode || !mode->replica || mode->strategy != strategy_) {
+    throw RuntimeError("replica_update() is called in a replica context of its strategy; elsewhere it is update()");
+  }
+  if (variable->kind() != VariableKind::mirrored) {
+    update(variable, function, arguments);
+    return;
+  }
+  const int replica = mode->replica->local_replica_id();
+  Value::Parts mine;
+  for (const Value& argument : arguments) mine.push_back(select_replica(replica, argument));
+  const ModeGuard own_component(Mode{.strategy = strategy_, .update_replica = replica});
+  function(*variable, mine);
+}
+
+Value StrategyExtended::update_non_slot(const std::vector<Device*>& colocate_with, const NonSlotFunction& function,
+                                        const Value::Parts& arguments, bool group) {
+  const Mode* mode = current_mode();
+  if (mode && mode->replica && mode->strategy == strategy_) {
+    return mode->replica->merge_call(
+        [&](Strategy&, const Value::Parts& merged) {
+          return do_update_non_slot(colocate_with, function, merged, group);
+        },
+        arguments);
+  }
+  require_cross_replica(strategy(), "update_non_slot()");
+  const ModeGuard cross(Mode{.strategy = strategy_});
+  return do_update_non_slot(colocate_with, function, arguments, group);
+}
+
+std::vector<Device*> StrategyExtended::non_slot_devices(const std::vector<std::shared_ptr<Variable>>& /*variables*/) {
+  return parameter_devices();
+}
+
+std::unique_ptr<VariableCreatorScope> StrategyExtended::colocate_vars_with(const std::shared_ptr<Variable>& variable) {
+  if (&get_strategy() != strategy_) {
+    throw RuntimeError(
+        fmt::format("colocate_vars_with() of strategy '{}': need to be inside scope of it", strategy().name()));
+  }
+  if (!variable || !variable_created_in_scope(*variable)) {
+    throw ValueError("colocate_vars_with() takes a variable that was created under the same strategy");
+  }
+  return std::make_unique<VariableCreatorScope>([variable](const NextCreator& next, const VariableSpec& spec) {
+    VariableSpec colocated = spec;
+    colocated.colocate_with = variable;
+    return next(colocated);
+  });
+}
+
+Value StrategyExtended::value_container(const Value& value) const {
+  if (!value.is(ValueKind::tensor)) return value;
+  for (const std::weak_ptr<Variable>& weak : variables_) {
+    std::shared_ptr<Variable> variable = weak.lock();
+    if (!variable) continue;
+    const std::vector<Tensor>& components = variable->components();
+    if (std::any_of(components.begin(), components.end(), [&](const Tensor& c) { return c.is_same(value.tensor()); })) {
+      return variable;
+    }
+  }
+  return value;
+}
+
+bool StrategyExtended::variable_created_in_scope(const Variable& variable) const {
+  return &variable.strategy() == strategy_;
+}
+
+Scope StrategyExtended::do_scope() {
+  return std::make_unique<StrategyScope>(strategy(), true);
+}
+
+}  // namespace tandem

@@ -1,0 +1,25 @@
+#include "strategies/one_device.h"
+
+#include "strategies/base/replicated_extended.h"
+#include "strategies/variables/components.h"
+#include "strategies/variables/replicated_variables.h"
+
+namespace tandem {
+namespace {
+
+class OneDeviceExtended final : public ReplicatedExtended {
+ public:
+  OneDeviceExtended(Worker& worker, Device& device)
+      : ReplicatedExtended(worker, {.devices = {&device}, .cross_device_ops = "auto", .packing = {}, .group = {}}) {}
+  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override {
+    return std::make_shared<PlainVariable>(strategy(), spec,
+                                           make_components(spec, parameter_devices(), worker().cpu()).front());
+  }
+};
+
+}  // namespace
+
+OneDeviceStrategy::OneDeviceStrategy(Worker& worker, Device& device)
+    : Strategy("one_device", std::make_unique<OneDeviceExtended>(worker, device)) {}
+
+}  // namespace tandem

@@ -1,0 +1,41 @@
+// From one value per replica to one value of the strategy, and back.
+#pragma once
+
+#include "strategies/values/value.h"
+
+namespace tandem {
+
+// Combines what the replicas returned, in replica order. Lists, tuples and maps are regrouped element by element
+// (AssertionError when their structures differ). A leaf that is the identical object in all of them stays bare unless
+// `always_wrap`; other leaves become per-replica values. With one part the part itself is returned.
+Value regroup(const Value::Parts& parts, bool always_wrap = false);
+
+// The same with mirrored leaves: for results that are equal by contract.
+Value regroup_mirrored(const Value::Parts& parts);
+
+// The same with a tuple of the parts at every leaf, identical or not, and with one part, too: nothing is combined.
+Value regroup_ungrouped(const Value::Parts& parts);
+
+// Part `replica` of every distributed leaf. Variables and other leaves stay as they are.
+Value select_replica(int replica, const Value& value);
+
+// The same for values without per-replica leaves (TypeError).
+Value select_replica_mirrored(int replica, const Value& value);
+
+// Every leaf, in order; the structure is kept. `function` gets leaves that are not lists, tuples or maps.
+template <typename Function>
+Value map_structure(const Value& value, const Function& function) {
+  if (value.is(ValueKind::list) || value.is(ValueKind::tuple)) {
+    Value::Parts parts;
+    for (const Value& part : value.parts()) parts.push_back(map_structure(part, function));
+    return value.is(ValueKind::list) ? Value::list(std::move(parts)) : Value::tuple(std::move(parts));
+  }
+  if (value.is(ValueKind::map)) {
+    Value::Fields fields;
+    for (const auto& [name, part] : value.fields()) fields.emplace(name, map_structure(part, function));
+    return Value::map(std::move(fields), value.type_name());
+  }
+  return function(value);
+}
+
+}  // namespace tandem
