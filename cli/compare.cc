@@ -152,7 +152,7 @@ void add_compare(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->check(known_cross_device_ops({"all"}));
   command->add_option("--steps", flags->steps, "Steps of each run, warm-up included")->check(CLI::Range(1, 1 << 30));
-  command->add_flag("--details", flags->details, "The details of every variant, not only of the last");
+  command->add_flag("--details", flags->details, "Every part of the step and every collective, of every variant");
   add_common_options(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return compare_engines(*flags); }; });
 }

@@ -58,7 +58,9 @@ Comparison compare(const Report& measured, const Report& predicted);
 // One document with both reports and the errors of each comparison (docs/reports.md).
 nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons);
 
-// One comparison: its details. Several: a table with a line for each, then the details of the last one, or of all.
-std::string comparisons_text(const std::vector<Comparison>& comparisons, bool all_details = false);
+// Formats comparisons for people. Several begin with a table that has a line for each. Then follows the headline of the
+// last one: step time, throughput, and the parts that take at least a tenth of the step in either run. With `details`,
+// every part and collective of every comparison follows instead.
+std::string comparisons_text(const std::vector<Comparison>& comparisons, bool details = false);
 
 }  // namespace tandem

@@ -13,7 +13,25 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kMostCollectiveRows = 12;  // beyond it only bands of sizes
+constexpr std::size_t kWidestTitle = 36;         // a longer one goes above its table
 constexpr std::size_t kFewestForBands = 5;       // below it the rows say it all
+constexpr double kHeadlineShare = 0.1;           // the headline has the parts that take this share of a step
+
+// A part of a step: its name in Comparison::figures, its label in the table of details, and in the headline.
+struct PartRow {
+  const char* figure;
+  const char* label;
+  const char* headline;  // null: in the details only
+};
+
+constexpr PartRow kPartRows[] = {
+    {"compute", "  compute", "compute"},
+    {"communication", "  communication", nullptr},
+    {"exposed_communication", "    of it exposed", "exposed communication"},
+    {"update", "  update", "update"},
+    {"input", "  input", "input"},
+    {"idle", "  idle", "idle"},
+};
 
 std::string label_of(const Report& report, std::string_view otherwise) {
   return fmt::format("{} ({})", report.deterministic ? "simulated" : otherwise, report.engine);
@@ -36,17 +54,37 @@ void add_figure(TextTable& table, const Comparison& comparison, std::string_view
   table.add({std::move(label), time_text(figure.measured), time_text(figure.predicted), error_cell(figure.error)});
 }
 
-void add_phases(TextTable& table, const Comparison& comparison) {
+void add_step(TextTable& table, const Comparison& comparison) {
   const ComparedFigure& throughput = comparison.figure("throughput");
   add_figure(table, comparison, "step_time", "step time");
   table.add({"throughput", rate_text(throughput.measured, comparison.measured.throughput_unit),
              rate_text(throughput.predicted, comparison.predicted.throughput_unit), error_cell(throughput.error)});
-  add_figure(table, comparison, "compute", "  compute");
-  add_figure(table, comparison, "communication", "  communication");
-  add_figure(table, comparison, "exposed_communication", "    of it exposed");
-  add_figure(table, comparison, "update", "  update");
-  add_figure(table, comparison, "input", "  input");
-  add_figure(table, comparison, "idle", "  idle");
+}
+
+void add_parts(TextTable& table, const Comparison& comparison) {
+  for (const PartRow& row : kPartRows) add_figure(table, comparison, row.figure, row.label);
+}
+
+bool is_headline(const Comparison& comparison, const PartRow& row) {
+  const ComparedFigure& part = comparison.figure(row.figure);
+  const ComparedFigure& step = comparison.figure("step_time");
+  return part.measured >= kHeadlineShare * step.measured || part.predicted >= kHeadlineShare * step.predicted;
+}
+
+// Adds the parts that take a good share of the step in either run; returns the names of the others that take any time.
+std::vector<std::string> add_headline_parts(TextTable& table, const Comparison& comparison) {
+  std::vector<std::string> left_out;
+  for (const PartRow& row : kPartRows) {
+    if (row.headline == nullptr) continue;
+    const ComparedFigure& part = comparison.figure(row.figure);
+    if (part.measured == 0 && part.predicted == 0) continue;
+    if (is_headline(comparison, row)) {
+      add_figure(table, comparison, row.figure, fmt::format("  {}", row.headline));
+    } else {
+      left_out.emplace_back(row.headline);
+    }
+  }
+  return left_out;
 }
 
 void add_collectives(TextTable& table, const Comparison& comparison) {
@@ -96,16 +134,37 @@ std::string bullets(const std::vector<std::string>& notes) {
   return notes_text(holder);
 }
 
-std::string details_text(const Comparison& comparison) {
+// The title goes above a table whose first column it would widen.
+std::string title_line(const Comparison& comparison) {
+  const std::string title = title_of(comparison.measured);
+  return title.size() > kWidestTitle ? title + "\n" : "";
+}
+
+TextTable table_of(const Comparison& comparison) {
   TextTable table;
-  table.add({title_of(comparison.measured).size() > 36 ? "" : title_of(comparison.measured), measured_label(comparison),
+  table.add({title_line(comparison).empty() ? title_of(comparison.measured) : "", measured_label(comparison),
              predicted_label(comparison), "error"});
   table.add_rule();
-  add_phases(table, comparison);
+  add_step(table, comparison);
+  return table;
+}
+
+std::string headline_text(const Comparison& comparison) {
+  TextTable table = table_of(comparison);
+  const std::vector<std::string> left_out = add_headline_parts(table, comparison);
+  std::string text = title_line(comparison) + table.text() + "\n";
+  text += wrapped_list(
+      fmt::format("left out (see --details), below {:.0f} % of the step in both runs: ", kHeadlineShare * 100),
+      left_out, ",");
+  return text + noise_text(comparison) + loss_text(comparison);
+}
+
+std::string details_text(const Comparison& comparison) {
+  TextTable table = table_of(comparison);
+  add_parts(table, comparison);
   add_collectives(table, comparison);
-  std::string text;
-  if (title_of(comparison.measured).size() > 36) text = title_of(comparison.measured) + "\n";
-  return text + table.text() + bands_text(comparison) + "\n" + noise_text(comparison) + loss_text(comparison);
+  return title_line(comparison) + table.text() + bands_text(comparison) + "\n" + noise_text(comparison) +
+         loss_text(comparison);
 }
 
 // What holds for all comparisons is said once.
@@ -158,12 +217,15 @@ std::string overview_text(const std::vector<Comparison>& comparisons) {
 
 }  // namespace
 
-std::string comparisons_text(const std::vector<Comparison>& comparisons, bool all_details) {
+std::string comparisons_text(const std::vector<Comparison>& comparisons, bool details) {
   if (comparisons.empty()) return "";
   std::string text;
   if (comparisons.size() > 1) text += overview_text(comparisons) + "\n";
-  const std::size_t first = all_details ? 0 : comparisons.size() - 1;
-  for (std::size_t i = first; i < comparisons.size(); ++i) text += details_text(comparisons[i]) + "\n";
+  if (details) {
+    for (const Comparison& comparison : comparisons) text += details_text(comparison) + "\n";
+  } else {
+    text += headline_text(comparisons.back()) + "\n";
+  }
   text += footer_text(comparisons);
   text.erase(text.find_last_not_of('\n') + 1);
   return text + "\n";

@@ -85,34 +85,61 @@ TEST(Compare, SaysWhatIsNotTheSameJob) {
               testing::Contains("the number of replicas differs: measured '2', predicted '4'"));
 }
 
-TEST(CompareText, ShowsMeasuredSimulatedAndError) {
+TEST(CompareText, ShowsTheHeadlineOfMeasuredSimulatedAndError) {
   const std::string text = comparisons_text({off_by_some()});
   EXPECT_THAT(text, HasSubstr("measured (cpu)"));
   EXPECT_THAT(text, HasSubstr("simulated (sim)"));
   EXPECT_THAT(text, testing::ContainsRegex("step time +2.000 ms +2.200 ms +\\+10.0 %"));
-  EXPECT_THAT(text, testing::ContainsRegex("  communication +700.0 us +350.0 us +-50.0 %"));
-  EXPECT_THAT(text, testing::ContainsRegex("all_reduce 1 MiB x 2 +150.0 us +165.0 us +\\+10.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("throughput .* -9.1 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("  exposed communication +"));
   EXPECT_THAT(text, HasSubstr("noise of the measured run: 2.0 % of its step time"));
   EXPECT_THAT(text, HasSubstr("network/model CM02"));
   EXPECT_THAT(text, HasSubstr("extrapolated: all_reduce beyond 64 MB"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("all_reduce 1 MiB x 2")));
 }
 
-TEST(CompareText, ShowsARowForEachOfSeveralAndTheDetailsOfTheLast) {
+TEST(CompareText, ShowsEveryPartAndCollectiveWithDetails) {
+  const std::string text = comparisons_text({off_by_some()}, true);
+  EXPECT_THAT(text, testing::ContainsRegex("  communication +700.0 us +350.0 us +-50.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("    of it exposed +"));
+  EXPECT_THAT(text, testing::ContainsRegex("  input +"));
+  EXPECT_THAT(text, testing::ContainsRegex("all_reduce 1 MiB x 2 +150.0 us +165.0 us +\\+10.0 %"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("left out")));
+}
+
+// Steps of 2 ms and 1 ms: a part is in the headline from 200 us measured or 100 us predicted.
+TEST(CompareText, LeavesOutPartsBelowATenthOfTheStepInBothRuns) {
+  Report measured = full_report();
+  Report predicted = simulated_report();
+  measured.summary.step_time.median = 2'000'000;
+  predicted.summary.step_time.median = 1'000'000;
+  measured.summary.per_step = {.compute = 200'000, .input = 199'999, .update = 0, .idle = 199'999};
+  predicted.summary.per_step = {.compute = 0, .input = 99'999, .update = 100'000, .idle = 0};
+  const std::string text = comparisons_text({compare(measured, predicted)});
+  EXPECT_THAT(text, HasSubstr("\n  compute "));
+  EXPECT_THAT(text, HasSubstr("\n  update "));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\n  input ")));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\n  idle ")));
+  EXPECT_THAT(text, testing::Not(HasSubstr("exposed")));  // takes no time in either
+  EXPECT_THAT(text, HasSubstr("left out (see --details), below 10 % of the step in both runs: input, idle\n"));
+}
+
+TEST(CompareText, ShowsARowForEachOfSeveralAndTheHeadlineOfTheLast) {
   Comparison one = off_by_some();
   one.measured.replicas = 1;
   const std::string text = comparisons_text({one, off_by_some()});
   EXPECT_THAT(text, testing::ContainsRegex("\n1 +reduction_to_one_device +2.000 ms +2.200 ms +\\+10.0 % +2.0 %"));
   EXPECT_THAT(text, HasSubstr("step time: median |error| 10.0 %, largest 10.0 % over 2 runs"));
-  const auto details = [](const std::string& whole) {
+  const auto tables = [](const std::string& whole) {
     int count = 0;
-    for (std::size_t at = whole.find("of it exposed"); at != std::string::npos;
-         at = whole.find("of it exposed", at + 1)) {
+    for (std::size_t at = whole.find("\nthroughput"); at != std::string::npos;
+         at = whole.find("\nthroughput", at + 1)) {
       ++count;
     }
     return count;
   };
-  EXPECT_EQ(details(text), 1);
-  EXPECT_EQ(details(comparisons_text({one, off_by_some()}, true)), 2);
+  EXPECT_EQ(tables(text), 1);
+  EXPECT_EQ(tables(comparisons_text({one, off_by_some()}, true)), 2);
 }
 
 TEST(CompareJson, HoldsBothReportsAndTheErrorOfEachFigure) {
