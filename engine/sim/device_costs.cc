@@ -8,7 +8,8 @@
 namespace tandem::sim {
 namespace {
 
-// The measurement nearest to `concurrency`; of two equally near ones the busier.
+// Whether `candidate` was measured with a number of devices nearer to `concurrency`; of two equally near ones the
+// busier is.
 bool is_nearer(const DeviceRates& candidate, const DeviceRates& chosen, int concurrency) {
   const int distance = std::abs(candidate.concurrency - concurrency);
   const int best = std::abs(chosen.concurrency - concurrency);
@@ -64,7 +65,7 @@ double DeviceCosts::gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const {
   if (measured == nullptr || measured->gemm.empty()) {
     return std::max(peak_flops_s(cost), memory_s(cost.bytes, cost.dtype));
   }
-  // A measured rate holds the memory traffic of the op already.
+  // A measured rate already includes the memory traffic of the op.
   const RateAt rate =
       measured->gemm.at(static_cast<double>(gemm.m), static_cast<double>(gemm.n), static_cast<double>(gemm.k));
   if (rate.is_extrapolated) note_beyond("matrix multiplications");

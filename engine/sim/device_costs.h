@@ -1,5 +1,5 @@
-// How long work takes on one kind of device: the roofline of Williams et al. (Communications of the ACM 52(4),
-// 2009) over the device's figures, or its measured curves where it has any.
+// How long work takes on one kind of device: by its measured curves where it has any, otherwise by the roofline of
+// Williams et al. (Communications of the ACM 52(4), 2009) over the figures of its model.
 //
 // All times are seconds of one undivided core (CPU) or of the whole device (GPU), without op_overhead_s.
 #pragma once
@@ -17,17 +17,19 @@ namespace tandem::sim {
 
 class DeviceCosts {
  public:
-  // `concurrency`: logical devices bound to the node; the measured curves of the nearest one are used.
+  // `concurrency`: the number of logical devices on the node. Of the measured curves those for the nearest number of
+  // devices are used.
   DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes);
 
-  // Throws RunError naming the model when it has no rate for the op's element type.
+  // Each throws RunError naming the model when it has no rate for the work, such as for the op's element type.
   double op_s(const Op& op) const;
-  double copy_s(double bytes) const;
-  // Measured curves of more devices than cores are those of the whole node, which one of them may not be able to use
-  // up: what an op with its overhead, or a copy, takes with the node to itself. 0: nothing else is known.
+  double copy_s(double bytes) const;  // inside the device's memory
+  // The least time that an op with its overhead, or a copy, takes even with the node to itself; 0: no such bound.
+  // Curves measured with more devices than cores describe the whole node, which a single device may not be able to use
+  // up; the bound comes from the curves for as many devices as cores.
   double op_alone_s(const Op& op) const { return alone_ ? alone_->op_overhead_s() + alone_->op_s(op) : 0; }
   double copy_alone_s(double bytes) const { return alone_ ? alone_->copy_s(bytes) : 0; }
-  // Work over memory of `bytes` read plus written, such as the reduction inside a collective.
+  // Work that reads and writes `bytes` in total, such as the reduction inside a collective.
   double memory_s(double bytes) const;
 
   double launch_overhead_s() const { return shared(launch_overhead_s_, model_->launch_overhead_s, "launch overhead"); }
@@ -56,12 +58,12 @@ class DeviceCosts {
   void note_beyond(const char* what) const;
 
   std::shared_ptr<const DeviceModel> model_;
-  std::unique_ptr<DeviceCosts> alone_;  // as many devices as cores
+  std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that is no different
   std::map<DType, Curves> curves_;
   double op_overhead_s_ = 0;  // at this concurrency; 0: not measured
   double launch_overhead_s_ = 0;
   Notes& notes_;
-  mutable std::set<const Figure*> noted_;  // assumed figures that have been used
+  mutable std::set<const Figure*> noted_;  // the assumed figures used so far
 };
 
 }  // namespace tandem::sim

@@ -1,4 +1,4 @@
-// Caveats of a run for its reader, each kind once, in alphabetical order.
+// Collects the caveats of a run for the reader of its report: each text once, in alphabetical order.
 #pragma once
 
 #include <set>

@@ -1,4 +1,4 @@
-// Which node of the topology each logical device of a job is on.
+// Places the logical devices of a job on the nodes of a topology.
 #pragma once
 
 #include <vector>
@@ -15,11 +15,11 @@ struct PlacedDevice {
   NodeIndex node = 0;
 };
 
-// Every device of the cluster: worker by worker its compute devices, then its CPU:0 where that is not one of them.
-// Throws Error when a worker's machine is not in the topology or lacks the devices asked for.
+// Every device of the cluster: worker by worker its compute devices, then its CPU:0 unless that is one of them.
+// Throws Error when a worker's machine is not in the topology, and UnavailableError when it lacks such devices.
 std::vector<PlacedDevice> place_devices(const EngineOptions& options);
 
-// The nodes those devices are on, in order, with the number of cores of each.
+// The nodes of these devices, in ascending order, with the number of cores of each.
 std::vector<HostSpec> hosts_of(const Topology& topology, const std::vector<PlacedDevice>& devices);
 
 }  // namespace tandem::sim

@@ -2,7 +2,7 @@
 
 namespace tandem::sim {
 
-// SimGrid deletes its zones itself.
+// Owned by SimGrid, which deletes its zones itself.
 class Platform::Zone : public simgrid_compat::NetZoneImpl {
  public:
   explicit Zone(Platform& platform) : NetZoneImpl("topology"), platform_(platform) {}
@@ -18,9 +18,10 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
     }
   }
 
-  // All of them, where that must happen before the simulation: 16,384 GPUs have 131,072, of which a ring uses a third.
+  // Adds all links where SimGrid demands that before the simulation. Where it does not, a link is added when it is
+  // first used: 16,384 GPUs have 131,072 links, of which a ring uses a third.
   void add_links() {
-    lanes_.resize(platform_.lane_count(), nullptr);
+    links_.resize(platform_.direction_count(), nullptr);
     if (simgrid_compat::kLinksOnDemand) return;
     for (LinkIndex index = 0; index < platform_.topology_.link_count(); ++index) {
       link({index, true});
@@ -28,7 +29,7 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
     }
   }
 
-  // Without its latency: Simulation::transfer pays that.
+  // SimGrid's question for the links of a route. Reports no latency, because Network::transfer spends it.
   void get_local_route(const simgrid_compat::NetPoint* source, const simgrid_compat::NetPoint* destination,
                        simgrid_compat::LocalRoute* into, double* /*latency*/) override {
     const auto route = platform_.route(nodes_[source->id()], nodes_[destination->id()]);
@@ -41,18 +42,18 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
   using LinkImpl = std::remove_pointer_t<decltype(simgrid_compat::LocalRoute::link_list_)::value_type>;
 
   LinkImpl* link(const Edge& hop) {
-    const std::size_t lane = platform_.lane(hop);
-    if (lanes_[lane] == nullptr) {
+    const std::size_t index = platform_.direction_index(hop);
+    if (links_[index] == nullptr) {
       const LinkModel& model = *platform_.topology_.link(hop.link).model;
-      lanes_[lane] =
-          simgrid_compat::add_link(this, std::to_string(lane), model.bandwidth_bytes_per_s.value)->get_impl();
+      links_[index] =
+          simgrid_compat::add_link(this, std::to_string(index), model.bandwidth_bytes_per_s.value)->get_impl();
     }
-    return lanes_[lane];
+    return links_[index];
   }
 
   Platform& platform_;
   std::vector<NodeIndex> nodes_;  // by SimGrid's number of the host
-  std::vector<LinkImpl*> lanes_;  // by Platform::lane(); null until used
+  std::vector<LinkImpl*> links_;  // by Platform::direction_index; null until used
 };
 
 Platform::Platform(const Topology& topology, std::span<const HostSpec> nodes)

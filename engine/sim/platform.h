@@ -1,5 +1,5 @@
-// A topology as a SimGrid platform: a host for every node that computes, a link for every direction of every
-// link, and routes asked of a Router when a transfer starts, so that no table of pairs exists.
+// A topology as a SimGrid platform: a host for every node that computes, a SimGrid link for each direction of every
+// link, and routes that a Router finds when a flow starts, so that no table of pairs exists.
 #pragma once
 
 #include <memory>
@@ -12,7 +12,8 @@
 
 namespace tandem::sim {
 
-inline constexpr double kHostSpeed = 1e9;  // flop/s of a core: work is given in nanoseconds
+// Flop/s of a core, such that the amount of a piece of work is its time in nanoseconds.
+inline constexpr double kHostSpeed = 1e9;
 
 struct HostSpec {
   NodeIndex node = 0;
@@ -30,12 +31,12 @@ class Platform {
   simgrid_compat::s4u::Host* host(NodeIndex node) const { return hosts_[node]; }
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to) { return router_.route(from, to); }
 
-  // A number for each direction of each link that has a capacity of its own.
-  std::size_t lane(const Edge& hop) const {
+  // Numbers the directions of links that have a capacity of their own: two of a duplex link, otherwise one.
+  std::size_t direction_index(const Edge& hop) const {
     const bool shares = topology_.link(hop.link).direction != Direction::duplex;
     return 2 * std::size_t{hop.link} + (hop.forward || shares ? 0 : 1);
   }
-  std::size_t lane_count() const { return 2 * topology_.link_count(); }
+  std::size_t direction_count() const { return 2 * topology_.link_count(); }
 
  private:
   class Zone;

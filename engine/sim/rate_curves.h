@@ -1,7 +1,7 @@
-// Measured rates between and beyond their samples.
+// Rates at any size, from samples measured at a few.
 //
-// All interpolation is linear in the logarithms of size and rate: rates follow power laws piece by piece
-// (half the size, half the rate, while latency dominates). Beyond the samples the nearest rate holds.
+// All interpolation is linear in the logarithms of size and rate, because rates follow power laws piecewise (half the
+// size, half the rate, while latency dominates). Beyond the samples, the rate of the nearest one is used.
 #pragma once
 
 #include <array>

@@ -19,14 +19,15 @@ SimTask& SimTask::current() {
   return *task;
 }
 
-Scheduler::Scheduler(Simulation& simulation, SeededSchedule* schedule) : simulation_(simulation), schedule_(schedule) {
+Scheduler::Scheduler(Simulation& simulation, SeededSchedule* schedule, PendingWork pending_work)
+    : simulation_(simulation), schedule_(schedule), pending_work_(std::move(pending_work)) {
   Task::set_provider_of_this_thread(&current_task);
 }
 
 void Scheduler::start(std::unique_ptr<SimTask> task, NodeIndex node, std::function<void()> body,
                       std::function<void(std::exception_ptr)> ended) {
   SimTask& started = *task;
-  scheduler_.push_back(std::move(task));
+  tasks_.push_back(std::move(task));
   ++live_;
   ++runnable_;
   simgrid_compat::start_actor(started.name(), simulation_.platform().host(node), &started,
@@ -58,7 +59,7 @@ void Scheduler::run_body(SimTask& task, const std::function<void()>& body,
   });
 }
 
-void Scheduler::wait(WaitList& list, const Condition& done, const Description& waits_for) {
+void Scheduler::wait(WaitList& list, const Condition& done, const Text& waits_for) {
   throw_if_failed();
   while (!done()) {
     suspend(list, done, waits_for, true);
@@ -66,15 +67,15 @@ void Scheduler::wait(WaitList& list, const Condition& done, const Description& w
   }
 }
 
-void Scheduler::wait_uninterrupted(WaitList& list, const Condition& done, const Description& waits_for) {
+void Scheduler::wait_uninterrupted(WaitList& list, const Condition& done, const Text& waits_for) {
   while (!done()) suspend(list, done, waits_for, false);
 }
 
-void Scheduler::suspend(WaitList& list, const Condition& done, const Description& waits_for, bool is_interruptible) {
+void Scheduler::suspend(WaitList& list, const Condition& done, const Text& waits_for, bool is_interruptible) {
   SimTask& task = SimTask::current();
   bool suspended = false;
   in_kernel([&] {
-    // Other tasks ran between the caller's look and this one.
+    // Other tasks may have run since the caller looked.
     if (done() || (is_interruptible && has_failed())) return;
     suspended = true;
     task.is_waiting_ = true;
@@ -100,7 +101,7 @@ void Scheduler::yield() {
   task.wake_->acquire();
 }
 
-// Once the last of those that can run has come, so that none is left out of the choice.
+// Chooses only when every task that could run has come to yield(), so that none is left out of the choice.
 void Scheduler::let_one_run() {
   if (yielding_.empty() || yielding_.size() < static_cast<std::size_t>(runnable_)) return;
   schedule_->take_one(yielding_)->wake_->release();
@@ -131,7 +132,7 @@ void Scheduler::sleep(double seconds) {
     bool has_rung = false;
     WaitList list;
   };
-  auto alarm = std::make_shared<Alarm>();  // a failed run may leave before it rings
+  auto alarm = std::make_shared<Alarm>();  // shared, because a failed run may leave before it rings
   in_kernel([&] {
     simulation_.at(Simulation::now_s() + seconds, [this, alarm] {
       alarm->has_rung = true;
@@ -153,7 +154,7 @@ void Scheduler::fail(std::exception_ptr error, Concerns concerns) {
   concerns_ = concerns;
   error_ = std::move(error);
   in_kernel([&] {
-    for (const auto& task : scheduler_) {
+    for (const auto& task : tasks_) {
       if (task->is_waiting_ && task->is_interruptible_) wake(*task);
     }
   });
@@ -161,8 +162,7 @@ void Scheduler::fail(std::exception_ptr error, Concerns concerns) {
 
 void Scheduler::check_deadlock() {
   if (runnable_ > 0 || has_failed()) return;
-  const bool work_waits = describe_ && !describe_().empty();
-  if (live_ == 0 && !work_waits) return;
+  if (live_ == 0 && pending_work_().empty()) return;
   if (cause_) return fail(cause_);
   fail(std::make_exception_ptr(DeadlockError(deadlock_message())), Concerns::all_tasks);
 }
@@ -170,10 +170,10 @@ void Scheduler::check_deadlock() {
 std::string Scheduler::deadlock_message() const {
   constexpr std::size_t kMost = 16;  // enough to see the pattern, few enough to read
   std::vector<std::string> lines;
-  for (const auto& task : scheduler_) {
+  for (const auto& task : tasks_) {
     if (task->is_waiting_) lines.push_back(task->name() + " waits for " + (*task->waits_for_)());
   }
-  for (std::string& line : describe_()) lines.push_back(std::move(line));
+  for (std::string& line : pending_work_()) lines.push_back(std::move(line));
   std::string message = "deadlock: every task waits and nothing is under way";
   for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) message += "\n  " + lines[i];
   if (lines.size() > kMost) message += "\n  and " + std::to_string(lines.size() - kMost) + " more";

@@ -1,12 +1,17 @@
-// Who goes first where several could: the seeded order of a simulated run.
+// The seeded order of a simulated run: which of several tasks or ends of work goes first where any of them could.
 //
-// A run with a seed is a random walk over its schedules. Wherever one task may be overtaken by another (when it starts,
-// has waited, takes a monitor, or issues to a stream) all tasks that could run at this instant gather, and one of them,
-// each as likely as the others, runs to its next such place; Scheduler::yield() is that place. Work that ends at one
-// instant, on whatever stream, takes effect in an order chosen in the same way (Simulation). Both draw from one
-// generator in the order in which they come to it, which nothing but the seed and the program decides, so a seed stands
-// for one run. Its numbers are those of std::mt19937_64, which the standard fixes, and of integer arithmetic done here,
-// since std::shuffle and the distributions differ between libraries.
+// A run with a seed is one random walk over the orders that are possible at equal simulated times. It draws twice:
+//
+//   where                     among whom                                    what happens
+//   Scheduler::yield()        the tasks that could run at this instant,     the chosen task runs to its next yield(),
+//                             once all of them have come to a yield()       wait or end
+//   Simulation::run_due()     the operations that ended at this instant,    the callback of the chosen one runs
+//                             once SimGrid has reported all of them
+//
+// A task yields when it starts, after it has waited, before it takes a monitor, and before it issues to a stream.
+// Both places draw from the same generator, in an order that only the seed and the program decide, so equal seeds give
+// equal runs. They do so with every compiler: the standard fixes the numbers of std::mt19937_64, and the rest is
+// integer arithmetic done here, because std::shuffle and the distributions differ between libraries.
 #pragma once
 
 #include <cstddef>
@@ -21,10 +26,10 @@ class SeededSchedule {
  public:
   explicit SeededSchedule(std::uint64_t seed) : seed_(seed), random_(seed) {}
 
-  // One of 0 ... count - 1, equally likely. `count` is at least 1; for 1 nothing is drawn.
+  // Draws one of 0 ... count - 1, all equally likely. `count` is at least 1; for 1 nothing is drawn.
   std::size_t choose(std::size_t count);
 
-  // Takes one out of a list that is not empty; the last one moves to its place.
+  // Draws an item, and removes it by moving the last item to its place. `items` is not empty.
   template <typename Item>
   Item take_one(std::vector<Item>& items) {
     std::swap(items[choose(items.size())], items.back());
@@ -34,7 +39,7 @@ class SeededSchedule {
   }
 
   std::uint64_t seed() const { return seed_; }
-  std::uint64_t choices() const { return choices_; }  // between two or more, so far
+  std::uint64_t choices() const { return choices_; }  // how many times it drew
 
  private:
   std::uint64_t seed_;

@@ -1,4 +1,4 @@
-// Simulated devices: names, memory accounting and streams. Several logical devices may share a physical one.
+// Simulated devices: their names, streams and memory in use. Several logical devices may share a physical one.
 #pragma once
 
 #include <map>
@@ -12,7 +12,7 @@ namespace tandem::sim {
 class SimRun;
 class SimStream;
 
-// Memory in use on a physical device; buffers keep it alive.
+// The memory of a physical device. Buffers keep it alive, since they may outlive the run.
 struct MemoryPool {
   double capacity_bytes = 0;  // 0: unlimited
   double in_use_bytes = 0;

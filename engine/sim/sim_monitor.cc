@@ -2,7 +2,7 @@
 
 namespace tandem::sim {
 
-// Scheduler run one at a time and change over only inside waits and where they give way, so plain fields are enough.
+// Tasks run one at a time and take turns only where they wait or yield, so plain fields are enough.
 
 void SimMonitor::lock() {
   scheduler_.yield();
@@ -26,11 +26,11 @@ void SimMonitor::wait(std::string_view what) {
     is_locked_ = true;
   };
   try {
-    scheduler_.pay_debt();  // the time of the task's own launches, in which others may have the lock
+    scheduler_.pay_debt();  // without the lock, which others may take during the time of this task's own launches
     scheduler_.wait(
         waiters_, [&] { return notifications_ != seen; }, [what] { return std::string(what); });
   } catch (...) {
-    relock();  // the caller's lock guard gives it back
+    relock();  // because the caller's lock guard will unlock
     throw;
   }
   relock();

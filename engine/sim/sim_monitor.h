@@ -7,7 +7,7 @@ namespace tandem::sim {
 
 class SimMonitor : public Monitor {
  public:
-  explicit SimMonitor(Scheduler& tasks) : scheduler_(tasks) {}
+  explicit SimMonitor(Scheduler& scheduler) : scheduler_(scheduler) {}
   void lock() override;
   void unlock() override;
   void wait(std::string_view what) override;

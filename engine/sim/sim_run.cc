@@ -28,9 +28,9 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
       placed_(place_devices(options)),
       schedule_(options.schedule_seed),
       simulation_(*options.topology, hosts_of(*options.topology, placed_), schedule_ ? &*schedule_ : nullptr),
-      scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr) {
+      network_(simulation_),
+      scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }) {
   simulation_.on_idle([this] { scheduler_.check_deadlock(); });
-  scheduler_.describe_pending_work([this] { return pending_work(); });
   add_devices();
   add_workers();
 }
@@ -92,7 +92,7 @@ std::vector<std::string> SimRun::pending_work() const {
   std::vector<std::string> lines;
   for (const auto& device : devices_) {
     for (const auto& [index, stream] : device->streams()) {
-      if (!stream->is_idle()) lines.push_back(stream->describe());
+      if (!stream->is_idle()) lines.push_back(stream->text());
     }
   }
   return lines;

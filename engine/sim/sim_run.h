@@ -1,4 +1,4 @@
-// One run of the sim engine: the cluster's devices and workers, the simulation under them, and what it records.
+// One run of the sim engine: the devices and workers of the cluster, the simulation below them, and the records.
 #pragma once
 
 #include <map>
@@ -8,6 +8,7 @@
 
 #include "engine/engine.h"
 #include "engine/sim/collectives/collective_group.h"
+#include "engine/sim/network.h"
 #include "engine/sim/notes.h"
 #include "engine/sim/placement.h"
 #include "engine/sim/scheduler.h"
@@ -19,21 +20,21 @@ namespace tandem::sim {
 
 class SimWorker;
 
-// What Worker::shared gives. Making an object may take simulated time: others wait for it meanwhile.
+// The objects that Worker::shared() has made. Making one may take simulated time, during which others wait for it.
 struct SharedObjects {
   std::unique_ptr<Monitor> monitor;
-  std::map<std::string, std::shared_ptr<void>, std::less<>> by_name;  // only looked up
+  std::map<std::string, std::shared_ptr<void>, std::less<>> by_name;  // never iterated
 };
 
 class SimRun {
  public:
-  // `options` are valid (check_options) and outlive the run.
+  // `options` have been checked (open_sim_engine); they and `capabilities` must outlive the run.
   SimRun(const EngineOptions& options, const Capabilities& capabilities);
   ~SimRun();
   SimRun(const SimRun&) = delete;
   SimRun& operator=(const SimRun&) = delete;
 
-  // Once.
+  // May be called once.
   Timeline execute(const Program& program);
 
   const Capabilities& capabilities() const { return capabilities_; }
@@ -41,6 +42,7 @@ class SimRun {
   bool carries_values() const { return capabilities_.carries_values; }
   CollectiveFidelity fidelity() const { return options_.collectives.value_or(CollectiveFidelity::fluid); }
   Simulation& simulation() { return simulation_; }
+  Network& network() { return network_; }
   Scheduler& scheduler() { return scheduler_; }
   Notes& notes() { return notes_; }
   CollectiveGroups& groups() { return groups_; }
@@ -64,6 +66,7 @@ class SimRun {
   std::vector<PlacedDevice> placed_;
   std::optional<SeededSchedule> schedule_;
   Simulation simulation_;
+  Network network_;
   Scheduler scheduler_;
   CollectiveGroups groups_;
   std::map<NodeIndex, std::unique_ptr<PhysicalDevice>> physical_;
@@ -71,7 +74,7 @@ class SimRun {
   std::map<DeviceId, SimDevice*> by_id_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
   std::vector<Record> records_;
-  SharedObjects shared_;  // freed before the devices
+  SharedObjects shared_;  // the last member, because the objects may hold memory of the devices
 };
 
 }  // namespace tandem::sim

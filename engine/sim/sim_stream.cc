@@ -44,13 +44,13 @@ void SimStream::wait(const Event& event) {
 }
 
 void SimStream::synchronize() {
-  Scheduler& tasks = device_.run().scheduler();
-  tasks.pay_debt();
+  Scheduler& scheduler = device_.run().scheduler();
+  scheduler.pay_debt();
   const std::uint64_t target = issued_;
   if (finished_ >= target) return;
-  tasks.wait(
-      waiting_[target], [&] { return finished_ >= target; }, [this] { return describe(); });
-  tasks.sleep(device_.costs().synchronize_s());
+  scheduler.wait(
+      waiting_[target], [&] { return finished_ >= target; }, [this] { return text(); });
+  scheduler.sleep(device_.costs().synchronize_s());
 }
 
 Record SimStream::make_record(RecordKind kind, Category category, std::string name) const {
@@ -93,12 +93,13 @@ void SimStream::advance() {
 void SimStream::start_head() {
   head_started_ = true;
   StreamWork& head = *queue_.front();
-  Scheduler& tasks = device_.run().scheduler();
+  Scheduler& scheduler = device_.run().scheduler();
   if (head.starts_before_issue() || head.issued_s <= Simulation::now_s()) {
-    guarded(tasks, [&] { head.start(*this); });
+    guarded(scheduler, [&] { head.start(*this); });
     return;
   }
-  device_.run().simulation().at(head.issued_s, [this, &head, &tasks] { guarded(tasks, [&] { head.start(*this); }); });
+  device_.run().simulation().at(head.issued_s,
+                                [this, &head, &scheduler] { guarded(scheduler, [&] { head.start(*this); }); });
 }
 
 void SimStream::finish_head() {
@@ -112,8 +113,8 @@ void SimStream::finish_head() {
   advance();
 }
 
-std::string SimStream::describe() const {
-  const std::string what = queue_.empty() ? "nothing" : queue_.front()->describe();
+std::string SimStream::text() const {
+  const std::string what = queue_.empty() ? "nothing" : queue_.front()->text();
   return fmt::format("stream {} of {}, which is at {}", index_, device_.name(), what);
 }
 

@@ -1,5 +1,5 @@
-// A stream as a queue: the head is under way, the rest waits. No actor belongs to it; whatever ends the head
-// starts the next, in SimGrid's kernel.
+// A stream as a queue: its head executes, the rest waits. No actor belongs to it: whatever ends the head starts the
+// next operation, in SimGrid's kernel.
 #pragma once
 
 #include <deque>
@@ -13,17 +13,17 @@
 
 namespace tandem::sim {
 
-// One queued operation. Everything but the constructor runs in the kernel.
+// One queued operation. All of it except the constructor runs in the kernel.
 class StreamWork {
  public:
   virtual ~StreamWork() = default;
-  // Called once, when it is the head; calls stream.finish_head() at once or later.
+  // Starts it as the head of the stream; calls stream.finish_head() when it has ended, which may be before returning.
   virtual void start(SimStream& stream) = 0;
-  virtual std::string describe() const = 0;  // "op 'gemm'": what a stuck stream is at
-  // Whether start() itself observes the time of issue.
+  virtual std::string text() const = 0;  // "op 'gemm'", for the message of a deadlock
+  // Whether start() itself takes care of issued_s; otherwise it is not called before that date.
   virtual bool starts_before_issue() const { return false; }
 
-  double issued_s = 0;  // the host is done issuing it at this date
+  double issued_s = 0;  // the date at which the host has issued it
 };
 
 class SimStream : public Stream {
@@ -41,13 +41,13 @@ class SimStream : public Stream {
   SimDevice& sim_device() const { return device_; }
   // A record of this stream in the step of the current task.
   Record make_record(RecordKind kind, Category category, std::string name) const;
-  // The date at which the current task is done issuing one more operation, whose host time it now owes.
+  // Adds the host time of one launch to the debt of the current task; returns the date at which the task has issued it.
   double charge_launch();
-  // In the kernel: appends and, if it can, starts.
+  // For the kernel. enqueue() starts the operation immediately if nothing is before it.
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();
   bool is_idle() const { return queue_.empty(); }
-  std::string describe() const;  // what its head waits for
+  std::string text() const;  // "stream 0 of /job:..., which is at op 'gemm'"
 
  private:
   void issue(std::unique_ptr<StreamWork> work);
@@ -61,7 +61,7 @@ class SimStream : public Stream {
   bool is_advancing_ = false;
   std::uint64_t issued_ = 0;
   std::uint64_t finished_ = 0;
-  std::map<std::uint64_t, WaitList> waiting_;  // by the count of finished operations they need
+  std::map<std::uint64_t, WaitList> waiting_;  // by the number of finished operations they wait for
 };
 
 }  // namespace tandem::sim

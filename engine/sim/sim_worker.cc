@@ -14,12 +14,12 @@ SimWorker::SimWorker(SimRun& run, int index, const WorkerSpec& spec, std::vector
 SimWorker::~SimWorker() = default;
 
 void SimWorker::start(const Program& program) {
-  Scheduler& tasks = run_.scheduler();
-  tasks.start(
+  Scheduler& scheduler = run_.scheduler();
+  scheduler.start(
       std::make_unique<SimTask>(fmt::format("worker {}", index_), this), cpu_.node(),
       [this, &program] { program(*this); },
-      [&tasks](std::exception_ptr error) {
-        if (error) tasks.fail(error);
+      [&scheduler](std::exception_ptr error) {
+        if (error) scheduler.fail(error);
       });
 }
 
@@ -29,25 +29,25 @@ Nanoseconds SimWorker::now() {
 }
 
 void SimWorker::run_concurrently(int n, const std::function<void(int)>& function) {
-  Scheduler& tasks = run_.scheduler();
-  tasks.pay_debt();
+  Scheduler& scheduler = run_.scheduler();
+  scheduler.pay_debt();
   std::vector<std::exception_ptr> errors(static_cast<std::size_t>(std::max(n, 0)));
   int left = n;
   WaitList list;
   const std::string& caller = Task::current().name();
   for (int i = 0; i < n; ++i) {
-    tasks.start(
+    scheduler.start(
         std::make_unique<SimTask>(fmt::format("{} replica {}", caller, i), this), cpu_.node(),
         [&function, i] { function(i); },
         [&, i](std::exception_ptr error) {
           errors[static_cast<std::size_t>(i)] = std::move(error);
-          if (--left == 0) tasks.wake_all(list);
+          if (--left == 0) scheduler.wake_all(list);
         });
   }
-  tasks.wait_uninterrupted(
+  scheduler.wait_uninterrupted(
       list, [&] { return left <= 0; }, [&] { return fmt::format("{} of its replicas", left); });
-  tasks.forget_cause();
-  tasks.throw_if_failed();
+  scheduler.forget_cause();
+  scheduler.throw_if_failed();
   for (const std::exception_ptr& error : errors) {
     if (error) std::rethrow_exception(error);
   }

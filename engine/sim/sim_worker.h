@@ -1,4 +1,4 @@
-// A worker of a simulated run. Its program and replica functions are actors on the host of its CPU.
+// A worker of a simulated run. Its program and its replica functions are actors on the host of its CPU.
 #pragma once
 
 #include <map>
@@ -34,7 +34,7 @@ class SimWorker : public Worker {
   void end_step() override;
 
   int step() const { return step_; }
-  void start(const Program& program);  // its main task
+  void start(const Program& program);  // in a task of its own
 
  private:
   SimRun& run_;
@@ -42,7 +42,7 @@ class SimWorker : public Worker {
   const WorkerSpec& spec_;
   std::vector<Device*> devices_;
   SimDevice& cpu_;
-  std::map<CollectiveGroup*, std::unique_ptr<SimCommunicator>> communicators_;  // only looked up, never walked
+  std::map<CollectiveGroup*, std::unique_ptr<SimCommunicator>> communicators_;  // never iterated
   int step_ = kNoStep;
   Nanoseconds step_start_ns_ = 0;
 };

@@ -1,7 +1,7 @@
-// SimGrid's clock and activities as callbacks: compute on a host, move bytes over a route, wait for a date.
+// SimGrid's clock and activities as callbacks: work on a host, bytes between two hosts, a date.
 //
-// One Simulation at a time in a process. Everything here runs in SimGrid's kernel: call it inside in_kernel(),
-// or from a callback. Callbacks must not throw; what can fail catches and reports to the run.
+// One Simulation at a time in a process. Everything here runs in SimGrid's kernel: call it inside in_kernel() or from
+// a callback. Callbacks must not throw: whoever passes one that can fail catches and reports to the run (guarded()).
 #pragma once
 
 #include <cstdint>
@@ -22,84 +22,69 @@ class Simulation {
  public:
   using Then = std::function<void()>;
 
-  // `nodes`: those that become hosts, with their number of cores. `schedule` orders what ends at one instant; null: the
-  // order in which SimGrid finds it ended.
+  // `nodes` become hosts, with their numbers of cores. `schedule` decides the order of what ends at the same instant;
+  // null: the order in which SimGrid reports the ends.
   Simulation(const Topology& topology, std::span<const HostSpec> nodes, SeededSchedule* schedule = nullptr);
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;
 
   Platform& platform() { return *platform_; }
-  // Called in the kernel whenever callbacks have run and nothing is under way.
+  // Installs a function that the kernel calls whenever callbacks have run and no activity is left.
   void on_idle(std::function<void()> call) { on_idle_ = std::move(call); }
 
   static double now_s() { return simgrid_compat::s4u::Engine::get_clock(); }
   static Nanoseconds now_ns();
 
-  // One core of the node's host for `seconds` of its undivided time; for `alone_s` where that is longer, during which
-  // others may have what this leaves of the core.
+  // Occupies one core of the node's host with work that takes `seconds` on an undivided core, and never less than
+  // `alone_s`. Where that is the longer, the work uses only part of its core, and others may use the rest.
   void execute(NodeIndex node, double seconds, double alone_s, Then then);
   void execute(NodeIndex node, double seconds, Then then) { execute(node, seconds, 0, std::move(then)); }
-  // Bytes over the route between two nodes; its latency is paid first unless `with_latency` is false.
-  void transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then);
-  // The same number of bytes, without latency, between each of these pairs; `each` is called for every one. Those
-  // alone on their links are simulated as one flow for as long as they stay alone, which changes no time.
-  void transfer_together(std::span<const std::pair<NodeIndex, NodeIndex>> pairs, double bytes, const Then& each);
+  // Calls `then` at that date, or now if it is past.
   void at(double date_s, Then then);
-  // A date that may never be of interest: `then` is called at it unless the alarm is called off before, by something
-  // that is itself under way. Under way like all the rest meanwhile, but not subject to the schedule.
+
+  // Sets a date that may never matter: `then` is called at it, outside the order of the schedule, unless the alarm is
+  // called off before. A pending alarm counts as an activity: the simulation is not idle meanwhile.
   using Alarm = simgrid_compat::Timer*;
   Alarm set_alarm(double date_s, Then then);
   void call_off(Alarm alarm);
 
-  bool is_busy() const { return in_flight_ > 0; }
-  std::uint64_t transfer_count() const { return transfers_; }
+  // Something SimGrid has under way; valid until its end has been reported. Network refers to its flows by it.
+  struct Activity {
+    Simulation* simulation = nullptr;
+    Then then;
+    simgrid_compat::s4u::ActivityPtr handle;  // null for a date
+  };
+  // Starts a flow of at least one byte over the links of the route, without their latency. Calls `ended` at its end
+  // before anything else learns of it, outside the order of the schedule.
+  Activity& start_flow(NodeIndex from, NodeIndex to, double bytes, Then ended);
+  static double remaining_bytes(const Activity& flow);
+  // A function that has the schedule decide when `then` is called among everything that ends at the same instant, so
+  // that it runs after all those ends were reported. Without a schedule, `then` itself.
+  Then in_scheduled_order(Then then);
+
+  bool is_busy() const { return under_way_ > 0; }
 
   void run();
 
  private:
-  struct Flight {
-    Simulation* simulation = nullptr;
-    Then then;
-    simgrid_compat::s4u::ActivityPtr activity;
-    std::shared_ptr<const Route> route;  // of a transfer
-  };
-  // Equal flows on links of their own, of which SimGrid sees the first.
-  struct Bundle {
-    std::vector<std::pair<NodeIndex, NodeIndex>> pairs;
-    std::vector<std::shared_ptr<const Route>> routes;
-    Then each;
-    Flight* flight = nullptr;
-  };
-  using BundlePtr = std::shared_ptr<Bundle>;
-
-  static void ended(void* flight);
-  Flight& take_flight(Then then);
-  Flight& start_transfer(NodeIndex from, NodeIndex to, double bytes, std::shared_ptr<const Route> route, Then then);
-  void start_bundle(const BundlePtr& bundle, double bytes);
-  void end_bundle(const BundlePtr& bundle);
-  void unbundle(const BundlePtr& bundle);
-  void unbundle_on(const Route& route);
-  void occupy(const Route& route, int flows);
-  void finish(Flight& flight);
-  void end_flight();
-  Then scheduled(Then then);
+  static void ended(void* activity);
+  Activity& begin_activity(Then then);
+  void finish(Activity& activity);
+  void count_end();
   void run_due();
 
   SeededSchedule* schedule_;
-  std::vector<Then> due_;  // what has ended at this instant and awaits its turn
+  std::vector<Then> due_;  // ended at this instant; each awaits its turn
   std::unique_ptr<Platform> platform_;
   std::function<void()> on_idle_;
-  std::deque<Flight> flights_;  // addresses stay
-  std::vector<Flight*> free_;
+  std::deque<Activity> activities_;  // a deque, because their addresses must not change
+  std::vector<Activity*> free_;
   std::vector<simgrid_compat::s4u::ActivityPtr> ended_;  // the kernel still uses them while it reports their end
-  std::vector<std::int32_t> flows_on_;                   // by lane
-  std::vector<BundlePtr> bundle_on_;                     // by lane; of the bundles SimGrid sees as one flow
-  std::int64_t in_flight_ = 0;
-  std::uint64_t transfers_ = 0;
+  std::int64_t under_way_ = 0;                           // activities, alarms, and what is due
 };
 
-// Runs `call` in the kernel and returns when it has; usable from a task and from a callback.
+// Runs `call` in the kernel and returns when it has run; usable from a task and from a callback.
 template <typename Call>
 void in_kernel(Call&& call) {
   simgrid_compat::in_kernel(std::forward<Call>(call));

@@ -10,25 +10,25 @@
 namespace tandem::sim {
 
 void SimEvent::synchronize() {
-  Scheduler& tasks = device_.run().scheduler();
-  tasks.pay_debt();
+  Scheduler& scheduler = device_.run().scheduler();
+  scheduler.pay_debt();
   if (is_complete_) return;
-  tasks.wait(
-      scheduler_, [this] { return is_complete_; }, [this] { return describe(); });
-  tasks.sleep(device_.costs().synchronize_s());
+  scheduler.wait(
+      waiting_, [this] { return is_complete_; }, [this] { return text(); });
+  scheduler.sleep(device_.costs().synchronize_s());
 }
 
 void SimEvent::complete() {
   is_complete_ = true;
-  device_.run().scheduler().wake_all(scheduler_);
+  device_.run().scheduler().wake_all(waiting_);
   for (SimStream* stream : std::exchange(streams_, {})) stream->finish_head();
 }
 
-std::string SimEvent::describe() const {
+std::string SimEvent::text() const {
   return "an event of " + device_.name();
 }
 
-void OpWork::perform(const SimDevice& device) const {
+void OpWork::take_effect(const SimDevice& device) const {
   try {
     execute(op_.kernel);
   } catch (const std::exception& error) {
@@ -41,7 +41,7 @@ void OpWork::start(SimStream& stream) {
   record_.start_ns = Simulation::now_ns();
   run.simulation().execute(stream.sim_device().node(), seconds_, alone_s_, [this, &stream, &run] {
     guarded(run.scheduler(), [&] {
-      if (run.carries_values()) perform(stream.sim_device());
+      if (run.carries_values()) take_effect(stream.sim_device());
       record_.end_ns = Simulation::now_ns();
       run.add_record(std::move(record_));
       stream.finish_head();
@@ -76,16 +76,16 @@ void RecordWork::start(SimStream& stream) {
 
 void WaitWork::start(SimStream& stream) {
   if (event_->is_complete()) return stream.finish_head();
-  event_->resume(stream);
+  event_->finish_head_when_complete(stream);
 }
 
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then) {
-  Simulation& simulation = from.run().simulation();
-  if (from.node() != to.node()) return simulation.transfer(from.node(), to.node(), bytes, true, std::move(then));
+  SimRun& run = from.run();
+  if (from.node() != to.node()) return run.network().transfer(from.node(), to.node(), bytes, true, std::move(then));
   const double seconds = from.costs().copy_s(bytes);
   const double alone_s = from.costs().copy_alone_s(bytes);
-  if (from.costs().copies_occupy()) return simulation.execute(from.node(), seconds, alone_s, std::move(then));
-  simulation.at(Simulation::now_s() + seconds, std::move(then));
+  if (from.costs().copies_occupy()) return run.simulation().execute(from.node(), seconds, alone_s, std::move(then));
+  run.simulation().at(Simulation::now_s() + seconds, std::move(then));
 }
 
 }  // namespace tandem::sim

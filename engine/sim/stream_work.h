@@ -1,4 +1,4 @@
-// What streams execute: ops, copies, and the two ends of an event.
+// The operations of a stream that need no other device's part: ops, copies, and the two ends of an event.
 #pragma once
 
 #include <vector>
@@ -13,14 +13,15 @@ class SimEvent : public EventState {
   bool is_complete() const override { return is_complete_; }
   void synchronize() override;
 
-  void complete();  // in the kernel
-  void resume(SimStream& stream) { streams_.push_back(&stream); }
-  std::string describe() const;
+  // For the kernel.
+  void complete();
+  void finish_head_when_complete(SimStream& stream) { streams_.push_back(&stream); }
+  std::string text() const;
 
  private:
   SimDevice& device_;  // on which it was recorded
   bool is_complete_ = false;
-  WaitList scheduler_;
+  WaitList waiting_;
   std::vector<SimStream*> streams_;
 };
 
@@ -29,10 +30,10 @@ class OpWork : public StreamWork {
   OpWork(Op op, double seconds, double alone_s, Record record)
       : op_(std::move(op)), seconds_(seconds), alone_s_(alone_s), record_(std::move(record)) {}
   void start(SimStream& stream) override;
-  std::string describe() const override { return "op '" + op_.name + "'"; }
+  std::string text() const override { return "op '" + op_.name + "'"; }
 
  private:
-  void perform(const SimDevice& device) const;
+  void take_effect(const SimDevice& device) const;
   Op op_;
   double seconds_, alone_s_;
   Record record_;
@@ -43,7 +44,7 @@ class CopyWork : public StreamWork {
   CopyWork(Tensor to, Tensor from, Record record)
       : to_(std::move(to)), from_(std::move(from)), record_(std::move(record)) {}
   void start(SimStream& stream) override;
-  std::string describe() const override { return "a copy"; }
+  std::string text() const override { return "a copy"; }
 
  private:
   Tensor to_;
@@ -55,7 +56,7 @@ class RecordWork : public StreamWork {
  public:
   explicit RecordWork(std::shared_ptr<SimEvent> event) : event_(std::move(event)) {}
   void start(SimStream& stream) override;
-  std::string describe() const override { return "an event"; }
+  std::string text() const override { return "an event"; }
 
  private:
   std::shared_ptr<SimEvent> event_;
@@ -65,14 +66,14 @@ class WaitWork : public StreamWork {
  public:
   explicit WaitWork(std::shared_ptr<SimEvent> event) : event_(std::move(event)) {}
   void start(SimStream& stream) override;
-  std::string describe() const override { return event_->describe(); }
+  std::string text() const override { return event_->text(); }
 
  private:
   std::shared_ptr<SimEvent> event_;
 };
 
-// Bytes from one device to another, then `then`: over the route between their nodes, or inside the memory of the
-// node they share, which occupies it unless it has copy engines. In the kernel.
+// Moves bytes from one device to another: over the route between their nodes, or inside the memory of the node they
+// share, which occupies one of its cores unless it has copy engines. For the kernel.
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then);
 
 }  // namespace tandem::sim

@@ -27,16 +27,6 @@ void exchange(Worker& worker, std::optional<double> limit_s) {
   if (worker.index() == 1) communicator.receive(tensor, 0, stream);
 }
 
-std::string text_of(const Timeline& timeline) {
-  std::string text;
-  for (const Record& record : timeline.records) {
-    text += record.name + " " + std::to_string(record.device) + " " + std::to_string(record.start_ns) + " " +
-            std::to_string(record.end_ns) + " " + std::to_string(record.sequence) + "\n";
-  }
-  for (const auto& [key, value] : timeline.settings) text += key + "=" + value + "\n";
-  return text;
-}
-
 std::string with_limit(std::optional<double> limit_s, std::optional<std::uint64_t> seed) {
   EngineOptions options = gpu_workers(make_star({.workers = 3}), 3);
   options.schedule_seed = seed;

@@ -20,18 +20,6 @@ Program all_reduce_of(int workers) {
   };
 }
 
-std::string text_of(const Timeline& timeline) {
-  std::string text;
-  for (const Record& record : timeline.records) {
-    text += record.name + " " + std::to_string(record.worker) + " " + std::to_string(record.device) + " " +
-            std::to_string(record.start_ns) + " " + std::to_string(record.end_ns) + " " + std::to_string(record.step) +
-            " " + std::to_string(record.sequence) + "\n";
-  }
-  for (const auto& [key, value] : timeline.settings) text += key + "=" + value + "\n";
-  for (const std::string& note : timeline.notes) text += note + "\n";
-  return text;
-}
-
 template <typename Run>
 std::string message_of(const Run& run) {
   try {

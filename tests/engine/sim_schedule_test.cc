@@ -18,16 +18,6 @@ EngineOptions seeded(EngineOptions options, std::uint64_t seed) {
   return options;
 }
 
-std::string text_of(const Timeline& timeline) {
-  std::string text;
-  for (const Record& record : timeline.records) {
-    text += record.name + " " + std::to_string(record.device) + " " + std::to_string(record.start_ns) + " " +
-            std::to_string(record.end_ns) + " " + std::to_string(record.sequence) + "\n";
-  }
-  for (const auto& [key, value] : timeline.settings) text += key + "=" + value + "\n";
-  return text;
-}
-
 // The order in which three replica functions come to a shared vector.
 Order order_of_replicas(const EngineOptions& options) {
   Order order;

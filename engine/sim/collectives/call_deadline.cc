@@ -4,8 +4,8 @@
 
 namespace tandem::sim {
 
-void CallDeadline::add(Simulation& simulation, double ready_s, double limit_s, std::function<void()> fail) {
-  const double date_s = ready_s + limit_s;
+void CallDeadline::add(Simulation& simulation, double ready_s, double timeout_s, std::function<void()> fail) {
+  const double date_s = ready_s + timeout_s;
   if (alarm_ != nullptr && date_s_ <= date_s) return;
   call_off();
   simulation_ = &simulation;

@@ -18,9 +18,9 @@ class CallDeadline {
   CallDeadline(const CallDeadline&) = delete;
   CallDeadline& operator=(const CallDeadline&) = delete;
 
-  // Somebody is ready for the call at `ready_s` and waits in it for `limit_s` at most. The `fail` of the earliest such
-  // date is called then.
-  void add(Simulation& simulation, double ready_s, double limit_s, std::function<void()> fail);
+  // Somebody is ready for the call at `ready_s` and waits in it for `timeout_s` at most. The `fail` of the earliest
+  // such date is called then.
+  void add(Simulation& simulation, double ready_s, double timeout_s, std::function<void()> fail);
   void call_off();  // the call is complete
 
  private:

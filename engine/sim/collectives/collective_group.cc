@@ -51,7 +51,7 @@ const std::vector<SimDevice*>& CollectiveCall::devices() const {
 }
 
 void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double issued_s,
-                            std::optional<double> limit_s) {
+                            std::optional<double> timeout_s) {
   const double arrival_s = std::max(issued_s, Simulation::now_s());
   record.start_ns = std::llround(arrival_s * 1e9);
   record.ranks = static_cast<int>(arrivals_.size());
@@ -59,9 +59,9 @@ void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double i
   record.bytes = request_.bytes;
   arrivals_[static_cast<std::size_t>(rank)] = {&stream, std::move(record)};
   last_arrival_s_ = std::max(last_arrival_s_, arrival_s);
-  if (limit_s) {
-    deadline_.add(run_.simulation(), arrival_s, *limit_s,
-                  [this, rank, limit = *limit_s] { guarded(run_.scheduler(), [&] { miss_deadline(rank, limit); }); });
+  if (timeout_s) {
+    deadline_.add(run_.simulation(), arrival_s, *timeout_s,
+                  [this, rank, limit = *timeout_s] { guarded(run_.scheduler(), [&] { miss_deadline(rank, limit); }); });
   }
   if (++arrived_ == static_cast<int>(arrivals_.size())) start();
 }
@@ -75,10 +75,10 @@ void CollectiveCall::start() {
   run_.simulation().at(last_arrival_s_, begin);
 }
 
-void CollectiveCall::miss_deadline(int rank, double limit_s) {
+void CollectiveCall::miss_deadline(int rank, double timeout_s) {
   std::vector<DeviceId> group;
   for (const SimDevice* device : devices()) group.push_back(device->id());
-  throw deadline_exceeded(describe(), group, group[static_cast<std::size_t>(rank)], limit_s);
+  throw deadline_exceeded(text(), group, group[static_cast<std::size_t>(rank)], timeout_s);
 }
 
 void CollectiveCall::end() {
@@ -94,7 +94,7 @@ void CollectiveCall::end() {
   for (Arrival& arrival : arrivals_) arrival.stream->finish_head();
 }
 
-std::string CollectiveCall::describe() const {
+std::string CollectiveCall::text() const {
   constexpr int kMost = 4;
   std::string missing;
   int named = 0;

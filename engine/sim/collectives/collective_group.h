@@ -40,21 +40,21 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   // A worker announces its devices' part. Throws RunError naming both when it is not the same operation.
   void join(int worker, const CollectiveRequest& request);
   void set_tensors(int rank, const Tensor& output, const Tensor& input);
-  // The stream of `rank` has come to this call, and fails the run when it is not over `limit_s` later. The last arrival
-  // starts it.
-  void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> limit_s);
+  // The stream of `rank` has come to this call, and fails the run when it is not over `timeout_s` later. The last
+  // arrival starts it.
+  void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> timeout_s);
 
   const CollectiveRequest& request() const { return request_; }
   const std::vector<SimDevice*>& devices() const;
   std::span<const Tensor> outputs() const { return outputs_; }
   std::span<const Tensor> inputs() const { return inputs_; }
   std::int64_t sequence() const { return sequence_; }
-  std::string describe() const;  // "all_reduce #5 (4 of 8 devices arrived; missing /job:...)"
+  std::string text() const;  // "all_reduce #5 (4 of 8 devices arrived; missing /job:...)"
 
  private:
   void start();
   void end();
-  void miss_deadline(int rank, double limit_s);
+  void miss_deadline(int rank, double timeout_s);
 
   struct Arrival {
     SimStream* stream = nullptr;

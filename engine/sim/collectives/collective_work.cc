@@ -45,7 +45,7 @@ void start_pair(SimRun& run, const std::shared_ptr<PairCall>& pair) {
 }  // namespace
 
 void CollectiveWork::start(SimStream& stream) {
-  call_->arrive(rank_, stream, std::move(record_), issued_s, limit_s_);
+  call_->arrive(rank_, stream, std::move(record_), issued_s, timeout_s_);
 }
 
 void PairWork::start(SimStream& stream) {
@@ -59,8 +59,8 @@ void PairWork::start(SimStream& stream) {
     pair_->to = tensor_;
     pair_->receive_record = std::move(record_);
   }
-  if (limit_s_) {
-    pair_->deadline.add(stream.sim_device().run().simulation(), Simulation::now_s(), *limit_s_, [this, &stream] {
+  if (timeout_s_) {
+    pair_->deadline.add(stream.sim_device().run().simulation(), Simulation::now_s(), *timeout_s_, [this, &stream] {
       guarded(stream.sim_device().run().scheduler(), [&] { miss_deadline(stream.sim_device()); });
     });
   }
@@ -72,10 +72,10 @@ void PairWork::miss_deadline(const SimDevice& self) const {
   const std::string arrived = has_begun ? "2 of 2 devices arrived" : "1 of 2 devices arrived; missing " + peer_.name();
   const auto& [from, to] = is_sender_ ? std::tie(self, peer_) : std::tie(peer_, self);
   throw deadline_exceeded(fmt::format("send and receive #{} ({})", pair_->sequence, arrived), {from.id(), to.id()},
-                          self.id(), *limit_s_);
+                          self.id(), *timeout_s_);
 }
 
-std::string PairWork::describe() const {
+std::string PairWork::text() const {
   return fmt::format("{} {} #{}", is_sender_ ? "send to" : "receive from", peer_.name(), pair_->sequence);
 }
 

@@ -34,7 +34,7 @@ void SchedulePlayer::start_flows() {
     slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, route->bandwidth_bytes_per_s);
     pairs[flow.bytes].emplace_back(from.node(), to.node());
   }
-  for (const auto& [bytes, equal] : pairs) run_.simulation().transfer_together(equal, bytes, one_done);
+  for (const auto& [bytes, equal] : pairs) run_.network().transfer_together(equal, bytes, one_done);
 }
 
 void SchedulePlayer::end_flows() {
@@ -62,7 +62,7 @@ void SchedulePlayer::send(const Transfer& transfer, bool with_latency, Simulatio
   const SimDevice& to = *order_[static_cast<std::size_t>(transfer.to)];
   Simulation& simulation = run_.simulation();
   if (from.node() != to.node()) {
-    return simulation.transfer(from.node(), to.node(), transfer.bytes, with_latency, std::move(then));
+    return run_.network().transfer(from.node(), to.node(), transfer.bytes, with_latency, std::move(then));
   }
   const double seconds = from.costs().copy_s(transfer.bytes);
   if (from.costs().copies_occupy()) return simulation.execute(from.node(), seconds, std::move(then));

@@ -16,7 +16,7 @@ SimCommunicator::SimCommunicator(SimRun& run, CollectiveGroup& group, int worker
 
 void SimCommunicator::set_timeout(std::optional<double> seconds) {
   TANDEM_CHECK(!seconds || *seconds > 0, "a time limit is greater than 0 s");
-  limit_s_ = seconds && std::isfinite(*seconds) ? seconds : std::nullopt;
+  timeout_s_ = seconds && std::isfinite(*seconds) ? seconds : std::nullopt;
 }
 
 void SimCommunicator::all_reduce(Tensors buffers, Reduction reduction, Streams streams) {
@@ -64,13 +64,13 @@ void SimCommunicator::issue(CollectiveRequest request, Tensors outputs, Tensors 
                                              std::string(sim::name_of(request.operation))));
     issued_s = sim_stream.charge_launch();
   }
-  const std::optional<double> limit_s = limit_s_;  // as it is now, whoever overtakes
+  const std::optional<double> timeout_s = timeout_s_;  // as it is now, whoever overtakes
   run_.scheduler().yield();
   in_kernel([&] {
     const auto call = group_.next_call(worker_, request);
     for (std::size_t i = 0; i < streams.size(); ++i) call->set_tensors(local_ranks_[i], outputs[i], inputs[i]);
     for (std::size_t i = 0; i < streams.size(); ++i) {
-      auto work = std::make_unique<CollectiveWork>(call, local_ranks_[i], std::move(records[i]), limit_s);
+      auto work = std::make_unique<CollectiveWork>(call, local_ranks_[i], std::move(records[i]), timeout_s);
       work->issued_s = issued_s;
       static_cast<SimStream&>(*streams[i]).enqueue(std::move(work));
     }
@@ -118,13 +118,13 @@ void SimCommunicator::issue_end(bool is_sender, const Tensor& tensor, int peer, 
   record.bytes = static_cast<double>(tensor.size_bytes());
   record.ranks = 2;
   const double issued_s = sim_stream.charge_launch();
-  const std::optional<double> limit_s = limit_s_;
+  const std::optional<double> timeout_s = timeout_s_;
   run_.scheduler().yield();
   in_kernel([&] {
     auto pair = is_sender ? group_.next_pair(rank, peer, true) : group_.next_pair(peer, rank, false);
     record.sequence = pair->sequence;
     const SimDevice& other = *group_.devices()[static_cast<std::size_t>(peer)];
-    auto work = std::make_unique<PairWork>(std::move(pair), is_sender, tensor, std::move(record), other, limit_s);
+    auto work = std::make_unique<PairWork>(std::move(pair), is_sender, tensor, std::move(record), other, timeout_s);
     work->issued_s = issued_s;
     sim_stream.enqueue(std::move(work));
   });

@@ -34,7 +34,7 @@ class SimCommunicator : public Communicator {
   int worker_;
   std::vector<Device*> local_devices_;
   std::vector<int> local_ranks_;
-  std::optional<double> limit_s_;
+  std::optional<double> timeout_s_;
 };
 
 }  // namespace tandem::sim
