@@ -30,7 +30,7 @@ constexpr PartRow kPartRows[] = {
     {"exposed_communication", "    of it exposed", "exposed communication"},
     {"update", "  update", "update"},
     {"input", "  input", "input"},
-    {"idle", "  idle", "idle"},
+    {"idle", "  idle", nullptr},
 };
 
 std::string label_of(const Report& report, std::string_view otherwise) {
@@ -71,6 +71,12 @@ bool is_headline(const Comparison& comparison, const PartRow& row) {
   return part.measured >= kHeadlineShare * step.measured || part.predicted >= kHeadlineShare * step.predicted;
 }
 
+// What the error of a part is of the measured step: how much of the step's error it explains.
+std::string share_of_step(const Comparison& comparison, const ComparedFigure& part) {
+  const ComparedFigure& step = comparison.figure("step_time");
+  return step.measured == 0 ? "-" : error_text((part.predicted - part.measured) / step.measured);
+}
+
 // Adds the parts that take a good share of the step in either run; returns the names of the others that take any time.
 std::vector<std::string> add_headline_parts(TextTable& table, const Comparison& comparison) {
   std::vector<std::string> left_out;
@@ -79,7 +85,8 @@ std::vector<std::string> add_headline_parts(TextTable& table, const Comparison& 
     const ComparedFigure& part = comparison.figure(row.figure);
     if (part.measured == 0 && part.predicted == 0) continue;
     if (is_headline(comparison, row)) {
-      add_figure(table, comparison, row.figure, fmt::format("  {}", row.headline));
+      table.add({fmt::format("  {}", row.headline), time_text(part.measured), time_text(part.predicted),
+                 error_cell(part.error), share_of_step(comparison, part)});
     } else {
       left_out.emplace_back(row.headline);
     }
@@ -140,17 +147,20 @@ std::string title_line(const Comparison& comparison) {
   return title.size() > kWidestTitle ? title + "\n" : "";
 }
 
-TextTable table_of(const Comparison& comparison) {
+// A table of one comparison, with the rows of the step as a whole. A last column of the headline is for its parts.
+TextTable table_of(const Comparison& comparison, bool is_headline) {
   TextTable table;
-  table.add({title_line(comparison).empty() ? title_of(comparison.measured) : "", measured_label(comparison),
-             predicted_label(comparison), "error"});
+  std::vector<std::string> heading = {title_line(comparison).empty() ? title_of(comparison.measured) : "",
+                                      measured_label(comparison), predicted_label(comparison), "error"};
+  if (is_headline) heading.emplace_back("of the step");
+  table.add(std::move(heading));
   table.add_rule();
   add_step(table, comparison);
   return table;
 }
 
 std::string headline_text(const Comparison& comparison) {
-  TextTable table = table_of(comparison);
+  TextTable table = table_of(comparison, true);
   const std::vector<std::string> left_out = add_headline_parts(table, comparison);
   std::string text = title_line(comparison) + table.text() + "\n";
   text += wrapped_list(
@@ -160,7 +170,7 @@ std::string headline_text(const Comparison& comparison) {
 }
 
 std::string details_text(const Comparison& comparison) {
-  TextTable table = table_of(comparison);
+  TextTable table = table_of(comparison, false);
   add_parts(table, comparison);
   add_collectives(table, comparison);
   return title_line(comparison) + table.text() + bands_text(comparison) + "\n" + noise_text(comparison) +
