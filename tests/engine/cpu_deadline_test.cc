@@ -15,12 +15,6 @@ namespace {
 
 using testing::HasSubstr;
 
-double seconds_of(const std::function<void()>& function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 // `count` all_reduces that worker 1 does not join.
 void issue_alone(Worker& worker, double limit_s, int count = 1) {
   const Tensor tensor = worker.cpu().allocate(DType::f32, {10});

@@ -15,12 +15,6 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-double seconds_of(const std::function<void()>& function) {
-  const auto start = std::chrono::steady_clock::now();
-  function();
-  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
-}
-
 Op failing_op() {
   return op::host_function("explode", {}, [] { throw std::runtime_error("out of luck"); });
 }

@@ -9,7 +9,7 @@
 #include "engine/cpu/host_memory.h"
 #include "engine/threads/run.h"
 
-namespace tandem::cpu {
+namespace tandem::threads {
 namespace {
 
 using testing::ElementsAre;
@@ -41,7 +41,7 @@ class Summing final : public CollectivePerformer {
 class SummingMachine final : public Machine {
  public:
   std::unique_ptr<LocalDevice> make_device(RunContext& context, WorkerState& worker, DeviceId id, int index) override {
-    return std::make_unique<CpuDevice>(context, worker, std::move(id), index);
+    return std::make_unique<cpu::CpuDevice>(context, worker, std::move(id), index);
   }
   std::shared_ptr<CollectivePerformer> make_performer(const std::vector<Device*>& /*devices*/) override {
     return performer;
@@ -55,7 +55,7 @@ void run_all_reduce(SummingMachine& machine, std::int64_t count, std::vector<std
   capabilities.engine = "test";
   EngineOptions options;
   options.workers = {{.device_type = DeviceType::gpu, .device_count = 2}};
-  Run run(capabilities, options, make_host_memory(1 << 20), machine);
+  threads::Run run(capabilities, options, cpu::make_host_memory(1 << 20), machine);
   run.run([&](Worker& worker) {
     std::vector<DeviceId> ids;
     std::vector<Tensor> tensors;
@@ -80,7 +80,7 @@ TEST(CpuMachine, GivesWorkersACpuBesideTheirDevices) {
   capabilities.engine = "test";
   EngineOptions options;
   options.workers = {{.device_type = DeviceType::gpu, .device_count = 2}};
-  Run run(capabilities, options, make_host_memory(1 << 20), machine);
+  threads::Run run(capabilities, options, cpu::make_host_memory(1 << 20), machine);
   const Timeline timeline = run.run([](Worker& worker) {
     EXPECT_EQ(worker.cpu().id().type, DeviceType::cpu);
     EXPECT_EQ(worker.devices().size(), 2U);
@@ -107,4 +107,4 @@ TEST(CpuMachine, TheErrorOfAPerformerFailsTheRun) {
 }
 
 }  // namespace
-}  // namespace tandem::cpu
+}  // namespace tandem::threads

@@ -3,6 +3,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <thread>
 #include <utility>
@@ -37,6 +38,12 @@ inline std::vector<Stream*> streams_of(std::span<Device* const> devices, int ind
   std::vector<Stream*> streams;
   for (Device* device : devices) streams.push_back(&device->stream(index));
   return streams;
+}
+
+inline double seconds_of(const std::function<void()>& function) {
+  const auto start = std::chrono::steady_clock::now();
+  function();
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
 // Waits on a host thread until a condition set by another one holds; false after ten seconds.

@@ -23,6 +23,19 @@ inline std::vector<Record> records_of(const Timeline& timeline, RecordKind kind)
   return found;
 }
 
+// Everything in a timeline that equal runs repeat.
+inline std::string text_of(const Timeline& timeline) {
+  std::string text;
+  for (const Record& record : timeline.records) {
+    text += record.name + " " + std::to_string(record.worker) + " " + std::to_string(record.device) + " " +
+            std::to_string(record.start_ns) + " " + std::to_string(record.end_ns) + " " + std::to_string(record.step) +
+            " " + std::to_string(record.sequence) + "\n";
+  }
+  for (const auto& [key, value] : timeline.settings) text += key + "=" + value + "\n";
+  for (const std::string& note : timeline.notes) text += note + "\n";
+  return text;
+}
+
 inline Nanoseconds duration_ns(const Record& record) {
   return record.end_ns - record.start_ns;
 }

@@ -5,12 +5,11 @@
 #include <numeric>
 
 #include "scenarios/job.h"
-#include "scenarios/runner.h"
 #include "scenarios/workloads/gradient_updates.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/input/input_workers.h"
 #include "strategies/strategies.h"
-#include "topologies/generators/cluster.h"
+#include "tests/scenarios/running.h"
 
 namespace tandem {
 namespace {
@@ -68,13 +67,6 @@ std::shared_ptr<const Topology> with_slow_network(const Topology& base, double f
   });
 }
 
-Report simulate(Scenario scenario, std::shared_ptr<const Topology> topology = nullptr) {
-  RunOptions options;
-  options.topology = std::move(topology);
-  options.measures_scaling = false;
-  return run_scenario(scenario, options).report;
-}
-
 double ratio(const Report& a, const Report& b, int worker) {
   const auto median = [worker](const Report& report) {
     return static_cast<double>(report.summary.workers.at(static_cast<std::size_t>(worker)).median);
@@ -89,8 +81,8 @@ class SlowWorker : public testing::TestWithParam<std::pair<Slow, double>> {};
 TEST_P(SlowWorker, SlowsNobodyElseWithAParameterServer) {
   const auto [slow, factor] = GetParam();
   const Scenario scenario = layers("parameter_server");
-  const Report usual = simulate(scenario);
-  const Report report = simulate(scenario, slow(*scenario.topology, factor));
+  const Report usual = run_unscaled(scenario);
+  const Report report = run_unscaled(scenario, slow(*scenario.topology, factor));
   ASSERT_EQ(report.summary.workers.size(), kWorkers);
   for (int worker = 0; worker < kWorkers; ++worker) {
     if (worker == kSlow) {
@@ -107,8 +99,8 @@ TEST_P(SlowWorker, SlowsNobodyElseWithAParameterServer) {
 TEST_P(SlowWorker, SlowsAllThatAreInStepWithIt) {
   const auto [slow, factor] = GetParam();
   const Scenario scenario = layers("multi_worker_mirrored");
-  const Report usual = simulate(scenario);
-  const Report report = simulate(scenario, slow(*scenario.topology, factor));
+  const Report usual = run_unscaled(scenario);
+  const Report report = run_unscaled(scenario, slow(*scenario.topology, factor));
   for (int worker = 0; worker < kWorkers; ++worker) EXPECT_GT(ratio(report, usual, worker), 2) << worker;
 }
 
@@ -185,7 +177,7 @@ INSTANTIATE_TEST_SUITE_P(Worlds, EveryUpdate,
                          [](const auto& instance) { return instance.index == 0 ? "cpu" : "sim"; });
 
 TEST(Staleness, IsThatOfEqualWorkersInARing) {
-  const Report report = simulate(layers("parameter_server"));
+  const Report report = run_unscaled(layers("parameter_server"));
   EXPECT_GT(report.metrics.at("staleness_mean"), 0);
   EXPECT_LE(report.metrics.at("staleness_mean"), kWorkers) << "each other worker makes about one update meanwhile";
   EXPECT_GE(report.metrics.at("staleness_max"), report.metrics.at("staleness_mean"));

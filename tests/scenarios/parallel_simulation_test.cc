@@ -4,9 +4,9 @@
 #include <algorithm>
 
 #include "engine/engine.h"
-#include "scenarios/runner.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/strategies.h"
+#include "tests/scenarios/running.h"
 #include "topologies/readers/topology_yaml.h"
 
 namespace tandem {
@@ -27,14 +27,8 @@ Scenario wide(const std::string& strategy, int batch, const std::string& machine
                         "wide.yaml");
 }
 
-Report simulate(const Scenario& scenario) {
-  RunOptions options;
-  options.measures_scaling = false;
-  return run_scenario(scenario, options).report;
-}
-
 double step_time(const Scenario& scenario) {
-  return static_cast<double>(simulate(scenario).summary.step_time.median);
+  return static_cast<double>(run_unscaled(scenario).summary.step_time.median);
 }
 
 double slowdown_with_half_the_links(const std::string& strategy) {
@@ -72,7 +66,7 @@ TEST(ParallelSimulation, ShardingSavesMemory) {
   const Scenario scenario = wide("{name: fully_sharded}", 256);
   const double parameters = 4.0 * (64 + 8 * 4097.0 + 1 + 10) * 4096 + 40;
   const double layer = 4.0 * 4097 * 4096;
-  const double sharded = simulate(scenario).metrics.at("memory_peak_bytes");
+  const double sharded = run_unscaled(scenario).metrics.at("memory_peak_bytes");
   EXPECT_LT(sharded, mirrored_peak_bytes(scenario) / 3);
   // A piece of parameters, gradients and momentum; two whole layers' parameters and gradients; activations.
   EXPECT_NEAR(sharded / (3 * parameters / 8 + 4 * layer), 1, 0.05);
@@ -86,7 +80,7 @@ TEST_P(PipelineBubble, ShrinksAsTheFormulaSays) {
   constexpr int kStages = 4;
   Scenario scenario = wide("{name: pipeline_parallel, micro_batches: " + std::to_string(m) + "}", 1024 * m);
   scenario.devices.per_worker = kStages;
-  const Summary summary = simulate(scenario).summary;
+  const Summary summary = run_unscaled(scenario).summary;
   const auto busy = static_cast<double>(summary.per_step.compute + summary.per_step.update);
   const double bubble = 1 - busy / static_cast<double>(summary.step_time.median);
   EXPECT_NEAR(bubble, (kStages - 1.0) / (m + kStages - 1.0), 0.04);
@@ -108,7 +102,7 @@ TEST(ParallelSimulation, TensorParallelismWantsFastLinks) {
 }
 
 TEST(ParallelSimulation, GathersWhileItComputes) {
-  const PerStep per_step = simulate(wide("{name: fully_sharded}", 2048)).summary.per_step;
+  const PerStep per_step = run_unscaled(wide("{name: fully_sharded}", 2048)).summary.per_step;
   EXPECT_GT(per_step.communication, 0);
   EXPECT_LT(per_step.exposed_communication, per_step.communication / 5);
 }
@@ -116,8 +110,8 @@ TEST(ParallelSimulation, GathersWhileItComputes) {
 TEST(ShardedLayers, DoTheWorkOfReplicasWithLessMemory) {
   const std::string examples = TANDEM_SOURCE_DIR "/scenarios/examples/";
   const Scenario scenario = load_scenario(examples + "bert-large-fully-sharded.yaml");
-  const Report sharded = simulate(scenario);
-  const Report mirrored = simulate(load_scenario(examples + "bert-large-hgx-h100.yaml"));
+  const Report sharded = run_unscaled(scenario);
+  const Report mirrored = run_unscaled(load_scenario(examples + "bert-large-hgx-h100.yaml"));
   const auto compute = static_cast<double>(mirrored.summary.per_step.compute);
   EXPECT_NEAR(static_cast<double>(sharded.summary.per_step.compute) / compute, 1, 0.01);
   EXPECT_LT(sharded.summary.per_step.update, mirrored.summary.per_step.update / 4);
@@ -127,9 +121,9 @@ TEST(ShardedLayers, DoTheWorkOfReplicasWithLessMemory) {
 
 TEST(ShardedLayers, GatherInTheOpenWithoutOverlap) {
   Scenario scenario = load_scenario(TANDEM_SOURCE_DIR "/scenarios/examples/bert-large-fully-sharded.yaml");
-  const PerStep with = simulate(scenario).summary.per_step;
+  const PerStep with = run_unscaled(scenario).summary.per_step;
   std::get<LayersSettings>(scenario.workload.kind).overlap = false;
-  EXPECT_GT(simulate(scenario).summary.per_step.exposed_communication, 2 * with.exposed_communication);
+  EXPECT_GT(run_unscaled(scenario).summary.per_step.exposed_communication, 2 * with.exposed_communication);
 }
 
 TEST(ShardedLayers, RunForReal) {
@@ -138,7 +132,7 @@ TEST(ShardedLayers, RunForReal) {
   scenario.workload.batch = 3;
   scenario.steps = 3;
   scenario.warmup_steps = 1;
-  EXPECT_GT(simulate(scenario).summary.per_step.compute, 0);
+  EXPECT_GT(run_unscaled(scenario).summary.per_step.compute, 0);
 }
 
 }  // namespace

@@ -6,9 +6,8 @@
 #include <thread>
 
 #include "engine/engine.h"
-#include "scenarios/runner.h"
 #include "scenarios/workloads/parallel_mlp.h"
-#include "topologies/generators/cluster.h"
+#include "tests/scenarios/running.h"
 
 namespace tandem {
 namespace {
@@ -16,7 +15,7 @@ namespace {
 constexpr int kSteps = 8;
 
 // 61 rows and layers of 50, 33 and 70 outputs divide by none of the numbers of devices below.
-Scenario digits(const std::string& strategy, int devices, MeshSettings mesh = {}) {
+Scenario uneven_digits(const std::string& strategy, int devices, MeshSettings mesh = {}) {
   Scenario scenario = parse_scenario(
       "schema_version: 1\n"
       "workload: {kind: mlp, hidden: [50, 33, 70], batch: 61, learning_rate: 0.2, momentum: 0.9}\n"
@@ -28,15 +27,8 @@ Scenario digits(const std::string& strategy, int devices, MeshSettings mesh = {}
   return scenario;
 }
 
-Scenario on_simulated_gpus(Scenario scenario) {
-  scenario.engine = {.name = "sim", .values = ValueMode::real, .collectives = {}};
-  scenario.devices.type = DeviceType::gpu;
-  scenario.topology = std::make_shared<const Topology>(make_cluster("dgx-a100", 1));
-  return scenario;
-}
-
 const Report& on_one_device() {
-  static const Report report = run_scenario(digits("one_device", 1)).report;
+  static const Report report = run_scenario(uneven_digits("one_device", 1)).report;
   return report;
 }
 
@@ -75,7 +67,7 @@ std::vector<Case> cases() {
 
 class ParallelTraining : public testing::TestWithParam<Case> {
  protected:
-  Scenario scenario() const { return digits(GetParam().strategy, GetParam().devices, GetParam().mesh); }
+  Scenario scenario() const { return uneven_digits(GetParam().strategy, GetParam().devices, GetParam().mesh); }
 };
 
 TEST_P(ParallelTraining, LearnsWhatOneDeviceLearns) {
@@ -94,16 +86,16 @@ TEST(ParallelTrainingUnderSeeds, LearnsTheSame) {
   for (std::uint64_t seed = 1; seed <= 5; ++seed) {
     RunOptions options;
     options.schedule_seed = seed;
-    Scenario mesh = digits("mesh", 8, {.data = 2, .tensor = 2, .pipeline = 2, .micro_batches = 4});
+    Scenario mesh = uneven_digits("mesh", 8, {.data = 2, .tensor = 2, .pipeline = 2, .micro_batches = 4});
     expect_same_learning(run_scenario(on_simulated_gpus(mesh), options).report);
-    expect_same_learning(run_scenario(on_simulated_gpus(digits("fully_sharded", 8)), options).report);
+    expect_same_learning(run_scenario(on_simulated_gpus(uneven_digits("fully_sharded", 8)), options).report);
   }
 }
 
 // Two processes with two devices each: groups along every axis, stages and replicas in different processes.
 void expect_same_learning_on_workers(const MeshSettings& mesh, const std::function<void(Worker&)>& at_first = {}) {
   const Report& reference = on_one_device();
-  const Scenario scenario = digits("mesh", 4, mesh);
+  const Scenario scenario = uneven_digits("mesh", 4, mesh);
   const ParallelOptions parallel{.data = mesh.data,
                                  .tensor = mesh.tensor,
                                  .pipeline = mesh.pipeline,
@@ -157,8 +149,8 @@ INSTANTIATE_TEST_SUITE_P(Ways, ParallelTrainingOnWorkers,
 // A stage on each of two machines, and pieces of parameters over both.
 TEST(ParallelTrainingOnMachines, LearnsTheSame) {
   for (const bool is_mesh : {true, false}) {
-    Scenario scenario = is_mesh ? digits("mesh", 4, {.data = 2, .tensor = 2, .pipeline = 2, .micro_batches = 4})
-                                : digits("fully_sharded", 4);
+    Scenario scenario = is_mesh ? uneven_digits("mesh", 4, {.data = 2, .tensor = 2, .pipeline = 2, .micro_batches = 4})
+                                : uneven_digits("fully_sharded", 4);
     scenario = on_simulated_gpus(std::move(scenario));
     scenario.topology = std::make_shared<const Topology>(make_cluster("dgx-a100", 2));
     const Report report = run_scenario(scenario).report;
@@ -171,14 +163,14 @@ TEST(ParallelTrainingOnMachines, LearnsTheSame) {
 }
 
 TEST(ParallelTrainingRunner, RefusesWhatDoesNotDivide) {
-  EXPECT_THROW(run_scenario(digits("pipeline_parallel", 8)), InputError) << "4 layers";
-  EXPECT_THROW(run_scenario(digits("pipeline_parallel", 2, {.micro_batches = 62})), InputError);
-  EXPECT_THROW(run_scenario(digits("mesh", 4, {.data = 3})), InputError);
-  EXPECT_THROW(run_scenario(digits("tensor_parallel", 51)), InputError) << "50 outputs";
-  EXPECT_THROW(run_scenario(digits("fully_sharded", 62)), InputError);
+  EXPECT_THROW(run_scenario(uneven_digits("pipeline_parallel", 8)), InputError) << "4 layers";
+  EXPECT_THROW(run_scenario(uneven_digits("pipeline_parallel", 2, {.micro_batches = 62})), InputError);
+  EXPECT_THROW(run_scenario(uneven_digits("mesh", 4, {.data = 3})), InputError);
+  EXPECT_THROW(run_scenario(uneven_digits("tensor_parallel", 51)), InputError) << "50 outputs";
+  EXPECT_THROW(run_scenario(uneven_digits("fully_sharded", 62)), InputError);
   RunOptions options;
   options.replicas = 3;
-  EXPECT_THROW(run_scenario(digits("mesh", 4, {.data = 4}), options), InputError);
+  EXPECT_THROW(run_scenario(uneven_digits("mesh", 4, {.data = 4}), options), InputError);
 }
 
 }  // namespace

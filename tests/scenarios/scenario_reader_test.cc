@@ -1,19 +1,13 @@
 // Reading scenarios: defaults, what each key becomes, and the hash of the content.
 #include <gtest/gtest.h>
 
-#include "scenarios/scenario.h"
+#include "tests/scenarios/running.h"
 
 namespace tandem {
 namespace {
 
-const std::string kFile = TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml";
-
-Scenario read(const std::string& text) {
-  return parse_scenario("schema_version: 1\n" + text, kFile);
-}
-
 TEST(ScenarioReader, WhatIsLeftOutHasItsDefault) {
-  const Scenario scenario = read("workload: {kind: mlp, batch: 8}\nsteps: 3\n");
+  const Scenario scenario = read_scenario("workload: {kind: mlp, batch: 8}\nsteps: 3\n");
   EXPECT_EQ(scenario.name, "in_memory");
   const auto& mlp = std::get<MlpSettings>(scenario.workload.kind);
   EXPECT_EQ(mlp.rows->rows(), 1797);
@@ -33,7 +27,7 @@ TEST(ScenarioReader, WhatIsLeftOutHasItsDefault) {
 }
 
 TEST(ScenarioReader, LayersHaveTheirDefaults) {
-  const Scenario scenario = read("workload: {kind: layers, batch: 8, model: layers_small}\nsteps: 3\n");
+  const Scenario scenario = read_scenario("workload: {kind: layers, batch: 8, model: layers_small}\nsteps: 3\n");
   const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
   EXPECT_EQ(layers.model.name, "layers_small");
   EXPECT_EQ(layers.dtype, DType::f32);
@@ -42,16 +36,16 @@ TEST(ScenarioReader, LayersHaveTheirDefaults) {
 }
 
 TEST(ScenarioReader, AMachineWithGpusIsUsedWhole) {
-  const Scenario scenario = read("workload: {kind: mlp, batch: 8}\ntopology: hgx-h100\nsteps: 3\n");
+  const Scenario scenario = read_scenario("workload: {kind: mlp, batch: 8}\ntopology: hgx-h100\nsteps: 3\n");
   EXPECT_EQ(scenario.devices.type, DeviceType::gpu);
   EXPECT_EQ(scenario.devices.per_worker, 8);
   const Scenario one =
-      read("workload: {kind: mlp, batch: 8}\ntopology: hgx-h100\nstrategy: {name: one_device}\nsteps: 3\n");
+      read_scenario("workload: {kind: mlp, batch: 8}\ntopology: hgx-h100\nstrategy: {name: one_device}\nsteps: 3\n");
   EXPECT_EQ(one.devices.per_worker, 1);
 }
 
 TEST(ScenarioReader, AnEngineOfThisMachinesGpusNeedsNoTopology) {
-  const Scenario scenario = read("workload: {kind: mlp, batch: 8}\nengine: {name: cuda}\nsteps: 3\n");
+  const Scenario scenario = read_scenario("workload: {kind: mlp, batch: 8}\nengine: {name: cuda}\nsteps: 3\n");
   EXPECT_EQ(scenario.devices.type, DeviceType::gpu);
   EXPECT_EQ(scenario.devices.per_worker, 1);
   EXPECT_EQ(scenario.topology, nullptr);
@@ -71,22 +65,22 @@ TEST(ScenarioReader, ReadsEveryKey) {
 }
 
 TEST(ScenarioReader, TheHashIsOfTheContent) {
-  const std::string hash = read("workload: {kind: mlp, batch: 8}\nsteps: 3\n").hash;
+  const std::string hash = read_scenario("workload: {kind: mlp, batch: 8}\nsteps: 3\n").hash;
   EXPECT_EQ(hash.size(), 16u);
-  EXPECT_EQ(hash, read("# a comment\nsteps: 3\nworkload:\n  batch: 8\n  kind: mlp\n").hash) << "layout";
-  EXPECT_NE(hash, read("workload: {kind: mlp, batch: 9}\nsteps: 3\n").hash);
-  EXPECT_NE(hash, read("workload: {kind: mlp, batch: 8, data: files/rows.csv}\nsteps: 3\n").hash);
+  EXPECT_EQ(hash, read_scenario("# a comment\nsteps: 3\nworkload:\n  batch: 8\n  kind: mlp\n").hash) << "layout";
+  EXPECT_NE(hash, read_scenario("workload: {kind: mlp, batch: 9}\nsteps: 3\n").hash);
+  EXPECT_NE(hash, read_scenario("workload: {kind: mlp, batch: 8, data: files/rows.csv}\nsteps: 3\n").hash);
   const std::string with_topology = "workload: {kind: mlp, batch: 8}\nsteps: 3\n";
-  EXPECT_NE(
-      read(with_topology + "topology: {cluster: {node: hgx-h100, workers: 1}}\n").hash,
-      read(with_topology + "topology: {cluster: {node: hgx-h100, workers: 1, overrides: {nvlink: {latency: 1us}}}}\n")
-          .hash);
+  EXPECT_NE(read_scenario(with_topology + "topology: {cluster: {node: hgx-h100, workers: 1}}\n").hash,
+            read_scenario(with_topology +
+                          "topology: {cluster: {node: hgx-h100, workers: 1, overrides: {nvlink: {latency: 1us}}}}\n")
+                .hash);
 }
 
 TEST(ScenarioReader, ProblemsFoundLaterHaveAPlace) {
-  const Scenario scenario = read("workload:\n  kind: mlp\n  batch: 8\nsteps: 3\n");
-  EXPECT_EQ(scenario.problem_at("workload.batch", "wrong").text(), kFile + ":4:10: workload.batch: wrong");
-  EXPECT_EQ(scenario.problem_at("workload.seed", "wrong").text(), kFile + ":3:3: workload.seed: wrong")
+  const Scenario scenario = read_scenario("workload:\n  kind: mlp\n  batch: 8\nsteps: 3\n");
+  EXPECT_EQ(scenario.problem_at("workload.batch", "wrong").text(), scenario.file + ":4:10: workload.batch: wrong");
+  EXPECT_EQ(scenario.problem_at("workload.seed", "wrong").text(), scenario.file + ":3:3: workload.seed: wrong")
       << "what is not there is shown at the map it is missing from";
 }
 

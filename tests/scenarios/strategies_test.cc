@@ -3,29 +3,17 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/job.h"
-#include "scenarios/runner.h"
-#include "topologies/generators/cluster.h"
+#include "tests/scenarios/running.h"
 
 namespace tandem {
 namespace {
 
-Scenario read(const std::string& text) {
-  return parse_scenario("schema_version: 1\n" + text, TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml");
-}
-
 Scenario digits(const std::string& more, const std::string& momentum = "0.9") {
-  return read("workload: {kind: mlp, hidden: [64, 32], batch: 64, learning_rate: 0.2, momentum: " + momentum +
-              "}\nsteps: 20\nwarmup_steps: 2\n" + more);
+  return read_scenario("workload: {kind: mlp, hidden: [64, 32], batch: 64, learning_rate: 0.2, momentum: " + momentum +
+                       "}\nsteps: 20\nwarmup_steps: 2\n" + more);
 }
 
 constexpr const char* kSimulated = "engine: {name: sim, values: real}\ntopology: {cluster: {node: dgx-a100, workers: ";
-
-void expect_equal_losses(const std::vector<double>& losses, const std::vector<double>& reference) {
-  ASSERT_EQ(losses.size(), reference.size());
-  for (std::size_t step = 0; step < losses.size(); ++step) {
-    EXPECT_NEAR(losses[step] / reference[step], 1, 1e-5) << "step " << step;
-  }
-}
 
 struct InStep {
   const char* name;

@@ -6,8 +6,7 @@
 #include <sstream>
 
 #include "reports/report_json.h"
-#include "scenarios/runner.h"
-#include "topologies/generators/cluster.h"
+#include "tests/scenarios/running.h"
 #include "topologies/readers/topology_yaml.h"
 
 namespace tandem {
@@ -17,7 +16,7 @@ std::string example(const std::string& name) {
   return TANDEM_SOURCE_DIR "/scenarios/examples/" + name + ".yaml";
 }
 
-Scenario digits(const std::string& strategy, int replicas, int steps) {
+Scenario example_digits(const std::string& strategy, int replicas, int steps) {
   Scenario scenario = load_scenario(example("digits"));
   scenario.strategy.name = strategy;
   scenario.devices.per_worker = replicas;
@@ -26,28 +25,12 @@ Scenario digits(const std::string& strategy, int replicas, int steps) {
   return scenario;
 }
 
-// The same job on simulated GPUs that carry values; more replicas than GPUs share them, as logical devices.
-Scenario on_simulated_gpus(Scenario scenario) {
-  scenario.engine.name = "sim";
-  scenario.engine.values = ValueMode::real;
-  scenario.devices.type = DeviceType::gpu;
-  scenario.topology = std::make_shared<const Topology>(make_cluster("dgx-a100", 1));
-  return scenario;
-}
-
-void expect_equal_losses(const std::vector<double>& losses, const std::vector<double>& reference) {
-  ASSERT_EQ(losses.size(), reference.size());
-  for (std::size_t step = 0; step < losses.size(); ++step) {
-    EXPECT_NEAR(losses[step] / reference[step], 1, 1e-5) << "step " << step;
-  }
-}
-
 TEST(Digits, LearnsTheSameWithOneDeviceAndWithTwoReplicas) {
-  const Report one = run_scenario(digits("one_device", 1, 60)).report;
+  const Report one = run_scenario(example_digits("one_device", 1, 60)).report;
   EXPECT_GT(one.metrics.at("test_accuracy"), 0.9);
   EXPECT_LT(one.loss.back(), one.loss.front() / 10);
   for (const char* operations : {"nccl", "hierarchical_copy", "reduction_to_one_device"}) {
-    Scenario scenario = digits("mirrored", 2, 60);
+    Scenario scenario = example_digits("mirrored", 2, 60);
     scenario.strategy.cross_device_ops = operations;
     const Report two = run_scenario(scenario).report;
     expect_equal_losses(two.loss, one.loss);
@@ -58,8 +41,8 @@ TEST(Digits, LearnsTheSameWithOneDeviceAndWithTwoReplicas) {
 class SimulatedDigits : public testing::TestWithParam<int> {};
 
 TEST_P(SimulatedDigits, LearnsTheSame) {
-  const Report one = run_scenario(digits("one_device", 1, 60)).report;
-  const Report many = run_scenario(on_simulated_gpus(digits("mirrored", GetParam(), 60))).report;
+  const Report one = run_scenario(example_digits("one_device", 1, 60)).report;
+  const Report many = run_scenario(on_simulated_gpus(example_digits("mirrored", GetParam(), 60))).report;
   EXPECT_EQ(many.replicas, GetParam());
   expect_equal_losses(many.loss, one.loss);
   EXPECT_GT(many.metrics.at("test_accuracy"), 0.9);
@@ -67,16 +50,12 @@ TEST_P(SimulatedDigits, LearnsTheSame) {
 INSTANTIATE_TEST_SUITE_P(Replicas, SimulatedDigits, testing::Values(2, 8, 64));
 
 TEST(Digits, UnevenBatchesCountEveryExampleOnce) {
-  const Report one = run_scenario(digits("one_device", 1, 6)).report;
-  expect_equal_losses(run_scenario(digits("mirrored", 3, 6)).report.loss, one.loss);
+  const Report one = run_scenario(example_digits("one_device", 1, 6)).report;
+  expect_equal_losses(run_scenario(example_digits("mirrored", 3, 6)).report.loss, one.loss);
 }
 
-Report simulate(const Scenario& scenario) {
-  return run_scenario(scenario).report;
-}
-
-Nanoseconds step_time(const Scenario& scenario) {
-  return simulate(scenario).summary.step_time.median;
+Nanoseconds median_step_ns(const Scenario& scenario) {
+  return run_scenario(scenario).report.summary.step_time.median;
 }
 
 // ResNet-50 on eight GPUs, with the model of a link or device changed.
@@ -89,27 +68,27 @@ Scenario resnet_with(const std::string& overrides) {
 
 TEST(Simulation, RepeatsToTheByte) {
   const Scenario scenario = load_scenario(example("resnet50-hgx-h100"));
-  EXPECT_EQ(report_to_json(simulate(scenario)).dump(), report_to_json(simulate(scenario)).dump());
+  EXPECT_EQ(report_to_json(run_scenario(scenario).report).dump(), report_to_json(run_scenario(scenario).report).dump());
 }
 
 TEST(Simulation, AnswersToTheMachineAndTheJob) {
-  const Nanoseconds usual = step_time(resnet_with(""));
-  EXPECT_GT(step_time(resnet_with("  overrides: {nvlink: {bandwidth: 5GB/s}}\n")), usual);
-  EXPECT_LE(step_time(resnet_with("  overrides: {nvlink: {bandwidth: 900GB/s}}\n")), usual);
-  EXPECT_GT(step_time(resnet_with("  overrides: {nvlink: {latency: 1ms}}\n")), usual);
-  EXPECT_GT(step_time(resnet_with(
+  const Nanoseconds usual = median_step_ns(resnet_with(""));
+  EXPECT_GT(median_step_ns(resnet_with("  overrides: {nvlink: {bandwidth: 5GB/s}}\n")), usual);
+  EXPECT_LE(median_step_ns(resnet_with("  overrides: {nvlink: {bandwidth: 900GB/s}}\n")), usual);
+  EXPECT_GT(median_step_ns(resnet_with("  overrides: {nvlink: {latency: 1ms}}\n")), usual);
+  EXPECT_GT(median_step_ns(resnet_with(
                 "  overrides: {gpu: {peak_flops: {f16: 100TFLOPS, bf16: 100TFLOPS}, memory_bandwidth: 1TB/s}}\n")),
             usual);
   Scenario larger = resnet_with("");
   larger.workload.batch *= 2;
-  EXPECT_GT(step_time(larger), usual);
+  EXPECT_GT(median_step_ns(larger), usual);
 }
 
 TEST(Simulation, OverlapHidesCommunication) {
   Scenario scenario = resnet_with("  overrides: {nvlink: {bandwidth: 20GB/s}}\n");
-  const Report with = simulate(scenario);
+  const Report with = run_scenario(scenario).report;
   std::get<LayersSettings>(scenario.workload.kind).overlap = false;
-  const Report without = simulate(scenario);
+  const Report without = run_scenario(scenario).report;
   EXPECT_LT(with.summary.per_step.exposed_communication, without.summary.per_step.exposed_communication);
   EXPECT_LT(with.summary.step_time.median, without.summary.step_time.median);
 }
@@ -118,7 +97,7 @@ TEST(Layers, RunForRealAndSimulated) {
   Scenario scenario = load_scenario(example("layers-small"));
   scenario.steps = 4;
   scenario.warmup_steps = 1;
-  const Report real = simulate(scenario);
+  const Report real = run_scenario(scenario).report;
   EXPECT_GT(real.summary.per_step.compute, 0);
   EXPECT_FALSE(real.summary.collectives.empty());
   RunOptions options;

@@ -3,17 +3,13 @@
 
 #include <cmath>
 
-#include "scenarios/runner.h"
+#include "tests/scenarios/running.h"
 
 namespace tandem {
 namespace {
 
-Scenario read(const std::string& text) {
-  return parse_scenario("schema_version: 1\n" + text, TANDEM_SOURCE_DIR "/tests/scenarios/good/in_memory.yaml");
-}
-
 Scenario small_mlp(int batch, const std::string& more) {
-  return read("workload: {kind: mlp, hidden: [16], batch: " + std::to_string(batch) + "}\nsteps: 8\n" + more);
+  return read_scenario("workload: {kind: mlp, hidden: [16], batch: " + std::to_string(batch) + "}\nsteps: 8\n" + more);
 }
 
 // More replicas than examples: the loss is still the mean over the batch, each example counted once.
@@ -31,8 +27,8 @@ TEST(Workloads, ReplicasWithoutExamplesChangeNothing) {
 }
 
 Report layers(const std::string& workload, const std::string& more) {
-  return run_scenario(read("workload: {kind: layers, model: layers_small, " + workload + "}\nsteps: 4\n" +
-                           "warmup_steps: 1\n" + more))
+  return run_scenario(read_scenario("workload: {kind: layers, model: layers_small, " + workload + "}\nsteps: 4\n" +
+                                    "warmup_steps: 1\n" + more))
       .report;
 }
 

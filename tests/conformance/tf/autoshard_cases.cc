@@ -5,7 +5,7 @@
 #include "strategies/input/autoshard.h"
 #include "tests/conformance/tf/input_values.h"
 
-namespace tandem {
+namespace tandem::autoshard_cases {
 namespace {
 
 constexpr int kFiles = 10;
@@ -235,4 +235,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::autoshard_cases

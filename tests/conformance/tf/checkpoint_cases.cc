@@ -7,7 +7,7 @@
 #include "strategies/variables/checkpoint.h"
 #include "tests/conformance/tf/stage.h"
 
-namespace tandem {
+namespace tandem::checkpoint_cases {
 namespace {
 
 using Aggregation = VariableAggregation;
@@ -220,4 +220,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::checkpoint_cases

@@ -4,7 +4,7 @@
 #include "strategies/cluster/union_resolver.h"
 #include "tests/conformance/tf/resolver_case.h"
 
-namespace tandem {
+namespace tandem::cluster_resolver_cases {
 namespace {
 
 using Variables = std::map<std::string, std::string>;
@@ -28,7 +28,7 @@ std::shared_ptr<SimpleResolver> workers(JobTasks tasks) {
 using Resolvers = std::vector<std::shared_ptr<const ClusterResolver>>;
 
 Json union_of(const Resolvers& resolvers) {
-  return spec_of(UnionResolver(resolvers));
+  return cluster_of(UnionResolver(resolvers));
 }
 
 Json sage_maker(const Variables& variables, const std::function<Json(const ClusterResolver&)>& step, int port = 2223) {
@@ -129,7 +129,7 @@ bool add_union = add_cases({
 bool add_sage_maker = add_cases({
     {"sag-001",
      [](const CaseWorld&) {
-       return sage_maker({{"SM_HOSTS", kTwoHosts}, {"SM_CURRENT_HOST", "algo-2"}}, spec_of);
+       return sage_maker({{"SM_HOSTS", kTwoHosts}, {"SM_CURRENT_HOST", "algo-2"}}, cluster_of);
      }},
     {"sag-002",
      [](const CaseWorld&) {
@@ -146,13 +146,13 @@ bool add_sage_maker = add_cases({
        const auto task = [](const ClusterResolver& resolver) {
          return Json{json_of(resolver.task_type()), json_of(resolver.task_id())};
        };
-       return Json{{"cluster", sage_maker(variables, spec_of, 4000)},
+       return Json{{"cluster", sage_maker(variables, cluster_of, 4000)},
                    {"task", sage_maker(variables, task, 4000)},
                    {"master", sage_maker(variables, master_of, 4000)},
-                   {"unknown_host", sage_maker({{"SM_HOSTS", hosts}, {"SM_CURRENT_HOST", "other"}}, spec_of)},
-                   {"no_variables", sage_maker({}, spec_of)}};
+                   {"unknown_host", sage_maker({{"SM_HOSTS", hosts}, {"SM_CURRENT_HOST", "other"}}, cluster_of)},
+                   {"no_variables", sage_maker({}, cluster_of)}};
      }},
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cluster_resolver_cases

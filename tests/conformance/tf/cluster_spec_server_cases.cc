@@ -4,7 +4,7 @@
 #include "strategies/cluster/server.h"
 #include "tests/conformance/tf/outcome.h"
 
-namespace tandem {
+namespace tandem::cluster_spec_server_cases {
 namespace {
 
 ClusterSpec with_gap() {
@@ -159,4 +159,4 @@ bool add_servers = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cluster_spec_server_cases

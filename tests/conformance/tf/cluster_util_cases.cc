@@ -2,7 +2,7 @@
 #include "strategies/cluster/cluster_util.h"
 #include "tests/conformance/tf/outcome.h"
 
-namespace tandem {
+namespace tandem::cluster_util_cases {
 namespace {
 
 // So many tasks of each job, with made-up addresses.
@@ -152,4 +152,4 @@ bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cluster_util_cases

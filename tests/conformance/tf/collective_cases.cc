@@ -5,7 +5,7 @@
 #include "strategies/multi_worker_mirrored.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::collective_cases {
 namespace {
 
 constexpr auto kSum = ReduceOp::sum;
@@ -200,4 +200,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::collective_cases

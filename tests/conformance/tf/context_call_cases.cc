@@ -2,7 +2,7 @@
 #include "strategies/input/input_context.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::context_call_cases {
 namespace {
 
 constexpr auto kMean = ReduceOp::mean;
@@ -132,4 +132,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::context_call_cases

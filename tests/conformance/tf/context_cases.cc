@@ -2,7 +2,7 @@
 #include "strategies/base/default_strategy.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::context_cases {
 namespace {
 
 // What the module functions tell, in the words of the cases.
@@ -171,4 +171,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::context_cases

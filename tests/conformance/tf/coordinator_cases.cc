@@ -6,7 +6,7 @@
 #include "strategies/base/errors.h"
 #include "tests/conformance/tf/outcome.h"
 
-namespace tandem {
+namespace tandem::coordinator_cases {
 namespace {
 
 const FixedEnvironment kNoVariables;
@@ -254,4 +254,4 @@ bool add_independent = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::coordinator_cases

@@ -5,7 +5,7 @@
 #include "strategies/cross_device/reduction_to_one_device.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::cross_device_ops_cases {
 namespace {
 
 constexpr auto kSum = ReduceOp::sum;
@@ -243,4 +243,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::cross_device_ops_cases

@@ -2,7 +2,7 @@
 #include "strategies/cluster/device_names.h"
 #include "tests/conformance/tf/outcome.h"
 
-namespace tandem {
+namespace tandem::devices_cases {
 namespace {
 
 Json canonical(const char* device, const char* defaults = "", const std::optional<JoinedTask>& joined = {}) {
@@ -57,4 +57,4 @@ bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::devices_cases

@@ -2,7 +2,7 @@
 #include "strategies/values/host_values.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::gather_broadcast_cases {
 namespace {
 
 Device& device_of(const Stage& stage, int replica_id) {
@@ -162,4 +162,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::gather_broadcast_cases

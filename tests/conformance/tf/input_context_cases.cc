@@ -1,7 +1,7 @@
 #include "strategies/input/input_context.h"
 #include "tests/conformance/tf/input_values.h"
 
-namespace tandem {
+namespace tandem::input_context_cases {
 namespace {
 
 Json batch_sizes(const CaseWorld&) {
@@ -47,4 +47,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::input_context_cases

@@ -1,6 +1,6 @@
 #include "tests/conformance/tf/input_values.h"
 
-namespace tandem {
+namespace tandem::input_v1_cases {
 namespace {
 
 Json deal(const CaseWorld& world, const Dataset& dataset) {
@@ -163,4 +163,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::input_v1_cases

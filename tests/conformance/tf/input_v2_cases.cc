@@ -1,7 +1,7 @@
 // Datasets distributed over the workers and replicas of one strategy.
 #include "tests/conformance/tf/input_values.h"
 
-namespace tandem {
+namespace tandem::input_v2_cases {
 namespace {
 
 Dataset floats_5_to_8() {
@@ -244,4 +244,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::input_v2_cases

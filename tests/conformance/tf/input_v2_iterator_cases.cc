@@ -2,7 +2,7 @@
 #include "strategies/mirrored.h"
 #include "tests/conformance/tf/input_values.h"
 
-namespace tandem {
+namespace tandem::input_v2_iterator_cases {
 namespace {
 
 Json loops_with_a_variable(const CaseWorld& world) {
@@ -203,4 +203,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::input_v2_iterator_cases

@@ -6,7 +6,7 @@
 #include "strategies/values/host_values.h"
 #include "tests/conformance/tf/agreed.h"
 
-namespace tandem {
+namespace tandem::mirrored_variable_cases {
 namespace {
 
 using Aggregation = VariableAggregation;
@@ -224,4 +224,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::mirrored_variable_cases

@@ -2,7 +2,7 @@
 #include "strategies/variables/moving_average.h"
 #include "tests/conformance/tf/stage.h"
 
-namespace tandem {
+namespace tandem::moving_average_cases {
 namespace {
 
 using Aggregation = VariableAggregation;
@@ -66,4 +66,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::moving_average_cases

@@ -5,7 +5,7 @@
 #include "strategies/cross_device/small_tensors.h"
 #include "tests/conformance/tf/outcome.h"
 
-namespace tandem {
+namespace tandem::packing_cases {
 namespace {
 
 using Sizes = std::vector<std::optional<std::int64_t>>;
@@ -167,4 +167,4 @@ bool add_options = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::packing_cases

@@ -6,7 +6,7 @@
 #include "strategies/parameter_server.h"
 #include "tests/conformance/tf/stage.h"
 
-namespace tandem {
+namespace tandem::parameter_server_cases {
 namespace {
 
 using Aggregation = VariableAggregation;
@@ -277,4 +277,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::parameter_server_cases

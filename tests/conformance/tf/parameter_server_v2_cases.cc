@@ -7,7 +7,7 @@
 #include "strategies/variables/checkpoint.h"
 #include "tests/conformance/tf/shards.h"
 
-namespace tandem {
+namespace tandem::parameter_server_v2_cases {
 namespace {
 
 struct ClusterSize {
@@ -245,4 +245,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::parameter_server_v2_cases

@@ -7,7 +7,7 @@
 #include "strategies/cross_device/choose.h"
 #include "tests/conformance/tf/outcome.h"
 
-namespace tandem {
+namespace tandem::placement_cases {
 namespace {
 
 PlacedOp variable(Shape shape = {}, std::string name = "") {
@@ -281,4 +281,4 @@ bool add_choices = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::placement_cases

@@ -4,7 +4,7 @@
 #include "strategies/input/batch_size.h"
 #include "tests/conformance/tf/input_values.h"
 
-namespace tandem {
+namespace tandem::rebatch_cases {
 namespace {
 
 // {"value": ...}
@@ -137,4 +137,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::rebatch_cases

@@ -2,7 +2,7 @@
 #include "strategies/input/input_context.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::reduce_cases {
 namespace {
 
 constexpr auto kSum = ReduceOp::sum;
@@ -150,4 +150,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::reduce_cases

@@ -3,7 +3,7 @@
 #include "strategies/values/host_values.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::reduce_to_cases {
 namespace {
 
 constexpr auto kSum = ReduceOp::sum;
@@ -169,4 +169,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::reduce_to_cases

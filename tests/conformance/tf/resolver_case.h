@@ -13,7 +13,7 @@ inline ClusterSpec two_jobs() {
   return {{"ps", kPs}, {"worker", kWorkers}};
 }
 
-inline Json spec_of(const ClusterResolver& resolver) {
+inline Json cluster_of(const ClusterResolver& resolver) {
   return resolver.cluster_spec().as_dict();
 }
 

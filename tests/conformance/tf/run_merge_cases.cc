@@ -3,7 +3,7 @@
 #include "strategies/input/distributed_dataset.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::run_merge_cases {
 namespace {
 
 // What a user's own replica function may throw.
@@ -214,4 +214,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::run_merge_cases

@@ -1,7 +1,7 @@
 // Area "scatter".
 #include "tests/conformance/tf/stage.h"
 
-namespace tandem {
+namespace tandem::scatter_cases {
 namespace {
 
 IndexedSlices one_row(const Stage& stage, Device& device, std::int64_t row, double value, DType dtype = DType::f32) {
@@ -64,4 +64,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::scatter_cases

@@ -2,7 +2,7 @@
 #include "strategies/values/host_values.h"
 #include "tests/conformance/tf/shards.h"
 
-namespace tandem {
+namespace tandem::sharded_variable_cases {
 namespace {
 
 // [[0,0]], [[1,1],[2,2]], [[3,3]]
@@ -59,4 +59,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sharded_variable_cases

@@ -3,7 +3,7 @@
 #include "strategies/cluster/slurm_resolver.h"
 #include "tests/conformance/tf/outcome.h"
 
-namespace tandem {
+namespace tandem::slurm_resolver_cases {
 namespace {
 
 // A job step of so many tasks on these hosts, seen from one of its processes.
@@ -126,4 +126,4 @@ bool add_slurm = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::slurm_resolver_cases

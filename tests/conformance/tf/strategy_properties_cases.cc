@@ -8,7 +8,7 @@
 #include "strategies/parameter_server.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::strategy_properties_cases {
 namespace {
 
 Json count_of_replicas(const Stage& stage) {
@@ -131,4 +131,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::strategy_properties_cases

@@ -5,7 +5,7 @@
 #include "strategies/values/regroup.h"
 #include "tests/conformance/tf/stage.h"
 
-namespace tandem {
+namespace tandem::sync_on_read_cases {
 namespace {
 
 using Aggregation = VariableAggregation;
@@ -199,4 +199,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::sync_on_read_cases

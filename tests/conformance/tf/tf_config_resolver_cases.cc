@@ -3,7 +3,7 @@
 
 #include "tests/conformance/tf/resolver_case.h"
 
-namespace tandem {
+namespace tandem::tf_config_resolver_cases {
 namespace {
 
 // TF_CONFIG of the two jobs, this process being ps 0; with further fields.
@@ -45,12 +45,12 @@ Json accelerators(const std::vector<std::string>& visible) {
 bool add_tf_config = add_cases({
     {"tfc-001",
      [](const CaseWorld&) {
-       return Json{{"value", with_config(config(), spec_of)}};
+       return Json{{"value", with_config(config(), cluster_of)}};
      }},
     {"tfc-002",
      [](const CaseWorld&) {
        return with_config(
-           config({{"cluster", {{"ps", {"ps0:2222", "ps1:2222"}}, {"worker", {{"1", "worker1:2222"}}}}}}), spec_of);
+           config({{"cluster", {{"ps", {"ps0:2222", "ps1:2222"}}, {"worker", {{"1", "worker1:2222"}}}}}}), cluster_of);
      }},
     {"tfc-003",
      [](const CaseWorld&) {
@@ -119,7 +119,7 @@ bool add_tf_config = add_cases({
        const FixedEnvironment nothing;
        const TfConfigResolver resolver({}, nothing);
        return Json{{"value",
-                    {spec_of(resolver), json_of(resolver.task_type()), json_of(resolver.task_id()),
+                    {cluster_of(resolver), json_of(resolver.task_type()), json_of(resolver.task_id()),
                      json_of(resolver.rpc_layer())}}};
      }},
     {"res-x11",
@@ -127,8 +127,8 @@ bool add_tf_config = add_cases({
        const auto id = [](const ClusterResolver& resolver) { return json_of(resolver.task_id()); };
        return Json{
            {"value",
-            {with_config("{oops", spec_of), with_config("[1]", spec_of),
-             with_config({{"cluster", Json::array({1})}}, spec_of), with_config({{"task", {{"index", "a"}}}}, id),
+            {with_config("{oops", cluster_of), with_config("[1]", cluster_of),
+             with_config({{"cluster", Json::array({1})}}, cluster_of), with_config({{"task", {{"index", "a"}}}}, id),
              with_config({{"task", Json::array({1})}}, id), with_config({{"cluster", two_jobs().as_dict()}}, master_of),
              with_config(config({{"task", {{"type", "ps"}, {"index", 7}}}}), master_of)}}};
      }},
@@ -165,4 +165,4 @@ bool add_counts = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::tf_config_resolver_cases

@@ -2,7 +2,7 @@
 #include "strategies/multi_worker_mirrored.h"
 #include "tests/conformance/tf/stage.h"
 
-namespace tandem {
+namespace tandem::timeout_cases {
 namespace {
 
 // Worker 0 of two calls `launch` and waits for its device; worker 1 does not join.
@@ -39,4 +39,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::timeout_cases

@@ -4,7 +4,7 @@
 #include "strategies/variables/components.h"
 #include "tests/conformance/tf/tower_stage.h"
 
-namespace tandem {
+namespace tandem::tower_context_cases {
 namespace {
 
 constexpr auto kSum = VariableAggregation::sum;
@@ -213,4 +213,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::tower_context_cases

@@ -1,7 +1,7 @@
 // Area "parameter-server", the 1.x API's configuration.
 #include "tests/conformance/tf/tower_stage.h"
 
-namespace tandem {
+namespace tandem::tower_parameter_server_cases {
 namespace {
 
 const bool added = add_cases({
@@ -21,4 +21,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::tower_parameter_server_cases

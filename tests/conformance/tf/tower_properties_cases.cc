@@ -2,7 +2,7 @@
 #include "strategies/base/default_strategy.h"
 #include "tests/conformance/tf/tower_stage.h"
 
-namespace tandem {
+namespace tandem::tower_properties_cases {
 namespace {
 
 Json roles(const tower::DistributionStrategy& towers) {
@@ -123,4 +123,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::tower_properties_cases

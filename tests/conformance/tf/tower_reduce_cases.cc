@@ -2,7 +2,7 @@
 #include "strategies/base/default_strategy.h"
 #include "tests/conformance/tf/tower_stage.h"
 
-namespace tandem {
+namespace tandem::tower_reduce_cases {
 namespace {
 
 constexpr auto kSum = VariableAggregation::sum;
@@ -270,4 +270,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::tower_reduce_cases

@@ -3,7 +3,7 @@
 #include "tests/conformance/tf/input_values.h"
 #include "tests/conformance/tf/tower_stage.h"
 
-namespace tandem {
+namespace tandem::tower_steps_cases {
 namespace {
 
 using tower::MultiStepContext;
@@ -161,4 +161,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::tower_steps_cases

@@ -1,7 +1,7 @@
 // 1.x: updating, fetching and colocating variables; values by device.
 #include "tests/conformance/tf/tower_stage.h"
 
-namespace tandem {
+namespace tandem::tower_update_cases {
 namespace {
 
 using tower::DistributedValues;
@@ -192,4 +192,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::tower_update_cases

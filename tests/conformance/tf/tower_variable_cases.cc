@@ -3,7 +3,7 @@
 #include "strategies/values/host_values.h"
 #include "tests/conformance/tf/tower_stage.h"
 
-namespace tandem {
+namespace tandem::tower_variable_cases {
 namespace {
 
 using Aggregation = Stage::Aggregation;
@@ -149,4 +149,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::tower_variable_cases

@@ -7,7 +7,7 @@
 #include "strategies/input/distributed_dataset.h"
 #include "tests/conformance/tf/groups.h"
 
-namespace tandem {
+namespace tandem::training_loop_cases {
 namespace {
 
 constexpr double kLearningRate = 0.2;
@@ -185,4 +185,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::training_loop_cases

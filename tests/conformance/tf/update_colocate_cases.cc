@@ -7,7 +7,7 @@
 #include "strategies/variables/moving_average.h"
 #include "tests/conformance/tf/stage.h"
 
-namespace tandem {
+namespace tandem::update_colocate_cases {
 namespace {
 
 using Aggregation = VariableAggregation;
@@ -192,4 +192,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::update_colocate_cases

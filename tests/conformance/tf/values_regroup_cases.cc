@@ -7,7 +7,7 @@
 #include "strategies/values/regroup.h"
 #include "tests/conformance/tf/agreed.h"
 
-namespace tandem {
+namespace tandem::values_regroup_cases {
 namespace {
 
 using VariablePtr = std::shared_ptr<Variable>;
@@ -254,4 +254,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::values_regroup_cases

@@ -4,7 +4,7 @@
 #include "strategies/base/default_strategy.h"
 #include "tests/conformance/tf/agreed.h"
 
-namespace tandem {
+namespace tandem::variable_creation_cases {
 namespace {
 
 using Synchronization = VariableSynchronization;
@@ -221,4 +221,4 @@ const bool added = add_cases({
 });
 
 }  // namespace
-}  // namespace tandem
+}  // namespace tandem::variable_creation_cases
