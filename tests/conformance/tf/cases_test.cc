@@ -26,7 +26,7 @@ std::map<std::string, Tally>& tallies() {
   return by_area;
 }
 
-class Summary : public testing::Environment {
+class PrintedCounts : public testing::Environment {
  public:
   void TearDown() override {
     for (const auto& [area, tally] : tallies()) {
@@ -35,7 +35,7 @@ class Summary : public testing::Environment {
     }
   }
 };
-[[maybe_unused]] const testing::Environment* const summary = testing::AddGlobalTestEnvironment(new Summary);
+[[maybe_unused]] const testing::Environment* const summary = testing::AddGlobalTestEnvironment(new PrintedCounts);
 
 class TfDistribute : public testing::TestWithParam<CaseIn> {
  protected:
