@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
 #include <iostream>
 #include <sstream>
@@ -10,7 +11,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 #include "reports/text_table.h"
 #include "topologies/base/units.h"
 #include "topologies/readers/topology_yaml.h"
@@ -20,15 +21,17 @@ namespace {
 
 struct CalibrateFlags {
   CommonOptions common;
-  std::string engine = "cpu";
+  std::string engine{machine_engine().name};
   std::vector<std::string> dtypes;
   CalibrateOptions options;
 };
 
-// A simulation of a machine has nothing to measure.
+// Refuses engines that model a machine, since there is nothing to measure.
 CLI::Validator engine_that_is_a_machine() {
   return {[](const std::string& name) {
-            return engine_needs_topology(name) ? fmt::format("engine '{}' models a machine, must be one", name) : "";
+            const EngineInfo* engine = find_engine(name);
+            const bool is_model = engine != nullptr && engine->needs_topology;
+            return is_model ? fmt::format("engine '{}' models a machine, must be one", name) : "";
           },
           "", "engine"};
 }
@@ -46,7 +49,7 @@ double fastest(const std::vector<Sample>& samples, Value value) {
   return best;
 }
 
-// Of one that works beside others: where they share a GPU or cores, each has its part.
+// The rates of one device that works beside others; devices that share a GPU or cores have a part of it each.
 std::string rates_text(const DeviceModel& model, const DeviceRates& rates) {
   const auto bytes_per_s = [](const RateSample& sample) { return sample.bytes_per_s; };
   const double share = std::min(1.0, static_cast<double>(model.cores) / rates.concurrency);
@@ -119,7 +122,8 @@ int calibrate_machine(CalibrateFlags flags) {
 void add_calibrate(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("calibrate", "Measure this machine and write it as a topology file");
   auto flags = std::make_shared<CalibrateFlags>();
-  command->add_option("--engine", flags->engine, "Measure through this engine (default: cpu)")
+  command
+      ->add_option("--engine", flags->engine, fmt::format("Measure through this engine (default: {})", flags->engine))
       ->check(engine_that_is_a_machine());
   command
       ->add_option("--devices", flags->options.max_devices,

@@ -1,9 +1,11 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <iostream>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
@@ -28,7 +30,7 @@ struct CheckFlags {
   CheckLimits limits;
 };
 
-// "5%" or "0.05". A bare 5 could be meant either way.
+// Reads "5%" or "0.05", but not "5", which could mean either 5 % or 500 %.
 std::optional<double> parse_tolerance(std::string_view text) {
   const bool percent = text.ends_with('%');
   if (percent) text.remove_suffix(1);
@@ -58,7 +60,7 @@ Color color_of(Verdict verdict) {
   return code == kOk ? Color::green : code == kNotMet ? Color::red : Color::yellow;
 }
 
-// The table of check_text, the verdict in color where stdout is a terminal.
+// Returns check_text() with a colored verdict if stdout is a terminal.
 std::string shown_text(const CheckFlags& flags, const CheckResult& result, const Report& report,
                        const Report& baseline) {
   std::string text = check_text(result, report, baseline);

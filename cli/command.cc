@@ -3,9 +3,11 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <map>
 
-#include "engine/device.h"
+#include "scenarios/words.h"
 #include "strategies/cross_device/cross_device_ops.h"
 #include "topologies/base/error.h"
 
@@ -19,11 +21,14 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
 }
 
 CLI::Validator device_types() {
-  const std::map<std::string, DeviceType> types = {{"cpu", DeviceType::cpu}, {"gpu", DeviceType::gpu}};
-  return CLI::CheckedTransformer(types).description("{cpu,gpu}");
+  const auto words = device_type_words();
+  std::vector<std::string> names;
+  for (const auto& [name, type] : words) names.push_back(name);
+  const std::map<std::string, DeviceType> types(words.begin(), words.end());
+  return CLI::CheckedTransformer(types).description(fmt::format("{{{}}}", fmt::join(names, ",")));
 }
 
-CLI::Validator known_cross_device_ops(std::vector<std::string> besides) {
+CLI::Validator known_cross_device_ops(const std::vector<std::string>& besides) {
   std::vector<std::string> known = cross_device_ops_names();
   known.insert(known.end(), besides.begin(), besides.end());
   const auto problem = [known](const std::string& name) -> std::string {

@@ -1,5 +1,7 @@
 #include "cli/command_line.h"
 
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"

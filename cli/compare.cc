@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <algorithm>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
@@ -8,6 +10,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
+#include "engine/engine_info.h"
 #include "reports/compare.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/job.h"
@@ -29,7 +32,7 @@ struct CompareFlags {
   bool details = false;
 };
 
-// One run of each engine; empty: as the scenario says.
+// What a run on each engine differs in from the scenario.
 struct Variant {
   std::optional<int> replicas;
   std::optional<std::string> cross_device_ops;
@@ -40,7 +43,7 @@ std::vector<Variant> variants_of(const CompareFlags& flags) {
   if (operations.size() == 1 && operations.front() == "all") {
     operations.clear();
     for (const std::string& name : cross_device_ops_names()) {
-      if (name != "auto") operations.emplace_back(name);  // it is one of the others
+      if (name != "auto") operations.emplace_back(name);  // "auto" chooses one of the others
     }
   }
   if (operations.empty()) operations.emplace_back();
@@ -53,10 +56,20 @@ std::vector<Variant> variants_of(const CompareFlags& flags) {
   return variants;
 }
 
-// The scenario's engine where it is a machine, else the processor; and its prediction.
+// The scenario's engine where it is this machine, else the default one; and the engine that predicts it.
 std::vector<std::string> engines_for(const CompareFlags& flags, const Scenario& scenario) {
   if (!flags.engines.empty()) return flags.engines;
-  return {engine_needs_topology(scenario.engine.name) ? "cpu" : scenario.engine.name, "sim"};
+  const EngineInfo& own = engine_info(scenario.engine.name);
+  const EngineInfo& measuring = own.needs_topology ? machine_engine() : own;
+  return {std::string(measuring.name), std::string(model_engine().name)};
+}
+
+// The devices that both runs compute on: those of the measuring engine.
+DeviceType device_type_of(const CompareFlags& flags, const Scenario& scenario) {
+  RunOptions measuring;
+  measuring.engine = flags.engines.front();
+  measuring.device_type = flags.device_type;
+  return device_type_for(scenario, measuring);
 }
 
 // The element types of its matrix products.
@@ -75,7 +88,7 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   options.max_devices = scenario.devices.per_worker;
   if (!flags.replicas.empty()) options.max_devices = *std::max_element(flags.replicas.begin(), flags.replicas.end());
   options.max_devices *= training_workers(scenario);  // all of them on this machine
-  options.device_type = flags.device_type.value_or(scenario.devices.type);
+  options.device_type = flags.device_type;
   options.dtypes = dtypes_of(scenario);
   options.progress = progress.of_stages("calibrating this machine");
   auto topology = machine_topology(flags.engines.front(), options);
@@ -96,6 +109,10 @@ Report run_variant(const CompareFlags& flags, const Scenario& scenario, const Va
   return run_scenario(scenario, options).report;
 }
 
+std::string default_engines_text() {
+  return fmt::format("the scenario's or {}, and {}", machine_engine().name, model_engine().name);
+}
+
 void write_result(const CompareFlags& flags, const Output& output, const std::vector<Comparison>& comparisons) {
   if (output.json()) {
     output.write_json(comparisons_to_json(comparisons));
@@ -108,6 +125,7 @@ int compare_engines(CompareFlags flags) {
   const Output output(flags.common);
   const Scenario scenario = scenario_from(flags.scenario);
   flags.engines = engines_for(flags, scenario);
+  flags.device_type = device_type_of(flags, scenario);
   ProgressLine progress(flags.common);
   std::vector<Comparison> comparisons;
   try {
@@ -118,7 +136,7 @@ int compare_engines(CompareFlags flags) {
           compare(measured, run_variant(flags, scenario, variant, flags.engines[1], topology, progress)));
     }
   } catch (const std::exception&) {
-    // What was finished before Ctrl-C is worth having.
+    // Ctrl-C leaves the comparisons that are complete.
     progress.finish();
     if (interrupt_requested() && !comparisons.empty()) write_result(flags, output, comparisons);
     throw;
@@ -136,14 +154,14 @@ void add_compare(CLI::App& app, Action& action) {
   command->add_option("scenario", flags->scenario, "The scenario file")->required();
   command
       ->add_option("--engines", flags->engines,
-                   "The measuring and the predicting engine (default: the scenario's or cpu, and sim)")
+                   "The measuring and the predicting engine (default: " + default_engines_text() + ")")
       ->delimiter(',')
       ->expected(2);
   command->add_option("--topology", flags->topology,
                       "What the second engine simulates (default: this machine, calibrated now)");
   command
       ->add_option("--device-type", flags->device_type,
-                   "Run on devices of this type: cpu or gpu (default: the scenario's)")
+                   "Run on devices of this type: cpu or gpu (default: the scenario's, or GPUs with an engine of GPUs)")
       ->transform(device_types());
   command->add_option("--replicas", flags->replicas, "One or more numbers of replicas: 1,2")
       ->delimiter(',')

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// Made before it is needed: a handler may not format. Two, so that one is always whole.
+// Formatted beforehand, since a signal handler must not format. There are two, so that one is always complete.
 struct Note {
   std::array<char, 96> text;
   std::size_t size = 0;
@@ -20,7 +20,7 @@ std::array<Note, 2> notes;
 std::atomic<const Note*> current = nullptr;
 static_assert(std::atomic<const Note*>::is_always_lock_free, "a signal handler reads it");
 
-// The default action, which SA_RESETHAND has brought back, follows when the handler returns.
+// Raises the signal again: SA_RESETHAND has restored the default action, which ends the program.
 void write_note(int signal) {
   if (const Note* note = current.load()) {
     [[maybe_unused]] const auto written = write(STDERR_FILENO, note->text.data(), note->size);

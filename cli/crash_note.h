@@ -1,17 +1,16 @@
-// What is left of an exploration when one of its runs ends the program by a signal: a line on stderr that names the
-// seed.
+// Writes a line on stderr that names the seed when a run of an exploration ends the program by a signal.
 //
-// Threads: one at a time; the signal may come to any.
+// Threads: call these from one thread; the signal may arrive on any.
 #pragma once
 
 #include <cstdint>
 
 namespace tandem {
 
-// Once, before the first note. A signal that already has a handler (a sanitizer's) keeps it.
+// Installs the signal handlers; call it once, before the first note. Handlers that exist (a sanitizer's) stay.
 void handle_crashes();
 
-// From now on a crash is one of this seed's run.
+// Names the seed whose run begins.
 void note_seed(std::uint64_t seed);
 
 }  // namespace tandem

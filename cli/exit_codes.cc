@@ -11,8 +11,7 @@ namespace tandem {
 namespace {
 
 int failed(ExitCode code, std::string_view message) {
-  std::cerr << "tandem:"
-            << " " << message << std::endl;
+  std::cerr << "tandem: " << message << std::endl;
   return code;
 }
 

@@ -9,10 +9,10 @@
 
 namespace tandem {
 
-// A sentence for each expectation that does not hold: "test_accuracy is 0.81; at least 0.9 is expected".
+// Returns a sentence for each expectation that does not hold: "test_accuracy is 0.81; at least 0.9 is expected".
 std::vector<std::string> unmet_expectations(const Expectations& expect, const Report& report);
 
-// Prints them on stderr. Returns kOk, or kNotMet when there are any.
+// Prints those sentences on stderr. Returns kOk, or kNotMet if there are any.
 int report_expectations(const Expectations& expect, const Report& report);
 
 }  // namespace tandem

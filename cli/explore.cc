@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/crash_note.h"
 #include "cli/exit_codes.h"
 #include "cli/expectations.h"
@@ -10,11 +12,12 @@
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "scenarios/explore.h"
+#include "scenarios/words.h"
 
 namespace tandem {
 namespace {
 
-// As a shell reads it back.
+// The word as a shell reads it back.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
@@ -23,7 +26,15 @@ std::string quoted(const std::string& word) {
   return text + "'";
 }
 
-// The command that runs this seed as this command did, and none else.
+std::string word_of(DeviceType wanted) {
+  for (const auto& [word, type] : device_type_words()) {
+    if (type == wanted) return word;
+  }
+  return "";
+}
+
+}  // namespace
+
 std::string command_for(const RunFlags& flags, std::uint64_t seed) {
   std::vector<std::string> words = {"tandem", "run", quoted(flags.scenario)};
   const auto add = [&words](const char* option, const std::string& value) {
@@ -33,18 +44,18 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
   const RunOptions& run = flags.run;
   if (!run.engine.empty()) add("--engine", run.engine);
   if (!flags.topology.empty()) add("--topology", flags.topology);
+  if (run.device_type) add("--device-type", word_of(*run.device_type));
   if (run.replicas) add("--replicas", std::to_string(*run.replicas));
   if (run.workers) add("--workers", std::to_string(*run.workers));
   if (run.steps) add("--steps", std::to_string(*run.steps));
   if (run.cross_device_ops) add("--cross-device-ops", *run.cross_device_ops);
   if (run.values) add("--values", *run.values == ValueMode::real ? "real" : "none");
   if (run.collectives) add("--collectives", *run.collectives == CollectiveFidelity::fluid ? "fluid" : "message");
+  if (run.graphs) words.emplace_back("--graphs");
   add("--explore", "1");
   add("--schedule-seed", std::to_string(seed));
   return fmt::format("{}", fmt::join(words, " "));
 }
-
-}  // namespace
 
 int explore(RunFlags flags) {
   const Output output(flags.common);

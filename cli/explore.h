@@ -1,10 +1,11 @@
 // `tandem run --explore`: the scenario under many schedules instead of once.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 
-#include "cli/command.h"
+#include "cli/common_options.h"
 #include "scenarios/runner.h"
 
 namespace tandem {
@@ -17,6 +18,9 @@ struct RunFlags {
   std::optional<int> explore;  // this many schedules
   RunOptions run;
 };
+
+// Returns the command that runs this seed alone, with the same options.
+std::string command_for(const RunFlags& flags, std::uint64_t seed);
 
 // Prints the exploration. Returns kNotMet when a schedule failed, or an expectation of the run without a seed.
 int explore(RunFlags flags);

@@ -1,4 +1,4 @@
-// Ctrl-C: the first one asks the work to stop at its next step, a second one ends the program at once.
+// Ctrl-C: the first one asks the work to stop at its next step, a second one ends the program immediately.
 #pragma once
 
 #include <exception>

@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// Both throw InputError; for a file that is not there it names the nearest one in that folder.
+// Both throw InputError; its message for a missing file suggests the file of that folder with the nearest name.
 Scenario scenario_from(const std::string& file);
 std::shared_ptr<const Topology> topology_from(const std::string& file);  // "" gives none
 

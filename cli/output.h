@@ -1,12 +1,13 @@
 // Where results go: stdout, or the file of -o. Everything else goes to stderr.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
 #include <ostream>
 #include <string>
 #include <string_view>
 
-#include "cli/command.h"
+#include "cli/common_options.h"
 
 namespace tandem {
 
@@ -19,7 +20,7 @@ std::string colored(std::string_view text, Color color, const std::ostream& stre
 
 class Output {
  public:
-  // Throws Error at once when the file cannot be written, before a long run.
+  // Throws Error when the file cannot be written: before a long run rather than after it.
   explicit Output(const CommonOptions& options);
 
   bool json() const { return options_.json; }

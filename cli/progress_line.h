@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "cli/command.h"
+#include "cli/common_options.h"
 #include "reports/progress.h"
 
 namespace tandem {

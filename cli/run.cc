@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
+#include <CLI/CLI.hpp>
 #include <fstream>
+#include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
@@ -26,7 +28,6 @@ std::string trace_file(const std::string& pattern, int worker) {
 }
 
 void write_trace(const Timeline& timeline, const std::string& file, std::optional<int> worker) {
-  check_writable(file);
   std::ofstream out(file, std::ios::binary);
   write_chrome_trace(timeline, out, worker);
   if (!out.flush()) throw Error("cannot write " + file);
@@ -40,11 +41,19 @@ void write_traces(const Timeline& timeline, const std::string& pattern) {
   for (int worker = 0; worker < workers; ++worker) write_trace(timeline, trace_file(pattern, worker), worker);
 }
 
+// Throws before the run what write_traces() would throw after it.
+void check_traces(const RunFlags& flags, const Scenario& scenario) {
+  if (flags.trace.empty()) return;
+  if (flags.trace.find(kWorkerMark) == std::string::npos) return check_writable(flags.trace);
+  const int workers = worker_count_for(scenario, flags.run);
+  for (int worker = 0; worker < workers; ++worker) check_writable(trace_file(flags.trace, worker));
+}
+
 int run(RunFlags flags) {
   const Output output(flags.common);
-  if (!flags.trace.empty() && flags.trace.find(kWorkerMark) == std::string::npos) check_writable(flags.trace);
   const Scenario scenario = scenario_from(flags.scenario);
   flags.run.topology = topology_from(flags.topology);
+  check_traces(flags, scenario);
   ProgressLine progress(flags.common);
   flags.run.progress = progress.of_steps(scenario.name);
   const RunResult result = run_scenario(scenario, flags.run);
@@ -58,36 +67,41 @@ int run(RunFlags flags) {
   return report_expectations(scenario.expect, result.report);
 }
 
+// Adds the options that override the scenario.
+void add_overrides(CLI::App& command, RunFlags& flags) {
+  RunOptions& run = flags.run;
+  const std::map<std::string, ValueMode> values = {{"real", ValueMode::real}, {"none", ValueMode::none}};
+  const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
+                                                                {"message", CollectiveFidelity::message}};
+  command.add_option("--engine", run.engine, "Run on this engine instead of the scenario's");
+  command.add_option("--topology", flags.topology, "Simulate this topology instead of the scenario's");
+  command.add_option("--replicas", run.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
+  command
+      .add_option("--device-type", run.device_type,
+                  "Run on devices of this type: cpu or gpu (default: the scenario's, or GPUs with an engine of GPUs)")
+      ->transform(device_types());
+  command.add_option("--workers", run.workers, "Workers that train")->check(CLI::Range(1, 1 << 16));
+  command.add_option("--steps", run.steps, "Steps, warm-up included")->check(CLI::Range(1, 1 << 30));
+  command.add_option("--cross-device-ops", run.cross_device_ops, "How replicas reduce their gradients")
+      ->check(known_cross_device_ops());
+  command.add_option("--values", run.values, "Whether tensors hold values: real or none")
+      ->transform(CLI::CheckedTransformer(values).description("{real,none}"));
+  command.add_option("--collectives", run.collectives, "Fidelity of simulated collectives: fluid or message")
+      ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
+  command.add_flag("--graphs", run.graphs, "Launch ops that come again as one CUDA graph");
+}
+
 }  // namespace
 
 void add_run(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "Run a scenario and report its step time and where it went");
   auto flags = std::make_shared<RunFlags>();
-  RunOptions& run_options = flags->run;
-  const std::map<std::string, ValueMode> values = {{"real", ValueMode::real}, {"none", ValueMode::none}};
-  const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
-                                                                {"message", CollectiveFidelity::message}};
   command->add_option("scenario", flags->scenario, "The scenario file")->required();
-  command->add_option("--engine", run_options.engine, "Run on this engine instead of the scenario's");
-  command->add_option("--topology", flags->topology, "Simulate this topology instead of the scenario's");
-  command->add_option("--replicas", run_options.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
-  command
-      ->add_option("--device-type", run_options.device_type,
-                   "Run on devices of this type instead of the scenario's: cpu or gpu")
-      ->transform(device_types());
-  command->add_option("--workers", run_options.workers, "Workers that train")->check(CLI::Range(1, 1 << 16));
-  command->add_option("--steps", run_options.steps, "Steps, warm-up included")->check(CLI::Range(1, 1 << 30));
-  command->add_option("--cross-device-ops", run_options.cross_device_ops, "How replicas reduce their gradients")
-      ->check(known_cross_device_ops());
-  command->add_option("--values", run_options.values, "Whether tensors hold values: real or none")
-      ->transform(CLI::CheckedTransformer(values).description("{real,none}"));
-  command->add_option("--collectives", run_options.collectives, "Fidelity of simulated collectives: fluid or message")
-      ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
-  command->add_flag("--graphs", run_options.graphs, "Launch ops that come again as one CUDA graph");
+  add_overrides(*command, *flags);
   CLI::Option* trace = command->add_option(
       "--trace", flags->trace, "Write a Chrome trace to this file; with {worker} in its name, one for each worker");
   command
-      ->add_option("--schedule-seed", run_options.schedule_seed,
+      ->add_option("--schedule-seed", flags->run.schedule_seed,
                    "Run tasks that are ready at one instant in the order of this seed")
       ->check(CLI::NonNegativeNumber);
   command

@@ -1,3 +1,5 @@
+#include <CLI/CLI.hpp>
+
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"

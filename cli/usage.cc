@@ -42,7 +42,7 @@ std::string with_suggestion(const std::string& message, const std::string& word,
   return near.empty() ? message : message + fmt::format("; did you mean '{}'?", near);
 }
 
-// What nobody asked for says more than what is missing: "--replica 2" also leaves a file name over.
+// Names an unknown word rather than a missing one: "--replica 2" also leaves the 2 over.
 std::string message_for(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
   const std::vector<std::string> words = app.remaining(true);
   for (const std::string& word : words) {

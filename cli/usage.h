@@ -1,4 +1,4 @@
-// What a wrong command line is told.
+// Messages for a command line that is wrong.
 #pragma once
 
 #include <CLI/CLI.hpp>
@@ -7,7 +7,7 @@ namespace tandem {
 
 // Prints help to stdout (exit code 0), or one message and where to find help to stderr (exit code 2).
 int report_parse_error(const CLI::App& app, const CLI::ParseError& error);
-// Neither a subcommand nor --version.
+// Prints help to stderr for a command line without a subcommand or --version (exit code 2).
 int report_missing_command(const CLI::App& app);
 
 }  // namespace tandem

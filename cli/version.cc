@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <nlohmann/json.hpp>
+
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 #include "reports/report.h"
 
 namespace tandem {
@@ -12,17 +14,12 @@ namespace tandem {
 int print_version(bool json) {
   const Output output(CommonOptions{.json = json, .quiet = false, .no_color = false, .output = ""});
   const std::vector<std::string> engines = built_engines();
-  const std::vector<std::pair<std::string, std::string>> libraries = {{"simgrid", TANDEM_SIMGRID_VERSION},
-                                                                      {"openblas", TANDEM_OPENBLAS_VERSION}};
   nlohmann::ordered_json document;
   document["tandem"] = version();
   std::string text = fmt::format("tandem {}\nengines: {}\n", version(), fmt::join(engines, ", "));
-  for (const auto& [library, built_with] : libraries) {
-    document[library] = built_with.empty() ? nlohmann::ordered_json(nullptr) : nlohmann::ordered_json(built_with);
-    if (!built_with.empty()) text += fmt::format("{} {}\n", library, built_with);
-  }
-  for (const std::string& engine : engines) {
-    for (const auto& [library, built_with] : engine_libraries(engine)) {
+  for (const EngineInfo& engine : all_engines()) {
+    if (engine.libraries == nullptr) continue;
+    for (const auto& [library, built_with] : engine.libraries()) {
       document[library] = built_with;
       text += fmt::format("{} {}\n", library, built_with);
     }

@@ -10,7 +10,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "engine/timeline.h"
@@ -70,19 +69,11 @@ class Engine {
   virtual Timeline run(const Program& program) = 0;
 };
 
-// The engines of this build in alphabetical order.
+// The engines of this build in alphabetical order; engine/engine_info.h describes them.
 std::vector<std::string> built_engines();
 
-// The libraries an engine was built with, and their versions: {"nccl", "2.28.9"}. Empty for a name that is not built.
-using LibraryVersions = std::vector<std::pair<std::string, std::string>>;
-LibraryVersions engine_libraries(std::string_view name);
-
-// Whether an engine models a machine it is given, rather than being one: EngineOptions::topology is required then.
-// False for a name that is not built.
-bool engine_needs_topology(std::string_view name);
-
-// Throws UnavailableError for an engine that is not built or not usable on this machine, with the reason and the
-// built ones, and Error for options the engine does not have.
+// Throws UnavailableError for an engine that does not exist, is not built or cannot be used on this machine, with the
+// reason, and Error for options it lacks: see check_options().
 std::unique_ptr<Engine> open_engine(std::string_view name, EngineOptions options);
 
 }  // namespace tandem

@@ -2,71 +2,93 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <array>
 
-#include "engine/engine.h"
-#ifdef TANDEM_WITH_CPU
 #include "engine/cpu/cpu_engine.h"
-#endif
-#ifdef TANDEM_WITH_CUDA
 #include "engine/cuda/cuda_engine.h"
-#endif
-#ifdef TANDEM_WITH_SIM
+#include "engine/engine_info.h"
 #include "engine/sim/sim_engine.h"
-#endif
 
 namespace tandem {
 namespace {
 
-struct Entry {
-  std::string_view name;
-  std::unique_ptr<Engine> (*open)(EngineOptions);
-  bool needs_topology;
-  LibraryVersions (*libraries)();  // null: none that decides its times
-};
-
-constexpr auto kEngines = std::to_array<Entry>({
+// The only place that knows which engines were built.
+std::vector<EngineInfo> make_table() {
+  EngineInfo cpu = cpu_engine_info();
+  EngineInfo cuda = cuda_engine_info();
+  EngineInfo sim = sim_engine_info();
 #ifdef TANDEM_WITH_CPU
-    {"cpu", open_cpu_engine, false, nullptr},
+  cpu.open = open_cpu_engine;
+  cpu.libraries = cpu_libraries;
 #endif
 #ifdef TANDEM_WITH_CUDA
-    {"cuda", open_cuda_engine, false, cuda_libraries},
+  cuda.open = open_cuda_engine;
+  cuda.libraries = cuda_libraries;
 #endif
 #ifdef TANDEM_WITH_SIM
-    {"sim", open_sim_engine, true, nullptr},
+  sim.open = open_sim_engine;
+  sim.libraries = sim_libraries;
 #endif
-});
+  return {cpu, cuda, sim};
+}
+
+const EngineInfo& first_engine(bool needs_topology) {
+  const auto engines = all_engines();
+  return *std::find_if(engines.begin(), engines.end(),
+                       [&](const EngineInfo& engine) { return engine.needs_topology == needs_topology; });
+}
 
 }  // namespace
 
+std::span<const EngineInfo> all_engines() {
+  static const std::vector<EngineInfo> table = make_table();
+  return table;
+}
+
+const EngineInfo* find_engine(std::string_view name) {
+  for (const EngineInfo& engine : all_engines()) {
+    if (engine.name == name) return &engine;
+  }
+  return nullptr;
+}
+
+std::string unknown_engine_text(std::string_view name) {
+  std::vector<std::string> known;
+  for (const EngineInfo& engine : all_engines()) known.emplace_back(engine.name);
+  std::string text = fmt::format("unknown engine '{}' (one of {})", name, fmt::join(known, ", "));
+  if (const std::string near = nearest_name(name, known); !near.empty()) {
+    text += fmt::format("; did you mean '{}'?", near);
+  }
+  return text;
+}
+
+const EngineInfo& engine_info(std::string_view name) {
+  if (const EngineInfo* engine = find_engine(name)) return *engine;
+  throw UnavailableError(unknown_engine_text(name));
+}
+
+const EngineInfo& machine_engine() {
+  return first_engine(false);
+}
+
+const EngineInfo& model_engine() {
+  return first_engine(true);
+}
+
 std::vector<std::string> built_engines() {
   std::vector<std::string> names;
-  for (const Entry& entry : kEngines) names.emplace_back(entry.name);
+  for (const EngineInfo& engine : all_engines()) {
+    if (engine.built()) names.emplace_back(engine.name);
+  }
   return names;
 }
 
-LibraryVersions engine_libraries(std::string_view name) {
-  for (const Entry& entry : kEngines) {
-    if (entry.name == name && entry.libraries != nullptr) return entry.libraries();
-  }
-  return {};
-}
-
-bool engine_needs_topology(std::string_view name) {
-  return std::any_of(kEngines.begin(), kEngines.end(),
-                     [name](const Entry& entry) { return entry.name == name && entry.needs_topology; });
-}
-
 std::unique_ptr<Engine> open_engine(std::string_view name, EngineOptions options) {
-  for (const Entry& entry : kEngines) {
-    if (entry.name == name) return entry.open(std::move(options));
+  const EngineInfo& engine = engine_info(name);
+  if (!engine.built()) {
+    throw UnavailableError(fmt::format("engine '{}' is not built (built: {})", name, fmt::join(built_engines(), ", ")));
   }
-  const std::vector<std::string> built = built_engines();
-  std::string message = fmt::format("engine '{}' is not built (built: {})", name, fmt::join(built, ", "));
-  if (const std::string near = nearest_name(name, built); !near.empty()) {
-    message += fmt::format("; did you mean '{}'?", near);
-  }
-  throw UnavailableError(message);
+  check_options(engine, options);
+  return engine.open(std::move(options));
 }
 
 }  // namespace tandem

@@ -29,7 +29,7 @@ const Hardware* find_hardware(const Capabilities& capabilities, DeviceType type)
   return nullptr;
 }
 
-// From the host to each place and back, where they are not one, and between the places.
+// Returns the routes between the host and each place, unless the host is the place, and between the places.
 std::vector<Route> routes_between(DeviceType type, int places) {
   std::vector<Route> routes;
   for (int place = 0; place < places && type != DeviceType::cpu; ++place) {
@@ -44,7 +44,7 @@ std::vector<Route> routes_between(DeviceType type, int places) {
   return routes;
 }
 
-// Where places have unequal numbers of devices, those of the first count, which has most.
+// If places have unequal numbers of devices, keeps the records of the first place, which has the most.
 void keep_fullest_place(Measurement& measurement, int places) {
   if (measurement.devices % places == 0) return;
   std::vector<bool> counts;
@@ -104,7 +104,7 @@ class Calibration {
     return open_engine(engine_, std::move(options));
   }
 
-  // Rates count when every place has equally many devices, and at the end.
+  // Rates are measured when every place has the same number of devices, and in the last run.
   DeviceMeasurements measure_devices() {
     const int used = std::min(places_, devices_);
     DeviceMeasurements measured{.type = type_, .places = used, .runs = {}};
@@ -120,7 +120,7 @@ class Calibration {
     return measured;
   }
 
-  // One core of it, for the work that strategies give to the host.
+  // Measures one core, for the work that strategies give to the host.
   DeviceMeasurements measure_host() {
     const Plan plan = calibration::plan_for(capabilities_, DeviceType::cpu, true, {DType::f32});
     return {.type = DeviceType::cpu,

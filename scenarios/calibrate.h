@@ -17,8 +17,8 @@
 namespace tandem {
 
 struct CalibrateOptions {
-  // Measure 1..n devices working at once; more than the machine has share its physical ones. 0: every GPU, or one for
-  // each core; at most 8.
+  // Measures 1..n devices that work at the same time; more than the machine has share its physical ones. 0: every GPU,
+  // or one device for each core; at most 8.
   int max_devices = 0;
   bool quick = false;                          // fewer sizes and repetitions
   std::optional<DeviceType> device_type{};     // empty: GPUs where the engine has some, else CPUs
@@ -27,11 +27,11 @@ struct CalibrateOptions {
   std::function<void(std::string_view stage, int done, int total)> progress{};  // may be empty
 };
 
-// One worker: its processor, its GPUs where these are measured, the links between them, and collectives. Throws
-// UnavailableError for an engine that is not built or lacks the devices, with the reason.
+// Measures one worker: its processor, its GPUs if these are asked for, the links between them, and collectives. Throws
+// UnavailableError with the reason for an engine that is not built or lacks the devices.
 Topology calibrate(std::string_view engine, const CalibrateOptions& options);
 
-// What `tandem compare` uses when no topology file is given: a quick calibration, measured now.
+// Calibrates this machine quickly, now: the topology of a run or comparison that names none.
 std::shared_ptr<const Topology> machine_topology(std::string_view engine, const CalibrateOptions& options);
 
 }  // namespace tandem

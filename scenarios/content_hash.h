@@ -1,4 +1,4 @@
-// A name for what a scenario says: equal for equal content, whatever its comments and layout.
+// A name for the content of a scenario: equal for equal content, whatever the comments and the layout of its file.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@ namespace tandem {
 
 struct Scenario;
 
-// FNV-1a of 64 bits over the file's values, the model's layers, the data and the topology; 16 hexadecimal digits.
+// Returns the FNV-1a hash (64 bits, 16 hexadecimal digits) of the file's values, the model's layers, the data and the
+// topology.
 std::string content_hash(const Scenario& scenario);
 
 }  // namespace tandem

@@ -3,7 +3,7 @@
 namespace tandem {
 namespace {
 
-// Empty: the run ended as the unseeded one did, and counts.
+// Returns what went wrong; nothing if the run ended as the one without a seed did, and then counts it.
 std::string problem_of(const Scenario& scenario, const RunOptions& options, Exploration& exploration) {
   try {
     const Report report = run_scenario(scenario, options).report;
@@ -21,7 +21,7 @@ std::string problem_of(const Scenario& scenario, const RunOptions& options, Expl
 Exploration explore_schedules(const Scenario& scenario, const RunOptions& options, int schedules,
                               const std::function<void(std::uint64_t)>& begins) {
   RunOptions run = options;
-  run.topology = topology_for(scenario, options);  // once: a calibration differs from the next one
+  run.topology = topology_for(scenario, options);  // once, since no two calibrations are equal
   run.measures_scaling = false;
   run.schedule_seed.reset();
   if (const Capabilities engine = capabilities_for(scenario, run); !engine.seeded_schedule) {
@@ -38,14 +38,14 @@ Exploration explore_schedules(const Scenario& scenario, const RunOptions& option
   exploration.schedules = schedules;
   exploration.first_seed = options.schedule_seed.value_or(1);
   exploration.unseeded = run_scenario(scenario, run).report;
-  // What workers at a pace of their own learn depends on who comes first, and is meant to.
+  // What asynchronous workers learn depends on their order by design.
   const Report& unseeded = exploration.unseeded;
   exploration.values_compared = !unseeded.asynchronous && (!unseeded.loss.empty() || !unseeded.metrics.empty());
   for (; runs < schedules; ++runs) {
     run.schedule_seed = exploration.first_seed + static_cast<std::uint64_t>(runs);
     if (begins) begins(*run.schedule_seed);
     const std::string problem = problem_of(scenario, run, exploration);
-    progress();  // throws again what it threw within the run, which is no finding
+    progress();  // rethrows what it threw within the run, which is no finding
     if (problem.empty()) continue;
     exploration.failure = {.seed = *run.schedule_seed, .what = problem, .command = {}};
     break;

@@ -1,4 +1,4 @@
-// Runs a scenario under many seeds of its engine's scheduler, looking for an order of its tasks that it does not bear.
+// Runs a scenario under many seeds of its engine's scheduler, to find an order of its tasks that breaks it.
 #pragma once
 
 #include <cstdint>
@@ -9,10 +9,10 @@
 
 namespace tandem {
 
-// Runs it without a seed, then under `schedules` seeds from options.schedule_seed (default: 1) on, and ends at the
-// first run that fails or whose values differ. options.progress is given the number of runs, after each step of each
-// run; what it throws goes to the caller. The failure's command is left to the caller. `begins`, unless empty, is told
-// each seed before its run.
+// Runs the scenario without a seed, then under `schedules` consecutive seeds, the first of which is
+// options.schedule_seed (default: 1). Ends at the first run that fails or whose values differ. Calls options.progress
+// with the number of finished runs after each step of each run, and rethrows what it throws. Calls `begins`, unless it
+// is empty, with each seed before its run. The caller fills in the command of a failure.
 //
 // Throws InputError where the engine has no seeded schedule, and what run_scenario() throws for the run without a seed.
 Exploration explore_schedules(const Scenario& scenario, const RunOptions& options, int schedules,

@@ -3,19 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
+#include <map>
+#include <set>
 
-#include "scenarios/parallel_settings.h"
+#include "engine/engine_info.h"
+#include "strategies/strategies.h"
 
 namespace tandem {
 namespace {
-
-constexpr std::array<std::string_view, 3> kOfOneWorker = {"central_storage", "mirrored", "one_device"};
-constexpr std::array<std::string_view, 4> kWithoutServers = {"central_storage", "mirrored", "multi_worker_mirrored",
-                                                             "one_device"};
-
-constexpr std::array<std::string_view, 3> kWithOwnOperations = {"central_storage", "multi_worker_mirrored",
-                                                                "parameter_server"};
 
 int machines_of(const Scenario& scenario) {
   return scenario.topology ? std::max(1, scenario.topology->worker_count()) : 1;
@@ -24,7 +19,7 @@ int machines_of(const Scenario& scenario) {
 void check_workers(const Scenario& scenario) {
   const int workers = training_workers(scenario);
   const int machines = machines_of(scenario);
-  if (workers > 1 && !may_have_workers(scenario.strategy.name)) {
+  if (workers > 1 && !strategy_info(scenario.strategy.name).several_workers) {
     throw InputError({scenario.problem_at(
         scenario.devices.workers ? "devices.workers" : "topology",
         scenario.devices.workers
@@ -64,33 +59,24 @@ WorkerSpec server_of(const Scenario& scenario, int index) {
           .device_count = 1};
 }
 
-bool contains(const auto& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
+// Counts the GPUs of the machine that `task` runs on. A real engine is one machine, whatever the topology says.
+int gpus_of_machine(const Scenario& scenario, const Capabilities& capabilities, const WorkerSpec& task) {
+  if (engine_info(scenario.engine.name).needs_topology) {
+    return static_cast<int>(scenario.topology->nodes_of(task.topology_worker, NodeKind::gpu).size());
+  }
+  return static_cast<int>(std::count_if(capabilities.hardware.begin(), capabilities.hardware.end(),
+                                        [](const Hardware& hardware) { return hardware.type == DeviceType::gpu; }));
 }
 
 }  // namespace
-
-bool may_have_workers(std::string_view strategy) {
-  return !contains(kOfOneWorker, strategy);
-}
-
-bool may_have_servers(std::string_view strategy) {
-  return !contains(kWithoutServers, strategy) && !is_parallel(strategy);
-}
-
-bool has_cross_device_ops(std::string_view strategy, std::string_view operations) {
-  if (operations.empty() || operations == "auto") return true;
-  if (!contains(kWithOwnOperations, strategy) && !is_parallel(strategy)) return true;
-  return strategy == "multi_worker_mirrored" && operations == "collective";
-}
 
 int training_workers(const Scenario& scenario) {
   return scenario.devices.workers.value_or(machines_of(scenario));
 }
 
 int parameter_servers(const Scenario& scenario) {
-  const bool needs_one = scenario.strategy.name == "parameter_server" && training_workers(scenario) > 1;
-  return scenario.devices.ps.value_or(needs_one ? 1 : 0);
+  const bool is_required = strategy_info(scenario.strategy.name).parameter_servers == ServerUse::required;
+  return scenario.devices.ps.value_or(is_required && training_workers(scenario) > 1 ? 1 : 0);
 }
 
 std::vector<WorkerSpec> tasks_of(const Scenario& scenario) {
@@ -102,6 +88,36 @@ std::vector<WorkerSpec> tasks_of(const Scenario& scenario) {
   for (int i = 0; i < servers; ++i) tasks.push_back(server_of(scenario, i));
   if (tasks.size() == 1 && !scenario.devices.chief) tasks.front().job = "localhost";
   return tasks;
+}
+
+std::vector<std::string> notes_of_shared_gpus(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,
+                                              const Capabilities& capabilities) {
+  const bool is_one_machine = !engine_info(scenario.engine.name).needs_topology;
+  struct Machine {
+    int gpus = 0;
+    std::map<int, int> devices;  // on each GPU
+  };
+  std::map<int, Machine> machines;
+  for (const WorkerSpec& task : tasks) {
+    if (task.device_type != DeviceType::gpu) continue;
+    Machine& machine = machines[is_one_machine ? 0 : task.topology_worker];
+    machine.gpus = gpus_of_machine(scenario, capabilities, task);
+    for (int i = 0; i < task.device_count && machine.gpus > 0; ++i) ++machine.devices[i % machine.gpus];
+  }
+  std::set<std::string> notes;
+  for (const auto& [index, machine] : machines) {
+    int devices = 0, most = 0;
+    for (const auto& [gpu, count] : machine.devices) {
+      devices += count;
+      most = std::max(most, count);
+    }
+    if (most < 2) continue;
+    notes.insert(
+        fmt::format("shared: {} logical devices are on {} GPU{} of one machine, up to {} on each; times are "
+                    "not those of {} GPUs",
+                    devices, machine.gpus, machine.gpus == 1 ? "" : "s", most, devices));
+  }
+  return {notes.begin(), notes.end()};
 }
 
 }  // namespace tandem

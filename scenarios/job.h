@@ -1,26 +1,27 @@
-// Who takes part in a scenario's job: workers that train, parameter servers, and the machines that they run on.
+// The tasks of a scenario's job: workers that train, parameter servers, and the machines that they run on.
 #pragma once
 
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "scenarios/scenario.h"
 
 namespace tandem {
 
-// What is known of the strategies that come with Tandem; a user's own may have all of it.
-bool may_have_workers(std::string_view strategy);  // more than one
-bool may_have_servers(std::string_view strategy);
-bool has_cross_device_ops(std::string_view strategy, std::string_view operations);
-
-// The scenario's workers that train, the chief among them: what it says, else as many as the topology has.
+// The number of workers that train, the chief included: the scenario's, else one for each machine of the topology.
 int training_workers(const Scenario& scenario);
-// What the scenario says; else one for the workers of strategy 'parameter_server' where there are several.
+// The number of parameter servers: the scenario's, else one if the strategy requires it.
 int parameter_servers(const Scenario& scenario);
 
-// All tasks of the job, those that train first. One that is alone is "localhost", as without a cluster. Parameter
-// servers are on the machines that no worker trains on, in turn, else on all; a topology of one machine is shared by
-// all. Throws InputError for a strategy that runs on one worker and for fewer machines than workers.
+// All tasks of the job, those that train first. A single task is "localhost", as without a cluster. Parameter servers
+// take turns on the machines where no worker trains, or on all machines if there is none left. All tasks share the
+// machine of a topology that has only one. Throws InputError if a strategy for one worker is given several, or if there
+// are fewer machines than workers.
 std::vector<WorkerSpec> tasks_of(const Scenario& scenario);
+
+// Returns a note for every machine on which devices of these tasks share a GPU (equal notes once): their times are not
+// those of as many GPUs. `capabilities` are those of the scenario's engine, opened for these tasks.
+std::vector<std::string> notes_of_shared_gpus(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,
+                                              const Capabilities& capabilities);
 
 }  // namespace tandem

@@ -76,7 +76,7 @@ class RowsReader {
     rows_.classes = std::max(rows_.classes, static_cast<int>(label) + 1);
   }
 
-  // To 0..1 or -1..1, which the initial weights assume. Pixels of 0..16 become sixteenths, exactly.
+  // Scales to 0..1 or -1..1, as the initial weights assume. Pixels from 0 to 16 become exact sixteenths.
   void scale() {
     float largest = 0;
     for (const float value : rows_.values) largest = std::max(largest, std::abs(value));

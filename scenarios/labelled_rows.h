@@ -8,7 +8,7 @@
 namespace tandem {
 
 struct LabelledRows {
-  int columns = 0;            // values a row
+  int columns = 0;            // values in a row
   int classes = 0;            // labels are 0 ... classes - 1
   std::vector<float> values;  // row by row, divided by the largest absolute value of the file
   std::vector<std::int32_t> labels;
@@ -19,7 +19,7 @@ struct LabelledRows {
 // Throws InputError with the line and column of every field that is not a number, and of rows of another length.
 LabelledRows read_labelled_rows(const std::filesystem::path& path);
 
-// Every fifth row, from the fifth on, is for testing. Always the same ones: results of different runs compare.
+// Takes every fifth row, beginning with the fifth, for testing. The choice is fixed, so that runs can be compared.
 struct TrainTestSplit {
   LabelledRows train;
   LabelledRows test;

@@ -10,7 +10,7 @@
 
 namespace tandem {
 
-// What one layer does for one example. Numbers of elements; bytes follow from the scenario's dtype.
+// The work of one layer for one example, in elements; the scenario's dtype decides the bytes.
 struct Layer {
   // output[rows, columns] = input[rows, depth] * weights[depth, columns], `count` times an example. Convolutions
   // are implicit GEMMs: rows = output height x width, columns = output channels, depth = input channels x kernel.
@@ -19,10 +19,10 @@ struct Layer {
     std::int64_t columns = 0;
     std::int64_t depth = 0;
     std::int64_t count = 1;
-    std::int64_t input_elements = 0;  // of one of the `count`: read from memory, less than rows x depth in convolutions
+    std::int64_t input_elements = 0;  // read from memory for one product; less than rows x depth in convolutions
     bool batched = false;             // the right operand belongs to the example too, as in attention: no parameters
   };
-  // Element-wise and normalising work is bound by memory: how often it reads or writes all `elements`.
+  // How often element-wise and normalising work, which memory limits, reads or writes all `elements`.
   struct Elementwise {
     std::int64_t elements = 0;
     int forward_passes = 0;

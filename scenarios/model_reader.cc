@@ -27,7 +27,7 @@ Layer::Gemm read_gemm(const YamlReader& map) {
 Layer::Elementwise read_elementwise(const YamlReader& map) {
   Layer::Elementwise elementwise;
   elementwise.elements = map.required("elements").whole_number(1, kMostElements, 1);
-  // One pass alone reads or writes nothing useful: the ops that perform them take two or three.
+  // A single pass would read or write nothing useful: an op takes two or three.
   elementwise.forward_passes = map.required("forward").integer(2, kMostPasses, 2);
   elementwise.backward_passes = map.required("backward").integer(2, kMostPasses, 2);
   return elementwise;
@@ -47,7 +47,7 @@ Layer read_layer(const YamlReader& map) {
   return layer;
 }
 
-// `repeat: n` with `layers:` stands for n copies, named "encoder.0.query" and so on.
+// Expands `repeat: n` with `layers:` into n copies, named "encoder.0.query" and so on.
 void read_group(const YamlReader& map, std::vector<Layer>& layers) {
   const std::string name = map.required("name").text();
   const int repeat = map.required("repeat").integer(1, 10000, 1);
@@ -61,7 +61,7 @@ void read_group(const YamlReader& map, std::vector<Layer>& layers) {
   }
 }
 
-// The totals a file states are checked against its layers, so that a slip in one of them does not pass.
+// Compares the totals that a file states with those of its layers, to catch a slip in one of them.
 void check_total(const YamlReader& stated, std::int64_t found, const char* what) {
   const std::int64_t value = stated.whole_number(0, kMostElements * 1024, found);
   if (value != found) {

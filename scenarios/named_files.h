@@ -1,4 +1,4 @@
-// Files that a scenario names: what comes with Tandem by its name, anything else by a path from the scenario's folder.
+// Files that a scenario names: those that come with Tandem by their names, others by a path from the scenario's folder.
 #pragma once
 
 #include <filesystem>
@@ -9,25 +9,26 @@
 
 namespace tandem {
 
-// Whether a word is a path rather than the name of something packaged.
+// Returns whether a word is a path rather than the name of a file that comes with Tandem.
 bool is_file_name(const std::string& text);
 
-// The file that `value` names, from `folder`. Nothing when there is none, which is reported.
+// Returns the file that `value` names, relative to `folder`; reports a file that does not exist and returns nothing.
 std::optional<std::filesystem::path> existing_file(const YamlReader& value, const std::filesystem::path& folder);
 
-// Where files of one kind stand among the data that comes with Tandem, and what a message calls one.
+// The place of one kind of files that come with Tandem, and what messages call such a file.
 struct PackagedFiles {
   const char* what = "";
   const char* folder = "";
   const char* extension = "";
-  const char* otherwise = "";  // the name where the file gives none
+  const char* otherwise = "";  // the name if the scenario gives none
 };
 
-// The packaged file of that name, or a file from `folder`. Nothing when it is neither, which is reported.
+// Returns the file of that name that comes with Tandem, or a file relative to `folder`; reports any other value and
+// returns nothing.
 std::optional<std::filesystem::path> packaged_or_file(const YamlReader& value, const std::filesystem::path& folder,
                                                       const PackagedFiles& packaged);
 
-// What `read` makes of another file, with that file's problems added to this one's.
+// Returns what `read` makes of another file, whose problems it adds to those of this one.
 template <typename Read>
 auto included(const YamlReader& value, Read read) -> decltype(read()) {
   try {

@@ -8,8 +8,10 @@
 
 namespace tandem {
 
-// One worker's part of the job; parallel_problem() has found nothing. `progress`, which may be empty, is called by
-// worker 0 after each step.
+class Worker;
+
+// Trains one worker's part of the job; parallel_problem() has found nothing. `progress`, which may be empty, is called
+// by worker 0 after each step.
 void train_parallel(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
                     Report& report);
 

@@ -2,38 +2,42 @@
 
 #include <algorithm>
 
+#include "engine/engine_info.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/job.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
 #include "scenarios/training.h"
 #include "strategies/base/errors.h"
+#include "strategies/strategies.h"
 
 namespace tandem {
 namespace {
 
-// What options may have changed since the scenario was read.
+// Checks what the options may have changed since the scenario was read.
 void check_strategy(const Scenario& scenario) {
   const StrategySettings& strategy = scenario.strategy;
-  if (strategy.name == "one_device" && scenario.devices.per_worker != 1) {
+  const StrategyInfo& info = strategy_info(strategy.name);
+  if (info.one_device && scenario.devices.per_worker != 1) {
     throw InputError({scenario.problem_at(
-        "strategy.name", "'one_device' runs one replica, not " + std::to_string(scenario.devices.per_worker))});
+        "strategy.name", "'" + info.name + "' runs one replica, not " + std::to_string(scenario.devices.per_worker))});
   }
-  if (!has_cross_device_ops(strategy.name, strategy.cross_device_ops)) {
-    throw InputError(
-        {scenario.problem_at("strategy.cross_device_ops", "strategy '" + strategy.name + "' has its own; '" +
-                                                              strategy.cross_device_ops + "' cannot be chosen")});
+  const std::string& operations = strategy.cross_device_ops;
+  const bool can_be_chosen = std::count(info.cross_device_ops.begin(), info.cross_device_ops.end(), operations) > 0;
+  if (!operations.empty() && operations != "auto" && !can_be_chosen) {
+    throw InputError({scenario.problem_at("strategy.cross_device_ops", "strategy '" + info.name + "' has its own; '" +
+                                                                           operations + "' cannot be chosen")});
   }
 }
 
-// The scenario with the options' changes.
+// Returns the scenario with the options' changes.
 Scenario with_options(Scenario scenario, const RunOptions& options) {
-  // What the scenario asks of its own engine means nothing to another one.
+  scenario.devices.type = device_type_for(scenario, options);
+  // The scenario's options are for its own engine, not for another one.
   if (!options.engine.empty() && options.engine != scenario.engine.name) {
     scenario.engine = {.name = options.engine, .values = {}, .collectives = {}};
   }
   if (options.topology) scenario.topology = options.topology;
-  if (options.device_type) scenario.devices.type = *options.device_type;
   if (options.replicas) scenario.devices.per_worker = *options.replicas;
   if (options.workers) scenario.devices.workers = *options.workers;
   if (options.steps) scenario.steps = *options.steps;
@@ -52,15 +56,15 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
 }
 
 std::shared_ptr<const Topology> topology_of(const Scenario& scenario) {
-  if (scenario.topology || !engine_needs_topology(scenario.engine.name)) return scenario.topology;
-  return machine_topology("cpu", {.max_devices = 0, .quick = true, .progress = {}});
+  if (scenario.topology || !engine_info(scenario.engine.name).needs_topology) return scenario.topology;
+  return machine_topology(machine_engine().name, {.max_devices = 0, .quick = true, .progress = {}});
 }
 
 std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) {
   scenario.topology = topology_of(scenario);
   EngineOptions options;
   options.workers = tasks_of(scenario);
-  if (engine_needs_topology(scenario.engine.name)) options.topology = scenario.topology;
+  if (engine_info(scenario.engine.name).needs_topology) options.topology = scenario.topology;
   options.values = scenario.engine.values;
   options.collectives = scenario.engine.collectives;
   options.schedule_seed = run_options.schedule_seed;
@@ -78,7 +82,7 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
   }
 }
 
-// What an engine lacks is known before the run.
+// Refuses, before the run, what the engine lacks.
 void check_capabilities(const Scenario& scenario, const Capabilities& capabilities) {
   const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
   if (layers && std::find(capabilities.gemm_dtypes.begin(), capabilities.gemm_dtypes.end(), layers->dtype) ==
@@ -88,7 +92,7 @@ void check_capabilities(const Scenario& scenario, const Capabilities& capabiliti
   }
 }
 
-// What all workers learned together.
+// Merges the results of all workers.
 Report merged(const std::vector<TrainingResult>& results, const Scenario& scenario) {
   Report report = results.front().report;
   report.workers = training_workers(scenario);
@@ -106,7 +110,7 @@ Report merged(const std::vector<TrainingResult>& results, const Scenario& scenar
   return report;
 }
 
-void describe(Report& report, const Scenario& scenario, const Capabilities& capabilities, const Timeline& timeline) {
+void add_facts(Report& report, const Scenario& scenario, const Capabilities& capabilities, const Timeline& timeline) {
   report.scenario = scenario.name;
   report.scenario_hash = scenario.hash;
   report.engine = capabilities.engine;
@@ -126,17 +130,21 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   RunResult result;
   const std::unique_ptr<Engine> engine = open(scenario, options);
   check_capabilities(scenario, engine->capabilities());
-  std::vector<TrainingResult> results(tasks_of(scenario).size());
+  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
+  const bool divides_model = strategy_info(scenario.strategy.name).division.has_value();
+  std::vector<TrainingResult> results(tasks.size());
   result.timeline = engine->run([&](Worker& worker) {
     TrainingResult& mine = results.at(static_cast<std::size_t>(worker.index()));
-    if (is_parallel(scenario.strategy.name)) {
+    if (divides_model) {
       train_parallel(worker, scenario, options.progress, mine.report);
     } else {
       train(worker, scenario, options.progress, mine);
     }
   });
   result.report = merged(results, scenario);
-  describe(result.report, scenario, engine->capabilities(), result.timeline);
+  add_facts(result.report, scenario, engine->capabilities(), result.timeline);
+  const std::vector<std::string> shared = notes_of_shared_gpus(scenario, tasks, engine->capabilities());
+  result.report.notes.insert(result.report.notes.end(), shared.begin(), shared.end());
   return result;
 }
 
@@ -146,7 +154,11 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
   const Scenario changed = with_options(scenario, options);
   try {
     RunResult result = run_once(changed, options);
-    // Weak scaling, where it costs no machine time to know: one replica with its share of the batch.
+    if (changed.devices.type != scenario.devices.type && !options.device_type) {
+      result.report.notes.push_back("computed on GPUs, the default of engine '" + changed.engine.name +
+                                    "'; --device-type cpu computes on the scenario's CPU devices");
+    }
+    // Weak scaling: one replica with its share of the batch. Simulations only, since they take no machine time.
     if (options.measures_scaling && result.report.deterministic && result.report.replicas > 1 &&
         devices_of_one_replica(changed) <= changed.devices.per_worker) {
       Scenario alone = changed;
@@ -171,6 +183,17 @@ Capabilities capabilities_for(const Scenario& scenario, const RunOptions& option
 
 std::shared_ptr<const Topology> topology_for(const Scenario& scenario, const RunOptions& options) {
   return topology_of(with_options(scenario, options));
+}
+
+int worker_count_for(const Scenario& scenario, const RunOptions& options) {
+  return static_cast<int>(tasks_of(with_options(scenario, options)).size());
+}
+
+DeviceType device_type_for(const Scenario& scenario, const RunOptions& options) {
+  if (options.device_type) return *options.device_type;
+  const bool is_chosen = !options.engine.empty() && options.engine != scenario.engine.name;
+  return is_chosen && engine_info(options.engine).default_device == DeviceType::gpu ? DeviceType::gpu
+                                                                                    : scenario.devices.type;
 }
 
 }  // namespace tandem

@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-// What the command line may override.
+// What may override a scenario: the flags of the command line.
 struct RunOptions {
   std::string engine;                        // empty: the scenario's
   std::shared_ptr<const Topology> topology;  // empty: the scenario's
@@ -23,9 +23,9 @@ struct RunOptions {
   std::optional<std::string> cross_device_ops;
   std::optional<ValueMode> values;
   std::optional<CollectiveFidelity> collectives;
-  bool graphs = false;                                // adds EngineSettings::graphs
-  std::optional<std::uint64_t> schedule_seed;         // of the order of tasks; engines with a seeded schedule only
-  bool measures_scaling = true;                       // a simulation's scaling_efficiency, which takes a second run
+  bool graphs = false;                                // true: also where the scenario does not ask for them
+  std::optional<std::uint64_t> schedule_seed;         // see EngineOptions::schedule_seed
+  bool measures_scaling = true;                       // run simulations again, on one replica, for scaling_efficiency
   std::function<void(int step, int steps)> progress;  // called from worker 0 after each step; may be empty
 };
 
@@ -34,13 +34,19 @@ struct RunResult {
   Timeline timeline;
 };
 
-// Throws InputError for a scenario the engine cannot run (a field it refuses, with the scenario's position),
-// UnavailableError, RunError.
+// Throws InputError, with the place in the file, for a scenario that the engine cannot run; UnavailableError for an
+// engine or device that is not there; RunError for a run that fails.
 RunResult run_scenario(const Scenario& scenario, const RunOptions& options = {});
 
-// What run_scenario would run on, without a run; they throw as it does. The topology is the one of the options or the
-// scenario, else this machine, calibrated now, where the engine simulates one; null where it does not.
+// What run_scenario() would use, found without a run. All of these throw as it does.
 Capabilities capabilities_for(const Scenario& scenario, const RunOptions& options);
+// The topology of the options, else of the scenario. If neither names one: this machine, calibrated now, for an engine
+// that models a machine, and null for one that is this machine.
 std::shared_ptr<const Topology> topology_for(const Scenario& scenario, const RunOptions& options);
+// The number of all workers of the job, parameter servers included.
+int worker_count_for(const Scenario& scenario, const RunOptions& options);
+// The type of device to compute on: that of the options; else GPUs if the options choose an engine whose default device
+// is a GPU; else that of the scenario.
+DeviceType device_type_for(const Scenario& scenario, const RunOptions& options);
 
 }  // namespace tandem

@@ -16,7 +16,7 @@
 #include "engine/engine.h"
 #include "scenarios/labelled_rows.h"
 #include "scenarios/model.h"
-#include "strategies/parameter_server.h"
+#include "strategies/base/options.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -32,54 +32,54 @@ struct MlpSettings {
   std::uint64_t seed = 1;
 };
 
-// A model's layers as work without meaning: true shapes, gradients and collectives, no values worth looking at.
+// A model's layers as work without meaningful values: the shapes, gradients and collectives are those of the model.
 struct LayersSettings {
   Model model;
   DType dtype = DType::f32;
-  std::int64_t bucket_bytes = 25'000'000;  // of gradients reduced together
-  bool overlap = true;                     // a bucket is reduced while the backward pass goes on
+  std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
+  bool overlap = true;                     // reduce a bucket while the backward pass goes on
 };
 
 struct WorkloadSettings {
-  int batch = 1;  // global: of all replicas together
+  int batch = 1;  // global: all replicas together
   std::variant<MlpSettings, LayersSettings> kind;
 };
 
-// Of the strategies that divide the model: fully_sharded, tensor_parallel, pipeline_parallel, mesh.
+// How a strategy that divides the model uses the devices of the job: see ModelDivision.
 struct MeshSettings {
-  int data = 1, tensor = 1, pipeline = 1;  // devices along each axis; strategy 'mesh'
-  int micro_batches = 1;                   // parts of a replica's batch that go through a pipeline one after the other
+  int data = 1, tensor = 1, pipeline = 1;  // devices along each axis, where the strategy leaves them to the user
+  int micro_batches = 1;                   // parts of a replica's batch, which follow each other through a pipeline
 };
 
 struct StrategySettings {
-  std::string name = "mirrored";
+  std::string name;
   std::string cross_device_ops = "auto";       // "auto": the strategy's own choice
-  int num_packs = 1;                           // tensors reduced together are packed into so many; 0: not packed
-  std::optional<std::int64_t> bytes_per_pack;  // instead: packs of at least so many bytes
-  VariablePlacement placement = VariablePlacement::round_robin;  // of variables on parameter servers
+  int num_packs = 1;                           // packs of tensors that are reduced together; 0: not packed
+  std::optional<std::int64_t> bytes_per_pack;  // instead of num_packs: packs of at least this many bytes
+  VariablePlacement placement = VariablePlacement::round_robin;  // on parameter servers
   MeshSettings mesh{};
 };
 
 struct EngineSettings {
-  std::string name = "cpu";
+  std::string name;
   std::optional<ValueMode> values;
   std::optional<CollectiveFidelity> collectives;
-  bool graphs = false;  // ops that come again are launched together
+  bool graphs = false;  // see EngineOptions::graphs
 };
 
 struct DeviceSettings {
   DeviceType type = DeviceType::cpu;
   int per_worker = 1;
-  std::optional<int> workers{};  // that train; empty: as many as the topology has, or 1
+  std::optional<int> workers{};  // those that train; empty: one for each machine of the topology
   bool chief = false;            // whether the first of them is the chief
-  std::optional<int> ps{};       // parameter servers; empty: 1 where the strategy needs one, else 0
+  std::optional<int> ps{};       // parameter servers; empty: 1 if the strategy requires one, else 0
 };
 
-// What a run must show, over its measured steps.
+// What the measured steps of a run must show.
 struct Expectations {
   std::optional<double> min_test_accuracy;
   std::optional<double> max_final_loss;
-  std::optional<double> max_step_time_s;            // of the median
+  std::optional<double> max_step_time_s;            // the median
   std::optional<double> min_throughput;             // units/s
   std::optional<double> max_exposed_communication;  // share of the step time, 0..1
 };
@@ -93,22 +93,23 @@ struct Scenario {
   EngineSettings engine;
   std::shared_ptr<const Topology> topology;  // null: this machine, calibrated when a simulation needs it
   DeviceSettings devices;
-  int steps = 0;         // all of them, warm-up included
-  int warmup_steps = 0;  // the first ones, left out of the report's figures
+  int steps = 0;         // warm-up included
+  int warmup_steps = 0;  // the first steps, left out of the report's figures
   Expectations expect;
 
-  // FNV-1a, 16 hexadecimal digits, over the content (not comments or layout) of the file and the files it names.
+  // The hash of the content (not the comments or the layout) of the file and of the files it names: content_hash().
   std::string hash;
 
-  // Where `path`, such as "engine.name", stands in the file (or the nearest map around it), for messages found late.
+  // A diagnostic at `path`, such as "engine.name", or at the nearest map around it, for problems that are found after
+  // reading.
   Diagnostic problem_at(std::string_view path, std::string message) const;
   std::shared_ptr<const YamlDocument> document{};
 };
 
-// Reads strictly. Throws InputError with every problem of the file and the files it names, in one go.
+// Reads a scenario strictly. Throws one InputError with every problem of the file and of the files it names.
 Scenario load_scenario(const std::filesystem::path& path);
 
-// The same for text in memory; `file` names it in messages, and files are found relative to its folder.
+// Reads text in memory likewise. `file` names it in messages; files that it names are relative to the folder of `file`.
 Scenario parse_scenario(std::string_view text, const std::string& file);
 
 }  // namespace tandem

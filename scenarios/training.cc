@@ -1,7 +1,7 @@
 #include "scenarios/training.h"
 
-#include "engine/engine.h"
 #include "scenarios/workloads/workload.h"
+#include "strategies/base/stored_extended.h"
 #include "strategies/strategies.h"
 
 namespace tandem {
@@ -15,7 +15,7 @@ std::unique_ptr<Strategy> strategy_of(const StrategySettings& settings, Worker& 
   return make_strategy(settings.name, worker, options);
 }
 
-void describe(const StrategyExtended& extended, TrainingResult& result) {
+void add_strategy_facts(const StrategyExtended& extended, TrainingResult& result) {
   result.report.replicas = extended.num_replicas_in_sync();
   result.report.cross_device_ops = extended.cross_device_ops_name();
   if (const auto* storing = dynamic_cast<const StoredExtended*>(&extended)) {
@@ -32,7 +32,7 @@ void train(Worker& worker, const Scenario& scenario, const std::function<void(in
   const std::unique_ptr<Strategy> strategy = strategy_of(scenario.strategy, worker);
   const std::unique_ptr<Workload> workload = make_workload(scenario.workload, *strategy);
   train_steps(*workload, worker, scenario.steps, progress, result.report);
-  describe(strategy->extended(), result);
+  add_strategy_facts(strategy->extended(), result);
 }
 
 }  // namespace tandem

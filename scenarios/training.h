@@ -1,4 +1,4 @@
-// One worker's part of a scenario's job, written on a strategy.
+// Trains one worker's part of a scenario's job with a strategy that replicates the model.
 #pragma once
 
 #include <functional>
@@ -10,9 +10,9 @@
 
 namespace tandem {
 
-// What a worker knows when it is done. Each worker has one of its own, so that no lock is needed.
+// What one worker knows when it has trained. Each worker fills in a result of its own, so that no lock is needed.
 struct TrainingResult {
-  Report report;        // what was learned, how many replicas are in sync; no times
+  Report report;        // losses, metrics, the number of replicas in sync; no times
   Staleness staleness;  // of this worker's updates
 };
 

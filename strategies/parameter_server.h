@@ -12,9 +12,6 @@
 
 namespace tandem {
 
-// Variables on the tasks of the job "ps", which run no program of their own. Workers update them without waiting for
-// each other; a worker's own replicas are in step. Without a ps job (one worker): on the only GPU, else on CPU:0.
-enum class VariablePlacement : std::uint8_t { round_robin, by_size, by_hash };
 VariablePlacement variable_placement_from_name(std::string_view name);  // "round_robin"; ValueError
 
 struct ParameterServerOptions {
@@ -22,6 +19,8 @@ struct ParameterServerOptions {
   Partitioner partitioner{};  // for create_sharded_variable; empty: variables stay whole
 };
 
+// Variables on the tasks of the job "ps", which run no program of their own. Workers update them without waiting for
+// each other; a worker's own replicas are in step. Without a ps job (one worker): on the only GPU, else on CPU:0.
 class ParameterServerExtended final : public StoredExtended {
  public:
   ParameterServerExtended(Worker& worker, std::vector<Device*> compute_devices, ParameterServerOptions options);

@@ -10,56 +10,110 @@
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/one_device.h"
+#include "strategies/parallel/trainer.h"
 #include "strategies/parameter_server.h"
 
 namespace tandem {
 namespace {
+
+constexpr std::string_view kDefault = "mirrored";
 
 std::vector<Device*> devices_of(Worker& worker, const StrategyOptions& options) {
   if (!options.devices.empty()) return options.devices;
   return {worker.devices().begin(), worker.devices().end()};
 }
 
-using Table = std::map<std::string, StrategyFactory, std::less<>>;
-
-Table& table() {
-  static Table strategies = {
-      {"one_device",
-       [](Worker& worker, const StrategyOptions& options) {
-         return std::make_unique<OneDeviceStrategy>(worker, *devices_of(worker, options).at(0));
-       }},
-      {"mirrored",
-       [](Worker& worker, const StrategyOptions& options) {
-         return std::make_unique<MirroredStrategy>(worker, devices_of(worker, options), options.cross_device_ops,
-                                                   options.packing);
-       }},
-      {"multi_worker_mirrored",
-       [](Worker& worker, const StrategyOptions& options) {
-         return std::make_unique<MultiWorkerMirroredStrategy>(worker, MultiWorkerOptions{.packing = options.packing});
-       }},
-      {"central_storage",
-       [](Worker& worker, const StrategyOptions& options) {
-         return std::make_unique<CentralStorageStrategy>(worker, options.devices);
-       }},
-      {"parameter_server",
-       [](Worker& worker, const StrategyOptions& options) {
-         return std::make_unique<ParameterServerStrategy>(
-             worker, options.devices, ParameterServerOptions{.placement = options.placement, .partitioner = {}});
-       }},
+std::vector<StrategyInfo> replicating_strategies() {
+  return {
+      {.name = "one_device",
+       .one_device = true,
+       .cross_device_ops = cross_device_ops_names(),
+       .make =
+           [](Worker& worker, const StrategyOptions& options) {
+             return std::make_unique<OneDeviceStrategy>(worker, *devices_of(worker, options).at(0));
+           }},
+      {.name = "mirrored",
+       .cross_device_ops = cross_device_ops_names(),
+       .make =
+           [](Worker& worker, const StrategyOptions& options) {
+             return std::make_unique<MirroredStrategy>(worker, devices_of(worker, options), options.cross_device_ops,
+                                                       options.packing);
+           }},
+      {.name = "multi_worker_mirrored",
+       .several_workers = true,
+       .cross_device_ops = {"collective"},
+       .make =
+           [](Worker& worker, const StrategyOptions& options) {
+             return std::make_unique<MultiWorkerMirroredStrategy>(worker,
+                                                                  MultiWorkerOptions{.packing = options.packing});
+           }},
+      {.name = "central_storage",
+       .make =
+           [](Worker& worker, const StrategyOptions& options) {
+             return std::make_unique<CentralStorageStrategy>(worker, options.devices);
+           }},
+      {.name = "parameter_server",
+       .several_workers = true,
+       .parameter_servers = ServerUse::required,
+       .make =
+           [](Worker& worker, const StrategyOptions& options) {
+             return std::make_unique<ParameterServerStrategy>(
+                 worker, options.devices, ParameterServerOptions{.placement = options.placement, .partitioner = {}});
+           }},
   };
+}
+
+StrategyInfo dividing(std::string name, ModelDivision division) {
+  return {.name = std::move(name), .several_workers = true, .division = std::move(division)};
+}
+
+std::vector<StrategyInfo> dividing_strategies() {
+  return {
+      dividing("fully_sharded",
+               {.make_trainer = make_fully_sharded, .axis = &ParallelOptions::data, .gathers_layers = true}),
+      dividing("tensor_parallel", {.make_trainer = make_mesh_trainer, .axis = &ParallelOptions::tensor}),
+      dividing("pipeline_parallel",
+               {.make_trainer = make_mesh_trainer, .axis = &ParallelOptions::pipeline, .micro_batches = true}),
+      dividing("mesh", {.make_trainer = make_mesh_trainer, .micro_batches = true}),
+  };
+}
+
+using StrategyTable = std::map<std::string, StrategyInfo, std::less<>>;
+
+StrategyTable& table() {
+  static StrategyTable strategies = [] {
+    StrategyTable known;
+    for (const auto& list : {replicating_strategies(), dividing_strategies()}) {
+      for (const StrategyInfo& info : list) known.emplace(info.name, info);
+    }
+    return known;
+  }();
   return strategies;
 }
 
 }  // namespace
 
-void register_strategy(std::string name, StrategyFactory factory) {
-  if (!table().emplace(name, std::move(factory)).second)
-    throw ValueError(fmt::format("strategy '{}' exists already", name));
+void register_strategy(StrategyInfo info) {
+  if (info.name.empty()) throw ValueError("a strategy is registered without a name");
+  const bool makes_trainer = info.division && info.division->make_trainer;
+  if ((info.make != nullptr) == makes_trainer) {
+    throw ValueError(
+        fmt::format("strategy '{}' is registered with {}, must have one of `make` and "
+                    "`division.make_trainer`",
+                    info.name, makes_trainer ? "two factories" : "no factory"));
+  }
+  if (find_strategy(info.name) != nullptr) throw ValueError(fmt::format("strategy '{}' exists already", info.name));
+  std::string name = info.name;
+  table().emplace(std::move(name), std::move(info));
 }
 
-std::unique_ptr<Strategy> make_strategy(std::string_view name, Worker& worker, const StrategyOptions& options) {
+const StrategyInfo* find_strategy(std::string_view name) {
   const auto found = table().find(name);
-  if (found != table().end()) return found->second(worker, options);
+  return found == table().end() ? nullptr : &found->second;
+}
+
+const StrategyInfo& strategy_info(std::string_view name) {
+  if (const StrategyInfo* info = find_strategy(name)) return *info;
   const std::vector<std::string> known = strategy_names();
   std::string message = fmt::format("unknown strategy '{}' (known: {})", name, fmt::join(known, ", "));
   if (const std::string near = nearest_name(name, known); !near.empty())
@@ -67,10 +121,23 @@ std::unique_ptr<Strategy> make_strategy(std::string_view name, Worker& worker, c
   throw ValueError(message);
 }
 
+std::unique_ptr<Strategy> make_strategy(std::string_view name, Worker& worker, const StrategyOptions& options) {
+  const StrategyInfo& info = strategy_info(name);
+  if (!info.make) {
+    throw ValueError(
+        fmt::format("strategy '{}' divides the model: StrategyInfo::division makes a trainer instead", name));
+  }
+  return info.make(worker, options);
+}
+
 std::vector<std::string> strategy_names() {
   std::vector<std::string> names;
-  for (const auto& [name, factory] : table()) names.push_back(name);
+  for (const auto& [name, info] : table()) names.push_back(name);
   return names;
+}
+
+std::string_view default_strategy_name() {
+  return kDefault;
 }
 
 }  // namespace tandem

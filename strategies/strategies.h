@@ -1,16 +1,25 @@
-// Strategies by name: what a scenario's `strategy.name` refers to.
+// Strategies by name: what a scenario's `strategy.name` refers to, and what must be known of a strategy before it runs.
+//
+// Threads: register before the first run; everything else may be called from any thread.
 #pragma once
 
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "strategies/base/strategy.h"
-#include "strategies/parameter_server.h"
+#include "strategies/base/options.h"
 
 namespace tandem {
+
+class Device;
+class ParallelTrainer;
+class Strategy;
+class Worker;
+struct LinearStack;
+struct ParallelOptions;
 
 struct StrategyOptions {
   std::vector<Device*> devices{};  // empty: all of the worker's
@@ -20,13 +29,48 @@ struct StrategyOptions {
 };
 
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(Worker& worker, const StrategyOptions& options)>;
+using TrainerFactory =
+    std::function<std::unique_ptr<ParallelTrainer>(Worker& worker, LinearStack stack, const ParallelOptions& options)>;
 
-// Adds a strategy of the user's own. ValueError when the name is taken. Not thread-safe: register before the run.
-void register_strategy(std::string name, StrategyFactory factory);
+// Whether a strategy keeps variables on the tasks of the job "ps".
+enum class ServerUse : std::uint8_t {
+  none,
+  optional,  // where the job has such tasks
+  required,  // the same, and several workers need at least one
+};
 
-// ValueError for an unknown name, with the known ones and a suggestion.
+// A strategy that divides the model among the devices of the job, which form a mesh of data x tensor x pipeline.
+struct ModelDivision {
+  TrainerFactory make_trainer{};
+  int ParallelOptions::*axis = nullptr;  // the axis of all devices; null: the user gives the sizes of the three
+  bool micro_batches = false;            // reads ParallelOptions::micro_batches
+  // Gathers a layer's parameters before it computes the layer, so that it trains tables of layers (workloads of kind
+  // `layers`), too.
+  bool gathers_layers = false;
+};
+
+// What is known of a strategy without making one.
+struct StrategyInfo {
+  std::string name;
+  bool several_workers = false;  // may run on more than one worker
+  ServerUse parameter_servers = ServerUse::none;
+  bool one_device = false;                      // runs one replica on one device
+  std::vector<std::string> cross_device_ops{};  // that can be chosen besides "auto"
+  // Exactly one of these: a strategy either replicates the model or divides it.
+  StrategyFactory make{};
+  std::optional<ModelDivision> division{};
+};
+
+// Adds a strategy of the program's own. ValueError when the name is empty or taken, or without exactly one factory.
+void register_strategy(StrategyInfo info);
+
+const StrategyInfo* find_strategy(std::string_view name);  // null for an unknown name
+const StrategyInfo& strategy_info(std::string_view name);  // ValueError instead, with the known names and a suggestion
+
+// ValueError for an unknown name, and for a strategy that divides the model.
 std::unique_ptr<Strategy> make_strategy(std::string_view name, Worker& worker, const StrategyOptions& options = {});
 
 std::vector<std::string> strategy_names();  // sorted
+std::string_view default_strategy_name();   // of a scenario that names none
 
 }  // namespace tandem

@@ -61,14 +61,16 @@ class LocalSgdExtended final : public MirroredExtended {
   int steps_ = 0;
 };
 
+std::unique_ptr<Strategy> make_local_sgd(Worker& worker, const StrategyOptions& options) {
+  std::vector<Device*> devices = options.devices;
+  if (devices.empty()) devices.assign(worker.devices().begin(), worker.devices().end());
+  auto extended = std::make_unique<LocalSgdExtended>(worker, ReplicatedSpec{.devices = devices});
+  return std::make_unique<Strategy>("local_sgd", std::move(extended));
+}
+
 // Registered before main() begins: scenarios, make_strategy() and the conformance kit know it by this name.
 [[maybe_unused]] const bool registered = [] {
-  register_strategy("local_sgd", [](Worker& worker, const StrategyOptions& options) {
-    std::vector<Device*> devices = options.devices;
-    if (devices.empty()) devices.assign(worker.devices().begin(), worker.devices().end());
-    return std::make_unique<Strategy>("local_sgd",
-                                      std::make_unique<LocalSgdExtended>(worker, ReplicatedSpec{.devices = devices}));
-  });
+  register_strategy({.name = "local_sgd", .make = make_local_sgd});
   return true;
 }();
 

@@ -5,7 +5,6 @@
 #include "engine/cpu/processor.h"
 #include "engine/kernels/kernels.h"
 #include "engine/threads/run.h"
-#include "engine/threads/run_options.h"
 
 namespace tandem {
 namespace {
@@ -21,7 +20,7 @@ std::string compiler_text() {
 }
 
 Capabilities cpu_capabilities() {
-  return {.engine = "cpu",
+  return {.engine = std::string(cpu_engine_info().name),
           .carries_values = true,
           .deterministic = false,
           .host_functions_reach_devices = true,
@@ -73,9 +72,11 @@ class CpuEngine final : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> open_cpu_engine(EngineOptions options) {
-  if (options.graphs) throw Error("engine 'cpu' has no option graphs; it launches nothing on a GPU");
-  threads::check_options(options, "cpu", {DeviceType::cpu});
   return std::make_unique<CpuEngine>(std::move(options));
+}
+
+LibraryVersions cpu_libraries() {
+  return {{"openblas", blas_version()}};
 }
 
 }  // namespace tandem

@@ -4,10 +4,17 @@
 
 #include <memory>
 
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 
 namespace tandem {
 
+inline EngineInfo cpu_engine_info() {
+  return {.name = "cpu"};
+}
+
+// `options` have been checked: see open_engine().
 std::unique_ptr<Engine> open_cpu_engine(EngineOptions options);
+
+LibraryVersions cpu_libraries();  // OpenBLAS
 
 }  // namespace tandem

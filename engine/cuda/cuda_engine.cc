@@ -9,7 +9,6 @@
 #include "engine/cuda/cuda_error.h"
 #include "engine/cuda/cuda_machine.h"
 #include "engine/threads/run.h"
-#include "engine/threads/run_options.h"
 
 namespace tandem {
 namespace {
@@ -34,7 +33,7 @@ double watchdog_s() {
 }
 
 Capabilities cuda_capabilities(int gpus) {
-  return {.engine = "cuda",
+  return {.engine = std::string(cuda_engine_info().name),
           .carries_values = true,
           .deterministic = false,
           .host_functions_reach_devices = false,
@@ -82,7 +81,6 @@ class CudaEngine final : public Engine {
 
 std::unique_ptr<Engine> open_cuda_engine(EngineOptions options) {
   const int gpus = usable_gpus();
-  threads::check_options(options, "cuda", {DeviceType::cpu, DeviceType::gpu});
   return std::make_unique<CudaEngine>(std::move(options), gpus);
 }
 

@@ -1,14 +1,22 @@
 // The cuda engine: the GPUs of this machine as a cluster. Logical device i of a worker is on GPU i mod the number of
-// GPUs; several workers share the process. Tasks, monitors and workers are the cpu engine's.
+// GPUs; several workers share the process. Tasks, monitors and workers are those of engine/threads/.
 #pragma once
 
 #include <memory>
 
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 
 namespace tandem {
 
-// Throws UnavailableError where there is no GPU, or no driver for it, with the reason.
+inline EngineInfo cuda_engine_info() {
+  return {.name = "cuda",
+          .graphs = true,
+          .device_types = {DeviceType::cpu, DeviceType::gpu},
+          .default_device = DeviceType::gpu};
+}
+
+// `options` have been checked: see open_engine(). Throws UnavailableError where there is no GPU, or no driver for it,
+// with the reason.
 std::unique_ptr<Engine> open_cuda_engine(EngineOptions options);
 
 // CUDA, cuBLAS and NCCL as it was built with them.

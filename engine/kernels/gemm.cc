@@ -57,4 +57,11 @@ std::string blas_description() {
   return fmt::format("{}, core {}, 1 thread", config, openblas_get_corename());
 }
 
+std::string blas_version() {
+  constexpr std::string_view kName = "OpenBLAS ";
+  std::string_view config = openblas_get_config();
+  if (config.starts_with(kName)) config.remove_prefix(kName.size());
+  return std::string(config.substr(0, config.find(' ')));
+}
+
 }  // namespace tandem

@@ -18,5 +18,6 @@ void accumulate(DType dtype, Reduction reduction, void* to, const void* from, st
 
 // What multiplies matrices, for Timeline::settings: "OpenBLAS 0.3.21 ..., core Zen, 1 thread".
 std::string blas_description();
+std::string blas_version();  // "0.3.21"
 
 }  // namespace tandem

@@ -1,24 +1,11 @@
 #include "engine/sim/sim_engine.h"
 
-#include <fmt/format.h>
-
 #include "engine/sim/placement.h"
 #include "engine/sim/sim_run.h"
+#include "engine/sim/simgrid_compat.h"
 
 namespace tandem {
 namespace {
-
-void check_options(const EngineOptions& options) {
-  if (!options.topology) throw Error("the sim engine needs a topology to simulate");
-  if (options.graphs) throw Error("engine 'sim' has no option graphs; it launches nothing on a GPU");
-  if (options.workers.empty()) throw Error("the sim engine needs at least one worker");
-  for (const WorkerSpec& spec : options.workers) {
-    if (spec.device_count >= 0) continue;
-    throw Error(fmt::format("/job:{}/task:{}: device_count is {}, must not be negative", spec.job, spec.task,
-                            spec.device_count));
-  }
-  sim::place_devices(options);
-}
 
 std::vector<Hardware> hardware_of(const Topology& topology, int worker) {
   std::vector<Hardware> hardware;
@@ -35,7 +22,7 @@ std::vector<Hardware> hardware_of(const Topology& topology, int worker) {
 Capabilities capabilities_of(const EngineOptions& options) {
   const bool carries_values = options.values.value_or(ValueMode::none) == ValueMode::real;
   Capabilities capabilities;
-  capabilities.engine = "sim";
+  capabilities.engine = sim_engine_info().name;
   capabilities.carries_values = carries_values;
   capabilities.deterministic = true;
   capabilities.host_functions_reach_devices = true;
@@ -65,8 +52,12 @@ class SimEngine : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> open_sim_engine(EngineOptions options) {
-  check_options(options);
+  sim::place_devices(options);  // throws
   return std::make_unique<SimEngine>(std::move(options));
+}
+
+LibraryVersions sim_libraries() {
+  return {{"simgrid", simgrid_compat::version_text()}};
 }
 
 }  // namespace tandem

@@ -100,7 +100,7 @@ std::vector<std::string> SimRun::pending_work() const {
 
 Timeline SimRun::take_timeline() {
   Timeline timeline;
-  timeline.engine = "sim";
+  timeline.engine = capabilities_.engine;
   for (const auto& device : devices_) timeline.devices.push_back({device->name(), device->worker()});
   std::stable_sort(records_.begin(), records_.end(), precedes);
   timeline.records = std::move(records_);

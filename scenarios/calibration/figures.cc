@@ -5,12 +5,13 @@
 namespace tandem::calibration {
 namespace {
 
-// At least the clock's step: nothing takes no time.
+// Returns at least the step of the clock, since nothing takes no time.
 double duration_s(const Record& record) {
   return static_cast<double>(std::max<Nanoseconds>(1, record.end_ns - record.start_ns)) * 1e-9;
 }
 
-// Of a record what is work. Where that is lost in the overhead, a twentieth is, so that there is a rate.
+// Returns the part of a record that is work. If the overhead hides it, a twentieth of the record, so that there is a
+// rate.
 double work_s(double time_s, double in_record_s) {
   return std::max(time_s - in_record_s, time_s / 20);
 }
@@ -23,7 +24,7 @@ std::vector<double> durations_of(const Measurement& measurement, std::string_vie
   return durations;
 }
 
-// Start to start of ops that follow each other on a device.
+// Returns the times from start to start of consecutive ops on each device.
 std::vector<double> intervals_of(const Measurement& measurement, std::string_view label) {
   std::vector<double> intervals;
   std::map<int, Nanoseconds> before;  // by device
@@ -57,8 +58,8 @@ std::vector<RateSample> samples_of(const std::map<double, Rate>& rates, double f
 
 }  // namespace
 
-// An idle stream shows how fast ops can be issued, a busy one what the device needs for each. Where issuing is slower,
-// by whatever thread it is done, that is what holds the next op up.
+// Ops on an idle stream show how fast the host issues them, ops on a busy one how fast the device executes them. The
+// slower of the two delays the next op.
 Overheads overheads_of(const Measurement& measurement) {
   constexpr double kClearly = 1.25;
   const Statistic queued = middle_of(intervals_of(measurement, kQueuedOpLabel));
@@ -141,7 +142,7 @@ std::vector<LinkFigures> links_of(const Measurement& measurement) {
   return links;
 }
 
-// From the last rank's arrival to the last rank's end, as reports count it.
+// Returns the time from the last rank's arrival to the last rank's end, as reports do.
 std::vector<CollectiveSample> collective_samples(const Measurement& measurement) {
   struct Call {
     Nanoseconds start_ns = 0, end_ns = 0;

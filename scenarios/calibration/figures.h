@@ -1,8 +1,8 @@
-// What the records of a calibration say: overheads, rates, links and collectives.
+// Derives overheads, rates, links and collectives from the records of a calibration.
 //
-// A simulated op takes its overhead and then its work, so an op's work is what its record has beyond that of an op with
-// nothing to do. Where more devices work at once than there are cores, the simulator divides a node's rate among them;
-// a rate is then that of the node (see DeviceRates).
+// A simulated op takes the time of its overhead and then of its work, so the work of an op is what its record lasts
+// longer than that of an op with nothing to do. If more devices work at the same time than there are cores, the
+// simulator divides the rate of a node among them; a rate is then that of the node (see DeviceRates).
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@
 
 namespace tandem::calibration {
 
-// One run with `devices` logical devices at once.
+// One run with `devices` logical devices that work at the same time.
 struct Measurement {
   int devices = 1;
   int on_each = 1;  // logical devices on one physical device
@@ -25,19 +25,19 @@ struct Measurement {
   Timeline timeline{};
   Findings findings{};
 
-  // How many times the rate of one logical device the node's is.
+  // The rate of the node divided by that of one logical device.
   double sharing() const { return on_each > hardware.cores ? static_cast<double>(on_each) / hardware.cores : 1; }
 };
 
 struct Overheads {
   Statistic op;            // start to start of queued ops that do nothing
-  Statistic launch;        // of the host, before the next op can start
-  double in_record_s = 0;  // of an op's record what is no work
+  Statistic launch;        // what the host takes before the next op can start
+  double in_record_s = 0;  // the part of an op's record that is no work
 };
 Overheads overheads_of(const Measurement& measurement);
 Statistic synchronize_time(const Measurement& measurement);
 
-// By size or shape, of one logical device; the spread is that of the times.
+// Rates of one logical device by size or shape. The spread is that of the times.
 struct Rate {
   double per_s = 0;
   double relative_spread = 0;
@@ -49,10 +49,10 @@ struct Rates {
 };
 Rates rates_of(const Measurement& measurement);
 
-// An entry for each type that was multiplied; that of f32, which is always there, has the rest as well.
+// One entry for each type that was multiplied. The entry of f32, which always exists, also has the other rates.
 std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copies_occupy);
 
-// A link as its copies show it, for each of the routes.
+// One link for each route, as its copies show it.
 struct LinkFigures {
   Line line;
   Statistic least, most;  // times of the smallest and the largest copy

@@ -17,7 +17,7 @@ double relative_error(const Line& line, const std::vector<SizedTime>& times) {
   return median_of(std::move(errors));
 }
 
-// Through the origin, where the best line would have a negative latency.
+// Fits a line through the origin, for times whose best line would have a negative latency.
 double rate_alone(const std::vector<SizedTime>& times) {
   double once = 0, twice = 0;
   for (const auto& [bytes, time_s] : times) {
@@ -53,7 +53,7 @@ Statistic middle_of(std::vector<double> values) {
   return statistic;
 }
 
-// Of the weights 1 / time^2: the sums of the normal equations, solved for latency and slope.
+// Solves the normal equations with the weights 1 / time^2 for latency and slope.
 Line fit_line(const std::vector<SizedTime>& times) {
   double ones = 0, sizes = 0, squares = 0, rights = 0, right_sizes = 0;
   for (const auto& [bytes, time_s] : times) {

@@ -1,4 +1,4 @@
-// Statistics of a calibration: medians with their spread, and the line that a link's times lie on.
+// Statistics of a calibration: medians with their spread, and the line that fits the times of a link.
 #pragma once
 
 #include <vector>
@@ -10,12 +10,12 @@ struct Statistic {
   double relative_spread = 0;  // median absolute deviation / median
 };
 
-// None may be empty (TANDEM_CHECK).
+// None of these accepts an empty list (TANDEM_CHECK).
 double median_of(std::vector<double> values);
 Statistic statistic_of(const std::vector<double>& values);
 
-// The mean of the middle half, for many times that are not much longer than the clock's step: their median is one of
-// few values.
+// Returns the mean of the middle half. For times that are not much longer than the step of the clock, whose median
+// would be one of few values.
 Statistic middle_of(std::vector<double> values);
 
 struct SizedTime {
@@ -23,14 +23,14 @@ struct SizedTime {
   double time_s = 0;
 };
 
-// time = latency_s + bytes / bytes_per_s. At least two different sizes (TANDEM_CHECK).
+// The line time = latency_s + bytes / bytes_per_s. Needs at least two different sizes (TANDEM_CHECK).
 struct Line {
   double latency_s = 0;  // never negative
   double bytes_per_s = 0;
   double relative_error = 0;  // median of |line / time - 1|
 };
 
-// The line with the least squares of relative errors: a small copy counts as much as a large one.
+// Minimizes the squares of the relative errors, so that a small copy counts as much as a large one.
 Line fit_line(const std::vector<SizedTime>& times);
 
 }  // namespace tandem::calibration

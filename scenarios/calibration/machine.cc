@@ -8,7 +8,7 @@
 namespace tandem::calibration {
 namespace {
 
-// The runs whose rates count, by rising numbers of devices on one place.
+// Returns the runs whose rates count, by rising numbers of devices on one place.
 std::vector<const Measurement*> working_runs(const DeviceMeasurements& measurements) {
   std::vector<const Measurement*> runs;
   for (const Measurement& run : measurements.runs) {
@@ -58,7 +58,7 @@ bool copies_occupy(const DeviceMeasurements& measurements) {
   return measurements.type == DeviceType::cpu || working_runs(measurements).front()->findings.overlap < 0.5;
 }
 
-// The links of routes from and to the host and between the devices.
+// The measured links between the host and the devices, and between the devices.
 class Links {
  public:
   Links(Topology& topology, const MeasuredMachine& machine) : topology_(topology) {
@@ -111,7 +111,7 @@ class Links {
                        Direction::one_way);
   }
 
-  // Data goes faster between GPUs than to the host where they have links of their own.
+  // GPUs with links of their own exchange data faster than they exchange it with the host.
   LinkKind peer_kind(LinkKind to_host) const {
     double host = 0, peers = 0;
     for (std::size_t i = 0; i < routes_.size(); ++i) {
@@ -146,7 +146,7 @@ class Links {
     return true;
   }
 
-  // A port of each device on one switch, so that what several send to one shares that one's port.
+  // Each device has a port on one switch, so that all that is sent to a device shares its port.
   void add_switch(LinkKind kind) {
     const Line line{.latency_s = peer_median([](const LinkFigures& peer) { return peer.line.latency_s; }) / 2,
                     .bytes_per_s = peer_median([](const LinkFigures& peer) { return peer.line.bytes_per_s; }),

@@ -9,7 +9,7 @@
 
 namespace tandem::calibration {
 
-// The measurements of one type of device. Those with `parts.work` are one for each number of devices on one place.
+// The measurements of one type of device. For each number of devices on one place, one run has `parts.work`.
 struct DeviceMeasurements {
   DeviceType type = DeviceType::cpu;
   int places = 1;  // physical devices that took part
@@ -19,11 +19,11 @@ struct DeviceMeasurements {
 struct MeasuredMachine {
   std::string name;
   std::string date;            // ISO
-  DeviceMeasurements host;     // of cpu devices; of all there is where they are what is measured
-  DeviceMeasurements devices;  // without runs: the machine has its CPUs only
+  DeviceMeasurements host;     // the CPU devices
+  DeviceMeasurements devices;  // the GPUs; without runs if only CPUs are measured
 };
 
-// Every figure `measured`, with how it was measured.
+// Makes the topology. Every figure has the provenance `measured` and says how it was measured.
 Topology topology_of(const MeasuredMachine& machine);
 
 DeviceModel model_of(const DeviceMeasurements& measurements, const std::string& date);

@@ -1,4 +1,4 @@
-// What an op costs besides its work, on the host and on the device.
+// Measures what an op costs besides its work, on the host and on the device.
 #include <cmath>
 
 #include "scenarios/calibration/stages.h"
@@ -6,8 +6,8 @@
 namespace tandem::calibration {
 namespace {
 
-constexpr double kWarmUpS = 0.3;  // of all devices, before anything counts
-constexpr double kBlockS = 0.01;  // long enough to issue kQueuedOps meanwhile
+constexpr double kWarmUpS = 0.3;  // all devices work this long before anything counts
+constexpr double kBlockS = 0.01;  // long enough to issue kQueuedOps in the meantime
 constexpr int kTinyOps = 400;
 constexpr int kQueuedOps = 200;
 
@@ -51,7 +51,7 @@ void Blocker::launch_for(std::size_t device, double seconds) {
 
 namespace {
 
-// Each device's by a task of its own, as replicas issue.
+// Issues the ops of each device in a task of its own, as replicas do.
 void measure_tiny_ops(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
   std::vector<std::vector<double>> launch_s(worker.devices().size());
   worker.run_concurrently(static_cast<int>(launch_s.size()), [&](int d) {
@@ -73,7 +73,7 @@ void measure_tiny_ops(Worker& worker, const Plan& plan, Blocker& blocker, Findin
     findings.launch_s.insert(findings.launch_s.end(), samples.begin(), samples.end());
 }
 
-// An op long enough for the caller to fall asleep, then the time until it is back.
+// Launches an op that is long enough for the caller to fall asleep, and measures how long it takes to return.
 void measure_synchronize(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
   Stream& stream = worker.devices().front()->compute_stream();
   for (int i = 0; i < 3 * plan.repetitions; ++i) {
@@ -97,7 +97,7 @@ void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findi
   measure_synchronize(worker, plan, blocker, findings);
 }
 
-// Products on one stream and copies on another, each alone and both at once, for about as long.
+// Runs products on one stream and copies on another for about the same time, each alone and both together.
 void measure_overlap(Worker& worker, const Plan& plan, Findings& findings) {
   constexpr std::int64_t kMostSide = 2048;
   constexpr int kCopies = 8;

@@ -29,7 +29,7 @@ Plan for_processors(bool quick) {
   return plan;
 }
 
-// The largest element-wise op is far beyond any cache.
+// The largest element-wise op exceeds any cache by far.
 Plan for_gpus(bool quick) {
   Plan plan{.gemm_dtypes = {},
             .gemm_sides = {8, 32, 128, 512, 2048, 8192},
@@ -79,8 +79,8 @@ Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, con
   return plan;
 }
 
-// Of each size several blocks are in use at once, and so are other pools: an eighth of the memory for the three
-// operands of a product, a sixteenth for everything else.
+// Several blocks of each size are in use at the same time, and so are other pools: the three operands of a product may
+// take an eighth of the memory, everything else a sixteenth.
 Plan fitting(Plan plan, double memory_bytes) {
   if (memory_bytes <= 0) return plan;
   const auto drop = [](std::vector<std::int64_t>& sizes, double most, const auto& bytes_of) {
@@ -94,7 +94,7 @@ Plan fitting(Plan plan, double memory_bytes) {
   return plan;
 }
 
-// Whole sides go, so that what is left is still a grid.
+// Leaves out whole sides, so that the rest is still a grid.
 std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s) {
   std::vector<std::int64_t> sides = plan.gemm_sides;
   const auto fits = [&] {

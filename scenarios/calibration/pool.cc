@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kRandomValues = 256 * 1024;
 
-// In the host's memory; empty of values where the engine carries none.
+// Returns a tensor in the host's memory, without values if the engine carries none.
 Tensor random_values(Worker& worker) {
   const Tensor host = worker.cpu().allocate(DType::f32, {kRandomValues});
   std::mt19937_64 random(1);
@@ -18,7 +18,7 @@ Tensor random_values(Worker& worker) {
   return host;
 }
 
-// On the device, in its type.
+// Returns a copy on the device, converted to its type.
 Tensor random_tensor(Worker& worker, Device& device, DType dtype) {
   Stream& stream = device.compute_stream();
   const Tensor values = device.allocate(DType::f32, {kRandomValues});

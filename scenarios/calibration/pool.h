@@ -5,12 +5,12 @@
 
 namespace tandem::calibration {
 
-// Operands rotate through a block, so that a measured op finds them where a training step's op would: in a shared
-// cache rather than in the innermost one. Its values are random from -1 to 1, since the power that a device draws, and
-// so its clock, depends on them.
+// A block of memory through which operands rotate, so that a measured op finds them where an op of a training step
+// would: in a shared cache rather than in the innermost one. The values are random between -1 and 1, since they
+// influence the power that a device draws, and thus its clock.
 class Pool {
  public:
-  // At least `bytes`. The filling goes to the compute stream.
+  // Allocates at least `bytes` and fills them on the compute stream.
   Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes);
 
   Tensor take(std::int64_t count);  // the next elements, wrapping around
@@ -21,7 +21,7 @@ class Pool {
   std::int64_t next_ = 0;
 };
 
-// One on each compute device.
+// Makes a pool on each compute device.
 std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes);
 
 }  // namespace tandem::calibration

@@ -8,10 +8,10 @@
 
 namespace tandem::calibration {
 
-// Ops one after the other, which keep a device busy for as long as something else is prepared.
+// Consecutive ops that keep a device busy while something else is prepared.
 class Blocker {
  public:
-  // Times one op, after the devices have worked for long enough to have their usual clocks.
+  // Measures one op, after the devices have worked for long enough to reach their usual clocks.
   Blocker(Worker& worker, const Plan& plan);
   void launch_for(std::size_t device, double seconds);
   void launch_one(std::size_t device, std::string_view label);

@@ -1,11 +1,11 @@
-// Between devices: copies along each route, and collectives.
+// Measures copies along each route, and collectives.
 #include "scenarios/calibration/stages.h"
 
 namespace tandem::calibration {
 namespace {
 
-// Of one route at a time, and one copy after the other: what a link does alone. The largest come last, so that the
-// times of the small ones do not depend on how soon the host sees that they are done.
+// Uses one route at a time, and issues one copy after the other, to measure a link alone. The largest copies come last,
+// so that the times of the small ones do not depend on how soon the host notices that they are complete.
 void measure_route(Worker& worker, const Plan& plan, const Route& route, int step) {
   const auto device_at = [&](int index) -> Device& {
     return index == kHost ? worker.cpu() : *worker.devices()[static_cast<std::size_t>(index)];
@@ -63,7 +63,7 @@ void measure_collectives(Worker& worker, const Plan& plan) {
             parts.push_back(pool.take(part));
           }
           issue(group, operation, whole, parts, streams);
-          if (i == 0) synchronize_all(worker);  // the first finds its streams idle, the others busy
+          if (i == 0) synchronize_all(worker);  // the first call finds its streams idle, the others find them busy
         }
         synchronize_all(worker);
       }

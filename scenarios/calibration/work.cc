@@ -1,10 +1,10 @@
-// Rates of work inside a device: matrix products, element-wise ops, copies.
+// Measures work inside a device: matrix products, element-wise ops, copies.
 #include "scenarios/calibration/stages.h"
 
 namespace tandem::calibration {
 namespace {
 
-// A matrix product at the rate of a type: tf32 is one of f32 tensors.
+// Makes a matrix product at the rate of a type; the tensors of tf32 are f32.
 Op product(const GemmShape& shape, Pool& inputs, Pool& outputs) {
   Op op = op::gemm(outputs.take_matrix(shape.m, shape.n), inputs.take_matrix(shape.m, shape.k),
                    inputs.take_matrix(shape.k, shape.n));
@@ -13,7 +13,7 @@ Op product(const GemmShape& shape, Pool& inputs, Pool& outputs) {
   return op;
 }
 
-// How long one product of this size takes, on one device alone.
+// Returns how long one product of this size takes on one device alone.
 double product_s(Worker& worker, DType dtype, std::int64_t side) {
   constexpr int kTimed = 2;
   const auto size = static_cast<std::int64_t>(size_of(dtype));
@@ -34,7 +34,7 @@ double product_s(Worker& worker, DType dtype, std::int64_t side) {
   return seconds_between(begin, worker.now()) / kTimed;
 }
 
-// Roughly what one device reaches, only to divide the time there is: of the first size that takes long enough to tell.
+// Estimates the rate of one device, only to divide the available time, by the first size that takes long enough.
 double probe_flops_per_s(Worker& worker, const Plan& plan, DType dtype) {
   constexpr std::int64_t kLeastSide = 256, kMostSide = 2048;
   constexpr double kLongEnoughS = 1e-3;
@@ -46,8 +46,8 @@ double probe_flops_per_s(Worker& worker, const Plan& plan, DType dtype) {
   }
 }
 
-// Rounds over all shapes, rather than all repetitions of a shape at once: a disturbance of the machine then falls on
-// one sample of many shapes instead of on every sample of one.
+// Repeats rounds over all shapes instead of one shape after the other, so that a disturbance of the machine spoils one
+// sample of many shapes and not every sample of one.
 void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmShape>& shapes, double flops_per_s) {
   const DType dtype = shapes.front().dtype;
   const std::int64_t side = shapes.back().m;  // the largest
@@ -94,7 +94,7 @@ void measure_memory(Worker& worker, const Plan& plan) {
   }
 }
 
-// Each device copies from the next one on the same physical device; one that is alone there copies within itself.
+// Each device copies from the next one on the same physical device; a device that is alone there copies within itself.
 void measure_local_copies(Worker& worker, const Plan& plan) {
   const std::size_t devices = worker.devices().size();
   const auto places = static_cast<std::size_t>(places_of(worker.capabilities(), worker.devices().front()->id().type));

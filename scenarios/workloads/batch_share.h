@@ -8,15 +8,15 @@
 
 namespace tandem {
 
-// Workers in step work on one batch together. Workers that are not take their shares of it each at a pace of its own,
-// and a step of one is a step of training.
+// Synchronous workers compute one batch together. Asynchronous ones take their shares of it independently, and a step
+// of one of them is a step of training.
 struct BatchShare {
-  int workers = 1;                  // that train
-  int worker = 0;                   // this one among them
-  int replicas = 1;                 // of each
-  bool in_step = true;              // the workers
-  double examples_in_sync = 0;      // of the replicas that are in sync with this worker's: what a loss is the mean over
-  std::vector<std::int64_t> local;  // examples of each of this worker's replicas
+  int workers = 1;              // those that train
+  int worker = 0;               // the index of this one among them
+  int replicas = 1;             // of each worker
+  bool in_step = true;          // whether the workers are synchronous
+  double examples_in_sync = 0;  // examples that a loss is the mean over: those of all replicas in sync with this one
+  std::vector<std::int64_t> local;  // examples of each replica of this worker
 };
 
 BatchShare batch_share(std::int64_t batch, Strategy& strategy);

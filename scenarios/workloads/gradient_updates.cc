@@ -32,7 +32,7 @@ bool GradientUpdates::are_mirrored() const {
   });
 }
 
-// Replicas come here one after the other; the last one is the last to need the sums.
+// Replicas call this one after the other; the last of them is the last to need the sums.
 void GradientUpdates::apply_on_own_device(const UpdateFunction& change) {
   const ReplicaContext& context = *get_replica_context();
   StrategyExtended& extended = context.strategy().extended();

@@ -1,5 +1,5 @@
-// tf.distribute's way from gradients to new values: summed over the replicas in sync while the backward pass goes on,
-// then applied to the variables where they stand. It suits every strategy.
+// Updates variables by gradients as tf.distribute does: sums the gradients over the replicas in sync while the backward
+// pass goes on, then updates each variable on the devices that keep it. Works with every strategy.
 #pragma once
 
 #include <functional>
@@ -10,11 +10,11 @@
 
 namespace tandem {
 
-// One for each workload, used by all of its replicas, in the same order, each in its replica context.
+// Each workload has one. All replicas make the same calls in the same order, each in its replica context.
 class GradientUpdates {
  public:
   using Variables = std::vector<std::shared_ptr<Variable>>;
-  // Changes a component of the variable, in an update context, by the summed gradient that stands beside it.
+  // Changes one component of the variable, in an update context, by the summed gradient on the same device.
   using Update = std::function<void(Variable& variable, const Tensor& gradient)>;
 
   // Begins to sum these gradients, one for each variable, over the replicas. They must not be touched until apply().

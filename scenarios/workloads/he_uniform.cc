@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-// By hand, since the standard library's distributions differ between implementations.
+// Computed here because the distributions of standard libraries differ.
 std::vector<float> drawn(std::int64_t inputs, std::int64_t count, std::uint64_t seed) {
   std::vector<float> values(static_cast<std::size_t>(count));
   std::mt19937_64 random(seed);

@@ -1,7 +1,7 @@
-// The work of one layer of a model as ops of its true shapes, on memory whose values mean nothing.
+// The work of one layer of a model as ops with the layer's shapes, on memory without meaningful values.
 //
-// `count` products of one example run as a single one of as many rows: the same flops and, with the weights' share
-// added to its cost, the same bytes.
+// The `count` products of one example are one product with the rows of all: the same flops and, since its cost includes
+// the weights that each would read, the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -11,25 +11,25 @@
 
 namespace tandem {
 
-// Elements that every layer of a model finds room in: the operands of products and of element-wise work.
+// Elements that suffice for the operands of every layer of a model.
 struct ScratchSizes {
   std::int64_t left = 1, right = 1, result = 1;
 };
 ScratchSizes scratch_sizes(const Model& model, std::int64_t batch);
 
-// Flat tensors of at least those sizes.
+// Flat tensors of at least these sizes.
 struct Scratch {
   Tensor left, right, result;
 };
 
-// For layers with a product. `dtype`: at which rate the flops run.
+// The matrix products of a layer that has some. `dtype` decides the rate of the flops.
 class ProductOps {
  public:
   ProductOps(Stream& stream, const Layer& layer, std::int64_t batch, DType dtype);
 
   std::int64_t weights() const { return k_ * n_; }  // elements of the right operand
   void forward(const Scratch& scratch) const;
-  // The gradients of the weights go to `of_weights` (flat), or over the right operand where it is empty.
+  // Writes the gradients of the weights to `of_weights` (flat), or over the right operand if that is empty.
   void weight_gradient(const Scratch& scratch, const Tensor& of_weights) const;
   void input_gradient(const Scratch& scratch) const;
 
@@ -48,10 +48,10 @@ class ProductOps {
   double saved_elements_ = 0;  // of an implicit left operand, smaller than m x k
 };
 
-// For layers with element-wise work: so many passes over it, each a read or a write.
+// Launches the element-wise work of a layer: `passes` passes, each a read or a write.
 void launch_elementwise(Stream& stream, const Layer& layer, std::int64_t batch, const Scratch& scratch, int passes);
 
-// Which of the two input buffers a step reads: the next batch is copied into the other one meanwhile.
+// The index of the input buffer that a step reads, while the next batch is copied into the other one.
 inline std::size_t input_slot(int step) {
   return static_cast<std::size_t>(step % 2);
 }

@@ -53,7 +53,8 @@ void LayersWorkload::allocate(Replica& replica, Device& device, std::int64_t bat
   fetch_input(replica, device, 0);
 }
 
-// Gradients become known from the last layer to the first; a bucket is full at bucket_bytes, the last one may be less.
+// Divides the gradients, from those of the last layer to those of the first, into buckets of bucket_bytes or more; the
+// last bucket may be smaller.
 void LayersWorkload::divide_into_buckets() {
   const auto element_bytes = static_cast<std::int64_t>(size_of(storage_));
   Bucket bucket;
@@ -106,7 +107,7 @@ void LayersWorkload::forward(Replica& replica, Device& device) const {
   auto next = buckets_.rbegin();
   for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
     const Layer& layer = settings_.model.layers[i];
-    // Where parameters come from afar, the layers before them hide it.
+    // The layers before hide the time that it takes to bring parameters from other devices.
     if (next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
     if (layer.gemm && replica.batch > 0) {
       ProductOps(device.compute_stream(), layer, replica.batch, settings_.dtype).forward(replica.scratch);

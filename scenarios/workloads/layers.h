@@ -1,9 +1,9 @@
-// A model given as a table of layers: every layer's matrix products and element-wise work at their true shapes, on
-// scratch memory, with gradients reduced in buckets while the backward pass goes on.
+// A model given as a table of layers: the matrix products and element-wise work of every layer with the model's shapes,
+// on scratch memory, and gradients that are reduced in buckets while the backward pass goes on.
 //
 // The backward pass of a product is two more: the gradient of its weights and of its input (none for the first layer).
-// Values mean nothing; times, sizes and collectives are those of the model. The parameters of the layers whose
-// gradients are reduced together are one variable, read before the first of these layers.
+// Values mean nothing; times, sizes and collectives are those of the model. Layers whose gradients are reduced together
+// keep their parameters in one variable, which is read before the first of these layers.
 #pragma once
 
 #include <memory>
@@ -25,7 +25,7 @@ class LayersWorkload final : public Workload {
   std::string throughput_unit() const override { return settings_.model.unit + "/s"; }
 
  private:
-  // One replica's memory: operands shared by all layers, the parameters' gradients, and the input of two steps.
+  // The memory of one replica: operands that all layers share, the gradients, and the input of two steps.
   struct Replica {
     std::int64_t batch = 0;
     Scratch scratch;

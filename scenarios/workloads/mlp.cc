@@ -44,7 +44,7 @@ void MlpWorkload::prepare() {
   iterator_.emplace(distributed(dataset).iterator());
 }
 
-// Workers that are not in step take the same pieces of each batch that they would take if they were.
+// Asynchronous workers take the same pieces of each batch as synchronous ones.
 DistributedDataset MlpWorkload::distributed(const Dataset& batches) {
   if (share_.in_step) return strategy_.experimental_distribute_dataset(batches);
   return strategy_.distribute_datasets_from_function([&](const InputContext& /*context*/) {
@@ -72,7 +72,7 @@ void MlpWorkload::create_layer(std::size_t index, std::int64_t inputs, std::int6
   layers_.push_back(std::move(layer));
 }
 
-// It stands where its variable stands, so that one update can change both.
+// Creates the velocity on the devices of its variable, so that one update can change both.
 void MlpWorkload::create_velocity(const std::shared_ptr<Variable>& variable) {
   const auto beside = strategy_.extended().colocate_vars_with(variable);
   velocities_[variable.get()] = strategy_.create_variable({.name = variable->name() + "/velocity",
@@ -131,7 +131,7 @@ MlpWorkload::Activations MlpWorkload::forward(Device& device, const std::vector<
   return activations;
 }
 
-// The gradients of every weight and bias, last layer first: in the order in which they become known.
+// Computes the gradients of every weight and bias, from the last layer to the first.
 std::vector<Tensor> MlpWorkload::backward(Device& device, const std::vector<Parameters>& parameters,
                                           const Activations& activations, Tensor gradient) const {
   Stream& stream = device.compute_stream();
@@ -154,7 +154,7 @@ std::vector<Tensor> MlpWorkload::backward(Device& device, const std::vector<Para
   return gradients;
 }
 
-// In the order of backward().
+// Returns the variables in the order of backward().
 GradientUpdates::Variables MlpWorkload::variables_of_gradients() const {
   GradientUpdates::Variables variables;
   for (auto layer = layers_.rbegin(); layer != layers_.rend(); ++layer) {
@@ -175,7 +175,7 @@ void MlpWorkload::update(Variable& variable, Tensor gradient) const {
       named("sgd", op::scale_add(variable.handle(), gradient, -settings_.learning_rate, 1), Category::update));
 }
 
-// Every replica reads the parameters, since some strategies need all for it, and the first one computes.
+// Every replica reads the parameters, since some strategies need all of them for a read; the first one computes.
 double MlpWorkload::test_accuracy() {
   Tensor correct;
   strategy_.run([&](const Value::Parts&) {
@@ -186,7 +186,7 @@ double MlpWorkload::test_accuracy() {
   return static_cast<double>(correct.values<float>()[0]) / test_.rows();
 }
 
-// On the test rows, in a replica context. The result is on the host's device.
+// Computes the accuracy on the test rows, in a replica context. The result is on the host's device.
 Tensor MlpWorkload::count_correct(const std::vector<Parameters>& parameters) const {
   Device& device = get_replica_context()->device();
   Device& host = strategy_.extended().worker().cpu();

@@ -31,7 +31,7 @@ class MlpWorkload final : public Workload {
     std::int64_t inputs = 0, outputs = 0;
     std::shared_ptr<Variable> weights, bias;
   };
-  // The tensors to compute with: read once a step, since some strategies bring them from afar.
+  // The parameters as tensors, read once in a step because some strategies copy them from other devices.
   struct Parameters {
     Tensor weights, bias;
   };

@@ -10,8 +10,8 @@
 namespace tandem {
 
 ParallelMlpWorkload::ParallelMlpWorkload(const MlpSettings& settings, Worker& worker, const ParallelOptions& options,
-                                         bool fully_sharded)
-    : settings_(settings), worker_(worker), options_(options), fully_sharded_(fully_sharded) {}
+                                         TrainerFactory make_trainer)
+    : settings_(settings), worker_(worker), options_(options), make_trainer_(std::move(make_trainer)) {}
 
 void ParallelMlpWorkload::prepare() {
   TrainTestSplit split = split_rows(*settings_.rows);
@@ -21,8 +21,7 @@ void ParallelMlpWorkload::prepare() {
     const auto index = static_cast<std::size_t>(layer);
     return he_uniform(sizes[index], sizes[index] * sizes[index + 1], seed + index);
   };
-  trainer_ = fully_sharded_ ? make_fully_sharded(worker_, std::move(stack), options_)
-                            : make_mesh_trainer(worker_, std::move(stack), options_);
+  trainer_ = make_trainer_(worker_, std::move(stack), options_);
   dataset_ = Dataset::from_tensor_slices({HostArray{.row_shape = {split.train.columns}, .values = split.train.values},
                                           HostArray{.row_shape = {}, .values = split.train.labels}})
                  .shuffle(settings_.seed)
@@ -36,7 +35,7 @@ void ParallelMlpWorkload::run_step(int /*step*/) {
   losses_.push_back(trainer_->train_step(batch.parts()[0].tensor(), batch.parts()[1].tensor()));
 }
 
-// On the host, with the trained parameters brought there.
+// Computes the accuracy on the host, with copies of the trained parameters.
 double ParallelMlpWorkload::test_accuracy() {
   Device& host = worker_.cpu();
   Stream& stream = host.compute_stream();

@@ -1,4 +1,4 @@
-// What is trained: a training program written on a strategy, which cannot tell the world it runs in.
+// A training program written on a strategy. It cannot tell on which engine it runs.
 //
 // Use within one worker's program: make_workload, then prepare() once, run_step() for every step, finish() at the end.
 #pragma once
@@ -16,9 +16,9 @@ namespace tandem {
 class Workload {
  public:
   virtual ~Workload() = default;
-  virtual void prepare() = 0;           // variables, data, scratch memory: what a training script does before its loop
+  virtual void prepare() = 0;           // makes variables, data and scratch memory, as a script does before its loop
   virtual void run_step(int step) = 0;  // issues one step; does not wait for it
-  // When every step is done: what was learned. `carries_values`: whether tensors hold data here.
+  // Reports what was learned, after the last step. `carries_values`: whether tensors hold data on this engine.
   virtual void finish(Report& report, bool carries_values) = 0;
   virtual std::string throughput_unit() const = 0;  // "examples/s"
 };

@@ -11,6 +11,8 @@ namespace tandem {
 enum class ReduceOp : std::uint8_t { sum, mean };
 enum class VariableSynchronization : std::uint8_t { automatic, none, on_write, on_read };
 enum class VariableAggregation : std::uint8_t { none, sum, mean, only_first_replica };
+// Which task of the job "ps" keeps a new variable.
+enum class VariablePlacement : std::uint8_t { round_robin, by_size, by_hash };
 
 std::string_view name_of(ReduceOp op);                                 // "SUM"
 std::string_view name_of(VariableSynchronization synchronization);     // "ON_READ"

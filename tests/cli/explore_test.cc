@@ -1,4 +1,6 @@
 // tandem run --schedule-seed and --explore.
+#include "cli/explore.h"
+
 #include "tests/cli/command_line.h"
 
 namespace tandem {
@@ -69,6 +71,27 @@ TEST_F(Explore, TheExpectationsAreThoseOfTheRunWithoutASeed) {
   const Outcome outcome = tandem({"run", write_simulation("expect: {min_test_accuracy: 1}\n"), "--explore", "2"});
   EXPECT_EQ(outcome.exit_code, 1);
   EXPECT_THAT(outcome.err, HasSubstr("expectation not met: test_accuracy is "));
+}
+
+TEST(CommandForASeed, RepeatsEveryOptionThatDecidesTheRun) {
+  RunFlags flags;
+  flags.scenario = "my scenario.yaml";
+  EXPECT_EQ(command_for(flags, 7), "tandem run 'my scenario.yaml' --explore 1 --schedule-seed 7");
+  flags.topology = "two.yaml";
+  flags.run.engine = "sim";
+  flags.run.device_type = DeviceType::gpu;
+  flags.run.replicas = 2;
+  flags.run.workers = 3;
+  flags.run.steps = 4;
+  flags.run.cross_device_ops = "nccl";
+  flags.run.values = ValueMode::real;
+  flags.run.collectives = CollectiveFidelity::message;
+  flags.run.graphs = true;
+  flags.run.schedule_seed = 1;
+  EXPECT_EQ(command_for(flags, 7),
+            "tandem run 'my scenario.yaml' --engine sim --topology two.yaml --device-type gpu --replicas 2 --workers 3 "
+            "--steps 4 --cross-device-ops nccl --values real --collectives message --graphs --explore 1 "
+            "--schedule-seed 7");
 }
 
 TEST_F(Explore, WrongNumbersAreRefused) {

@@ -37,7 +37,7 @@ TEST_F(RunCommand, NamesEveryMistakeOfAScenarioOnALineOfItsOwn) {
 TEST_F(RunCommand, RefusesAnEngineThatIsNotThere) {
   const Outcome outcome = tandem({"run", example("digits.yaml"), "--engine", "sims"});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_THAT(outcome.err, HasSubstr("engine 'sims' is not built"));
+  EXPECT_THAT(outcome.err, HasSubstr("unknown engine 'sims' (one of cpu, cuda, sim)"));
   EXPECT_THAT(outcome.err, HasSubstr("did you mean 'sim'?"));
 }
 
@@ -151,6 +151,36 @@ TEST_F(RunCommand, SaysBeforeTheRunThatAFileCannotBeWritten) {
     EXPECT_EQ(outcome.exit_code, 5);
     EXPECT_THAT(outcome.err, HasSubstr("cannot write no/such/folder/file: No such file or directory"));
   }
+}
+
+// A run this long ends by its interruption only.
+TEST_F(RunCommand, SaysBeforeTheRunThatAWorkersTraceCannotBeWritten) {
+  const Outcome outcome = tandem_interrupted(
+      {"run", write_small_scenario(), "--steps", "10000000", "--trace", "no/such/folder/trace.{worker}.json"}, 3.0);
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_THAT(outcome.err, HasSubstr("cannot write no/such/folder/trace.0.json: No such file or directory"));
+}
+
+TEST_F(RunCommand, SaysThatLogicalDevicesShareAGpu) {
+  const std::vector<std::string> nine = {"run", example("resnet50-hgx-h100.yaml"), "--steps", "4", "--replicas", "9"};
+  const std::string note =
+      "shared: 9 logical devices are on 8 GPUs of one machine, up to 2 on each; times are not those of 9 GPUs";
+  std::vector<std::string> as_json = nine;
+  as_json.emplace_back("--json");
+  EXPECT_THAT(tandem(as_json).json()["notes"], testing::Contains(note));
+  EXPECT_THAT(tandem(nine).out, HasSubstr("shared: 9 logical devices are on 8 GPUs of one machine"));
+  as_json[5] = "8";
+  for (const auto& other : tandem(as_json).json()["notes"]) {
+    EXPECT_THAT(other.get<std::string>(), testing::Not(HasSubstr("shared")));
+  }
+}
+
+TEST_F(RunCommand, NamesTheOperationsThatAutoStandsFor) {
+  const std::vector<std::string> command = {"run", example("resnet50-hgx-h100.yaml"), "--steps", "4"};
+  EXPECT_THAT(tandem(command).out, HasSubstr("mirrored, nccl"));
+  std::vector<std::string> as_json = command;
+  as_json.emplace_back("--json");
+  EXPECT_EQ(tandem(as_json).json()["cross_device_ops"], "nccl");
 }
 
 TEST_F(RunCommand, IsSilentOnStderr) {

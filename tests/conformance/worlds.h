@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 
 namespace tandem {
 
@@ -26,22 +26,30 @@ inline std::ostream& operator<<(std::ostream& out, const World& world) {
   return out << world.name;
 }
 
+// A model of a machine is asked in each way that could make a difference; what conforms does so in any order of tasks.
+inline std::vector<World> worlds_of_model(const EngineInfo& engine) {
+  const std::string name(engine.name);
+  std::vector<World> worlds = {{name + "_fluid", name, CollectiveFidelity::fluid, {}, DeviceType::gpu},
+                               {name + "_message", name, CollectiveFidelity::message, {}, DeviceType::gpu}};
+  for (const std::uint64_t seed : {1, 2, 3}) {
+    worlds.push_back({name + "_seed_" + std::to_string(seed), name, CollectiveFidelity::fluid, seed, DeviceType::gpu});
+  }
+  return worlds;
+}
+
 inline std::vector<World> built_worlds() {
   std::vector<World> worlds;
-  for (const std::string& engine : built_engines()) {
-    if (engine == "sim") {
-      worlds.push_back({"sim_fluid", engine, CollectiveFidelity::fluid, {}, DeviceType::gpu});
-      worlds.push_back({"sim_message", engine, CollectiveFidelity::message, {}, DeviceType::gpu});
-      for (const std::uint64_t seed : {1, 2, 3}) {  // what conforms does so in any order
-        worlds.push_back(
-            {"sim_seed_" + std::to_string(seed), engine, CollectiveFidelity::fluid, seed, DeviceType::gpu});
-      }
-    } else {
-      const DeviceType devices = engine == "cuda" ? DeviceType::gpu : DeviceType::cpu;
-      worlds.push_back({.name = engine, .engine = engine, .compute_devices = devices});
-      if (engine == "cuda") {
-        worlds.push_back({.name = "cuda_graphs", .engine = engine, .compute_devices = devices, .graphs = true});
-      }
+  for (const EngineInfo& engine : all_engines()) {
+    if (!engine.built()) continue;
+    if (engine.needs_topology) {
+      for (World& world : worlds_of_model(engine)) worlds.push_back(std::move(world));
+      continue;
+    }
+    const std::string name(engine.name);
+    worlds.push_back({.name = name, .engine = name, .compute_devices = engine.default_device});
+    if (engine.graphs) {
+      worlds.push_back(
+          {.name = name + "_graphs", .engine = name, .compute_devices = engine.default_device, .graphs = true});
     }
   }
   return worlds;

@@ -56,5 +56,23 @@ TEST_F(EmulatedCommand, TrainsDigitsOnTwoGpusByNccl) {
   EXPECT_EQ(report["settings"]["collectives"], "NCCL on GPUs 0, 1");
 }
 
+// The example names devices of type cpu, for the engine that it names.
+TEST_F(EmulatedCommand, AnEngineOfGpusComputesOnThemUnlessItIsToldOtherwise) {
+  const std::vector<std::string> command = {"run", example("digits.yaml"), "--engine", "cuda", "--json", "--steps",
+                                            "12"};
+  const Outcome on_gpus = tandem(command);
+  ASSERT_EQ(on_gpus.exit_code, 0) << on_gpus.err;
+  EXPECT_THAT(on_gpus.json()["notes"],
+              testing::ElementsAre(HasSubstr("shared: 2 logical devices are on 1 GPU of one machine"),
+                                   HasSubstr("computed on GPUs, the default of engine 'cuda'")));
+  EXPECT_EQ(on_gpus.json()["settings"]["collectives"], "copies and add kernels (2 logical devices on GPU 0)");
+  std::vector<std::string> on_host = command;
+  on_host.insert(on_host.end(), {"--device-type", "cpu"});
+  const Outcome asked_for = tandem(on_host);
+  ASSERT_EQ(asked_for.exit_code, 0) << asked_for.err;
+  EXPECT_TRUE(asked_for.json()["notes"].empty());
+  EXPECT_FALSE(asked_for.json()["settings"].contains("collectives"));
+}
+
 }  // namespace
 }  // namespace tandem

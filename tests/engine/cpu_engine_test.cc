@@ -183,40 +183,5 @@ TEST(CpuEngine, RunsAgain) {
   }
 }
 
-void expect_refused(const EngineOptions& options, const std::string& message) {
-  EXPECT_THAT([&] { open_cpu_engine(options); }, testing::ThrowsMessage<Error>(message));
-}
-
-TEST(CpuOptions, NamesWhatItDoesNotHave) {
-  EngineOptions options = cpu_options(1, 1);
-  options.values = ValueMode::none;
-  expect_refused(options, "engine 'cpu' has no option values: none; its tensors always carry values (values: real)");
-  options = cpu_options(1, 1);
-  options.collectives = CollectiveFidelity::fluid;
-  expect_refused(options, "engine 'cpu' has no option collectives; it performs them, and models none");
-  options = cpu_options(1, 1);
-  options.schedule_seed = 1;
-  expect_refused(options,
-                 "engine 'cpu' has no option schedule_seed; its threads are scheduled by the operating system");
-  options = cpu_options(1, 1);
-  options.workers[0].device_type = DeviceType::gpu;
-  expect_refused(options, "engine 'cpu' has no devices of type GPU, as /job:worker/task:0 asks for (it has CPU)");
-}
-
-TEST(CpuOptions, RefusesWorkersThatMakeNoCluster) {
-  EngineOptions options = cpu_options(2, 1);
-  options.workers[1].task = 0;
-  expect_refused(options, "/job:worker/task:0 is there twice, must be there once");
-  options = cpu_options(1, -1);
-  expect_refused(options, "/job:worker/task:0 has -1 devices, must be 0 or more");
-  expect_refused(cpu_options(0, 1), "engine 'cpu' needs at least one worker");
-  options = cpu_options(1, 1);
-  options.workers[0].job = "a b";
-  expect_refused(options, "/job:a b/task:0 is no name of a worker, must be like /job:worker/task:0");
-  options = cpu_options(1, 1);
-  options.deadlock_timeout_s = 0;
-  expect_refused(options, "the deadlock timeout is 0 s, must be greater than 0");
-}
-
 }  // namespace
 }  // namespace tandem

@@ -8,6 +8,7 @@
 #include "scenarios/workloads/gradient_updates.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/input/input_workers.h"
+#include "strategies/parameter_server.h"
 #include "strategies/strategies.h"
 #include "tests/scenarios/running.h"
 

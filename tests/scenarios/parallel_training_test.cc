@@ -105,7 +105,8 @@ void expect_same_learning_on_workers(const MeshSettings& mesh, const std::functi
   options.workers = {WorkerSpec{.task = 0, .device_count = 2}, WorkerSpec{.task = 1, .device_count = 2}};
   open_engine("cpu", options)->run([&](Worker& worker) {
     if (at_first) at_first(worker);
-    ParallelMlpWorkload workload(std::get<MlpSettings>(scenario.workload.kind), worker, parallel, mesh.data == 4);
+    ParallelMlpWorkload workload(std::get<MlpSettings>(scenario.workload.kind), worker, parallel,
+                                 mesh.data == 4 ? make_fully_sharded : make_mesh_trainer);
     workload.prepare();
     for (int step = 0; step < kSteps; ++step) {
       worker.begin_step(step);

@@ -10,6 +10,8 @@
 
 #include "scenarios/scenario.h"
 #include "scenarios/scenario_schema.h"
+#include "strategies/cross_device/cross_device_ops.h"
+#include "strategies/strategies.h"
 #include "tests/scenarios/corpus.h"
 
 namespace tandem {
@@ -39,7 +41,7 @@ nlohmann::json to_json(const YamlNode& node) {
 
 class Schema {
  public:
-  Schema() : text_(nlohmann::json::parse(scenario_schema())) {
+  explicit Schema(const std::string& text) : text_(nlohmann::json::parse(text)) {
     const valijson::adapters::NlohmannJsonAdapter adapter(text_);
     valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(adapter, schema_);
   }
@@ -62,12 +64,39 @@ class Schema {
 };
 
 std::string schema_problems_of(const std::filesystem::path& path) {
-  static const Schema schema;
+  static const Schema schema(scenario_schema());
   return schema.problems(to_json(YamlDocument::load(path).root()));
 }
 
-TEST(ScenarioSchema, IsTheOneCheckedIn) {
-  EXPECT_EQ(scenario_schema(), read_input_file(TANDEM_SOURCE_DIR "/scenarios/scenario.schema.json"));
+nlohmann::json property(const nlohmann::json& schema, const char* map, const char* key) {
+  return schema["properties"][map]["properties"][key];
+}
+
+TEST(ScenarioSchema, IsTheFileCheckedInWithTheNamesOfEveryEngineAndStrategy) {
+  EXPECT_EQ(scenario_schema_file(), read_input_file(TANDEM_SOURCE_DIR "/scenarios/scenario.schema.json"));
+  const auto file = nlohmann::json::parse(scenario_schema_file()), printed = nlohmann::json::parse(scenario_schema());
+  const nlohmann::json engine = property(printed, "engine", "name")["allOf"][0];
+  EXPECT_EQ(engine["enum"], nlohmann::json({"cpu", "cuda", "sim"})) << "built or not";
+  EXPECT_EQ(engine["default"], "cpu");
+  const nlohmann::json strategy = property(printed, "strategy", "name")["anyOf"][0];
+  EXPECT_EQ(strategy["enum"], nlohmann::json(strategy_names()));
+  EXPECT_EQ(strategy["default"], "mirrored");
+  const nlohmann::json operations = property(printed, "strategy", "cross_device_ops")["allOf"][0];
+  EXPECT_EQ(operations["enum"], nlohmann::json(cross_device_ops_names()));
+  auto without_names = printed;
+  without_names["properties"]["engine"]["properties"]["name"] = property(file, "engine", "name");
+  for (const char* key : {"name", "cross_device_ops"}) {
+    without_names["properties"]["strategy"]["properties"][key] = property(file, "strategy", key);
+  }
+  EXPECT_EQ(without_names, file);
+}
+
+// Editors that are given the file itself are told less, and nothing that is wrong.
+TEST(ScenarioSchema, TheFileCheckedInAcceptsEveryExample) {
+  const Schema file{std::string(scenario_schema_file())};
+  for (const auto& path : example_scenarios()) {
+    EXPECT_EQ(file.problems(to_json(YamlDocument::load(path).root())), "") << path;
+  }
 }
 
 TEST(ScenarioSchema, AcceptsEveryExampleAsTheReaderDoes) {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "engine/engine_info.h"
 #include "scenarios/job.h"
 #include "tests/scenarios/running.h"
 
@@ -99,6 +100,54 @@ TEST(Job, HasAPlaceForEveryTask) {
               ElementsAre("worker0@0", "worker1@1", "ps0@2", "ps1@3", "ps2@2"));
   EXPECT_THAT(tasks(machines(2) + "devices: {workers: 1}\n"), ElementsAre("localhost0@0"))
       << "one worker of a larger cluster, when the scenario says so";
+}
+
+// An engine of GPUs that the command line chooses computes there, and not on the host.
+TEST(DeviceType, IsThatOfAnEngineOfGpusThatTheOptionsChoose) {
+  ASSERT_EQ(engine_info("cuda").default_device, DeviceType::gpu);
+  const Scenario on_cpus = digits("devices: {type: cpu, per_worker: 2}\n");
+  RunOptions options;
+  EXPECT_EQ(device_type_for(on_cpus, options), DeviceType::cpu);
+  options.engine = "cuda";
+  EXPECT_EQ(device_type_for(on_cpus, options), DeviceType::gpu);
+  options.device_type = DeviceType::cpu;
+  EXPECT_EQ(device_type_for(on_cpus, options), DeviceType::cpu) << "asked for";
+  EXPECT_EQ(device_type_for(digits("engine: {name: cuda}\ndevices: {type: cpu}\n"), {}), DeviceType::cpu)
+      << "the scenario's own engine";
+  RunOptions of_cpus;
+  of_cpus.engine = "cpu";
+  EXPECT_EQ(device_type_for(digits("engine: {name: sim}\ntopology: dgx-a100\n"), of_cpus), DeviceType::gpu)
+      << "the engine refuses it";
+}
+
+TEST(Job, NotesWhichGpusAreShared) {
+  const auto notes = [](const std::string& more) {
+    const Scenario scenario = digits("engine: {name: sim}\n" + more);
+    return notes_of_shared_gpus(scenario, tasks_of(scenario), {});
+  };
+  const std::string two = "topology: {cluster: {node: dgx-a100, workers: 2}}\n";
+  const std::string mirrored = "strategy: {name: multi_worker_mirrored}\n";
+  EXPECT_THAT(notes(two + mirrored + "devices: {per_worker: 8}\n"), testing::IsEmpty());
+  EXPECT_THAT(
+      notes(two + mirrored + "devices: {per_worker: 20}\n"),
+      testing::ElementsAre("shared: 20 logical devices are on 8 GPUs of one machine, up to 3 on each; times are "
+                           "not those of 20 GPUs"))
+      << "once for equal machines";
+  EXPECT_THAT(notes("topology: dgx-a100\n" + mirrored + "devices: {workers: 1, per_worker: 9}\n"),
+              testing::ElementsAre(testing::HasSubstr("shared: 9 logical devices")));
+  EXPECT_THAT(notes("topology: dgx-a100\ndevices: {type: cpu, per_worker: 400}\n"), testing::IsEmpty());
+}
+
+// Two workers of one real machine whose GPUs they share; the fake machine is what the engine says of itself.
+TEST(Job, NotesWorkersThatShareTheGpusOfThisMachine) {
+  const Scenario scenario =
+      digits("engine: {name: cuda}\nstrategy: {name: multi_worker_mirrored}\ndevices: {workers: 2, per_worker: 2}\n");
+  Capabilities machine;
+  machine.hardware.resize(3);  // a processor
+  machine.hardware[1].type = machine.hardware[2].type = DeviceType::gpu;
+  EXPECT_THAT(notes_of_shared_gpus(scenario, tasks_of(scenario), machine),
+              testing::ElementsAre("shared: 4 logical devices are on 2 GPUs of one machine, up to 2 on each; times are "
+                                   "not those of 4 GPUs"));
 }
 
 TEST(Job, RefusesWhatTheStrategyOrTheTopologyLacks) {

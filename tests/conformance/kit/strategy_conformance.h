@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "strategies/base/strategy.h"
 #include "strategies/strategies.h"
 #include "tests/conformance/worlds.h"
 

@@ -1,0 +1,54 @@
+// What is known of every engine without opening it, whether or not this build has it: scenarios, the schema,
+// `tandem --version` and open_engine() go by these descriptions, and compare no names.
+//
+// Threads: any.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace tandem {
+
+// The libraries an engine was built with, and their versions: {"nccl", "2.28.9"}.
+using LibraryVersions = std::vector<std::pair<std::string, std::string>>;
+
+struct EngineInfo {
+  std::string_view name;            // "cpu"; also the name of its folder
+  bool needs_topology = false;      // models a machine, and is none: EngineOptions::topology is required
+  bool seeded_schedule = false;     // takes EngineOptions::schedule_seed
+  bool graphs = false;              // takes EngineOptions::graphs
+  bool models_collectives = false;  // takes EngineOptions::collectives
+  bool optional_values = false;     // takes ValueMode::none
+  std::vector<DeviceType> device_types = {DeviceType::cpu};  // that a worker may compute on
+  // What a job computes on that names neither a type nor a topology.
+  DeviceType default_device = DeviceType::cpu;
+
+  // Both are null where the engine is not built. `open` takes options that check_options() has accepted.
+  LibraryVersions (*libraries)() = nullptr;
+  std::unique_ptr<Engine> (*open)(EngineOptions options) = nullptr;
+
+  bool built() const { return open != nullptr; }
+};
+
+// Every engine there is, in alphabetical order. Lives as long as the program.
+std::span<const EngineInfo> all_engines();
+
+const EngineInfo* find_engine(std::string_view name);    // null where there is no such engine
+const EngineInfo& engine_info(std::string_view name);    // UnavailableError instead, with a suggestion
+std::string unknown_engine_text(std::string_view name);  // "unknown engine 'cup' (one of ...); did you mean 'cpu'?"
+
+// The first engine that is this machine: what a scenario runs on and a calibration measures by default.
+const EngineInfo& machine_engine();
+// The first engine that models a machine: what predicts a run by default.
+const EngineInfo& model_engine();
+
+// Throws Error that names the first option the engine lacks, or the worker that it cannot have.
+void check_options(const EngineInfo& engine, const EngineOptions& options);
+
+}  // namespace tandem

@@ -1,0 +1,127 @@
+#include "scenarios/machine_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/engine_info.h"
+#include "scenarios/named_files.h"
+#include "scenarios/words.h"
+#include "strategies/strategies.h"
+#include "topologies/base/strict_yaml.h"
+#include "topologies/generators/cluster.h"
+#include "topologies/readers/catalog.h"
+#include "topologies/readers/topology_reader.h"
+#include "topologies/readers/topology_yaml.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr int kMostDevices = 1 << 16;
+constexpr int kMostWorkers = 1 << 16;
+constexpr const char* kThisMachine = "this machine";
+
+int gpus_of(const Scenario& scenario) {
+  return scenario.topology ? static_cast<int>(scenario.topology->nodes_of(0, NodeKind::gpu).size()) : 0;
+}
+
+// Whether there are GPUs to compute on, as far as is known before the run: those of the topology, or this machine's.
+bool has_gpus(const Scenario& scenario) {
+  if (scenario.topology) return gpus_of(scenario) > 0;
+  const EngineInfo* engine = find_engine(scenario.engine.name);
+  return engine != nullptr && engine->default_device == DeviceType::gpu;
+}
+
+void read_device_type(const YamlReader& type, Scenario& scenario) {
+  const bool has_some = has_gpus(scenario);
+  scenario.devices.type = type.one_of(device_type_words(), has_some ? DeviceType::gpu : DeviceType::cpu);
+  if (scenario.devices.type != DeviceType::gpu || has_some || !type.diagnostics().empty()) return;
+  type.error(scenario.topology ? "the machine of this topology has no GPUs"
+                               : "this machine is simulated by its processor only; name a topology with GPUs");
+}
+
+void read_count(const YamlReader& per_worker, const StrategyInfo* strategy, Scenario& scenario) {
+  const bool on_gpus = scenario.devices.type == DeviceType::gpu;
+  const bool is_single = strategy != nullptr && strategy->one_device;
+  const int usual = on_gpus && !is_single ? std::max(1, gpus_of(scenario)) : 1;
+  scenario.devices.per_worker = per_worker.integer(1, kMostDevices, usual);
+  if (is_single && scenario.devices.per_worker > 1) {
+    per_worker.error(fmt::format("strategy '{}' uses 1 device, found {}", strategy->name, scenario.devices.per_worker));
+  }
+}
+
+void read_workers(const YamlReader& workers, const StrategyInfo* strategy, Scenario& scenario) {
+  if (!workers) return;
+  const int count = workers.integer(1, kMostWorkers, 1);
+  const int machines = scenario.topology ? scenario.topology->worker_count() : kMostWorkers;
+  scenario.devices.workers = count;
+  if (count > 1 && strategy != nullptr && !strategy->several_workers) {
+    workers.error(fmt::format("strategy '{}' uses 1 worker, found {}", strategy->name, count));
+  } else if (count > machines) {
+    workers.error(fmt::format("more than the machines of the topology: {}, found {}", machines, count));
+  }
+}
+
+void read_servers(const YamlReader& servers, const StrategyInfo* strategy, Scenario& scenario) {
+  if (!servers) return;
+  scenario.devices.ps = servers.integer(0, kMostWorkers, 0);
+  if (*scenario.devices.ps > 0 && strategy != nullptr && strategy->parameter_servers == ServerUse::none) {
+    servers.error(
+        fmt::format("strategy '{}' uses no parameter servers, found {}", strategy->name, *scenario.devices.ps));
+  }
+}
+
+}  // namespace
+
+EngineSettings read_engine(const YamlReader& map) {
+  EngineSettings engine;
+  const YamlReader name = map.optional("name");
+  engine.name = name.text(machine_engine().name);
+  // One that this build lacks is refused when it is run, as not available rather than as a mistake.
+  if (!engine.name.empty() && find_engine(engine.name) == nullptr) name.error(unknown_engine_text(engine.name));
+  if (const YamlReader values = map.optional("values")) {
+    engine.values = values.one_of<ValueMode>({{"real", ValueMode::real}, {"none", ValueMode::none}});
+  }
+  if (const YamlReader collectives = map.optional("collectives")) {
+    engine.collectives = collectives.one_of<CollectiveFidelity>(
+        {{"fluid", CollectiveFidelity::fluid}, {"message", CollectiveFidelity::message}});
+  }
+  engine.graphs = map.optional("graphs").boolean(engine.graphs);
+  return engine;
+}
+
+void read_topology_value(const YamlReader& value, Scenario& scenario) {
+  if (!value) return;
+  const auto keep = [&](Topology topology) {
+    scenario.topology = std::make_shared<const Topology>(std::move(topology));
+  };
+  if (value.is_map()) {
+    if (auto topology = read_topology_map(value, scenario.name)) keep(std::move(*topology));
+    return;
+  }
+  const std::string name = value.text(kThisMachine);
+  if (name == kThisMachine) return;
+  if (is_file_name(name)) {
+    const auto file = existing_file(value, fs::path(scenario.file).parent_path());
+    if (!file) return;
+    scenario.topology = included(value, [&] { return std::make_shared<const Topology>(read_topology(*file)); });
+    return;
+  }
+  std::vector<std::string> known = catalog_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return keep(make_cluster(name, 1));
+  known.emplace_back(kThisMachine);
+  value.unknown_word("machine", name, known);
+}
+
+void read_devices(const YamlReader& map, Scenario& scenario) {
+  const StrategyInfo* strategy = find_strategy(scenario.strategy.name);
+  read_device_type(map.optional("type"), scenario);
+  read_count(map.optional("per_worker"), strategy, scenario);
+  read_workers(map.optional("workers"), strategy, scenario);
+  scenario.devices.chief = map.optional("chief").boolean(false);
+  read_servers(map.optional("ps"), strategy, scenario);
+}
+
+}  // namespace tandem

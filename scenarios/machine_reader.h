@@ -1,0 +1,19 @@
+// Reads what a scenario runs on: its engine, the machines and the devices there.
+#pragma once
+
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+class YamlReader;
+
+// The map at `engine:`. What is wrong goes to the reader's diagnostics, here and below.
+EngineSettings read_engine(const YamlReader& map);
+
+// The value at `topology:`, into scenario.topology. The scenario has its file and its name.
+void read_topology_value(const YamlReader& value, Scenario& scenario);
+
+// The map at `devices:`, into scenario.devices. The scenario has its strategy, engine and topology.
+void read_devices(const YamlReader& map, Scenario& scenario);
+
+}  // namespace tandem

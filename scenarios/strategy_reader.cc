@@ -1,0 +1,78 @@
+#include "scenarios/strategy_reader.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/words.h"
+#include "strategies/cross_device/cross_device_ops.h"
+#include "strategies/strategies.h"
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kMostMicroBatches = 1 << 20;
+constexpr int kMostAlongAnAxis = 1 << 16;
+
+void does_not_use(const YamlReader& entry, const std::string& strategy) {
+  entry.error(fmt::format("strategy '{}' does not use it", strategy));
+}
+
+void read_packing(const YamlReader& map, StrategySettings& strategy) {
+  strategy.num_packs = map.optional("num_packs").integer(0, 1000, strategy.num_packs);
+  if (const YamlReader bytes = map.optional("bytes_per_pack")) {
+    strategy.bytes_per_pack = static_cast<std::int64_t>(bytes.quantity(Dimension::bytes, {.most = 1e15}));
+    if (map.has("num_packs")) bytes.error("cannot be given together with 'num_packs'");
+  }
+}
+
+void read_placement(const YamlReader& map, const StrategyInfo* info, StrategySettings& strategy) {
+  const YamlReader placement = map.optional("placement");
+  if (!placement) return;
+  strategy.placement = placement.one_of<VariablePlacement>({{"round_robin", VariablePlacement::round_robin},
+                                                            {"by_size", VariablePlacement::by_size},
+                                                            {"by_hash", VariablePlacement::by_hash}});
+  if (info != nullptr && info->parameter_servers == ServerUse::none) {
+    placement.error(fmt::format("strategy '{}' keeps no variables on parameter servers", strategy.name));
+  }
+}
+
+// The keys of strategies that divide the model, and those of the others that mean nothing to them.
+void read_division(const YamlReader& map, const ModelDivision* division, StrategySettings& strategy) {
+  MeshSettings& mesh = strategy.mesh;
+  const auto read = [&](const char* key, int most, bool is_used, int& value) {
+    const YamlReader entry = map.optional(key);
+    if (!entry) return;
+    value = entry.integer(1, most, value);
+    if (!is_used) does_not_use(entry, strategy.name);
+  };
+  const bool sizes_are_given = division != nullptr && division->axis == nullptr;
+  read("micro_batches", kMostMicroBatches, division != nullptr && division->micro_batches, mesh.micro_batches);
+  read("data", kMostAlongAnAxis, sizes_are_given, mesh.data);
+  read("tensor", kMostAlongAnAxis, sizes_are_given, mesh.tensor);
+  read("pipeline", kMostAlongAnAxis, sizes_are_given, mesh.pipeline);
+  if (division == nullptr) return;
+  for (const char* key : {"cross_device_ops", "num_packs", "bytes_per_pack"}) {
+    if (map.has(key)) does_not_use(map.optional(key), strategy.name);
+  }
+}
+
+}  // namespace
+
+StrategySettings read_strategy(const YamlReader& map) {
+  StrategySettings strategy;
+  const YamlReader name = map.optional("name");
+  strategy.name = name.text(default_strategy_name());
+  check_known(name, "strategy", strategy.name, strategy_names());
+  const YamlReader operations = map.optional("cross_device_ops");
+  strategy.cross_device_ops = operations.text(strategy.cross_device_ops);
+  if (operations) {
+    check_known(operations, "cross-device operations", strategy.cross_device_ops, cross_device_ops_names());
+  }
+  read_packing(map, strategy);
+  const StrategyInfo* info = find_strategy(strategy.name);
+  read_placement(map, info, strategy);
+  read_division(map, info != nullptr && info->division ? &*info->division : nullptr, strategy);
+  return strategy;
+}
+
+}  // namespace tandem

@@ -1,0 +1,24 @@
+#include "scenarios/words.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+
+std::vector<std::pair<std::string, DeviceType>> device_type_words() {
+  return {{"cpu", DeviceType::cpu}, {"gpu", DeviceType::gpu}};
+}
+
+void check_known(const YamlReader& value, std::string_view what, const std::string& word,
+                 const std::vector<std::string>& known) {
+  if (word.empty() || std::find(known.begin(), known.end(), word) != known.end()) return;
+  const std::string nearest = nearest_name(word, known);
+  value.error(fmt::format("unknown {} '{}' (one of {}){}", what, word, fmt::join(known, ", "),
+                          nearest.empty() ? "" : "; did you mean '" + nearest + "'?"));
+}
+
+}  // namespace tandem
