@@ -4,6 +4,7 @@
 // All times are seconds of one undivided core (CPU) or of the whole device (GPU), without op_overhead_s.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <set>
@@ -29,6 +30,10 @@ class DeviceCosts {
   // up; the bound comes from the curves for as many devices as cores.
   double op_alone_s(const Op& op) const { return alone_ ? alone_->op_overhead_s() + alone_->op_s(op) : 0; }
   double copy_alone_s(double bytes) const { return alone_ ? alone_->copy_s(bytes) : 0; }
+  // The time of a copy that shares the node with nothing else.
+  double undisturbed_copy_s(double bytes) const {
+    return copies_occupy() ? std::max(copy_s(bytes), copy_alone_s(bytes)) : copy_s(bytes);
+  }
   // Work that reads and writes `bytes` in total, such as the reduction inside a collective.
   double memory_s(double bytes) const;
 

@@ -62,7 +62,7 @@ void CopyWork::start(SimStream& stream) {
   const auto move = [this, &run, end] {
     guarded(run.scheduler(), [&] {
       move_bytes(static_cast<SimDevice&>(from_.device()), static_cast<SimDevice&>(to_.device()),
-                 static_cast<double>(from_.size_bytes()), end);
+                 static_cast<double>(from_.size_bytes()), true, end);
     });
   };
   if (overhead_s <= 0) return move();
@@ -79,13 +79,15 @@ void WaitWork::start(SimStream& stream) {
   event_->finish_head_when_complete(stream);
 }
 
-void move_bytes(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then) {
+void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then) {
   SimRun& run = from.run();
-  if (from.node() != to.node()) return run.network().transfer(from.node(), to.node(), bytes, true, std::move(then));
-  const double seconds = from.costs().copy_s(bytes);
-  const double alone_s = from.costs().copy_alone_s(bytes);
-  if (from.costs().copies_occupy()) return run.simulation().execute(from.node(), seconds, alone_s, std::move(then));
-  run.simulation().at(Simulation::now_s() + seconds, std::move(then));
+  if (from.node() != to.node()) {
+    return run.network().transfer(from.node(), to.node(), bytes, with_latency, std::move(then));
+  }
+  const DeviceCosts& costs = from.costs();
+  const double seconds = costs.copy_s(bytes);
+  if (!costs.copies_occupy()) return run.simulation().at(Simulation::now_s() + seconds, std::move(then));
+  run.simulation().execute(from.node(), seconds, costs.copy_alone_s(bytes), std::move(then));
 }
 
 }  // namespace tandem::sim

@@ -72,8 +72,9 @@ class WaitWork : public StreamWork {
   std::shared_ptr<SimEvent> event_;
 };
 
-// Moves bytes from one device to another: over the route between their nodes, or inside the memory of the node they
-// share, which occupies one of its cores unless it has copy engines. For the kernel.
-void move_bytes(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then);
+// Moves bytes from one device to another: over the route between their nodes, whose latency passes first unless
+// `with_latency` is false, or inside the memory of the node they share, which occupies one of its cores unless it has
+// copy engines. Every copy, send and hop of a collective comes through here. For the kernel.
+void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then);
 
 }  // namespace tandem::sim

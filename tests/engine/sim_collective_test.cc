@@ -182,6 +182,60 @@ TEST(SimCollective, OnOneCpuDevicesWorkThroughItsMemory) {
             std::llround(2 * seconds * 1e9));
 }
 
+// Two machines of three devices each, which share one core: three of them use its memory better than one can alone.
+EngineOptions crowded_machines(CollectiveFidelity fidelity) {
+  const auto rate = [](double bytes_per_s) {
+    return std::vector<RateSample>{{.bytes = 1, .bytes_per_s = bytes_per_s}};
+  };
+  StarOptions star;
+  star.cpu = device_model("crowded CPU", 1, 0);
+  star.cpu.rates = {{.concurrency = 1, .dtype = DType::f32, .gemm = {}, .memory = rate(1e12), .copy = rate(1e9)},
+                    {.concurrency = 3, .dtype = DType::f32, .gemm = {}, .memory = rate(1e12), .copy = rate(3e9)}};
+  star.bytes_per_s = 1e12;  // so that only copies inside a machine matter
+  star.latency_s = 0;
+  EngineOptions options;
+  options.workers = {{.task = 0, .topology_worker = 0, .device_count = 3},
+                     {.task = 1, .topology_worker = 1, .device_count = 3}};
+  options.topology = make_star(star);
+  options.collectives = fidelity;
+  return options;
+}
+
+// What the hops of one ring step inside each machine take as copies of streams: 0 to 1 and 1 to 2 at the same time.
+Nanoseconds step_of_copies_ns(EngineOptions options, std::int64_t bytes) {
+  const Timeline timeline = simulate(std::move(options), [&](Worker& worker) {
+    for (std::size_t i = 0; i < 2; ++i) {
+      Device& from = *worker.devices()[i];
+      from.stream(kCommunicationStream)
+          .copy(worker.devices()[i + 1]->allocate(DType::u8, {bytes}), from.allocate(DType::u8, {bytes}));
+    }
+  });
+  Nanoseconds longest = 0;
+  for (const Record& record : records_of(timeline, RecordKind::copy)) longest = std::max(longest, duration_ns(record));
+  return longest;
+}
+
+TEST(SimCollective, AHopInsideACrowdedMachineTakesAsLongAsACopy) {
+  const std::int64_t share = 1'000'000;
+  for (const auto fidelity : {CollectiveFidelity::message, CollectiveFidelity::fluid}) {
+    const Nanoseconds step_ns = step_of_copies_ns(crowded_machines(fidelity), share);
+    EXPECT_EQ(step_ns, 1'000'000) << "at the rate of one device alone, which two of three together do not exceed";
+    EXPECT_EQ(all_reduce_ns(crowded_machines(fidelity), 6 * share), 2 * 5 * step_ns);
+  }
+}
+
+// The time in which a chain fills has the same rates as its steady state: 2 chunks over 5 edges are 6 steps.
+TEST(SimCollective, AChainThroughCrowdedMachinesFillsAtTheRateOfItsCopies) {
+  const std::int64_t chunk = 500'000;
+  for (const auto fidelity : {CollectiveFidelity::message, CollectiveFidelity::fluid}) {
+    const auto broadcast =
+        run_call(crowded_machines(fidelity), 2 * chunk,
+                 [](Communicator& c, auto buffers, auto streams) { c.broadcast(buffers, 0, streams); });
+    const Nanoseconds step_ns = step_of_copies_ns(crowded_machines(fidelity), chunk);
+    EXPECT_EQ(duration_ns(broadcast.front()), 6 * step_ns);
+  }
+}
+
 std::shared_ptr<Topology> measured_cpu() {
   auto topology = make_cpu(device_model("cpu", 2, 0));
   topology->add_collective({.operation = "all_reduce", .devices = 2, .bytes = 1000, .time_s = 10e-6});

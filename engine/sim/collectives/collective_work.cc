@@ -37,7 +37,7 @@ void start_pair(SimRun& run, const std::shared_ptr<PairCall>& pair) {
   const double overhead_s = std::max(from.costs().op_overhead_s(), to.costs().op_overhead_s());
   run.simulation().at(Simulation::now_s() + overhead_s, [&run, &from, &to, pair] {
     guarded(run.scheduler(), [&] {
-      move_bytes(from, to, static_cast<double>(pair->from.size_bytes()), [&run, pair] { end(run, *pair); });
+      move_bytes(from, to, static_cast<double>(pair->from.size_bytes()), true, [&run, pair] { end(run, *pair); });
     });
   });
 }

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/sim/sim_run.h"
+#include "engine/sim/stream_work.h"
 
 namespace tandem::sim {
 
@@ -21,10 +22,10 @@ void SchedulePlayer::start_flows() {
   };
   std::map<double, std::vector<std::pair<NodeIndex, NodeIndex>>> pairs;  // by their bytes
   for (const Transfer& flow : schedule_.flows) {
-    const SimDevice& from = *order_[static_cast<std::size_t>(flow.from)];
-    const SimDevice& to = *order_[static_cast<std::size_t>(flow.to)];
+    const SimDevice& from = device(flow.from);
+    const SimDevice& to = device(flow.to);
     if (from.node() == to.node()) {
-      const double seconds = from.costs().copy_s(flow.bytes);
+      const double seconds = from.costs().undisturbed_copy_s(flow.bytes);
       if (seconds > 0) slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, flow.bytes / seconds);
       send(flow, false, one_done);
       continue;
@@ -58,15 +59,7 @@ void SchedulePlayer::start_step() {
 }
 
 void SchedulePlayer::send(const Transfer& transfer, bool with_latency, Simulation::Then then) {
-  const SimDevice& from = *order_[static_cast<std::size_t>(transfer.from)];
-  const SimDevice& to = *order_[static_cast<std::size_t>(transfer.to)];
-  Simulation& simulation = run_.simulation();
-  if (from.node() != to.node()) {
-    return run_.network().transfer(from.node(), to.node(), transfer.bytes, with_latency, std::move(then));
-  }
-  const double seconds = from.costs().copy_s(transfer.bytes);
-  if (from.costs().copies_occupy()) return simulation.execute(from.node(), seconds, std::move(then));
-  simulation.at(Simulation::now_s() + seconds, std::move(then));
+  move_bytes(device(transfer.from), device(transfer.to), transfer.bytes, with_latency, std::move(then));
 }
 
 }  // namespace tandem::sim

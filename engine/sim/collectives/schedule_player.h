@@ -1,4 +1,4 @@
-// Plays the schedule of a collective on the simulated network, at either fidelity.
+// Executes the schedule of a collective on the devices and the network of a run, at either fidelity.
 #pragma once
 
 #include <memory>
@@ -16,7 +16,7 @@ class SchedulePlayer : public std::enable_shared_from_this<SchedulePlayer> {
   SchedulePlayer(SimRun& run, std::vector<SimDevice*> order, Schedule schedule, Simulation::Then then)
       : run_(run), order_(std::move(order)), schedule_(std::move(schedule)), then_(std::move(then)) {}
 
-  // In the kernel; keeps itself alive until `then`.
+  // For the kernel. Calls `then` at the end; the player keeps itself alive until that.
   void start(CollectiveFidelity fidelity);
 
  private:
@@ -24,6 +24,7 @@ class SchedulePlayer : public std::enable_shared_from_this<SchedulePlayer> {
   void end_flows();
   void start_step();
   void send(const Transfer& transfer, bool with_latency, Simulation::Then then);
+  SimDevice& device(int position) const { return *order_[static_cast<std::size_t>(position)]; }
 
   SimRun& run_;
   std::vector<SimDevice*> order_;
