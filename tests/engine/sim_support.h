@@ -40,19 +40,6 @@ inline Nanoseconds duration_ns(const Record& record) {
   return record.end_ns - record.start_ns;
 }
 
-// Everything two equal runs must have in common, as a text to compare.
-inline std::string text_of(const Timeline& timeline) {
-  std::string text;
-  for (const Record& record : timeline.records) {
-    text += record.name + " " + std::to_string(record.worker) + " " + std::to_string(record.device) + " " +
-            std::to_string(record.start_ns) + " " + std::to_string(record.end_ns) + " " + std::to_string(record.step) +
-            " " + std::to_string(record.sequence) + "\n";
-  }
-  for (const auto& [key, value] : timeline.settings) text += key + "=" + value + "\n";
-  for (const std::string& note : timeline.notes) text += note + "\n";
-  return text;
-}
-
 // An op with a cost and nothing to do.
 inline Op cost_only(double flops, double bytes = 0, DType dtype = DType::f32) {
   return op::host_function("work", {flops, bytes, dtype}, [] {});
