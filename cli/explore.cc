@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-
 #include <nlohmann/json.hpp>
 
 #include "cli/crash_note.h"

@@ -5,7 +5,7 @@
 // the two runs, and is inconclusive in between.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

@@ -3,7 +3,7 @@
 // An error is predicted / measured - 1: +5 % says that the prediction is 5 % above the measurement.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 #include <vector>

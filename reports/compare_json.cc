@@ -1,4 +1,7 @@
 #include "reports/compare.h"
+
+#include <nlohmann/json.hpp>
+
 #include "reports/report_json.h"
 
 namespace tandem {

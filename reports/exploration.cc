@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <nlohmann/json.hpp>
 
 #include "reports/report_json.h"
 #include "reports/report_text.h"

@@ -1,7 +1,7 @@
 // One job under many schedules: what must not depend on the order in which tasks run, and what may.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
 

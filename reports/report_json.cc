@@ -1,6 +1,7 @@
 #include "reports/report_json.h"
 
 #include <cmath>
+#include <nlohmann/json.hpp>
 
 namespace tandem {
 namespace {

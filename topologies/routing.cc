@@ -9,6 +9,7 @@
 #include <unordered_map>
 
 #include "topologies/base/error.h"
+#include "topologies/graph.h"
 
 namespace tandem {
 namespace {
@@ -88,7 +89,7 @@ struct Arc {
 class Arcs {
  public:
   explicit Arcs(const Topology& topology) : topology_(topology) {
-    const auto& graph = topology.graph();
+    const Graph graph = graph_of(topology);
     starts_.reserve(topology.node_count() + 1);
     arcs_.reserve(boost::num_edges(graph));
     for (NodeIndex node = 0; node < topology.node_count(); ++node) {

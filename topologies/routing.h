@@ -14,6 +14,12 @@
 
 namespace tandem {
 
+// A link in the direction in which it is crossed.
+struct Edge {
+  LinkIndex link = 0;
+  bool forward = true;  // along Link::from -> Link::to
+};
+
 struct Route {
   std::vector<Edge> hops{};
   double latency_s = 0;              // sum over the hops

@@ -105,7 +105,6 @@ NodeIndex Topology::add_node(Node node) {
     workers_[static_cast<std::size_t>(node.worker)].push_back(index);
   }
   nodes_.push_back(std::move(node));
-  boost::add_vertex(graph_);
   return index;
 }
 
@@ -117,8 +116,6 @@ LinkIndex Topology::add_link(NodeIndex from, NodeIndex to, std::shared_ptr<const
   TANDEM_CHECK(model->bandwidth_bytes_per_s.value > 0 && model->latency_s.value >= 0, "a link without a bandwidth");
   const auto index = static_cast<LinkIndex>(links_.size());
   links_.push_back({from, to, direction, std::move(model)});
-  boost::add_edge(from, to, Edge{index, true}, graph_);
-  if (direction != Direction::one_way) boost::add_edge(to, from, Edge{index, false}, graph_);
   return index;
 }
 

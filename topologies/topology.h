@@ -1,11 +1,10 @@
-// The machine or cluster a job runs on: devices, switches, NICs and the links between them, as a
-// Boost.Graph, and every figure a prediction rests on with where it came from.
+// The machine or cluster a job runs on: devices, switches, NICs and the links between them, and every figure that a
+// prediction rests on with where it came from. topologies/graph.h makes a Boost.Graph of it.
 //
 // Units: bandwidth in bytes/s for one direction, latency in seconds, rates in flop/s, sizes in bytes.
 // Threads: build a Topology from one thread; a built one is immutable and may be shared.
 #pragma once
 
-#include <boost/graph/adjacency_list.hpp>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -114,15 +113,8 @@ struct Link {
   std::shared_ptr<const LinkModel> model;
 };
 
-struct Edge {
-  LinkIndex link = 0;
-  bool forward = true;  // along Link::from -> Link::to
-};
-
 class Topology {
  public:
-  using Graph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, boost::no_property, Edge>;
-
   explicit Topology(std::string name) : name_(std::move(name)) {}
 
   // Building. Names must be unique (TANDEM_CHECK); readers report duplicates before they get here.
@@ -138,7 +130,6 @@ class Topology {
   const Node& node(NodeIndex index) const { return nodes_[index]; }
   const Link& link(LinkIndex index) const { return links_[index]; }
   std::optional<NodeIndex> find(std::string_view name) const;
-  const Graph& graph() const { return graph_; }
 
   // Workers are numbered from 0 without gaps. Nodes come in the order they were added.
   int worker_count() const { return static_cast<int>(workers_.size()); }
@@ -160,7 +151,6 @@ class Topology {
   std::map<std::string, NodeIndex, std::less<>> by_name_;
   std::vector<CollectiveSample> collectives_;
   std::map<std::string, std::string> measured_with_;
-  Graph graph_;
 };
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #include "reports/check.h"
 
 #include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
 
 #include "tests/reports/testing.h"
 

@@ -6,6 +6,7 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 namespace tandem {
 namespace {

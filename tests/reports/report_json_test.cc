@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "tests/reports/testing.h"
 #include "topologies/base/error.h"

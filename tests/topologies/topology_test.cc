@@ -1,6 +1,7 @@
 #include "topologies/topology.h"
 
 #include "tests/topologies/testing.h"
+#include "topologies/graph.h"
 
 namespace tandem {
 namespace {
@@ -26,11 +27,11 @@ TEST(Topology, ADuplexLinkIsTwoEdgesAndAOneWayLinkIsOne) {
   const NodeIndex b = add_test_node(topology, "b", NodeKind::gpu);
   const auto model = test_link(LinkKind::nvlink, 1e9, 0);
   topology.add_link(a, b, model);
-  EXPECT_EQ(boost::num_edges(topology.graph()), 2u);
+  EXPECT_EQ(boost::num_edges(graph_of(topology)), 2u);
   topology.add_link(a, b, model, Direction::one_way);
-  EXPECT_EQ(boost::num_edges(topology.graph()), 3u);
+  EXPECT_EQ(boost::num_edges(graph_of(topology)), 3u);
   topology.add_link(a, b, model, Direction::half_duplex);
-  EXPECT_EQ(boost::num_edges(topology.graph()), 5u);
+  EXPECT_EQ(boost::num_edges(graph_of(topology)), 5u);
   EXPECT_EQ(topology.link_count(), 3u);
 }
 

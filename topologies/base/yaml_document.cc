@@ -13,7 +13,7 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
-constexpr std::size_t kMostLevels = 64;
+constexpr std::size_t kMostNesting = 64;
 constexpr std::size_t kMostAliased = 1000000;
 
 [[noreturn]] void fail(const std::string& file, int line, int column, std::string message) {
@@ -175,7 +175,7 @@ class YamlBuilder : public YAML::EventHandler {
   }
 
   void open(YamlNode& node, const YAML::Mark& mark) {
-    if (frames_.size() == kMostLevels) stop(mark, "nested more than 64 levels deep");
+    if (frames_.size() == kMostNesting) stop(mark, "nested more than 64 levels deep");
     std::string path = child_path();
     frames_.push_back({&node, std::move(path), false, false, {}});
   }
