@@ -8,7 +8,7 @@
 #include <map>
 
 #include "scenarios/words.h"
-#include "strategies/cross_device/cross_device_ops.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

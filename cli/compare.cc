@@ -15,7 +15,7 @@
 #include "scenarios/calibrate.h"
 #include "scenarios/job.h"
 #include "scenarios/runner.h"
-#include "strategies/cross_device/cross_device_ops.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
 
 namespace tandem {
 namespace {

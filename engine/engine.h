@@ -24,6 +24,9 @@ struct Hardware {
   std::string name;         // "NVIDIA H200"
   int cores = 1;            // how many logical devices work on it at full rate at once; GPU: 1
   double memory_bytes = 0;  // 0: not known
+  // The hardware of the same type, by its place among it, that this reaches without the host: over NVLink, or by CUDA's
+  // peer access.
+  std::vector<int> links{};
 };
 
 struct Capabilities {

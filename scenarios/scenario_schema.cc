@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "engine/engine_info.h"
-#include "strategies/cross_device/cross_device_ops.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/strategies.h"
 
 namespace tandem {

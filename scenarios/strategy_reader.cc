@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/words.h"
-#include "strategies/cross_device/cross_device_ops.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"
 

@@ -84,7 +84,12 @@ MirroredStrategy::MirroredStrategy(Worker& worker, std::vector<Device*> devices,
     : Strategy("mirrored", std::make_unique<MirroredExtended>(
                                worker, ReplicatedSpec{.devices = std::move(devices),
                                                       .cross_device_ops = std::string(cross_device_ops),
-                                                      .packing = packing,
-                                                      .group = {}})) {}
+                                                      .packing = packing})) {}
+
+MirroredStrategy::MirroredStrategy(Worker& worker, std::vector<Device*> devices,
+                                   std::shared_ptr<CrossDeviceOps> cross_device_ops)
+    : Strategy("mirrored",
+               std::make_unique<MirroredExtended>(
+                   worker, ReplicatedSpec{.devices = std::move(devices), .ops = std::move(cross_device_ops)})) {}
 
 }  // namespace tandem

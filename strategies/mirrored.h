@@ -14,9 +14,9 @@ namespace tandem {
 class MirroredExtended : public ReplicatedExtended {
  public:
   using ReplicatedExtended::ReplicatedExtended;
-  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
 
  protected:
+  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
   // AssertionError for a variable of another strategy, which has no components here.
   Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                   const Value::Parts& arguments, bool group) override;
@@ -27,6 +27,8 @@ class MirroredStrategy final : public Strategy {
   // `devices` are this worker's, at least one (ValueError). `cross_device_ops`: see make_cross_device_ops.
   MirroredStrategy(Worker& worker, std::vector<Device*> devices, std::string_view cross_device_ops = "auto",
                    Packing packing = {});
+  // With operations of the user's choice or making, for the same devices (ValueError). Null means "auto".
+  MirroredStrategy(Worker& worker, std::vector<Device*> devices, std::shared_ptr<CrossDeviceOps> cross_device_ops);
 };
 
 // This worker's devices of these names, in order, as tf.distribute.MirroredStrategy takes them: "GPU:0",

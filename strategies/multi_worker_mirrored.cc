@@ -23,20 +23,10 @@ std::vector<WorkerSpec> training_workers(const Worker& worker) {
   return training;
 }
 
-Packing packing_of(const MultiWorkerOptions& options) {
-  check_communication_options(options.communication);
-  if (options.communication.bytes_per_pack == 0) return options.packing;
-  return {.num_packs = 1, .bytes_per_pack = options.communication.bytes_per_pack};
-}
-
 ReplicatedSpec spec_of(Worker& worker, const MultiWorkerOptions& options) {
   if (!options.devices.empty()) {
     if (options.cluster_resolver) throw ValueError("cluster_resolver and devices cannot be set at the same time");
-    return {.devices = options.devices,
-            .cross_device_ops = "auto",
-            .packing = packing_of(options),
-            .timeout_seconds = options.communication.timeout_seconds,
-            .group = {}};
+    return {.devices = options.devices, .packing = options.packing, .communication = options.communication};
   }
   for (const WorkerSpec& spec : training_workers(worker)) {
     if (spec.device_count != static_cast<int>(worker.devices().size())) {
@@ -45,10 +35,9 @@ ReplicatedSpec spec_of(Worker& worker, const MultiWorkerOptions& options) {
     }
   }
   return {.devices = {worker.devices().begin(), worker.devices().end()},
-          .cross_device_ops = "auto",
-          .packing = packing_of(options),
-          .timeout_seconds = options.communication.timeout_seconds,
-          .group = devices_in_sync(worker)};
+          .packing = options.packing,
+          .group = devices_in_sync(worker),
+          .communication = options.communication};
 }
 
 // The engine's cluster. Its workers have no network addresses; they are told by job and task.

@@ -13,8 +13,8 @@ namespace tandem {
 
 struct MultiWorkerOptions {
   Packing packing{};
-  // bytes_per_pack, where given, stands before `packing`. A collective that not all workers join within timeout_seconds
-  // ends the run with DeadlineExceededError. The engine's communicator is AUTO, RING and NCCL alike.
+  // A bytes_per_pack that is set overrides `packing`. A collective that not all workers join within timeout_seconds
+  // ends the run with DeadlineExceededError.
   CommunicationOptions communication{};
   // Where the program learnt of the cluster; by default from the engine, which has it in any case.
   std::shared_ptr<const ClusterResolver> cluster_resolver{};
@@ -33,7 +33,9 @@ class MultiWorkerMirroredExtended : public MirroredExtended {
   bool should_save_summary() const override { return first_replica_id() == 0; }
   bool in_multi_worker_mode() const override { return true; }
   const ClusterResolver* cluster_resolver() const override { return cluster_resolver_.get(); }
-  // Values of the first worker, broadcast to the others.
+
+ protected:
+  // Gives every worker the first one's initial values.
   std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
 
  private:

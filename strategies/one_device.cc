@@ -9,8 +9,9 @@ namespace {
 
 class OneDeviceExtended final : public ReplicatedExtended {
  public:
-  OneDeviceExtended(Worker& worker, Device& device)
-      : ReplicatedExtended(worker, {.devices = {&device}, .cross_device_ops = "auto", .packing = {}, .group = {}}) {}
+  OneDeviceExtended(Worker& worker, Device& device) : ReplicatedExtended(worker, {.devices = {&device}}) {}
+
+ protected:
   std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override {
     return std::make_shared<PlainVariable>(strategy(), spec,
                                            make_components(spec, parameter_devices(), worker().cpu()).front());

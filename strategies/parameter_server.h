@@ -29,10 +29,10 @@ class ParameterServerExtended final : public StoredExtended {
   bool should_checkpoint() const override { return is_chief_; }
   bool should_save_summary() const override { return is_chief_; }
   bool in_multi_worker_mode() const override { return has_servers_; }
-  InputWorkers input_workers() override;
   const Partitioner& partitioner() const { return options_.partitioner; }
 
  protected:
+  InputWorkers input_workers() override;
   Device& place(const VariableSpec& spec) override;
   std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) override;
 

@@ -18,8 +18,6 @@ class ParameterServerV2Extended final : public StoredExtended {
   int num_replicas_in_sync() const override { return static_cast<int>(replicas_per_worker()); }
   bool in_multi_worker_mode() const override { return true; }
   Staleness staleness() const override { return staleness_of(std::nullopt); }
-  // ValueError outside a function of the coordinator: there is no worker that could use the data.
-  InputWorkers input_workers() override;
   const Partitioner& partitioner() const { return partitioner_; }
 
   int worker_count() const { return static_cast<int>(worker_devices_.size()); }
@@ -42,6 +40,8 @@ class ParameterServerV2Extended final : public StoredExtended {
   };
 
  protected:
+  // ValueError outside a function of the coordinator: there is no worker that could use the data.
+  InputWorkers input_workers() override;
   Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override;
   Device& place(const VariableSpec& spec) override;
   std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) override {

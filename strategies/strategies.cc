@@ -7,6 +7,7 @@
 
 #include "strategies/base/errors.h"
 #include "strategies/central_storage.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/one_device.h"

@@ -15,7 +15,8 @@ class LocalSgdExtended final : public MirroredExtended {
 
  protected:
   // A gradient on its way to a trainable variable stays with its replica, as if all replicas had the same one.
-  ReductionInFlight do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) override {
+  ReductionInFlight do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                       const CommunicationOptions& options) override {
     std::vector<ReducePair> others;
     std::vector<Value> results;
     for (const ReducePair& pair : pairs) {
@@ -24,7 +25,7 @@ class LocalSgdExtended final : public MirroredExtended {
       if (!is_gradient) others.push_back(pair);
       results.push_back(is_gradient ? scaled(pair.first, op == ReduceOp::sum ? num_replicas_in_sync() : 1) : Value());
     }
-    ReductionInFlight reduction = MirroredExtended::do_batch_reduce_to(op, others);
+    ReductionInFlight reduction = MirroredExtended::do_batch_reduce_to(op, others, options);
     auto next = reduction.values.begin();
     for (Value& result : results) {
       if (result.is(ValueKind::none)) result = *next++;
@@ -54,7 +55,7 @@ class LocalSgdExtended final : public MirroredExtended {
       const std::shared_ptr<Variable> variable = weak.lock();
       if (!variable || !variable->trainable() || variable->components().size() < 2) continue;
       const Value components = Value::per_replica({variable->components().begin(), variable->components().end()});
-      variable->assign(all_reduce(ReduceOp::mean, components));
+      variable->assign(all_reduce(ReduceOp::mean, components, {}));
     }
   }
 

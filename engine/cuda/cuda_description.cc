@@ -114,6 +114,15 @@ void add_environment(Settings& settings) {
   }
 }
 
+std::vector<int> peers_of(int gpu, int gpus) {
+  std::vector<int> peers;
+  for (int peer = 0; peer < gpus; ++peer) {
+    int can = 0;
+    if (peer != gpu && cudaDeviceCanAccessPeer(&can, gpu, peer) == cudaSuccess && can != 0) peers.push_back(peer);
+  }
+  return peers;
+}
+
 }  // namespace
 
 std::vector<Hardware> machine_hardware(int gpus) {
@@ -123,7 +132,8 @@ std::vector<Hardware> machine_hardware(int gpus) {
     hardware.push_back({.type = DeviceType::gpu,
                         .name = properties.name,
                         .cores = 1,
-                        .memory_bytes = static_cast<double>(properties.totalGlobalMem)});
+                        .memory_bytes = static_cast<double>(properties.totalGlobalMem),
+                        .links = peers_of(gpu, gpus)});
   }
   return hardware;
 }

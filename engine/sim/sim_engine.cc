@@ -1,5 +1,7 @@
 #include "engine/sim/sim_engine.h"
 
+#include <algorithm>
+
 #include "engine/sim/placement.h"
 #include "engine/sim/sim_run.h"
 #include "engine/sim/simgrid_compat.h"
@@ -7,13 +9,58 @@
 namespace tandem {
 namespace {
 
+using NvLinks = std::vector<std::pair<NodeIndex, NodeIndex>>;
+
+NvLinks nvlinks_of(const Topology& topology, int worker) {
+  NvLinks links;
+  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
+    const Link& link = topology.link(i);
+    const bool is_inside = topology.node(link.from).worker == worker && topology.node(link.to).worker == worker;
+    if (is_inside && link.model->kind == LinkKind::nvlink) links.emplace_back(link.from, link.to);
+  }
+  return links;
+}
+
+// The nodes that `from` reaches over NVLink alone: neighbours, and those behind NVSwitches. `from` is one of them.
+std::vector<NodeIndex> nvlink_reach(const Topology& topology, const NvLinks& links, NodeIndex from) {
+  std::vector<NodeIndex> reached = {from};
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    if (i > 0 && topology.node(reached[i]).kind != NodeKind::nvswitch) continue;
+    for (const auto& [one, other] : links) {
+      if (one != reached[i] && other != reached[i]) continue;
+      const NodeIndex next = one == reached[i] ? other : one;
+      if (std::find(reached.begin(), reached.end(), next) == reached.end()) reached.push_back(next);
+    }
+  }
+  return reached;
+}
+
+// The places in `gpus` of those that gpus[gpu] has a direct link to.
+std::vector<int> direct_links(const Topology& topology, const NvLinks& links, const std::vector<NodeIndex>& gpus,
+                              std::size_t gpu) {
+  const std::vector<NodeIndex> reached = nvlink_reach(topology, links, gpus[gpu]);
+  std::vector<int> peers;
+  for (std::size_t i = 0; i < gpus.size(); ++i) {
+    const bool is_reached = std::find(reached.begin(), reached.end(), gpus[i]) != reached.end();
+    if (i != gpu && is_reached) peers.push_back(static_cast<int>(i));
+  }
+  return peers;
+}
+
 std::vector<Hardware> hardware_of(const Topology& topology, int worker) {
   std::vector<Hardware> hardware;
+  const NvLinks nvlinks = nvlinks_of(topology, worker);
   for (const auto& [kind, type] : {std::pair{NodeKind::cpu, DeviceType::cpu}, {NodeKind::gpu, DeviceType::gpu}}) {
-    for (const NodeIndex node : topology.nodes_of(worker, kind)) {
-      const auto& model = topology.node(node).device;
+    const std::vector<NodeIndex> nodes = topology.nodes_of(worker, kind);
+    for (std::size_t i = 0; i < nodes.size(); ++i) {
+      const auto& model = topology.node(nodes[i]).device;
       if (!model) continue;
-      hardware.push_back({type, model->name, model->cores, model->memory_bytes.value});
+      Hardware& one = hardware.emplace_back();
+      one.type = type;
+      one.name = model->name;
+      one.cores = model->cores;
+      one.memory_bytes = model->memory_bytes.value;
+      if (type == DeviceType::gpu) one.links = direct_links(topology, nvlinks, nodes, i);
     }
   }
   return hardware;

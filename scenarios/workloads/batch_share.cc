@@ -5,7 +5,7 @@
 namespace tandem {
 
 BatchShare batch_share(std::int64_t batch, Strategy& strategy) {
-  const InputWorkers input = strategy.extended().input_workers();
+  const InputWorkers input = strategy.extended().implementation().input_workers();
   BatchShare share{.workers = input.num_workers,
                    .worker = input.pipeline_id,
                    .replicas = static_cast<int>(input.devices.size()),

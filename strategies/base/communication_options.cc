@@ -44,6 +44,9 @@ void check_communication_options(const CommunicationOptions& options) {
   if (options.bytes_per_pack < 0) {
     throw ValueError(fmt::format("bytes_per_pack is {}, must not be negative", options.bytes_per_pack));
   }
+  if (options.timeout_seconds && !(*options.timeout_seconds > 0)) {
+    throw ValueError(fmt::format("timeout_seconds is {}, must be greater than 0", *options.timeout_seconds));
+  }
 }
 
 }  // namespace tandem

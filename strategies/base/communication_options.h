@@ -1,4 +1,4 @@
-// How collectives are carried out: TensorFlow's tf.distribute.experimental.CommunicationOptions.
+// tf.distribute.experimental.CommunicationOptions: how the values of replicas travel.
 #pragma once
 
 #include <cstdint>
@@ -11,17 +11,19 @@ enum class CommunicationImplementation : std::uint8_t { automatic, ring, nccl };
 std::string_view name_of(CommunicationImplementation implementation);                       // "AUTO"
 CommunicationImplementation communication_implementation_from_name(std::string_view name);  // any case; ValueError
 
+// A field at its default leaves the matter to the strategy; per call, to the strategy's own options.
 struct CommunicationOptions {
-  std::int64_t bytes_per_pack = 0;  // 0: one pack
-  std::optional<double> timeout_seconds{};
+  std::int64_t bytes_per_pack = 0;          // a pack is closed once it is larger; 0: see Packing
+  std::optional<double> timeout_seconds{};  // of a collective, see Communicator::set_timeout
+  // A wish that changes nothing here: the engine's communicator is AUTO, RING and NCCL alike.
   CommunicationImplementation implementation = CommunicationImplementation::automatic;
 
-  // These options, with each field of `other` that is not at its default.
+  // Returns these options with each field of `other` that is not at its default.
   CommunicationOptions merge(const CommunicationOptions& other) const;
   bool operator==(const CommunicationOptions&) const = default;
 };
 
-// ValueError for a negative number of bytes.
+// Throws ValueError for a negative number of bytes and for a timeout that is not greater than 0.
 void check_communication_options(const CommunicationOptions& options);
 
 }  // namespace tandem

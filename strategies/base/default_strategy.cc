@@ -28,11 +28,15 @@ class DefaultExtended final : public StrategyExtended {
     if (!Task::current().worker()) no_devices();
     return *Task::current().worker();
   }
+
+ protected:
   std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override {
     Device& host = worker().cpu();
     return std::make_shared<PlainVariable>(strategy(), spec, make_components(spec, {&host}, host).front());
   }
-  Value all_reduce(ReduceOp /*op*/, const Value& value) override { return value; }
+  Value all_reduce(ReduceOp /*op*/, const Value& value, const CommunicationOptions& /*options*/) override {
+    return value;
+  }
   void begin_all_reduce(ReduceOp /*op*/, const Value& /*tensors*/) override {}
   Event all_reduce_end(int /*local_replica*/) const override { return {}; }
   Value gather_to(const Value& value, int /*axis*/, const std::vector<Device*>& /*to*/) override { return value; }
@@ -40,13 +44,12 @@ class DefaultExtended final : public StrategyExtended {
     return {.worker = worker(), .devices = {&worker().cpu()}, .num_replicas_in_sync = 1};
   }
   Value reduce_number(ReduceOp /*op*/, const Value& value) override { return value; }
-
- protected:
   Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override {
     const ModeGuard mode(Mode{.strategy = &strategy(), .replica = &default_replica_context()});
     return function(arguments);
   }
-  ReductionInFlight do_batch_reduce_to(ReduceOp /*op*/, const std::vector<ReducePair>& pairs) override {
+  ReductionInFlight do_batch_reduce_to(ReduceOp /*op*/, const std::vector<ReducePair>& pairs,
+                                       const CommunicationOptions& /*options*/) override {
     ReductionInFlight result;
     for (const ReducePair& pair : pairs) result.values.push_back(pair.first);
     return result;

@@ -39,18 +39,20 @@ Value ReplicaContext::merge_call(const MergeFunction& function, const Value::Par
   return select_replica(0, function(strategy_, arguments));
 }
 
-Value ReplicaContext::all_reduce(ReduceOp op, const Value& value) {
+Value ReplicaContext::all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options) {
+  check_communication_options(options);
   const Value own = map_structure(value, [](const Value& leaf) -> Value {
     return leaf.is(ValueKind::variable) ? Value(leaf.variable()->value()) : leaf;
   });
   return merge_call(
-      [op](Strategy& strategy, const Value::Parts& merged) {
+      [op, &options](Strategy& strategy, const Value::Parts& merged) {
+        StrategyImplementation& implementation = strategy.extended().implementation();
         return map_structure(merged.front(), [&](const Value& leaf) {
           // Components of one variable come back as the variable.
-          if (!leaf.is(ValueKind::variable)) return strategy.extended().all_reduce(op, leaf);
+          if (!leaf.is(ValueKind::variable)) return implementation.all_reduce(op, leaf, options);
           const std::vector<Tensor>& components = leaf.variable()->components();
-          return strategy.extended().all_reduce(op,
-                                                Value::per_replica(Value::Parts(components.begin(), components.end())));
+          const Value parts = Value::per_replica(Value::Parts(components.begin(), components.end()));
+          return implementation.all_reduce(op, parts, options);
         });
       },
       {own});
@@ -65,7 +67,7 @@ Value ReplicaContext::all_gather(const Value& value, int axis) {
       [axis](Strategy& strategy, const Value::Parts& merged) {
         StrategyExtended& extended = strategy.extended();
         return map_structure(merged.front(), [&](const Value& leaf) {
-          return extended.gather_to(
+          return extended.implementation().gather_to(
               leaf, axis, strategy.num_replicas_in_sync() == 1 ? std::vector<Device*>{} : extended.worker_devices());
         });
       },
@@ -93,12 +95,12 @@ PendingReduction ReplicaContext::all_reduce_async(ReduceOp op, const std::vector
   const Value mine = Value::list(Value::Parts(tensors.begin(), tensors.end()));
   merge_call(
       [op](Strategy& strategy, const Value::Parts& merged) {
-        strategy.extended().begin_all_reduce(op, merged.front());
+        strategy.extended().implementation().begin_all_reduce(op, merged.front());
         return Value();
       },
       {mine});
   // No replica reaches the next merge point before all have resumed from this one, so the events are still these.
-  return {device().compute_stream(), strategy_.extended().all_reduce_end(local_id_)};
+  return {device().compute_stream(), strategy_.extended().implementation().all_reduce_end(local_id_)};
 }
 
 std::shared_ptr<Variable> ReplicaContext::variable(

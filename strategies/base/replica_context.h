@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "engine/worker.h"
+#include "strategies/base/communication_options.h"
 #include "strategies/base/options.h"
 #include "strategies/values/value.h"
 
@@ -54,8 +55,10 @@ class ReplicaContext {
 
   // Element-wise over the replicas, leaf by leaf of a nested value. The arguments are left as they are. A variable
   // stands for its component. IndexedSlices are concatenated in replica order (MEAN also divides by the replicas).
-  Value all_reduce(ReduceOp op, const Value& value);
-  Value all_reduce(std::string_view op, const Value& value) { return all_reduce(reduce_op_from_name(op), value); }
+  Value all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options = {});
+  Value all_reduce(std::string_view op, const Value& value, const CommunicationOptions& options = {}) {
+    return all_reduce(reduce_op_from_name(op), value, options);
+  }
   // Concatenated over the replicas along `axis`, in replica order; sizes along it may differ. InvalidArgumentError
   // when other dimensions do, NotImplementedError for IndexedSlices.
   Value all_gather(const Value& value, int axis);

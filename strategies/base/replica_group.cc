@@ -8,6 +8,7 @@
 
 #include "strategies/base/context.h"
 #include "strategies/base/errors.h"
+#include "strategies/base/replica_arguments.h"
 #include "strategies/values/regroup.h"
 
 namespace tandem {
@@ -22,6 +23,7 @@ ReplicaGroup::ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector
 }
 
 Value ReplicaGroup::run(const ReplicaFunction& function, const Value::Parts& arguments) {
+  check_arguments("run()", arguments, replicas_.size(), "replicas");
   failure_ = nullptr;
   is_stopped_ = false;
   variables_.clear();
@@ -46,9 +48,7 @@ void ReplicaGroup::replica_main(int index, const ReplicaFunction& function, cons
     take_baton(index, fmt::format("replica {} to reach its next merge_call or its end", index - 1));
     const InheritedCreators creators(creators_);
     const ModeGuard mode(Mode{.strategy = &strategy_, .replica = replica.context.get()});
-    Value::Parts mine;
-    for (const Value& argument : arguments) mine.push_back(select_replica(index, argument));
-    replica.result = function(mine);
+    replica.result = function(arguments_of(index, arguments));
     replica.state = State::finished;
     pass_on(index);
   } catch (const Stopped&) {

@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <limits>
 
 #include "strategies/base/errors.h"
+#include "strategies/base/replica_arguments.h"
+#include "strategies/cross_device/choose.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/gather.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
+#include "strategies/cross_device/reduction_to_one_device.h"
 #include "strategies/input/input_workers.h"
 #include "strategies/values/host_values.h"
 #include "strategies/values/regroup.h"
@@ -32,10 +35,28 @@ std::vector<DeviceId> group_of(const ReplicatedSpec& spec) {
   return ids;
 }
 
-Value::Parts selected(int replica, const Value::Parts& arguments) {
-  Value::Parts mine;
-  for (const Value& argument : arguments) mine.push_back(select_replica(replica, argument));
-  return mine;
+std::shared_ptr<CrossDeviceOps> ops_of(const ReplicatedSpec& spec, Worker& worker, const std::vector<DeviceId>& group) {
+  if (!spec.ops) {
+    return make_cross_device_ops(spec.cross_device_ops, worker, spec.devices, group, spec.packing, spec.communication);
+  }
+  if (spec.ops->devices() != spec.devices || spec.ops->group_size() != static_cast<int>(group.size())) {
+    throw ValueError(fmt::format(
+        "cross-device operations '{}' are for {} devices, {} of them here; the strategy's are "
+        "{} and {}, and must be the same in the same order",
+        spec.ops->name(), spec.ops->group_size(), spec.ops->devices().size(), group.size(), spec.devices.size()));
+  }
+  return spec.ops;
+}
+
+// The element types that the pairs' tensors have; of IndexedSlices that of their rows.
+std::vector<DType> dtypes_of(const std::vector<ReducePair>& pairs) {
+  std::vector<DType> dtypes;
+  for (const auto& [value, destinations] : pairs) {
+    const Value& first = value.is_distributed() && !value.parts().empty() ? value.parts().front() : value;
+    if (first.is(ValueKind::tensor)) dtypes.push_back(first.tensor().dtype());
+    if (first.is(ValueKind::sparse)) dtypes.push_back(first.slices().values.dtype());
+  }
+  return dtypes;
 }
 
 }  // namespace
@@ -44,16 +65,14 @@ ReplicatedExtended::ReplicatedExtended(Worker& worker, ReplicatedSpec spec)
     : worker_(worker),
       devices_(checked(spec.devices)),
       group_(group_of(spec)),
-      cross_device_ops_(make_cross_device_ops(spec.cross_device_ops, worker, devices_, group_, spec.packing)) {
+      cross_device_ops_(ops_of(spec, worker, group_)) {
   const auto first = std::find(group_.begin(), group_.end(), devices_.front()->id());
-  if (first == group_.end() || group_.size() % devices_.size() != 0) {
-    throw ValueError(
-        fmt::format("{} devices in sync cannot be divided among workers of {}", group_.size(), devices_.size()));
-  }
+  if (first == group_.end()) throw ValueError("the devices in sync lack this worker's");
   first_replica_id_ = static_cast<int>(first - group_.begin());
-  if (!spec.timeout_seconds) return;
-  worker.communicator(group_).set_timeout(spec.timeout_seconds);
-  worker.communicator(hosts_of(group_)).set_timeout(spec.timeout_seconds);
+  const std::optional<double>& timeout_s = spec.communication.timeout_seconds;
+  if (!timeout_s) return;
+  worker.communicator(group_).set_timeout(timeout_s);
+  worker.communicator(hosts_of(group_)).set_timeout(timeout_s);
 }
 
 // Takes a group that no run() uses, and gives it back.
@@ -79,9 +98,22 @@ class ReplicatedExtended::GroupInUse {
 
 Value ReplicatedExtended::do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) {
   if (devices_.size() > 1) return GroupInUse(*this)->run(function, arguments);
+  check_arguments("run()", arguments, 1, "replicas");
   ReplicaContext context(strategy(), first_replica_id_, 0, devices_.front(), nullptr);
   const ModeGuard mode(Mode{.strategy = &strategy(), .replica = &context});
-  return function(selected(0, arguments));
+  return function(arguments_of(0, arguments));
+}
+
+// The operations for values that are reduced together.
+CrossDeviceOps& ReplicatedExtended::ops_for(const std::vector<ReducePair>& pairs) {
+  if (spans_workers()) return *cross_device_ops_;
+  const bool is_on_one_device =
+      cross_device_ops_->name() == option_name_of(CrossDeviceAlgorithm::reduction_to_one_device);
+  const CrossDeviceChoice chosen =
+      is_on_one_device ? CrossDeviceChoice{} : CrossDeviceChoice{.algorithm = CrossDeviceAlgorithm::collective};
+  if (choose_for_batch(chosen, dtypes_of(pairs)) == chosen) return *cross_device_ops_;
+  if (!integer_ops_) integer_ops_ = std::make_unique<ReductionToOneDevice>(worker_, devices_, Packing{.num_packs = 0});
+  return *integer_ops_;
 }
 
 // What all replicas hold in common: see docs/tensorflow.md, "shared values".
@@ -136,10 +168,10 @@ Value ReplicatedExtended::reduce_slices_over_hosts(ReduceOp op, const IndexedSli
   return IndexedSlices{rows, indices, slices.dense_shape};
 }
 
-Value ReplicatedExtended::all_reduce(ReduceOp op, const Value& value) {
+Value ReplicatedExtended::all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options) {
   if (!value.is_distributed()) {
     if (!spans_workers()) return shared_value(op, value);
-    return all_reduce(op, Value::per_replica(Value::Parts(devices_.size(), value)));  // counts once a replica
+    return all_reduce(op, Value::per_replica(Value::Parts(devices_.size(), value)), options);  // once per replica
   }
   const Value& first = value.parts().front();
   if (first.is(ValueKind::number)) return reduce_number(op, value);
@@ -148,10 +180,8 @@ Value ReplicatedExtended::all_reduce(ReduceOp op, const Value& value) {
     const std::vector<Device*> own = {devices_.at(parts.size())};
     parts.push_back(copies_on(own, part));
   }
-  return cross_device_ops_
-      ->begin_batch_reduce(op, {{copy_of_tensors(Value::per_replica(parts)), Destinations(devices_)}})
-      .wait()
-      .front();
+  const std::vector<ReducePair> pairs = {{copy_of_tensors(Value::per_replica(parts)), Destinations(devices_)}};
+  return ops_for(pairs).begin_batch_reduce(op, pairs, options).wait().front();
 }
 
 void ReplicatedExtended::begin_all_reduce(ReduceOp op, const Value& tensors) {
@@ -198,7 +228,8 @@ InputWorkers ReplicatedExtended::input_workers() {
   return workers;
 }
 
-ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) {
+ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                                         const CommunicationOptions& options) {
   std::vector<ReducePair> distributed;
   std::vector<std::size_t> places;
   std::vector<Value> values(pairs.size());
@@ -216,7 +247,7 @@ ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std:
       values[i] = copies_on(destinations.resolve(worker_), reduce_over_workers(op, value));
     }
   }
-  ReductionInFlight result = cross_device_ops_->begin_batch_reduce(op, distributed);
+  ReductionInFlight result = ops_for(distributed).begin_batch_reduce(op, distributed, options);
   for (std::size_t i = 0; i < places.size(); ++i) values[places[i]] = result.values[i];
   result.values = std::move(values);
   return result;
@@ -230,20 +261,22 @@ bool ReplicatedExtended::is_component_of_one_device(const Value& value) const {
 
 Value ReplicatedExtended::do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                                     const Value::Parts& arguments, bool group) {
+  check_arguments("update()", arguments, variable->components().size(), "components");
   Value::Parts results;
   for (int i = 0; i < static_cast<int>(variable->components().size()); ++i) {
     const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = i});
-    results.push_back(function(*variable, selected(i, arguments)));
+    results.push_back(function(*variable, arguments_of(i, arguments)));
   }
   return combine_updates(results, group);
 }
 
 Value ReplicatedExtended::do_update_non_slot(const std::vector<Device*>& devices, const NonSlotFunction& function,
                                              const Value::Parts& arguments, bool group) {
+  check_arguments("update_non_slot()", arguments, devices.size(), "devices");
   Value::Parts results;
   for (int i = 0; i < static_cast<int>(devices.size()); ++i) {
     const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = i});
-    results.push_back(function(selected(i, arguments)));
+    results.push_back(function(arguments_of(i, arguments)));
   }
   if (results.empty()) throw AssertionError("update_non_slot() on no device: see non_slot_devices()");
   return combine_updates(results, group);

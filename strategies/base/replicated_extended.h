@@ -1,24 +1,25 @@
-// What the strategies share that compute on several devices of a worker in step: running the replicas, combining their
-// values with a cross-device operation, updating variables.
+// The base of strategies that compute on several devices of a worker in step: it runs the replicas, combines their
+// values with cross-device operations, and updates variables component by component.
 #pragma once
 
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
 #include "strategies/base/replica_group.h"
 #include "strategies/base/strategy.h"
+#include "strategies/cross_device/cross_device_ops.h"
 
 namespace tandem {
 
-// What the replicas compute with and how they are combined.
+// What the replicas compute on and how their values are combined.
 struct ReplicatedSpec {
-  std::vector<Device*> devices{};  // this worker's, in replica order; at least one, each once (ValueError)
-  std::string cross_device_ops = "auto";
-  Packing packing{};
-  std::optional<double> timeout_seconds{};  // of collectives, see Communicator::set_timeout
-  std::vector<DeviceId> group{};            // all devices in sync, of every worker, in replica order; empty: `devices`
+  std::vector<Device*> devices{};         // this worker's, in replica order; at least one, each once (ValueError)
+  std::string cross_device_ops = "auto";  // see make_cross_device_ops
+  Packing packing{};                      // of the operations that are made by that name
+  std::vector<DeviceId> group{};          // all devices in sync, of every worker, in replica order; empty: `devices`
+  CommunicationOptions communication{};   // a bytes_per_pack that is set overrides `packing`
+  std::shared_ptr<CrossDeviceOps> ops{};  // used instead of making some; for the same devices (ValueError)
 };
 
 class ReplicatedExtended : public StrategyExtended {
@@ -32,7 +33,15 @@ class ReplicatedExtended : public StrategyExtended {
   int first_replica_id() const override { return first_replica_id_; }
   std::string cross_device_ops_name() const override { return std::string(cross_device_ops_->name()); }
 
-  Value all_reduce(ReduceOp op, const Value& value) override;
+ protected:
+  Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override;
+  ReductionInFlight do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                       const CommunicationOptions& options) override;
+  Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
+                  const Value::Parts& arguments, bool group) override;
+  Value do_update_non_slot(const std::vector<Device*>& devices, const NonSlotFunction& function,
+                           const Value::Parts& arguments, bool group) override;
+  Value all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options) override;
   void begin_all_reduce(ReduceOp op, const Value& tensors) override;
   Event all_reduce_end(int local_replica) const override { return ends_.at(static_cast<std::size_t>(local_replica)); }
   Value gather_to(const Value& value, int axis, const std::vector<Device*>& to) override;
@@ -40,20 +49,13 @@ class ReplicatedExtended : public StrategyExtended {
   Value reduce_number(ReduceOp op, const Value& value) override;
   Value reduce_over_workers(ReduceOp op, const Value& value) override;
 
- protected:
-  Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override;
-  ReductionInFlight do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) override;
-  Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
-                  const Value::Parts& arguments, bool group) override;
-  Value do_update_non_slot(const std::vector<Device*>& devices, const NonSlotFunction& function,
-                           const Value::Parts& arguments, bool group) override;
-
   CrossDeviceOps& cross_device_ops() { return *cross_device_ops_; }
   const std::vector<DeviceId>& group() const { return group_; }  // all devices in sync, in replica order
 
  private:
   class GroupInUse;
   bool spans_workers() const { return cross_device_ops_->group_size() > static_cast<int>(devices_.size()); }
+  CrossDeviceOps& ops_for(const std::vector<ReducePair>& pairs);
   Value shared_value(ReduceOp op, const Value& value) const;
   Value reduce_slices_over_hosts(ReduceOp op, const IndexedSlices& slices);
   bool is_component_of_one_device(const Value& value) const;
@@ -62,7 +64,8 @@ class ReplicatedExtended : public StrategyExtended {
   std::vector<Device*> devices_;
   std::vector<DeviceId> group_;
   int first_replica_id_ = 0;
-  std::unique_ptr<CrossDeviceOps> cross_device_ops_;
+  std::shared_ptr<CrossDeviceOps> cross_device_ops_;
+  std::unique_ptr<CrossDeviceOps> integer_ops_;             // made when 32-bit integers are first reduced
   std::vector<std::unique_ptr<ReplicaGroup>> idle_groups_;  // one is in use per level of nested run() calls
   std::vector<Event> ends_;                                 // of the last begin_all_reduce
 };

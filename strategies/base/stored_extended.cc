@@ -31,10 +31,8 @@ std::vector<Device*> local_parameter_device(Worker& worker, const std::vector<De
 
 StoredExtended::StoredExtended(Worker& worker, std::vector<Device*> compute_devices,
                                std::vector<Device*> parameter_devices)
-    : ReplicatedExtended(worker, {.devices = std::move(compute_devices),
-                                  .cross_device_ops = "reduction_to_one_device",
-                                  .packing = {},
-                                  .group = {}}),
+    : ReplicatedExtended(worker,
+                         {.devices = std::move(compute_devices), .cross_device_ops = "reduction_to_one_device"}),
       parameter_devices_(std::move(parameter_devices)),
       monitor_(worker.make_monitor()) {}
 
@@ -66,11 +64,11 @@ Value StoredExtended::reduced_locally(ReduceOp op, const Value& value) {
   return cross_device_ops().begin_batch_reduce(op, {{value, Destinations(meeting_point)}}).wait().front();
 }
 
-Value StoredExtended::all_reduce(ReduceOp op, const Value& value) {
+Value StoredExtended::all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options) {
   if (value.is(ValueKind::per_replica) && !holds_numbers(value) && replicas_per_worker() > 1) {
     return reduced_locally(op, value);
   }
-  return ReplicatedExtended::all_reduce(op, value);
+  return ReplicatedExtended::all_reduce(op, value, options);
 }
 
 Tensor StoredExtended::sent(const Tensor& tensor, Device& device) {
@@ -123,7 +121,8 @@ Value StoredExtended::arrived(const Value& argument, Device& device) {
   });
 }
 
-ReductionInFlight StoredExtended::do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) {
+ReductionInFlight StoredExtended::do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                                     const CommunicationOptions& /*options*/) {
   ReductionInFlight result;
   for (const auto& [value, destinations] : pairs) {
     if (value.is(ValueKind::mirrored) || value.is(ValueKind::variable) || value.is(ValueKind::number) ||

@@ -19,9 +19,7 @@ class StoredExtended : public ReplicatedExtended {
 
   const std::vector<Device*>& parameter_devices() const override { return parameter_devices_; }
   std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) override;
-  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
   std::string cross_device_ops_name() const override { return "parameter_server"; }
-  Value all_reduce(ReduceOp op, const Value& value) override;
   // Of this worker's updates of the strategy's variables; of all workers' where a coordinator has them made.
   virtual Staleness staleness() const { return staleness_of(worker().index()); }
 
@@ -33,7 +31,10 @@ class StoredExtended : public ReplicatedExtended {
   virtual std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) = 0;
   std::shared_ptr<StoredTensor> new_store(const VariableSpec& spec, Device& device) const;
 
-  ReductionInFlight do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) override;
+  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
+  Value all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options) override;
+  ReductionInFlight do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                       const CommunicationOptions& options) override;
   Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                   const Value::Parts& arguments, bool group) override;
 

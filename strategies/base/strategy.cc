@@ -77,7 +77,7 @@ Value reduce_over_axes(Strategy& strategy, ReduceOp op, const Value& leaf, const
   const Value parts = is_alone ? sums.front() : Value::per_replica(sums);
   Tensor sum = extended.reduce_to(ReduceOp::sum, parts, extended.worker().cpu()).tensor();
   if (op == ReduceOp::sum) return sum;
-  return divided(sum, extended.reduce_number(ReduceOp::sum, elements).number());
+  return divided(sum, extended.implementation().reduce_number(ReduceOp::sum, elements).number());
 }
 
 Value sync_on_read_parts(const Value& leaf) {
@@ -113,13 +113,13 @@ Scope Strategy::scope() {
                                    name_, mode->strategy->name()));
   }
   if (mode && mode->replica) throw RuntimeError("scope() was called in a replica context of the same strategy");
-  return extended_->do_scope();
+  return extended_->implementation().do_scope();
 }
 
 Value Strategy::run(const ReplicaFunction& function, const Value::Parts& arguments) {
   require_cross_replica(*this, "run()");
   const ModeGuard cross(Mode{.strategy = this});
-  return extended_->do_call_for_each_replica(function, arguments);
+  return extended_->implementation().do_call_for_each_replica(function, arguments);
 }
 
 Value Strategy::reduce(ReduceOp op, const Value& value, const std::optional<Axes>& axes) {
@@ -133,8 +133,9 @@ Value Strategy::reduce(ReduceOp op, const Value& value, const std::optional<Axes
       }
       return leaf;
     }
-    if (leaf.is(ValueKind::number)) return extended_->reduce_over_workers(op, leaf);
-    if (leaf.is_distributed() && leaf.parts().front().is(ValueKind::number)) return extended_->reduce_number(op, leaf);
+    if (leaf.is(ValueKind::number)) return extended_->implementation().reduce_over_workers(op, leaf);
+    if (leaf.is_distributed() && leaf.parts().front().is(ValueKind::number))
+      return extended_->implementation().reduce_number(op, leaf);
     if (&default_strategy() == this) return leaf;
     return extended_->reduce_to(op, leaf, extended_->worker().cpu());
   });
@@ -148,7 +149,7 @@ Value Strategy::gather(const Value& value, int axis) {
   require_cross_replica(*this, "gather()");
   return map_structure(value, [&](const Value& leaf) {
     if (leaf.is(ValueKind::sparse)) throw NotImplementedError("gather does not support IndexedSlices");
-    return extended_->gather_to(
+    return extended_->implementation().gather_to(
         leaf, axis,
         num_replicas_in_sync() == 1 ? std::vector<Device*>{} : std::vector<Device*>{&extended_->worker().cpu()});
   });
@@ -169,7 +170,7 @@ Value::Parts Strategy::experimental_local_results(const Value& value) const {
 std::shared_ptr<Variable> Strategy::create_variable(const VariableSpec& spec) {
   const Scope scope = current_mode() || this == &default_strategy() ? nullptr : this->scope();
   const auto make = [this](const VariableSpec& wanted) {
-    std::shared_ptr<Variable> variable = extended_->make_variable(checked_spec(wanted));
+    std::shared_ptr<Variable> variable = extended_->implementation().make_variable(checked_spec(wanted));
     auto& known = extended_->variables_;
     std::erase_if(known, [](const std::weak_ptr<Variable>& old) { return old.expired(); });
     known.push_back(variable);
@@ -191,7 +192,7 @@ DistributedDataset Strategy::experimental_distribute_dataset(const Dataset& data
 }
 DistributedDataset Strategy::experimental_distribute_dataset(const Dataset& dataset, const InputOptions& options) {
   require_cross_replica(*this, "experimental_distribute_dataset()");
-  InputWorkers workers = extended_->input_workers();
+  InputWorkers workers = extended_->implementation().input_workers();
   workers.options = options;
   return distribute_dataset(dataset, workers);
 }
@@ -202,7 +203,7 @@ DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunc
 DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& function,
                                                                const InputOptions& options) {
   require_cross_replica(*this, "distribute_datasets_from_function()");
-  InputWorkers workers = extended_->input_workers();
+  InputWorkers workers = extended_->implementation().input_workers();
   workers.options = options;
   return tandem::distribute_datasets_from_function(function, workers);
 }

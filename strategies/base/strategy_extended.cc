@@ -35,12 +35,22 @@ Value StrategyExtended::call_for_each_replica(const ReplicaFunction& function, c
   return do_call_for_each_replica(function, arguments);
 }
 
-Value StrategyExtended::reduce_to(ReduceOp op, const Value& value, const Destinations& destinations) {
+Value StrategyExtended::reduce_to(ReduceOp op, const Value& value, const Destinations& destinations,
+                                  const CommunicationOptions& options) {
   require_cross_replica(strategy(), "reduce_to()");
-  return map_structure(value, [&](const Value& leaf) { return batch_reduce_to(op, {{leaf, destinations}}).front(); });
+  return map_structure(value, [&](const Value& leaf) {
+    return batch_reduce_to(op, {{leaf, destinations}}, options).front();
+  });
 }
 
-std::vector<Value> StrategyExtended::batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) {
+Value StrategyExtended::reduce_to(std::string_view op, const Value& value, const Destinations& destinations,
+                                  const CommunicationOptions& options) {
+  return reduce_to(reduce_op_from_name(op), value, destinations, options);
+}
+
+std::vector<Value> StrategyExtended::batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                                     const CommunicationOptions& options) {
+  check_communication_options(options);
   require_cross_replica(strategy(), "batch_reduce_to()");
   for (const ReducePair& pair : pairs) check_pair(op, pair);
   std::vector<ReducePair> kept;
@@ -50,13 +60,20 @@ std::vector<Value> StrategyExtended::batch_reduce_to(ReduceOp op, const std::vec
     kept.emplace_back(is_part ? copy_of_tensors(Value::per_replica({value})).parts().front() : copy_of_tensors(value),
                       destinations);
   }
-  return do_batch_reduce_to(op, kept).wait();
+  return do_batch_reduce_to(op, kept, options).wait();
 }
 
-ReductionInFlight StrategyExtended::begin_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs) {
+std::vector<Value> StrategyExtended::batch_reduce_to(std::string_view op, const std::vector<ReducePair>& pairs,
+                                                     const CommunicationOptions& options) {
+  return batch_reduce_to(reduce_op_from_name(op), pairs, options);
+}
+
+ReductionInFlight StrategyExtended::begin_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                                          const CommunicationOptions& options) {
+  check_communication_options(options);
   require_cross_replica(strategy(), "begin_batch_reduce_to()");
   for (const ReducePair& pair : pairs) check_pair(op, pair);
-  return do_batch_reduce_to(op, pairs);
+  return do_batch_reduce_to(op, pairs, options);
 }
 
 Value StrategyExtended::broadcast_to(const Value& value, const Destinations& destinations) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <set>
 
+#include "engine/engine.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/device_names.h"
 #include "strategies/cluster/device_spec.h"
@@ -39,6 +40,23 @@ bool any_is(const std::vector<std::string>& devices, const char* type) {
                      [&](const std::string& device) { return type_of(device) == type; });
 }
 
+std::vector<std::string> texts_of(std::span<Device* const> devices) {
+  std::vector<std::string> texts;
+  for (const Device* device : devices) texts.push_back(device->id().text());
+  return texts;
+}
+
+std::vector<Hardware> gpus_of(const Worker& worker) {
+  std::vector<Hardware> gpus = worker.capabilities().hardware;
+  std::erase_if(gpus, [](const Hardware& hardware) { return hardware.type != DeviceType::gpu; });
+  return gpus;
+}
+
+int logical_gpus(const Worker& worker) {
+  return static_cast<int>(std::count_if(worker.devices().begin(), worker.devices().end(),
+                                        [](const Device* device) { return device->id().type == DeviceType::gpu; }));
+}
+
 }  // namespace
 
 std::string_view name_of(CrossDeviceAlgorithm algorithm) {
@@ -51,6 +69,20 @@ std::string_view name_of(CrossDeviceAlgorithm algorithm) {
       return "HierarchicalCopyAllReduce";
     case CrossDeviceAlgorithm::collective:
       return "CollectiveAllReduce";
+  }
+  return "?";
+}
+
+std::string_view option_name_of(CrossDeviceAlgorithm algorithm) {
+  switch (algorithm) {
+    case CrossDeviceAlgorithm::reduction_to_one_device:
+      return "reduction_to_one_device";
+    case CrossDeviceAlgorithm::nccl:
+      return "nccl";
+    case CrossDeviceAlgorithm::hierarchical_copy:
+      return "hierarchical_copy";
+    case CrossDeviceAlgorithm::collective:
+      return "collective";
   }
   return "?";
 }
@@ -73,6 +105,17 @@ CrossDeviceChoice choose_automatically_v1(const std::vector<std::string>& device
   return links.size() == requested.size() ? choose_by_links(links) : CrossDeviceChoice{};
 }
 
+CrossDeviceChoice choose_automatically_v1(const Worker& worker, std::span<Device* const> devices) {
+  const std::vector<Hardware> gpus = gpus_of(worker);
+  std::vector<LinkedDevice> visible;
+  for (const Device* device : worker.devices()) {
+    const auto number = static_cast<std::size_t>(device->id().index);
+    const bool is_known = device->id().type == DeviceType::gpu && !gpus.empty();
+    visible.push_back({device->id().text(), is_known ? gpus[number % gpus.size()].links : std::vector<int>{}});
+  }
+  return choose_automatically_v1(texts_of(devices), visible);
+}
+
 CrossDeviceChoice choose_automatically_v2(const std::vector<std::string>& devices, bool has_nccl_kernel,
                                           GpuCounts gpus) {
   if (gpus.logical != gpus.physical || !all_are(devices, "GPU") || !has_nccl_kernel) return {};
@@ -86,6 +129,11 @@ CrossDeviceChoice choose_for_mirrored(const std::vector<std::string>& devices, G
   const bool ring = !all_gpus || gpus.physical < gpus.logical;
   return {.algorithm = CrossDeviceAlgorithm::collective,
           .implementation = ring ? CommunicationImplementation::ring : CommunicationImplementation::nccl};
+}
+
+CrossDeviceChoice choose_for_mirrored(const Worker& worker, std::span<Device* const> devices) {
+  const int physical = static_cast<int>(gpus_of(worker).size());
+  return choose_for_mirrored(texts_of(devices), {.physical = physical, .logical = logical_gpus(worker)});
 }
 
 CrossDeviceChoice choose_for_dtype(const CrossDeviceChoice& chosen, DType dtype) {

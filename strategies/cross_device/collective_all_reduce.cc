@@ -1,7 +1,10 @@
 #include "strategies/cross_device/collective_all_reduce.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
+#include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/gather.h"
 
@@ -14,11 +17,42 @@ std::vector<DeviceId> ids_of(const std::vector<Device*>& devices) {
   return ids;
 }
 
+const std::vector<DeviceId>& checked_group(const std::vector<DeviceId>& group, const std::vector<DeviceId>& own) {
+  if (own.empty() || group.size() % own.size() != 0) {
+    throw ValueError(
+        fmt::format("a group of {} devices cannot be divided among workers of {}: group_size must be "
+                    "divisible by the number of devices",
+                    group.size(), own.size()));
+  }
+  if (std::search(group.begin(), group.end(), own.begin(), own.end()) == group.end()) {
+    throw ValueError(
+        fmt::format("a group of {} devices lacks this worker's, which begin with {}, or has them in "
+                    "another order",
+                    group.size(), own.front().text()));
+  }
+  return group;
+}
+
+Packing packing_with(const Packing& packing, const CommunicationOptions& options) {
+  check_communication_options(options);
+  return options.bytes_per_pack > 0 ? Packing{.num_packs = 1, .bytes_per_pack = options.bytes_per_pack} : packing;
+}
+
 }  // namespace
 
 CollectiveAllReduce::CollectiveAllReduce(Worker& worker, std::vector<Device*> devices,
-                                         const std::vector<DeviceId>& group, Packing packing)
-    : CrossDeviceOps(worker, std::move(devices), packing), group_(group), communicator_(worker.communicator(group)) {}
+                                         const std::vector<DeviceId>& group, Packing packing,
+                                         const CommunicationOptions& options)
+    : CrossDeviceOps(worker, std::move(devices), packing_with(packing, options)),
+      group_(checked_group(group, ids_of(this->devices()))),
+      communicator_(worker.communicator(group_)),
+      timeout_s_(options.timeout_seconds) {
+  if (timeout_s_) communicator_.set_timeout(timeout_s_);
+}
+
+void CollectiveAllReduce::set_timeout(std::optional<double> timeout_s) {
+  communicator_.set_timeout(timeout_s ? timeout_s : timeout_s_);
+}
 
 void CollectiveAllReduce::sum_in_place(const std::vector<TensorGroup>& groups) {
   std::vector<Stream*> streams;
@@ -47,7 +81,7 @@ std::vector<IndexedSlices> CollectiveAllReduce::concatenate_slices(const std::ve
   return whole;
 }
 
-NcclAllReduce::NcclAllReduce(Worker& worker, const std::vector<Device*>& devices, Packing packing)
+NcclAllReduce::NcclAllReduce(Worker& worker, std::vector<Device*> devices, Packing packing)
     : CollectiveAllReduce(worker, devices, ids_of(devices), packing) {}
 
 }  // namespace tandem

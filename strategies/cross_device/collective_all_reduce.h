@@ -1,7 +1,8 @@
-// The communicator's own all-reduce, one call a pack: NcclAllReduce between the devices of a worker,
-// CollectiveAllReduce between those of several.
+// The communicator's own all-reduce, one call per pack: tf.distribute.NcclAllReduce between the devices of a worker,
+// CollectiveAllReduce also between those of several.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "strategies/cross_device/cross_device_ops.h"
@@ -10,9 +11,11 @@ namespace tandem {
 
 class CollectiveAllReduce : public CrossDeviceOps {
  public:
-  // `group`: every device that takes part, of all workers, this worker's in the order of `devices`.
+  // `group`: every device that takes part, of all workers. Throws ValueError unless it has a whole number of times as
+  // many devices as this worker gives, and has those one after the other in the order of `devices`. options.
+  // bytes_per_pack, where it is set, overrides `packing`; options.timeout_seconds is as in Communicator::set_timeout.
   CollectiveAllReduce(Worker& worker, std::vector<Device*> devices, const std::vector<DeviceId>& group,
-                      Packing packing);
+                      Packing packing = {}, const CommunicationOptions& options = {});
   std::string_view name() const override { return "collective"; }
   int group_size() const override { return communicator_.size(); }
 
@@ -20,13 +23,16 @@ class CollectiveAllReduce : public CrossDeviceOps {
   void sum_in_place(const std::vector<TensorGroup>& groups) override;
   std::vector<IndexedSlices> concatenate_slices(const std::vector<IndexedSlices>& slices,
                                                 const std::vector<Device*>& destinations) override;
+  void set_timeout(std::optional<double> timeout_s) override;
+
   std::vector<DeviceId> group_;
   Communicator& communicator_;
+  std::optional<double> timeout_s_;
 };
 
 class NcclAllReduce final : public CollectiveAllReduce {
  public:
-  NcclAllReduce(Worker& worker, const std::vector<Device*>& devices, Packing packing);
+  NcclAllReduce(Worker& worker, std::vector<Device*> devices, Packing packing = {});
   std::string_view name() const override { return "nccl"; }
 };
 

@@ -1,17 +1,13 @@
 #include "strategies/cross_device/cross_device_ops.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <mutex>
 
 #include "strategies/base/errors.h"
-#include "strategies/cross_device/collective_all_reduce.h"
 #include "strategies/cross_device/copies.h"
-#include "strategies/cross_device/hierarchical_copy_all_reduce.h"
 #include "strategies/cross_device/packing.h"
-#include "strategies/cross_device/reduction_to_one_device.h"
 #include "strategies/variables/variable.h"
 
 namespace tandem {
@@ -66,12 +62,34 @@ CrossDeviceOps::CrossDeviceOps(Worker& worker, std::vector<Device*> devices, Pac
   check_packing(packing_);
 }
 
-std::vector<Event> CrossDeviceOps::all_reduce(ReduceOp op, const std::vector<TensorGroup>& groups) {
+// One call's work is issued during its life: with no other call's in between, and with the call's timeout.
+class CrossDeviceOps::Issue {
+ public:
+  Issue(CrossDeviceOps& ops, const CommunicationOptions& options)
+      : lock_(*ops.issuing_), ops_(ops), has_timeout_(options.timeout_seconds.has_value()) {
+    if (has_timeout_) ops_.set_timeout(options.timeout_seconds);
+  }
+  ~Issue() {
+    if (has_timeout_) ops_.set_timeout(std::nullopt);
+  }
+  Issue(const Issue&) = delete;
+  Issue& operator=(const Issue&) = delete;
+
+ private:
+  const std::lock_guard<Monitor> lock_;
+  CrossDeviceOps& ops_;
+  const bool has_timeout_;
+};
+
+std::vector<Event> CrossDeviceOps::all_reduce(ReduceOp op, const std::vector<TensorGroup>& groups,
+                                              const CommunicationOptions& options) {
+  check_communication_options(options);
   check_groups(groups, devices_.size());
   if (group_size() == 1) return {Event()};  // one replica: the value is its own sum and mean
-  const std::lock_guard lock(*issuing_);
+  const Issue issue(*this, options);
   for (std::size_t d = 0; d < devices_.size(); ++d) stream(d).wait(devices_[d]->compute_stream().record());
-  PackedGroups packed(groups, packing_, devices_);
+  const Packing packing = options.bytes_per_pack > 0 ? Packing{.bytes_per_pack = options.bytes_per_pack} : packing_;
+  PackedGroups packed(groups, packing, devices_);
   packed.pack();
   sum_in_place(packed.groups());
   if (op == ReduceOp::mean) {
@@ -93,16 +111,22 @@ Tensor CrossDeviceOps::reduce_to(ReduceOp op, const TensorGroup& group, Device& 
   check_groups({group}, group.size());
   Stream& stream = destination.stream(kCommunicationStream);
   for (const Tensor& tensor : group) stream.wait(tensor.device().compute_stream().record());
-  Tensor sum = destination.allocate(group.front().dtype(), group.front().shape());
-  const Tensor part = destination.allocate(group.front().dtype(), group.front().shape());
-  for (std::size_t d = 0; d < group.size(); ++d) {
-    stream.copy(d == 0 ? sum : part, group[d]);
-    if (d > 0) stream.launch(as_communication(op::elementwise(kernel::Binary::add, sum, sum, part)));
-  }
+  Tensor sum = sum_on(stream, group);
   if (op == ReduceOp::mean) {
     stream.launch(as_communication(op::scale_add(sum, sum, 1.0 / static_cast<double>(group.size()), 0)));
   }
   destination.compute_stream().wait(stream.record());
+  return sum;
+}
+
+Tensor CrossDeviceOps::sum_on(Stream& stream, const TensorGroup& group) {
+  Device& device = stream.device();
+  Tensor sum = device.allocate(group.front().dtype(), group.front().shape());
+  const Tensor part = device.allocate(group.front().dtype(), group.front().shape());
+  for (std::size_t d = 0; d < group.size(); ++d) {
+    stream.copy(d == 0 ? sum : part, group[d]);
+    if (d > 0) stream.launch(as_communication(op::elementwise(kernel::Binary::add, sum, sum, part)));
+  }
   return sum;
 }
 
@@ -116,7 +140,9 @@ bool CrossDeviceOps::is_wanted_on_all(const Value& value, const Destinations& de
   return std::is_permutation(wanted.begin(), wanted.end(), devices_.begin(), devices_.end());
 }
 
-ReductionInFlight CrossDeviceOps::begin_batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs) {
+ReductionInFlight CrossDeviceOps::begin_batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                                     const CommunicationOptions& options) {
+  check_communication_options(options);
   ReductionInFlight result;
   std::vector<TensorGroup> groups;
   for (const auto& [value, destinations] : pairs) {
@@ -124,33 +150,35 @@ ReductionInFlight CrossDeviceOps::begin_batch_reduce(ReduceOp op, const std::vec
       groups.push_back(tensors_of(value.parts()));
       result.values.push_back(value.parts().size() == 1 ? value.parts().front() : Value::mirrored(value.parts()));
     } else {
-      result.values.push_back(reduce_apart(op, value, destinations.resolve(worker_)));
+      result.values.push_back(reduce_apart(op, value, destinations.resolve(worker_), options));
     }
   }
   if (groups.empty()) return result;
-  const std::vector<Event> ends = all_reduce(op, groups);
+  const std::vector<Event> ends = all_reduce(op, groups, options);
   for (std::size_t d = 0; d < devices_.size(); ++d) result.ends.emplace_back(&devices_[d]->compute_stream(), ends[d]);
   return result;
 }
 
-Value CrossDeviceOps::reduce_apart(ReduceOp op, const Value& value, const std::vector<Device*>& destinations) {
+Value CrossDeviceOps::reduce_apart(ReduceOp op, const Value& value, const std::vector<Device*>& destinations,
+                                   const CommunicationOptions& options) {
   const Value::Parts parts = parts_of(value);
   if (parts.empty()) throw ValueError("a reduction of no values");
   const Value& first = parts.front();
-  if (first.is(ValueKind::sparse)) return reduce_slices(op, parts, destinations);
+  if (first.is(ValueKind::sparse)) return reduce_slices(op, parts, destinations, options);
   if (!first.is(ValueKind::tensor) && !first.is(ValueKind::variable)) {
     throw ValueError(fmt::format("a reduction of a {}: it takes tensors, variables and IndexedSlices, one a device",
                                  name_of(value.kind())));
   }
   if (group_size() > static_cast<int>(devices_.size()) && parts.size() == devices_.size()) {
-    return reduce_over_workers(op, parts, destinations);
+    return reduce_over_workers(op, parts, destinations, options);
   }
   const TensorGroup group = tensors_of(parts);
   if (group.size() == 1) return copies_on(destinations, group.front());
   return copies_on(destinations, reduce_to(op, group, reducing_device(destinations)));
 }
 
-Value CrossDeviceOps::reduce_slices(ReduceOp op, const Value::Parts& parts, const std::vector<Device*>& destinations) {
+Value CrossDeviceOps::reduce_slices(ReduceOp op, const Value::Parts& parts, const std::vector<Device*>& destinations,
+                                    const CommunicationOptions& options) {
   const bool is_of_all_devices = parts.size() == devices_.size();
   const double count = is_of_all_devices ? group_size() : static_cast<double>(parts.size());
   std::vector<IndexedSlices> slices, whole;
@@ -158,7 +186,7 @@ Value CrossDeviceOps::reduce_slices(ReduceOp op, const Value::Parts& parts, cons
     slices.push_back(op == ReduceOp::mean ? scaled(part.slices(), 1 / count) : part.slices());
   }
   if (is_of_all_devices) {
-    const std::lock_guard lock(*issuing_);
+    const Issue issue(*this, options);
     whole = concatenate_slices(slices, destinations);
   } else {
     whole = CrossDeviceOps::concatenate_slices(slices, destinations);
@@ -176,13 +204,14 @@ std::vector<IndexedSlices> CrossDeviceOps::concatenate_slices(const std::vector<
 }
 
 Value CrossDeviceOps::reduce_over_workers(ReduceOp op, const Value::Parts& parts,
-                                          const std::vector<Device*>& destinations) {
+                                          const std::vector<Device*>& destinations,
+                                          const CommunicationOptions& options) {
   Value::Parts own_parts;
   for (std::size_t d = 0; d < parts.size(); ++d) {
     own_parts.emplace_back(copy_on(*devices_[d], tensors_of({parts[d]}).front()));
   }
   const TensorGroup group = tensors_of(copy_of_tensors(Value::per_replica(own_parts)).parts());
-  const std::vector<Event> ends = all_reduce(op, {group});
+  const std::vector<Event> ends = all_reduce(op, {group}, options);
   for (std::size_t d = 0; d < devices_.size(); ++d) devices_[d]->compute_stream().wait(ends[d]);
   Value::Parts results;
   for (Device* device : destinations) {
@@ -192,17 +221,19 @@ Value CrossDeviceOps::reduce_over_workers(ReduceOp op, const Value::Parts& parts
   return results.size() == 1 ? results.front() : Value::mirrored(std::move(results));
 }
 
-Value CrossDeviceOps::reduce(ReduceOp op, const Value& value, const Destinations& destinations) {
-  return batch_reduce(op, {{value, destinations}}).front();
+Value CrossDeviceOps::reduce(ReduceOp op, const Value& value, const Destinations& destinations,
+                             const CommunicationOptions& options) {
+  return batch_reduce(op, {{value, destinations}}, options).front();
 }
 
-std::vector<Value> CrossDeviceOps::batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs) {
+std::vector<Value> CrossDeviceOps::batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                                const CommunicationOptions& options) {
   std::vector<ReducePair> kept;
   for (const auto& [value, destinations] : pairs) {
     const Value parts = value.is(ValueKind::variable) ? Value::per_replica(parts_of(value)) : value;
     kept.emplace_back(copy_of_tensors(parts), destinations);
   }
-  std::vector<Value> results = begin_batch_reduce(op, kept).wait();
+  std::vector<Value> results = begin_batch_reduce(op, kept, options).wait();
   std::transform(results.begin(), results.end(), results.begin(), as_mirrored);
   return results;
 }
@@ -221,38 +252,6 @@ void CrossDeviceOps::copy_to_peer(std::size_t to_device, const Tensor& to, std::
                                   const Tensor& from) {
   order_after(to_device, from_device);
   stream(to_device).copy(to, from);
-}
-
-std::vector<std::string> cross_device_ops_names() {
-  return {"auto", "collective", "hierarchical_copy", "nccl", "reduction_to_one_device"};
-}
-
-std::unique_ptr<CrossDeviceOps> make_cross_device_ops(std::string_view name, Worker& worker,
-                                                      std::vector<Device*> devices, const std::vector<DeviceId>& group,
-                                                      Packing packing) {
-  const bool spans_workers = group.size() > devices.size();
-  const bool is_automatic = name.empty() || name == "auto";
-  if (name == "collective" || (is_automatic && spans_workers)) {
-    return std::make_unique<CollectiveAllReduce>(worker, std::move(devices), group, packing);
-  }
-  const std::vector<std::string> known = cross_device_ops_names();
-  if (!is_automatic && std::find(known.begin(), known.end(), name) == known.end()) {
-    std::string message = fmt::format("unknown cross-device operations '{}' (known: {})", name, fmt::join(known, ", "));
-    if (const std::string near = nearest_name(name, known); !near.empty())
-      message += fmt::format("; did you mean '{}'?", near);
-    throw ValueError(message);
-  }
-  if (spans_workers) {
-    throw ValueError(
-        fmt::format("cross-device operations '{}' work within one worker; write collective or auto", name));
-  }
-  if (name == "hierarchical_copy") {
-    return std::make_unique<HierarchicalCopyAllReduce>(worker, std::move(devices), packing);
-  }
-  if (name == "reduction_to_one_device") {
-    return std::make_unique<ReductionToOneDevice>(worker, std::move(devices), packing);
-  }
-  return std::make_unique<NcclAllReduce>(worker, devices, packing);
 }
 
 }  // namespace tandem

@@ -1,103 +1,109 @@
-// How values are combined across the devices of a strategy. Strategy code, written with communicators, copies and ops
-// on streams, so that it runs in every world and its time emerges from the machine.
+// Cross-device operations: how the values of a strategy's devices are combined. They are strategy code, written with
+// communicators, copies and ops on streams, so they run in every world and their time emerges from the machine.
 //
-// All work is issued on each device's communication stream. It starts after what the device's compute stream holds
-// when the call is made; the compute streams do not wait for it: PendingReduction::wait does.
+// To write your own, derive from CrossDeviceOps, implement name() and sum_in_place(), and give an object to the
+// strategy: MirroredStrategy(worker, devices, std::make_shared<MyOps>(worker, devices)). The base class packs tensors,
+// divides for MEAN, handles IndexedSlices and destinations, and orders the work against the compute streams.
+// docs/examples/tree_all_reduce.h is an example.
 //
-// Threads: the tasks of one worker may reduce at once; those of several workers that share a group meet in the order
-// of their calls.
+// All work is issued on the communication stream of each device. It starts after everything that the device's compute
+// stream holds when the call is made; the compute streams do not wait for it (PendingReduction::wait makes them).
+//
+// Threads: the tasks of one worker may reduce at the same time; tasks of several workers that share a group meet in
+// the order of their calls.
 #pragma once
 
 #include <memory>
-#include <string>
+#include <optional>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/worker.h"
+#include "strategies/base/communication_options.h"
 #include "strategies/base/options.h"
 #include "strategies/cross_device/destinations.h"
+#include "strategies/cross_device/reduction.h"
 #include "strategies/values/value.h"
 
 namespace tandem {
 
-// One logical tensor: its copy on each device, in device order, equal shapes.
-using TensorGroup = std::vector<Tensor>;
-
-// A value to be combined, and where the result is wanted.
-using ReducePair = std::pair<Value, Destinations>;
-
-// A reduction that has been issued: the reduced values, which may be used after wait().
-struct ReductionInFlight {
-  std::vector<Value> values{};
-  std::vector<std::pair<Stream*, Event>> ends{};  // which compute stream waits for what
-  const std::vector<Value>& wait() const {
-    for (const auto& [stream, event] : ends) stream->wait(event);
-    return values;
-  }
-};
-
 class CrossDeviceOps {
  public:
   virtual ~CrossDeviceOps() = default;
-  virtual std::string_view name() const = 0;  // "nccl", "hierarchical_copy", "reduction_to_one_device"
+  CrossDeviceOps(const CrossDeviceOps&) = delete;
+  CrossDeviceOps& operator=(const CrossDeviceOps&) = delete;
+
+  virtual std::string_view name() const = 0;                        // as reports print it: "hierarchical_copy"
+  const std::vector<Device*>& devices() const { return devices_; }  // this worker's, in replica order
   virtual int group_size() const { return static_cast<int>(devices_.size()); }  // devices of all workers
 
-  // A value per device combined and put on the destinations' devices, mirrored also on one. A bare tensor is one part.
-  // The arguments stay as they are. ValueError without destinations and for a value without tensors.
-  Value reduce(ReduceOp op, const Value& value, const Destinations& destinations);
-  std::vector<Value> batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs);
+  // Combines one value per device and puts the result on the destinations, as a mirrored value even on one device. A
+  // bare tensor is one part. Leaves the arguments as they are. Fields of `options` that are set override the
+  // operations' own for this call. Throws ValueError without destinations, for a value without tensors and for options
+  // that check_communication_options refuses.
+  Value reduce(ReduceOp op, const Value& value, const Destinations& destinations,
+               const CommunicationOptions& options = {});
+  std::vector<Value> batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                  const CommunicationOptions& options = {});
   Value broadcast(const Value& value, const Destinations& destinations);
 
-  // The same without waiting and without the wrapper on one device. What has one dense tensor a device and is wanted on
-  // all of them is packed and reduced in place; the rest goes to its destinations one by one.
-  ReductionInFlight begin_batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs);
+  // Starts batch_reduce() and does not wrap results on one device. Values with one dense tensor per device that are
+  // wanted on all devices are packed and reduced in place; the others go to their destinations one by one.
+  ReductionInFlight begin_batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                       const CommunicationOptions& options = {});
 
-  // Replaces every tensor by the sum or mean over its group, in place. Groups may be packed together. Returns when
-  // everything is issued; one event per device, in device order, marks its end there. Groups must not be empty and
-  // hold one tensor a device (ValueError).
-  std::vector<Event> all_reduce(ReduceOp op, const std::vector<TensorGroup>& groups);
+  // Replaces every tensor by the sum or mean over its group, in place. Returns when everything is issued: one event per
+  // device, in device order, which marks the end there. Throws ValueError unless each group has one tensor per device,
+  // of equal shapes and element types.
+  std::vector<Event> all_reduce(ReduceOp op, const std::vector<TensorGroup>& groups,
+                                const CommunicationOptions& options = {});
 
-  // The sum or mean of one group on `destination` only; the tensors of the group are left as they are.
+  // Returns the sum or mean of one group, on `destination` only. Leaves the group's tensors as they are.
   Tensor reduce_to(ReduceOp op, const TensorGroup& group, Device& destination);
 
  protected:
-  CrossDeviceOps(Worker& worker, std::vector<Device*> devices, Packing packing);
-  // Where one value is combined whose result is wanted on `destinations`.
-  virtual Device& reducing_device(const std::vector<Device*>& destinations) const { return *destinations.front(); }
-  // Sums each group in place on the communication streams.
+  // Throws ValueError for a negative number of packs or bytes.
+  CrossDeviceOps(Worker& worker, std::vector<Device*> devices, Packing packing = {});
+
+  // Sums each group in place, with work on the communication streams only. Packs count as groups: groups of a call may
+  // have any shape. A device's tensor may be reused once its communication stream has passed what is issued here, so
+  // that stream must also wait for the other devices that read the tensor.
   virtual void sum_in_place(const std::vector<TensorGroup>& groups) = 0;
-  // The slices of all devices of the group on each destination, in device order; `slices` are this worker's.
+
+  // Returns the device on which one value is combined whose result is wanted on `destinations`.
+  virtual Device& reducing_device(const std::vector<Device*>& destinations) const { return *destinations.front(); }
+  // Issues the sum of a group on `stream`, which already waits for the group's tensors; returns it on that device.
+  virtual Tensor sum_on(Stream& stream, const TensorGroup& group);
+  // Returns the slices of all devices of the group on each destination, in device order; `slices` are this worker's.
   virtual std::vector<IndexedSlices> concatenate_slices(const std::vector<IndexedSlices>& slices,
                                                         const std::vector<Device*>& destinations);
+  // Sets the timeout of collectives issued from now on; empty restores the one given at construction.
+  virtual void set_timeout(std::optional<double> /*timeout_s*/) {}
 
   Worker& worker() const { return worker_; }
-  const std::vector<Device*>& devices() const { return devices_; }
+  // The communication stream of a device, by its place in devices().
   Stream& stream(std::size_t device) const { return devices_[device]->stream(kCommunicationStream); }
-  // to = from, or to += from, on the stream of `to`'s device; a peer's tensor is fetched first.
+  // Adds `from`, a tensor of any device, to `to` on the stream of `to`'s device.
   void add_from_peer(std::size_t to_device, const Tensor& to, const Tensor& from);
+  // Copies after what the stream of `from`'s device holds now.
   void copy_to_peer(std::size_t to_device, const Tensor& to, std::size_t from_device, const Tensor& from);
-  // Later work on device a's communication stream waits for what device b's holds now.
-  void order_after(std::size_t a, std::size_t b) { stream(a).wait(stream(b).record()); }
+  // Makes later work on the stream of device `later` wait for what the stream of device `earlier` holds now.
+  void order_after(std::size_t later, std::size_t earlier) { stream(later).wait(stream(earlier).record()); }
 
  private:
+  class Issue;
   bool is_wanted_on_all(const Value& value, const Destinations& destinations) const;
-  Value reduce_apart(ReduceOp op, const Value& value, const std::vector<Device*>& destinations);
-  Value reduce_slices(ReduceOp op, const Value::Parts& parts, const std::vector<Device*>& destinations);
-  Value reduce_over_workers(ReduceOp op, const Value::Parts& parts, const std::vector<Device*>& destinations);
+  Value reduce_apart(ReduceOp op, const Value& value, const std::vector<Device*>& destinations,
+                     const CommunicationOptions& options);
+  Value reduce_slices(ReduceOp op, const Value::Parts& parts, const std::vector<Device*>& destinations,
+                      const CommunicationOptions& options);
+  Value reduce_over_workers(ReduceOp op, const Value::Parts& parts, const std::vector<Device*>& destinations,
+                            const CommunicationOptions& options);
 
   Worker& worker_;
   std::vector<Device*> devices_;
   Packing packing_;
-  // Held while one call's work is issued: tasks that reduce at once must not mix their collectives.
-  std::unique_ptr<Monitor> issuing_;
+  std::unique_ptr<Monitor> issuing_;  // held while a call's work is issued: calls must not mix their collectives
 };
-
-// Throws ValueError for an unknown name, with a suggestion. "auto": nccl, or collective where `group` has more devices
-// than these; the others work within one worker (ValueError). `devices` are in replica order.
-std::unique_ptr<CrossDeviceOps> make_cross_device_ops(std::string_view name, Worker& worker,
-                                                      std::vector<Device*> devices, const std::vector<DeviceId>& group,
-                                                      Packing packing);
-std::vector<std::string> cross_device_ops_names();
 
 }  // namespace tandem

@@ -1,34 +1,37 @@
 #include "strategies/cross_device/reduction_to_one_device.h"
 
+#include <fmt/format.h>
+
+#include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 
 namespace tandem {
 
 void ReductionToOneDevice::sum_in_place(const std::vector<TensorGroup>& groups) {
+  Device& device = reduce_to_ ? *reduce_to_ : *devices().front();
   for (const TensorGroup& group : groups) {
-    if (reduce_to_ && reduce_to_ != devices().front()) {
-      sum_elsewhere(group, *reduce_to_);
-      continue;
+    if (&device == devices().front() && !accumulate_) {
+      sum_on_first(group);
+    } else {
+      sum_elsewhere(group, device);
     }
-    for (std::size_t d = 1; d < group.size(); ++d) {
-      order_after(0, d);
-      add_from_peer(0, group[0], group[d]);
-    }
-    for (std::size_t d = 1; d < group.size(); ++d) copy_to_peer(d, group[d], 0, group[0]);
   }
   // The first device's tensors stay as they are until the others have read them.
   for (std::size_t d = 1; d < devices().size(); ++d) order_after(0, d);
 }
 
+void ReductionToOneDevice::sum_on_first(const TensorGroup& group) {
+  for (std::size_t d = 1; d < group.size(); ++d) {
+    order_after(0, d);
+    add_from_peer(0, group[0], group[d]);
+  }
+  for (std::size_t d = 1; d < group.size(); ++d) copy_to_peer(d, group[d], 0, group[0]);
+}
+
 void ReductionToOneDevice::sum_elsewhere(const TensorGroup& group, Device& device) {
   Stream& there = device.stream(kCommunicationStream);
-  const Tensor sum = device.allocate(group.front().dtype(), group.front().shape());
-  const Tensor part = device.allocate(group.front().dtype(), group.front().shape());
-  for (std::size_t d = 0; d < group.size(); ++d) {
-    there.wait(stream(d).record());
-    there.copy(d == 0 ? sum : part, group[d]);
-    if (d > 0) there.launch(as_communication(op::elementwise(kernel::Binary::add, sum, sum, part)));
-  }
+  for (std::size_t d = 0; d < group.size(); ++d) there.wait(stream(d).record());
+  const Tensor sum = sum_on(there, group);
   const Event summed = there.record();
   for (std::size_t d = 0; d < group.size(); ++d) {
     stream(d).wait(summed);
@@ -36,6 +39,24 @@ void ReductionToOneDevice::sum_elsewhere(const TensorGroup& group, Device& devic
   }
   // The sum stays until all have read it.
   for (std::size_t d = 0; d < group.size(); ++d) there.wait(stream(d).record());
+}
+
+Tensor ReductionToOneDevice::sum_on(Stream& stream, const TensorGroup& group) {
+  if (!accumulate_) return CrossDeviceOps::sum_on(stream, group);
+  std::vector<Tensor> here;
+  for (const Tensor& tensor : group) {
+    here.push_back(stream.device().allocate(tensor.dtype(), tensor.shape()));
+    stream.copy(here.back(), tensor);
+  }
+  Tensor result = accumulate_(stream, here);
+  if (&result.device() != &stream.device() || result.shape() != group.front().shape() ||
+      result.dtype() != group.front().dtype()) {
+    throw ValueError(fmt::format(
+        "accumulation_fn returned a tensor of shape {} on {}; it has to return one of shape "
+        "{} and the same element type on {}",
+        result.shape().text(), result.device().id().text(), group.front().shape().text(), stream.device().id().text()));
+  }
+  return result;
 }
 
 }  // namespace tandem

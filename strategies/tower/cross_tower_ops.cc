@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "strategies/base/errors.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/cross_device/packing.h"
 #include "strategies/cross_device/small_tensors.h"
 #include "strategies/multi_worker_mirrored.h"

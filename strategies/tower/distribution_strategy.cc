@@ -234,7 +234,7 @@ Value DistributionStrategy::map(const Value::Parts& elements, const MapFunction&
 }
 
 InputWorkers DistributionStrategy::input_workers() const {
-  InputWorkers workers = strategy_->extended().input_workers();
+  InputWorkers workers = strategy_->extended().implementation().input_workers();
   workers.options.experimental_fetch_to_device = settings_of(*strategy_).prefetch_on_device;
   return workers;
 }

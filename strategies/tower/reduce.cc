@@ -179,7 +179,8 @@ Value DistributionStrategy::reduced_parts(ReduceOp op, const Value& value, const
   if (parts.empty()) throw ValueError("a reduction of no values");
   if (parts.front().is(ValueKind::list)) return reduced_map_output(op, value, on);
   StrategyExtended& extended = strategy_->extended();
-  if (parts.front().is(ValueKind::number)) return as_mirrored(copied(on, extended.reduce_number(op, value)));
+  if (parts.front().is(ValueKind::number))
+    return as_mirrored(copied(on, extended.implementation().reduce_number(op, value)));
   return as_mirrored(extended.batch_reduce_to(op, {{value, Destinations(on)}}).front());
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "strategies/base/errors.h"
+#include "strategies/cross_device/choose.h"
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/parameter_server.h"
@@ -53,16 +54,14 @@ std::vector<Device*> devices_of(Worker& worker, const MirroredOptions& options) 
   return devices;
 }
 
-bool are_gpus(const std::vector<Device*>& devices) {
-  return std::all_of(devices.begin(), devices.end(), [](const Device* d) { return d->id().type == DeviceType::gpu; });
-}
-
 std::shared_ptr<Strategy> mirrored_on(Worker& worker, std::vector<Device*> devices, const MirroredOptions& options) {
-  // 1.12 reduces to one device wherever something is no GPU.
-  const bool is_to_one = options.cross_tower_ops == "auto" && !are_gpus(devices);
-  ReplicatedSpec spec{.devices = std::move(devices),
-                      .cross_device_ops = is_to_one ? "reduction_to_one_device" : options.cross_tower_ops,
-                      .packing = options.packing};
+  ReplicatedSpec spec{
+      .devices = std::move(devices), .cross_device_ops = options.cross_tower_ops, .packing = options.packing};
+  if (options.cross_tower_ops == "auto") {
+    const CrossDeviceChoice choice = choose_automatically_v1(worker, spec.devices);
+    spec.cross_device_ops = option_name_of(choice.algorithm);
+    if (choice.algorithm == CrossDeviceAlgorithm::hierarchical_copy) spec.packing = {.num_packs = choice.num_packs};
+  }
   return std::make_shared<TowerStrategy>(
       "mirrored", std::make_unique<TowerExtended<MirroredExtended>>(options.release, worker, std::move(spec)),
       TowerStrategy::Settings{.release = options.release,

@@ -14,7 +14,7 @@ namespace tandem::tower {
 struct MirroredOptions {
   std::optional<std::vector<std::string>> devices{};     // by name; at least one, each once (AssertionError)
   std::optional<int> num_gpus{}, num_gpus_per_worker{};  // either: GPU:0 and so on, for 0 CPU:0
-  std::string cross_tower_ops = "auto";                  // see make_cross_device_ops
+  std::string cross_tower_ops = "auto";                  // choose_automatically_v1, or see make_cross_device_ops
   Packing packing{};
   std::optional<bool> prefetch_on_device{};  // false: input stays on the host
   bool auto_shard_dataset = false;

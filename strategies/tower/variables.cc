@@ -38,7 +38,7 @@ Tensor TowerLocalVariable::sum() {
   const Value parts = components().size() == 1
                           ? Value(components().front())
                           : Value::per_replica(Value::Parts(components().begin(), components().end()));
-  const Value total = strategy().extended().all_reduce(ReduceOp::sum, parts);
+  const Value total = strategy().extended().implementation().all_reduce(ReduceOp::sum, parts, {});
   return (total.is_distributed() ? total.parts().front() : total).tensor();
 }
 

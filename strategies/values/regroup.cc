@@ -30,16 +30,25 @@ void check_same_structure(const Value::Parts& parts) {
   }
 }
 
-enum class Wrap : std::uint8_t { per_replica, always_per_replica, mirrored, tuple };
+enum class Wrap : std::uint8_t { per_replica, always_per_replica, mirrored, tuple, list };
 
-// The variable, of a kind with a component a device, whose components the parts are, in order.
+bool is_sequence(Wrap wrap) {
+  return wrap == Wrap::tuple || wrap == Wrap::list;
+}
+
+// Whether a value is a variable with a component per device.
+bool is_replicated(const Value& value) {
+  if (!value.is(ValueKind::variable)) return false;
+  const VariableKind kind = value.variable()->kind();
+  return kind == VariableKind::mirrored || kind == VariableKind::sync_on_read;
+}
+
+// The variable, of a kind with a component per device, whose components the parts are, in order.
 std::shared_ptr<Variable> container_of(const Value::Parts& parts) {
   const Mode* mode = current_mode();
   if (!mode || !parts.front().is(ValueKind::tensor)) return nullptr;
   const Value container = mode->strategy->extended().value_container(parts.front());
-  if (!container.is(ValueKind::variable)) return nullptr;
-  const VariableKind kind = container.variable()->kind();
-  if (kind != VariableKind::mirrored && kind != VariableKind::sync_on_read) return nullptr;
+  if (!is_replicated(container)) return nullptr;
   const std::vector<Tensor>& components = container.variable()->components();
   if (components.size() != parts.size()) return nullptr;
   for (std::size_t i = 0; i < parts.size(); ++i) {
@@ -48,10 +57,21 @@ std::shared_ptr<Variable> container_of(const Value::Parts& parts) {
   return container.variable();
 }
 
+// What TensorFlow's local results are of a leaf that was regrouped: one object in all parts counts once, a variable of
+// several components as those.
+Value sequence_of(const Value::Parts& parts, bool all_identical, Wrap wrap) {
+  Value::Parts results = all_identical ? Value::Parts{parts.front()} : parts;
+  if (all_identical && is_replicated(parts.front())) {
+    const std::vector<Tensor>& components = parts.front().variable()->components();
+    results.assign(components.begin(), components.end());
+  }
+  return wrap == Wrap::list ? Value::list(std::move(results)) : Value::tuple(std::move(results));
+}
+
 Value regroup_leaf(const Value::Parts& parts, Wrap wrap) {
-  if (wrap == Wrap::tuple) return Value::tuple(parts);
   const bool all_identical =
       std::all_of(parts.begin(), parts.end(), [&](const Value& part) { return part.is_identical(parts.front()); });
+  if (is_sequence(wrap)) return sequence_of(parts, all_identical, wrap);
   if (all_identical && (wrap != Wrap::always_per_replica || parts.front().is(ValueKind::variable))) {
     return parts.front();
   }
@@ -62,7 +82,7 @@ Value regroup_leaf(const Value::Parts& parts, Wrap wrap) {
 Value regroup_as(const Value::Parts& parts, Wrap wrap) {
   TANDEM_CHECK(!parts.empty(), "nothing to regroup");
   const Value& first = parts.front();
-  if (parts.size() == 1 && !first.is_nest() && wrap != Wrap::tuple) {
+  if (parts.size() == 1 && !first.is_nest() && !is_sequence(wrap)) {
     const std::shared_ptr<Variable> container = container_of(parts);
     return container ? Value(container) : first;
   }
@@ -96,8 +116,8 @@ Value regroup_mirrored(const Value::Parts& parts) {
   return regroup_as(parts, Wrap::mirrored);
 }
 
-Value regroup_ungrouped(const Value::Parts& parts) {
-  return regroup_as(parts, Wrap::tuple);
+Value regroup_ungrouped(const Value::Parts& parts, bool as_lists) {
+  return regroup_as(parts, as_lists ? Wrap::list : Wrap::tuple);
 }
 
 Value select_replica_mirrored(int replica, const Value& value) {

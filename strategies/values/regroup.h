@@ -13,8 +13,9 @@ Value regroup(const Value::Parts& parts, bool always_wrap = false);
 // The same with mirrored leaves: for results that are equal by contract.
 Value regroup_mirrored(const Value::Parts& parts);
 
-// The same with a tuple of the parts at every leaf, identical or not, and with one part, too: nothing is combined.
-Value regroup_ungrouped(const Value::Parts& parts);
+// The same with a tuple (TensorFlow 1: a list) of the parts at every leaf, also where there is one part. A leaf that is
+// the identical object in all of them is there once, and a variable with a component per device as its components.
+Value regroup_ungrouped(const Value::Parts& parts, bool as_lists = false);
 
 // Part `replica` of every distributed leaf. Variables and other leaves stay as they are.
 Value select_replica(int replica, const Value& value);

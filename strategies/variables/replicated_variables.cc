@@ -73,8 +73,8 @@ Value SyncOnReadVariable::share_of(const Value& value) {
 Tensor SyncOnReadVariable::aggregate() {
   if (aggregation() == VariableAggregation::only_first_replica) return components().front();
   const Value parts = Value::per_replica(Value::Parts(components().begin(), components().end()));
-  const Value total = strategy().extended().all_reduce(reduce_op_from_aggregation(aggregation()),
-                                                       components().size() == 1 ? Value(components().front()) : parts);
+  const Value total = strategy().extended().implementation().all_reduce(
+      reduce_op_from_aggregation(aggregation()), components().size() == 1 ? Value(components().front()) : parts, {});
   return (total.is_distributed() ? total.parts().front() : total).tensor();
 }
 

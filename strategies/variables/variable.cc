@@ -107,7 +107,7 @@ Value Variable::aggregated(Strategy& strategy, const Value& merged) const {
     throw ValueError(
         fmt::format("variable '{}' of type {} cannot aggregate by MEAN", name(), tandem::name_of(dtype())));
   }
-  return strategy.extended().all_reduce(reduce_op_from_aggregation(spec_.aggregation), merged);
+  return strategy.extended().implementation().all_reduce(reduce_op_from_aggregation(spec_.aggregation), merged, {});
 }
 
 Tensor Variable::change_merged(Change change, const Value& value) {

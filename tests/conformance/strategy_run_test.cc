@@ -130,6 +130,69 @@ TEST_P(Strategies, TheExceptionOfAReplicaReachesTheCaller) {
   });
 }
 
+TEST_P(Strategies, AnArgumentWithTooFewPartsIsRefusedBeforeAnyReplicaRuns) {
+  run(3, [](Worker& worker) {
+    MirroredStrategy strategy(worker, devices_of(worker));
+    const Value two = Value::per_replica({Value(1.0), Value(2.0)});
+    int runs = 0;
+    const auto count = [&](const Value::Parts&) {
+      ++runs;
+      return Value();
+    };
+    EXPECT_THAT(
+        message_of<ValueError>([&] {
+          strategy.run(count, {Value::literal(1), Value::list({two})});
+        }),
+        HasSubstr("run() needs a part for each of 3 replicas, and argument 1 is a per-replica value of 2 parts"));
+    EXPECT_EQ(runs, 0);
+    const auto variable = strategy.create_variable({.name = "v", .shape = {}});
+    const auto assign = [](Variable& component, const Value::Parts& arguments) -> Value {
+      return component.assign(arguments.front());
+    };
+    StrategyExtended& extended = strategy.extended();
+    EXPECT_THAT(message_of<ValueError>([&] { extended.update(variable, assign, {two}); }),
+                HasSubstr("update() needs a part for each of 3 components"));
+    EXPECT_THAT(message_of<ValueError>([&] { extended.update_non_slot(extended.worker_devices(), count, {two}); }),
+                HasSubstr("update_non_slot() needs a part for each of 3 devices"));
+    EXPECT_EQ(strategy.run(count, {}).kind(), ValueKind::none);  // still usable
+    EXPECT_EQ(runs, 3);
+  });
+}
+
+// At each leaf the local results of what is regrouped: one object counts once, components of a variable each.
+TEST_P(Strategies, UngroupedUpdatesHaveATupleOfLocalResultsAtEachLeaf) {
+  run(3, [](Worker& worker) {
+    MirroredStrategy strategy(worker, devices_of(worker));
+    StrategyExtended& extended = strategy.extended();
+    const auto variable = strategy.create_variable({.name = "v", .shape = {}});
+    const auto other = strategy.create_variable({.name = "w", .shape = {}});
+    int calls = 0;
+    const Value results = extended.update(
+        variable,
+        [&](Variable& component, const Value::Parts&) {
+          ++calls;
+          return Value::tuple({Value(1.0 * calls), Value::literal(7), Value(component.handle()), Value(other)});
+        },
+        {}, false);
+    EXPECT_EQ(calls, 3);
+    const auto sizes = [](const Value& nest) {
+      std::vector<std::size_t> all;
+      for (const Value& leaf : nest.parts()) all.push_back(leaf.parts().size());
+      return all;
+    };
+    EXPECT_THAT(sizes(results), ElementsAre(3, 1, 3, 3));
+    EXPECT_EQ(results.parts()[0].parts()[2].number(), 3);
+    EXPECT_EQ(results.parts()[1].parts()[0].number(), 7);
+    for (std::size_t i = 0; i < 3; ++i) {
+      EXPECT_TRUE(results.parts()[2].parts()[i].tensor().is_same(variable->components()[i]));
+      EXPECT_TRUE(results.parts()[3].parts()[i].tensor().is_same(other->components()[i]));
+    }
+    const Value non_slot = extended.update_non_slot(
+        extended.worker_devices(), [](const Value::Parts&) { return Value::literal(5); }, {}, false);
+    EXPECT_EQ(non_slot.parts().size(), 1u);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, Strategies, testing::ValuesIn(built_worlds()), name_of_world);
 
 }  // namespace

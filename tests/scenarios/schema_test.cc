@@ -10,7 +10,7 @@
 
 #include "scenarios/scenario.h"
 #include "scenarios/scenario_schema.h"
-#include "strategies/cross_device/cross_device_ops.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/strategies.h"
 #include "tests/scenarios/corpus.h"
 

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "strategies/cross_device/copies.h"
+#include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "tests/conformance/tf/groups.h"
 
