@@ -1,4 +1,4 @@
-// tf.distribute's CentralStorageStrategy: variables on one device of the worker, replicas on all of them.
+// tf.distribute.experimental.CentralStorageStrategy: variables on one device of the worker, replicas on all of them.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// Replicas on all compute devices in step, variables on the parameter device: by default the only compute device, else
-// CPU:0.
+// Replicas run in step on the compute devices, by default all of the worker's. Variables are on the parameter device,
+// by default the only compute device, or CPU:0 where there are several.
 class CentralStorageStrategy final : public Strategy {
  public:
   explicit CentralStorageStrategy(Worker& worker, std::vector<Device*> compute_devices = {},

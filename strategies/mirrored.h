@@ -9,15 +9,14 @@
 
 namespace tandem {
 
-// One replica on each of the worker's devices; variables are mirrored on all of them. Strategies that differ from it
-// in little derive from it.
+// One replica on each of the worker's devices; variables are mirrored on all of them. Made to be derived from.
 class MirroredExtended : public ReplicatedExtended {
  public:
   using ReplicatedExtended::ReplicatedExtended;
 
  protected:
   std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
-  // AssertionError for a variable of another strategy, which has no components here.
+  // Throws AssertionError for a variable of another strategy, which has no components here.
   Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                   const Value::Parts& arguments, bool group) override;
 };
@@ -31,10 +30,10 @@ class MirroredStrategy final : public Strategy {
   MirroredStrategy(Worker& worker, std::vector<Device*> devices, std::shared_ptr<CrossDeviceOps> cross_device_ops);
 };
 
-// This worker's devices of these names, in order, as tf.distribute.MirroredStrategy takes them: "GPU:0",
-// "/job:worker/task:0/device:GPU:0". ValueError for names of no device here, for local names beside those of a job, for
-// a job without a task, and for workers with different numbers of devices; RuntimeError for several workers, whose
-// strategy is MultiWorkerMirroredStrategy.
+// Returns this worker's devices of these names, in order, as tf.distribute.MirroredStrategy takes them: "GPU:0",
+// "/job:worker/task:0/device:GPU:0". Throws ValueError for a name of no device here, for local names beside those of a
+// job, for a job without a task and for workers with different numbers of devices, and RuntimeError for several
+// workers, whose strategy is MultiWorkerMirroredStrategy.
 std::vector<Device*> mirrored_devices(Worker& worker, const std::vector<std::string>& names);
 
 }  // namespace tandem

@@ -16,16 +16,16 @@ struct MultiWorkerOptions {
   // A bytes_per_pack that is set overrides `packing`. A collective that not all workers join within timeout_seconds
   // ends the run with DeadlineExceededError.
   CommunicationOptions communication{};
-  // Where the program learnt of the cluster; by default from the engine, which has it in any case.
+  // What cluster_resolver() returns; by default a resolver made from the engine's cluster, which decides in any case.
   std::shared_ptr<const ClusterResolver> cluster_resolver{};
-  // Of this worker, which then is alone; by default all devices of all workers. Not together with a resolver.
+  // This worker's devices, which are then the only ones; by default all devices of all workers. Not with a resolver.
   std::vector<Device*> devices{};
 };
 
 class MultiWorkerMirroredExtended : public MirroredExtended {
  public:
-  // All workers of the jobs "chief" and "worker" take part, the chief first, with as many devices each (ValueError).
-  // ValueError for options that name a resolver and devices.
+  // All workers of the jobs "chief" and "worker" take part, the chief first. Throws ValueError unless all have equally
+  // many devices, and for options that name both a resolver and devices.
   MultiWorkerMirroredExtended(Worker& worker, MultiWorkerOptions options);
 
   bool experimental_between_graph() const override { return true; }
@@ -47,7 +47,7 @@ class MultiWorkerMirroredStrategy final : public Strategy {
   explicit MultiWorkerMirroredStrategy(Worker& worker, MultiWorkerOptions options = {});
 };
 
-// The compute devices of the jobs that train, the chief's first, then the workers' by task.
+// Returns the compute devices of the jobs that train: the chief's, then the workers' by task.
 std::vector<DeviceId> devices_in_sync(Worker& worker);
 
 }  // namespace tandem

@@ -5,7 +5,7 @@
 
 namespace tandem {
 
-// One replica on one device; every call is a direct one.
+// One replica on one device; reductions return the value itself.
 class OneDeviceStrategy final : public Strategy {
  public:
   OneDeviceStrategy(Worker& worker, Device& device);

@@ -1,4 +1,4 @@
-// Which strategy and which context the running task is in, as TensorFlow's module functions tell it.
+// The strategy and the context that the running task is in: tf.distribute's module functions.
 //
 // Every task has a stack of modes. A mode holds a strategy and exactly one of a cross-replica context and a replica
 // context. Outside everything the default strategy's replica context is current. The stack lives in Task::context().
@@ -18,11 +18,12 @@ class Variable;
 struct VariableSpec;
 
 Strategy& get_strategy();
-bool has_strategy();  // a strategy other than the default one
+bool has_strategy();  // whether that is another one than the default strategy
 bool in_cross_replica_context();
 ReplicaContext* get_replica_context();  // null in a cross-replica context
 Strategy* get_cross_replica_context();  // the strategy whose cross-replica context is current, or null
-// Makes `strategy` current for the rest of the task; null returns to the default state. RuntimeError inside a scope.
+// Makes `strategy` current for the rest of the task; null returns to the default state. Throws RuntimeError inside a
+// scope.
 void experimental_set_strategy(Strategy* strategy);
 
 struct Mode {
@@ -32,8 +33,8 @@ struct Mode {
 };
 const Mode* current_mode();  // null in the default state
 
-// The calls that need `strategy`'s own cross-replica context, or no context at all: RuntimeError elsewhere. `call`
-// stands in the message.
+// Throws RuntimeError, naming `call`, unless the task is in `strategy`'s own cross-replica context or in the default
+// state.
 void require_cross_replica(const Strategy& strategy, std::string_view call);
 
 // Enters a mode for the life of the object.
@@ -65,8 +66,10 @@ class VariableCreatorScope {
   std::size_t depth_;
 };
 
-// The creators that are open in this task, outermost first. Tasks of replicas start with a copy of their run()'s.
+// The creators that are open in this task, outermost first.
 const std::vector<VariableCreator>& variable_creators();
+
+// Replaces the task's open creators for the life of the object: a replica's task starts with those of its run().
 class InheritedCreators {
  public:
   explicit InheritedCreators(const std::vector<VariableCreator>& creators);
@@ -82,13 +85,13 @@ class InheritedCreators {
 class StrategyScope {
  public:
   StrategyScope(Strategy& strategy, bool enters_cross_replica_context);
-  // Leaves if leave() has not. An open inner scope then stops the program; leave() tells of it.
+  // Leaves the scope unless leave() has. Stops the program when an inner scope is still open.
   ~StrategyScope();
   StrategyScope(const StrategyScope&) = delete;
   StrategyScope& operator=(const StrategyScope&) = delete;
 
-  // Leaves before the end of the object's life. RuntimeError, and the scope stays entered, while a scope or a variable
-  // creator scope that was opened inside is open.
+  // Leaves before the end of the object's life. Throws RuntimeError, and stays in the scope, while a scope or a
+  // variable creator scope that was opened inside is still open.
   void leave();
 
  private:

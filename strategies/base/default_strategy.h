@@ -1,4 +1,4 @@
-// The strategy outside every scope: one replica, no devices.
+// The strategy that is current outside every scope: one replica, no devices.
 #pragma once
 
 #include "strategies/base/strategy.h"

@@ -1,5 +1,5 @@
-// The kinds of failure of the strategies' API, named as TensorFlow users know them: Python's exceptions, and the
-// status kinds of TensorFlow's runtime.
+// The exceptions of the strategies' API, named as TensorFlow users know them: Python's, and the status codes of
+// TensorFlow's runtime.
 #pragma once
 
 #include "topologies/base/error.h"
@@ -30,7 +30,7 @@ class AttributeError : public StrategyError {  // a field that a value does not 
  public:
   using StrategyError::StrategyError;
 };
-class AssertionError : public StrategyError {  // a precondition that callers can miss
+class AssertionError : public StrategyError {  // a precondition that callers can break
  public:
   using StrategyError::StrategyError;
 };

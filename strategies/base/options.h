@@ -1,4 +1,4 @@
-// The words of tf.distribute that are choices.
+// The enumerations of tf.distribute, and how tensors are packed.
 #pragma once
 
 #include <cstdint>
@@ -17,14 +17,15 @@ enum class VariablePlacement : std::uint8_t { round_robin, by_size, by_hash };
 std::string_view name_of(ReduceOp op);                                 // "SUM"
 std::string_view name_of(VariableSynchronization synchronization);     // "ON_READ"
 std::string_view name_of(VariableAggregation aggregation);             // "ONLY_FIRST_REPLICA"
-ReduceOp reduce_op_from_name(std::string_view name);                   // any letter case; ValueError otherwise
-ReduceOp reduce_op_from_aggregation(VariableAggregation aggregation);  // SUM, MEAN; ValueError otherwise
-// By the names above, "AUTO" for automatic. ValueError, "Invalid variable synchronization mode" or "aggregation mode".
+ReduceOp reduce_op_from_name(std::string_view name);                   // any letter case; else ValueError
+ReduceOp reduce_op_from_aggregation(VariableAggregation aggregation);  // of SUM and MEAN; else ValueError
+// Take the names above, "AUTO" for automatic. Throw ValueError for another name: "Invalid variable synchronization
+// mode", "Invalid variable aggregation mode".
 VariableSynchronization variable_synchronization_from_name(std::string_view name);
 VariableAggregation variable_aggregation_from_name(std::string_view name);
 
-// How tensors that are reduced together are packed: bytes_per_pack > 0 closes a pack once it is larger than that
-// (strictly), else num_packs > 0 splits everything into so many pieces, else each tensor goes alone.
+// How tensors that are reduced together are packed. With bytes_per_pack > 0 a pack is closed once it is strictly larger
+// than that; else with num_packs > 0 all tensors are split into so many pieces; else each tensor goes alone.
 struct Packing {
   int num_packs = 1;
   std::int64_t bytes_per_pack = 0;

@@ -1,4 +1,4 @@
-// What a replica function sees: which replica it is, its device, and the ways to meet the other replicas.
+// tf.distribute.ReplicaContext: what a replica function knows of its replica, and how it meets the others.
 #pragma once
 
 #include <functional>
@@ -17,12 +17,12 @@ struct VariableSpec;
 
 using MergeFunction = std::function<Value(Strategy& strategy, const Value::Parts& arguments)>;
 
-// The end of a reduction that runs while the replica goes on. Tensors it covers may be used after wait().
+// A reduction that runs while the replica goes on. The tensors it covers may be used after wait().
 class PendingReduction {
  public:
   PendingReduction() = default;
   PendingReduction(Stream& compute, Event end) : compute_(&compute), end_(std::move(end)) {}
-  // Later work on the replica's compute stream starts after the reduction. Does not block the caller.
+  // Makes later work on the replica's compute stream start after the reduction. Does not block the caller.
   void wait() const {
     if (compute_) compute_->wait(end_);
   }
@@ -34,7 +34,7 @@ class PendingReduction {
 
 class ReplicaContext {
  public:
-  // `local_id`: among this worker's replicas; `replica_id`: among all in sync.
+  // `local_id` counts this worker's replicas, `replica_id` all in sync. `group` is null for a single replica.
   ReplicaContext(Strategy& strategy, int replica_id, int local_id, Device* device, ReplicaGroup* group)
       : strategy_(strategy), replica_id_(replica_id), local_id_(local_id), device_(device), group_(group) {}
   ReplicaContext(const ReplicaContext&) = delete;
@@ -44,35 +44,36 @@ class ReplicaContext {
   int replica_id_in_sync_group() const { return replica_id_; }
   int local_replica_id() const { return local_id_; }
   int num_replicas_in_sync() const;
-  // The device this replica's work goes to. RuntimeError in the default strategy, which has none.
+  // The device that this replica computes on. Throws RuntimeError in the default strategy, which has none.
   Device& device() const;
 
   // Waits until every replica of this worker has called it, then calls replica 0's `function` once, in cross-replica
-  // context, with each argument regrouped over the replicas, and returns this replica's part of the result.
-  // RuntimeError, naming who waits, when some replicas end without a call. All calls below are made by all replicas,
-  // in the same order.
+  // context, with each argument regrouped over the replicas, and returns this replica's part of the result. Throws
+  // RuntimeError, naming who waits, when some replicas end without a call. All replicas have to make this and the
+  // following calls in the same order.
   Value merge_call(const MergeFunction& function, const Value::Parts& arguments = {});
 
-  // Element-wise over the replicas, leaf by leaf of a nested value. The arguments are left as they are. A variable
-  // stands for its component. IndexedSlices are concatenated in replica order (MEAN also divides by the replicas).
+  // Combines each leaf of a nested value element-wise over the replicas. Leaves the arguments as they are. A variable
+  // counts as this replica's component. IndexedSlices are concatenated in replica order, and for MEAN divided by the
+  // number of replicas. Fields of `options` that are set override the strategy's for this call.
   Value all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options = {});
   Value all_reduce(std::string_view op, const Value& value, const CommunicationOptions& options = {}) {
     return all_reduce(reduce_op_from_name(op), value, options);
   }
-  // Concatenated over the replicas along `axis`, in replica order; sizes along it may differ. InvalidArgumentError
-  // when other dimensions do, NotImplementedError for IndexedSlices.
+  // Concatenates over the replicas along `axis`, in replica order; sizes along it may differ. Throws
+  // InvalidArgumentError when other dimensions differ, and NotImplementedError for IndexedSlices.
   Value all_gather(const Value& value, int axis);
 
-  // all_reduce for dense tensors, in place and without waiting: the reduction runs on the communication streams while
-  // the compute streams go on. The tensors must not be touched before wait().
+  // Starts an all_reduce of dense tensors in place, on the communication streams, while the compute streams go on. The
+  // tensors must not be used before wait().
   PendingReduction all_reduce_async(ReduceOp op, const std::vector<Tensor>& tensors);
 
-  // Backward passes are written by hand. The gradient of an all-reduce is an all-reduce with the same op; the gradient
+  // The gradients, for backward passes written by hand. That of an all-reduce is an all-reduce with the same op; that
   // of an all_gather is this replica's slice, `size` long along `axis`, of the SUM all-reduce.
   Value all_reduce_gradient(ReduceOp op, const Value& gradient) { return all_reduce(op, gradient); }
   Tensor all_gather_gradient(const Tensor& gradient, int axis, std::int64_t size);
 
-  // For Strategy::create_variable: see ReplicaGroup::variable.
+  // Creates a variable for Strategy::create_variable: see ReplicaGroup::variable.
   std::shared_ptr<Variable> variable(const VariableSpec& spec,
                                      const std::function<std::shared_ptr<Variable>(const VariableSpec&)>& make);
 
@@ -85,7 +86,7 @@ class ReplicaContext {
   int replica_id_;
   int local_id_;
   Device* device_;
-  ReplicaGroup* group_;  // null with one replica
+  ReplicaGroup* group_;  // null for a single replica
 };
 
 }  // namespace tandem

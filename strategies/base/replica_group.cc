@@ -10,6 +10,7 @@
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_arguments.h"
 #include "strategies/values/regroup.h"
+#include "strategies/variables/variable.h"
 
 namespace tandem {
 

@@ -1,7 +1,7 @@
 // The replicas of one run(): they advance in replica order, one at a time, each up to its next merge_call or its end.
 //
-// A baton goes round: only the replica that holds it runs, so what they share needs no lock of its own. The last
-// replica to reach a merge point performs the merge.
+// Only the replica that holds the baton runs, so what the replicas share needs no lock of its own. The last replica to
+// reach a merge point runs the merge function.
 #pragma once
 
 #include <exception>
@@ -10,21 +10,23 @@
 #include <vector>
 
 #include "strategies/base/replica_context.h"
-#include "strategies/base/strategy.h"
+#include "strategies/base/strategy_implementation.h"
 
 namespace tandem {
 
 class ReplicaGroup {
  public:
-  // The replicas' ids in sync begin at `first_id`.
+  // One replica per device; their ids among all in sync begin at `first_id`.
   ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector<Device*>& devices, int first_id);
 
-  // Calls `function` once per replica, regroups what they return, and rethrows the first failure.
+  // Calls `function` once per replica, regroups what they return, and rethrows the first failure. Throws ValueError,
+  // before any replica runs, for an argument with fewer parts than there are replicas.
   Value run(const ReplicaFunction& function, const Value::Parts& arguments);
+  // ReplicaContext::merge_call of a replica.
   Value merge_call(int replica, const MergeFunction& function, const Value::Parts& arguments);
 
-  // A variable that replica `replica` asks for: replica 0 has it made, the others get, in order, the containers of the
-  // same canonical name (RuntimeError when there is none left).
+  // Returns the variable that a replica asks for: replica 0 has it made by `make`; the others get the containers of the
+  // same canonical name in the order of creation. Throws RuntimeError when there is none left.
   std::shared_ptr<Variable> variable(int replica, const VariableSpec& spec,
                                      const std::function<std::shared_ptr<Variable>(const VariableSpec&)>& make);
 
@@ -56,7 +58,7 @@ class ReplicaGroup {
   std::map<std::string, std::vector<std::shared_ptr<Variable>>> variables_;  // of this run(), by canonical name
   std::vector<VariableCreator> creators_;                                    // of the caller of run()
   MergeFunction merge_function_;
-  std::unique_ptr<Monitor> failure_monitor_;  // an engine may stop several waiting replicas at once
+  std::unique_ptr<Monitor> failure_monitor_;  // an engine may stop several waiting replicas at the same time
   std::exception_ptr failure_;
   bool is_stopped_ = false;
 };

@@ -10,13 +10,14 @@
 
 namespace tandem {
 
-// What a step function of run_steps() leaves behind. Outputs of the last iteration stay.
+// Collects what the step function of run_steps() sets; the last iteration's outputs remain.
 class MultiStepContext {
  public:
-  // In cross-replica context: without `op` the value is kept as it is, per replica; with one it is reduced. In a
-  // replica context all replicas call it, and `op` is required (AssertionError); it is a merge_call.
+  // Sets an output. In cross-replica context the value is reduced by `op`, or kept per replica without one. In a
+  // replica context all replicas have to call it, as a merge_call, and `op` is required (AssertionError).
   void set_last_step_output(const std::string& name, const Value& output, std::optional<ReduceOp> op = std::nullopt);
-  // Any value, kept as it is; in a replica context a tuple of the replicas' values, where identical ones count once.
+  // Sets an output of any kind, kept as it is; in a replica context a tuple of the replicas' values, where one object
+  // in all of them counts once.
   void set_non_tensor_output(const std::string& name, const Value& output);
 
   const std::map<std::string, Value>& last_step_outputs() const { return outputs_; }

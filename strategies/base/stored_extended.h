@@ -11,8 +11,8 @@
 
 namespace tandem {
 
-// Keeps one stored tensor a variable, on a device that may belong to another worker; one update a step of
-// this worker, of its replicas' combined values.
+// Keeps one stored tensor per variable, on a device that may belong to another worker. This worker updates it once per
+// step with its replicas' combined values.
 class StoredExtended : public ReplicatedExtended {
  public:
   StoredExtended(Worker& worker, std::vector<Device*> compute_devices, std::vector<Device*> parameter_devices);
@@ -20,14 +20,14 @@ class StoredExtended : public ReplicatedExtended {
   const std::vector<Device*>& parameter_devices() const override { return parameter_devices_; }
   std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) override;
   std::string cross_device_ops_name() const override { return "parameter_server"; }
-  // Of this worker's updates of the strategy's variables; of all workers' where a coordinator has them made.
+  // The staleness of this worker's updates; where a coordinator has updates made, of all workers'.
   virtual Staleness staleness() const { return staleness_of(worker().index()); }
 
  protected:
   Staleness staleness_of(std::optional<int> worker) const;
-  // The device for a new variable.
+  // Returns the device for a new variable.
   virtual Device& place(const VariableSpec& spec) = 0;
-  // The stored tensor of a variable: of that name, shared by all workers, or new.
+  // Returns the stored tensor of a variable: a new one, or the one of that name that all workers share.
   virtual std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) = 0;
   std::shared_ptr<StoredTensor> new_store(const VariableSpec& spec, Device& device) const;
 
@@ -38,7 +38,7 @@ class StoredExtended : public ReplicatedExtended {
   Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                   const Value::Parts& arguments, bool group) override;
 
-  // The worker that the running task computes on.
+  // The index of the worker that the running task computes on.
   virtual int current_worker() const { return worker().index(); }
   // How many replicas of one worker use a variable.
   virtual std::size_t replicas_per_worker() const { return worker_devices().size(); }
@@ -58,9 +58,9 @@ class StoredExtended : public ReplicatedExtended {
   std::unique_ptr<Monitor> monitor_;  // of arrivals_: tasks of several workers may use one strategy
 };
 
-// The devices, or all of the worker's where there are none.
+// Returns the devices, or all of the worker's where none are given.
 std::vector<Device*> or_all_of(Worker& worker, std::vector<Device*> devices);
-// Where variables go without a parameter server: on the only compute device, else on the worker's CPU:0.
+// Returns where variables go without a parameter server: the only compute device, else the worker's CPU:0.
 std::vector<Device*> local_parameter_device(Worker& worker, const std::vector<Device*>& compute);
 
 }  // namespace tandem

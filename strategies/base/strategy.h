@@ -1,9 +1,9 @@
 // tf.distribute.Strategy: how one training program runs on several devices.
 //
 // A Strategy is made inside a worker's program and lives there. Device work is asynchronous: calls return when it is
-// issued, and results are tensors that later work on the same streams may use. Unless said otherwise calls are made in
-// the strategy's cross-replica context (inside scope(), outside run()) or in the default state; other contexts are a
-// RuntimeError.
+// issued, and results are tensors that later work on the same streams may use. Unless a call says otherwise it is made
+// in the strategy's cross-replica context (inside scope(), outside run()) or in the default state; in any other context
+// it throws RuntimeError.
 #pragma once
 
 #include <functional>
@@ -30,7 +30,7 @@ class DistributedDataset;
 
 using DatasetFunction = std::function<Dataset(const InputContext& context)>;
 
-// The axis or axes of Strategy::reduce; negative ones count from the end. A text is a TypeError, as in TensorFlow.
+// The axis or axes of Strategy::reduce; negative ones count from the end.
 class Axes {
  public:
   Axes(int axis) : axes_({axis}) {}                        // NOLINT(google-explicit-constructor)
@@ -53,42 +53,44 @@ class Strategy {
   StrategyExtended& extended() { return *extended_; }
   const StrategyExtended& extended() const { return *extended_; }
   int num_replicas_in_sync() const;
-  // Where the cluster was learnt from; null for strategies of one worker.
+  // The resolver that named the cluster; null for strategies of one worker.
   const ClusterResolver* cluster_resolver() const;
 
-  // Makes this strategy current, in cross-replica context. RuntimeError inside another strategy's scope or in a replica
-  // context. Entering one's own scope again is allowed.
+  // Makes this strategy current, in cross-replica context, for the life of the result. Throws RuntimeError inside
+  // another strategy's scope and in a replica context. May be entered again inside its own scope.
   [[nodiscard]] Scope scope();
 
   // Calls `function` once per replica, in its replica context, with each argument's part, and regroups the results.
-  // Replicas advance in order, one at a time, up to a merge_call or their end. The first exception is rethrown.
+  // Replicas advance in order, one at a time, up to a merge_call or their end. Rethrows the first exception of a
+  // replica. Throws ValueError for an argument with fewer parts than this worker has replicas.
   Value run(const ReplicaFunction& function, const Value::Parts& arguments = {});
 
-  // The values of all replicas combined. Without axes element-wise over the replicas; with them, also summed over those
-  // axes inside each replica, where MEAN weighs every element alike. Nested values leaf by leaf. Numbers give a number,
-  // tensors a tensor on the host's device. ValueError for SUM of a value that is the same object in several replicas.
+  // Combines the values of all replicas, each leaf of a nested value by itself: element-wise, and with axes also over
+  // those axes inside each replica, where MEAN weighs every element alike. Numbers give a number, tensors a tensor on
+  // the host's device. Throws ValueError for SUM of one object that several replicas share.
   Value reduce(ReduceOp op, const Value& value, const std::optional<Axes>& axes = std::nullopt);
   Value reduce(std::string_view op, const Value& value, const std::optional<Axes>& axes = std::nullopt) {
     return reduce(reduce_op_from_name(op), value, axes);
   }
 
-  // The replicas' tensors concatenated along `axis` in replica order, on the host's device; numbers count as one
-  // element. A value that is not per replica is returned itself. Errors as in ReplicaContext::all_gather.
+  // Concatenates the replicas' tensors along `axis` in replica order, on the host's device; numbers count as one
+  // element. Returns a value that is not per replica unchanged. Throws as ReplicaContext::all_gather does.
   Value gather(const Value& value, int axis);
 
-  // One value per local replica; for a nested value its structure with each replica's parts.
+  // Returns one value per local replica; of a nested value its structure with each replica's parts. Any context.
   Value::Parts experimental_local_results(const Value& value) const;
 
+  // Creates a variable where this strategy keeps them. Also in a replica context, by all replicas in the same order.
   std::shared_ptr<Variable> create_variable(const VariableSpec& spec);
 
-  // The dataset's batches are global: each is divided among the replicas (semantics of TensorFlow's rebatching).
+  // Divides the dataset's batches, which are global, among the replicas, as TensorFlow's rebatching does.
   DistributedDataset experimental_distribute_dataset(const Dataset& dataset);
   DistributedDataset experimental_distribute_dataset(const Dataset& dataset, const InputOptions& options);
-  // `function` is called once per input pipeline and batches by the replica's batch size itself.
+  // Calls `function` once per input pipeline; it batches by the replica's batch size itself.
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& function);
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& function, const InputOptions& options);
 
-  // function(ValueContext) once per local replica, wrapped per replica even where the results are identical.
+  // Calls `function` once per local replica and wraps the results per replica, even where they are one object.
   Value experimental_distribute_values_from_function(const std::function<Value(const ValueContext&)>& function);
 
  private:

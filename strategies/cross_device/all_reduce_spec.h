@@ -1,4 +1,4 @@
-// Which all-reduce MultiWorkerAllReduce of TensorFlow 1 uses for which tensors. Pure functions, for any thread.
+// Which all-reduce TensorFlow 1's MultiWorkerAllReduce uses for which tensors. Pure functions. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -20,17 +20,19 @@ struct AllReduceSpec {
 // entry that is no list, or has no or more than three elements.
 std::vector<AllReduceSpec> all_reduce_specs_from_json(const nlohmann::json& specs);
 
-// ValueError for an algorithm that is none of nccl, xring, pscpu, psgpu, nccl/xring, nccl/rechd, nccl/pscpu,
+// Throws ValueError for an algorithm that is none of nccl, xring, pscpu, psgpu, nccl/xring, nccl/rechd, nccl/pscpu,
 // pscpu/pscpu.
 void check_all_reduce_algorithm(const std::string& algorithm);
 
 struct SizeSplit {
   std::vector<std::size_t> within{}, above{};  // indices, in order
 };
-// Which tensors have at most `limit` elements; all of them for a negative limit. ValueError for an unknown size.
+// Tells tensors of at most `limit` elements from larger ones; a negative limit admits all. Throws ValueError for an
+// unknown size.
 SizeSplit split_by_elements(const std::vector<std::optional<std::int64_t>>& elements, std::int64_t limit);
 
-// The tensors that each spec reduces: the first whose limit they keep. AssertionError when one fits none.
+// Returns the indices of the tensors that each spec reduces: a tensor goes to the first spec whose limit it keeps.
+// Throws AssertionError when it keeps none.
 std::vector<std::vector<std::size_t>> assign_to_specs(const std::vector<AllReduceSpec>& specs,
                                                       const std::vector<std::optional<std::int64_t>>& elements);
 

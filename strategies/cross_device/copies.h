@@ -8,23 +8,24 @@
 
 namespace tandem {
 
-// The op as part of a communication, for the records.
+// Marks the op as part of a communication, for the records.
 Op as_communication(Op op);
 
-// The tensors or slices on `device`: themselves, or copies that its later compute work may use.
+// Returns the tensor or slices themselves where they are on `device`, else copies that its later compute work may use.
 Tensor copy_on(Device& device, const Tensor& tensor);
 IndexedSlices copy_on(Device& device, const IndexedSlices& slices);
 
-// One copy a device of a tensor, slices or number: bare on one device, mirrored on several.
+// Returns one copy per device of a tensor, slices or number: bare on one device, mirrored on several.
 Value copies_on(const std::vector<Device*>& devices, const Value& value);
 
-// The value with every dense per-replica tensor copied on its own device, so that the originals stay as they are.
+// Copies every tensor of a dense per-replica value on its own device, so that the originals stay as they are. Returns
+// any other value unchanged.
 Value copy_of_tensors(const Value& value);
 
-// Rows and indices concatenated in order, on `device`; duplicates stay.
+// Concatenates rows and indices in order, on `device`; duplicates stay.
 IndexedSlices concatenated(Device& device, const std::vector<IndexedSlices>& slices);
 
-// Zeros with the slices' rows added, on the slices' device.
+// Returns the whole tensor, on the slices' device: zeros with the slices' rows added.
 Tensor dense(const IndexedSlices& slices);
 
 }  // namespace tandem

@@ -13,7 +13,7 @@ namespace tandem {
 class Variable;
 
 // The devices of a value or a variable, or devices by name ("/device:CPU:0", as in DeviceId::parse). A list of names is
-// v1's; v2 refuses it.
+// for TensorFlow 1's calls; those of TensorFlow 2 refuse it.
 class Destinations {
  public:
   Destinations() = default;
@@ -28,7 +28,8 @@ class Destinations {
   bool is_empty() const { return names_.empty() && devices_.empty(); }
   bool is_list() const { return is_list_; }
   const std::shared_ptr<Variable>& variable() const { return variable_; }
-  // In order. ValueError for no destination or a name that is no device of `worker`'s cluster.
+  // Returns the devices in order. Throws ValueError without any, and for a name that is no device of `worker`'s
+  // cluster.
   std::vector<Device*> resolve(Worker& worker) const;
 
  private:
@@ -38,7 +39,7 @@ class Destinations {
   bool is_list_ = false;
 };
 
-// The devices that hold a value's tensors, in order; none for numbers, texts and nothing.
+// Returns the devices that hold a value's tensors, in order; none for numbers, texts and empty values.
 std::vector<Device*> devices_of(const Value& value);
 
 }  // namespace tandem

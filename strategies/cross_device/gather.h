@@ -8,27 +8,27 @@
 
 namespace tandem {
 
-// A replica's part as a tensor: a number becomes one f64 element on `device`. NotImplementedError for IndexedSlices,
-// TypeError for what holds no numbers.
+// Returns a replica's part as a tensor; a number becomes one f64 element on `device`. Throws NotImplementedError for
+// IndexedSlices and TypeError for what holds no numbers.
 Tensor gathered_part(Worker& worker, Device& device, const Value& part);
 
-// InvalidArgumentError where ranks or other dimensions than `axis` differ, or a rank has no such axis.
+// Throws InvalidArgumentError where ranks or other dimensions than `axis` differ, or a rank has no such axis.
 void check_gather(const std::vector<Tensor>& parts, int axis);
 
-// The parts one after the other along `axis`, on `device`, in the order of its compute stream.
+// Concatenates the parts along `axis`, on `device` and in the order of its compute stream.
 Tensor concatenated(Device& device, const std::vector<Tensor>& parts, int axis);
 
-// The parts of all devices of `group`, in its order, on each of `devices` (this worker's). Sizes along `axis` may
-// differ: shapes are exchanged between the hosts first, and the tensors travel padded to the longest. On all workers
-// InvalidArgumentError where any two do not match.
+// Concatenates the parts of all devices of `group`, in its order, on each of `devices` (this worker's). Sizes along
+// `axis` may differ: the hosts exchange shapes first, and the tensors travel padded to the longest. Throws
+// InvalidArgumentError, on all workers, where any two parts do not match.
 std::vector<Tensor> gather_over_group(Worker& worker, const std::vector<Device*>& devices,
                                       const std::vector<DeviceId>& group, const std::vector<Tensor>& parts, int axis);
 
 // The CPUs of the workers that have devices in `group`, in its order.
 std::vector<DeviceId> hosts_of(const std::vector<DeviceId>& group);
 
-// A tensor of each worker's host summed over the workers that have devices in `group`, in place. Returns how many they
-// are. Later work on the host's compute stream sees the sum.
+// Sums a tensor of each worker's host, in place, over the workers that have devices in `group`, and returns how many
+// those are. Later work on the host's compute stream sees the sum.
 int all_reduce_over_hosts(Worker& worker, const std::vector<DeviceId>& group, const Tensor& tensor);
 
 }  // namespace tandem

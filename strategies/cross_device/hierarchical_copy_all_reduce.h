@@ -1,8 +1,8 @@
 // tf.distribute.HierarchicalCopyAllReduce, made for eight GPUs in two cliques of four (DGX-1): tensor i is summed on a
 // main device in each half of the devices, the two mains exchange their sums, and each copies to its half.
 //
-// Main of tensor i: device i mod n; the other half's: (i mod n + n/2) mod n. With an odd number of devices the second
-// half is the larger one. One device has nothing to do; with two, each half is one device.
+// The mains of tensor i are devices i mod n and, in the other half, (i mod n + n/2) mod n. With an odd number of
+// devices the second half is the larger one.
 #pragma once
 
 #include "strategies/cross_device/cross_device_ops.h"

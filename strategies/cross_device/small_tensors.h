@@ -1,4 +1,4 @@
-// Which gradients TensorFlow 1 packs together before an all-reduce. Pure functions, for any thread.
+// Which gradients TensorFlow 1 packs together before an all-reduce. Pure functions. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@
 namespace tandem {
 
 enum class TensorPacker : std::uint8_t { none, concat_and_split, small_tensor_aggregation };
-// A number of packs comes before the aggregation of small tensors, which needs both of its limits.
+// Chooses by TensorFlow 1's order of precedence: a number of packs, then the aggregation of small tensors where both of
+// its bounds are set.
 TensorPacker choose_packer(int num_packs, std::int64_t max_bytes, int max_group);
 
 struct IndexRuns {
   std::vector<std::pair<int, int>> ranges{};  // first and last of each run of two and more
   std::vector<int> singles{};
 };
-// Runs of consecutive numbers in an ascending list. A run grows while it spans at most `limit` steps, so that it may
-// hold limit + 2 numbers.
+// Finds the runs of consecutive numbers in an ascending list. A run grows while it spans at most `limit` steps, so it
+// may hold limit + 2 numbers.
 IndexRuns extract_ranges(const std::vector<int>& indices, int limit = 32);
 
 struct GradientSize {
@@ -30,8 +31,8 @@ struct SmallTensorPacks {
   std::vector<int> unpacked{};                // then these, by themselves
   std::vector<std::int64_t> output_elements{};
 };
-// Small are f32 tensors of at most max_bytes; two and more small ones in a row are packed, where a row holds at most
-// max_group + 2. ValueError unless both limits are above 0.
+// Packs two and more small tensors in a row, at most max_group + 2 of them; small are f32 tensors of at most max_bytes.
+// Throws ValueError unless both bounds are greater than 0.
 SmallTensorPacks pack_small_tensors(const std::vector<GradientSize>& gradients, std::int64_t max_bytes, int max_group);
 
 }  // namespace tandem
