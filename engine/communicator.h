@@ -2,21 +2,17 @@
 //
 // One call covers all local devices of the group, like a ncclGroup: `streams[i]` and the tensors at [i] belong
 // to local_devices()[i]. Calls are asynchronous, in stream order. Every worker of the group makes the same calls
-// in the same order with equal sizes; otherwise the run ends with an error that names who waits.
+// in the same order with equal sizes; otherwise the run ends with an error that names both sides, or who waits.
+// Operands that do not fit the call throw UsageError.
 #pragma once
 
-#include <cstdint>
 #include <optional>
 #include <span>
-#include <string_view>
-#include <vector>
 
+#include "engine/collective.h"
 #include "engine/device.h"
-#include "topologies/base/error.h"
 
 namespace tandem {
-
-enum class Reduction : std::uint8_t { sum, maximum, minimum };
 
 class Communicator {
  public:
@@ -28,12 +24,12 @@ class Communicator {
   virtual std::span<Device* const> local_devices() const = 0;  // this worker's, in rank order
   virtual std::span<const int> local_ranks() const = 0;        // their ranks in the group
 
-  // A time limit for what this worker issues here from now on; empty: none, as at first. A collective, send or receive
-  // that is not complete `seconds` (greater than 0) of this world's clock after the first of its local ranks was ready
-  // to run it on its stream fails this worker with DeadlineExceededError, which surfaces like an error of an op. Ranks
-  // of other workers that wait in the same call, or come to it later, fail with it. Until the limit is over nobody who
-  // waits for the call is deadlocked.
-  virtual void set_timeout(std::optional<double> seconds) = 0;
+  // Sets the timeout of what this worker issues here from now on; empty, as at first, means none. A collective, send
+  // or receive that is not complete `timeout_s` (greater than 0) of this world's clock after the first of its local
+  // ranks was ready to execute it on its stream fails this worker with DeadlineExceededError, which surfaces like an
+  // error of an op. Ranks of other workers that wait in the same call, or join it later, fail with it. Before the
+  // deadline nobody who waits for the call counts as deadlocked.
+  virtual void set_timeout(std::optional<double> timeout_s) = 0;
 
   virtual void all_reduce(Tensors buffers, Reduction reduction, Streams streams) = 0;             // in place
   virtual void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) = 0;  // in place at root
@@ -46,14 +42,5 @@ class Communicator {
   virtual void send(const Tensor& from, int to_rank, Stream& stream) = 0;
   virtual void receive(const Tensor& to, int from_rank, Stream& stream) = 0;
 };
-
-// nccl-tests' definitions (doc/PERFORMANCE.md): algbw = bytes / time, busbw = algbw * factor, where the factor is
-// 2(n-1)/n for all_reduce, (n-1)/n for all_gather and reduce_scatter, 1 for broadcast, reduce and send.
-double bus_bandwidth_factor(std::string_view operation, int ranks);
-
-// For engines: what set_timeout()'s error says. `call` is the collective, with its number and who is missing; `waiting`
-// the device whose limit it was.
-DeadlineExceededError deadline_exceeded(std::string_view call, const std::vector<DeviceId>& group,
-                                        const DeviceId& waiting, double limit_s);
 
 }  // namespace tandem

@@ -87,4 +87,14 @@ std::optional<DeviceId> DeviceId::parse(std::string_view text, const DeviceId& d
                   .index = parts.index.value_or(defaults.index)};
 }
 
+void check_copy(const Tensor& to, const Tensor& from, const Device& device) {
+  TANDEM_REQUIRE(to && from, "a copy without a tensor");
+  TANDEM_REQUIRE(to.dtype() == from.dtype() && to.element_count() == from.element_count(),
+                 fmt::format("a copy of {}{} to {}{}, must have one element type and size", name_of(from.dtype()),
+                             from.shape().text(), name_of(to.dtype()), to.shape().text()));
+  TANDEM_REQUIRE(&to.device() == &device || &from.device() == &device,
+                 fmt::format("a copy from {} to {} on a stream of {}", from.device().id().text(),
+                             to.device().id().text(), device.id().text()));
+}
+
 }  // namespace tandem

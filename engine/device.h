@@ -4,7 +4,8 @@
 // streams run independently unless an event orders them. Issuing never waits for the work.
 //
 // Threads: any task of the device's worker may issue to its streams; calls on one stream are serialised.
-// Errors of the work itself surface as RunError at the next synchronize() of the same run.
+// Errors: operands that do not fit throw UsageError at the call. Errors of the work itself surface as RunError at the
+// next synchronize() of the same run.
 #pragma once
 
 #include <compare>
@@ -30,8 +31,8 @@ struct DeviceId {
   int index = 0;
 
   std::string text() const;
-  // Accepts the full form and the parts "/job:ps/task:1", "/device:GPU:0", "/gpu:0", "GPU:0"; what is missing
-  // comes from `defaults`. Returns nothing for anything else.
+  // Parses the full form or parts such as "/job:ps/task:1", "/device:GPU:0", "/gpu:0" and "GPU:0"; `defaults` gives
+  // the missing ones. Returns nothing for any other text.
   static std::optional<DeviceId> parse(std::string_view text, const DeviceId& defaults);
   auto operator<=>(const DeviceId&) const = default;
 };
@@ -66,15 +67,15 @@ class Stream {
   virtual int index() const = 0;
 
   virtual void launch(Op op) = 0;
-  // Equal element types and counts. One of the two is on this stream's device; the other on any device of the
-  // cluster where Capabilities::remote_devices, else of this worker.
+  // Copies between tensors of equal element type and count. One of the two is on this stream's device; the other may be
+  // on any device of the cluster where Capabilities::remote_devices, else of this worker.
   virtual void copy(const Tensor& to, const Tensor& from, Category category = Category::communication) = 0;
   virtual Event record() = 0;
   virtual void wait(const Event& event) = 0;  // later operations of this stream start after the event
   virtual void synchronize() = 0;             // blocks the calling task until everything issued so far is done
 };
 
-// What each stream of a device is for; any further index is free.
+// The purpose of each stream of a device; higher indices are free.
 inline constexpr int kComputeStream = 0;
 inline constexpr int kCommunicationStream = 1;
 inline constexpr int kInputStream = 2;
@@ -88,11 +89,15 @@ class Device {
   virtual Stream& stream(int index) = 0;  // created on first use
   Stream& compute_stream() { return stream(kComputeStream); }
 
-  // Uninitialised memory. Throws RunError naming the device, the request and what is in use when it does not fit.
+  // Allocates uninitialised memory. Throws RunError naming the device, the request and the memory in use when it does
+  // not fit.
   virtual Tensor allocate(DType dtype, Shape shape) = 0;
   virtual std::int64_t memory_in_use_bytes() const = 0;
   virtual std::int64_t memory_peak_bytes() const = 0;
   virtual void synchronize() = 0;  // all streams
 };
+
+// For engines: throws UsageError unless Stream::copy may copy `from` to `to` on a stream of `device`.
+void check_copy(const Tensor& to, const Tensor& from, const Device& device);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// From a tensor's element type to a C++ type.
+// Maps a tensor's element type to a C++ type.
 #pragma once
 
 #include <cstdint>
@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// Calls function.operator()<T>() with the C++ type of elements of this type, or otherwise() for those without
-// arithmetic on a CPU.
+// Calls function.operator()<T>() with the C++ type of the elements, or otherwise() for types without arithmetic on a
+// CPU.
 template <typename Function, typename Otherwise>
 void with_element_type(DType dtype, Function&& function, Otherwise&& otherwise) {
   switch (dtype) {

@@ -19,10 +19,10 @@ bool is_floating(DType dtype) {
 }
 
 void check_like(const Tensor& to, const Tensor& other, const char* name) {
-  TANDEM_CHECK(to && other, std::string(name) + " without an operand");
-  TANDEM_CHECK(to.dtype() == other.dtype(), std::string(name) + " of different element types");
-  TANDEM_CHECK(to.element_count() == other.element_count(),
-               std::string(name) + " of " + to.shape().text() + " and " + other.shape().text());
+  TANDEM_REQUIRE(to && other, std::string(name) + " without an operand");
+  TANDEM_REQUIRE(to.dtype() == other.dtype(), std::string(name) + " of different element types");
+  TANDEM_REQUIRE(to.element_count() == other.element_count(),
+                 std::string(name) + " of " + to.shape().text() + " and " + other.shape().text());
 }
 
 Op make(std::string name, OpCost cost, Kernel kernel) {
@@ -33,15 +33,16 @@ Op make(std::string name, OpCost cost, Kernel kernel) {
 
 // 2 m n k flops: a multiplication and an addition for each term of each sum.
 Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a, bool transpose_b, double alpha, double beta) {
-  TANDEM_CHECK(a && b && c, "gemm without an operand");
-  TANDEM_CHECK(a.shape().rank() == 2 && b.shape().rank() == 2 && c.shape().rank() == 2, "gemm of other than matrices");
-  TANDEM_CHECK(a.dtype() == b.dtype() && a.dtype() == c.dtype(), "gemm of different element types");
-  TANDEM_CHECK(is_floating(c.dtype()), "gemm of integers");
+  TANDEM_REQUIRE(a && b && c, "gemm without an operand");
+  TANDEM_REQUIRE(a.shape().rank() == 2 && b.shape().rank() == 2 && c.shape().rank() == 2,
+                 "gemm of other than matrices");
+  TANDEM_REQUIRE(a.dtype() == b.dtype() && a.dtype() == c.dtype(), "gemm of different element types");
+  TANDEM_REQUIRE(is_floating(c.dtype()), "gemm of integers");
   const std::int64_t m = a.shape()[transpose_a ? 1 : 0];
   const std::int64_t k = a.shape()[transpose_a ? 0 : 1];
   const std::int64_t n = b.shape()[transpose_b ? 0 : 1];
-  TANDEM_CHECK(b.shape()[transpose_b ? 1 : 0] == k && c.shape() == (Shape{m, n}),
-               "gemm of " + a.shape().text() + " and " + b.shape().text() + " to " + c.shape().text());
+  TANDEM_REQUIRE(b.shape()[transpose_b ? 1 : 0] == k && c.shape() == (Shape{m, n}),
+                 "gemm of " + a.shape().text() + " and " + b.shape().text() + " to " + c.shape().text());
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const double bytes = bytes_of(a) + bytes_of(b) + bytes_of(c) * (beta == 0 ? 1 : 2);
   const DType dtype = c.dtype();
@@ -59,7 +60,7 @@ Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a, bool transpose_b, double
 }
 
 Op fill(Tensor to, double value) {
-  TANDEM_CHECK(to, "fill without an operand");
+  TANDEM_REQUIRE(to, "fill without an operand");
   const OpCost cost{0, bytes_of(to), to.dtype()};
   return make("fill", cost, kernel::Fill{std::move(to), value});
 }
@@ -76,8 +77,8 @@ Op elementwise(kernel::Binary operation, Tensor to, Tensor a, Tensor b) {
 // Factors of one and zero cost nothing, and with beta 0 the old contents are not read.
 Op scale_add(Tensor to, Tensor a, double alpha, double beta) {
   check_like(to, a, "scale_add");
-  TANDEM_CHECK(is_floating(to.dtype()) || (alpha == std::trunc(alpha) && beta == std::trunc(beta)),
-               "scale_add of integers by a fraction");
+  TANDEM_REQUIRE(is_floating(to.dtype()) || (alpha == std::trunc(alpha) && beta == std::trunc(beta)),
+                 "scale_add of integers by a fraction");
   const int flops = (alpha != 1 ? 1 : 0) + (beta != 0 ? 1 : 0) + (beta != 0 && beta != 1 ? 1 : 0);
   const OpCost cost{flops * count_of(to), (beta == 0 ? 2 : 3) * bytes_of(to), to.dtype()};
   return make("scale_add", cost, kernel::ScaleAdd{std::move(to), std::move(a), alpha, beta});
@@ -97,38 +98,38 @@ Op relu_gradient(Tensor to, Tensor gradient, Tensor output) {
 }
 
 Op add_bias(Tensor to, Tensor bias) {
-  TANDEM_CHECK(to && bias, "add_bias without an operand");
-  TANDEM_CHECK(to.dtype() == bias.dtype(), "add_bias of different element types");
-  TANDEM_CHECK(to.shape().rank() >= 1 && to.shape()[to.shape().rank() - 1] == bias.element_count(),
-               "add_bias of " + bias.shape().text() + " to rows of " + to.shape().text());
+  TANDEM_REQUIRE(to && bias, "add_bias without an operand");
+  TANDEM_REQUIRE(to.dtype() == bias.dtype(), "add_bias of different element types");
+  TANDEM_REQUIRE(to.shape().rank() >= 1 && to.shape()[to.shape().rank() - 1] == bias.element_count(),
+                 "add_bias of " + bias.shape().text() + " to rows of " + to.shape().text());
   const OpCost cost{count_of(to), 2 * bytes_of(to) + bytes_of(bias), to.dtype()};
   return make("add_bias", cost, kernel::AddBias{std::move(to), std::move(bias)});
 }
 
 Op sum_axis(Tensor to, Tensor a, int axis) {
-  TANDEM_CHECK(to && a, "sum_axis without an operand");
-  TANDEM_CHECK(to.dtype() == a.dtype(), "sum_axis of different element types");
-  TANDEM_CHECK(axis >= 0 && axis < a.shape().rank(), "sum_axis over an axis that " + a.shape().text() + " lacks");
+  TANDEM_REQUIRE(to && a, "sum_axis without an operand");
+  TANDEM_REQUIRE(to.dtype() == a.dtype(), "sum_axis of different element types");
+  TANDEM_REQUIRE(axis >= 0 && axis < a.shape().rank(), "sum_axis over an axis that " + a.shape().text() + " lacks");
   std::int64_t remaining = 1;
   for (int other = 0; other < a.shape().rank(); ++other) remaining *= other == axis ? 1 : a.shape()[other];
-  TANDEM_CHECK(to.element_count() == remaining, "sum_axis of " + a.shape().text() + " to " + to.shape().text());
+  TANDEM_REQUIRE(to.element_count() == remaining, "sum_axis of " + a.shape().text() + " to " + to.shape().text());
   const OpCost cost{count_of(a), bytes_of(a) + bytes_of(to), to.dtype()};
   return make("sum_axis", cost, kernel::SumAxis{std::move(to), std::move(a), axis});
 }
 
 // Five flops a logit: the comparison, the shift, the exponential, its sum and the quotient.
 Op softmax_cross_entropy(kernel::SoftmaxCrossEntropy kernel) {
-  TANDEM_CHECK(kernel.loss && kernel.logits && kernel.labels, "softmax_cross_entropy without an operand");
+  TANDEM_REQUIRE(kernel.loss && kernel.logits && kernel.labels, "softmax_cross_entropy without an operand");
   const Shape& shape = kernel.logits.shape();
-  TANDEM_CHECK(shape.rank() == 2 && shape[1] >= 1, "softmax_cross_entropy of logits " + shape.text());
-  TANDEM_CHECK(is_floating(kernel.logits.dtype()), "softmax_cross_entropy of integer logits");
-  TANDEM_CHECK(kernel.labels.element_count() == shape[0] && kernel.labels.dtype() == DType::i32,
-               "softmax_cross_entropy needs one i32 label a row");
-  TANDEM_CHECK(kernel.loss.element_count() >= 1 && kernel.loss.dtype() == kernel.logits.dtype(),
-               "softmax_cross_entropy needs a loss of the logits' element type");
+  TANDEM_REQUIRE(shape.rank() == 2 && shape[1] >= 1, "softmax_cross_entropy of logits " + shape.text());
+  TANDEM_REQUIRE(is_floating(kernel.logits.dtype()), "softmax_cross_entropy of integer logits");
+  TANDEM_REQUIRE(kernel.labels.element_count() == shape[0] && kernel.labels.dtype() == DType::i32,
+                 "softmax_cross_entropy needs one i32 label a row");
+  TANDEM_REQUIRE(kernel.loss.element_count() >= 1 && kernel.loss.dtype() == kernel.logits.dtype(),
+                 "softmax_cross_entropy needs a loss of the logits' element type");
   if (kernel.gradient) check_like(kernel.gradient, kernel.logits, "softmax_cross_entropy's gradient");
-  TANDEM_CHECK(!kernel.correct || kernel.correct.element_count() >= 1,
-               "softmax_cross_entropy without room for correct");
+  TANDEM_REQUIRE(!kernel.correct || kernel.correct.element_count() >= 1,
+                 "softmax_cross_entropy without room for correct");
   const double bytes = bytes_of(kernel.logits) + bytes_of(kernel.labels) + bytes_of(kernel.gradient) +
                        static_cast<double>(size_of(kernel.loss.dtype())) +
                        (kernel.correct ? static_cast<double>(size_of(kernel.correct.dtype())) : 0);
@@ -137,35 +138,36 @@ Op softmax_cross_entropy(kernel::SoftmaxCrossEntropy kernel) {
 }
 
 Op cast(Tensor to, Tensor a) {
-  TANDEM_CHECK(to && a, "cast without an operand");
-  TANDEM_CHECK(to.element_count() == a.element_count(), "cast of " + a.shape().text() + " to " + to.shape().text());
+  TANDEM_REQUIRE(to && a, "cast without an operand");
+  TANDEM_REQUIRE(to.element_count() == a.element_count(), "cast of " + a.shape().text() + " to " + to.shape().text());
   const OpCost cost{count_of(to), bytes_of(to) + bytes_of(a), to.dtype()};
   return make("cast", cost, kernel::Cast{std::move(to), std::move(a)});
 }
 
 // Each changed row is read, changed and written.
 Op scatter_rows(kernel::Scatter operation, Tensor to, Tensor rows, Tensor indices) {
-  TANDEM_CHECK(to && rows && indices, "scatter_rows without an operand");
-  TANDEM_CHECK(to.dtype() == rows.dtype() && indices.dtype() == DType::i64, "scatter_rows of other element types");
-  TANDEM_CHECK(
+  TANDEM_REQUIRE(to && rows && indices, "scatter_rows without an operand");
+  TANDEM_REQUIRE(to.dtype() == rows.dtype() && indices.dtype() == DType::i64, "scatter_rows of other element types");
+  TANDEM_REQUIRE(
       to.shape().rank() >= 1 && rows.shape().rank() == to.shape().rank() && rows.shape()[0] == indices.element_count(),
       "scatter_rows of " + rows.shape().text() + " to " + to.shape().text());
   for (int axis = 1; axis < to.shape().rank(); ++axis) {
-    TANDEM_CHECK(to.shape()[axis] == rows.shape()[axis],
-                 "scatter_rows of " + rows.shape().text() + " to " + to.shape().text());
+    TANDEM_REQUIRE(to.shape()[axis] == rows.shape()[axis],
+                   "scatter_rows of " + rows.shape().text() + " to " + to.shape().text());
   }
   const OpCost cost{count_of(rows), 3 * bytes_of(rows) + bytes_of(indices), to.dtype()};
   return make("scatter_rows", cost, kernel::ScatterRows{operation, std::move(to), std::move(rows), std::move(indices)});
 }
 
 Op copy_blocks(kernel::CopyBlocks kernel) {
-  TANDEM_CHECK(kernel.to && kernel.from && kernel.to.dtype() == kernel.from.dtype(),
-               "copy_blocks without operands of one element type");
+  TANDEM_REQUIRE(kernel.count >= 0 && kernel.elements >= 0, "copy_blocks of a negative number of elements");
+  TANDEM_REQUIRE(kernel.to && kernel.from && kernel.to.dtype() == kernel.from.dtype(),
+                 "copy_blocks without operands of one element type");
   const auto fits = [&](const Tensor& tensor, std::int64_t first, std::int64_t stride) {
     const std::int64_t end = first + (kernel.count - 1) * stride + kernel.elements;
     return kernel.count == 0 || kernel.elements == 0 || (first >= 0 && end <= tensor.element_count());
   };
-  TANDEM_CHECK(
+  TANDEM_REQUIRE(
       fits(kernel.to, kernel.to_first, kernel.to_stride) && fits(kernel.from, kernel.from_first, kernel.from_stride),
       "copy_blocks outside its operands");
   const double bytes =
@@ -175,7 +177,7 @@ Op copy_blocks(kernel::CopyBlocks kernel) {
 }
 
 Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from) {
-  TANDEM_CHECK(!to.empty() && to.size() == from.size(), "copy_many of different numbers of tensors");
+  TANDEM_REQUIRE(!to.empty() && to.size() == from.size(), "copy_many of different numbers of tensors");
   double bytes = 0;
   for (std::size_t i = 0; i < to.size(); ++i) {
     check_like(to[i], from[i], "copy_many");
@@ -195,9 +197,17 @@ std::pair<std::int64_t, std::int64_t> blocks_of(const Shape& shape, int axis) {
   return {outer, inner};
 }
 
+void check_along(const Tensor& to, const Tensor& from, int axis, const char* name) {
+  TANDEM_REQUIRE(to && from, std::string(name) + " without an operand");
+  TANDEM_REQUIRE(axis >= 0 && axis < from.shape().rank() && to.shape().rank() == from.shape().rank(),
+                 std::string(name) + " of " + from.shape().text() + " and " + to.shape().text() + " along axis " +
+                     std::to_string(axis));
+}
+
 }  // namespace
 
 Op place_along(Tensor to, Tensor from, int axis, std::int64_t first) {
+  check_along(to, from, axis, "place_along");
   const auto [outer, inner] = blocks_of(from.shape(), axis);
   const std::int64_t length = from.shape()[axis], whole = to.shape()[axis];
   return copy_blocks({.to = std::move(to),
@@ -211,6 +221,7 @@ Op place_along(Tensor to, Tensor from, int axis, std::int64_t first) {
 }
 
 Op take_along(Tensor to, Tensor from, int axis, std::int64_t first) {
+  check_along(to, from, axis, "take_along");
   const auto [outer, inner] = blocks_of(to.shape(), axis);
   const std::int64_t length = to.shape()[axis], whole = from.shape()[axis];
   return copy_blocks({.to = std::move(to),
@@ -224,7 +235,7 @@ Op take_along(Tensor to, Tensor from, int axis, std::int64_t first) {
 }
 
 Op host_function(std::string name, OpCost cost, std::function<void()> call) {
-  TANDEM_CHECK(call != nullptr, "host_function '" + name + "' without a function");
+  TANDEM_REQUIRE(call != nullptr, "host_function '" + name + "' without a function");
   return make(std::move(name), cost, kernel::HostFunction{std::move(call)});
 }
 

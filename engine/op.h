@@ -1,6 +1,6 @@
 // One piece of device work: what it is called, what it costs, and what it does.
 //
-// Cost and effect travel together but apart: a simulated device charges the cost, a real one performs the
+// Cost and effect travel together but apart: a simulated device charges the cost, a real one executes the
 // kernel. Kernels are plain data, so that each kind of device can bring its own implementation; the CPU's
 // is engine/kernels. Build ops with the functions below, which fill in the cost.
 #pragma once
@@ -112,7 +112,7 @@ struct Op {
 };
 
 namespace op {
-// Each checks shapes and element types (TANDEM_CHECK) and computes the cost. The category is compute; change it
+// Each checks shapes and element types (UsageError) and computes the cost. The category is compute; change it
 // in the returned Op where the work is an update or part of a communication.
 Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false, double alpha = 1,
         double beta = 0);

@@ -1,6 +1,6 @@
-// A task is one flow of control of strategy code: a worker's program, or one of its replica functions. It is
-// a thread in a real engine and an actor in a simulated one, so state "of the current thread" belongs here
-// and waiting for another task goes through a Monitor, never through an operating-system primitive.
+// A task is one flow of control of strategy code: a worker's program, or one of its replica functions. It is a thread
+// in a real engine and an actor in a simulated one. So state of the current flow of control belongs here, not in
+// thread_local variables, and tasks wait for each other through a Monitor, never through an operating-system primitive.
 #pragma once
 
 #include <any>
@@ -17,16 +17,16 @@ class Task {
   Task(const Task&) = delete;
   Task& operator=(const Task&) = delete;
 
-  // The running task. Outside every Engine::run it is the calling thread's own task, without a worker.
+  // Returns the running task. Outside every Engine::run it is the calling thread's own task, without a worker.
   static Task& current();
 
   const std::string& name() const { return name_; }  // "worker 0", "worker 0 replica 3": deadlock messages use it
   Worker* worker() const { return worker_; }
 
-  // Storage of the layer above: the current strategy and replica context live here. Starts empty in every task.
+  // Storage for the layer above, which keeps the current strategy and replica context here. Empty in a new task.
   std::any& context() { return context_; }
 
-  // For engines: how a thread that runs a simulation finds its current actor's task. Returns null outside actors.
+  // For engines: finds the task of the current actor on a thread that runs a simulation. Returns null outside actors.
   using Provider = Task* (*)();
   static void set_provider_of_this_thread(Provider provider);
   static void set_current_of_this_thread(Task* task);
@@ -37,13 +37,17 @@ class Task {
   std::any context_;
 };
 
+// For engines: thrown by blocking calls of a run that another task's exception has ended. Not derived from
+// std::exception, so that programs that handle errors do not handle it.
+struct RunStopped {};
+
 // A mutex with one condition. BasicLockable: use std::lock_guard<Monitor>.
 class Monitor {
  public:
   virtual ~Monitor() = default;
   virtual void lock() = 0;
   virtual void unlock() = 0;
-  // With the lock held: releases it, waits for notify_all(), takes it again. May wake without cause. `what`
+  // Called with the lock held: releases it, waits for notify_all() and takes it again. May return without cause. `what`
   // completes "<task> waits for ..." in a deadlock message. Throws DeadlockError when the run is deadlocked.
   virtual void wait(std::string_view what) = 0;
   virtual void notify_all() = 0;

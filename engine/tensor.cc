@@ -17,11 +17,11 @@ Shape::Shape(std::initializer_list<std::int64_t> dimensions)
     : Shape(std::span<const std::int64_t>(dimensions.begin(), dimensions.size())) {}
 
 Shape::Shape(std::span<const std::int64_t> dimensions) : rank_(static_cast<int>(dimensions.size())) {
-  TANDEM_CHECK(dimensions.size() <= kMaxRank, "a shape of more than eight dimensions");
+  TANDEM_REQUIRE(dimensions.size() <= kMaxRank, "a shape of more than eight dimensions");
   std::copy(dimensions.begin(), dimensions.end(), dimensions_.begin());
   std::int64_t count = 1;
   for (const std::int64_t dimension : dimensions) {
-    TANDEM_CHECK(dimension >= 0, "a negative dimension in the shape " + text());
+    TANDEM_REQUIRE(dimension >= 0, "a negative dimension in the shape " + text());
     if (__builtin_mul_overflow(count, std::max<std::int64_t>(dimension, 1), &count) || count > kMaxElements) {
       throw Error(fmt::format("the shape {} has more than 2^59 elements", text()));
     }
@@ -40,8 +40,8 @@ std::string Shape::text() const {
 
 Tensor::Tensor(std::shared_ptr<Buffer> buffer, DType dtype, Shape shape, std::size_t offset_bytes)
     : buffer_(std::move(buffer)), dtype_(dtype), shape_(shape), offset_bytes_(offset_bytes) {
-  TANDEM_CHECK(buffer_ != nullptr, "a tensor without memory");
-  TANDEM_CHECK(offset_bytes_ + size_bytes() <= buffer_->size_bytes(), "a tensor larger than its memory");
+  TANDEM_REQUIRE(buffer_ != nullptr, "a tensor without memory");
+  TANDEM_REQUIRE(offset_bytes_ + size_bytes() <= buffer_->size_bytes(), "a tensor larger than its memory");
 }
 
 void* Tensor::data() const {
@@ -49,8 +49,8 @@ void* Tensor::data() const {
 }
 
 Tensor Tensor::slice(std::int64_t first, std::int64_t count) const {
-  TANDEM_CHECK(shape_.rank() >= 1, "a slice of a scalar");
-  TANDEM_CHECK(first >= 0 && count >= 0 && first <= shape_[0] - count, "a slice beyond the shape " + shape_.text());
+  TANDEM_REQUIRE(shape_.rank() >= 1, "a slice of a scalar");
+  TANDEM_REQUIRE(first >= 0 && count >= 0 && first <= shape_[0] - count, "a slice beyond the shape " + shape_.text());
   std::array<std::int64_t, Shape::kMaxRank> dimensions{};
   std::copy(shape_.dimensions().begin(), shape_.dimensions().end(), dimensions.begin());
   const std::int64_t rows = dimensions[0];
@@ -61,8 +61,8 @@ Tensor Tensor::slice(std::int64_t first, std::int64_t count) const {
 }
 
 Tensor Tensor::reshape(Shape shape) const {
-  TANDEM_CHECK(shape.element_count() == element_count(),
-               "a reshape of " + shape_.text() + " to " + shape.text() + " changes the number of elements");
+  TANDEM_REQUIRE(shape.element_count() == element_count(),
+                 "a reshape of " + shape_.text() + " to " + shape.text() + " changes the number of elements");
   return {buffer_, dtype_, shape, offset_bytes_};
 }
 

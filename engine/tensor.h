@@ -1,7 +1,7 @@
 // Tensors in device memory.
 //
-// A Tensor is a handle: copies share the memory, which is given back in stream order when the last handle
-// goes. Contents are dense, row-major. Where an engine carries no values (Capabilities::carries_values)
+// A Tensor is a handle: copies share the memory, which is freed in stream order when the last handle is destroyed.
+// Contents are dense, row-major. Where an engine carries no values (Capabilities::carries_values)
 // tensors have shapes and sizes but no data.
 #pragma once
 
@@ -48,7 +48,7 @@ class Buffer {
   virtual Device& device() const = 0;
   virtual std::size_t size_bytes() const = 0;
   virtual void* data() const = 0;               // device address; null where no values are carried
-  virtual bool is_host_accessible() const = 0;  // may the calling thread dereference data()?
+  virtual bool is_host_accessible() const = 0;  // whether the calling thread may dereference data()
 };
 
 class Tensor {
@@ -65,18 +65,19 @@ class Tensor {
   bool has_values() const { return buffer_ && buffer_->data() != nullptr; }
   void* data() const;  // address of element 0, or null
 
-  // A view of the same memory: `count` rows from `first` along axis 0, or another shape of as many elements.
+  // Return views of the same memory: `count` rows from `first` along axis 0, or another shape of as many elements.
   Tensor slice(std::int64_t first, std::int64_t count) const;
   Tensor reshape(Shape shape) const;
-  // A view of `count` elements from element `first` of the flattened tensor, as a rank-1 tensor.
+  // Returns a rank-1 view of `count` elements from element `first` of the flattened tensor.
   Tensor flat_slice(std::int64_t first, std::int64_t count) const;
 
-  // The elements, for host-accessible tensors with values (a worker's CPU); empty where no values are carried.
-  // The caller has synchronised with whatever writes them. T must match the dtype (TANDEM_CHECK).
+  // Returns the elements of a tensor in host-accessible memory (a worker's CPU); empty where the engine carries no
+  // values. The caller has synchronised with the work that writes them. Throws UsageError when T is not the element
+  // type.
   template <typename T>
   std::span<T> values() const;
 
-  // True when both handles name the same memory, dtype and shape: TensorFlow's `is`.
+  // Returns whether both handles name the same memory, element type and shape: TensorFlow's `is`.
   bool is_same(const Tensor& other) const;
 
  private:
@@ -102,9 +103,9 @@ inline constexpr DType kDTypeOf = [] {
 
 template <typename T>
 std::span<T> Tensor::values() const {
-  TANDEM_CHECK(dtype_ == kDTypeOf<std::remove_const_t<T>>, "tensor of another element type");
+  TANDEM_REQUIRE(dtype_ == kDTypeOf<std::remove_const_t<T>>, "tensor of another element type");
   if (!has_values()) return {};
-  TANDEM_CHECK(buffer_->is_host_accessible(), "the host cannot read this device's memory");
+  TANDEM_REQUIRE(buffer_->is_host_accessible(), "the host cannot read this device's memory");
   return {static_cast<T*>(data()), static_cast<std::size_t>(element_count())};
 }
 

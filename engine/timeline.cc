@@ -1,5 +1,8 @@
 #include "engine/timeline.h"
 
+#include <algorithm>
+#include <tuple>
+
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -17,7 +20,7 @@ std::string_view name_of(Category category) {
     case Category::other:
       return "other";
   }
-  check_failed("known category", __FILE__, __LINE__, "a Category outside its enumerators");
+  TANDEM_UNREACHABLE("a Category outside its enumerators");
 }
 
 std::string_view name_of(RecordKind kind) {
@@ -31,7 +34,33 @@ std::string_view name_of(RecordKind kind) {
     case RecordKind::step:
       return "step";
   }
-  check_failed("known record kind", __FILE__, __LINE__, "a RecordKind outside its enumerators");
+  TANDEM_UNREACHABLE("a RecordKind outside its enumerators");
+}
+
+void sort_records(std::vector<Record>& records) {
+  std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
+    return std::tie(a.start_ns, a.worker, a.device, a.stream) < std::tie(b.start_ns, b.worker, b.device, b.stream);
+  });
+}
+
+std::vector<CollectiveTiming> collective_timings(const std::vector<Record>& records,
+                                                 const std::function<bool(const Record&)>& counts) {
+  struct Call {
+    const Record* record = nullptr;
+    Nanoseconds last_arrival_ns = 0;
+    Nanoseconds last_end_ns = 0;
+  };
+  std::map<std::int64_t, Call> calls;
+  for (const Record& record : records) {
+    if (record.kind != RecordKind::collective || (counts && !counts(record))) continue;
+    Call& call = calls.try_emplace(record.sequence, Call{&record, record.start_ns, record.end_ns}).first->second;
+    call.last_arrival_ns = std::max(call.last_arrival_ns, record.start_ns);
+    call.last_end_ns = std::max(call.last_end_ns, record.end_ns);
+  }
+  std::vector<CollectiveTiming> timings;
+  timings.reserve(calls.size());
+  for (const auto& [sequence, call] : calls) timings.push_back({call.record, call.last_end_ns - call.last_arrival_ns});
+  return timings;
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -13,23 +14,23 @@ namespace tandem {
 
 using Nanoseconds = std::int64_t;
 
-// What the time was spent for; reports add up by it.
+// The purpose of an interval, by which reports add up time.
 enum class Category : std::uint8_t { compute, communication, update, input, other };
 // op: device work. copy: data moved by a stream. collective: a communicator's call, one record a device.
-// step: one training step of one worker, on its host lane.
+// step: one training step of one worker, on no device.
 enum class RecordKind : std::uint8_t { op, copy, collective, step };
 std::string_view name_of(Category category);
 std::string_view name_of(RecordKind kind);
 
 inline constexpr int kNoStep = -1;
-inline constexpr int kHostLane = -1;
+inline constexpr int kNoDevice = -1;  // the host of a worker
 
 struct Record {
   RecordKind kind = RecordKind::op;
   Category category = Category::compute;
   std::string name;        // of the op or step; of a collective its operation: "all_reduce"
   int worker = 0;          // index of the worker
-  int device = kHostLane;  // index into Timeline::devices; kHostLane for step records
+  int device = kNoDevice;  // index into Timeline::devices; kNoDevice for steps
   int stream = 0;          // of that device
   int step = kNoStep;      // the step in which it was issued
   Nanoseconds start_ns = 0;
@@ -52,5 +53,17 @@ struct Timeline {
   std::map<std::string, std::string> settings;  // what decided the times: network model, threads, versions
   std::vector<std::string> notes;               // caveats for the reader: "extrapolated: all_reduce beyond 64 MB"
 };
+
+// Sorts as Timeline::records are: by start, then worker, device, stream; equal ones keep their order.
+void sort_records(std::vector<Record>& records);
+
+// One call of a collective. Its duration counts from the last rank's arrival to the last rank's end.
+struct CollectiveTiming {
+  const Record* record = nullptr;  // the first of its records
+  Nanoseconds duration_ns = 0;
+};
+// The calls among those of `records` that `counts` accepts (empty: all), ordered by their sequence numbers.
+std::vector<CollectiveTiming> collective_timings(const std::vector<Record>& records,
+                                                 const std::function<bool(const Record&)>& counts = {});
 
 }  // namespace tandem

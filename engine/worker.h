@@ -1,4 +1,4 @@
-// One process of the job, as strategy code sees it: its devices, its clock, its way to run replicas at once.
+// One process of the job, as strategy code sees it: its devices, its clock, its way to run replicas concurrently.
 #pragma once
 
 #include <functional>
@@ -16,9 +16,9 @@ namespace tandem {
 
 struct Capabilities;
 
-// One process of the job: which machine of the topology it runs on, and its logical devices there. Several logical
-// devices share a physical one when there are more of them (TensorFlow's logical devices): device i of type gpu is
-// on GPU i mod (GPUs of the machine). Real engines that are this machine use topology_worker only for figures.
+// Describes one process of the job: the machine of the topology it runs on, and its logical devices there. When there
+// are more logical devices than physical ones, several share one (as TensorFlow's logical devices do): device i of type
+// gpu is on GPU i mod (GPUs of the machine). Real engines use topology_worker only for figures.
 struct WorkerSpec {
   std::string job = "worker";
   int task = 0;
@@ -34,40 +34,42 @@ class Worker {
   virtual int count() const = 0;
   virtual const std::string& job() const = 0;  // "worker", "ps", "chief"; "localhost" without a cluster
   virtual int task() const = 0;                // within its job
-  // Every worker of the job, by index: which job and task it is, and what devices it computes on.
+  // Describes every worker of the job, by index.
   virtual std::span<const WorkerSpec> cluster() const = 0;
   virtual const Capabilities& capabilities() const = 0;
 
-  // The compute devices of this worker in index order, and its CPU:0, whose tensors the host may read.
-  // Where the compute devices are CPUs, cpu() is the first of them.
+  // Return the compute devices of this worker in index order, and its CPU:0, whose tensors the host may read. Where the
+  // compute devices are CPUs, cpu() is the first of them.
   virtual std::span<Device* const> devices() const = 0;
   virtual Device& cpu() = 0;
-  // Any device of the cluster: this worker's always, others' where Capabilities::remote_devices.
-  // Throws UnavailableError naming the device and the known ones.
+  // Returns a device of this worker or, where Capabilities::remote_devices, of any other. Throws UnavailableError
+  // naming the device and the known ones.
   virtual Device& device(const DeviceId& id) = 0;
 
-  // An object that all workers of the run share: the first that asks for `name` makes it, in a task of its own; it
-  // lives to the end of the run. Only where Capabilities::remote_devices. `make` must not ask for a shared object
-  // itself.
+  // Returns an object that all workers of the run share. The first task that asks for `name` calls `make`, which may
+  // block like any other code of a task; others that ask for the same name wait meanwhile. When `make` throws, the
+  // exception is the asker's, and the next task that asks makes the object. It lives to the end of the run. Only where
+  // Capabilities::remote_devices.
   using SharedFactory = std::function<std::shared_ptr<void>()>;
   virtual std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) = 0;
 
-  // This world's clock. Nobody above the engine reads another one.
+  // Reads this world's clock. Code above the engine reads no other.
   virtual Nanoseconds now() = 0;
 
-  // Calls function(0) ... function(n - 1), each in a task of its own, and returns when all have. The first
-  // exception (lowest index) is rethrown after all have ended. Tasks are named "<caller> replica <i>".
+  // Calls function(0) ... function(n - 1), each in a task of its own, and returns when all have returned. Rethrows the
+  // exception of the lowest index after all have ended. Tasks are named "<caller> replica <i>".
   virtual void run_concurrently(int n, const std::function<void(int)>& function) = 0;
   // The same for functions that advance one at a time anyway: function(i + 1) may start as late as when function(i)
-  // blocks for the first time or has ended, which spares an engine of threads most of its hand-overs.
+  // first blocks or ends, which saves engines on threads most hand-overs.
   virtual void run_in_turn(int n, const std::function<void(int)>& function) { run_concurrently(n, function); }
   virtual std::unique_ptr<Monitor> make_monitor() = 0;
 
-  // The group of these devices, in this order (rank i is devices[i]). The same object for the same list.
+  // Returns the group of these devices, in which rank i is devices[i]; the same object for the same list. Throws
+  // UsageError for an empty list or a device named twice.
   virtual Communicator& communicator(std::span<const DeviceId> devices) = 0;
 
-  // Everything issued between the two belongs to this step; end_step() waits for all of this worker's devices
-  // and leaves one step record.
+  // Delimit a step: everything issued between the two belongs to it. end_step() waits for all of this worker's devices
+  // and leaves one step record. Steps do not nest.
   virtual void begin_step(int step) = 0;
   virtual void end_step() = 0;
 };

@@ -21,10 +21,10 @@ std::string microseconds(Nanoseconds time) {
   return fmt::format("{}{}.{:03}", time < 0 ? "-" : "", std::abs(time / 1000), std::abs(time % 1000));
 }
 
-// One stream of one device, or a worker's host (device kHostLane).
+// One stream of one device, or a worker's host (device kNoDevice).
 struct LaneKey {
   int worker = 0;
-  int device = kHostLane;
+  int device = kNoDevice;
   int stream = 0;
   bool operator<(const LaneKey& other) const {
     return std::tie(worker, device, stream) < std::tie(other.worker, other.device, other.stream);
@@ -48,7 +48,7 @@ struct Row {
 using Lanes = std::map<LaneKey, std::vector<Row>>;
 
 LaneKey lane_of(const Record& record) {
-  return {.worker = record.worker, .device = record.device, .stream = record.device == kHostLane ? 0 : record.stream};
+  return {.worker = record.worker, .device = record.device, .stream = record.device == kNoDevice ? 0 : record.stream};
 }
 
 // Outer events first, so that they open before what lies inside them.
@@ -138,7 +138,7 @@ class TraceWriter {
 
  private:
   std::string lane_name(const LaneKey& key) const {
-    if (key.device == kHostLane) return "host";
+    if (key.device == kNoDevice) return "host";
     const auto index = static_cast<std::size_t>(key.device);
     const std::string device =
         index < timeline_.devices.size() ? timeline_.devices[index].name : fmt::format("device {}", key.device);

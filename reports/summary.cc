@@ -6,7 +6,7 @@
 #include <set>
 #include <tuple>
 
-#include "engine/communicator.h"  // bus_bandwidth_factor
+#include "engine/collective.h"
 #include "reports/intervals.h"
 #include "reports/report.h"
 #include "reports/statistics.h"
@@ -84,7 +84,7 @@ struct DeviceWork {
 std::map<int, DeviceWork> work_by_device(const Timeline& timeline, const Steps& steps) {
   std::map<int, DeviceWork> devices;
   for (const Record& record : timeline.records) {
-    if (record.kind == RecordKind::step || record.device == kHostLane) continue;
+    if (record.kind == RecordKind::step || record.device == kNoDevice) continue;
     DeviceWork& device = devices[record.device];
     const Interval interval{record.start_ns, record.end_ns};
     device.worker = record.worker;
@@ -173,27 +173,11 @@ PerStep per_step_of(const Timeline& timeline, const Steps& steps) {
           .idle = idle.median(steps)};
 }
 
-// One call, from its records on all ranks.
-struct Call {
-  const Record* record = nullptr;
-  Nanoseconds last_arrival = 0;
-  Nanoseconds last_end = 0;
-};
-
 std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const Steps& steps) {
-  std::map<std::int64_t, Call> calls;
-  for (const Record& record : timeline.records) {
-    if (record.kind != RecordKind::collective || !contains(steps, record.step)) continue;
-    Call& call = calls[record.sequence];
-    const bool first = call.record == nullptr;
-    call.record = first ? &record : call.record;
-    call.last_arrival = first ? record.start_ns : std::max(call.last_arrival, record.start_ns);
-    call.last_end = first ? record.end_ns : std::max(call.last_end, record.end_ns);
-  }
+  const auto counts = [&steps](const Record& record) { return contains(steps, record.step); };
   std::map<std::tuple<std::string, int, std::int64_t>, std::vector<Nanoseconds>> times;
-  for (const auto& [sequence, call] : calls) {
-    times[{call.record->name, call.record->ranks, std::llround(call.record->bytes)}].push_back(call.last_end -
-                                                                                               call.last_arrival);
+  for (const auto& [record, duration_ns] : collective_timings(timeline.records, counts)) {
+    times[{record->name, record->ranks, std::llround(record->bytes)}].push_back(duration_ns);
   }
   std::vector<CollectiveSummary> summaries;
   for (auto& [key, samples] : times) {
@@ -203,7 +187,9 @@ std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const St
     summary.time_ns = median_of(std::move(samples));
     if (summary.time_ns > 0) {
       summary.algbw = static_cast<double>(bytes) / (static_cast<double>(summary.time_ns) * 1e-9);
-      summary.busbw = summary.algbw * bus_bandwidth_factor(operation, devices);
+      const auto kind = collective_of_record(operation);
+      TANDEM_CHECK(kind, "no collective is called '" + operation + "'");
+      summary.busbw = summary.algbw * bus_bandwidth_factor(*kind, devices);
     }
     summaries.push_back(std::move(summary));
   }

@@ -24,7 +24,7 @@ CpuDevice::CpuDevice(threads::RunContext& context, threads::WorkerState& worker,
     : context_(context), worker_(worker), id_(std::move(id)), index_(index) {}
 
 CpuStream& CpuDevice::stream(int index) {
-  TANDEM_CHECK(index >= 0, "a stream with a negative index");
+  TANDEM_REQUIRE(index >= 0, "a stream with a negative index");
   const auto quick = static_cast<std::size_t>(index);
   if (quick < kQuickStreams) {
     if (CpuStream* stream = quick_streams_[quick].load()) return *stream;

@@ -1,4 +1,4 @@
-// A logical device of the cpu engine: an account of memory and a set of streams, each with a thread of its own.
+// A logical device of the cpu engine: a memory account and a set of streams, each with a thread of its own.
 #pragma once
 
 #include <array>
@@ -35,12 +35,12 @@ class CpuDevice final : public threads::LocalDevice {
   const DeviceId id_;
   const int index_;
   const std::shared_ptr<threads::MemoryUse> memory_use_ = std::make_shared<threads::MemoryUse>();
-  std::array<std::atomic<CpuStream*>, kQuickStreams> quick_streams_{};  // the usual ones, without the lock
+  std::array<std::atomic<CpuStream*>, kQuickStreams> quick_streams_{};  // the usual ones, read without the lock
   std::mutex mutex_;
   std::map<int, std::unique_ptr<CpuStream>> streams_;
 };
 
-// The element types a CPU computes with.
+// Returns the element types that a CPU computes with.
 std::vector<DType> cpu_dtypes();
 
 }  // namespace tandem::cpu

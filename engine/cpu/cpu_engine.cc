@@ -33,14 +33,15 @@ Capabilities cpu_capabilities() {
           .hardware = {cpu::this_processor()}};
 }
 
-// Every device a set of threads over host memory.
+// Makes devices that are threads over host memory.
 class CpuMachine final : public threads::Machine {
  public:
   std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
                                                     DeviceId id, int index) override {
     return std::make_unique<cpu::CpuDevice>(context, worker, std::move(id), index);
   }
-  std::shared_ptr<threads::CollectivePerformer> make_performer(const std::vector<Device*>& /*devices*/) override {
+  std::shared_ptr<threads::CollectiveExecutor> make_collective_executor(
+      const std::vector<Device*>& /*devices*/) override {
     return nullptr;
   }
 };
@@ -65,7 +66,7 @@ class CpuEngine final : public Engine {
   const std::map<std::string, std::string> settings_{{"hardware_threads", std::to_string(threads::available_cores())},
                                                      {"blas", blas_description()},
                                                      {"compiler", compiler_text()}};
-  // Of all runs, so that only the first pays for page faults.
+  // Shared by all runs, so that only the first pays for page faults.
   const std::shared_ptr<threads::BlockPool> memory_ = cpu::make_host_memory(cpu::physical_memory_bytes());
 };
 

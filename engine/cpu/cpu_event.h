@@ -1,4 +1,4 @@
-// A point in a stream of the cpu engine, complete once the stream's thread has come by.
+// A point in a stream of the cpu engine, complete once the stream's thread has reached it.
 #pragma once
 
 #include <atomic>
@@ -19,7 +19,7 @@ class CpuEvent final : public EventState {
   void synchronize() override;
 
   void complete();
-  // For a stream that waits. False when the run was stopped first.
+  // Waits on the thread of another stream. Returns false when the run was stopped first.
   bool wait_on_stream(threads::Waiter& waiter);
 
  private:

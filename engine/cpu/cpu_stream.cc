@@ -20,9 +20,9 @@ void CpuStream::log(Record record, Nanoseconds start, Nanoseconds end) {
   log_.add(std::move(record));
 }
 
-void CpuStream::perform(Op& op, int step) {
+void CpuStream::execute(Op& op, int step) {
   const Nanoseconds start = context_.now();
-  if (!attempt(op.name, threads::After::success, [&] { execute(op.kernel); })) return;
+  if (!attempt(op.name, threads::After::success, [&] { tandem::execute(op.kernel); })) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::op, op.category, std::move(op.name), step);
   record.bytes = op.cost.bytes;
@@ -30,7 +30,7 @@ void CpuStream::perform(Op& op, int step) {
   log(std::move(record), start, end);
 }
 
-void CpuStream::perform(Copy& copy, int step) {
+void CpuStream::execute(Copy& copy, int step) {
   const Nanoseconds start = context_.now();
   const std::size_t bytes = copy.to.size_bytes();
   if (!attempt("copy", threads::After::success, [&] { std::memmove(copy.to.data(), copy.from.data(), bytes); })) return;
@@ -40,16 +40,16 @@ void CpuStream::perform(Copy& copy, int step) {
   log(std::move(record), start, end);
 }
 
-void CpuStream::perform(Mark& mark, int /*step*/) {
+void CpuStream::execute(Mark& mark, int /*step*/) {
   mark.event->complete();
 }
 
-void CpuStream::perform(WaitFor& wait, int /*step*/) {
+void CpuStream::execute(WaitFor& wait, int /*step*/) {
   wait.event->wait_on_stream(waiter_);
 }
 
-// Takes part even when an op of this worker has failed: the other devices wait for it.
-void CpuStream::perform(Collective& collective, int step) {
+// Takes part even when an op of this worker has failed, because the other devices wait for it.
+void CpuStream::execute(Collective& collective, int step) {
   const Nanoseconds start = context_.now();
   bool took_part = false;
   attempt(collective.call->name(collective.rank), threads::After::anything, [&] { took_part = take_part(collective); });

@@ -1,4 +1,4 @@
-// A stream of the cpu engine: its thread does the work itself.
+// A stream of the cpu engine: its thread executes the work itself.
 #pragma once
 
 #include <vector>
@@ -21,16 +21,16 @@ class CpuStream final : public threads::QueuedStream<CpuStream, CpuEvent> {
 
   void synchronize() override;
 
-  // Works off what has been issued (or drops it, in a run that was stopped), then ends the thread.
+  // Executes what has been issued (drops it in a stopped run), then ends the thread.
   void finish() { end_thread(); }
   void take_records(std::vector<Record>& records) { log_.move_to(records); }  // after finish()
 
  private:
-  void perform(Op& op, int step) override;
-  void perform(Copy& copy, int step) override;
-  void perform(Mark& mark, int step) override;
-  void perform(WaitFor& wait, int step) override;
-  void perform(Collective& collective, int step) override;
+  void execute(Op& op, int step) override;
+  void execute(Copy& copy, int step) override;
+  void execute(Mark& mark, int step) override;
+  void execute(WaitFor& wait, int step) override;
+  void execute(Collective& collective, int step) override;
   void log(Record record, Nanoseconds start, Nanoseconds end);
 
   threads::RecordLog log_;

@@ -8,7 +8,7 @@
 
 namespace tandem::cpu {
 
-// Blocks aligned to 64 bytes; the large ones on huge pages where the system grants them.
+// Makes a pool of blocks aligned to 64 bytes; large ones are on huge pages where the system grants them.
 std::shared_ptr<threads::BlockPool> make_host_memory(std::size_t limit_bytes);
 
 std::size_t physical_memory_bytes();

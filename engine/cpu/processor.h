@@ -1,11 +1,11 @@
-// This machine's processor, as engines that run on it describe it.
+// Describes this machine's processor.
 #pragma once
 
 #include "engine/engine.h"
 
 namespace tandem::cpu {
 
-// All sockets as one: its cores are those this process may use.
+// Describes all sockets as one; the cores are those this process may use.
 Hardware this_processor();
 
 }  // namespace tandem::cpu

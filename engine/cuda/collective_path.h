@@ -1,4 +1,4 @@
-// Where logical devices are, and how those of a group perform their collectives. No CUDA: decided without a GPU.
+// Decides which GPU a logical device is on and how a group executes its collectives. Needs no CUDA.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@ int gpu_of(int logical_device, int gpus);
 
 enum class CollectivePath : std::uint8_t { nccl, copies };
 
-// NCCL takes each GPU once in a communicator: where logical devices share one, copies and add kernels do the work.
-// `gpus`: of each rank, at least one.
+// NCCL accepts each GPU once in a communicator: where logical devices share one, collectives are copies and reducing
+// kernels. `gpus` are those of the ranks, at least one.
 CollectivePath path_for(std::span<const int> gpus);
 
 // For Timeline::settings: "NCCL on GPUs 0, 1", "copies and add kernels (4 logical devices on GPU 0)".

@@ -17,7 +17,7 @@ Arithmetic arithmetic_of(Reduction reduction) {
     case Reduction::minimum:
       return Arithmetic::minimum;
   }
-  return Arithmetic::add;
+  TANDEM_UNREACHABLE("a Reduction outside its enumerators");
 }
 
 // Memory and the GPU it is on.
@@ -26,7 +26,7 @@ struct Part {
   int gpu = 0;
 };
 
-// Blocks taken and given back in a stream's order, an exception or not.
+// Blocks that are allocated and freed in a stream's order.
 class StagedBlocks {
  public:
   explicit StagedBlocks(cudaStream_t stream) : stream_(stream) {}
@@ -49,7 +49,7 @@ class StagedBlocks {
   std::vector<void*> blocks_;
 };
 
-// The work that one rank's stream does in a call.
+// The part of a call that one rank's stream executes.
 class Share {
  public:
   Share(const threads::CollectiveCall& call, int rank)
@@ -59,24 +59,24 @@ class Share {
     return static_cast<CudaStream&>(call.stream(rank)).gpu_stream();
   }
 
-  void do_it() {
-    const threads::CollectiveSpec& spec = call_.spec();
+  void issue() {
+    const CollectiveSpec& spec = call_.spec();
     const std::int64_t begin = spec.count * rank_ / call_.ranks(), end = spec.count * (rank_ + 1) / call_.ranks();
     switch (spec.kind) {
-      case threads::CollectiveKind::all_reduce:
+      case CollectiveKind::all_reduce:
         return reduce_from(rank_, begin, begin, end - begin, every_rank());
-      case threads::CollectiveKind::reduce:
+      case CollectiveKind::reduce:
         return reduce_from(spec.root, begin, begin, end - begin, {spec.root});
-      case threads::CollectiveKind::reduce_scatter:
+      case CollectiveKind::reduce_scatter:
         return reduce_from(rank_, spec.count * rank_, 0, spec.count, {rank_});
-      case threads::CollectiveKind::all_gather:
+      case CollectiveKind::all_gather:
         for (int rank = 0; rank < call_.ranks(); ++rank) {
           copy(output(rank, spec.count * rank_), input(rank_, 0), spec.count);
         }
         return;
-      case threads::CollectiveKind::broadcast:
+      case CollectiveKind::broadcast:
         return copy(output(rank_, 0), input(spec.root, 0), spec.count);
-      case threads::CollectiveKind::send_receive:
+      case CollectiveKind::send_receive:
         if (rank_ == 1) copy(output(1, 0), input(0, 0), spec.count);
         return;
     }
@@ -102,8 +102,8 @@ class Share {
           "cudaMemcpyAsync", "a collective");
   }
 
-  // Contributions in ring order from `owner`, at `in_first` of the inputs; the result to `to_ranks`, at `out_first`.
-  // What is on other GPUs comes and goes through memory of this one, allocated and freed in the stream's order.
+  // Adds the contributions at `in_first` of the inputs, in ring order from `owner`, and stores the result at
+  // `out_first` of the outputs of `to_ranks`. Operands on other GPUs are staged in memory of this one.
   void reduce_from(int owner, std::int64_t in_first, std::int64_t out_first, std::int64_t count,
                    const std::vector<int>& to_ranks) const {
     if (count == 0) return;
@@ -129,8 +129,8 @@ class Share {
     for (const Part to : elsewhere) copy(to, here.front(), count);
   }
 
-  // As many at once as the kernel takes, the first result holding the sum so far; it may take the first input's place.
-  // The last one writes all results.
+  // Launches the kernel with as many inputs as it accepts, until all are added. The first result holds the sum so far
+  // and may be the first input's memory; the last launch writes all results.
   void reduce(const std::vector<const void*>& inputs, const std::vector<Part>& results, std::int64_t count) const {
     std::size_t next = 0;
     while (next < inputs.size()) {
@@ -153,7 +153,7 @@ class Share {
   const cudaStream_t stream_;
 };
 
-// Makes every rank's later work wait for every other's so far.
+// Makes the later work of every rank wait for the work of all ranks so far.
 void meet(const threads::CollectiveCall& call) {
   cudaStream_t lead = Share::stream_of(call, 0);
   const auto events = [&](int rank) -> EventPool& {
@@ -171,9 +171,9 @@ void meet(const threads::CollectiveCall& call) {
 
 }  // namespace
 
-void CopiedCollectives::perform(const threads::CollectiveCall& call) {
+void CopiedCollectives::execute(const threads::CollectiveCall& call) {
   meet(call);
-  for (int rank = 0; rank < call.ranks(); ++rank) Share(call, rank).do_it();
+  for (int rank = 0; rank < call.ranks(); ++rank) Share(call, rank).issue();
   meet(call);
 }
 

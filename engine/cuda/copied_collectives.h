@@ -1,16 +1,16 @@
-// The collectives of devices that share GPUs, which NCCL takes once each: copies and kernels that reduce.
+// Executes collectives with copies and reducing kernels, for devices that share GPUs: NCCL accepts each GPU only once.
 //
-// Every rank's stream waits for every other's before and after. In between each rank's does a part of the work, and the
-// contributions to an element are added in one order, from the owner of its part: all ranks get equal values.
+// The streams of all ranks wait for each other before and after. In between each executes a part of the work.
+// Contributions to an element are added in one order, from the owner of its part, so all ranks get equal values.
 #pragma once
 
 #include "engine/threads/collective_call.h"
 
 namespace tandem::cuda {
 
-class CopiedCollectives final : public threads::CollectivePerformer {
+class CopiedCollectives final : public threads::CollectiveExecutor {
  public:
-  void perform(const threads::CollectiveCall& call) override;
+  void execute(const threads::CollectiveCall& call) override;
   void abort() override {}  // copies end by themselves
 };
 

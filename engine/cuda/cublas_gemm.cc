@@ -31,7 +31,7 @@ std::int64_t leading(std::int64_t size) {
   return size < 1 ? 1 : size;
 }
 
-// The sum of no products.
+// Handles products without terms, whose sum is 0.
 void scale_only(const Launcher& at, const kernel::Gemm& op) {
   if (op.beta == 0) {
     launch_fill(at.stream, op.c.dtype(), op.c.data(), 0, op.c.element_count());
@@ -42,7 +42,7 @@ void scale_only(const Launcher& at, const kernel::Gemm& op) {
 
 }  // namespace
 
-// cuBLAS is column-major: what it sees are the transposes, and c' = b' a'.
+// cuBLAS is column-major and sees the transposes, so this computes c' = b' a'.
 void launch_gemm(const Launcher& at, const kernel::Gemm& op, DType rate) {
   const GemmTypes types = types_of(op.c.dtype(), rate);
   if (op.m == 0 || op.n == 0) return;

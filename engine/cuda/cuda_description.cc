@@ -19,7 +19,7 @@ cudaDeviceProp properties_of(int gpu) {
   return properties;
 }
 
-// What several GPUs have in common is said once: "GPU 0: ...; GPU 1: ...", or the text of all of them.
+// Joins texts of several GPUs: "GPU 0: ...; GPU 1: ...", or the text alone where all are equal.
 class PerGpu {
  public:
   void add(const std::string& text) { texts_.push_back(text); }
@@ -56,7 +56,7 @@ std::optional<unsigned> clock_mhz(cudaDeviceAttr attribute, int gpu) {
   return std::nullopt;
 }
 
-// NVML's where it is there; CUDA's own figure is that of the product.
+// Prefers NVML's clocks; CUDA reports those of the product.
 GpuState most_clocks(int gpu, const Nvml* nvml) {
   GpuState state = nvml != nullptr ? nvml->state_of(pci_bus_id(gpu)) : GpuState{};
   state.sm_mhz.reset();
@@ -103,7 +103,7 @@ void add_versions(const Nvml* nvml, Settings& settings) {
   if (!release.empty()) settings["gpu_driver"] = release;
 }
 
-// What its libraries read from the environment decides the times; it is theirs to read, and ours to record.
+// Records the environment variables that the libraries read, because they decide the times.
 void add_environment(Settings& settings) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
     const std::string_view text(*entry);

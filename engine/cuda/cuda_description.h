@@ -13,14 +13,14 @@ namespace tandem::cuda {
 
 using Settings = std::map<std::string, std::string>;
 
-// The processor, then the GPUs in their order.
+// Returns the processor, then the GPUs in their order.
 std::vector<Hardware> machine_hardware(int gpus);
 
-// Names, capabilities and most clocks of the GPUs, versions of driver and libraries, and what those read from the
-// environment. `nvml` may be null.
+// Returns names, capabilities and maximum clocks of the GPUs, the versions of driver and libraries, and the environment
+// variables that these read. `nvml` may be null.
 Settings describe_machine(int gpus, const Nvml* nvml);
 
-// Clocks as they are now: "gpu_clocks". Nothing where nothing is known.
+// Adds the present clocks as "gpu_clocks", where they are known.
 void add_clocks(int gpus, const Nvml& nvml, Settings& settings);
 
 // "13.0" from 13000 and "2.28.9" from 22809, as CUDA and NCCL number themselves.

@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "engine/cuda/gpu_lane.h"
-#include "engine/cuda/host_lane.h"
+#include "engine/cuda/gpu_executor.h"
+#include "engine/cuda/host_executor.h"
 #include "topologies/base/units.h"
 
 namespace tandem::cuda {
@@ -31,27 +31,27 @@ CudaDevice::CudaDevice(threads::RunContext& context, threads::WorkerState& worke
       index_(index),
       with_graphs_(with_graphs) {}
 
-std::unique_ptr<Lane> CudaDevice::make_lane(int stream_index) {
+std::unique_ptr<OpExecutor> CudaDevice::make_executor(int stream_index) {
   std::string text = fmt::format("stream {} of {}", stream_index, id_.text());
   if (id_.type == DeviceType::gpu) {
-    return std::make_unique<GpuLane>(context_, worker_, watch_, gpu_,
-                                     fmt::format("{} ({})", std::move(text), gpu_.text()), with_graphs_);
+    return std::make_unique<GpuExecutor>(context_, worker_, watch_, gpu_,
+                                         fmt::format("{} ({})", std::move(text), gpu_.text()), with_graphs_);
   }
-  return std::make_unique<HostLane>(context_, watch_, gpu_, std::move(text));
+  return std::make_unique<HostExecutor>(context_, watch_, gpu_, std::move(text));
 }
 
 CudaStream& CudaDevice::stream(int index) {
-  TANDEM_CHECK(index >= 0, "a stream with a negative index");
+  TANDEM_REQUIRE(index >= 0, "a stream with a negative index");
   const std::lock_guard lock(mutex_);
   auto found = streams_.find(index);
   if (found == streams_.end()) {
-    auto stream = std::make_unique<CudaStream>(context_, worker_, watch_, *this, index, make_lane(index));
+    auto stream = std::make_unique<CudaStream>(context_, worker_, watch_, *this, index, make_executor(index));
     found = streams_.emplace(index, std::move(stream)).first;
   }
   return *found->second;
 }
 
-// Work that is done may still hold memory: before giving up, all of this device's is waited for.
+// Waits for the device's work before giving up, because finished work may still hold memory.
 Tensor CudaDevice::allocate(DType dtype, Shape shape) {
   if (dtype == DType::tf32) {
     throw RunError(fmt::format("{}: no tensors of tf32, which is a rate and no element type", id_.text()));
@@ -79,7 +79,7 @@ std::vector<CudaStream*> CudaDevice::streams() {
   return streams;
 }
 
-// All are asked before one is waited for.
+// Asks all streams before waiting for one.
 void CudaDevice::synchronize() {
   std::vector<Event> events;
   for (CudaStream* stream : streams()) events.push_back(stream->record());

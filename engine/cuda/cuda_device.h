@@ -13,7 +13,7 @@ namespace tandem::cuda {
 
 class CudaDevice final : public threads::LocalDevice {
  public:
-  // `gpu`: that the device is on, or that moves the host's copies. `memory`: the GPU's, or pinned.
+  // `gpu` is the one that the device is on, or that executes the host's copies; `memory` is the GPU's or pinned.
   CudaDevice(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
              std::shared_ptr<threads::BlockPool> memory, DeviceId id, int index, bool with_graphs);
 
@@ -31,7 +31,7 @@ class CudaDevice final : public threads::LocalDevice {
   int place() const { return id_.type == DeviceType::gpu ? gpu_.ordinal() : kHostPlace; }
 
  private:
-  std::unique_ptr<Lane> make_lane(int stream_index);
+  std::unique_ptr<OpExecutor> make_executor(int stream_index);
   std::vector<CudaStream*> streams();
 
   threads::RunContext& context_;
@@ -47,7 +47,7 @@ class CudaDevice final : public threads::LocalDevice {
   std::map<int, std::unique_ptr<CudaStream>> streams_;
 };
 
-// The element types of tensors, on GPUs and on the host.
+// Returns the element types of tensors, on GPUs and on the host.
 std::vector<DType> cuda_dtypes();
 
 }  // namespace tandem::cuda

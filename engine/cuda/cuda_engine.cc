@@ -21,14 +21,14 @@ int usable_gpus() {
   throw UnavailableError(fmt::format("engine 'cuda' finds no GPU to run on: {}", reason));
 }
 
-// Long enough for any step; who expects less says so.
+// Returns the watchdog's timeout: long enough for any step, unless the environment sets a shorter one.
 double watchdog_s() {
   constexpr double kUsual = 300;
   const char* text = std::getenv("TANDEM_CUDA_WATCHDOG_S");
   if (text == nullptr) return kUsual;
   char* end = nullptr;
-  const double limit = std::strtod(text, &end);
-  if (end != text && *end == '\0' && limit > 0) return limit;
+  const double timeout_s = std::strtod(text, &end);
+  if (end != text && *end == '\0' && timeout_s > 0) return timeout_s;
   throw Error(fmt::format("TANDEM_CUDA_WATCHDOG_S is '{}', must be a number of seconds greater than 0", text));
 }
 

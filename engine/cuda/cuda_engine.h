@@ -19,7 +19,7 @@ inline EngineInfo cuda_engine_info() {
 // with the reason.
 std::unique_ptr<Engine> open_cuda_engine(EngineOptions options);
 
-// CUDA, cuBLAS and NCCL as it was built with them.
+// Returns the versions of CUDA, cuBLAS and NCCL that the engine was built with.
 LibraryVersions cuda_libraries();
 
 }  // namespace tandem

@@ -11,7 +11,7 @@ std::string text(std::string_view call, std::string_view where, std::string_view
   return fmt::format("{}{}{}: {} ({})", call, where.empty() ? "" : " on ", where, reason, name);
 }
 
-// What NCCL says last holds the rank and the system's reason, where it knows them.
+// NCCL's last message names the rank and the system's reason, where it knows them.
 std::string nccl_reason(ncclResult_t result) {
   const std::string_view detail = ncclGetLastError(nullptr);
   return detail.empty() ? ncclGetErrorString(result) : fmt::format("{}; {}", ncclGetErrorString(result), detail);

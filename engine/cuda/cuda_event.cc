@@ -14,7 +14,7 @@ class CudaEvent::Issued final : public threads::Wait {
   const CudaEvent& event_;
 };
 
-// An error counts as complete: synchronize() tells.
+// A failed event counts as complete: synchronize() reports the error.
 bool CudaEvent::is_complete() const {
   return is_issued_.load() && (!point_ || cudaEventQuery(point_->handle()) != cudaErrorNotReady);
 }

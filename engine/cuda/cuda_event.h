@@ -1,10 +1,10 @@
-// A point in a stream: issued once the stream's thread has come by, complete once the GPU has.
+// A point in a stream: issued once the stream's thread has reached it, complete once the GPU has.
 #pragma once
 
 #include <atomic>
 #include <memory>
 
-#include "engine/cuda/lane.h"
+#include "engine/cuda/op_executor.h"
 #include "engine/device.h"
 #include "engine/threads/waiter.h"
 
@@ -19,9 +19,9 @@ class CudaEvent final : public EventState {
   bool is_complete() const override;
   void synchronize() override;
 
-  // `point`: null where the work before is done already.
+  // Notes that the stream's thread has reached the event. `point` is null where the work before it is done already.
   void issue(std::shared_ptr<GpuEvent> point);
-  // For a stream that waits: returns when it is issued; false when the run was stopped first.
+  // Waits on a stream's thread until the event is issued. Returns false when the run was stopped first.
   bool wait_until_issued(threads::Waiter& waiter);
   const GpuEvent* point() const { return point_.get(); }  // once issued
 

@@ -118,9 +118,7 @@ struct Launch {
       launch_copies(at.stream, arguments);
     }
   }
-  void operator()(const kernel::HostFunction&) const {
-    check_failed("no host function", __FILE__, __LINE__, "a host function is no kernel of a GPU");
-  }
+  void operator()(const kernel::HostFunction&) const { TANDEM_UNREACHABLE("a host function is no kernel of a GPU"); }
 };
 
 }  // namespace

@@ -25,7 +25,7 @@ std::shared_ptr<threads::BlockPool> Gpus::pinned_memory() {
   return pinned_memory_;
 }
 
-// A host device's copies go by the GPU of its number, so that several share the work.
+// The copies of a host device are executed by the GPU of its number, so that several GPUs share the work.
 std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunContext& context,
                                                                threads::WorkerState& worker, DeviceId id, int index) {
   Gpu& gpu = gpus_.at(gpu_of(id.index, gpus_.count()));
@@ -34,7 +34,8 @@ std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunConte
                                       with_graphs_);
 }
 
-std::shared_ptr<threads::CollectivePerformer> CudaMachine::make_performer(const std::vector<Device*>& devices) {
+std::shared_ptr<threads::CollectiveExecutor> CudaMachine::make_collective_executor(
+    const std::vector<Device*>& devices) {
   std::vector<int> places;
   std::vector<std::string> names;
   std::vector<NcclMember> members;

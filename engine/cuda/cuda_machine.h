@@ -16,14 +16,14 @@
 
 namespace tandem::cuda {
 
-// The GPUs of this machine, each made at its first use; kept by the engine over its runs.
+// The GPUs of this machine. Each is opened at its first use and kept over the engine's runs.
 class Gpus {
  public:
   Gpus(int count, double watchdog_s) : watchdog_s_(watchdog_s), gpus_(static_cast<std::size_t>(count)) {}
   int count() const { return static_cast<int>(gpus_.size()); }
   Gpu& at(int ordinal);
   std::shared_ptr<threads::BlockPool> pinned_memory();
-  double watchdog_s() const { return watchdog_s_; }  // GpuWatch's limit
+  double watchdog_s() const { return watchdog_s_; }  // GpuWatch's timeout
 
  private:
   const double watchdog_s_;
@@ -38,9 +38,9 @@ class CudaMachine final : public threads::Machine {
 
   std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
                                                     DeviceId id, int index) override;
-  std::shared_ptr<threads::CollectivePerformer> make_performer(const std::vector<Device*>& devices) override;
+  std::shared_ptr<threads::CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) override;
 
-  // How the groups of this run have communicated, for Timeline::settings; "" where there was none on GPUs.
+  // Says how the groups of this run have communicated, for Timeline::settings; "" where there was none on GPUs.
   std::string collectives() const;
 
  private:

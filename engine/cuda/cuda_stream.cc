@@ -8,20 +8,10 @@
 #include "engine/cuda/nvtx_range.h"
 
 namespace tandem::cuda {
-namespace {
-
-threads::Clock::time_point after(double seconds) {
-  constexpr double kLongest = 1e9;  // 30 years: further dates do not fit the clock
-  if (seconds > kLongest) return threads::kNever;
-  return threads::Clock::now() +
-         std::chrono::duration_cast<threads::Clock::duration>(std::chrono::duration<double>(seconds));
-}
-
-}  // namespace
 
 CudaStream::CudaStream(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Device& device,
-                       int index, std::unique_ptr<Lane> lane)
-    : QueuedStream(context, worker, device, index), watch_(watch), lane_(std::move(lane)) {
+                       int index, std::unique_ptr<OpExecutor> executor)
+    : QueuedStream(context, worker, device, index), watch_(watch), executor_(std::move(executor)) {
   start();
 }
 
@@ -32,7 +22,7 @@ void CudaStream::wait_for(const GpuEvent& point) {
       if (std::uncaught_exceptions() > 0) return;  // a destructor, in a task that is already ending
       context_.control.throw_stopped();
     }
-    lane_->settle();
+    executor_->settle();
   } catch (const RunError&) {
     worker_.fail(std::current_exception());
   }
@@ -40,23 +30,24 @@ void CudaStream::wait_for(const GpuEvent& point) {
 
 void CudaStream::finish(std::vector<Record>& records) {
   end_thread();
-  lane_->finish(records);
+  executor_->finish(records);
 }
 
 void CudaStream::begin_thread() {
-  attempt("the start of a stream", threads::After::success, [&] { lane_->use_on_this_thread(); });
+  attempt("the start of a stream", threads::After::success, [&] { executor_->use_on_this_thread(); });
 }
 
 bool CudaStream::tidy() {
   bool has_more = false;
-  attempt("the times of ops", threads::After::success, [&] { has_more = lane_->tidy(); });
+  attempt("the times of ops", threads::After::success, [&] { has_more = executor_->tidy(); });
   return has_more;
 }
 
-// Nobody sees whether an op has been issued before a mark, a wait, a copy or a collective comes after it.
-void CudaStream::perform(Op& op, int step) {
+// Holds launches back where there are graphs: nothing can tell whether an op has been issued before a mark, a wait, a
+// copy or a collective follows it.
+void CudaStream::execute(Op& op, int step) {
   const bool is_launch = !std::holds_alternative<kernel::HostFunction>(op.kernel);
-  const bool is_held_back = lane_->graphs() != nullptr && is_launch;
+  const bool is_held_back = executor_->graphs() != nullptr && is_launch;
   if (!is_held_back || !batch_.takes(op, step)) flush();
   if (!is_held_back) return launch_now(op, step);
   batch_.add(std::move(op), step);
@@ -70,57 +61,57 @@ void CudaStream::flush() {
   const std::string name = fmt::format("graph of {} ops", ops.size());
   attempt(name, threads::After::success, [&] {
     const NvtxRange range(name);
-    const Beginning beginning = lane_->begin();
-    lane_->graphs()->launch(batch.key(), [&] {
-      for (const Op& op : ops) lane_->execute(op);
+    const WorkStart start = executor_->begin();
+    executor_->graphs()->launch(batch.key(), [&] {
+      for (const Op& op : ops) executor_->execute(op);
     });
     Record record = make_record(RecordKind::op, ops.front().category, name, batch.step());
     record.bytes = batch.bytes();
     record.flops = batch.flops();
-    lane_->end(beginning, std::move(record), {.ops = std::move(ops)});
+    executor_->end(start, std::move(record), {.ops = std::move(ops)});
   });
 }
 
 void CudaStream::launch_now(Op& op, int step) {
   attempt(op.name, threads::After::success, [&] {
     const NvtxRange range(op.name);
-    const Beginning beginning = lane_->begin();
-    lane_->execute(op);
+    const WorkStart start = executor_->begin();
+    executor_->execute(op);
     Record record = make_record(RecordKind::op, op.category, op.name, step);
     record.bytes = op.cost.bytes;
     record.flops = op.cost.flops;
-    lane_->end(beginning, std::move(record), {.kernel = std::move(op.kernel)});
+    executor_->end(start, std::move(record), {.kernel = std::move(op.kernel)});
   });
 }
 
-void CudaStream::perform(Copy& copy, int step) {
+void CudaStream::execute(Copy& copy, int step) {
   flush();
   attempt("copy", threads::After::success, [&] {
     const NvtxRange range("copy");
-    const Beginning beginning = lane_->begin();
-    lane_->copy(copy.to, copy.from);
+    const WorkStart start = executor_->begin();
+    executor_->copy(copy.to, copy.from);
     Record record = make_record(RecordKind::copy, copy.category, "copy", step);
     record.bytes = static_cast<double>(copy.to.size_bytes());
-    lane_->end(beginning, std::move(record), {.first = copy.to, .second = copy.from});
+    executor_->end(start, std::move(record), {.first = copy.to, .second = copy.from});
   });
 }
 
-// Issued whatever happens: somebody may wait for it.
-void CudaStream::perform(Mark& mark, int /*step*/) {
+// Issues the event even in a failed worker, because somebody may wait for it.
+void CudaStream::execute(Mark& mark, int /*step*/) {
   flush();
   std::shared_ptr<GpuEvent> point;
-  attempt("record", threads::After::success, [&] { point = lane_->mark(); });
+  attempt("record", threads::After::success, [&] { point = executor_->mark(); });
   mark.event->issue(std::move(point));
 }
 
-void CudaStream::perform(WaitFor& wait, int /*step*/) {
+void CudaStream::execute(WaitFor& wait, int /*step*/) {
   flush();
   if (!wait.event->wait_until_issued(waiter_) || wait.event->point() == nullptr) return;
-  attempt("wait", threads::After::success, [&] { lane_->wait(*wait.event->point()); });
+  attempt("wait", threads::After::success, [&] { executor_->wait(*wait.event->point()); });
 }
 
-// Takes part even when an op of this worker has failed: the other devices wait for it.
-void CudaStream::perform(Collective& collective, int step) {
+// Takes part even when an op of this worker has failed, because the other devices wait for it.
+void CudaStream::execute(Collective& collective, int step) {
   flush();
   const std::string name(collective.call->name(collective.rank));
   attempt(name, threads::After::anything, [&] {
@@ -131,20 +122,20 @@ void CudaStream::perform(Collective& collective, int step) {
 
 void CudaStream::issue(const Collective& collective, int step) {
   threads::CollectiveCall& call = *collective.call;
-  if (collective.limit_s && !worker_.missed_deadline()) lane_->drain();
-  const auto deadline = collective.limit_s ? after(*collective.limit_s) : threads::kNever;
-  const Beginning beginning = lane_->begin();
-  Kept kept{.first = call.output(collective.rank), .second = call.input(collective.rank)};
+  if (collective.timeout_s && !worker_.missed_deadline()) executor_->drain();
+  const auto deadline = threads::deadline_after(collective.timeout_s);
+  const WorkStart start = executor_->begin();
+  KeepAlive keep_alive{.first = call.output(collective.rank), .second = call.input(collective.rank)};
   if (!take_part(collective)) return;
-  lane_->end(beginning, make_record(collective, step), std::move(kept));
-  if (collective.limit_s) wait_within(collective, deadline);
+  executor_->end(start, make_record(collective, step), std::move(keep_alive));
+  if (collective.timeout_s) wait_within(collective, deadline);
 }
 
 void CudaStream::wait_within(const Collective& collective, threads::Clock::time_point deadline) {
-  const auto point = lane_->mark();
+  const auto point = executor_->mark();
   if (!point || watch_.wait(point->handle(), context_.control, text(), deadline) != GpuWatch::Outcome::late) return;
-  if (collective.call->performer() != nullptr) collective.call->performer()->abort();
-  throw collective.call->deadline_error(collective.rank, *collective.limit_s);
+  if (collective.call->executor() != nullptr) collective.call->executor()->abort();
+  throw collective.call->deadline_error(collective.rank, *collective.timeout_s);
 }
 
 }  // namespace tandem::cuda

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kAlignmentBytes = 256;  // what cudaMalloc promises
 
-// From the GPU's own pool, which hands memory back to the system only when the pool goes.
+// Allocates from the GPU's own pool, which returns memory to the system only when the pool is destroyed.
 class GpuSource final : public threads::BlockSource {
  public:
   GpuSource(int gpu, double watchdog_s) : gpu_(gpu), watchdog_s_(watchdog_s) {
@@ -30,7 +30,7 @@ class GpuSource final : public threads::BlockSource {
 
   std::size_t alignment_bytes() const override { return kAlignmentBytes; }
 
-  // Waits for the allocation: the block may then be used on any stream.
+  // Waits for the allocation, so that the block may be used on any stream.
   void* allocate(std::size_t size_bytes) override {
     const UseGpu use(gpu_);
     void* block = nullptr;
@@ -39,7 +39,7 @@ class GpuSource final : public threads::BlockSource {
       return nullptr;
     }
     if (!ends_within(stream_, watchdog_s_)) {
-      throw RunError(fmt::format("GPU {} has not allocated memory in {} s, the watchdog's limit", gpu_, watchdog_s_));
+      throw RunError(fmt::format("GPU {} has not allocated memory in {} s, the watchdog's timeout", gpu_, watchdog_s_));
     }
     check(cudaStreamQuery(stream_), "cudaStreamQuery", "an allocation");
     return block;

@@ -14,7 +14,7 @@
 
 namespace tandem::cuda {
 
-// Makes a GPU the calling thread's current one, and the former one again.
+// Makes a GPU the calling thread's current one, and restores the former one.
 class UseGpu {
  public:
   explicit UseGpu(int gpu);
@@ -62,7 +62,7 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
 
 class Gpu {
  public:
-  // Throws RunError when the GPU cannot be used. `watchdog_s`: how long it may take to allocate.
+  // Throws RunError when the GPU cannot be used. `watchdog_s` bounds the time of an allocation.
   Gpu(int ordinal, double watchdog_s);
 
   int ordinal() const { return ordinal_; }
@@ -77,7 +77,7 @@ class Gpu {
   const std::shared_ptr<EventPool> events_;
 };
 
-// Host memory that GPUs copy from and to at full speed.
+// Makes a pool of host memory that GPUs copy from and to at full speed.
 std::shared_ptr<threads::BlockPool> make_pinned_memory();
 
 }  // namespace tandem::cuda

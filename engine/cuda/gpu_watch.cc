@@ -11,19 +11,20 @@
 namespace tandem::cuda {
 namespace {
 
-// Spinning first: most waits are for a GPU that is nearly through. Then a core is worth more than some microseconds.
+// A wait spins first, because most are for a GPU that is nearly done. Later a free core is worth more than some
+// microseconds.
 constexpr std::chrono::microseconds kSpin{200}, kPause{20};
 constexpr std::chrono::milliseconds kCheckEvery{5};
-// After a failure: until collectives are aborted, and until a GPU counts as one that hangs.
+// The time after a failure until collectives are aborted, and until a GPU counts as hanging.
 constexpr double kGraceS = 1, kMostGraceS = 10;
 
 }  // namespace
 
-bool ends_within(cudaStream_t stream, double limit_s) {
+bool ends_within(cudaStream_t stream, double timeout_s) {
   const auto begin = threads::Clock::now();
   while (cudaStreamQuery(stream) == cudaErrorNotReady) {
     const auto waited = threads::Clock::now() - begin;
-    if (waited > std::chrono::duration<double>(limit_s)) return false;
+    if (waited > std::chrono::duration<double>(timeout_s)) return false;
     if (waited > kSpin) std::this_thread::sleep_for(kPause);
   }
   return true;
@@ -49,10 +50,10 @@ void GpuWatch::abort_watched() {
 }
 
 bool GpuWatch::outlasts(cudaStream_t stream, bool has_failed) {
-  if (!has_failed) return ends_within(stream, limit_s_);
-  if (ends_within(stream, std::min(kGraceS, limit_s_))) return true;
+  if (!has_failed) return ends_within(stream, timeout_s_);
+  if (ends_within(stream, std::min(kGraceS, timeout_s_))) return true;
   abort_watched();
-  return ends_within(stream, std::min(kMostGraceS, limit_s_));
+  return ends_within(stream, std::min(kMostGraceS, timeout_s_));
 }
 
 GpuWatch::Outcome GpuWatch::wait(cudaEvent_t event, const threads::RunControl& control, std::string_view who,
@@ -66,8 +67,9 @@ GpuWatch::Outcome GpuWatch::wait(cudaEvent_t event, const threads::RunControl& c
     if (control.is_stopped()) return Outcome::stopped;
     const auto now = threads::Clock::now();
     if (now >= deadline) return Outcome::late;
-    if (now - begin > std::chrono::duration<double>(limit_s_)) {
-      throw RunError(fmt::format("{}: the GPU has not reached a point in {} s, the watchdog's limit", who, limit_s_));
+    if (now - begin > std::chrono::duration<double>(timeout_s_)) {
+      throw RunError(
+          fmt::format("{}: the GPU has not reached a point in {} s, the watchdog's timeout", who, timeout_s_));
     }
     if (now >= next_check) {
       check_watched();

@@ -1,7 +1,7 @@
-// What the engine's own kernels do, as plain functions over device addresses: they launch and return. Arguments have
-// been checked (cuda_kernels.h). A launch that fails shows in cudaGetLastError().
+// Launches of the engine's own kernels, as plain functions over device addresses that return immediately. Arguments
+// have been checked (cuda_kernels.h). cudaGetLastError() reports a launch that failed.
 //
-// Arithmetic of f16 and bf16 is done in f32 and rounded once an element; integers wrap around.
+// Arithmetic of f16 and bf16 is done in f32 and rounded once per element; integers wrap around.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -12,7 +12,7 @@
 
 namespace tandem::cuda {
 
-// What a kernel has found wrong in values it alone sees; in host memory that the GPU writes. The first one stays.
+// What a kernel found wrong in values that only it sees, stored in host memory that the GPU writes. The first is kept.
 struct Fault {
   enum Kind : int { none, division_by_zero, label, row };
   int kind = none;

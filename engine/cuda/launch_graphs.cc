@@ -5,7 +5,7 @@
 namespace tandem::cuda {
 namespace {
 
-// A graph is needed until it is instantiated.
+// Owns a captured graph, which is needed until it is instantiated.
 class Graph {
  public:
   Graph() = default;
@@ -42,7 +42,7 @@ void LaunchGraphs::launch(const std::string& key, const std::function<void()>& i
   check(cudaGraphLaunch(entry->second, stream_), "cudaGraphLaunch");
 }
 
-// Thread-local: other threads go on with calls that a capture of theirs would forbid.
+// Captures in thread-local mode, so that other threads may make calls that are forbidden during a capture.
 cudaGraphExec_t LaunchGraphs::capture(const std::function<void()>& issue) const {
   check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
   Graph graph;

@@ -1,7 +1,7 @@
-// Runs of launches that come again, as one launch: CUDA graphs of what one stream does.
+// Launches a repeated series of launches as one CUDA graph.
 //
-// What comes for the first time is launched as it is, what comes again is captured into a graph on the way, and from
-// then on the graph is launched. A run of launches is the same when its key is.
+// The first time a series is launched as it is, the second time it is captured into a graph, and from then on the graph
+// is launched. Two series are the same when their keys are equal.
 //
 // Threads: the stream's own.
 #pragma once
@@ -21,18 +21,18 @@ class LaunchGraphs {
   LaunchGraphs(const LaunchGraphs&) = delete;
   LaunchGraphs& operator=(const LaunchGraphs&) = delete;
 
-  // `issue` issues the run's launches to the stream, and nothing else. Throws RunError, and what `issue` throws.
+  // `issue` issues the launches of the series to the stream, and nothing else. Throws RunError and what `issue` throws.
   void launch(const std::string& key, const std::function<void()>& issue);
 
  private:
-  // A program whose runs never repeat must not fill the memory: beyond so many, all are forgotten.
+  // A program that never repeats itself must not fill the memory: beyond this number all graphs are forgotten.
   static constexpr std::size_t kMostGraphs = 1024;
 
   cudaGraphExec_t capture(const std::function<void()>& issue) const;
   void forget_all();
 
   const cudaStream_t stream_;
-  std::unordered_map<std::string, cudaGraphExec_t> graphs_;  // null: seen once, not captured
+  std::unordered_map<std::string, cudaGraphExec_t> graphs_;  // null for a series seen once
 };
 
 }  // namespace tandem::cuda

@@ -38,21 +38,21 @@ ncclRedOp_t operation_of(Reduction reduction) {
     case Reduction::minimum:
       return ncclMin;
   }
-  return ncclSum;
+  TANDEM_UNREACHABLE("a Reduction outside its enumerators");
 }
 
 cudaStream_t stream_of(const threads::CollectiveCall& call, int party) {
   return static_cast<CudaStream&>(call.stream(party)).gpu_stream();
 }
 
-// One rank's part of a call.
+// The part of one rank in a call.
 struct Part {
   const threads::CollectiveCall& call;
   const NcclMember& member;
   ncclComm_t handle;
 
   void issue() const {
-    const threads::CollectiveSpec& spec = call.spec();
+    const CollectiveSpec& spec = call.spec();
     const auto count = static_cast<std::size_t>(spec.count);
     const void* input = call.input(member.rank).data();
     void* output = call.output(member.rank).data();
@@ -60,17 +60,17 @@ struct Part {
     const ncclRedOp_t operation = operation_of(spec.reduction);
     cudaStream_t stream = stream_of(call, member.rank);
     switch (spec.kind) {
-      case threads::CollectiveKind::all_reduce:
+      case CollectiveKind::all_reduce:
         return check(ncclAllReduce(input, output, count, type, operation, handle, stream), "ncclAllReduce");
-      case threads::CollectiveKind::reduce:
+      case CollectiveKind::reduce:
         return check(ncclReduce(input, output, count, type, operation, spec.root, handle, stream), "ncclReduce");
-      case threads::CollectiveKind::broadcast:
+      case CollectiveKind::broadcast:
         return check(ncclBroadcast(input, output, count, type, spec.root, handle, stream), "ncclBroadcast");
-      case threads::CollectiveKind::all_gather:
+      case CollectiveKind::all_gather:
         return check(ncclAllGather(input, output, count, type, handle, stream), "ncclAllGather");
-      case threads::CollectiveKind::reduce_scatter:
+      case CollectiveKind::reduce_scatter:
         return check(ncclReduceScatter(input, output, count, type, operation, handle, stream), "ncclReduceScatter");
-      case threads::CollectiveKind::send_receive:
+      case CollectiveKind::send_receive:
         break;  // of a pair, not of the group
     }
   }
@@ -83,14 +83,14 @@ struct Part {
 
 }  // namespace
 
-void NcclCollectives::perform(const threads::CollectiveCall& call) {
-  if (call.spec().kind == threads::CollectiveKind::send_receive) return send(call);
+void NcclCollectives::execute(const threads::CollectiveCall& call) {
+  if (call.spec().kind == CollectiveKind::send_receive) return send(call);
   communicators_->in_group(call.text(), [&](const NcclMember& member, ncclComm_t handle) {
     Part{call, member, handle}.issue();
   });
 }
 
-// Party 0 of the call sends to party 1; what one sends to itself is a copy to NCCL as well.
+// Rank 0 of the call sends to rank 1. NCCL turns a message to the sender itself into a copy.
 void NcclCollectives::send(const threads::CollectiveCall& call) {
   const auto count = static_cast<std::size_t>(call.spec().count);
   const ncclDataType_t type = type_of(call.spec().dtype);
@@ -109,7 +109,7 @@ int NcclCollectives::rank_of(const Device& device) const {
   for (const NcclMember& member : communicators_->members()) {
     if (member.name == device.id().text()) return member.rank;
   }
-  check_failed("device of the group", __FILE__, __LINE__, "a message to a device outside the group");
+  TANDEM_UNREACHABLE("a message to a device outside the group");
 }
 
 }  // namespace tandem::cuda

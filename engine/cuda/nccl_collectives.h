@@ -1,4 +1,4 @@
-// The collectives of devices that each have a GPU of their own, by NCCL.
+// Executes collectives with NCCL, for devices that each have a GPU of their own.
 #pragma once
 
 #include <string>
@@ -9,13 +9,13 @@
 
 namespace tandem::cuda {
 
-class NcclCollectives final : public threads::CollectivePerformer {
+class NcclCollectives final : public threads::CollectiveExecutor {
  public:
-  // Of a group whose ranks are all in this process.
+  // The ranks of the group are all in this process.
   explicit NcclCollectives(std::shared_ptr<NcclCommunicators> communicators)
       : communicators_(std::move(communicators)) {}
 
-  void perform(const threads::CollectiveCall& call) override;
+  void execute(const threads::CollectiveCall& call) override;
   void abort() override { communicators_->abort(); }
 
  private:

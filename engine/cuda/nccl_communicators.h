@@ -1,8 +1,8 @@
 // The NCCL communicators of those ranks of a group that this process holds.
 //
-// A group of one process and one of several begin alike: with an id that one process makes and all get to know.
+// Every group starts with an id that one process makes and gives to all others, however many processes there are.
 //
-// Threads: abort() and check() any; the rest one at a time.
+// Threads: any may call abort() and check(); calls of the rest must not overlap.
 #pragma once
 
 #include <nccl.h>
@@ -36,8 +36,8 @@ struct NcclMember {
 
 class NcclCommunicators final : public Watched {
  public:
-  // Returns when all `size` ranks have come, in this process and in others. `members`: those held here, each on a GPU
-  // of its own. Throws RunError when NCCL makes no communicator.
+  // Returns when all `size` ranks have joined, in this process and in others. `members` are those held here, each on a
+  // GPU of its own. Throws RunError when NCCL fails.
   NcclCommunicators(const NcclId& id, int size, std::vector<NcclMember> members);
   ~NcclCommunicators() override;
   NcclCommunicators(const NcclCommunicators&) = delete;
@@ -49,12 +49,12 @@ class NcclCommunicators final : public Watched {
   template <typename Issue>
   void in_group(std::string_view what, Issue&& issue);
 
-  void abort();           // ends its kernels too, so that the streams can be waited for
-  void check() override;  // throws RunError for what NCCL has found wrong on its own
+  void abort();           // also ends NCCL's kernels, so that the streams can be waited for
+  void check() override;  // throws RunError for an error that NCCL has found on its own
 
  private:
-  // NCCL's kernels wait for their peers on GPUs that groups may share: all ranks must see the groups' calls in one
-  // order.
+  // Orders the launches of all groups: NCCL's kernels wait for their peers on GPUs that groups may share, so all ranks
+  // must see the calls of all groups in the same order.
   static std::mutex& launch_order();
   static void begin_group();
   static void end_group(std::string_view what);
@@ -73,7 +73,7 @@ void NcclCommunicators::in_group(std::string_view what, Issue&& issue) {
   try {
     for (std::size_t i = 0; i < members_.size(); ++i) issue(members_[i], handles_[i]);
   } catch (...) {
-    ncclGroupEnd();  // what was begun; the first error is the one to tell
+    ncclGroupEnd();  // closes the group; the first error is the one to report
     throw;
   }
   end_group(what);

@@ -8,7 +8,7 @@
 namespace tandem::cuda {
 namespace {
 
-// Of nvml.h, whose numbers do not change; the header is not part of every toolkit.
+// Copied from nvml.h, whose numbers do not change; the header is not part of every toolkit.
 constexpr int kSuccess = 0;
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;

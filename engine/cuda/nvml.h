@@ -1,6 +1,6 @@
 // What NVIDIA's management library knows of a GPU: the driver, clocks and the power limit.
 //
-// Loaded at run time: it comes with the driver, and a machine may lack it. What it does not say is left out.
+// The library is loaded at run time: it comes with the driver, and a machine may lack it. Unknown values stay empty.
 #pragma once
 
 #include <memory>
@@ -17,14 +17,14 @@ struct GpuState {
 
 class Nvml {
  public:
-  // Null where the library is not there or does not start.
+  // Returns null where the library is missing or does not start.
   static std::shared_ptr<const Nvml> open(const char* library = "libnvidia-ml.so.1");
   ~Nvml();
   Nvml(const Nvml&) = delete;
   Nvml& operator=(const Nvml&) = delete;
 
   std::string driver_version() const;  // "580.82.07", or ""
-  // `pci_bus_id` as cudaDeviceGetPCIBusId gives it: the numbers of the two libraries differ.
+  // `pci_bus_id` is what cudaDeviceGetPCIBusId gives, because the two libraries number GPUs differently.
   GpuState state_of(const std::string& pci_bus_id) const;
 
  private:

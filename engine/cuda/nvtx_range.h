@@ -1,4 +1,4 @@
-// Names for what NVIDIA's profilers show of the host's threads, in the domain "tandem". Next to nothing without one.
+// Named ranges that NVIDIA's profilers show for the host's threads, in the domain "tandem". Nearly free without one.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>
@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-// From construction to destruction, on one thread.
+// A range that lasts from construction to destruction, on one thread.
 class NvtxRange {
  public:
   explicit NvtxRange(const std::string& name) {

@@ -1,4 +1,4 @@
-// Ops of one stream that are held back until somebody needs them done, to be launched together.
+// Ops of one stream that are held back, to be launched together when somebody needs them done.
 #pragma once
 
 #include <string>
@@ -10,7 +10,7 @@
 
 namespace tandem::cuda {
 
-// All of one category and step, since they leave one record.
+// A batch leaves one record, so all its ops have one category and step.
 class OpBatch {
  public:
   bool takes(const Op& op, int step) const {

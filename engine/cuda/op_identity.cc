@@ -39,9 +39,7 @@ class Identity {
     for (const Tensor& tensor : op.to) add(tensor);
     for (const Tensor& tensor : op.from) add(tensor);
   }
-  void operator()(const kernel::HostFunction&) const {
-    check_failed("no host function", __FILE__, __LINE__, "a host function is no launch on a GPU");
-  }
+  void operator()(const kernel::HostFunction&) const { TANDEM_UNREACHABLE("a host function is no launch on a GPU"); }
 
  private:
   template <typename Number>

@@ -1,4 +1,4 @@
-// What makes two ops the same launch: which kernel, where its operands are, and every number it is given.
+// The identity of a launch: its kernel, the addresses of its operands, and every number it is given.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tandem::cuda {
 
-// Appends bytes that are equal for equal launches alone. Not for host functions.
+// Appends bytes that are equal only for equal launches. Must not be called for host functions.
 void append_identity(std::string& key, const Op& op);
 
 }  // namespace tandem::cuda

@@ -1,4 +1,4 @@
-// From a tensor's element type to a C++ type, and arithmetic on it that is defined for every value.
+// Maps a tensor's element type to a C++ type, with arithmetic that is defined for every value.
 #pragma once
 
 #include <cmath>
@@ -62,7 +62,7 @@ template <typename To, typename From>
 To converted(From value) {
   if constexpr (std::is_integral_v<To> && std::is_floating_point_v<From>) {
     if (std::isnan(value)) return 0;
-    // 2^digits is exact in every floating type here, the largest integer itself may not be.
+    // 2^digits is exact in every floating type used here; the largest integer itself may not be.
     const From bound = std::ldexp(From{1}, std::numeric_limits<To>::digits);
     if (value >= bound) return std::numeric_limits<To>::max();
     if (value <= (std::is_signed_v<To> ? -bound : From{0})) return std::numeric_limits<To>::min();

@@ -1,4 +1,4 @@
-// The kernels that are loops over elements; each checks nothing that engine/op.h has checked.
+// The kernels that loop over elements. They rely on the checks of engine/op.h.
 #pragma once
 
 #include "engine/op.h"

@@ -1,22 +1,22 @@
-// What every kernel does to host memory, on the calling thread, single-threaded. The reference implementation.
+// The reference implementation of every kernel: executes it on host memory, on the calling thread.
 //
 // GEMM is OpenBLAS restricted to one thread; the rest are loops the compiler vectorises.
 #pragma once
 
 #include <string>
 
-#include "engine/communicator.h"
+#include "engine/collective.h"
 #include "engine/op.h"
 
 namespace tandem {
 
-// Performs the kernel. All operands must have values in host-accessible memory.
+// Executes the kernel. All operands must have values in host-accessible memory.
 void execute(const Kernel& kernel);
 
 // to[i] = reduction(to[i], from[i]) over `count` elements of `dtype`; the inner loop of collectives.
 void accumulate(DType dtype, Reduction reduction, void* to, const void* from, std::int64_t count);
 
-// What multiplies matrices, for Timeline::settings: "OpenBLAS 0.3.21 ..., core Zen, 1 thread".
+// Says what multiplies matrices, for Timeline::settings: "OpenBLAS 0.3.21 ..., core Zen, 1 thread".
 std::string blas_description();
 std::string blas_version();  // "0.3.21"
 

@@ -3,18 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <tuple>
 
 #include "engine/sim/placement.h"
+#include "engine/sim/sim_monitor.h"
 #include "engine/sim/sim_stream.h"
 #include "engine/sim/sim_worker.h"
 
 namespace tandem::sim {
 namespace {
-
-bool precedes(const Record& a, const Record& b) {
-  return std::tie(a.start_ns, a.worker, a.device, a.stream) < std::tie(b.start_ns, b.worker, b.device, b.stream);
-}
 
 std::string plural(std::size_t count) {
   return count == 1 ? "1 more" : fmt::format("{} more", count);
@@ -29,7 +25,8 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
       schedule_(options.schedule_seed),
       simulation_(*options.topology, hosts_of(*options.topology, placed_), schedule_ ? &*schedule_ : nullptr),
       network_(simulation_),
-      scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }) {
+      scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
+      shared_(std::make_unique<SimMonitor>(scheduler_)) {
   simulation_.on_idle([this] { scheduler_.check_deadlock(); });
   add_devices();
   add_workers();
@@ -102,7 +99,7 @@ Timeline SimRun::take_timeline() {
   Timeline timeline;
   timeline.engine = capabilities_.engine;
   for (const auto& device : devices_) timeline.devices.push_back({device->name(), device->worker()});
-  std::stable_sort(records_.begin(), records_.end(), precedes);
+  sort_records(records_);
   timeline.records = std::move(records_);
   timeline.notes = notes_.take();
   timeline.settings = {

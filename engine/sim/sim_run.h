@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/shared_objects.h"
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/network.h"
 #include "engine/sim/notes.h"
@@ -19,12 +20,6 @@
 namespace tandem::sim {
 
 class SimWorker;
-
-// The objects that Worker::shared() has made. Making one may take simulated time, during which others wait for it.
-struct SharedObjects {
-  std::unique_ptr<Monitor> monitor;
-  std::map<std::string, std::shared_ptr<void>, std::less<>> by_name;  // never iterated
-};
 
 class SimRun {
  public:

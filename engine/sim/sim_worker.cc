@@ -54,11 +54,7 @@ void SimWorker::run_concurrently(int n, const std::function<void(int)>& function
 }
 
 std::shared_ptr<void> SimWorker::shared(std::string_view name, const SharedFactory& make) {
-  SharedObjects& objects = run_.shared();
-  if (!objects.monitor) objects.monitor = make_monitor();
-  const std::lock_guard lock(*objects.monitor);
-  const auto found = objects.by_name.find(name);
-  return found != objects.by_name.end() ? found->second : objects.by_name.emplace(name, make()).first->second;
+  return run_.shared().get(name, make);
 }
 
 std::unique_ptr<Monitor> SimWorker::make_monitor() {

@@ -13,7 +13,8 @@ BlockPool::~BlockPool() {
   release_kept();
 }
 
-// Multiples of the alignment, and for large blocks eight classes a power of two: at most an eighth is wasted.
+// Rounds up to a multiple of the alignment; large blocks have eight classes per power of two, so that at most an eighth
+// is wasted.
 std::size_t BlockPool::size_class(std::size_t size_bytes) const {
   const std::size_t size = std::max<std::size_t>(size_bytes, 1);
   const std::size_t multiple = std::max(alignment_bytes_, std::bit_floor(size) / 8);

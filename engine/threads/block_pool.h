@@ -1,5 +1,5 @@
-// Memory kept for reuse: page faults, pinning and allocating on a GPU all cost more than most ops, so only the first
-// step of a training run pays for them.
+// A pool of memory blocks for reuse. Page faults, pinning and allocating on a GPU all cost more than most ops, so only
+// the first step of a training run pays for them.
 //
 // Threads: any. Buffers keep their pool alive, so tensors may outlive their run (their device() does not).
 #pragma once
@@ -17,12 +17,12 @@
 
 namespace tandem::threads {
 
-// Where the blocks come from.
+// Where a pool gets its blocks.
 class BlockSource {
  public:
   virtual ~BlockSource() = default;
-  virtual std::size_t alignment_bytes() const = 0;     // of its blocks
-  virtual void* allocate(std::size_t size_bytes) = 0;  // null: there is no room
+  virtual std::size_t alignment_bytes() const = 0;
+  virtual void* allocate(std::size_t size_bytes) = 0;  // returns null when there is no room
   virtual void release(void* block, std::size_t size_bytes) noexcept = 0;
 };
 
@@ -30,15 +30,15 @@ class BlockPool {
  public:
   static constexpr std::size_t kNoLimit = std::numeric_limits<std::size_t>::max();
 
-  // `limit_bytes`: of blocks in use and kept together.
+  // `limit_bytes` bounds the blocks in use plus those kept.
   explicit BlockPool(std::unique_ptr<BlockSource> source, std::size_t limit_bytes = kNoLimit);
   ~BlockPool();
   BlockPool(const BlockPool&) = delete;
   BlockPool& operator=(const BlockPool&) = delete;
 
-  // At least one byte; null when there is no room even without the blocks kept.
+  // Returns a block of at least one byte, or null when there is no room even after releasing the blocks kept.
   void* take(std::size_t size_bytes);
-  // Nothing may still work on the block.
+  // Takes a block back. No work may still use it.
   void give_back(void* block, std::size_t size_bytes) noexcept;
   std::size_t limit_bytes() const { return limit_bytes_; }
 
@@ -49,12 +49,12 @@ class BlockPool {
 
   const std::unique_ptr<BlockSource> source_;
   const std::size_t alignment_bytes_, limit_bytes_;
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the next two
   std::size_t reserved_bytes_ = 0;
   std::map<std::size_t, std::vector<void*>> kept_;  // by size class
 };
 
-// What one device has in use.
+// The memory that one device has in use.
 struct MemoryUse {
   std::atomic<std::int64_t> in_use_bytes{0};
   std::atomic<std::int64_t> peak_bytes{0};

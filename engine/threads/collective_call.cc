@@ -6,61 +6,22 @@
 #include <cstring>
 
 #include "engine/kernels/kernels.h"
+#include "engine/threads/run_control.h"
 
 namespace tandem::threads {
 namespace {
 
-// A block: long enough to stream from memory and to make taking it free. A part of it: so short that the sum of all
-// ranks' contributions stays in the first-level cache.
+// A block is long enough to stream from memory and to hide the cost of taking it. A part of a block is so short that
+// the sum of all ranks' contributions stays in the first-level cache.
 constexpr std::int64_t kBlockBytes = 128 << 10;
 constexpr std::int64_t kPartBytes = 16 << 10;
 
-std::string_view name_of(CollectiveKind kind) {
-  switch (kind) {
-    case CollectiveKind::all_reduce:
-      return "all_reduce";
-    case CollectiveKind::reduce:
-      return "reduce";
-    case CollectiveKind::broadcast:
-      return "broadcast";
-    case CollectiveKind::all_gather:
-      return "all_gather";
-    case CollectiveKind::reduce_scatter:
-      return "reduce_scatter";
-    case CollectiveKind::send_receive:
-      return "send and receive";
-  }
-  return "";
-}
-
-std::string_view name_of(Reduction reduction) {
-  switch (reduction) {
-    case Reduction::sum:
-      return "sum";
-    case Reduction::maximum:
-      return "maximum";
-    case Reduction::minimum:
-      return "minimum";
-  }
-  return "";
-}
-
 bool has_parts(CollectiveKind kind) {
-  return kind == CollectiveKind::all_gather || kind == CollectiveKind::reduce_scatter;
-}
-
-bool reduces(CollectiveKind kind) {
-  return kind == CollectiveKind::all_reduce || kind == CollectiveKind::reduce || kind == CollectiveKind::reduce_scatter;
+  return input_parts(kind, 2) != output_parts(kind, 2);
 }
 
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
   if (to != from) std::memcpy(to, from, size);
-}
-
-Clock::time_point deadline_of(std::optional<double> limit_s) {
-  constexpr double kLongest = 1e9;  // 30 years: further dates do not fit the clock
-  if (!limit_s || *limit_s > kLongest) return kNever;
-  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*limit_s));
 }
 
 std::int64_t blocks_of(const CollectiveSpec& spec) {
@@ -70,15 +31,20 @@ std::int64_t blocks_of(const CollectiveSpec& spec) {
 
 }  // namespace
 
-std::string CollectiveSpec::text() const {
-  std::string text = fmt::format("{} of {} {}", threads::name_of(kind), count, tandem::name_of(dtype));
-  if (reduces(kind)) text += fmt::format(" ({})", threads::name_of(reduction));
-  if (kind == CollectiveKind::reduce) text += fmt::format(" to rank {}", root);
-  if (kind == CollectiveKind::broadcast) text += fmt::format(" from rank {}", root);
-  return text;
-}
-
-// Over when there is something to do for a rank: a block to take, to go on, or to give up.
+// How a call goes through its states, which arrived_, next_block_ and is_done_ spell:
+//
+//   state    | is                             | next: on what
+//   ---------|--------------------------------|---------------------------------------------------------------
+//   open     | arrived_ < ranks               | working: the last rank arrives. broken: a deadline is missed, or
+//            |                                | a rank that has failed breaks the call off
+//   broken   | arrived_ has kBroken           | final: every rank throws error_
+//   working  | arrived_ == ranks, not is_done_| done: the thread that finishes the last block calls finish()
+//   done     | is_done_                       | final: ranks return, or throw if late or if the executor failed
+//
+// "open" is left by one atomic step on arrived_, so a call is never both broken and started. While working, each thread
+// takes next_block_ until there is none; with an executor there is one block, which is the executor's whole work.
+//
+// A rank's wait is over when it has something to do: take a block, go on, or give up.
 class CollectiveCall::Progress final : public Wait {
  public:
   Progress(const CollectiveCall& call, Clock::time_point deadline) : call_(call), deadline_(deadline) {}
@@ -96,16 +62,16 @@ class CollectiveCall::Progress final : public Wait {
 };
 
 CollectiveCall::CollectiveCall(RunControl& control, const CollectiveSpec& spec, std::vector<Device*> devices,
-                               std::int64_t sequence, std::shared_ptr<CollectivePerformer> performer)
+                               std::int64_t sequence, std::shared_ptr<CollectiveExecutor> executor)
     : control_(control),
       spec_(spec),
       devices_(std::move(devices)),
       sequence_(sequence),
-      performer_(std::move(performer)),
+      executor_(std::move(executor)),
       element_bytes_(size_of(spec.dtype)),
       blocks_per_part_(blocks_of(spec)),
-      block_count_(performer_ ? std::min<std::int64_t>(blocks_per_part_, 1)
-                              : blocks_per_part_ * (has_parts(spec.kind) ? ranks() : 1)),
+      block_count_(executor_ ? std::min<std::int64_t>(blocks_per_part_, 1)
+                             : blocks_per_part_ * (has_parts(spec.kind) ? ranks() : 1)),
       outputs_(devices_.size()),
       inputs_(devices_.size()),
       streams_(devices_.size()),
@@ -116,9 +82,9 @@ void CollectiveCall::provide(int rank, Tensor output, Tensor input) {
   inputs_[static_cast<std::size_t>(rank)] = std::move(input);
 }
 
-bool CollectiveCall::perform(int rank, Stream& stream, Waiter& waiter, std::optional<double> limit_s) {
+bool CollectiveCall::execute(int rank, Stream& stream, Waiter& waiter, std::optional<double> timeout_s) {
   streams_[static_cast<std::size_t>(rank)] = &stream;
-  const Clock::time_point deadline = deadline_of(limit_s);
+  const Clock::time_point deadline = deadline_after(timeout_s);
   Clock::time_point wake_at = deadline;
   arrive(rank);
   while (!is_done_.load()) {
@@ -126,18 +92,18 @@ bool CollectiveCall::perform(int rank, Stream& stream, Waiter& waiter, std::opti
     throw_if_broken();
     if (is_done_.load()) break;
     if (wake_at != kNever && Clock::now() >= wake_at) {
-      break_off(std::make_exception_ptr(deadline_error(rank, *limit_s)));
+      break_off(std::make_exception_ptr(deadline_error(rank, *timeout_s)));
       throw_if_broken();
       wake_at = kNever;
     }
     work();
   }
   throw_if_failed();
-  if (done_at_ > deadline) throw deadline_error(rank, *limit_s);
+  if (done_at_ > deadline) throw deadline_error(rank, *timeout_s);
   return true;
 }
 
-// The last to arrive works at once; of the others only as many are woken as there are cores for.
+// The last rank to arrive starts to work immediately; of the others only as many are woken as there are cores for.
 void CollectiveCall::arrive(int rank) {
   has_arrived_[static_cast<std::size_t>(rank)].store(true);
   if (arrived_.fetch_add(1) + 1 == ranks()) {
@@ -166,10 +132,8 @@ void CollectiveCall::throw_if_broken() const {
   std::rethrow_exception(error_);
 }
 
-DeadlineExceededError CollectiveCall::deadline_error(int rank, double limit_s) const {
-  std::vector<DeviceId> group;
-  for (const Device* device : devices_) group.push_back(device->id());
-  return deadline_exceeded(text(), group, device(rank).id(), limit_s);
+DeadlineExceededError CollectiveCall::deadline_error(int rank, double timeout_s) const {
+  return deadline_exceeded(text(), device_ids(), device(rank).id(), timeout_s);
 }
 
 void CollectiveCall::work() {
@@ -179,10 +143,10 @@ void CollectiveCall::work() {
   }
 }
 
-// Written before the call is done, so that whoever sees it done sees it.
-void CollectiveCall::perform_alone() {
+// Stores the error before the call is done, so that a rank that sees it done sees the error.
+void CollectiveCall::execute_alone() {
   try {
-    performer_->perform(*this);
+    executor_->execute(*this);
   } catch (...) {
     const std::lock_guard lock(error_mutex_);
     error_ = std::current_exception();
@@ -190,14 +154,14 @@ void CollectiveCall::perform_alone() {
 }
 
 void CollectiveCall::throw_if_failed() const {
-  if (!performer_) return;
+  if (!executor_) return;
   const std::lock_guard lock(error_mutex_);
   if (error_) std::rethrow_exception(error_);
 }
 
 void CollectiveCall::process(std::int64_t block) {
-  if (performer_) {
-    perform_alone();
+  if (executor_) {
+    execute_alone();
     return;
   }
   const auto element_bytes = static_cast<std::int64_t>(element_bytes_);
@@ -243,7 +207,7 @@ void CollectiveCall::process_part(int owner, std::int64_t first, std::int64_t co
   }
 }
 
-// `sum` holds the owner's contribution; the others' are at `offset` of their inputs.
+// Adds the contributions of the other ranks, at `offset` of their inputs, to `sum`, which holds the owner's.
 void CollectiveCall::reduce_in_ring_order(std::byte* sum, std::size_t offset, int owner, std::int64_t count) {
   for (int step = 1; step < ranks(); ++step) {
     accumulate(spec_.dtype, spec_.reduction, sum, input((owner + step) % ranks(), offset), count);
@@ -266,28 +230,15 @@ const std::byte* CollectiveCall::input(int rank, std::size_t offset) const {
   return static_cast<const std::byte*>(inputs_[static_cast<std::size_t>(rank)].data()) + offset;
 }
 
-std::string_view CollectiveCall::name(int rank) const {
-  if (spec_.kind == CollectiveKind::send_receive) return rank == 0 ? "send" : "receive";
-  return threads::name_of(spec_.kind);
-}
-
-std::size_t CollectiveCall::record_bytes() const {
-  const std::size_t part = static_cast<std::size_t>(spec_.count) * element_bytes_;
-  return has_parts(spec_.kind) ? part * devices_.size() : part;
-}
-
 std::string CollectiveCall::text() const {
-  constexpr int kNamedAtMost = 4;
-  std::string missing;
-  int missing_count = 0;
-  for (int rank = 0; rank < ranks(); ++rank) {
-    if (has_arrived_[static_cast<std::size_t>(rank)].load() || ++missing_count > kNamedAtMost) continue;
-    missing += (missing.empty() ? "" : ", ") + device(rank).id().text();
-  }
-  if (missing_count > kNamedAtMost) missing += fmt::format(" and {} more", missing_count - kNamedAtMost);
-  if (!missing.empty()) missing = "; missing " + missing;
-  return fmt::format("{} #{} ({} of {} devices arrived{})", threads::name_of(spec_.kind), sequence_,
-                     ranks() - missing_count, ranks(), missing);
+  return call_text(spec_.kind, sequence_, device_ids(),
+                   [this](int rank) { return has_arrived_[static_cast<std::size_t>(rank)].load(); });
+}
+
+std::vector<DeviceId> CollectiveCall::device_ids() const {
+  std::vector<DeviceId> ids;
+  for (const Device* device : devices_) ids.push_back(device->id());
+  return ids;
 }
 
 }  // namespace tandem::threads

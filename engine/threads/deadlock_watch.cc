@@ -32,7 +32,7 @@ void DeadlockWatch::watch() {
     } else if (now.is_stuck() && last.is_stuck()) {
       control_.stop("deadlock: " + waits());
       return;
-    } else if (now.is_anybody_blocked && !now.is_stream_running && !now.is_date_awaited &&
+    } else if (now.is_anybody_blocked && !now.is_stream_running && !now.is_deadline_awaited &&
                std::chrono::duration<double>(Clock::now() - last_change).count() > timeout_s_) {
       control_.stop(
           fmt::format("no progress for {} s: {}; another task sleeps outside the engine", timeout_s_, waits()));
@@ -48,7 +48,7 @@ DeadlockWatch::Look DeadlockWatch::look() const {
     const Waiter::Observation seen = waiter.observe();
     look.is_anybody_blocked |= seen.state == Waiter::State::blocked;
     look.is_anybody_running |= seen.state == Waiter::State::running;
-    look.is_date_awaited |= seen.state == Waiter::State::blocked_until_a_date;
+    look.is_deadline_awaited |= seen.state == Waiter::State::blocked_until_deadline;
     look.is_stream_running |= seen.state == Waiter::State::running && !seen.is_task;
     look.signature.push_back(reinterpret_cast<std::uintptr_t>(&waiter));
     look.signature.push_back(seen.waits);
@@ -57,7 +57,7 @@ DeadlockWatch::Look DeadlockWatch::look() const {
   return look;
 }
 
-// Tasks first: they are what people have written.
+// Lists the waits of tasks first, because tasks run the code that people have written.
 std::string DeadlockWatch::waits() const {
   constexpr int kStreamsAtMost = 16;
   std::string tasks;

@@ -1,10 +1,10 @@
-// Looks a few times a second whether anybody in a run can still go on.
+// Checks several times a second whether any thread of a run can still make progress.
 //
-// A deadlock is proven, not guessed: it is declared when twice in a row every task and every stream waits for
-// something that has not happened, and none has waited anew in between. Threads that run, starved or slow as they may
-// be, never count as waiting; and nobody is stuck while a collective with a time limit is waited for, which ends by
-// itself. What cannot be proven, a task that sleeps in a primitive of the operating system, ends the run when nothing
-// at all has moved for `timeout_s` while others wait.
+// A deadlock is proven, not guessed: it is declared when two successive looks find every task and every stream waiting
+// for something that has not happened, and no thread has begun a new wait in between. A thread that runs, however slow
+// or starved, never counts as waiting; and nothing is a deadlock while a thread waits for a collective with a timeout,
+// which ends by itself. A task that sleeps in a primitive of the operating system escapes the proof: the run ends when
+// nothing has moved for `timeout_s` while others wait.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@
 #include <thread>
 #include <vector>
 
-#include "engine/threads/waiter.h"
+#include "engine/threads/run_control.h"
 
 namespace tandem::threads {
 
@@ -26,14 +26,14 @@ class DeadlockWatch {
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
 
  private:
-  // One look at everybody. Equal signatures: nobody has moved in between.
+  // One look at all threads. Between two looks with equal signatures no thread has moved.
   struct Look {
     std::vector<std::uint64_t> signature;
     bool is_anybody_blocked = false;
     bool is_anybody_running = false;
     bool is_stream_running = false;
-    bool is_date_awaited = false;
-    bool is_stuck() const { return is_anybody_blocked && !is_anybody_running && !is_date_awaited; }
+    bool is_deadline_awaited = false;
+    bool is_stuck() const { return is_anybody_blocked && !is_anybody_running && !is_deadline_awaited; }
   };
   void watch();
   Look look() const;

@@ -1,7 +1,5 @@
 #include "engine/threads/group.h"
 
-#include <fmt/format.h>
-
 namespace tandem::threads {
 namespace {
 
@@ -9,18 +7,14 @@ void check_agreement(const CollectiveCall& call, int party, const CollectiveSpec
   if (call.spec() == spec) return;
   int other = 0;
   while (!call.has_provided(other)) ++other;
-  throw RunError(fmt::format("collective #{}: {} calls {} where {} calls {}", call.sequence(),
-                             call.device(party).id().text(), spec.text(), call.device(other).id().text(),
-                             call.spec().text()));
+  throw call_mismatch(call.sequence(), call.device(party).id().text(), spec, call.device(other).id().text(),
+                      call.spec());
 }
 
 }  // namespace
 
-Group::Group(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectivePerformer> performer)
-    : context_(context),
-      devices_(std::move(devices)),
-      performer_(std::move(performer)),
-      collectives_(devices_.size()) {}
+Group::Group(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectiveExecutor> executor)
+    : context_(context), devices_(std::move(devices)), executor_(std::move(executor)), collectives_(devices_.size()) {}
 
 std::shared_ptr<CollectiveCall> Group::join(int rank, const CollectiveSpec& spec, const Tensor& output,
                                             const Tensor& input) {
@@ -37,8 +31,6 @@ std::shared_ptr<CollectiveCall> Group::receive(int from, int to, const Tensor& t
 }
 
 std::shared_ptr<CollectiveCall> Group::join_pair(int from, int to, int party, const Tensor& tensor) {
-  const int size = static_cast<int>(devices_.size());
-  TANDEM_CHECK(from >= 0 && from < size && to >= 0 && to < size, "a rank that the group lacks");
   const std::lock_guard lock(mutex_);
   Open& open = pairs_.try_emplace({from, to}, std::size_t{2}).first->second;
   const CollectiveSpec spec{
@@ -49,11 +41,10 @@ std::shared_ptr<CollectiveCall> Group::join_pair(int from, int to, int party, co
 
 std::shared_ptr<CollectiveCall> Group::join(Open& open, const std::vector<Device*>& devices, int party,
                                             const CollectiveSpec& spec, const Tensor& output, const Tensor& input) {
-  TANDEM_CHECK(output && input, "a collective without a tensor");
   const auto at = static_cast<std::size_t>(open.next[static_cast<std::size_t>(party)] - open.first);
   if (at == open.calls.size()) {
     open.calls.push_back(std::make_shared<CollectiveCall>(context_.control, spec, devices,
-                                                          context_.next_sequence.fetch_add(1), performer_));
+                                                          context_.next_sequence.fetch_add(1), executor_));
     open.missing.push_back(static_cast<int>(devices.size()));
   }
   std::shared_ptr<CollectiveCall> call = open.calls[at];

@@ -1,4 +1,4 @@
-// The devices of a communicator, shared by the communicators of all workers: where their calls find each other.
+// The devices of a communicator, shared by the communicators of all workers. Matches the calls of their ranks.
 //
 // Threads: any.
 #pragma once
@@ -18,20 +18,20 @@ namespace tandem::threads {
 
 class Group {
  public:
-  // `performer`: null where the devices' memory is the host's.
-  Group(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectivePerformer> performer);
+  // `executor` is null where the devices' memory is the host's.
+  Group(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectiveExecutor> executor);
 
   const std::vector<Device*>& devices() const { return devices_; }
 
-  // The next call of `rank`, with its tensors; the k-th calls of all ranks are one. Throws RunError naming both
-  // sides when it differs from what another rank has asked for.
+  // Returns the next call of `rank` and adds its tensors; the k-th calls of all ranks are the same call. Throws
+  // RunError naming both sides when another rank has asked for something else.
   std::shared_ptr<CollectiveCall> join(int rank, const CollectiveSpec& spec, const Tensor& output, const Tensor& input);
-  // The same between two ranks, matched in order for each direction.
+  // The same for a message between two ranks, matched in order for each direction.
   std::shared_ptr<CollectiveCall> send(int from, int to, const Tensor& tensor);
   std::shared_ptr<CollectiveCall> receive(int from, int to, const Tensor& tensor);
 
  private:
-  // Calls that some of the parties have still to join, oldest first, and how many each party has joined.
+  // Calls that some parties have yet to join, oldest first, and how many each party has joined.
   struct Open {
     explicit Open(std::size_t parties) : next(parties) {}
     std::deque<std::shared_ptr<CollectiveCall>> calls;
@@ -45,7 +45,7 @@ class Group {
 
   RunContext& context_;
   const std::vector<Device*> devices_;
-  const std::shared_ptr<CollectivePerformer> performer_;
+  const std::shared_ptr<CollectiveExecutor> executor_;
   std::mutex mutex_;
   Open collectives_;
   std::map<std::pair<int, int>, Open> pairs_;

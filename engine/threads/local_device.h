@@ -1,5 +1,5 @@
-// What a run of threads needs from its devices, so that other engines run on its workers, tasks and groups with
-// devices of their own.
+// What a run needs from the devices of its engine. An engine with devices of its own implements this and shares the
+// workers, tasks and groups.
 #pragma once
 
 #include <memory>
@@ -14,24 +14,25 @@ namespace tandem::threads {
 
 class LocalStream : public Stream {
  public:
-  // This stream's part of a collective.
-  virtual void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> limit_s) = 0;
+  // Enqueues this stream's part of a collective.
+  virtual void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> timeout_s) = 0;
 };
 
 class LocalDevice : public Device {
  public:
-  // Ends the streams' threads and hands over what they recorded.
+  // Ends the streams' threads and appends what they recorded to `records`.
   virtual void finish(std::vector<Record>& records) = 0;
 };
 
-// Makes the devices of a run, and what performs their collectives. Outlives the run.
+// Makes the devices of a run and the executors of their collectives. Outlives the run.
 class Machine {
  public:
   virtual ~Machine() = default;
   virtual std::unique_ptr<LocalDevice> make_device(RunContext& context, WorkerState& worker, DeviceId id,
                                                    int index) = 0;
-  // Null: the ranks' streams perform them together in host memory. Throws Error for devices that form no group.
-  virtual std::shared_ptr<CollectivePerformer> make_performer(const std::vector<Device*>& devices) = 0;
+  // Returns null when the ranks' streams execute collectives together in host memory. Throws Error for devices that
+  // cannot form a group.
+  virtual std::shared_ptr<CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) = 0;
 };
 
 }  // namespace tandem::threads

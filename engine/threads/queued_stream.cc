@@ -46,14 +46,6 @@ int StreamBase::step_of_caller() const {
   return issuer == nullptr ? worker_.step() : static_cast<const ThreadWorker*>(issuer)->step();
 }
 
-void StreamBase::check_copy(const Tensor& to, const Tensor& from) const {
-  TANDEM_CHECK(to && from, "a copy without an operand");
-  TANDEM_CHECK(to.dtype() == from.dtype(), "a copy between element types");
-  TANDEM_CHECK(to.element_count() == from.element_count(),
-               "a copy of " + from.shape().text() + " to " + to.shape().text());
-  TANDEM_CHECK(&to.device() == &device_ || &from.device() == &device_, "a copy on a stream of neither device");
-}
-
 Record StreamBase::make_record(RecordKind kind, Category category, std::string name, int step) const {
   return {.kind = kind,
           .category = category,
@@ -68,7 +60,7 @@ Record StreamBase::make_record(const Collective& collective, int step) const {
   const CollectiveCall& call = *collective.call;
   Record record =
       make_record(RecordKind::collective, Category::communication, std::string(call.name(collective.rank)), step);
-  record.bytes = static_cast<double>(call.record_bytes());
+  record.bytes = static_cast<double>(call.spec().buffer_bytes(call.ranks()));
   record.ranks = call.ranks();
   record.sequence = call.sequence();
   return record;
@@ -78,10 +70,10 @@ void StreamBase::note_failure(std::string_view name, std::string_view what) {
   worker_.fail(std::make_exception_ptr(RunError(fmt::format("op '{}' on {}: {}", name, device_.id().text(), what))));
 }
 
-// After a missed deadline a worker takes nobody's time any more: its next calls would only run into theirs.
+// After a missed deadline a worker breaks off its later calls: other ranks would only run into their own deadlines.
 bool StreamBase::take_part(const Collective& collective) {
   if (const auto error = worker_.missed_deadline()) collective.call->break_off(error);
-  return collective.call->perform(collective.rank, *this, waiter_, collective.limit_s);
+  return collective.call->execute(collective.rank, *this, waiter_, collective.timeout_s);
 }
 
 }  // namespace tandem::threads

@@ -1,7 +1,7 @@
-// A stream that is a thread of its own, which works off a queue: what the streams of the engines on real devices share.
-// What an item means to its device is the derived class's.
+// A stream with a thread of its own that executes a queue of work: the part that the streams of all real engines
+// share. Derived classes execute the items.
 //
-// Threads: issuing from any; the thread begins with start() and ends with end_thread().
+// Threads: any may issue; the stream's thread begins with start() and ends with end_thread().
 #pragma once
 
 #include <atomic>
@@ -23,10 +23,10 @@
 
 namespace tandem::threads {
 
-// Which work a failed worker still does: none, or what others wait for.
+// Whether work is executed only while its worker has not failed, or always, because others wait for it.
 enum class After : bool { success, anything };
 
-// What does not depend on the kind of event.
+// The part that does not depend on the type of event.
 class StreamBase : public LocalStream {
  public:
   Device& device() const override { return device_; }
@@ -44,7 +44,7 @@ class StreamBase : public LocalStream {
   struct Collective {
     std::shared_ptr<CollectiveCall> call;
     int rank;
-    std::optional<double> limit_s;
+    std::optional<double> timeout_s;
   };
 
   StreamBase(RunContext& context, WorkerState& worker, Device& device, int index);
@@ -55,14 +55,13 @@ class StreamBase : public LocalStream {
 
   // Work belongs to the step of the worker that issues it, which need not own the device.
   int step_of_caller() const;
-  void check_copy(const Tensor& to, const Tensor& from) const;
   Record make_record(RecordKind kind, Category category, std::string name, int step) const;
   Record make_record(const Collective& collective, int step) const;
 
-  // Runs `work`, unless the run was stopped; its failure is noted under that name. True when it ended well.
+  // Calls `work` unless the run was stopped, and notes its failure under `name`. Returns whether it succeeded.
   template <typename Work>
   bool attempt(std::string_view name, After after, Work&& work);
-  // This rank's part of a collective: false when the run was stopped first.
+  // Executes this rank's part of a collective. Returns false when the run was stopped first.
   bool take_part(const Collective& collective);
 
   RunContext& context_;
@@ -78,13 +77,13 @@ class StreamBase : public LocalStream {
   std::thread thread_;
 };
 
-// `EventType`: the engine's EventState, made of its stream.
+// `EventType` is the engine's EventState; its constructor takes the stream.
 template <typename StreamType, typename EventType>
 class QueuedStream : public StreamBase {
  public:
   void launch(Op op) override { push(std::move(op)); }
   void copy(const Tensor& to, const Tensor& from, Category category) override {
-    check_copy(to, from);
+    check_copy(to, from, device());
     push(Copy{to, from, category});
   }
   Event record() override {
@@ -95,11 +94,11 @@ class QueuedStream : public StreamBase {
   void wait(const Event& event) override {
     if (event.is_complete()) return;
     auto state = std::dynamic_pointer_cast<EventType>(event.state());
-    TANDEM_CHECK(state != nullptr, "an event of another engine");
+    TANDEM_REQUIRE(state != nullptr, "an event of another engine");
     push(WaitFor{std::move(state)});
   }
-  void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> limit_s) override {
-    push(Collective{std::move(call), rank, limit_s});
+  void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> timeout_s) override {
+    push(Collective{std::move(call), rank, timeout_s});
   }
 
  protected:
@@ -117,15 +116,15 @@ class QueuedStream : public StreamBase {
   }
   bool is_empty() const { return queue_.is_empty(); }
 
-  // All on the stream's thread.
+  // Called on the stream's thread.
   virtual void begin_thread() {}
-  virtual bool tidy() { return false; }  // when there is nothing to do; true when there is more of this
-  virtual void flush() {}                // issues what is held back; nothing comes any more
-  virtual void perform(Op& op, int step) = 0;
-  virtual void perform(Copy& copy, int step) = 0;
-  virtual void perform(Mark& mark, int step) = 0;
-  virtual void perform(WaitFor& wait, int step) = 0;
-  virtual void perform(Collective& collective, int step) = 0;
+  virtual bool tidy() { return false; }  // called when the queue is empty; returns true to be called again
+  virtual void flush() {}                // issues what is held back, before the thread ends
+  virtual void execute(Op& op, int step) = 0;
+  virtual void execute(Copy& copy, int step) = 0;
+  virtual void execute(Mark& mark, int step) = 0;
+  virtual void execute(WaitFor& wait, int step) = 0;
+  virtual void execute(Collective& collective, int step) = 0;
 
  private:
   struct Item {
@@ -133,7 +132,7 @@ class QueuedStream : public StreamBase {
     int step;
   };
 
-  // While there is nothing to do.
+  // The wait for the next item.
   class Idle final : public Wait {
    public:
     explicit Idle(const QueuedStream& stream) : stream_(stream) {}
@@ -156,7 +155,7 @@ class QueuedStream : public StreamBase {
     begin_thread();
     for (;;) {
       if (Item* item = queue_.front()) {
-        std::visit([&](auto& work) { perform(work, item->step); }, item->work);
+        std::visit([&](auto& work) { execute(work, item->step); }, item->work);
         queue_.pop();
       } else if (is_ending_.load()) {
         break;

@@ -1,4 +1,4 @@
-// Records in the order of a stream's work.
+// The records of one stream, in the order of its work.
 #pragma once
 
 #include <cstddef>
@@ -10,7 +10,7 @@
 
 namespace tandem::threads {
 
-// Chunks, so that growing never moves what is there in the middle of a run.
+// Stores records in chunks, so that growing never moves those already there in the middle of a run.
 class RecordLog {
  public:
   void add(Record record) {

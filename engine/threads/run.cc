@@ -4,10 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
-#include <set>
-#include <tuple>
 
 #include "engine/threads/deadlock_watch.h"
+#include "engine/threads/thread_monitor.h"
 
 namespace tandem::threads {
 
@@ -18,11 +17,12 @@ Run::Run(const Capabilities& capabilities, const EngineOptions& options, std::sh
       specs_(options.workers),
       machine_(machine),
       context_(std::move(memory)),
+      shared_(std::make_unique<ThreadMonitor>(context_.control)),
       pool_(context_.control) {
   add_workers(options.workers);
 }
 
-// CPU:0 is every worker's, whatever it computes on.
+// Every worker has a CPU:0, whatever it computes on.
 void Run::add_workers(const std::vector<WorkerSpec>& specs) {
   for (const WorkerSpec& spec : specs) {
     const int index = static_cast<int>(workers_.size());
@@ -52,9 +52,7 @@ Timeline Run::run(const Program& program) {
     for (const auto& worker : workers_) worker->finish(timeline.records);
   }
   throw_if_failed();
-  std::stable_sort(timeline.records.begin(), timeline.records.end(), [](const Record& a, const Record& b) {
-    return std::tie(a.start_ns, a.worker, a.device, a.stream) < std::tie(b.start_ns, b.worker, b.device, b.stream);
-  });
+  sort_records(timeline.records);
   return timeline;
 }
 
@@ -83,7 +81,7 @@ void Run::run_programs(const Program& program) {
   ended_.wait(lock, [this] { return programs_running_ == 0; });
 }
 
-// Work that the program has left behind is part of the run.
+// Waits for the work that the program has issued and not waited for: it is part of the run.
 void Run::run_program(const Program& program, ThreadWorker& worker) {
   try {
     program(worker);
@@ -116,24 +114,19 @@ Device& Run::device(const DeviceId& id) {
 }
 
 std::shared_ptr<void> Run::shared(std::string_view name, const Worker::SharedFactory& make) {
-  const std::lock_guard lock(shared_mutex_);
-  const auto found = shared_.find(name);
-  return found != shared_.end() ? found->second : shared_.emplace(name, make()).first->second;
+  return shared_.get(name, make);
 }
 
 std::shared_ptr<Group> Run::group(std::span<const DeviceId> devices) {
   const std::vector<DeviceId> key(devices.begin(), devices.end());
-  if (key.empty()) throw Error("a communicator needs at least one device");
-  if (const std::set<DeviceId> distinct(key.begin(), key.end()); distinct.size() != key.size()) {
-    throw Error("a communicator has each device once");
-  }
+  check_group(devices);
   const std::lock_guard lock(groups_mutex_);
   std::shared_ptr<Group>& group = groups_[key];
   if (!group) {
     std::vector<Device*> members;
     for (const DeviceId& id : key) members.push_back(&device(id));
-    auto performer = machine_.make_performer(members);
-    group = std::make_shared<Group>(context_, std::move(members), std::move(performer));
+    auto executor = machine_.make_collective_executor(members);
+    group = std::make_shared<Group>(context_, std::move(members), std::move(executor));
   }
   return group;
 }

@@ -1,4 +1,4 @@
-// One Engine::run of the cpu engine: its workers, their threads, and how it ends.
+// One Engine::run of an engine whose tasks are threads: its workers, their threads, and how it ends.
 #pragma once
 
 #include <condition_variable>
@@ -9,28 +9,30 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/shared_objects.h"
 #include "engine/threads/thread_worker.h"
 
 namespace tandem::threads {
 
-class Run final : public Cluster {
+class Run {
  public:
   Run(const Capabilities& capabilities, const EngineOptions& options, std::shared_ptr<BlockPool> memory,
       Machine& machine);
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
-  // Once. Returns every worker's records, or throws what ended the run.
+  // Runs the program on every worker and returns their records, or throws what ended the run. Called once.
   Timeline run(const Program& program);
 
-  int worker_count() const override { return static_cast<int>(workers_.size()); }
-  std::span<const WorkerSpec> specs() const override { return specs_; }
-  const Capabilities& capabilities() const override { return capabilities_; }
-  RunContext& context() override { return context_; }
-  TaskPool& pool() override { return pool_; }
-  Device& device(const DeviceId& id) override;
-  std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make) override;
-  std::shared_ptr<Group> group(std::span<const DeviceId> devices) override;
+  int worker_count() const { return static_cast<int>(workers_.size()); }
+  std::span<const WorkerSpec> specs() const { return specs_; }
+  const Capabilities& capabilities() const { return capabilities_; }
+  RunContext& context() { return context_; }
+  TaskPool& pool() { return pool_; }
+  Device& device(const DeviceId& id);  // throws UnavailableError naming the known ones
+  std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make);
+  // Returns the one group of these devices. Throws UsageError for an empty list or a device named twice.
+  std::shared_ptr<Group> group(std::span<const DeviceId> devices);
 
  private:
   void add_workers(const std::vector<WorkerSpec>& specs);
@@ -52,15 +54,14 @@ class Run final : public Cluster {
   std::mutex groups_mutex_;
   std::map<std::vector<DeviceId>, std::shared_ptr<Group>> groups_;
 
-  std::mutex shared_mutex_;
-  std::map<std::string, std::shared_ptr<void>, std::less<>> shared_;
+  SharedObjects shared_;  // freed before the devices
 
-  std::mutex ending_mutex_;  // of what follows
+  std::mutex ending_mutex_;  // guards the next three
   std::condition_variable ended_;
   int programs_running_ = 0;
   std::exception_ptr first_error_;
 
-  TaskPool pool_;  // last: its threads use everything above
+  TaskPool pool_;  // declared last: its threads use everything above
 };
 
 }  // namespace tandem::threads

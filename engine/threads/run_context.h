@@ -1,4 +1,4 @@
-// What all parts of one run of the cpu engine share.
+// What all parts of one run share.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 #include <mutex>
 
 #include "engine/threads/block_pool.h"
-#include "engine/threads/waiter.h"
+#include "engine/threads/run_control.h"
 #include "engine/timeline.h"
 
 namespace tandem::threads {
@@ -26,8 +26,8 @@ struct RunContext {
   const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };
 
-// The part of a worker that its devices see. The first failure of an op stays: every later synchronize() of the
-// worker reports it, and its streams skip their work. After a missed deadline they take part in no collective either.
+// The part of a worker that its devices see. The first failure of an op is kept: every later synchronize() of the
+// worker reports it, and its streams skip their work. After a missed deadline they skip collectives as well.
 class WorkerState {
  public:
   explicit WorkerState(int index) : index_(index) {}
@@ -47,7 +47,7 @@ class WorkerState {
     const std::lock_guard lock(mutex_);
     if (!missed_deadline_) missed_deadline_ = error;
   }
-  std::exception_ptr missed_deadline() const {  // null: none
+  std::exception_ptr missed_deadline() const {  // null when there was none
     if (!has_failed()) return nullptr;
     const std::lock_guard lock(mutex_);
     return missed_deadline_;

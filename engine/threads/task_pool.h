@@ -1,5 +1,5 @@
-// The threads that tasks run on, kept for the whole run: replica functions of every step are handed to threads that
-// are there already.
+// The threads that tasks run on. They live for the whole run, so the replica functions of every step find threads that
+// exist already.
 #pragma once
 
 #include <atomic>
@@ -10,20 +10,21 @@
 #include <thread>
 #include <vector>
 
-#include "engine/threads/waiter.h"
+#include "engine/threads/run_control.h"
 
 namespace tandem::threads {
 
-// What a thread of the pool is to do. Neither function throws.
+// A task for a thread of the pool. Neither function throws.
 struct Job {
   std::string name;  // of the task
   Worker* worker = nullptr;
   std::function<void()> run;
-  // Called when the thread is free again, so that the owner's next job finds it. The last use of the job.
+  // Called after the thread is free again, so that the owner's next job can use it. The pool does not touch the job
+  // afterwards.
   std::function<void()> ended;
 };
 
-// Runs a job as a task of its own on the calling thread, which returns to its own task afterwards.
+// Runs a job as a task on the calling thread, which then returns to its former task.
 void run_as_task(Waiter& waiter, const Job& job);
 
 class TaskPool {
@@ -33,7 +34,8 @@ class TaskPool {
   TaskPool(const TaskPool&) = delete;
   TaskPool& operator=(const TaskPool&) = delete;
 
-  void start(Job& job);  // on a thread that waits for work, or a new one. Throws RunError when there is none to have
+  // Starts the job on an idle thread or a new one. Throws RunError when the system has no thread.
+  void start(Job& job);
 
  private:
   struct Thread {

@@ -6,6 +6,7 @@
 #include <optional>
 #include <vector>
 
+#include "engine/communicator.h"
 #include "engine/threads/group.h"
 
 namespace tandem::threads {
@@ -18,7 +19,7 @@ class ThreadCommunicator final : public Communicator {
   std::span<Device* const> local_devices() const override { return local_devices_; }
   std::span<const int> local_ranks() const override { return local_ranks_; }
 
-  void set_timeout(std::optional<double> seconds) override;
+  void set_timeout(std::optional<double> timeout_s) override;
   void all_reduce(Tensors buffers, Reduction reduction, Streams streams) override;
   void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) override;
   void broadcast(Tensors buffers, int root_rank, Streams streams) override;
@@ -28,11 +29,8 @@ class ThreadCommunicator final : public Communicator {
   void receive(const Tensor& to, int from_rank, Stream& stream) override;
 
  private:
-  void check_root(int rank) const;
-  // `spec`'s element type and count are those of each rank's tensor: its output, or its input when `counts_input`.
-  void call(CollectiveSpec spec, Tensors outputs, Tensors inputs, bool counts_input, Streams streams);
-  int rank_of(const Stream& stream) const;
-  std::optional<double> limit_s() const;
+  void call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams);
+  std::optional<double> timeout_s() const;
 
   const std::shared_ptr<Group> group_;
   std::vector<Device*> local_devices_;

@@ -1,5 +1,7 @@
 #include "engine/threads/thread_monitor.h"
 
+#include "engine/threads/run_control.h"
+
 namespace tandem::threads {
 
 class ThreadMonitor::Unlocked final : public Wait {
@@ -44,7 +46,7 @@ void ThreadMonitor::unlock() {
   lockers_.wake(1);
 }
 
-// Throws with the lock held, as the caller's guard expects. Nobody keeps it for long in a run that was stopped.
+// Throws with the lock held, as the caller's guard expects. In a stopped run nobody holds the lock for long.
 void ThreadMonitor::wait(std::string_view what) {
   Waiter& waiter = Waiter::of_this_thread();
   const Notified notified(*this, what);

@@ -1,4 +1,4 @@
-// A mutex with one condition for the tasks of a cpu run. Waiting for its lock can end in a DeadlockError, too.
+// The Monitor of engines on threads. Waiting for its lock can end in a DeadlockError as well.
 #pragma once
 
 #include <atomic>
@@ -25,7 +25,7 @@ class ThreadMonitor final : public Monitor {
   bool try_lock();
 
   RunControl& control_;
-  std::mutex mutex_;  // held for a few instructions: unlock() is through with this object when it releases it
+  std::mutex mutex_;  // held for a few instructions; unlock() does not touch the object after releasing it
   std::atomic<bool> is_locked_{false};
   std::atomic<std::uint64_t> notifications_{0};
   WaitList lockers_, waiters_;

@@ -2,12 +2,13 @@
 
 #include <fmt/format.h>
 
+#include "engine/threads/run.h"
 #include "engine/threads/thread_monitor.h"
 
 namespace tandem::threads {
 namespace {
 
-// One run_concurrently: who has returned, and how.
+// The functions of one run_concurrently: which have returned, and how.
 class Join final : public Wait {
  public:
   explicit Join(int n) : errors_(static_cast<std::size_t>(n)), missing_(n) {}
@@ -19,14 +20,14 @@ class Join final : public Wait {
       errors_[static_cast<std::size_t>(i)] = std::current_exception();
     }
   }
-  // The last use of this object by a function's thread.
+  // Notes that a function has returned; its thread does not touch this object afterwards.
   void leave(Waiter& caller) {
     if (missing_.fetch_sub(1) == 1) caller.unpark();
   }
   bool is_over() const override { return missing_.load() == 0; }
   std::string text() const override { return fmt::format("{} of its concurrent functions", missing_.load()); }
 
-  // The first by index; but one that only tells that the run was stopped gives way to any that tells why.
+  // Rethrows the first error by index, preferring errors that say why the run was stopped.
   void rethrow() const {
     std::exception_ptr consequence;
     for (const std::exception_ptr& error : errors_) {
@@ -56,19 +57,43 @@ class Join final : public Wait {
 
 }  // namespace
 
-ThreadWorker::ThreadWorker(Cluster& cluster, int index, std::string job, int task)
-    : cluster_(cluster), job_(std::move(job)), task_(task), state_(index) {}
+ThreadWorker::ThreadWorker(Run& run, int index, std::string job, int task)
+    : run_(run), job_(std::move(job)), task_(task), state_(index) {}
+
+int ThreadWorker::count() const {
+  return run_.worker_count();
+}
+
+std::span<const WorkerSpec> ThreadWorker::cluster() const {
+  return run_.specs();
+}
+
+const Capabilities& ThreadWorker::capabilities() const {
+  return run_.capabilities();
+}
+
+Device& ThreadWorker::device(const DeviceId& id) {
+  return run_.device(id);
+}
+
+std::shared_ptr<void> ThreadWorker::shared(std::string_view name, const SharedFactory& make) {
+  return run_.shared(name, make);
+}
+
+Nanoseconds ThreadWorker::now() {
+  return run_.context().now();
+}
 
 void ThreadWorker::add_device(std::unique_ptr<LocalDevice> device, bool is_compute_device) {
   if (is_compute_device) devices_.push_back(device.get());
   owned_devices_.push_back(std::move(device));
 }
 
-// The caller's own thread takes the first function: one hand-over less. It does not return before all have ended,
+// Runs the first function on the caller's own thread, which saves a hand-over. Returns only when all have ended,
 // whatever happens to the run, because they use this frame.
 void ThreadWorker::run_concurrently(int n, const std::function<void(int)>& function) {
-  TANDEM_CHECK(n >= 0, "a negative number of functions");
-  if (cluster_.context().control.is_stopped()) cluster_.context().control.throw_stopped();
+  TANDEM_REQUIRE(n >= 0, "a negative number of functions");
+  if (run_.context().control.is_stopped()) run_.context().control.throw_stopped();
   if (n == 0) return;
   Waiter& caller = Waiter::of_this_thread();
   const std::string& name = Task::current().name();
@@ -83,10 +108,10 @@ void ThreadWorker::run_concurrently(int n, const std::function<void(int)>& funct
   std::exception_ptr start_error;
   for (int i = 1; i < n; ++i) {
     try {
-      cluster_.pool().start(jobs[static_cast<std::size_t>(i)]);
+      run_.pool().start(jobs[static_cast<std::size_t>(i)]);
     } catch (...) {  // those that run are waited for; the rest count as ended
       start_error = std::current_exception();
-      cluster_.context().control.stop();
+      run_.context().control.stop();
       for (; i < n; ++i) join.leave(caller);
     }
   }
@@ -99,12 +124,12 @@ void ThreadWorker::run_concurrently(int n, const std::function<void(int)>& funct
 
 namespace {
 
-// The jobs of one run_in_turn. A thread works them off one after the other; where one blocks, another thread goes on
-// with the next.
+// The jobs of one run_in_turn. A thread runs them one after the other; when one blocks, another thread continues with
+// the next.
 class Turns {
  public:
-  Turns(Cluster& cluster, Worker& worker, int n, const std::function<void(int)>& function)
-      : cluster_(cluster), caller_(Waiter::of_this_thread()), join_(n), jobs_(static_cast<std::size_t>(n)) {
+  Turns(Run& run, Worker& worker, int n, const std::function<void(int)>& function)
+      : run_(run), caller_(Waiter::of_this_thread()), join_(n), jobs_(static_cast<std::size_t>(n)) {
     const std::string& name = Task::current().name();
     for (int i = 0; i < n; ++i) {
       jobs_[static_cast<std::size_t>(i)] = {.name = fmt::format("{} replica {}", name, i),
@@ -123,13 +148,13 @@ class Turns {
   }
 
  private:
-  // A thread that was woken to go on; how many jobs it has ended is told when it uses nothing of ours any more.
+  // The work of a thread that was woken to continue, and how many jobs it has ended.
   struct Carrier {
     Job job;
     int done = 0;
   };
 
-  // Returns how many jobs this thread has worked off.
+  // Runs jobs from `first` until one has blocked and another thread continues. Returns how many ran here.
   int work_from(std::size_t first, Waiter& waiter) {
     std::size_t i = first;
     for (bool goes_on = true; goes_on && i < jobs_.size(); ++i) {
@@ -146,7 +171,7 @@ class Turns {
     return static_cast<int>(i - first);
   }
 
-  // Without a thread for them the rest count as ended, and the run stops.
+  // Hands the jobs from `next` to another thread. If there is none, they count as ended and the run stops.
   void hand_over(std::size_t next) {
     carriers_[next] = std::make_unique<Carrier>();
     Carrier& carrier = *carriers_[next];
@@ -155,21 +180,21 @@ class Turns {
                    .run = [this, &carrier, next] { carrier.done = work_from(next, Waiter::of_this_thread()); },
                    .ended = [this, &carrier] { leave(carrier.done); }};
     try {
-      cluster_.pool().start(carrier.job);
+      run_.pool().start(carrier.job);
     } catch (...) {
       start_error_ = std::current_exception();
-      cluster_.context().control.stop();
+      run_.context().control.stop();
       leave(static_cast<int>(jobs_.size() - next));
     }
   }
 
-  // The last use of this object by a thread, but for the caller's.
+  // Notes that `count` jobs have ended. Threads other than the caller's do not touch this object afterwards.
   void leave(int count) {
     Waiter& caller = caller_;
     for (int i = 0; i < count; ++i) join_.leave(caller);
   }
 
-  Cluster& cluster_;
+  Run& run_;
   Waiter& caller_;
   Join join_;
   std::vector<Job> jobs_;
@@ -180,32 +205,32 @@ class Turns {
 }  // namespace
 
 void ThreadWorker::run_in_turn(int n, const std::function<void(int)>& function) {
-  TANDEM_CHECK(n >= 0, "a negative number of functions");
-  if (cluster_.context().control.is_stopped()) cluster_.context().control.throw_stopped();
-  if (n > 0) Turns(cluster_, *this, n, function).run();
+  TANDEM_REQUIRE(n >= 0, "a negative number of functions");
+  if (run_.context().control.is_stopped()) run_.context().control.throw_stopped();
+  if (n > 0) Turns(run_, *this, n, function).run();
 }
 
 std::unique_ptr<Monitor> ThreadWorker::make_monitor() {
-  return std::make_unique<ThreadMonitor>(cluster_.context().control);
+  return std::make_unique<ThreadMonitor>(run_.context().control);
 }
 
 Communicator& ThreadWorker::communicator(std::span<const DeviceId> devices) {
   std::vector<DeviceId> key(devices.begin(), devices.end());
   const std::lock_guard lock(mutex_);
   if (const auto found = communicators_.find(key); found != communicators_.end()) return *found->second;
-  auto made = std::make_unique<ThreadCommunicator>(cluster_.group(devices), index());
+  auto made = std::make_unique<ThreadCommunicator>(run_.group(devices), index());
   return *communicators_.emplace(std::move(key), std::move(made)).first->second;
 }
 
 void ThreadWorker::begin_step(int step) {
-  TANDEM_CHECK(step >= 0, "a negative step");
-  TANDEM_CHECK(state_.step() == kNoStep, "a step begins within a step");
+  TANDEM_REQUIRE(step >= 0, "a negative step");
+  TANDEM_REQUIRE(state_.step() == kNoStep, "a step begins within a step");
   state_.set_step(step);
   step_start_ns_ = now();
 }
 
 void ThreadWorker::end_step() {
-  TANDEM_CHECK(state_.step() != kNoStep, "a step ends that has not begun");
+  TANDEM_REQUIRE(state_.step() != kNoStep, "a step ends that has not begun");
   synchronize_devices();
   steps_.push_back({.kind = RecordKind::step,
                     .category = Category::other,

@@ -1,4 +1,4 @@
-// One worker of a cpu run.
+// One worker of a run of threads.
 #pragma once
 
 #include <map>
@@ -14,40 +14,23 @@
 
 namespace tandem::threads {
 
-// What the workers of a run find each other's devices and groups in.
-class Cluster {
- public:
-  virtual int worker_count() const = 0;
-  virtual std::span<const WorkerSpec> specs() const = 0;
-  virtual const Capabilities& capabilities() const = 0;
-  virtual RunContext& context() = 0;
-  virtual TaskPool& pool() = 0;
-  virtual Device& device(const DeviceId& id) = 0;  // throws UnavailableError
-  virtual std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make) = 0;
-  // One group for each list of devices. Throws Error for a list with a device twice, or none.
-  virtual std::shared_ptr<Group> group(std::span<const DeviceId> devices) = 0;
-
- protected:
-  ~Cluster() = default;
-};
+class Run;
 
 class ThreadWorker final : public Worker {
  public:
-  ThreadWorker(Cluster& cluster, int index, std::string job, int task);
+  ThreadWorker(Run& run, int index, std::string job, int task);
 
   int index() const override { return state_.index(); }
-  int count() const override { return cluster_.worker_count(); }
+  int count() const override;
   const std::string& job() const override { return job_; }
   int task() const override { return task_; }
-  std::span<const WorkerSpec> cluster() const override { return cluster_.specs(); }
-  std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) override {
-    return cluster_.shared(name, make);
-  }
-  const Capabilities& capabilities() const override { return cluster_.capabilities(); }
+  std::span<const WorkerSpec> cluster() const override;
+  std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) override;
+  const Capabilities& capabilities() const override;
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return *owned_devices_.front(); }
-  Device& device(const DeviceId& id) override { return cluster_.device(id); }
-  Nanoseconds now() override { return cluster_.context().now(); }
+  Device& device(const DeviceId& id) override;
+  Nanoseconds now() override;
   void run_concurrently(int n, const std::function<void(int)>& function) override;
   void run_in_turn(int n, const std::function<void(int)>& function) override;
   std::unique_ptr<Monitor> make_monitor() override;
@@ -58,15 +41,15 @@ class ThreadWorker final : public Worker {
   int step() const { return state_.step(); }
 
   WorkerState& state() { return state_; }
-  // A compute device, or only the host's; CPU:0 comes first.
+  // Adds a device, CPU:0 first. One that is no compute device is reached through cpu() only.
   void add_device(std::unique_ptr<LocalDevice> device, bool is_compute_device);
   void synchronize_devices();
-  // Ends the devices' threads and hands over everything this worker recorded.
+  // Ends the devices' threads and appends everything this worker recorded to `records`.
   void finish(std::vector<Record>& records);
   void throw_if_failed() const { state_.throw_if_failed(); }
 
  private:
-  Cluster& cluster_;
+  Run& run_;
   const std::string job_;
   const int task_;
   WorkerState state_;
@@ -74,7 +57,7 @@ class ThreadWorker final : public Worker {
   std::vector<Device*> devices_;
   Nanoseconds step_start_ns_ = 0;
   std::vector<Record> steps_;
-  std::mutex mutex_;  // of communicators_
+  std::mutex mutex_;  // guards communicators_
   std::map<std::vector<DeviceId>, std::unique_ptr<ThreadCommunicator>> communicators_;
 };
 

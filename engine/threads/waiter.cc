@@ -8,10 +8,9 @@
 
 #include <algorithm>
 #include <chrono>
-#include <exception>
-#include <thread>
 #include <utility>
 
+#include "engine/threads/run_control.h"
 #include "topologies/base/error.h"
 
 #if defined(__x86_64__)
@@ -21,7 +20,7 @@
 namespace tandem::threads {
 namespace {
 
-// About what sleeping and waking costs: longer spinning would cost more than it can save.
+// About as long as sleeping and waking takes: longer spinning would cost more than it can save.
 constexpr std::chrono::microseconds kSpinTime{20};
 
 thread_local Waiter* current_waiter = nullptr;
@@ -32,7 +31,7 @@ void relax() {
 #endif
 }
 
-// std::atomic::wait would spin and yield its core away first, to whatever else the machine runs.
+// Sleeps in a futex. std::atomic::wait would spin first and yield its core to whatever else the machine runs.
 void sleep_while(std::atomic<int>& value, int old, Clock::time_point until) {
   static_assert(sizeof(std::atomic<int>) == sizeof(int));
   while (value.load() == old) {
@@ -53,11 +52,10 @@ void wake_sleeper(std::atomic<int>& value) {
 
 }  // namespace
 
-// Those this process may use, which may be fewer than the machine has.
-int available_cores() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof(allowed), &allowed) == 0) return std::max(1, CPU_COUNT(&allowed));
-  return std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+Clock::time_point deadline_after(std::optional<double> timeout_s) {
+  constexpr double kLongest = 1e9;  // 30 years: later deadlines do not fit the clock
+  if (!timeout_s || *timeout_s > kLongest) return kNever;
+  return Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(*timeout_s));
 }
 
 void WaitList::add(Waiter& waiter) {
@@ -145,7 +143,8 @@ bool Waiter::wait(const Wait& wait, WaitList* list, Stoppable stoppable) {
   return is_over;
 }
 
-// Spins only while every thread that wants a core can have one, and none shares ours: the one waited for may need it.
+// Spins only while every thread that wants a core can have one and none shares this thread's core: the thread that is
+// waited for may need it.
 bool Waiter::spin(const Wait& wait) {
   if (wait.is_over()) return true;
   note_cpu();
@@ -158,7 +157,7 @@ bool Waiter::spin(const Wait& wait) {
       relax();
       if (wait.is_over()) return true;
     }
-    // A thread on its way may have been put in line behind this one.
+    // A thread that is waking up may be queued behind this one.
     if (control_.waking_threads().load(std::memory_order_relaxed) > 0) sched_yield();
   } while (Clock::now() < end);
   return false;
@@ -178,8 +177,16 @@ void Waiter::leave_cpu() {
   cpu_ = kNoCpu;
 }
 
-// The waker counts the sleeper as active at once, so that spinning threads make room before it runs. A sleeper whose
-// date has come, and nobody else, counts itself.
+// The protocol of token_ between the thread that parks and those that unpark it:
+//
+//   from      | by park()                          | by unpark()
+//   ----------|------------------------------------|----------------------------------------------
+//   kNothing  | -> kParked, then sleeps            | -> kPermit: the next park() returns immediately
+//   kPermit   | -> kNothing, does not sleep        | stays
+//   kParked   | deadline over: -> kNothing, awake  | -> kPermit, then wakes the sleeper
+//
+// The thread that moves the token out of kParked counts the sleeper as active. So a waker counts it before it runs,
+// and spinning threads make room for it; a sleeper whose deadline is over counts itself.
 void Waiter::park(Clock::time_point until) {
   int expected = kNothing;
   control_.active_threads().fetch_sub(1);
@@ -211,7 +218,7 @@ Waiter::Observation Waiter::observe() const {
   const std::lock_guard lock(mutex_);
   Observation seen{.is_task = task_ != nullptr, .waits = waits_};
   if (wait_ != nullptr && !wait_->is_over()) {
-    const State blocked = wait_->ends_at() == kNever ? State::blocked : State::blocked_until_a_date;
+    const State blocked = wait_->ends_at() == kNever ? State::blocked : State::blocked_until_deadline;
     seen.state = wait_->is_idle() ? State::idle : blocked;
   } else if (timespec time{}; has_thread_ && clock_gettime(cpu_clock_, &time) == 0) {
     seen.cpu_time_ns = static_cast<std::int64_t>(time.tv_sec) * 1'000'000'000 + time.tv_nsec;
@@ -223,42 +230,6 @@ std::string Waiter::wait_text() const {
   const std::lock_guard lock(mutex_);
   if (wait_ == nullptr || wait_->is_idle()) return "";
   return (task_ != nullptr ? task_->name() : name_) + " waits for " + wait_->text();
-}
-
-RunControl::RunControl() : hardware_threads_(available_cores()) {}
-
-void RunControl::add(Waiter& waiter) {
-  const std::lock_guard lock(mutex_);
-  waiters_.push_back(&waiter);
-}
-
-void RunControl::remove(Waiter& waiter) {
-  const std::lock_guard lock(mutex_);
-  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
-}
-
-void RunControl::stop(std::string deadlock_message) {
-  const std::lock_guard lock(mutex_);
-  if (is_stopped_.load()) return;
-  deadlock_message_ = std::move(deadlock_message);
-  is_stopped_.store(true);
-  for (Waiter* waiter : waiters_) waiter->unpark();
-}
-
-std::string RunControl::deadlock_message() const {
-  const std::lock_guard lock(mutex_);
-  return deadlock_message_;
-}
-
-void RunControl::throw_stopped() const {
-  if (std::string message = deadlock_message(); !message.empty()) throw DeadlockError(message);
-  throw RunStopped{};
-}
-
-void RunControl::wait_as_task(const Wait& wait, WaitList* list) {
-  if (is_stopped() && std::uncaught_exceptions() > 0) return;  // a destructor, in a task that is already ending
-  // Streams of a stopped run drop their work, so that a wait for it may end like one for work done.
-  if (is_stopped() || !Waiter::of_this_thread().wait(wait, list, Stoppable::yes) || is_stopped()) throw_stopped();
 }
 
 }  // namespace tandem::threads

@@ -1,6 +1,6 @@
-// What a stream has still to do, in order: many threads push, the stream's own thread works at the front.
+// The work a stream has yet to do, in order: any thread pushes, the stream's own thread takes from the front.
 //
-// Items are built once and worked on in place, in segments that are reused: pushing allocates nothing as a rule.
+// Items are constructed once and used in place, in segments that are reused: pushing rarely allocates.
 #pragma once
 
 #include <array>
@@ -36,7 +36,7 @@ class WorkQueue {
     pushed_.store(index + 1);
   }
 
-  // For the stream's thread alone. The front stays in place until pop(); null when there is none.
+  // Called by the stream's thread only. Returns the front, which stays in place until pop(), or null when empty.
   Item* front() {
     const std::uint64_t index = popped_.load(std::memory_order_relaxed);
     if (index == pushed_.load()) return nullptr;

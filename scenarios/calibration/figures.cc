@@ -142,26 +142,11 @@ std::vector<LinkFigures> links_of(const Measurement& measurement) {
   return links;
 }
 
-// Returns the time from the last rank's arrival to the last rank's end, as reports do.
+// Times calls from the last rank's arrival to the last rank's end, as reports do.
 std::vector<CollectiveSample> collective_samples(const Measurement& measurement) {
-  struct Call {
-    Nanoseconds start_ns = 0, end_ns = 0;
-    std::string operation;
-    double bytes = 0;
-  };
-  std::map<std::int64_t, Call> calls;
-  for (const Record& record : measurement.timeline.records) {
-    if (record.kind != RecordKind::collective) continue;
-    Call& call = calls[record.sequence];
-    call.start_ns = std::max(call.start_ns, record.start_ns);
-    call.end_ns = std::max(call.end_ns, record.end_ns);
-    call.operation = record.name;
-    call.bytes = record.bytes;
-  }
   std::map<std::pair<std::string, double>, std::vector<double>> times;
-  for (const auto& [sequence, call] : calls) {
-    const auto time_ns = std::max<Nanoseconds>(1, call.end_ns - call.start_ns);
-    times[{call.operation, call.bytes}].push_back(static_cast<double>(time_ns) * 1e-9);
+  for (const auto& [record, duration_ns] : collective_timings(measurement.timeline.records)) {
+    times[{record->name, record->bytes}].push_back(static_cast<double>(std::max<Nanoseconds>(1, duration_ns)) * 1e-9);
   }
   std::vector<CollectiveSample> samples;
   for (const auto& [key, all] : times) {

@@ -73,7 +73,7 @@ TEST_P(EveryEngineFails, ACollectiveMissesItsDeadlineWhenNotAllJoin) {
   EXPECT_THAT(([&] { run(2, 1, program); }),
               testing::ThrowsMessage<DeadlineExceededError>(
                   "all_reduce #0 (1 of 2 devices arrived; missing " + second + ") is not complete 1 s after " + first +
-                  " was ready for it, its time limit (group: " + first + ", " + second + ")"));
+                  " was ready for it, its timeout (group: " + first + ", " + second + ")"));
   const double seconds = static_cast<double>(last_ns - start_ns) * 1e-9;
   EXPECT_GT(seconds, 0.8);
   EXPECT_LT(seconds, 5);

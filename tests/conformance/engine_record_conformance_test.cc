@@ -47,8 +47,8 @@ using Sequences = std::map<std::tuple<int, int, int>, std::vector<Did>>;
 Sequences sequences_of(const Timeline& timeline) {
   Sequences sequences;
   for (const Record& record : timeline.records) {
-    int index = kHostLane;
-    if (record.device != kHostLane) {
+    int index = kNoDevice;
+    if (record.device != kNoDevice) {
       index = DeviceId::parse(timeline.devices[static_cast<std::size_t>(record.device)].name, {})->index;
     }
     sequences[{record.worker, index, record.stream}].emplace_back(

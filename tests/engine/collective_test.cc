@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-struct World {
+struct Layout {
   int workers = 1;
   int devices = 1;
   int ranks() const { return workers * devices; }
@@ -33,8 +33,8 @@ T sum_over_ranks(int ranks, std::int64_t i) {
 template <typename T>
 class Local {
  public:
-  Local(Worker& worker, World world)
-      : worker_(worker), communicator_(worker.communicator(all_devices(world.workers, world.devices))) {}
+  Local(Worker& worker, Layout layout)
+      : worker_(worker), communicator_(worker.communicator(all_devices(layout.workers, layout.devices))) {}
 
   Communicator& communicator() { return communicator_; }
   int rank(std::size_t i) const { return communicator_.local_ranks()[i]; }
@@ -69,10 +69,10 @@ class Local {
 };
 
 template <typename T>
-void try_every_collective(Worker& worker, World world, std::int64_t count) {
-  Local<T> local(worker, world);
+void try_every_collective(Worker& worker, Layout layout, std::int64_t count) {
+  Local<T> local(worker, layout);
   Communicator& communicator = local.communicator();
-  const int n = world.ranks();
+  const int n = layout.ranks();
   const int root = n - 1;
 
   std::vector<Tensor> buffers = local.tensors(count, true);
@@ -114,25 +114,25 @@ void try_every_collective(Worker& worker, World world, std::int64_t count) {
       outputs, [&](int rank, std::int64_t i) { return sum_over_ranks<T>(n, rank * count + i); }, "reduce_scatter");
 }
 
-class Collectives : public testing::TestWithParam<World> {};
+class Collectives : public testing::TestWithParam<Layout> {};
 
 TEST_P(Collectives, GiveExactResultsForEveryTypeAndSize) {
-  const World world = GetParam();
-  run_on_cpu(world.workers, world.devices, [&](Worker& worker) {
+  const Layout layout = GetParam();
+  run_on_cpu(layout.workers, layout.devices, [&](Worker& worker) {
     for (const std::int64_t count : {0, 1, 2, 7, 1000, 40'009}) {
-      try_every_collective<float>(worker, world, count);
-      try_every_collective<double>(worker, world, count);
-      try_every_collective<std::int32_t>(worker, world, count);
+      try_every_collective<float>(worker, layout, count);
+      try_every_collective<double>(worker, layout, count);
+      try_every_collective<std::int32_t>(worker, layout, count);
     }
   });
 }
 
 TEST_P(Collectives, SendAroundTheRing) {
-  const World world = GetParam();
-  if (world.ranks() < 2) return;  // a ring needs a neighbour
-  run_on_cpu(world.workers, world.devices, [&](Worker& worker) {
-    Local<float> local(worker, world);
-    const int n = world.ranks();
+  const Layout layout = GetParam();
+  if (layout.ranks() < 2) return;  // a ring needs a neighbour
+  run_on_cpu(layout.workers, layout.devices, [&](Worker& worker) {
+    Local<float> local(worker, layout);
+    const int n = layout.ranks();
     for (int round = 0; round < 20; ++round) {
       const std::vector<Tensor> from = local.tensors(100 + round, true), to = local.tensors(100 + round, false);
       for (std::size_t i = 0; i < from.size(); ++i) {
@@ -146,26 +146,26 @@ TEST_P(Collectives, SendAroundTheRing) {
 }
 
 TEST_P(Collectives, ManyInARowKeepTheirOrder) {
-  const World world = GetParam();
-  run_on_cpu(world.workers, world.devices, [&](Worker& worker) {
-    Local<double> local(worker, world);
+  const Layout layout = GetParam();
+  run_on_cpu(layout.workers, layout.devices, [&](Worker& worker) {
+    Local<double> local(worker, layout);
     const std::vector<Tensor> buffers = local.tensors(33, false);
     for (std::size_t i = 0; i < buffers.size(); ++i) {
       for (double& value : buffers[i].values<double>()) value = 1;
     }
     constexpr int kCalls = 6;
     for (int i = 0; i < kCalls; ++i) local.communicator().all_reduce(buffers, Reduction::sum, local.streams());
-    const double expected = std::pow(world.ranks(), kCalls);
+    const double expected = std::pow(layout.ranks(), kCalls);
     local.expect(
         buffers, [&](int, std::int64_t) { return expected; }, "a power");
   });
 }
 
 INSTANTIATE_TEST_SUITE_P(Worlds, Collectives,
-                         testing::Values(World{1, 1}, World{1, 2}, World{1, 3}, World{1, 8}, World{2, 1}, World{3, 1},
-                                         World{2, 4}, World{8, 1}),
-                         [](const auto& world) {
-                           return std::to_string(world.param.workers) + "x" + std::to_string(world.param.devices);
+                         testing::Values(Layout{1, 1}, Layout{1, 2}, Layout{1, 3}, Layout{1, 8}, Layout{2, 1},
+                                         Layout{3, 1}, Layout{2, 4}, Layout{8, 1}),
+                         [](const auto& layout) {
+                           return std::to_string(layout.param.workers) + "x" + std::to_string(layout.param.devices);
                          });
 
 // Sums of fractions depend on the order of additions; the order must not depend on the threads.
@@ -191,9 +191,9 @@ TEST(CollectiveOrder, IsTheSameEveryTime) {
 }
 
 TEST(CollectiveRecords, FollowNcclTestsConvention) {
-  const World world{2, 2};
-  const Timeline timeline = run_on_cpu(world.workers, world.devices, [&](Worker& worker) {
-    Local<float> local(worker, world);
+  const Layout layout{2, 2};
+  const Timeline timeline = run_on_cpu(layout.workers, layout.devices, [&](Worker& worker) {
+    Local<float> local(worker, layout);
     worker.begin_step(1);
     const std::vector<Tensor> small = local.tensors(10, true), large = local.tensors(40, true);
     local.communicator().all_reduce(small, Reduction::sum, local.streams());

@@ -16,27 +16,27 @@ namespace {
 using testing::HasSubstr;
 
 // `count` all_reduces that worker 1 does not join.
-void issue_alone(Worker& worker, double limit_s, int count = 1) {
+void issue_alone(Worker& worker, double timeout_s, int count = 1) {
   const Tensor tensor = worker.cpu().allocate(DType::f32, {10});
   Communicator& communicator = worker.communicator(all_devices(2, 1));
-  communicator.set_timeout(limit_s);
+  communicator.set_timeout(timeout_s);
   for (int i = 0; i < count; ++i)
     communicator.all_reduce({&tensor, 1}, Reduction::sum, streams_of(worker.devices(), 0));
 }
 
 // Worker 1 sleeps where the engine does not see it, so that the watch has its own timeout running, too.
-void expect_deadline(double limit_s, double deadlock_timeout_s) {
+void expect_deadline(double timeout_s, double deadlock_timeout_s) {
   EngineOptions options = cpu_options(2, 1);
   options.deadlock_timeout_s = deadlock_timeout_s;
   const double seconds = seconds_of([&] {
     EXPECT_THROW(open_cpu_engine(options)->run([&](Worker& worker) {
       if (worker.index() == 1) return std::this_thread::sleep_for(std::chrono::milliseconds(1500));
       const double waited_s = seconds_of([&] {
-        issue_alone(worker, limit_s);
+        issue_alone(worker, timeout_s);
         EXPECT_THROW(worker.cpu().synchronize(), DeadlineExceededError);
       });
-      EXPECT_GE(waited_s, limit_s);
-      EXPECT_LT(waited_s, limit_s + 4);
+      EXPECT_GE(waited_s, timeout_s);
+      EXPECT_LT(waited_s, timeout_s + 4);
     }),
                  DeadlineExceededError);
   });

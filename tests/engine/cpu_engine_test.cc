@@ -84,7 +84,7 @@ TEST(CpuEngine, RecordsOpsWithinStepsInOrder) {
     EXPECT_LE(record.start_ns, record.end_ns);
     if (record.kind == RecordKind::step) {
       ++steps;
-      EXPECT_EQ(record.device, kHostLane);
+      EXPECT_EQ(record.device, kNoDevice);
       EXPECT_EQ(record.name, "step " + std::to_string(record.step));
     } else if (record.name == "outside") {
       ++outside;

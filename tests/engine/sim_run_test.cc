@@ -50,7 +50,7 @@ TEST(SimRun, StepsAreRecordedOnTheHostLane) {
   const Timeline timeline = simulate(gpu_workers(make_star(), 2), all_reduce_of(2));
   const auto steps = records_of(timeline, RecordKind::step);
   ASSERT_EQ(steps.size(), 6u);
-  EXPECT_EQ(steps[0].device, kHostLane);
+  EXPECT_EQ(steps[0].device, kNoDevice);
   EXPECT_EQ(steps[0].step, 0);
   EXPECT_EQ(steps[5].step, 2);
   for (const Record& op : records_of(timeline, RecordKind::op)) {

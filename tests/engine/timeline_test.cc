@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "engine/communicator.h"
+#include "engine/collective.h"
 #include "engine/task.h"
 
 namespace tandem {
@@ -22,13 +22,13 @@ TEST(Timeline, NamesItsCategoriesAndKinds) {
 
 // The factors of nccl-tests' doc/PERFORMANCE.md.
 TEST(BusBandwidth, HasNcclTestsFactors) {
-  EXPECT_DOUBLE_EQ(bus_bandwidth_factor("all_reduce", 8), 1.75);
-  EXPECT_DOUBLE_EQ(bus_bandwidth_factor("all_gather", 8), 0.875);
-  EXPECT_DOUBLE_EQ(bus_bandwidth_factor("reduce_scatter", 4), 0.75);
-  EXPECT_DOUBLE_EQ(bus_bandwidth_factor("broadcast", 8), 1);
-  EXPECT_DOUBLE_EQ(bus_bandwidth_factor("reduce", 8), 1);
-  EXPECT_DOUBLE_EQ(bus_bandwidth_factor("send", 2), 1);
-  EXPECT_DOUBLE_EQ(bus_bandwidth_factor("all_reduce", 1), 0);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_reduce, 8), 1.75);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_gather, 8), 0.875);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::reduce_scatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::broadcast, 8), 1);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::reduce, 8), 1);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::send_receive, 2), 1);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_reduce, 1), 0);
 }
 
 TEST(Task, OutsideARunIsTheThreadsOwn) {

@@ -68,4 +68,13 @@ void check_failed(const char* condition, const char* file, int line, const std::
   std::abort();
 }
 
+void require_failed(const std::string& message) {
+  throw UsageError(message);
+}
+
+void unreachable(const char* file, int line, const std::string& message) {
+  std::fprintf(stderr, "%s:%d: a bug in tandem: %s\n", file, line, message.c_str());
+  std::abort();
+}
+
 }  // namespace tandem

@@ -1,7 +1,8 @@
-// The two kinds of failure, and how each ends.
+// The kinds of failure, and how each ends.
 //
-// A wrong file, a missing device or a dead peer throws a tandem::Error; the command line turns its kind
-// into an exit code (docs/exit-codes.md). A broken invariant of our own stops at TANDEM_CHECK.
+// A wrong file, a missing device or a dead peer throws a tandem::Error; the command line turns its kind into an exit
+// code (docs/exit-codes.md). A caller's mistake throws UsageError (TANDEM_REQUIRE). A broken invariant of Tandem's own
+// stops the program (TANDEM_CHECK, TANDEM_UNREACHABLE).
 #pragma once
 
 #include <stdexcept>
@@ -27,6 +28,13 @@ struct Diagnostic {
 
   // "file:line:column: path: message", leaving out what is not known.
   std::string text() const;
+};
+
+// A program that uses Tandem as a library calls it wrongly: shapes that do not fit, a stream of another device, a rank
+// outside its group. The call that throws has changed nothing.
+class UsageError : public Error {
+ public:
+  using Error::Error;
 };
 
 // An input file cannot be used. Carries every problem found, in the order of the file. Exit code 3.
@@ -57,8 +65,8 @@ class DeadlockError : public RunError {
   using RunError::RunError;
 };
 
-// A collective with a time limit was not complete in time. The message names it, its devices, which of them are
-// missing, and the limit. Exit code 5.
+// A collective with a timeout was not complete in time. The message names it, its devices, which of them are missing,
+// and the timeout. Exit code 5.
 class DeadlineExceededError : public RunError {
  public:
   using RunError::RunError;
@@ -67,7 +75,10 @@ class DeadlineExceededError : public RunError {
 // The name among `known` nearest to `word` by edit distance, or "" when none is near enough to suggest.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known);
 
+// What the macros below call.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
+[[noreturn]] void require_failed(const std::string& message);
+[[noreturn]] void unreachable(const char* file, int line, const std::string& message);
 
 }  // namespace tandem
 
@@ -76,3 +87,12 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   do {                                                                                 \
     if (!(condition)) ::tandem::check_failed(#condition, __FILE__, __LINE__, message); \
   } while (false)
+
+// Throws UsageError when the caller of a public function breaks its contract.
+#define TANDEM_REQUIRE(condition, message)               \
+  do {                                                   \
+    if (!(condition)) ::tandem::require_failed(message); \
+  } while (false)
+
+// Stops the program where no path leads: behind a switch over all enumerators.
+#define TANDEM_UNREACHABLE(message) ::tandem::unreachable(__FILE__, __LINE__, message)

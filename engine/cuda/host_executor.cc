@@ -1,4 +1,4 @@
-#include "engine/cuda/host_lane.h"
+#include "engine/cuda/host_executor.h"
 
 #include <cstring>
 
@@ -8,31 +8,31 @@
 
 namespace tandem::cuda {
 
-HostLane::HostLane(threads::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text)
+HostExecutor::HostExecutor(threads::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text)
     : context_(context), watch_(watch), gpu_(gpu), text_(std::move(text)) {
   const UseGpu use(gpu_.ordinal());
   check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
 }
 
-// A GPU that hangs keeps what it copies: it goes with the process.
-HostLane::~HostLane() {
+// Leaks what a hanging GPU may still copy.
+HostExecutor::~HostExecutor() {
   if (!watch_.outlasts(copies_, context_.control.is_stopped())) {
-    new Kept(std::move(under_way_));
+    new KeepAlive(std::move(under_way_));
     return;
   }
   cudaStreamDestroy(copies_);
 }
 
-void HostLane::use_on_this_thread() {
+void HostExecutor::use_on_this_thread() {
   check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_.text());
 }
 
-void HostLane::execute(const Op& op) {
+void HostExecutor::execute(const Op& op) {
   check_operands(op.kernel, kHostPlace);
   tandem::execute(op.kernel);
 }
 
-void HostLane::copy(const Tensor& to, const Tensor& from) {
+void HostExecutor::copy(const Tensor& to, const Tensor& from) {
   if (place_of(to) == kHostPlace && place_of(from) == kHostPlace) {
     std::memmove(to.data(), from.data(), to.size_bytes());
     return;
@@ -43,13 +43,13 @@ void HostLane::copy(const Tensor& to, const Tensor& from) {
   if (watch_.wait(done->handle(), context_.control, text_) == GpuWatch::Outcome::complete) under_way_ = {};
 }
 
-void HostLane::end(const Beginning& beginning, Record record, Kept /*kept*/) {
-  record.start_ns = beginning.at_ns;
+void HostExecutor::end(const WorkStart& start, Record record, KeepAlive /*keep_alive*/) {
+  record.start_ns = start.issued_ns;
   record.end_ns = context_.now();
   log_.add(std::move(record));
 }
 
-void HostLane::wait(const GpuEvent& event) {
+void HostExecutor::wait(const GpuEvent& event) {
   watch_.wait(event.handle(), context_.control, text_);
 }
 

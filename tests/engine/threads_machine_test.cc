@@ -1,4 +1,4 @@
-// Runs on devices that a machine brings: how a performer of collectives is called, and what its errors do.
+// Runs on devices that a machine brings: how an executor of collectives is called, and what its errors do.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -17,9 +17,9 @@ using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 // Sums in rank order, where all tensors are in host memory after all.
-class Summing final : public CollectivePerformer {
+class Summing final : public CollectiveExecutor {
  public:
-  void perform(const CollectiveCall& call) override {
+  void execute(const CollectiveCall& call) override {
     ++calls;
     for (int rank = 0; rank < call.ranks(); ++rank) EXPECT_EQ(&call.stream(rank).device(), &call.device(rank));
     if (fails) throw RunError("the link is down");
@@ -43,10 +43,10 @@ class SummingMachine final : public Machine {
   std::unique_ptr<LocalDevice> make_device(RunContext& context, WorkerState& worker, DeviceId id, int index) override {
     return std::make_unique<cpu::CpuDevice>(context, worker, std::move(id), index);
   }
-  std::shared_ptr<CollectivePerformer> make_performer(const std::vector<Device*>& /*devices*/) override {
-    return performer;
+  std::shared_ptr<CollectiveExecutor> make_collective_executor(const std::vector<Device*>& /*devices*/) override {
+    return executor;
   }
-  const std::shared_ptr<Summing> performer = std::make_shared<Summing>();
+  const std::shared_ptr<Summing> executor = std::make_shared<Summing>();
 };
 
 // A worker with two devices of type GPU, each bringing its number plus one.
@@ -94,14 +94,14 @@ TEST(CpuMachine, APerformerIsCalledOnceACollective) {
   std::vector<std::vector<float>> results;
   run_all_reduce(machine, 3, results);
   EXPECT_THAT(results, ElementsAre(ElementsAre(3, 3, 3), ElementsAre(3, 3, 3)));
-  EXPECT_EQ(machine.performer->calls, 1);
+  EXPECT_EQ(machine.executor->calls, 1);
   run_all_reduce(machine, 0, results);
-  EXPECT_EQ(machine.performer->calls, 1) << "there is nothing to do";
+  EXPECT_EQ(machine.executor->calls, 1) << "there is nothing to do";
 }
 
 TEST(CpuMachine, TheErrorOfAPerformerFailsTheRun) {
   SummingMachine machine;
-  machine.performer->fails = true;
+  machine.executor->fails = true;
   std::vector<std::vector<float>> results;
   EXPECT_THAT([&] { run_all_reduce(machine, 3, results); }, ThrowsMessage<RunError>(HasSubstr("the link is down")));
 }

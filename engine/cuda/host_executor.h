@@ -1,28 +1,28 @@
-// The host's work: done on the stream's thread, one after the other.
+// Executes work on the stream's own thread.
 #pragma once
 
 #include <string>
 
 #include "engine/cuda/gpu_watch.h"
-#include "engine/cuda/lane.h"
+#include "engine/cuda/op_executor.h"
 #include "engine/threads/record_log.h"
 #include "engine/threads/run_context.h"
 
 namespace tandem::cuda {
 
-class HostLane final : public Lane {
+class HostExecutor final : public OpExecutor {
  public:
-  // `gpu`: moves what the host copies from and to GPUs.
-  HostLane(threads::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text);
-  ~HostLane() override;
-  HostLane(const HostLane&) = delete;
-  HostLane& operator=(const HostLane&) = delete;
+  // `gpu` executes the copies between the host and GPUs.
+  HostExecutor(threads::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text);
+  ~HostExecutor() override;
+  HostExecutor(const HostExecutor&) = delete;
+  HostExecutor& operator=(const HostExecutor&) = delete;
 
   void use_on_this_thread() override;
-  Beginning begin() override { return {.at_ns = context_.now(), .event = nullptr}; }
+  WorkStart begin() override { return {.issued_ns = context_.now(), .event = nullptr}; }
   void execute(const Op& op) override;
   void copy(const Tensor& to, const Tensor& from) override;
-  void end(const Beginning& beginning, Record record, Kept kept) override;
+  void end(const WorkStart& start, Record record, KeepAlive keep_alive) override;
   std::shared_ptr<GpuEvent> mark() override { return nullptr; }
   void wait(const GpuEvent& event) override;
   void drain() override {}
@@ -37,7 +37,7 @@ class HostLane final : public Lane {
   Gpu& gpu_;
   const std::string text_;
   cudaStream_t copies_{};
-  Kept under_way_;  // what a copy works on that has not been waited for to its end
+  KeepAlive under_way_;  // the operands of a copy that has not ended
   threads::RecordLog log_;
 };
 

@@ -1,4 +1,4 @@
-#include "engine/cuda/gpu_lane.h"
+#include "engine/cuda/gpu_executor.h"
 
 #include <fmt/format.h>
 
@@ -11,14 +11,26 @@
 namespace tandem::cuda {
 namespace {
 
-constexpr int kSettleEvery = 64;  // operations: what is done must not hold its memory for long
+constexpr int kSettleEvery = 64;  // operations: finished ones must not hold their memory for long
 constexpr std::size_t kBlasWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
 constexpr std::size_t kMostPending = 1 << 14;                       // beyond it the host waits for the GPU
 
 }  // namespace
 
-GpuLane::GpuLane(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-                 std::string text, bool with_graphs)
+// The life of an operation:
+//
+//   state     | held in  | next: on what
+//   ----------|----------|----------------------------------------------------------------------------------
+//   issued    | pending_ | done: settle() sees its end event and releases the operands. Or abandoned
+//   done      | done_    | recorded: tidy() reads the times of its two events
+//   recorded  | log_     | final: finish() hands the record over
+//   abandoned | leaked   | final: the GPU hangs and may still use the operands, so nobody frees them
+//
+// settle() runs every kSettleEvery operations, after a task has waited, and before tidy(), which runs only when there
+// is nothing to issue, since reading the times of events is slow.
+
+GpuExecutor::GpuExecutor(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
+                         std::string text, bool with_graphs)
     : context_(context), worker_(worker), watch_(watch), gpu_(gpu), text_(std::move(text)) {
   const UseGpu use(gpu_.ordinal());
   try {
@@ -34,12 +46,12 @@ GpuLane::GpuLane(threads::RunContext& context, threads::WorkerState& worker, Gpu
   }
 }
 
-GpuLane::~GpuLane() {
+GpuExecutor::~GpuExecutor() {
   release();
 }
 
-// On a task's thread or the caller's of the run: whose current GPU it leaves as it was.
-void GpuLane::release() noexcept {
+// Runs on the thread of a task or of the run's caller, whose current GPU it restores.
+void GpuExecutor::release() noexcept {
   if (is_abandoned_) return;
   int former = 0;
   cudaGetDevice(&former);
@@ -52,8 +64,9 @@ void GpuLane::release() noexcept {
   cudaSetDevice(former);
 }
 
-// Three times, and the quickest counts: the host sees an event some microseconds late.
-void GpuLane::start_clock() {
+// Relates the GPU's clock to the host's. Tries three times and keeps the quickest, because the host sees an event some
+// microseconds late.
+void GpuExecutor::start_clock() {
   Nanoseconds least = 0;
   for (int i = 0; i < 3; ++i) {
     const Nanoseconds before = context_.now();
@@ -69,17 +82,17 @@ void GpuLane::start_clock() {
   }
 }
 
-void GpuLane::use_on_this_thread() {
+void GpuExecutor::use_on_this_thread() {
   check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_.text());
 }
 
-Beginning GpuLane::begin() {
-  return {.at_ns = context_.now(), .event = gpu_.events().record(stream_)};
+WorkStart GpuExecutor::begin() {
+  return {.issued_ns = context_.now(), .event = gpu_.events().record(stream_)};
 }
 
-// With memory of our own: what cuBLAS would allocate itself may not be allocated while a graph is captured. Without
-// room for it cuBLAS is left to itself.
-void GpuLane::open_blas() {
+// Gives cuBLAS a workspace: its own allocations are not allowed while a graph is captured. Where there is no room for
+// one, cuBLAS allocates after all.
+void GpuExecutor::open_blas() {
   check(cublasCreate(&blas_), "cublasCreate", text_);
   check(cublasSetStream(blas_, stream_), "cublasSetStream", text_);
   blas_workspace_ = gpu_.memory()->take(kBlasWorkspaceBytes);
@@ -87,7 +100,7 @@ void GpuLane::open_blas() {
   check(cublasSetWorkspace(blas_, blas_workspace_, kBlasWorkspaceBytes), "cublasSetWorkspace", text_);
 }
 
-void GpuLane::execute(const Op& op) {
+void GpuExecutor::execute(const Op& op) {
   if (const auto* host = std::get_if<kernel::HostFunction>(&op.kernel)) {
     drain();
     host->call();
@@ -98,8 +111,8 @@ void GpuLane::execute(const Op& op) {
   launch({.stream = stream_, .blas = blas_, .fault = fault_}, op);
 }
 
-// Peers that reach each other are copied between directly, others through the host: CUDA knows.
-void GpuLane::copy(const Tensor& to, const Tensor& from) {
+// Between peers that can reach each other CUDA copies directly, between others through the host.
+void GpuExecutor::copy(const Tensor& to, const Tensor& from) {
   const int to_place = place_of(to), from_place = place_of(from);
   if (to_place >= 0 && from_place >= 0 && to_place != from_place) {
     check(cudaMemcpyPeerAsync(to.data(), to_place, from.data(), from_place, to.size_bytes(), stream_),
@@ -110,65 +123,66 @@ void GpuLane::copy(const Tensor& to, const Tensor& from) {
   }
 }
 
-void GpuLane::end(const Beginning& beginning, Record record, Kept kept) {
+void GpuExecutor::end(const WorkStart& start, Record record, KeepAlive keep_alive) {
   auto end = gpu_.events().record(stream_);
   std::size_t waiting = 0;
   {
     const std::lock_guard lock(mutex_);
-    pending_.push_back({std::move(record), beginning, std::move(end), std::move(kept)});
+    pending_.push_back({std::move(record), start, std::move(end), std::move(keep_alive)});
     waiting = pending_.size();
   }
   if (++since_settled_ % kSettleEvery == 0) settle();
   if (waiting >= kMostPending) drain();
 }
 
-void GpuLane::wait(const GpuEvent& event) {
+void GpuExecutor::wait(const GpuEvent& event) {
   check(cudaStreamWaitEvent(stream_, event.handle(), 0), "cudaStreamWaitEvent", text_);
 }
 
-void GpuLane::drain() {
+void GpuExecutor::drain() {
   watch_.wait(mark()->handle(), context_.control, text_);
   settle();
 }
 
-void GpuLane::settle() {
+void GpuExecutor::settle() {
   const std::lock_guard lock(mutex_);
   bool has_settled = false;
   while (!pending_.empty() && cudaEventQuery(pending_.front().end->handle()) == cudaSuccess) {
     Pending& first = pending_.front();
-    done_.push_back({std::move(first.record), std::move(first.beginning), std::move(first.end), context_.now()});
+    done_.push_back({std::move(first.record), std::move(first.start), std::move(first.end), context_.now()});
     pending_.pop_front();
     has_settled = true;
   }
   if (has_settled) check_fault();
 }
 
-// The kernel's own fields follow the kind: all are there once the stream is empty.
-void GpuLane::check_fault() {
+// Reports what a kernel found wrong. A kernel stores the kind before the other fields; all are there once the stream is
+// empty.
+void GpuExecutor::check_fault() {
   if (has_reported_fault_ || static_cast<volatile const int&>(fault_->kind) == Fault::none) return;
   has_reported_fault_ = true;
   cudaStreamSynchronize(stream_);
   worker_.fail(std::make_exception_ptr(RunError(fmt::format("{}: {}", text_, fault_text(*fault_)))));
 }
 
-Nanoseconds GpuLane::time_of(const GpuEvent& event) const {
+Nanoseconds GpuExecutor::time_of(const GpuEvent& event) const {
   float elapsed_ms = 0;
   check(cudaEventElapsedTime(&elapsed_ms, clock_event_->handle(), event.handle()), "cudaEventElapsedTime", text_);
   return clock_ns_ + static_cast<Nanoseconds>(static_cast<double>(elapsed_ms) * 1e6);
 }
 
-// The two clocks agree to some microseconds only. Work begins after it was issued and ends before it was seen to be
-// done: where the GPU's clock says otherwise, it is set right, so that what an op took stays as the GPU has measured
-// it. A float of milliseconds is fine enough near its zero alone, which therefore follows.
-void GpuLane::read_times(Done& done) {
+// The two clocks agree only to some microseconds. Work starts after it was issued and ends before it was seen to be
+// done: where the GPU's clock says otherwise, its offset is corrected, so that durations stay as the GPU measured them.
+// CUDA gives times as a float in milliseconds, which is precise only near the reference event; so that event moves on.
+void GpuExecutor::read_times(Done& done) {
   constexpr Nanoseconds kClockSpan = 1'000'000'000;
-  Nanoseconds start = time_of(*done.beginning.event), end = time_of(*done.end);
+  Nanoseconds start = time_of(*done.start.event), end = time_of(*done.end);
   Nanoseconds correction = std::min<Nanoseconds>(0, done.seen_ns - end);
-  if (correction == 0) correction = std::clamp<Nanoseconds>(done.beginning.at_ns - start, 0, done.seen_ns - end);
+  if (correction == 0) correction = std::clamp<Nanoseconds>(done.start.issued_ns - start, 0, done.seen_ns - end);
   clock_ns_ += correction;
   start += correction;
   end += correction;
-  done.record.start_ns = std::max(start, done.beginning.at_ns);
+  done.record.start_ns = std::max(start, done.start.issued_ns);
   done.record.end_ns = std::max(end, done.record.start_ns);
   if (end - clock_ns_ > kClockSpan) {
     clock_event_ = done.end;
@@ -176,7 +190,7 @@ void GpuLane::read_times(Done& done) {
   }
 }
 
-bool GpuLane::tidy() {
+bool GpuExecutor::tidy() {
   constexpr int kAtOnce = 16;
   settle();
   for (int i = 0; i < kAtOnce; ++i) {
@@ -193,7 +207,7 @@ bool GpuLane::tidy() {
   return true;
 }
 
-void GpuLane::finish(std::vector<Record>& records) {
+void GpuExecutor::finish(std::vector<Record>& records) {
   if (!watch_.outlasts(stream_, has_failed())) return abandon();
   settle();
   if (worker_.has_failed()) return;
@@ -202,12 +216,11 @@ void GpuLane::finish(std::vector<Record>& records) {
   log_.move_to(records);
 }
 
-// A GPU that hangs may still work on all this: it goes with the process, and nobody takes its memory for something
-// else.
-void GpuLane::abandon() {
+// Leaks what a hanging GPU may still use, so that its memory serves nothing else until the process ends.
+void GpuExecutor::abandon() {
   is_abandoned_ = true;
-  worker_.fail(std::make_exception_ptr(RunError(
-      fmt::format("{}: the GPU has not ended its work in {} s, the watchdog's limit", text_, watch_.limit_s()))));
+  worker_.fail(std::make_exception_ptr(
+      RunError(fmt::format("{}: the GPU has not ended its work in {} s, the its timeout", text_, watch_.timeout_s()))));
   const std::lock_guard lock(mutex_);
   new std::deque<Pending>(std::move(pending_));
 }

@@ -1,7 +1,8 @@
-// A GPU's work: issued to a CUDA stream of its own, timed by events that are read when there is nothing to issue.
+// Executes work on a GPU: issues it to a CUDA stream and times it by events, which are read when there is nothing to
+// issue.
 //
-// What an operation works on is kept until the GPU is through with it, so that memory goes back to its pool in stream
-// order. Every operation has an event before and one behind it.
+// The operands of an operation are kept alive until the GPU has finished it, so that memory goes back to its pool in
+// stream order. Every operation has an event before it and one after it.
 #pragma once
 
 #include <deque>
@@ -11,26 +12,26 @@
 
 #include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/gpu_watch.h"
-#include "engine/cuda/lane.h"
+#include "engine/cuda/op_executor.h"
 #include "engine/threads/record_log.h"
 #include "engine/threads/run_context.h"
 
 namespace tandem::cuda {
 
-class GpuLane final : public Lane {
+class GpuExecutor final : public OpExecutor {
  public:
-  // `with_graphs`: launches that come again may be launched as graphs.
-  GpuLane(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text,
-          bool with_graphs);
-  ~GpuLane() override;
-  GpuLane(const GpuLane&) = delete;
-  GpuLane& operator=(const GpuLane&) = delete;
+  // `with_graphs` lets repeated launches be launched as graphs.
+  GpuExecutor(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text,
+              bool with_graphs);
+  ~GpuExecutor() override;
+  GpuExecutor(const GpuExecutor&) = delete;
+  GpuExecutor& operator=(const GpuExecutor&) = delete;
 
   void use_on_this_thread() override;
-  Beginning begin() override;
+  WorkStart begin() override;
   void execute(const Op& op) override;
   void copy(const Tensor& to, const Tensor& from) override;
-  void end(const Beginning& beginning, Record record, Kept kept) override;
+  void end(const WorkStart& start, Record record, KeepAlive keep_alive) override;
   std::shared_ptr<GpuEvent> mark() override { return gpu_.events().record(stream_); }
   void wait(const GpuEvent& event) override;
   void drain() override;
@@ -41,17 +42,17 @@ class GpuLane final : public Lane {
   cudaStream_t gpu_stream() const override { return stream_; }
 
  private:
-  // Issued, and not known to be done.
+  // Work that was issued and is not known to be done.
   struct Pending {
     Record record;
-    Beginning beginning;
+    WorkStart start;
     std::shared_ptr<GpuEvent> end;
-    Kept kept;
+    KeepAlive keep_alive;
   };
-  // Done before `seen_ns`; its times are not read yet.
+  // Work that was done before `seen_ns`; its times are not read yet.
   struct Done {
     Record record;
-    Beginning beginning;
+    WorkStart start;
     std::shared_ptr<GpuEvent> end;
     Nanoseconds seen_ns = 0;
   };
@@ -70,7 +71,7 @@ class GpuLane final : public Lane {
   Gpu& gpu_;
   const std::string text_;
   cudaStream_t stream_{};
-  cublasHandle_t blas_{};  // of the first product
+  cublasHandle_t blas_{};  // created for the first product
   void* blas_workspace_ = nullptr;
   std::optional<LaunchGraphs> graphs_;
   Fault* fault_ = nullptr;  // in pinned memory
@@ -80,7 +81,7 @@ class GpuLane final : public Lane {
   bool is_abandoned_ = false;
   threads::RecordLog log_;
 
-  std::mutex mutex_;  // of what follows
+  std::mutex mutex_;  // guards the next three
   std::deque<Pending> pending_;
   std::deque<Done> done_;
   bool has_reported_fault_ = false;

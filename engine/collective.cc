@@ -1,0 +1,229 @@
+#include "engine/collective.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <set>
+
+#include "engine/communicator.h"
+
+namespace tandem {
+namespace {
+
+enum class TensorParts : std::uint8_t { one, one_a_rank };
+
+struct Traits {
+  CollectiveKind kind;
+  std::string_view name;
+  TensorParts input, output;
+  bool is_reducing, has_root;
+};
+
+constexpr std::array kTraits{
+    Traits{CollectiveKind::all_reduce, "all_reduce", TensorParts::one, TensorParts::one, true, false},
+    Traits{CollectiveKind::reduce, "reduce", TensorParts::one, TensorParts::one, true, true},
+    Traits{CollectiveKind::broadcast, "broadcast", TensorParts::one, TensorParts::one, false, true},
+    Traits{CollectiveKind::all_gather, "all_gather", TensorParts::one, TensorParts::one_a_rank, false, false},
+    Traits{CollectiveKind::reduce_scatter, "reduce_scatter", TensorParts::one_a_rank, TensorParts::one, true, false},
+    Traits{CollectiveKind::send_receive, "send and receive", TensorParts::one, TensorParts::one, false, false},
+};
+
+const Traits& traits_of(CollectiveKind kind) {
+  for (const Traits& traits : kTraits) {
+    if (traits.kind == kind) return traits;
+  }
+  TANDEM_UNREACHABLE("a CollectiveKind outside its enumerators");
+}
+
+int count_of(TensorParts parts, int ranks) {
+  return parts == TensorParts::one ? 1 : ranks;
+}
+
+std::string text_of(const Tensor& tensor) {
+  return fmt::format("{}{}", name_of(tensor.dtype()), tensor.shape().text());
+}
+
+void check_rank(int rank, const Communicator& group) {
+  TANDEM_REQUIRE(rank >= 0 && rank < group.size(), fmt::format("rank {} of a group of {} devices, must be 0 to {}",
+                                                               rank, group.size(), group.size() - 1));
+}
+
+void check_tensor(const Tensor& tensor, const Device& device, std::string_view name) {
+  TANDEM_REQUIRE(tensor, fmt::format("{} without a tensor for {}", name, device.id().text()));
+  TANDEM_REQUIRE(&tensor.device() == &device,
+                 fmt::format("{} with a tensor on {} for {}", name, tensor.device().id().text(), device.id().text()));
+}
+
+// Of one rank beside the first: all ranks pass equal ones.
+void check_alike(const Tensor& tensor, const Tensor& first, std::string_view name) {
+  TANDEM_REQUIRE(tensor.dtype() == first.dtype() && tensor.element_count() == first.element_count(),
+                 fmt::format("{} with tensors {} and {}, must have one element type and size", name, text_of(first),
+                             text_of(tensor)));
+}
+
+}  // namespace
+
+std::string_view name_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return "sum";
+    case Reduction::maximum:
+      return "maximum";
+    case Reduction::minimum:
+      return "minimum";
+  }
+  TANDEM_UNREACHABLE("a Reduction outside its enumerators");
+}
+
+std::string_view name_of(CollectiveKind kind) {
+  return traits_of(kind).name;
+}
+
+std::string_view record_name(CollectiveKind kind, int rank) {
+  if (kind == CollectiveKind::send_receive) return rank == 0 ? "send" : "receive";
+  return name_of(kind);
+}
+
+std::optional<CollectiveKind> collective_of_record(std::string_view record_name) {
+  if (record_name == "send" || record_name == "receive") return CollectiveKind::send_receive;
+  for (const Traits& traits : kTraits) {
+    if (traits.name == record_name) return traits.kind;
+  }
+  return {};
+}
+
+bool is_reducing(CollectiveKind kind) {
+  return traits_of(kind).is_reducing;
+}
+
+bool has_root(CollectiveKind kind) {
+  return traits_of(kind).has_root;
+}
+
+int input_parts(CollectiveKind kind, int ranks) {
+  return count_of(traits_of(kind).input, ranks);
+}
+
+int output_parts(CollectiveKind kind, int ranks) {
+  return count_of(traits_of(kind).output, ranks);
+}
+
+std::string CollectiveSpec::text() const {
+  std::string text = fmt::format("{} of {} {}", name_of(kind), count, name_of(dtype));
+  if (is_reducing(kind)) text += fmt::format(" ({})", name_of(reduction));
+  if (has_root(kind)) text += fmt::format(" {} rank {}", is_reducing(kind) ? "to" : "from", root);
+  return text;
+}
+
+std::size_t CollectiveSpec::buffer_bytes(int ranks) const {
+  return part_bytes() * static_cast<std::size_t>(std::max(input_parts(kind, ranks), output_parts(kind, ranks)));
+}
+
+double bus_bandwidth_factor(CollectiveKind kind, int ranks) {
+  TANDEM_REQUIRE(ranks >= 1, fmt::format("a collective of {} ranks", ranks));
+  const double n = ranks;
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return 2 * (n - 1) / n;
+    case CollectiveKind::all_gather:
+    case CollectiveKind::reduce_scatter:
+      return (n - 1) / n;
+    case CollectiveKind::reduce:
+    case CollectiveKind::broadcast:
+    case CollectiveKind::send_receive:
+      return 1;
+  }
+  TANDEM_UNREACHABLE("a CollectiveKind outside its enumerators");
+}
+
+CollectiveSpec check_operands(CollectiveSpec spec, const Communicator& group, std::span<const Tensor> outputs,
+                              std::span<const Tensor> inputs, std::span<Stream* const> streams) {
+  const std::string_view name = name_of(spec.kind);
+  const std::span<Device* const> devices = group.local_devices();
+  if (has_root(spec.kind)) check_rank(spec.root, group);
+  TANDEM_REQUIRE(
+      outputs.size() == devices.size() && inputs.size() == devices.size() && streams.size() == devices.size(),
+      fmt::format("{} with {} outputs, {} inputs and {} streams, must be one each for {} local devices", name,
+                  outputs.size(), inputs.size(), streams.size(), devices.size()));
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    TANDEM_REQUIRE(streams[i] != nullptr && &streams[i]->device() == devices[i],
+                   fmt::format("{} without a stream of {}", name, devices[i]->id().text()));
+    check_tensor(outputs[i], *devices[i], name);
+    check_tensor(inputs[i], *devices[i], name);
+    check_alike(outputs[i], outputs.front(), name);
+    check_alike(inputs[i], inputs.front(), name);
+  }
+  if (devices.empty()) return spec;
+  const Tensor& output = outputs.front();
+  const Tensor& input = inputs.front();
+  const int in = input_parts(spec.kind, group.size()), out = output_parts(spec.kind, group.size());
+  TANDEM_REQUIRE(
+      input.dtype() == output.dtype() && input.element_count() * out == output.element_count() * in,
+      fmt::format(
+          "{} of {} to {} in a group of {} devices: {}", name, text_of(input), text_of(output), group.size(),
+          in == out ? "both have one type and size" : "one has as many elements for each rank as the other has"));
+  TANDEM_REQUIRE(input.element_count() % in == 0,
+                 fmt::format("{} of {} in parts for {} ranks", name, text_of(input), in));
+  spec.dtype = input.dtype();
+  spec.count = input.element_count() / in;
+  return spec;
+}
+
+int check_end(const Communicator& group, const Tensor& tensor, int peer_rank, const Stream& stream) {
+  check_rank(peer_rank, group);
+  check_tensor(tensor, stream.device(), name_of(CollectiveKind::send_receive));
+  const std::span<Device* const> devices = group.local_devices();
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    if (devices[i] == &stream.device()) return group.local_ranks()[i];
+  }
+  throw UsageError(fmt::format("{} on a stream of {}, which is no local device of the group",
+                               name_of(CollectiveKind::send_receive), stream.device().id().text()));
+}
+
+void check_group(std::span<const DeviceId> devices) {
+  TANDEM_REQUIRE(!devices.empty(), "a communicator needs at least one device");
+  std::set<DeviceId> distinct;
+  for (const DeviceId& device : devices) {
+    TANDEM_REQUIRE(distinct.insert(device).second, fmt::format("a communicator names {} twice", device.text()));
+  }
+}
+
+std::optional<double> checked_timeout(std::optional<double> timeout_s) {
+  TANDEM_REQUIRE(!timeout_s || *timeout_s > 0, fmt::format("a timeout of {} s, must be greater than 0", *timeout_s));
+  return timeout_s && std::isfinite(*timeout_s) ? timeout_s : std::nullopt;
+}
+
+std::string call_text(CollectiveKind kind, std::int64_t sequence, const std::vector<DeviceId>& devices,
+                      const std::function<bool(int rank)>& has_arrived) {
+  constexpr int kNamedAtMost = 4;
+  std::string missing;
+  int missing_count = 0;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    if (has_arrived(static_cast<int>(rank)) || ++missing_count > kNamedAtMost) continue;
+    missing += (missing.empty() ? "; missing " : ", ") + devices[rank].text();
+  }
+  if (missing_count > kNamedAtMost) missing += fmt::format(" and {} more", missing_count - kNamedAtMost);
+  return fmt::format("{} #{} ({} of {} devices arrived{})", name_of(kind), sequence,
+                     static_cast<int>(devices.size()) - missing_count, devices.size(), missing);
+}
+
+RunError call_mismatch(std::int64_t sequence, std::string_view caller, const CollectiveSpec& spec,
+                       std::string_view other_caller, const CollectiveSpec& other_spec) {
+  return RunError(fmt::format(
+      "collective #{}: {} calls {}, {} calls {}; all workers of a group must make the same calls in the same order",
+      sequence, caller, spec.text(), other_caller, other_spec.text()));
+}
+
+DeadlineExceededError deadline_exceeded(std::string_view call, const std::vector<DeviceId>& devices,
+                                        const DeviceId& waiting, double timeout_s) {
+  constexpr std::size_t kNamedAtMost = 8;
+  std::string group;
+  for (std::size_t i = 0; i < devices.size() && i < kNamedAtMost; ++i) group += (i > 0 ? ", " : "") + devices[i].text();
+  if (devices.size() > kNamedAtMost) group += fmt::format(" and {} more", devices.size() - kNamedAtMost);
+  return DeadlineExceededError(fmt::format("{} is not complete {} s after {} was ready for it, its timeout (group: {})",
+                                           call, timeout_s, waiting.text(), group));
+}
+
+}  // namespace tandem

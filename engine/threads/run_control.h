@@ -1,0 +1,60 @@
+// What the threads of one run share: who they are, how many want a core, and whether the run goes on.
+//
+// Threads: any.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "engine/threads/waiter.h"
+
+namespace tandem::threads {
+
+// The processors that this process may use, which may be fewer than the machine has.
+int available_cores();
+
+class RunControl {
+ public:
+  RunControl();
+
+  void add(Waiter& waiter);
+  void remove(Waiter& waiter);
+  // Calls function(waiter) for every waiter; none is added or removed meanwhile.
+  template <typename Function>
+  void for_each_waiter(Function&& function) const {
+    const std::lock_guard lock(mutex_);
+    for (Waiter* waiter : waiters_) function(*waiter);
+  }
+
+  // Ends the run: every stoppable wait returns. A message says that the run ends in a deadlock. Only the first call
+  // counts.
+  void stop(std::string deadlock_message = "");
+  bool is_stopped() const { return is_stopped_.load(); }
+  std::string deadlock_message() const;  // empty when stop() was given none
+  [[noreturn]] void throw_stopped() const;
+
+  // Waits on the calling task's thread. Throws when the run was stopped before or is stopped meanwhile.
+  void wait_as_task(const Wait& wait, WaitList* list);
+
+  std::atomic<int>& active_threads() { return active_threads_; }
+  int hardware_threads() const { return hardware_threads_; }
+  std::atomic<int>& waking_threads() { return waking_threads_; }  // active, but without a core so far
+  // Active threads last seen on this core: a hint only, since threads move without notice.
+  std::atomic<int>& active_threads_on(int cpu) { return active_on_cpu_[static_cast<std::size_t>(cpu) % kCpus]; }
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<Waiter*> waiters_;
+  std::string deadlock_message_;
+  std::atomic<bool> is_stopped_{false};
+  std::atomic<int> active_threads_{0};  // threads that run or are about to
+  std::atomic<int> waking_threads_{0};
+  static constexpr std::size_t kCpus = 256;
+  std::array<std::atomic<int>, kCpus> active_on_cpu_{};
+  const int hardware_threads_;
+};
+
+}  // namespace tandem::threads
