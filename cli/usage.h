@@ -1,7 +1,10 @@
 // Messages for a command line that is wrong.
 #pragma once
 
-#include <CLI/CLI.hpp>
+namespace CLI {
+class App;
+class ParseError;
+}  // namespace CLI
 
 namespace tandem {
 

@@ -1,5 +1,7 @@
 #include "scenarios/explore.h"
 
+#include "engine/engine_info.h"
+
 namespace tandem {
 namespace {
 
@@ -20,14 +22,16 @@ std::string problem_of(const Scenario& scenario, const RunOptions& options, Expl
 
 Exploration explore_schedules(const Scenario& scenario, const RunOptions& options, int schedules,
                               const std::function<void(std::uint64_t)>& begins) {
+  const EngineInfo& engine = engine_info(options.engine.empty() ? scenario.engine.name : options.engine);
+  if (!engine.seeded_schedule) {
+    throw InputError(
+        {scenario.problem_at("engine", "engine '" + std::string(engine.name) +
+                                           "' has no seeded schedule, so there are no schedules to explore")});
+  }
   RunOptions run = options;
   run.topology = topology_for(scenario, options);  // once, since no two calibrations are equal
   run.measures_scaling = false;
   run.schedule_seed.reset();
-  if (const Capabilities engine = capabilities_for(scenario, run); !engine.seeded_schedule) {
-    throw InputError({scenario.problem_at(
-        "engine", "engine '" + engine.engine + "' has no seeded schedule, so there are no schedules to explore")});
-  }
   int runs = 0;
   const auto progress = [&] {
     if (options.progress) options.progress(runs, schedules);

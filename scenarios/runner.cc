@@ -176,11 +176,6 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
   }
 }
 
-Capabilities capabilities_for(const Scenario& scenario, const RunOptions& options) {
-  Scenario changed = with_options(scenario, options);
-  return open(changed, options)->capabilities();
-}
-
 std::shared_ptr<const Topology> topology_for(const Scenario& scenario, const RunOptions& options) {
   return topology_of(with_options(scenario, options));
 }

@@ -39,7 +39,6 @@ struct RunResult {
 RunResult run_scenario(const Scenario& scenario, const RunOptions& options = {});
 
 // What run_scenario() would use, found without a run. All of these throw as it does.
-Capabilities capabilities_for(const Scenario& scenario, const RunOptions& options);
 // The topology of the options, else of the scenario. If neither names one: this machine, calibrated now, for an engine
 // that models a machine, and null for one that is this machine.
 std::shared_ptr<const Topology> topology_for(const Scenario& scenario, const RunOptions& options);
