@@ -17,6 +17,7 @@
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "scenarios/runner.h"
+#include "topologies/base/error.h"
 #include "topologies/base/units.h"
 
 namespace tandem {
@@ -52,7 +53,7 @@ int exit_code_of(Verdict verdict) {
     case Verdict::inconclusive:
       return kInconclusive;
   }
-  return kRunFailed;
+  TANDEM_UNREACHABLE("a verdict without an exit code");
 }
 
 Color color_of(Verdict verdict) {

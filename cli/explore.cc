@@ -12,6 +12,7 @@
 #include "cli/progress_line.h"
 #include "scenarios/explore.h"
 #include "scenarios/words.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 namespace {
@@ -29,7 +30,7 @@ std::string word_of(DeviceType wanted) {
   for (const auto& [word, type] : device_type_words()) {
     if (type == wanted) return word;
   }
-  return "";
+  TANDEM_UNREACHABLE("a type of device without a word");
 }
 
 }  // namespace

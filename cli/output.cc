@@ -39,7 +39,7 @@ std::string_view code_of(Color color) {
     case Color::yellow:
       return "\033[33m";
   }
-  return "";
+  TANDEM_UNREACHABLE("a color without a code");
 }
 
 }  // namespace

@@ -76,7 +76,7 @@ class Engine {
 std::vector<std::string> built_engines();
 
 // Throws UnavailableError for an engine that does not exist, is not built or cannot be used on this machine, with the
-// reason, and Error for options it lacks: see check_options().
+// reason, and UsageError for options it lacks: see check_options().
 std::unique_ptr<Engine> open_engine(std::string_view name, EngineOptions options);
 
 }  // namespace tandem

@@ -48,7 +48,7 @@ const EngineInfo& machine_engine();
 // The first engine that models a machine: what predicts a run by default.
 const EngineInfo& model_engine();
 
-// Throws Error that names the first option the engine lacks, or the worker that it cannot have.
+// Throws UsageError that names the first option the engine lacks, or the worker that it cannot have.
 void check_options(const EngineInfo& engine, const EngineOptions& options);
 
 }  // namespace tandem

@@ -19,25 +19,25 @@ void check_worker(const EngineInfo& engine, const WorkerSpec& worker) {
   if (std::find(types.begin(), types.end(), worker.device_type) == types.end()) {
     std::vector<std::string_view> known;
     for (const DeviceType type : types) known.push_back(name_of(type));
-    throw Error(fmt::format("engine '{}' has no devices of type {}, as {} asks for (it has {})", engine.name,
+    throw UsageError(fmt::format("engine '{}' has no devices of type {}, as {} asks for (it has {})", engine.name,
                             name_of(worker.device_type), worker_text(worker), fmt::join(known, ", ")));
   }
   if (worker.device_count < 0) {
-    throw Error(fmt::format("{} has {} devices, must be 0 or more", worker_text(worker), worker.device_count));
+    throw UsageError(fmt::format("{} has {} devices, must be 0 or more", worker_text(worker), worker.device_count));
   }
   const DeviceId id{worker.job, worker.task, worker.device_type, 0};
   if (DeviceId::parse(id.text(), {}) != id) {
-    throw Error(fmt::format("{} is no name of a worker, must be like /job:worker/task:0", worker_text(worker)));
+    throw UsageError(fmt::format("{} is no name of a worker, must be like /job:worker/task:0", worker_text(worker)));
   }
 }
 
 void check_workers(const EngineInfo& engine, const std::vector<WorkerSpec>& workers) {
-  if (workers.empty()) throw Error(fmt::format("engine '{}' needs at least one worker", engine.name));
+  if (workers.empty()) throw UsageError(fmt::format("engine '{}' needs at least one worker", engine.name));
   std::set<std::pair<std::string, int>> names;
   for (const WorkerSpec& worker : workers) {
     check_worker(engine, worker);
     if (!names.emplace(worker.job, worker.task).second) {
-      throw Error(fmt::format("{} is there twice, must be there once", worker_text(worker)));
+      throw UsageError(fmt::format("{} is there twice, must be there once", worker_text(worker)));
     }
   }
 }
@@ -46,10 +46,10 @@ void check_workers(const EngineInfo& engine, const std::vector<WorkerSpec>& work
 
 void check_options(const EngineInfo& engine, const EngineOptions& options) {
   const auto lacks = [&](const char* option, const char* reason) {
-    throw Error(fmt::format("engine '{}' has no option {}; {}", engine.name, option, reason));
+    throw UsageError(fmt::format("engine '{}' has no option {}; {}", engine.name, option, reason));
   };
   if (engine.needs_topology && !options.topology) {
-    throw Error(fmt::format("engine '{}' needs a topology to simulate", engine.name));
+    throw UsageError(fmt::format("engine '{}' needs a topology to simulate", engine.name));
   }
   if (options.values == ValueMode::none && !engine.optional_values) {
     lacks("values: none", "its tensors always carry values (values: real)");
@@ -60,7 +60,7 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
   }
   if (options.graphs && !engine.graphs) lacks("graphs", "it launches nothing on a GPU");
   if (!(options.deadlock_timeout_s > 0) || std::isinf(options.deadlock_timeout_s)) {
-    throw Error(fmt::format("the deadlock timeout is {} s, must be greater than 0", options.deadlock_timeout_s));
+    throw UsageError(fmt::format("the deadlock timeout is {} s, must be greater than 0", options.deadlock_timeout_s));
   }
   check_workers(engine, options.workers);
 }

@@ -28,7 +28,6 @@ std::vector<StrategyInfo> replicating_strategies() {
   return {
       {.name = "one_device",
        .one_device = true,
-       .cross_device_ops = cross_device_ops_names(),
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<OneDeviceStrategy>(worker, *devices_of(worker, options).at(0));

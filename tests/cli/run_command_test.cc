@@ -176,11 +176,10 @@ TEST_F(RunCommand, SaysThatLogicalDevicesShareAGpu) {
 }
 
 TEST_F(RunCommand, NamesTheOperationsThatAutoStandsFor) {
-  const std::vector<std::string> command = {"run", example("resnet50-hgx-h100.yaml"), "--steps", "4"};
-  EXPECT_THAT(tandem(command).out, HasSubstr("mirrored, nccl"));
-  std::vector<std::string> as_json = command;
-  as_json.emplace_back("--json");
-  EXPECT_EQ(tandem(as_json).json()["cross_device_ops"], "nccl");
+  std::vector<std::string> command = {"run", example("digits-sim.yaml"), "--steps", "14"};
+  EXPECT_THAT(tandem(command).out, HasSubstr("mirrored, collective\n"));
+  command.emplace_back("--json");
+  EXPECT_EQ(tandem(command).json()["cross_device_ops"], "collective");
 }
 
 TEST_F(RunCommand, IsSilentOnStderr) {

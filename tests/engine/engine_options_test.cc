@@ -57,7 +57,7 @@ class EngineOptionsTest : public testing::TestWithParam<std::string> {
     return options;
   }
   void expect_refused(const EngineOptions& wrong, const std::string& message) const {
-    EXPECT_THAT([&] { open_engine(GetParam(), wrong); }, ThrowsMessage<Error>(message));
+    EXPECT_THAT([&] { open_engine(GetParam(), wrong); }, ThrowsMessage<UsageError>(message));
   }
   // Where the engine has the option, the description says so and check_options() lets it pass.
   void expect_refused_without(bool has_option, const EngineOptions& given, const std::string& message) const {

@@ -166,6 +166,9 @@ TEST(Job, RefusesWhatTheStrategyOrTheTopologyLacks) {
   scenario.engine = {.name = "sim", .values = {}, .collectives = {}};
   scenario.topology = std::make_shared<const Topology>(make_cluster("dgx-a100", 2));
   EXPECT_THAT(message(scenario), testing::HasSubstr("topology '2x dgx-a100' has 2 machines for 3 workers"));
+  EXPECT_THAT(message(digits("strategy: {name: one_device, cross_device_ops: nccl}\n")),
+              testing::HasSubstr("strategy 'one_device' has its own; 'nccl' cannot be chosen"))
+      << "it reduces nothing";
   scenario = digits("strategy: {name: parameter_server, cross_device_ops: nccl}\n");
   EXPECT_THAT(message(scenario),
               testing::HasSubstr("strategy 'parameter_server' has its own; 'nccl' cannot be chosen"));
