@@ -2,40 +2,62 @@
 
 #include <fmt/format.h>
 
+#include <atomic>
 #include <mutex>
 
 #include "strategies/base/errors.h"
 
 namespace tandem {
 
+// `value` and `error` are written once, before is_done is set, and only read afterwards. So a result that is there can
+// be read without the monitor, which belongs to the engine's run.
 struct RemoteValue::State {
-  Monitor* monitor = nullptr;
-  bool is_done = false;
+  explicit State(std::shared_ptr<Monitor> of_coordinator) : monitor(std::move(of_coordinator)) {}
+
+  void finish(Value result, std::exception_ptr failure) {
+    value = std::move(result);
+    error = std::move(failure);
+    is_done.store(true, std::memory_order_release);
+  }
+
+  std::shared_ptr<Monitor> monitor;  // notified after is_done has been set
+  std::atomic<bool> is_done = false;
   Value value{};
   std::exception_ptr error{};
 };
 
+// A scheduled function. One that is dropped before it has run counts as cancelled.
 struct ClusterCoordinator::Closure {
+  Closure(Function scheduled, std::shared_ptr<RemoteValue::State> result)
+      : function(std::move(scheduled)), state(std::move(result)) {}
+  ~Closure() {
+    if (state->is_done) return;
+    state->finish({}, std::make_exception_ptr(RuntimeError("a scheduled function was cancelled")));
+  }
+  Closure(const Closure&) = delete;
+  Closure& operator=(const Closure&) = delete;
+
   Function function;
   std::shared_ptr<RemoteValue::State> state;
 };
 
 Value RemoteValue::fetch() const {
-  const std::lock_guard lock(*state_->monitor);
-  while (!state_->is_done) state_->monitor->wait("a function that was scheduled on a worker");
+  if (!is_ready()) {
+    const std::lock_guard lock(*state_->monitor);
+    while (!is_ready()) state_->monitor->wait("a function that was scheduled on a worker");
+  }
   if (state_->error) std::rethrow_exception(state_->error);
   return state_->value;
 }
 
 bool RemoteValue::is_ready() const {
-  const std::lock_guard lock(*state_->monitor);
-  return state_->is_done;
+  return state_->is_done.load(std::memory_order_acquire);
 }
 
 ClusterCoordinator::ClusterCoordinator(ParameterServerStrategyV2& strategy)
     : strategy_(strategy), monitor_(strategy.extended().worker().make_monitor()) {}
 
-// Task 0 is the coordinator's program, task 1 + k hands functions to worker k.
+// Task 0 runs the coordinator's program, task 1 + k hands functions to worker k.
 void ClusterCoordinator::coordinate(ParameterServerStrategyV2& strategy,
                                     const std::function<void(ClusterCoordinator&)>& program) {
   ClusterCoordinator coordinator(strategy);
@@ -55,17 +77,9 @@ void ClusterCoordinator::coordinate(ParameterServerStrategyV2& strategy,
 
 void ClusterCoordinator::stop() {
   const std::lock_guard lock(*monitor_);
-  cancel_queue();
+  queue_.clear();
   is_stopped_ = true;
   monitor_->notify_all();
-}
-
-void ClusterCoordinator::cancel_queue() {
-  for (const std::shared_ptr<Closure>& closure : queue_) {
-    closure->state->is_done = true;
-    closure->state->error = std::make_exception_ptr(RuntimeError("a scheduled function was cancelled"));
-  }
-  queue_.clear();
 }
 
 void ClusterCoordinator::serve(int worker) {
@@ -97,18 +111,16 @@ void ClusterCoordinator::execute(int worker, Closure& closure) {
     error = std::current_exception();
   }
   const std::lock_guard lock(*monitor_);
-  closure.state->value = std::move(value);
-  closure.state->error = error;
-  closure.state->is_done = true;
+  closure.state->finish(std::move(value), error);
   --running_;
   if (error && !error_) {
     error_ = error;
-    cancel_queue();
+    queue_.clear();
   }
   monitor_->notify_all();
 }
 
-// With the monitor held.
+// The caller holds the monitor.
 void ClusterCoordinator::throw_error() {
   if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
 }
@@ -116,9 +128,8 @@ void ClusterCoordinator::throw_error() {
 RemoteValue ClusterCoordinator::schedule(Function function) {
   const std::lock_guard lock(*monitor_);
   throw_error();
-  auto state = std::make_shared<RemoteValue::State>();
-  state->monitor = monitor_.get();
-  queue_.push_back(std::make_shared<Closure>(Closure{std::move(function), state}));
+  auto state = std::make_shared<RemoteValue::State>(monitor_);
+  queue_.push_back(std::make_shared<Closure>(std::move(function), state));
   monitor_->notify_all();
   return RemoteValue(state);
 }
@@ -142,13 +153,7 @@ PerWorkerValues<DistributedIterator> ClusterCoordinator::create_per_worker_datas
     iterators.push_back(
         std::make_shared<DistributedIterator>(strategy_.distribute_datasets_from_function(make).iterator()));
   }
-  return {*this, std::move(iterators)};
-}
-
-int ClusterCoordinator::worker_index() const {
-  const int worker = strategy_.parameter_server_extended().assigned_worker();
-  if (worker < 0) throw RuntimeError("this is asked for in the coordinator's own program; ask in a scheduled function");
-  return worker;
+  return {strategy_, std::move(iterators)};
 }
 
 }  // namespace tandem

@@ -1,4 +1,7 @@
 // tf.distribute.coordinator.ClusterCoordinator: schedules functions on the workers of a ParameterServerStrategyV2.
+//
+// Threads: the coordinator's program and the scheduled functions may call a ClusterCoordinator and a RemoteValue at the
+// same time.
 #pragma once
 
 #include <deque>
@@ -12,13 +15,15 @@
 
 namespace tandem {
 
-class ClusterCoordinator;
-
-// What a scheduled function will have returned.
+// The result of a scheduled function, which may still be running. Copies refer to the same result. It may be fetched at
+// any time, also after ClusterCoordinator::coordinate() has returned and after the engine's run has ended: by then
+// every function has ended or was cancelled. (The tensors of a result live no longer than the run.)
 class RemoteValue {
  public:
-  // Waits for the function. Rethrows what it threw; RuntimeError for one that was cancelled.
+  // Waits until the function has ended and returns its result. Rethrows what the function threw; RuntimeError when it
+  // was cancelled.
   Value fetch() const;
+  // Tells whether fetch() would return immediately.
   bool is_ready() const;
 
  private:
@@ -28,18 +33,18 @@ class RemoteValue {
   std::shared_ptr<State> state_;
 };
 
-// One object for each worker: an iterator, a cache.
+// One object for each worker, for example an iterator or a cache. Refers to the strategy, which must outlive it.
 template <typename T>
 class PerWorkerValues {
  public:
-  PerWorkerValues(ClusterCoordinator& coordinator, std::vector<std::shared_ptr<T>> values)
-      : coordinator_(&coordinator), values_(std::move(values)) {}
-  // Of the worker that the calling function runs on. RuntimeError outside scheduled functions.
-  T& current() const;
+  PerWorkerValues(const ParameterServerStrategyV2& strategy, std::vector<std::shared_ptr<T>> values)
+      : strategy_(&strategy), values_(std::move(values)) {}
+  // The object of the worker that the calling function was scheduled on. RuntimeError outside scheduled functions.
+  T& current() const { return of_worker(strategy_->scheduled_worker()); }
   T& of_worker(int worker) const { return *values_.at(static_cast<std::size_t>(worker)); }
 
  private:
-  ClusterCoordinator* coordinator_;
+  const ParameterServerStrategyV2* strategy_;
   std::vector<std::shared_ptr<T>> values_;
 };
 
@@ -47,24 +52,27 @@ class ClusterCoordinator {
  public:
   using Function = std::function<Value()>;
 
-  // Calls `program` with a coordinator whose workers run what it schedules, one function a worker at a time, in the
-  // order in which workers become free. Returns when `program` has and everything scheduled is done; rethrows its
-  // error, or that of a function that nobody joined.
+  // Calls `program` with a coordinator whose workers run what the program schedules: one function at a time on each
+  // worker, in the order in which workers become free. Returns when the program has returned and everything scheduled
+  // has ended. Rethrows the program's exception, or that of a function that nobody joined.
   static void coordinate(ParameterServerStrategyV2& strategy, const std::function<void(ClusterCoordinator&)>& program);
 
   ParameterServerStrategyV2& strategy() const { return strategy_; }
 
-  // Returns at once. The function runs in the strategy's cross-replica context on some worker: run() uses that worker's
-  // devices. After a function has failed, throws its error once; what was not begun by then is cancelled.
+  // Queues a function and returns immediately. The function runs in the strategy's cross-replica context on some
+  // worker: run() uses that worker's devices. The first exception of a function cancels all functions that have not
+  // begun, and the next call of schedule() or join() rethrows it, once.
   RemoteValue schedule(Function function);
-  // Waits until everything scheduled is done. Throws the first error of a function, once.
+  // Waits until everything scheduled has ended. Rethrows the first exception of a function, once.
   void join();
+  // Tells whether everything scheduled has ended.
   bool done() const;
   Value fetch(const RemoteValue& value) const { return value.fetch(); }
 
-  // Calls `make` once on each worker, now; PER_WORKER datasets, each the worker's own input pipeline.
+  // Calls `make` once for each worker, before it returns; each dataset is that worker's own input pipeline.
   PerWorkerValues<DistributedIterator> create_per_worker_dataset(const DatasetFunction& make);
-  int worker_index() const;  // of the calling function; RuntimeError outside scheduled functions
+  // The worker that the calling function was scheduled on. RuntimeError outside scheduled functions.
+  int worker_index() const { return strategy_.scheduled_worker(); }
 
  private:
   struct Closure;
@@ -72,20 +80,14 @@ class ClusterCoordinator {
   void serve(int worker);
   void execute(int worker, Closure& closure);
   void stop();
-  void cancel_queue();
   void throw_error();
 
   ParameterServerStrategyV2& strategy_;
-  std::unique_ptr<Monitor> monitor_;  // of what follows, and of the closures' states
+  std::shared_ptr<Monitor> monitor_;  // guards the members below and wakes those who wait for a function
   std::deque<std::shared_ptr<Closure>> queue_;
   int running_ = 0;
   bool is_stopped_ = false;
   std::exception_ptr error_;
 };
-
-template <typename T>
-T& PerWorkerValues<T>::current() const {
-  return of_worker(coordinator_->worker_index());
-}
 
 }  // namespace tandem

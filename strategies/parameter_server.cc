@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
+#include <map>
+#include <mutex>
 
 #include "strategies/base/errors.h"
 #include "strategies/input/input_workers.h"
@@ -34,6 +37,24 @@ bool is_first_worker(const Worker& worker) {
   return worker.job() == "chief" || (!has_chief && worker.task() == 0);
 }
 
+PlacementStrategy placement_over(VariablePlacement placement, int tasks) {
+  switch (placement) {
+    case VariablePlacement::round_robin:
+      return RoundRobinPlacement(tasks);
+    case VariablePlacement::by_size:
+      return GreedyPlacement(tasks);
+    case VariablePlacement::by_hash:
+      return HashPlacement(tasks);
+  }
+  return {};
+}
+
+// Orders the input pipelines: the chief's is the first, then the workers' by task.
+bool comes_before(const WorkerSpec& spec, const Worker& worker) {
+  if (worker.job() == "chief") return false;
+  return spec.job == "chief" || spec.task < worker.task();
+}
+
 }  // namespace
 
 VariablePlacement variable_placement_from_name(std::string_view name) {
@@ -43,27 +64,57 @@ VariablePlacement variable_placement_from_name(std::string_view name) {
   throw ValueError(fmt::format("no placement '{}': round_robin, by_size or by_hash", name));
 }
 
+// Which names a worker's variables have. TensorFlow's Graph.unique_name: case does not tell names apart, and a suffix
+// that is taken already is skipped.
+class ParameterServerExtended::VariableNames {
+ public:
+  explicit VariableNames(Worker& worker) : monitor_(worker.make_monitor()) {}
+
+  std::string unique(const std::string& name) {
+    const std::lock_guard lock(*monitor_);
+    int& uses = uses_[lower_case(name)];
+    if (uses++ == 0) return name;
+    for (int suffix = uses - 1;; ++suffix) {
+      std::string candidate = fmt::format("{}_{}", name, suffix);
+      if (!uses_.emplace(lower_case(candidate), 1).second) continue;
+      uses_[lower_case(name)] = suffix + 1;
+      return candidate;
+    }
+  }
+
+ private:
+  static std::string lower_case(std::string text) {
+    for (char& c : text) c = static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+    return text;
+  }
+
+  std::unique_ptr<Monitor> monitor_;  // guards uses_
+  std::map<std::string, int> uses_;
+};
+
 ParameterServerExtended::ParameterServerExtended(Worker& worker, std::vector<Device*> compute_devices,
                                                  ParameterServerOptions options)
     : StoredExtended(worker, compute_devices, servers_or_local(worker, compute_devices)),
       options_(std::move(options)),
+      next_task_(placement_over(options_.placement, static_cast<int>(parameter_devices().size()))),
       has_servers_(!server_devices(worker).empty()),
       is_chief_(is_first_worker(worker)) {
-  const int tasks = static_cast<int>(parameter_devices().size());
-  switch (options_.placement) {
-    case VariablePlacement::round_robin:
-      next_task_ = RoundRobinPlacement(tasks);
-      break;
-    case VariablePlacement::by_size:
-      next_task_ = GreedyPlacement(tasks);
-      break;
-    case VariablePlacement::by_hash:
-      next_task_ = HashPlacement(tasks);
-      break;
-  }
+  const auto make_names = [&worker] { return std::make_shared<VariableNames>(worker); };
+  // Stored variables live to the end of the run, and so do their names, whichever strategy object made them.
+  names_ = has_servers_ ? std::static_pointer_cast<VariableNames>(
+                              worker.shared(fmt::format("variable names of worker {}", worker.index()), make_names))
+                        : make_names();
 }
 
-// Counted by each worker for itself: workers that create the same variables in the same order agree.
+ParameterServerExtended::~ParameterServerExtended() = default;
+
+std::shared_ptr<Variable> ParameterServerExtended::make_variable(const VariableSpec& spec) {
+  VariableSpec unique = spec;
+  unique.name = names_->unique(spec.name);
+  return StoredExtended::make_variable(unique);
+}
+
+// Each worker counts for itself; workers that create the same variables in the same order agree.
 Device& ParameterServerExtended::place(const VariableSpec& spec) {
   const int task = next_task_({.name = spec.name, .is_variable = true, .shape = spec.shape, .dtype = spec.dtype});
   return *parameter_devices().at(static_cast<std::size_t>(task));
@@ -71,12 +122,16 @@ Device& ParameterServerExtended::place(const VariableSpec& spec) {
 
 std::shared_ptr<StoredTensor> ParameterServerExtended::store(const VariableSpec& spec, Device& device) {
   if (!has_servers_) return new_store(spec, device);
-  const std::string key = fmt::format("variable {} {}", device.id().text(), spec.name);
-  auto stored = std::static_pointer_cast<StoredTensor>(
-      worker().shared(key, [&]() -> std::shared_ptr<void> { return new_store(spec, device); }));
-  if (stored->tensor.shape() != spec.shape || stored->tensor.dtype() != spec.dtype) {
-    throw ValueError(fmt::format("variable '{}' of shape {} exists on {} with shape {}", spec.name, spec.shape.text(),
-                                 device.id().text(), stored->tensor.shape().text()));
+  auto stored = std::static_pointer_cast<StoredTensor>(worker().shared(
+      fmt::format("variable {}", spec.name), [&]() -> std::shared_ptr<void> { return new_store(spec, device); }));
+  const Tensor& found = stored->tensor;
+  if (found.shape() != spec.shape || found.dtype() != spec.dtype || &found.device() != &device) {
+    const auto text = [](DType dtype, const Shape& shape, const Device& on) {
+      return fmt::format("{} {} on {}", name_of(dtype), shape.text(), on.id().text());
+    };
+    throw ValueError(fmt::format(
+        "variable '{}' is {} here and {} on another worker: all workers create the same variables in the same order",
+        spec.name, text(spec.dtype, spec.shape, device), text(found.dtype(), found.shape(), found.device())));
   }
   return stored;
 }
@@ -87,10 +142,8 @@ InputWorkers ParameterServerExtended::input_workers() {
   workers.num_workers = 0;
   for (const WorkerSpec& spec : worker().cluster()) {
     if (spec.job == "ps" || spec.job == "evaluator") continue;
-    const bool is_before =
-        spec.job == "chief" ? worker().job() != "chief" : worker().job() != "chief" && spec.task < worker().task();
-    if (is_before) ++workers.pipeline_id;
     ++workers.num_workers;
+    if (comes_before(spec, worker())) ++workers.pipeline_id;
   }
   return workers;
 }

@@ -1,7 +1,12 @@
-// tf.compat.v1's ParameterServerStrategy: variables on parameter servers, updated by workers that do not wait for each
-// other.
+// tf.compat.v1.distribute.experimental.ParameterServerStrategy: variables on parameter servers, which the workers
+// update without waiting for each other.
+//
+// Every worker runs the program and makes its own strategy object. Workers share a variable when they give it the same
+// name, so all of them must create the same variables in the same order.
 #pragma once
 
+#include <memory>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,18 +17,19 @@
 
 namespace tandem {
 
-VariablePlacement variable_placement_from_name(std::string_view name);  // "round_robin"; ValueError
+// Parses "round_robin", "by_size" or "by_hash"; ValueError for any other name.
+VariablePlacement variable_placement_from_name(std::string_view name);
 
 struct ParameterServerOptions {
   VariablePlacement placement = VariablePlacement::round_robin;
-  Partitioner partitioner{};  // for create_sharded_variable; empty: variables stay whole
+  Partitioner partitioner{};  // used by create_sharded_variable; empty: variables are not sharded
 };
 
-// Variables on the tasks of the job "ps", which run no program of their own. Workers update them without waiting for
-// each other; a worker's own replicas are in step. Without a ps job (one worker): on the only GPU, else on CPU:0.
 class ParameterServerExtended final : public StoredExtended {
  public:
   ParameterServerExtended(Worker& worker, std::vector<Device*> compute_devices, ParameterServerOptions options);
+  ~ParameterServerExtended() override;
+
   bool experimental_between_graph() const override { return true; }
   bool experimental_should_init() const override { return is_chief_; }
   bool should_checkpoint() const override { return is_chief_; }
@@ -33,22 +39,33 @@ class ParameterServerExtended final : public StoredExtended {
 
  protected:
   InputWorkers input_workers() override;
+  // Makes the name unique among all variables of this worker, as a TensorFlow graph does: the second "v" becomes "v_1".
+  // ValueError when another worker has created a variable of that name with another shape or type or on another server.
+  std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
   Device& place(const VariableSpec& spec) override;
   std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) override;
 
  private:
+  class VariableNames;
+
   ParameterServerOptions options_;
   PlacementStrategy next_task_;
   bool has_servers_, is_chief_;
+  std::shared_ptr<VariableNames> names_;  // shared by all strategies of this worker that use parameter servers
 };
 
+// Keeps variables on the tasks of the job "ps", which run no program of their own. The replicas of one worker are in
+// step. A cluster without a ps job must have a single worker; its variables are on its only compute device, or on CPU:0
+// when it computes on several.
 class ParameterServerStrategy final : public Strategy {
  public:
-  // ValueError where the worker is a ps task itself: those call Server::join() or just return.
+  // Computes on `devices`, by default on all of the worker's. ValueError when `worker` is a ps task: those call
+  // Server::join() or just return.
   explicit ParameterServerStrategy(Worker& worker, std::vector<Device*> devices = {},
                                    ParameterServerOptions options = {});
-  // A variable in shards along axis 0, as the partitioner says, placed one after the other.
+  // Creates a variable in shards along axis 0, as the partitioner says; consecutive shards go to consecutive servers.
   ShardedVariable create_sharded_variable(const VariableSpec& spec);
+  // Returns how stale this worker's updates were.
   Staleness staleness() const;
 };
 

@@ -18,7 +18,7 @@ std::vector<Device*> own_devices(Worker& chief) {
   return {chief.devices().empty() ? &chief.cpu() : chief.devices().front()};
 }
 
-// The servers' devices; checks the cluster on the way.
+// Returns the servers' devices. ValueError for a cluster that this strategy does not take.
 std::vector<Device*> checked_servers(Worker& chief) {
   std::map<std::string, std::map<int, std::string>> tasks;
   std::vector<Device*> servers;
@@ -113,6 +113,12 @@ InputWorkers ParameterServerV2Extended::input_workers() {
 
 ParameterServerStrategyV2::ParameterServerStrategyV2(Worker& chief, Partitioner partitioner)
     : Strategy("parameter_server_v2", std::make_unique<ParameterServerV2Extended>(chief, std::move(partitioner))) {}
+
+int ParameterServerStrategyV2::scheduled_worker() const {
+  const int worker = static_cast<const ParameterServerV2Extended&>(extended()).assigned_worker();
+  if (worker == kCoordinator) throw RuntimeError("only a function that a ClusterCoordinator runs has a worker");
+  return worker;
+}
 
 ParameterServerV2Extended& ParameterServerStrategyV2::parameter_server_extended() {
   return static_cast<ParameterServerV2Extended&>(extended());

@@ -1,6 +1,8 @@
-// tf.distribute.ParameterServerStrategy of TensorFlow 2: one coordinator (the chief's program) keeps the variables on
-// parameter servers and has its functions run on the workers' devices. The programs of workers and parameter servers
-// just return; see ClusterCoordinator.
+// tf.distribute.ParameterServerStrategy of TensorFlow 2: one coordinator, the chief's program, creates the variables on
+// the parameter servers and schedules functions on the workers' devices with a ClusterCoordinator. The programs of
+// workers and parameter servers return immediately.
+//
+// Threads: the coordinator's own tasks, several at the same time.
 #pragma once
 
 #include <map>
@@ -24,10 +26,10 @@ class ParameterServerV2Extended final : public StoredExtended {
   const std::vector<Device*>& devices_of_worker(int worker) const {
     return worker_devices_.at(static_cast<std::size_t>(worker));
   }
-  // Which of the workers the running task computes on, or -1 for the coordinator itself.
+  // The worker that the calling task computes on, or -1 for the coordinator itself.
   int assigned_worker() const;
 
-  // The running task computes on that worker for the life of the object.
+  // Makes the calling task compute on `worker` for the lifetime of the object.
   class Assignment {
    public:
     Assignment(ParameterServerV2Extended& extended, int worker);
@@ -40,7 +42,8 @@ class ParameterServerV2Extended final : public StoredExtended {
   };
 
  protected:
-  // ValueError outside a function of the coordinator: there is no worker that could use the data.
+  // The input pipeline of the worker that the calling function was scheduled on. ValueError outside scheduled
+  // functions, where no worker could use the data.
   InputWorkers input_workers() override;
   Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override;
   Device& place(const VariableSpec& spec) override;
@@ -55,16 +58,23 @@ class ParameterServerV2Extended final : public StoredExtended {
   RoundRobinPlacement next_task_;
   std::vector<std::vector<Device*>> worker_devices_;  // by worker, in task order
   std::map<const Task*, int> assigned_;
-  std::unique_ptr<Monitor> monitor_;  // of assigned_
+  std::unique_ptr<Monitor> monitor_;  // guards assigned_
 };
 
+// Variables go to the parameter servers in turn. As in TensorFlow 2, two variables of the same name are two variables;
+// their names stay as they are.
 class ParameterServerStrategyV2 final : public Strategy {
  public:
-  // `chief` runs this program. ValueError for a cluster with other jobs than chief, worker, ps and evaluator, several
-  // chiefs, or without a worker or ps. An empty partitioner leaves variables whole.
+  // `chief` is the worker that runs this program. ValueError for a cluster that has jobs other than chief, worker, ps
+  // and evaluator, more than one chief, no worker or no ps. Without a partitioner variables are not sharded.
   explicit ParameterServerStrategyV2(Worker& chief, Partitioner partitioner = {});
+  // Creates a variable in shards along axis 0, as the partitioner says; consecutive shards go to consecutive servers.
   ShardedVariable create_sharded_variable(const VariableSpec& spec);
   ParameterServerV2Extended& parameter_server_extended();
+  // The worker that the calling function was scheduled on. RuntimeError outside functions that a ClusterCoordinator
+  // runs.
+  int scheduled_worker() const;
+  // Returns how stale the updates of all workers were.
   Staleness staleness() const;
 };
 

@@ -85,7 +85,69 @@ Json global_step(Stage& stage) {
           {"same_object", stage.strategy.extended().value_container(step->components().front()).variable() == step}};
 }
 
+Json names_and_values(const Stage& stage, const std::vector<std::shared_ptr<Variable>>& variables) {
+  Json names, values;
+  for (const auto& variable : variables) {
+    names.push_back(variable->name());
+    values.push_back(stage.json(variable->read()));
+  }
+  return {{"names", names}, {"values", values}};
+}
+
+// Variables of one name, two of them meant so, and one that is called as the second one is then.
+Json equal_names(Stage& stage) {
+  return names_and_values(stage, {named(stage, "v", 1, Aggregation::none), named(stage, "v", 2, Aggregation::none),
+                                  named(stage, "v_1", 3, Aggregation::none)});
+}
+
+// Every worker adds 1 to the first and 10 to the second of two variables of one name.
+Json equal_names_on_workers(const CaseWorld& world) {
+  return on_ps_cluster(world, [](Stage& stage) {
+    const auto first = named(stage, "v", 1, Aggregation::none), second = named(stage, "v", 2, Aggregation::none);
+    first->assign_add(1.0);
+    second->assign_add(10.0);
+    meet(stage.worker);
+    return names_and_values(stage, {first, second});
+  });
+}
+
+// Worker 0 creates a and b, then worker 1 b and a, which go to other servers; then one of another shape and type.
+Json disagreeing_workers(const CaseWorld& world) {
+  return on_ps_cluster(world, [](Stage& stage) -> Json {
+    const auto made = [&stage](const std::string& name, const Shape& shape = {}, DType dtype = DType::f32) {
+      return error_of(
+          [&] { stage.strategy.create_variable({.name = name, .dtype = dtype, .shape = shape, .initial_value = {}}); });
+    };
+    Json errors = Json::array();
+    if (stage.worker.task() == 0) {
+      for (const char* name : {"a", "b", "c", "d"}) errors.push_back(made(name));
+    }
+    meet(stage.worker);
+    if (stage.worker.task() == 1) {
+      errors = {made("b"), made("a"), made("c", {2}), made("d", {}, DType::f64)};
+    }
+    return errors;
+  });
+}
+
+// Strategies one after the other in the same worker are one program to TensorFlow, with one set of names.
+Json names_of_later_strategies(const CaseWorld& world) {
+  return on_ps_cluster(world, [](Stage& stage) {
+    const auto first = named(stage, "v", 1, Aggregation::none);
+    ParameterServerStrategy again(stage.worker);
+    const Stage later(stage.worker, again, stage.spec);
+    return names_and_values(stage, {first, named(later, "v", 2, Aggregation::none)});
+  })[0];
+}
+
 const bool added = add_cases({
+    {"ps-name-1", [](const CaseWorld& world) { return on_ps_cluster(world, equal_names)[0]; }},
+    {"ps-name-2", equal_names_on_workers},
+    {"ps-name-3", disagreeing_workers},
+    {"ps-name-4", names_of_later_strategies},
+    {"agg-x01", staged([](Stage& stage) -> Json {
+       return {{"values", equal_names(stage)["values"]}};
+     })},
     {"agg-002", staged([](Stage& stage) -> Json {
        const auto v = stage.var(1, Aggregation::mean);
        const Value r = stage.strategy.run([&](const Value::Parts&) {
@@ -192,8 +254,7 @@ const bool added = add_cases({
      }},
     {"ps-016",
      [](const CaseWorld& world) -> Json {
-       Json found = Json::array();
-       bool between_graph = true;
+       Json found = Json::array(), between_graph = true;
        for (const bool has_chief : {true, false}) {
          std::vector<WorkerSpec> cluster;
          if (has_chief) cluster.push_back({.job = "chief", .task = 0});
@@ -203,13 +264,14 @@ const bool added = add_cases({
                 if (worker.job() == "ps") return nullptr;
                 ParameterServerStrategy strategy(worker);
                 const StrategyExtended& extended = strategy.extended();
-                between_graph = between_graph && extended.experimental_between_graph();
                 const bool init = extended.experimental_should_init();
-                return init == extended.should_checkpoint() && init == extended.should_save_summary()
-                           ? Json(init)
-                           : Json("they differ");
+                const bool agree = init == extended.should_checkpoint() && init == extended.should_save_summary();
+                return {{"init", agree ? Json(init) : Json("they differ")},
+                        {"between_graph", extended.experimental_between_graph()}};
               })) {
-           if (!one.is_null()) found.push_back(one);
+           if (one.is_null()) continue;
+           found.push_back(one["init"]);
+           if (!one["between_graph"].get<bool>()) between_graph = false;
          }
        }
        return {{"should_init_checkpoint_summary", found}, {"between_graph", between_graph}};

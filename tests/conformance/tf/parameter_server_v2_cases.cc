@@ -2,6 +2,9 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <mutex>
+#include <optional>
+
 #include "strategies/base/default_strategy.h"
 #include "strategies/cluster_coordinator.h"
 #include "strategies/variables/checkpoint.h"
@@ -85,7 +88,62 @@ Json cluster_error(const CaseWorld& world, const std::vector<std::string>& jobs)
   })[0];
 }
 
+// Holds tasks back until open() is called, on any engine.
+class Gate {
+ public:
+  explicit Gate(Worker& worker) : monitor_(worker.make_monitor()) {}
+  void open() {
+    const std::lock_guard lock(*monitor_);
+    is_open_ = true;
+    monitor_->notify_all();
+  }
+  void pass() {
+    const std::lock_guard lock(*monitor_);
+    while (!is_open_) monitor_->wait("the gate of a test");
+  }
+
+ private:
+  std::unique_ptr<Monitor> monitor_;
+  bool is_open_ = false;
+};
+
+// Uses the results of a coordinator after coordinate() has returned and after the whole run has ended.
+Json values_after_the_end(const CaseWorld& world) {
+  std::vector<RemoteValue> values;
+  Json found = as_chief(world, {}, [&](Stage& stage, ParameterServerStrategyV2& strategy) -> Json {
+    Json inside;
+    std::optional<PerWorkerValues<DistributedIterator>> iterators;
+    ClusterCoordinator::coordinate(strategy, [&](ClusterCoordinator& coordinator) {
+      Gate all_scheduled(stage.worker);
+      values.push_back(coordinator.schedule([&all_scheduled]() -> Value {
+        all_scheduled.pass();
+        return Value(7.0);
+      }));
+      values.push_back(coordinator.schedule([]() -> Value { throw ValueError("wrong"); }));
+      values.push_back(coordinator.schedule([] { return Value(8.0); }));
+      iterators.emplace(coordinator.create_per_worker_dataset([](const InputContext&) { return Dataset::range(3); }));
+      all_scheduled.open();
+      inside["join"] = error_of([&] { coordinator.join(); });
+    });
+    inside["iterator_outside"] = error_of([&] { iterators->current(); });
+    for (const RemoteValue& value : values) inside["ready"].push_back(value.is_ready());
+    inside["value"] = values[0].fetch().number();
+    return inside;
+  });
+  found["after_the_run"] = {values[0].fetch().number(), error_of([&] { values[1].fetch(); }),
+                            error_of([&] { values[2].fetch(); })};
+  return found;
+}
+
 const bool added = add_cases({
+    {"ps2-x04", values_after_the_end},
+    {"ps2-x05",
+     [](const CaseWorld& world) {
+       return as_chief(world, {}, [](Stage& stage, ParameterServerStrategyV2&) -> Json {
+         const auto first = stage.var(1), second = stage.var(2);
+         return {stage.json(first->read()), stage.json(second->read())};
+       });
+     }},
     {"ps2-001",
      [](const CaseWorld& world) {
        return as_chief(world, {}, [](Stage& stage, ParameterServerStrategyV2&) -> Json {
