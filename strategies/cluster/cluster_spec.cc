@@ -32,7 +32,7 @@ std::string address_of(const std::string& job, const Json& address) {
   return address.get<std::string>();
 }
 
-JobTasks tasks_of(const std::string& job, const Json& tasks) {
+JobTasks job_tasks_of(const std::string& job, const Json& tasks) {
   std::map<int, std::string> by_index;
   if (tasks.is_array()) {
     for (const Json& address : tasks) by_index.emplace(static_cast<int>(by_index.size()), address_of(job, address));
@@ -84,19 +84,15 @@ void ClusterSpec::check() const {
   }
 }
 
-ClusterSpec ClusterSpec::from_json(const Json& jobs) {
+ClusterSpec ClusterSpec::from_json(std::string_view text) {
+  const Json jobs = Json::parse(text, nullptr, false);
+  if (jobs.is_discarded()) throw ValueError(fmt::format("'{}' is not JSON", text));
   if (!jobs.is_object()) {
     throw TypeError(fmt::format("a cluster must be a map from job to tasks, not {}", jobs.type_name()));
   }
   std::map<std::string, JobTasks> by_name;
-  for (const auto& [name, tasks] : jobs.items()) by_name.emplace(name, tasks_of(name, tasks));
+  for (const auto& [name, tasks] : jobs.items()) by_name.emplace(name, job_tasks_of(name, tasks));
   return ClusterSpec(std::move(by_name));
-}
-
-ClusterSpec ClusterSpec::from_json_text(std::string_view text) {
-  const Json jobs = Json::parse(text, nullptr, false);
-  if (jobs.is_discarded()) throw ValueError(fmt::format("'{}' is not JSON", text));
-  return from_json(jobs);
 }
 
 std::vector<std::string> ClusterSpec::jobs() const {
@@ -145,7 +141,7 @@ std::vector<std::optional<std::string>> ClusterSpec::job_tasks(const std::string
   return all;
 }
 
-Json ClusterSpec::as_dict() const {
+std::string ClusterSpec::as_dict() const {
   Json jobs = Json::object();
   for (const auto& [name, tasks] : jobs_) {
     Json& entry = jobs[name] = tasks.is_dense() ? Json::array() : Json::object();
@@ -157,7 +153,7 @@ Json ClusterSpec::as_dict() const {
       }
     }
   }
-  return jobs;
+  return jobs.dump();
 }
 
 ClusterDef ClusterSpec::as_cluster_def() const {

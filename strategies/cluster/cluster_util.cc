@@ -37,12 +37,13 @@ ClusterSpec normalize_cluster_spec(const ClusterDef& cluster) {
   return ClusterSpec(cluster);
 }
 
-ClusterSpec normalize_cluster_spec(const nlohmann::json& cluster) {
+ClusterSpec normalize_cluster_spec(std::string_view json) {
+  const nlohmann::json cluster = nlohmann::json::parse(json, nullptr, false);
   if (cluster.is_null()) return {};
-  if (!cluster.is_object()) {
+  if (!cluster.is_discarded() && !cluster.is_object()) {
     throw ValueError(fmt::format("a cluster must be a map from job to tasks, not {}", cluster.type_name()));
   }
-  return ClusterSpec::from_json(cluster);
+  return ClusterSpec::from_json(json);
 }
 
 void validate_cluster_spec(const ClusterSpec& cluster, const std::string& task_type, int task_id) {

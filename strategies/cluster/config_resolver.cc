@@ -12,7 +12,15 @@ namespace {
 
 using Json = nlohmann::json;
 
-// A field of the document's "task", or null.
+// ValueError for text that is no JSON, TypeError for JSON that is no object.
+Json parsed(const std::string& text) {
+  Json document = Json::parse(text, nullptr, false);
+  if (document.is_discarded()) throw ValueError(fmt::format("TF_CONFIG is not JSON: '{}'", text));
+  if (!document.is_object()) throw TypeError(fmt::format("TF_CONFIG must be a map, not {}", document.type_name()));
+  return document;
+}
+
+// Returns a field of the document's "task", or null.
 Json task_field(const Json& config, const char* name) {
   const Json task = config.value("task", Json::object());
   if (!task.is_object()) {
@@ -44,29 +52,29 @@ bool has_at_most_one_task(const ClusterSpec& cluster) {
 }  // namespace
 
 ClusterSpec ConfigResolver::cluster_spec() const {
-  const Json document = config();
-  return document.contains("cluster") ? ClusterSpec::from_json(document["cluster"]) : ClusterSpec();
+  const Json document = parsed(config());
+  return document.contains("cluster") ? ClusterSpec::from_json(document["cluster"].dump()) : ClusterSpec();
 }
 
 std::optional<std::string> ConfigResolver::task_type() const {
   if (overrides().task_type) return overrides().task_type;
-  const Json type = task_field(config(), "type");
+  const Json type = task_field(parsed(config()), "type");
   if (type.is_null()) return {};
   return type.is_string() ? type.get<std::string>() : type.dump();
 }
 
 std::optional<int> ConfigResolver::task_id() const {
   if (overrides().task_id) return overrides().task_id;
-  const Json index = task_field(config(), "index");
+  const Json index = task_field(parsed(config()), "index");
   return index.is_null() ? std::nullopt : std::optional(index_of(index));
 }
 
 std::optional<std::string> ConfigResolver::rpc_layer() const {
-  return overrides().rpc_layer ? overrides().rpc_layer : text_field(config(), "rpc_layer");
+  return overrides().rpc_layer ? overrides().rpc_layer : text_field(parsed(config()), "rpc_layer");
 }
 
 std::string ConfigResolver::find_master(const TaskQuery& query) const {
-  if (const auto session_master = text_field(config(), "session_master")) return *session_master;
+  if (const auto session_master = text_field(parsed(config()), "session_master")) return *session_master;
   const ClusterSpec cluster = cluster_spec();
   if (has_at_most_one_task(cluster)) return "";
   const auto type = query.task_type ? query.task_type : task_type();

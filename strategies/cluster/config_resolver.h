@@ -1,8 +1,9 @@
-// What the resolvers share that describe the cluster by a TF_CONFIG document: {"cluster": ..., "task": {"type": ...,
-// "index": ...}, "rpc_layer": ..., "session_master": ...}. The document is read anew at every call.
+// The base of resolvers that learn the cluster from a TF_CONFIG document: {"cluster": ..., "task": {"type": ...,
+// "index":
+// ...}, "rpc_layer": ..., "session_master": ...}. Every call reads the document again.
 #pragma once
 
-#include <nlohmann/json_fwd.hpp>
+#include <string>
 
 #include "strategies/cluster/cluster_resolver.h"
 
@@ -11,18 +12,18 @@ namespace tandem {
 class ConfigResolver : public ClusterResolver {
  public:
   ClusterSpec cluster_spec() const override;
-  // Constructor arguments and setters come first, then the document. A type is taken as text, an index as a number
-  // (ValueError where it is none).
+  // Constructor arguments and setters take precedence over the document. ValueError for an index that is no number.
   std::optional<std::string> task_type() const override;
   std::optional<int> task_id() const override;
   std::optional<std::string> rpc_layer() const override;
 
  protected:
   using ClusterResolver::ClusterResolver;
-  virtual nlohmann::json config() const = 0;  // an object
+  // Returns the document as JSON text.
+  virtual std::string config() const = 0;
 
-  // The session master when one is given; "" when the cluster has no job, or one job of one task; else the address of
-  // the task that is asked for, or of this task.
+  // Returns the session master if there is one; "" for a cluster without jobs or with a single task; else the address
+  // of the task that is asked for, or of this task.
   std::string find_master(const TaskQuery& query) const override;
   AcceleratorCounts count_accelerators(const TaskQuery& query) const override;
 };

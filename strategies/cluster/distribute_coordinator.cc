@@ -13,8 +13,8 @@
 namespace tandem {
 namespace {
 
-// Reusable: each wait() returns when all `parties` have called it as often as the caller, or throws what one of them
-// failed with, as that one will not come.
+// A barrier that can be used again. Each wait() returns when all `parties` have called it as often as the caller, or
+// rethrows what one of them failed with, which will not come.
 class Barrier {
  public:
   Barrier(std::unique_ptr<Monitor> monitor, int parties) : monitor_(std::move(monitor)), parties_(parties) {}
@@ -51,12 +51,12 @@ int workers_of(const ClusterSpec& cluster) {
   return tasks_of(cluster, "chief") + tasks_of(cluster, "worker");
 }
 
-// The address a run opens its session at; in-graph replication is driven against the chief or worker 0.
+// Returns the address at which a run opens its session. In-graph replication uses the chief's or worker 0's.
 std::string target_of(const CoordinatorOptions& options, const std::string& type, int id) {
-  if (!options.cluster || (type == "evaluator" && !options.evaluator_serves)) return "";
+  if (!options.cluster_spec || (type == "evaluator" && !options.evaluator_serves)) return "";
   const bool has_task = !type.empty();
-  const std::string job = has_task ? type : options.cluster.has_job("chief") ? "chief" : "worker";
-  return format_master_url(options.cluster.task_address(job, has_task ? id : 0), options.rpc_layer);
+  const std::string job = has_task ? type : options.cluster_spec.has_job("chief") ? "chief" : "worker";
+  return format_master_url(options.cluster_spec.task_address(job, has_task ? id : 0), options.rpc_layer);
 }
 
 bool leads(const ClusterSpec& cluster, const std::string& type, int id) {
@@ -65,21 +65,21 @@ bool leads(const ClusterSpec& cluster, const std::string& type, int id) {
 }
 
 WorkerContext context_of(const CoordinatorOptions& options, const std::string& type, int id) {
-  const bool is_chief = leads(options.cluster, type, id);
+  const bool is_chief = leads(options.cluster_spec, type, id);
   return {.task_type = type,
           .task_id = id,
           .master_target = target_of(options, type, id),
-          .num_workers = workers_of(options.cluster),
+          .num_workers = workers_of(options.cluster_spec),
           .is_chief = is_chief,
-          .distributed_mode = options.cluster && type != "evaluator",
-          .should_init = is_chief || !options.strategy.only_chief_inits,
+          .distributed_mode = options.cluster_spec && type != "evaluator",
+          .experimental_should_init = is_chief || !options.strategy.only_chief_inits,
           .should_checkpoint = is_chief || !options.strategy.only_chief_checkpoints,
           .should_save_summary = is_chief || !options.strategy.only_chief_saves_summary,
           .wait_for_other_workers = [] {}};
 }
 
 const WorkerFunction& eval_or(const WorkerFunction& function, const CoordinatorOptions& options) {
-  return options.eval_function ? options.eval_function : function;
+  return options.eval_fn ? options.eval_fn : function;
 }
 
 void run_all(const CoordinatorOptions& options, const std::vector<std::function<void()>>& runs) {
@@ -96,14 +96,14 @@ void set_barrier(WorkerContext& context, Barrier* barrier) {
   } else if (context.num_workers > 1) {
     context.wait_for_other_workers = [] {
       throw RuntimeError(
-          "workers run one after another and cannot wait for each other: give the coordinator a way to run them at "
-          "once");
+          "workers run one after another and cannot wait for each other: give the coordinator a way to run them at the "
+          "same time");
     };
   }
 }
 
 void run_standalone(const WorkerFunction& function, const CoordinatorOptions& options) {
-  const ClusterSpec& cluster = options.cluster;
+  const ClusterSpec& cluster = options.cluster_spec;
   std::unique_ptr<Barrier> barrier;
   if (options.run_concurrently && options.make_monitor) {
     barrier = std::make_unique<Barrier>(options.make_monitor(), workers_of(cluster));
@@ -136,7 +136,7 @@ void run_standalone(const WorkerFunction& function, const CoordinatorOptions& op
 }
 
 std::function<void()> start_server(const CoordinatorOptions& options) {
-  const ServerDef definition = make_server_def(options.cluster, options.task_type, options.task_id);
+  const ServerDef definition = make_server_def(options.cluster_spec, options.task_type, options.task_id);
   if (options.start_server) return options.start_server(definition);
   return [server = std::make_shared<Server>(definition)] { server->join(); };
 }
@@ -153,15 +153,15 @@ void run_independent(const WorkerFunction& function, const CoordinatorOptions& o
   const std::function<void()> join = serves ? start_server(options) : nullptr;
   if (type == "evaluator") return run(eval_or(function, options), type, options.task_id);
   if (type != "ps" && options.strategy.between_graph) return run(function, type, options.task_id);
-  if (type != "ps" && leads(options.cluster, type, options.task_id)) return run(function, "", 0);
+  if (type != "ps" && leads(options.cluster_spec, type, options.task_id)) return run(function, "", 0);
   join();
 }
 
 void take_tf_config(CoordinatorOptions& options) {
   const TfConfigResolver config({}, options.variables ? *options.variables : process_environment());
   options.rpc_layer = config.rpc_layer().value_or(options.rpc_layer);
-  if (options.cluster) return;
-  options.cluster = config.cluster_spec();
+  if (options.cluster_spec) return;
+  options.cluster_spec = config.cluster_spec();
   options.task_type = config.task_type().value_or(options.task_type);
   options.task_id = config.task_id().value_or(options.task_id);
 }
@@ -180,18 +180,18 @@ CoordinationTraits coordination_traits(std::string_view strategy) {
       strategy));
 }
 
-void run_on(CoordinatorOptions& options, Worker& worker) {
+void use_tasks_of(Worker& worker, CoordinatorOptions& options) {
   options.run_concurrently = [&worker](int n, const std::function<void(int)>& function) {
     worker.run_concurrently(n, function);
   };
   options.make_monitor = [&worker] { return worker.make_monitor(); };
 }
 
-void run_distribute_coordinator(const WorkerFunction& function, CoordinatorOptions options) {
+void run_distribute_coordinator(const WorkerFunction& worker_fn, CoordinatorOptions options) {
   take_tf_config(options);
-  if (!options.cluster) return function(context_of(options, "", 0));
-  if (options.mode == CoordinatorMode::independent_worker) return run_independent(function, options);
-  if (options.task_type.empty() || options.task_type == "client") return run_standalone(function, options);
+  if (!options.cluster_spec) return worker_fn(context_of(options, "", 0));
+  if (options.mode == CoordinatorMode::independent_worker) return run_independent(worker_fn, options);
+  if (options.task_type.empty() || options.task_type == "client") return run_standalone(worker_fn, options);
   start_server(options)();
 }
 

@@ -1,4 +1,4 @@
-// Variables of the process's environment, behind an object so that resolvers can be given others.
+// Environment variables behind an interface, so that resolvers can be given others than the process's.
 #pragma once
 
 #include <initializer_list>
@@ -16,10 +16,10 @@ class Environment {
   virtual void set(const std::string& name, const std::string& value) = 0;
 };
 
-// This process's own. Setting a variable while another thread reads one is a race, as for setenv().
+// Returns the process's environment. As with setenv(), setting a variable while another thread reads one is a race.
 Environment& process_environment();
 
-// Variables that only this object holds.
+// Keeps its own variables and leaves those of the process alone.
 class FixedEnvironment final : public Environment {
  public:
   FixedEnvironment() = default;

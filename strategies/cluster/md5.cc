@@ -21,7 +21,7 @@ std::array<std::uint32_t, 64> sines() {
 
 using State = std::array<std::uint32_t, 4>;
 
-// What step i mixes in: a function of three words of the state, and which word of the block.
+// The input of step i: a function of three words of the state, and the index of a word of the block.
 std::pair<std::uint32_t, std::size_t> mixed(std::size_t i, const State& s) {
   const auto [a, b, c, d] = s;
   switch (i / 16) {

@@ -1,5 +1,5 @@
-// The MD5 digest, for placements that must agree with those of other programs; not for security. An own one,
-// because Boost's, which stands in a namespace of details, orders the bytes otherwise from version to version.
+// The MD5 digest, for placements that must agree with those of other programs; not for security. Boost's is in a
+// namespace for details and changes its byte order from version to version.
 #pragma once
 
 #include <array>

@@ -1,6 +1,7 @@
-// Which parameter server holds which variable, when TensorFlow's replica_device_setter places them.
+// TensorFlow's replica_device_setter and its placement strategies: which parameter server holds which variable.
 //
-// Threads: placements count, so one is driven from one thread; workers agree because each counts for itself.
+// Threads: a placement keeps counts, so use each object from one thread. Workers agree because each counts for itself
+// in the same order.
 #pragma once
 
 #include <functional>
@@ -14,7 +15,7 @@
 
 namespace tandem {
 
-// An operation that wants a device.
+// An operation that needs a device.
 struct PlacedOp {
   std::string name{};
   bool is_variable = true;  // variables go to parameter servers, everything else to the worker
@@ -22,12 +23,12 @@ struct PlacedOp {
   DType dtype = DType::f32;
 };
 
-using PlacementStrategy = std::function<int(const PlacedOp& op)>;  // the ps task of a variable
-using LoadFunction = std::function<double(const PlacedOp& op)>;    // in any unit
+using PlacementStrategy = std::function<int(const PlacedOp& op)>;  // returns the ps task of a variable
+using LoadFunction = std::function<double(const PlacedOp& op)>;    // returns its load in any unit
 
 double byte_size_load(const PlacedOp& op);
 
-// Each variable on the next task. ValueError unless there is a task; the same for the others.
+// Places each variable on the next task. Like the other placements, throws ValueError when there is no task.
 class RoundRobinPlacement {
  public:
   explicit RoundRobinPlacement(int num_tasks);
@@ -37,7 +38,7 @@ class RoundRobinPlacement {
   int num_tasks_, next_ = 0;
 };
 
-// Each variable on the task with the smallest sum of loads, the first of several.
+// Places each variable on the task with the smallest sum of loads, the first if several have it.
 class GreedyPlacement {
  public:
   explicit GreedyPlacement(int num_tasks, LoadFunction load = byte_size_load);
@@ -49,7 +50,7 @@ class GreedyPlacement {
   LoadFunction load_;
 };
 
-// The MD5 digest of "<name>_<seed>", as a number, modulo the tasks: the same in every process.
+// Places a variable by the MD5 digest of "<name>_<seed>", as a number, modulo the tasks: the same in every process.
 class HashPlacement {
  public:
   explicit HashPlacement(int num_tasks, int seed = 0);
@@ -63,24 +64,24 @@ struct DeviceSetterOptions {
   int ps_tasks = 0;
   std::string ps_device = "/job:ps";
   std::string worker_device = "/job:worker";
-  bool merge_devices = true;             // false: an op that asks for any device gets exactly that
-  std::optional<ClusterSpec> cluster{};  // when given, its job of ps_device says how many tasks there are
-  PlacementStrategy strategy{};          // else round robin
+  bool merge_devices = true;             // false: an op that asks for a device gets exactly that
+  std::optional<ClusterSpec> cluster{};  // if given, the number of tasks is that of its job ps_device
+  PlacementStrategy strategy{};          // if empty, round robin
 };
 
-// Gives each op a device: the ps device with a task by the strategy, or the worker device; each with what the op asks
-// for merged in. A ps task is only given where the op does not ask for another job.
+// Gives each op a device: variables the ps device with a task that the strategy chooses, other ops the worker device;
+// what the op asks for is merged in. An op that asks for another job gets no ps task.
 class DeviceSetter {
  public:
   explicit DeviceSetter(DeviceSetterOptions options) : options_(std::move(options)) {}
-  // `requested` is what the device scopes around the op say (see merge_device_scopes).
+  // `requested` is the text of the device scopes around the op (see merge_device_scopes).
   std::string device_of(const PlacedOp& op, std::string_view requested = "");
 
  private:
   DeviceSetterOptions options_;
 };
 
-// Nothing where no task would be placed on: 0 tasks, or a cluster without the ps job.
+// Returns nothing when there is no ps task: 0 tasks, or a cluster without the ps job.
 std::optional<DeviceSetter> replica_device_setter(DeviceSetterOptions options);
 
 }  // namespace tandem

@@ -32,14 +32,15 @@ std::vector<std::string> SageMakerResolver::hosts() const {
   return names;
 }
 
-Json SageMakerResolver::config() const {
+std::string SageMakerResolver::config() const {
   const std::string current = required(variables_, "SM_CURRENT_HOST");
   const std::vector<std::string> names = hosts();
   const auto own = std::find(names.begin(), names.end(), current);
-  if (own == names.end()) return Json::object();
+  if (own == names.end()) return "{}";
   Json addresses = Json::array();
   for (const std::string& name : names) addresses.push_back(fmt::format("{}:{}", name, port_));
-  return {{"cluster", {{"worker", addresses}}}, {"task", {{"type", "worker"}, {"index", own - names.begin()}}}};
+  const Json task = {{"type", "worker"}, {"index", own - names.begin()}};
+  return Json{{"cluster", {{"worker", addresses}}}, {"task", task}}.dump();
 }
 
 }  // namespace tandem

@@ -1,4 +1,5 @@
-// The cluster of a SageMaker training job: every host is a worker.
+// tf.distribute.cluster_resolver.SageMakerClusterResolver: the cluster of a SageMaker training job, in which every host
+// is a worker.
 #pragma once
 
 #include "strategies/cluster/config_resolver.h"
@@ -6,9 +7,9 @@
 
 namespace tandem {
 
-// Reads SM_HOSTS (a JSON list of host names) and SM_CURRENT_HOST, anew at every call. Hosts are taken in order of
-// their text; the cluster is empty when the current host is not among them. AssertionError where a variable is
-// missing: not a SageMaker environment.
+// Reads SM_HOSTS (a JSON list of host names) and SM_CURRENT_HOST at every call. Sorts the hosts by name; the cluster is
+// empty when the current host is not among them. AssertionError when a variable is missing, which means that this is no
+// SageMaker environment.
 class SageMakerResolver final : public ConfigResolver {
  public:
   // `variables` must outlive the resolver.
@@ -17,7 +18,7 @@ class SageMakerResolver final : public ConfigResolver {
       : ConfigResolver(std::move(overrides), std::move(environment)), variables_(variables), port_(port) {}
 
  private:
-  nlohmann::json config() const override;
+  std::string config() const override;
   std::vector<std::string> hosts() const;
 
   const Environment& variables_;

@@ -1,6 +1,7 @@
-// One task's server: it holds the task's TCP port, so that a cluster's addresses are checked where they are used.
+// tf.distribute.Server: the server of one task. It listens on the task's TCP port, so that a wrong address of a cluster
+// is noticed; it serves no requests.
 //
-// Threads: join() blocks the calling thread; stop() may be called from any thread and makes it return.
+// Threads: join() blocks the calling thread until any thread calls stop().
 #pragma once
 
 #include <memory>
@@ -18,15 +19,15 @@ struct ServerDef {
   std::string protocol = "grpc";
 };
 
-// Job and index may be left out where the cluster has only one job, the job only one task; else ValueError.
+// Job and index may be omitted when the cluster has a single job and the job a single task (ValueError otherwise).
 ServerDef make_server_def(const ClusterSpec& cluster, const std::optional<std::string>& job_name = {},
                           std::optional<int> task_index = {}, const std::string& protocol = "grpc");
 
 class Server {
  public:
-  // Binds the task's port on all interfaces, any free one for port 0. InvalidArgumentError for an address of the
-  // cluster that is no "host:port" and for a task the cluster does not have, NotFoundError for another protocol than
-  // grpc, UnknownError where the port is in use.
+  // Binds the task's port on all interfaces, for port 0 any free port. InvalidArgumentError for an address in the
+  // cluster that is no "host:port" and for a task that the cluster does not have; NotFoundError for a protocol other
+  // than grpc; UnknownError when the port is in use.
   explicit Server(ServerDef definition, bool start = true);
   explicit Server(const ClusterSpec& cluster, const std::optional<std::string>& job_name = {},
                   std::optional<int> task_index = {});
@@ -34,11 +35,11 @@ class Server {
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
 
-  // A cluster of this process alone, on any free port.
+  // Starts the server of a cluster that consists of this process alone, on any free port.
   static std::unique_ptr<Server> create_local();
 
-  void start();  // nothing to do when it runs already; RuntimeError once it has stopped
-  void join();   // returns after stop(), and at once where it was never started
+  void start();  // does nothing when the server runs already; RuntimeError after stop()
+  void join();   // returns after stop(), or immediately if the server was never started
   void stop();
 
   std::string target() const;  // "grpc://localhost:2222"

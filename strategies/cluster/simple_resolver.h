@@ -1,4 +1,4 @@
-// A cluster that is known from the start.
+// tf.distribute.cluster_resolver.SimpleClusterResolver: a cluster that the program knows from the start.
 #pragma once
 
 #include "strategies/cluster/cluster_resolver.h"
@@ -9,7 +9,7 @@ struct SimpleResolverOptions {
   std::string master{};  // what master() returns when no task is asked for
   TaskQuery task{};
   std::string environment{};
-  AcceleratorCounts num_accelerators{};  // of every task
+  AcceleratorCounts num_accelerators{};  // the same for every task
 };
 
 class SimpleResolver final : public ClusterResolver {

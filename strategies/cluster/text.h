@@ -1,4 +1,4 @@
-// Small readers of text that the files of this folder share.
+// Small text parsers for the files of this folder.
 #pragma once
 
 #include <optional>
@@ -7,9 +7,9 @@
 
 namespace tandem {
 
-// A whole number, and nothing around it.
+// Parses a whole number with nothing around it.
 std::optional<int> whole_number(std::string_view text);
-// The parts between separators; "" is one empty part.
+// Splits at every separator; "" is one empty part.
 std::vector<std::string_view> split_text(std::string_view text, char separator);
 
 }  // namespace tandem

@@ -1,4 +1,5 @@
-// The cluster that the environment variable TF_CONFIG describes, as JSON.
+// tf.distribute.cluster_resolver.TFConfigClusterResolver: the cluster that the environment variable TF_CONFIG describes
+// in JSON.
 #pragma once
 
 #include "strategies/cluster/config_resolver.h"
@@ -15,7 +16,7 @@ class TfConfigResolver final : public ConfigResolver {
       : ConfigResolver(std::move(overrides), std::move(environment)), variables_(variables) {}
 
  private:
-  nlohmann::json config() const override;
+  std::string config() const override { return variables_.get("TF_CONFIG").value_or("{}"); }
 
   const Environment& variables_;
 };

@@ -20,7 +20,7 @@ JobTasks merged(const std::string& job, const std::vector<JobTasks>& parts) {
     for (const auto& [index, address] : tasks.by_index()) {
       const int key = is_list ? static_cast<int>(by_index.size()) : index;
       if (!by_index.emplace(key, address).second) {
-        throw KeyError(fmt::format("task {} of job '{}' stands in two of the clusters to merge", key, job));
+        throw KeyError(fmt::format("task {} of job '{}' is in two of the clusters to merge", key, job));
       }
     }
   }

@@ -1,4 +1,4 @@
-// Several resolvers' clusters as one.
+// tf.distribute.cluster_resolver.UnionResolver: the clusters of several resolvers as one.
 #pragma once
 
 #include <memory>
@@ -7,15 +7,15 @@
 
 namespace tandem {
 
-// Task, rpc layer, environment and accelerators are the first resolver's. What is set here comes first, but an empty
-// text or a task id of 0 counts as not set.
+// Takes task, rpc layer, environment and accelerators from the first resolver. Values that are set here take
+// precedence, but as in TensorFlow an empty text or a task id of 0 counts as not set.
 class UnionResolver final : public ClusterResolver {
  public:
   // ValueError without a resolver, TypeError for a null one.
   explicit UnionResolver(std::vector<std::shared_ptr<const ClusterResolver>> resolvers, TaskQuery overrides = {});
 
-  // Lists of a job are joined in order. As soon as one is a map, tasks keep their indices (those of a list count from
-  // 0); KeyError when two clusters have the same one.
+  // Joins the lists of a job in order. If one of them is a map, all tasks keep their indices, those of a list counting
+  // from 0; KeyError when two clusters have the same index.
   ClusterSpec cluster_spec() const override;
   std::optional<std::string> task_type() const override;
   std::optional<int> task_id() const override;

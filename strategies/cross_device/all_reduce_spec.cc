@@ -30,7 +30,9 @@ AllReduceSpec completed(const Json& entry) {
 
 }  // namespace
 
-std::vector<AllReduceSpec> all_reduce_specs_from_json(const Json& specs) {
+std::vector<AllReduceSpec> all_reduce_specs_from_json(std::string_view text) {
+  const Json specs = Json::parse(text, nullptr, false);
+  if (specs.is_discarded()) throw ValueError(fmt::format("'{}' is not JSON", text));
   if (specs.is_string()) return {{.algorithm = specs.get<std::string>()}};
   const bool is_list = specs.is_array() && !specs.empty() && !specs[0].is_string();
   if (!is_list) return {completed(specs)};

@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstdint>
-#include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace tandem {
@@ -16,9 +16,10 @@ struct AllReduceSpec {
   bool operator==(const AllReduceSpec&) const = default;
 };
 
-// From "nccl", ["nccl", shards, limit] where the numbers may be left out, or a list of such lists. ValueError for an
-// entry that is no list, or has no or more than three elements.
-std::vector<AllReduceSpec> all_reduce_specs_from_json(const nlohmann::json& specs);
+// Parses the JSON text "nccl" (in quotes), ["nccl", shards, limit], of which the numbers may be omitted, or a list of
+// such lists. ValueError for text that is no JSON and for an entry that is no list or has no or more than three
+// elements.
+std::vector<AllReduceSpec> all_reduce_specs_from_json(std::string_view text);
 
 // Throws ValueError for an algorithm that is none of nccl, xring, pscpu, psgpu, nccl/xring, nccl/rechd, nccl/pscpu,
 // pscpu/pscpu.

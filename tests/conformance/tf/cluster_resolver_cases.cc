@@ -1,4 +1,5 @@
 // The simple, union and SageMaker resolvers, in an environment that the case makes up.
+#include "strategies/cluster/resolvers.h"
 #include "strategies/cluster/sage_maker_resolver.h"
 #include "strategies/cluster/simple_resolver.h"
 #include "strategies/cluster/union_resolver.h"
@@ -151,6 +152,23 @@ bool add_sage_maker = add_cases({
                    {"master", sage_maker(variables, master_of, 4000)},
                    {"unknown_host", sage_maker({{"SM_HOSTS", hosts}, {"SM_CURRENT_HOST", "other"}}, cluster_of)},
                    {"no_variables", sage_maker({}, cluster_of)}};
+     }},
+    {"res-x16",
+     [](const CaseWorld&) {
+       FixedEnvironment variables({{"TF_CONFIG", R"({"cluster": {"worker": ["w0:1"]}})"}});
+       const auto made = [&](const char* name) {
+         return outcome_of([&] { return dict_of(make_cluster_resolver(name, variables)->cluster_spec()); });
+       };
+       Json result;
+       for (const char* name :
+            {"TFConfigClusterResolver", "SlurmClusterResolver", "SageMakerClusterResolver", "SimpleClusterResolver",
+             "GCEClusterResolver", "KubernetesClusterResolver", "TPUClusterResolver", "Telepathy"}) {
+         result[name] = made(name);
+       }
+       const std::string why = result["GCEClusterResolver"]["message"];
+       result["names_those_there_are"] =
+           why.find("TFConfigClusterResolver") != why.npos && why.find("UnionResolver") != why.npos;
+       return result;
      }},
 });
 

@@ -23,7 +23,7 @@ Json tasks_json(const ClusterSpec& spec, const char* job) {
 
 Json accessors() {
   const ClusterSpec spec = with_gap();
-  Json result = {{"as_dict", spec.as_dict()}};
+  Json result = {{"as_dict", dict_of(spec)}};
   for (const char* job : {"ps", "worker", "sparse", "unknown"}) {
     result["num_tasks"][job] = outcome_of([&] { return spec.num_tasks(job); });
     result["task_indices"][job] = outcome_of([&] { return spec.task_indices(job); });
@@ -37,7 +37,7 @@ Json accessors() {
 }
 
 Json from_json(const Json& jobs) {
-  return outcome_of([&] { return ClusterSpec::from_json(jobs).as_dict(); });
+  return outcome_of([&] { return dict_of(ClusterSpec::from_json(jobs.dump())); });
 }
 
 Json server_of(const ServerDef& definition) {
@@ -68,13 +68,13 @@ bool add_specs = add_cases({
      }},
     {"cs-006",
      [](const CaseWorld&) {
-       const ClusterSpec spec = ClusterSpec::from_json({{"worker", {{"1", "worker1:2222"}}}});
+       const ClusterSpec spec = ClusterSpec::from_json(R"({"worker": {"1": "worker1:2222"}})");
        return Json{{"task_indices", spec.task_indices("worker")}};
      }},
     {"cs-007",
      [](const CaseWorld&) {
        const ClusterSpec spec = {{"ps", {"ps0:2222", "ps1:2222"}}, {"worker", JobTasks()}};
-       Json jobs = spec.as_dict();
+       Json jobs = dict_of(spec);
        jobs["tasks_of_worker"] = spec.num_tasks("worker");
        return jobs;
      }},
@@ -95,8 +95,8 @@ bool add_specs = add_cases({
      }},
     {"cs-x03",
      [](const CaseWorld&) {
-       return Json{{"dense", ClusterSpec{{"job", {{1, "b:1"}, {0, "a:1"}}}}.as_dict()},
-                   {"gaps", ClusterSpec{{"job", {{0, "a:1"}, {2, "c:1"}}}}.as_dict()},
+       return Json{{"dense", dict_of(ClusterSpec{{"job", {{1, "b:1"}, {0, "a:1"}}}})},
+                   {"gaps", dict_of(ClusterSpec{{"job", {{0, "a:1"}, {2, "c:1"}}}})},
                    {"job_tasks", tasks_json(ClusterSpec{{"job", JobTasks{{2, "c:1"}}}}, "job")},
                    {"jobs", ClusterSpec{{"worker", JobTasks()}, {"ps", JobTasks()}, {"chief", JobTasks()}}.jobs()}};
      }},
@@ -105,7 +105,7 @@ bool add_specs = add_cases({
        return Json{{"value",
                     {from_json({{"job", {{"one", "a:1"}}}}), from_json({{"job", {{"-1", "a:1"}}}}),
                      from_json({{"job", nullptr}}), from_json(Json::array()),
-                     outcome_of([] { return ClusterSpec::from_json_text("{").as_dict(); })}}};
+                     outcome_of([] { return dict_of(ClusterSpec::from_json("{")); })}}};
      }},
 });
 
@@ -115,7 +115,7 @@ bool add_servers = add_cases({
      [](const CaseWorld&) {
        const ServerDef definition = make_server_def(
            {{"ps", {"ps0:2222", "ps1:2222"}}, {"worker", {{0, "worker0:2222"}, {2, "worker2:2222"}}}}, "worker", 2);
-       return Json{{"worker_tasks", definition.cluster.as_dict()["worker"]},
+       return Json{{"worker_tasks", dict_of(definition.cluster)["worker"]},
                    {"job_name", definition.job_name},
                    {"task_index", definition.task_index}};
      }},

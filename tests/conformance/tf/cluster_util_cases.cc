@@ -1,4 +1,4 @@
-// What a task is in its cluster.
+// The role of a task in its cluster.
 #include "strategies/cluster/cluster_util.h"
 #include "tests/conformance/tf/outcome.h"
 
@@ -33,7 +33,7 @@ Json host(const ClusterSpec& cluster) {
   return outcome_of([&] { return coordination_leader(cluster); });
 }
 Json normalized(const Json& cluster) {
-  return outcome_of([&] { return normalize_cluster_spec(cluster).as_dict(); });
+  return outcome_of([&] { return dict_of(normalize_cluster_spec(cluster.dump())); });
 }
 Json leader(const ClusterSpec& cluster, const char* type, int task) {
   return outcome_of([&] { return collective_leader(cluster, type, task); });

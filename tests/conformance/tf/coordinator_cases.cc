@@ -22,7 +22,7 @@ const std::vector<std::string> kWorkers = {"worker0:2222", "worker1:2222", "work
 CoordinatorOptions options_for(ClusterSpec cluster, CoordinationTraits strategy, std::string rpc_layer = "") {
   CoordinatorOptions options;
   options.strategy = strategy;
-  options.cluster = std::move(cluster);
+  options.cluster_spec = std::move(cluster);
   options.rpc_layer = std::move(rpc_layer);
   options.variables = &kNoVariables;
   return options;
@@ -36,7 +36,7 @@ std::string job_of(const WorkerContext& context) {
   return context.task_type.empty() ? "None" : context.task_type;
 }
 
-// What each run saw, by task type and in order of the tasks.
+// Lists what each run saw, by task type and in the order of the tasks.
 Json contexts(const CoordinatorOptions& options) {
   Json tasks;
   run_distribute_coordinator([&](const WorkerContext& context) { tasks[job_of(context)].push_back(seen(context)); },
@@ -44,11 +44,11 @@ Json contexts(const CoordinatorOptions& options) {
   return tasks;
 }
 
-// Two variables that workers update at once.
+// Two variables that all workers update at the same time.
 Json between_graph(Worker& worker) {
   CoordinatorOptions options = options_for(cluster_of({{"worker", kWorkers}, {"ps", {"ps0:1", "ps1:1"}}}),
                                            coordination_traits("ParameterServer"));
-  run_on(options, worker);
+  use_tasks_of(worker, options);
   const auto lock = worker.make_monitor();
   double x = 10, y = 20;
   int workers_ok = 0;
@@ -88,7 +88,7 @@ Json properties_of(const char* strategy, const ClusterSpec& cluster, std::size_t
   traits.between_graph = true;  // a run a worker, whatever the strategy would do
   Json all;
   const auto note = [&](const WorkerContext& context) {
-    all.push_back({context.should_init, context.should_checkpoint, context.should_save_summary});
+    all.push_back({context.experimental_should_init, context.should_checkpoint, context.should_save_summary});
   };
   run_distribute_coordinator(note, options_for(cluster, traits));
   return all[worker];
@@ -97,7 +97,7 @@ Json properties_of(const char* strategy, const ClusterSpec& cluster, std::size_t
 // A worker fails while the others wait for it.
 Json failing_worker(Worker& worker) {
   CoordinatorOptions options = options_for(cluster_of({{"worker", kWorkers}}), {.between_graph = true});
-  run_on(options, worker);
+  use_tasks_of(worker, options);
   return error_of([&] {
     run_distribute_coordinator(
         [](const WorkerContext& context) {
@@ -222,7 +222,7 @@ bool add_independent = add_cases({
        CoordinatorOptions options = options_for(cluster_of({{"worker", {"w:1"}}, {"evaluator", {"e:1"}}}), {});
        options.evaluator_serves = true;
        Json called = Json::array();
-       options.eval_function = [&](const WorkerContext& context) { called.push_back(context.master_target); };
+       options.eval_fn = [&](const WorkerContext& context) { called.push_back(context.master_target); };
        Processes processes;
        processes.run(options, "evaluator", 0);
        return Json{{"ran", processes.ran}, {"served", processes.served}, {"eval_function", called}};

@@ -1,6 +1,7 @@
 // What a step of a case came to.
 #pragma once
 
+#include "strategies/cluster/cluster_spec.h"
 #include "tests/conformance/tf/case.h"
 
 namespace tandem {
@@ -11,6 +12,10 @@ Json outcome_of(const Call& call) {
   Json value;
   const Json error = error_of([&] { value = call(); });
   return error.is_null() ? value : error;
+}
+
+inline Json dict_of(const ClusterSpec& cluster) {
+  return Json::parse(cluster.as_dict());
 }
 
 template <typename T>

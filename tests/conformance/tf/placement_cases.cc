@@ -1,4 +1,4 @@
-// Where variables are placed and how they are cut, and which implementation reduces across which devices.
+// The placement and partitioning of variables, and the choice of the implementation that reduces across devices.
 #include "strategies/cluster/placement.h"
 
 #include "strategies/cluster/device_names.h"
@@ -192,7 +192,7 @@ Json automatic(const Links& links, std::vector<std::string> more = {}) {
 Json specs(const Json& given) {
   return outcome_of([&] {
     Json completed;
-    for (const AllReduceSpec& spec : all_reduce_specs_from_json(given)) {
+    for (const AllReduceSpec& spec : all_reduce_specs_from_json(given.dump())) {
       completed.push_back({spec.algorithm, spec.shards, spec.limit});
     }
     return completed;

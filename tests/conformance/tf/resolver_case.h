@@ -1,4 +1,4 @@
-// What the cases of resolvers share: a cluster of 2 ps and 3 workers, and what is read from a resolver.
+// Shared by the cases of resolvers: a cluster of 2 ps and 3 workers, and readers of a resolver's properties.
 #pragma once
 
 #include "strategies/cluster/cluster_resolver.h"
@@ -14,7 +14,7 @@ inline ClusterSpec two_jobs() {
 }
 
 inline Json cluster_of(const ClusterResolver& resolver) {
-  return resolver.cluster_spec().as_dict();
+  return dict_of(resolver.cluster_spec());
 }
 
 inline Json master_of(const ClusterResolver& resolver) {

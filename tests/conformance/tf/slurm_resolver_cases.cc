@@ -18,7 +18,7 @@ FixedEnvironment step(int process, const std::string& hosts, const std::string& 
 }
 
 Json spec_of(const SlurmOptions& options, FixedEnvironment variables) {
-  return outcome_of([&] { return SlurmResolver(options, variables).cluster_spec().as_dict(); });
+  return outcome_of([&] { return dict_of(SlurmResolver(options, variables).cluster_spec()); });
 }
 
 Json kind_of(const Json& outcome) {
@@ -46,7 +46,7 @@ bool add_slurm = add_cases({
      [](const CaseWorld&) {
        FixedEnvironment variables = step(0, kHosts, "1(x3)", 3, "0");
        const SlurmResolver resolver({}, variables);
-       return Json{{"cluster", resolver.cluster_spec().as_dict()},
+       return Json{{"cluster", dict_of(resolver.cluster_spec())},
                    {"master(\"worker\",0,\"grpc\")", resolver.master("worker", 0, "grpc")},
                    {"num_accelerators", resolver.num_accelerators()},
                    {"CUDA_VISIBLE_DEVICES_after", json_of(variables.get("CUDA_VISIBLE_DEVICES"))}};
@@ -56,7 +56,7 @@ bool add_slurm = add_cases({
        FixedEnvironment variables = step(1, kHosts, "2(x2),1", 5);
        const SlurmResolver resolver({.jobs = {{"ps", 1}, {"worker", 4}}, .gpus_per_node = 2, .gpus_per_task = 1},
                                     variables);
-       return Json{{"cluster", resolver.cluster_spec().as_dict()},
+       return Json{{"cluster", dict_of(resolver.cluster_spec())},
                    {"CUDA_VISIBLE_DEVICES", json_of(variables.get("CUDA_VISIBLE_DEVICES"))}};
      }},
     {"slu-009",
@@ -86,7 +86,7 @@ bool add_slurm = add_cases({
        for (int process = 0; process < 4; ++process) {
          FixedEnvironment variables = step(process, "a,b", "2(x2)", 4);
          const SlurmResolver resolver({.jobs = {{"worker", 2}, {"chief", 1}, {"ps", 1}}}, variables);
-         result["cluster"] = resolver.cluster_spec().as_dict();
+         result["cluster"] = dict_of(resolver.cluster_spec());
          result["tasks"].push_back({json_of(resolver.task_type()), json_of(resolver.task_id())});
          result["masters"].push_back(resolver.master());
        }

@@ -8,7 +8,7 @@ namespace {
 
 // TF_CONFIG of the two jobs, this process being ps 0; with further fields.
 Json config(const Json& more = Json::object()) {
-  Json document = {{"cluster", two_jobs().as_dict()}, {"task", {{"type", "ps"}, {"index", 0}}}};
+  Json document = {{"cluster", dict_of(two_jobs())}, {"task", {{"type", "ps"}, {"index", 0}}}};
   document.update(more);
   return document;
 }
@@ -129,7 +129,7 @@ bool add_tf_config = add_cases({
            {"value",
             {with_config("{oops", cluster_of), with_config("[1]", cluster_of),
              with_config({{"cluster", Json::array({1})}}, cluster_of), with_config({{"task", {{"index", "a"}}}}, id),
-             with_config({{"task", Json::array({1})}}, id), with_config({{"cluster", two_jobs().as_dict()}}, master_of),
+             with_config({{"task", Json::array({1})}}, id), with_config({{"cluster", dict_of(two_jobs())}}, master_of),
              with_config(config({{"task", {{"type", "ps"}, {"index", 7}}}}), master_of)}}};
      }},
 });
