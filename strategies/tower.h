@@ -1,5 +1,5 @@
-// The "tower" API of TensorFlow 1.9 to 1.12 (contrib.distribute), in namespace tandem::tower. Users of that API include
-// this header; what it does is done by the library's strategies, which follow TensorFlow 2.
+// The "tower" API of TensorFlow 1.9 to 1.12 (contrib.distribute), in namespace tandem::tower. Its users include this
+// header. The library's strategies, which follow TensorFlow 2, do the work:
 //
 //   DistributionStrategy           Strategy and its extended()
 //   MirroredStrategy, OneDeviceStrategy, CollectiveAllReduceStrategy (MultiWorkerMirrored), ParameterServerStrategy

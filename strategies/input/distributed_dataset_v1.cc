@@ -19,38 +19,97 @@ InputWorkers without_partial_steps(InputWorkers workers) {
   return workers;
 }
 
-// A function's elements. It is called when they are needed and not before.
+// The elements that a function returns. It is called when an element is needed and not before.
 Dataset generated(const ElementFunction& function) {
   return Dataset::from_generator([function] { return [function] { return std::optional(function()); }; }, {});
 }
 
-}  // namespace
+PipelineV1 pipeline_of(Dataset dataset, const InputWorkers& workers, int steps_ahead = kStepsAhead) {
+  return {distribute_as_is({std::move(dataset)}, without_partial_steps(workers), steps_ahead), workers.devices};
+}
 
-DistributedDatasetV1::DistributedDatasetV1(Dataset dataset, const InputWorkers& workers)
-    : dataset_(distribute_as_is({std::move(dataset)}, without_partial_steps(workers), kStepsAhead)) {}
-
-DistributedDatasetV1 distribute_dataset_v1(const DatasetFunctionV1& function, const InputWorkers& workers,
-                                           bool auto_shard_dataset) {
+PipelineV1 pipeline_of(const DatasetFunctionV1& function, const InputWorkers& workers, bool auto_shard_dataset) {
   std::optional<Dataset> dataset = function ? function() : std::nullopt;
   if (!dataset) throw ValueError("a dataset function must return a dataset");
   if (auto_shard_dataset) dataset = auto_shard_v1(*dataset, workers.num_workers, workers.pipeline_id);
-  return {*std::move(dataset), workers};
+  return pipeline_of(*std::move(dataset), workers);
+}
+
+PipelineV1 pipeline_of(const InputFunction& function, const InputWorkers& workers) {
+  const int replicas = static_cast<int>(workers.devices.size()) * workers.num_workers;
+  const auto input = function(InputContext(workers.num_workers, workers.pipeline_id,
+                                           workers.num_replicas_in_sync > 0 ? workers.num_replicas_in_sync : replicas));
+  if (const auto* dataset = std::get_if<Dataset>(&input)) return pipeline_of(*dataset, workers);
+  const auto& elements = std::get<ElementFunction>(input);
+  if (!elements) throw ValueError("an input function must return a dataset or a function");
+  return pipeline_of(generated(elements), workers, 1);
+}
+
+// Joins what each worker's pipeline gave into one value over the devices of all workers.
+Value over_all_devices(const std::vector<Value>& by_worker, const std::vector<std::vector<Device*>>& devices) {
+  Value::Parts parts;
+  std::vector<std::string> places;
+  for (std::size_t w = 0; w < by_worker.size(); ++w) {
+    for (std::size_t d = 0; d < devices[w].size(); ++d) {
+      parts.push_back(select_replica(static_cast<int>(d), by_worker[w]));
+      places.push_back(devices[w][d]->id().text());
+    }
+  }
+  return map_structure(regroup(parts), [&places](const Value& leaf) {
+    return leaf.is(ValueKind::per_replica) ? Value::per_replica(leaf.parts(), places) : leaf;
+  });
+}
+
+}  // namespace
+
+DistributedIteratorV1::DistributedIteratorV1(std::vector<PipelineV1> pipelines) : pipelines_(std::move(pipelines)) {
+  initialize();
+}
+
+void DistributedIteratorV1::initialize() {
+  iterators_.clear();
+  for (const PipelineV1& pipeline : pipelines_) iterators_.push_back(pipeline.dataset.iterator());
+}
+
+Value DistributedIteratorV1::get_next() {
+  if (iterators_.size() == 1) return iterators_.front().get_next();
+  std::vector<Value> values;
+  std::vector<std::vector<Device*>> devices;
+  for (std::size_t w = 0; w < iterators_.size(); ++w) {
+    values.push_back(iterators_[w].get_next());
+    devices.push_back(pipelines_[w].devices);
+  }
+  return over_all_devices(values, devices);
+}
+
+DistributedDatasetV1::DistributedDatasetV1(Dataset dataset, const InputWorkers& workers)
+    : pipelines_({pipeline_of(std::move(dataset), workers)}) {}
+
+DistributedDatasetV1 distribute_dataset_v1(const DatasetFunctionV1& function, const InputWorkers& workers,
+                                           bool auto_shard_dataset) {
+  return distribute_dataset_v1(function, std::vector<InputWorkers>{workers}, auto_shard_dataset);
+}
+
+DistributedDatasetV1 distribute_dataset_v1(const DatasetFunctionV1& function, const std::vector<InputWorkers>& workers,
+                                           bool auto_shard_dataset) {
+  std::vector<PipelineV1> pipelines;
+  for (const InputWorkers& one : workers) pipelines.push_back(pipeline_of(function, one, auto_shard_dataset));
+  return DistributedDatasetV1(std::move(pipelines));
 }
 
 DistributedIteratorV1 make_input_fn_iterator(const InputFunction& function, const InputWorkers& workers,
                                              InputReplicationMode mode) {
+  return make_input_fn_iterator(function, std::vector<InputWorkers>{workers}, mode);
+}
+
+DistributedIteratorV1 make_input_fn_iterator(const InputFunction& function, const std::vector<InputWorkers>& workers,
+                                             InputReplicationMode mode) {
   if (mode != InputReplicationMode::per_worker) {
     throw ValueError("make_input_fn_iterator supports the replication mode PER_WORKER only");
   }
-  const int replicas = static_cast<int>(workers.devices.size()) * workers.num_workers;
-  const auto input = function(InputContext(workers.num_workers, workers.pipeline_id,
-                                           workers.num_replicas_in_sync > 0 ? workers.num_replicas_in_sync : replicas));
-  if (const auto* dataset = std::get_if<Dataset>(&input)) {
-    return DistributedDatasetV1(*dataset, workers).make_initializable_iterator();
-  }
-  const auto& elements = std::get<ElementFunction>(input);
-  if (!elements) throw ValueError("an input function must return a dataset or a function");
-  return DistributedIteratorV1(distribute_as_is({generated(elements)}, without_partial_steps(workers), 1));
+  std::vector<PipelineV1> pipelines;
+  for (const InputWorkers& one : workers) pipelines.push_back(pipeline_of(function, one));
+  return DistributedIteratorV1(std::move(pipelines));
 }
 
 MultiWorkerIteratorV1::MultiWorkerIteratorV1(Iterators iterators, WorkerDeviceMap devices)
@@ -75,18 +134,17 @@ void MultiWorkerIteratorV1::initialize() {
 
 Value MultiWorkerIteratorV1::get_next() {
   std::set<const Device*> seen;
-  Value::Parts parts;
+  std::vector<Value> values;
+  std::vector<std::vector<Device*>> devices;
   for (std::size_t i = 0; i < iterators_.size(); ++i) {
-    const auto& [name, devices] = devices_[i];
-    for (const Device* device : devices) {
-      if (!seen.insert(device).second) {
-        throw ValueError(fmt::format("device {} of worker '{}' stands twice in the map", device->id().text(), name));
-      }
+    devices.push_back(devices_[i].second);
+    for (const Device* device : devices.back()) {
+      if (seen.insert(device).second) continue;
+      throw ValueError(fmt::format("device {} of worker '{}' is listed twice", device->id().text(), devices_[i].first));
     }
-    const Value value = iterators_[i].second.get_next();
-    for (std::size_t d = 0; d < devices.size(); ++d) parts.push_back(select_replica(static_cast<int>(d), value));
+    values.push_back(iterators_[i].second.get_next());
   }
-  return regroup(parts);
+  return over_all_devices(values, devices);
 }
 
 MultiWorkerDatasetV1::MultiWorkerDatasetV1(const DatasetFunctionV1& function, Worker& client, WorkerDeviceMap devices,

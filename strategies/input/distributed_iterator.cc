@@ -75,7 +75,8 @@ void DistributedIterator::bring(Step& step) const {
     elements.push_back(element ? *element : empty_element(is_known ? input_->spec : *found));
   }
   const InputWorkers& workers = input_->workers;
-  StagedElements staged = stage(workers.worker, workers.devices, elements, input_->fetches_to_device());
+  Device& host = workers.host ? *workers.host : workers.worker.cpu();
+  StagedElements staged = stage(host, workers.devices, elements, input_->fetches_to_device());
   step.value = std::move(staged.value);
   step.ready = std::move(staged.ready);
 }

@@ -13,6 +13,7 @@ namespace tandem {
 struct InputWorkers {
   Worker& worker;
   std::vector<Device*> devices{};  // of this worker's replicas, in their order; at least one
+  Device* host = nullptr;          // whose memory holds the elements before they are copied; null: the worker's CPU
   int num_workers = 1;             // input pipelines; each worker has as many replicas as this one
   int pipeline_id = 0;             // this worker's
   int num_replicas_in_sync = 0;    // over all workers; 0: not known, batches stay as they are

@@ -37,12 +37,12 @@ Tensor on_host(Device& host, const HostTensor& from) {
   return tensor;
 }
 
-Value place(Worker& worker, Device& device, const HostTensor& from, bool fetch_to_device) {
+Value place(Device& host, Device& device, const HostTensor& from, bool fetch_to_device) {
   if (from.is_text()) return texts(from);
-  Tensor host = on_host(worker.cpu(), from);
-  if (!fetch_to_device) return host;
-  Tensor there = device.allocate(host.dtype(), host.shape());
-  device.stream(kInputStream).copy(there, host, Category::input);
+  Tensor here = on_host(host, from);
+  if (!fetch_to_device) return here;
+  Tensor there = device.allocate(here.dtype(), here.shape());
+  device.stream(kInputStream).copy(there, here, Category::input);
   return there;
 }
 
@@ -63,7 +63,7 @@ Value structured(const Structure& structure, const std::vector<Value>& component
 
 }  // namespace
 
-StagedElements stage(Worker& worker, const std::vector<Device*>& devices, const std::vector<Element>& elements,
+StagedElements stage(Device& host, const std::vector<Device*>& devices, const std::vector<Element>& elements,
                      bool fetch_to_device) {
   const Structure& structure = *elements.front().structure();
   if (structure.kind == Structure::Kind::dataset) throw TypeError("a dataset of datasets cannot be brought to devices");
@@ -71,7 +71,7 @@ StagedElements stage(Worker& worker, const std::vector<Device*>& devices, const 
   std::vector<Value::Parts> parts(elements.front().components().size());
   for (std::size_t d = 0; d < devices.size(); ++d) {
     for (std::size_t c = 0; c < parts.size(); ++c) {
-      parts[c].push_back(place(worker, *devices[d], elements[d].components()[c], fetch_to_device));
+      parts[c].push_back(place(host, *devices[d], elements[d].components()[c], fetch_to_device));
     }
     if (fetch_to_device) staged.ready.push_back(devices[d]->stream(kInputStream).record());
   }

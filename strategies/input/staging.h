@@ -14,8 +14,8 @@ struct StagedElements {
   std::vector<Event> ready;  // per device; empty where the values stay on the host
 };
 
-// elements[i] goes to devices[i], by its input stream. Texts stay on the host: a text, or a list of texts.
-StagedElements stage(Worker& worker, const std::vector<Device*>& devices, const std::vector<Element>& elements,
+// Copies elements[i] from `host` to devices[i] on its input stream. Texts stay on the host: a text, or a list of texts.
+StagedElements stage(Device& host, const std::vector<Device*>& devices, const std::vector<Element>& elements,
                      bool fetch_to_device);
 
 }  // namespace tandem

@@ -9,13 +9,13 @@
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/cross_device/packing.h"
 #include "strategies/cross_device/small_tensors.h"
-#include "strategies/multi_worker_mirrored.h"
+#include "strategies/tower/strategies.h"
 #include "strategies/variables/variable.h"
 
 namespace tandem::tower {
 namespace {
 
-// A bare tensor is a value of one device, a variable one of its components.
+// Makes a value per device of a bare tensor, which is on one, and of a variable, which has components.
 Value as_per_device(const Value& value) {
   if (value.is_distributed()) return Value::per_replica(value.parts());
   if (value.is(ValueKind::variable)) {
@@ -71,6 +71,7 @@ Value CrossTowerOps::broadcast(const Value& value, const Destinations& destinati
 CrossDeviceOps& CrossTowerOps::ops_for(const std::string& name, const Value& value, const Packing& packing) {
   std::vector<Device*> devices = devices_of(value);
   if (devices.empty()) devices = {&worker_.cpu()};
+  check_collectives(name, worker_, devices);
   std::unique_ptr<CrossDeviceOps>& ops = ops_[{name, devices}];
   if (!ops) ops = make_cross_device_ops(name, worker_, devices, ids_of(devices), packing);
   return *ops;
@@ -127,14 +128,18 @@ std::vector<Value> MultiWorkerAllReduce::do_batch_reduce(ReduceOp op, const std:
 
 CollectiveAllReduce::CollectiveAllReduce(Worker& worker, int num_workers, int num_gpus_per_worker, int num_packs)
     : CrossTowerOps(worker) {
-  const std::vector<Device*> devices(worker.devices().begin(), worker.devices().end());
-  const std::vector<DeviceId> group = devices_in_sync(worker);
+  const std::vector<DeviceId> group = first_devices_in_sync(worker, num_gpus_per_worker);
+  std::vector<Device*> devices = {&worker.cpu()};
+  if (num_gpus_per_worker > 0) {
+    const auto count = std::min(worker.devices().size(), static_cast<std::size_t>(num_gpus_per_worker));
+    devices.assign(worker.devices().begin(), worker.devices().begin() + static_cast<std::ptrdiff_t>(count));
+  }
   const auto per_worker = static_cast<std::size_t>(std::max(1, num_gpus_per_worker));
   if (per_worker != devices.size() || per_worker * static_cast<std::size_t>(num_workers) != group.size()) {
-    throw ValueError(fmt::format("{} workers of {} devices, but there are {} devices, {} on this worker", num_workers,
-                                 per_worker, group.size(), devices.size()));
+    throw ValueError(fmt::format("{} workers of {} devices, but there are {} devices, {} of them on this worker",
+                                 num_workers, per_worker, group.size(), devices.size()));
   }
-  collective_ = make_cross_device_ops("collective", worker, devices, group, packs(num_packs));
+  collective_ = make_cross_device_ops("collective", worker, std::move(devices), group, packs(num_packs));
 }
 
 std::vector<Value> CollectiveAllReduce::do_batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs) {

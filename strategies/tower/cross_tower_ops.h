@@ -1,4 +1,5 @@
-// CrossTowerOps of TensorFlow 1: how values per device are combined, chosen by the devices that they are on.
+// CrossTowerOps of TensorFlow 1: combine a value of each device. The library's operations do the work; which ones is
+// decided by the devices that hold the values.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +13,8 @@
 
 namespace tandem::tower {
 
-// Results are mirrored over the destinations, also over a single one. ValueError: no destinations, a value without
-// tensors, an aggregation other than SUM and MEAN.
+// Results are mirrored over the destinations, even over a single one. ValueError for no destinations, a value without
+// tensors, and an aggregation other than SUM and MEAN.
 class CrossTowerOps {
  public:
   explicit CrossTowerOps(Worker& worker) : worker_(worker) {}
@@ -22,13 +23,14 @@ class CrossTowerOps {
   CrossTowerOps& operator=(const CrossTowerOps&) = delete;
 
   Value reduce(VariableAggregation aggregation, const Value& per_device, const Destinations& destinations);
-  // Results in the order of the pairs.
+  // Returns one result for each pair, in order.
   std::vector<Value> batch_reduce(VariableAggregation aggregation, const std::vector<ReducePair>& pairs);
   Value broadcast(const Value& value, const Destinations& destinations);
 
  protected:
   virtual std::vector<Value> do_batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs) = 0;
-  // The library's operations of this name on the devices of the value; made once for every list of devices.
+  // Returns the library's operations of this name on the devices of the value, which are made once for every list of
+  // devices. ValueError for collectives over devices that other workers drive.
   CrossDeviceOps& ops_for(const std::string& name, const Value& value, const Packing& packing);
   Worker& worker() const { return worker_; }
 
@@ -37,7 +39,7 @@ class CrossTowerOps {
   std::map<std::pair<std::string, std::vector<Device*>>, std::unique_ptr<CrossDeviceOps>> ops_;
 };
 
-// Everything is copied to one device, by default the first destination, added there and copied on.
+// Copies all parts to one device, by default the first destination, adds them there and copies the result on.
 class ReductionToOneDeviceCrossTowerOps final : public CrossTowerOps {
  public:
   explicit ReductionToOneDeviceCrossTowerOps(Worker& worker, std::string reduce_to_device = {})
@@ -49,12 +51,12 @@ class ReductionToOneDeviceCrossTowerOps final : public CrossTowerOps {
 };
 
 struct SmallGradients {
-  std::int64_t max_bytes = 0;  // f32 tensors up to this size are aggregated; 0: none
+  std::int64_t max_bytes = 0;  // f32 tensors up to this size are packed together; 0: none
   int max_group = 10;
 };
 
-// "nccl" or "hierarchical_copy" where values and destinations are on the same devices, else as above. ValueError for
-// another algorithm and for a negative number of packs.
+// Reduces with "nccl" or "hierarchical_copy" when values and destinations are on the same devices, and otherwise on one
+// device. ValueError for another algorithm and for a negative number of packs.
 class AllReduceCrossTowerOps final : public CrossTowerOps {
  public:
   explicit AllReduceCrossTowerOps(Worker& worker, std::string all_reduce_alg = "nccl", int num_packs = 1,
@@ -66,8 +68,8 @@ class AllReduceCrossTowerOps final : public CrossTowerOps {
   Packing packing_;
 };
 
-// The first spec whose limit a tensor keeps tells its algorithm: nccl is the communicator's, the others reduce to one
-// device. ValueError for an unknown algorithm.
+// Reduces each tensor with the algorithm of the first spec whose size limit it does not exceed: "nccl" is the
+// communicator's all-reduce, all others reduce on one device. ValueError for an unknown algorithm.
 class MultiWorkerAllReduce final : public CrossTowerOps {
  public:
   explicit MultiWorkerAllReduce(Worker& worker,
@@ -81,8 +83,9 @@ class MultiWorkerAllReduce final : public CrossTowerOps {
   Packing packing_;
 };
 
-// Over the devices of all workers, each of which calls it in the same order. ValueError for numbers of workers and of
-// devices per worker that are not the cluster's.
+// Reduces over the devices of all workers, which must make the same calls in the same order: GPU:0 and so on of each
+// worker, for num_gpus_per_worker = 0 its CPU:0. (A worker that computes on CPUs counts them as its GPUs.) ValueError
+// for a number of workers other than the cluster's, and for more devices per worker than there are.
 class CollectiveAllReduce final : public CrossTowerOps {
  public:
   CollectiveAllReduce(Worker& worker, int num_workers, int num_gpus_per_worker, int num_packs = 1);

@@ -7,58 +7,14 @@
 #include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
+#include "strategies/base/stored_extended.h"
 #include "strategies/input/input_workers.h"
-#include "strategies/mirrored.h"
-#include "strategies/parameter_server.h"
+#include "strategies/one_device.h"
+#include "strategies/tower/tower_strategy.h"
 #include "strategies/tower/values.h"
-#include "strategies/values/regroup.h"
 
 namespace tandem::tower {
 namespace {
-
-TowerStrategy::Settings settings_of(const Strategy& strategy) {
-  const auto* tower = dynamic_cast<const TowerStrategy*>(&strategy);
-  return tower ? tower->settings() : TowerStrategy::Settings{};
-}
-
-bool is_stored(const Strategy& strategy) {
-  return dynamic_cast<const StoredExtended*>(&strategy.extended()) != nullptr;
-}
-
-// The list of the components' results at every leaf.
-Value lists_of(const Value::Parts& results) {
-  const Value& first = results.front();
-  if (!first.is_nest()) return Value::list(results);
-  const auto gathered = [&](const auto& part_of) {
-    Value::Parts same;
-    for (const Value& result : results) same.push_back(part_of(result));
-    return lists_of(same);
-  };
-  if (first.is(ValueKind::map)) {
-    Value::Fields fields;
-    for (const auto& field : first.fields()) {
-      const std::string& name = field.first;
-      fields.emplace(name, gathered([&name](const Value& result) { return result.fields().at(name); }));
-    }
-    return Value::map(std::move(fields), first.type_name());
-  }
-  Value::Parts parts;
-  for (std::size_t i = 0; i < first.parts().size(); ++i) {
-    parts.push_back(gathered([i](const Value& result) { return result.parts().at(i); }));
-  }
-  return first.is(ValueKind::list) ? Value::list(std::move(parts)) : Value::tuple(std::move(parts));
-}
-
-// As 1.x opens arguments of updates of stored variables: there is one place, so there can be one part.
-Value single_part(const Value& value) {
-  return map_structure(value, [](const Value& leaf) {
-    if (leaf.is(ValueKind::per_replica)) throw ValueError("update() of a stored variable with a value per device");
-    if (leaf.is(ValueKind::mirrored) && leaf.parts().size() != 1) {
-      throw ValueError(fmt::format("update() of a stored variable with a value of {} parts", leaf.parts().size()));
-    }
-    return leaf.is(ValueKind::mirrored) ? leaf.parts().front() : leaf;
-  });
-}
 
 void flatten(const Value& value, Value::Parts& flat) {
   if (value.is(ValueKind::map)) {
@@ -71,6 +27,15 @@ void flatten(const Value& value, Value::Parts& flat) {
 }
 
 }  // namespace
+
+TowerStrategy::Settings settings_of(const Strategy& strategy) {
+  const auto* tower = dynamic_cast<const TowerStrategy*>(&strategy);
+  return tower ? tower->settings() : TowerStrategy::Settings{};
+}
+
+bool is_stored(const Strategy& strategy) {
+  return dynamic_cast<const StoredExtended*>(&strategy.extended()) != nullptr;
+}
 
 void require_cross_tower_context(const Strategy& strategy, std::string_view call) {
   const Mode* mode = current_mode();
@@ -131,63 +96,6 @@ Value DistributionStrategy::call_for_each_tower(const TowerFunction& function, c
   return strategy_->extended().call_for_each_replica(function, by_tower);
 }
 
-Value DistributionStrategy::update(const Value& variable, const UpdateFunction& function, const Value::Parts& arguments,
-                                   bool grouped) const {
-  require_cross_tower_context(*strategy_, "update()");
-  const bool is_variable = variable.is(ValueKind::variable);
-  if (!is_variable && is_stored(*strategy_)) throw ValueError("update() takes a variable");
-  if (!is_variable) throw AssertionError(fmt::format("update() of a {}, not a variable", name_of(variable.kind())));
-  const std::shared_ptr<Variable>& target = variable.variable();
-  const bool is_distributed = target->kind() == VariableKind::mirrored || target->kind() == VariableKind::sync_on_read;
-  if (!is_distributed && !is_direct() && !is_stored(*strategy_)) {
-    throw AssertionError(fmt::format("update() of '{}', which is no distributed variable", target->name()));
-  }
-  if (settings_of(*strategy_).release == Release::v1_9 && target->kind() == VariableKind::sync_on_read) {
-    throw AssertionError(
-        fmt::format("update() of tower-local variable '{}': 1.9 updates mirrored ones", target->name()));
-  }
-  Value::Parts by_component;
-  for (const Value& argument : arguments) {
-    if (is_stored(*strategy_)) by_component.push_back(single_part(argument));
-    if (is_distributed) by_component.push_back(in_device_order(target->devices(), argument, true));
-    if (!is_stored(*strategy_) && !is_distributed) by_component.push_back(argument);
-  }
-  Value::Parts results;
-  const auto recorded = [&](Variable& component, const Value::Parts& parts) {
-    results.push_back(function(component, parts));
-    return results.back();
-  };
-  const Value together = strategy_->extended().update(target, recorded, by_component);
-  return grouped ? together : lists_of(results);
-}
-
-Value DistributionStrategy::update_non_slot(const std::vector<Device*>& colocate_with, const NonSlotFunction& function,
-                                            const Value::Parts& arguments, bool grouped) const {
-  require_cross_tower_context(*strategy_, "update_non_slot()");
-  Value::Parts by_device;
-  for (const Value& argument : arguments) {
-    by_device.push_back(is_direct() ? argument : in_device_order(colocate_with, argument, true));
-  }
-  Value::Parts results;
-  const auto recorded = [&](const Value::Parts& parts) {
-    results.push_back(function(parts));
-    return results.back();
-  };
-  const Value together = strategy_->extended().update_non_slot(colocate_with, recorded, by_device);
-  return grouped ? together : lists_of(results);
-}
-
-std::vector<Device*> DistributionStrategy::non_slot_devices(
-    const std::vector<std::shared_ptr<Variable>>& variables) const {
-  return strategy_->extended().non_slot_devices(variables);
-}
-
-std::unique_ptr<VariableCreatorScope> DistributionStrategy::colocate_vars_with(
-    const std::shared_ptr<Variable>& variable) const {
-  require_scope(*strategy_, "colocate_vars_with()");
-  return strategy_->extended().colocate_vars_with(variable);
-}
-
 std::unique_ptr<VariableCreatorScope> DistributionStrategy::tower_local_var_scope(std::string_view method) const {
   require_scope(*strategy_, "tower_local_var_scope()");
   if (method != "sum" && method != "mean") {
@@ -233,9 +141,26 @@ Value DistributionStrategy::map(const Value::Parts& elements, const MapFunction&
   return Value::per_replica(std::move(lists));
 }
 
-InputWorkers DistributionStrategy::input_workers() const {
-  InputWorkers workers = strategy_->extended().implementation().input_workers();
-  workers.options.experimental_fetch_to_device = settings_of(*strategy_).prefetch_on_device;
+std::vector<InputWorkers> DistributionStrategy::input_workers() const {
+  InputWorkers all = strategy_->extended().implementation().input_workers();
+  all.options.experimental_fetch_to_device = settings_of(*strategy_).prefetch_on_device;
+  std::vector<std::vector<Device*>> by_worker;
+  for (Device* device : all.devices) {
+    const auto same = [device](const std::vector<Device*>& group) {
+      return group.front()->worker() == device->worker();
+    };
+    const auto found = std::find_if(by_worker.begin(), by_worker.end(), same);
+    (found == by_worker.end() ? by_worker.emplace_back() : *found).push_back(device);
+  }
+  if (by_worker.size() == 1) return {all};
+  std::vector<InputWorkers> workers(by_worker.size(), all);
+  for (std::size_t w = 0; w < workers.size(); ++w) {
+    const DeviceId& id = by_worker[w].front()->id();
+    workers[w].devices = by_worker[w];
+    workers[w].host = &all.worker.device({.job = id.job, .task = id.task, .type = DeviceType::cpu, .index = 0});
+    workers[w].num_workers = static_cast<int>(workers.size());
+    workers[w].pipeline_id = static_cast<int>(w);
+  }
   return workers;
 }
 
@@ -251,9 +176,9 @@ DistributedIteratorV1 DistributionStrategy::make_input_fn_iterator(const InputFu
 Value DistributionStrategy::worker_device_index() const {
   require_cross_tower_context(*strategy_, "worker_device_index()");
   const std::size_t count = worker_devices().size();
-  if (is_direct()) return Value::literal(0);
+  if (is_direct()) return Value::integer(0);
   Value::Parts indices;
-  for (std::size_t i = 0; i < count; ++i) indices.emplace_back(static_cast<double>(i));
+  for (std::size_t i = 0; i < count; ++i) indices.emplace_back(i);
   return Value::per_replica(std::move(indices));
 }
 

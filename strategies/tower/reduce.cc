@@ -2,15 +2,23 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/tower/distribution_strategy.h"
+#include "strategies/tower/tower_strategy.h"
 #include "strategies/tower/values.h"
 
 namespace tandem::tower {
 namespace {
+
+VariableAggregation aggregation_of(std::string_view method) {
+  if (method == "sum") return VariableAggregation::sum;
+  if (method == "mean") return VariableAggregation::mean;
+  throw AssertionError(fmt::format("reductions are \"sum\" or \"mean\", not \"{}\"", method));
+}
 
 void check_aggregation(VariableAggregation aggregation) {
   if (aggregation == VariableAggregation::none) {
@@ -27,20 +35,30 @@ Value copied(const std::vector<Device*>& devices, const Value& value) {
   return copies_on(devices, value);
 }
 
-// A tower-local variable is a value per device: its components.
+// Replaces a tower-local variable by the value per device that its components are.
 Value opened(const Value& value) {
   if (!value.is(ValueKind::variable) || value.variable()->kind() != VariableKind::sync_on_read) return value;
   const std::vector<Tensor>& components = value.variable()->components();
   return Value::per_replica(Value::Parts(components.begin(), components.end()));
 }
 
-// What map() left on one device, added up there; nothing for no results.
+bool are_integers(const Value::Parts& parts) {
+  return std::all_of(parts.begin(), parts.end(),
+                     [](const Value& part) { return part.is(ValueKind::number) && part.is_integer(); });
+}
+
+// Makes an integer of a number that was computed from integers. The mean is rounded down, as TensorFlow 1 divides.
+Value as_integer(const Value& number) {
+  return Value::integer(static_cast<std::int64_t>(std::floor(number.number())));
+}
+
+// Adds up what map() left on one device; nothing for no results.
 Value sum_of(const Value::Parts& values) {
   if (values.empty()) return {};
   if (values.front().is(ValueKind::number)) {
     double sum = 0;
     for (const Value& value : values) sum += value.number();
-    return sum;
+    return are_integers(values) ? as_integer(sum) : Value(sum);
   }
   const Tensor& first = values.front().tensor();
   Stream& stream = first.device().compute_stream();
@@ -52,7 +70,10 @@ Value sum_of(const Value::Parts& values) {
 }
 
 Value divided(const Value& sum, double count) {
-  if (sum.is(ValueKind::number)) return sum.number() / count;
+  if (sum.is(ValueKind::number)) {
+    const Value quotient = sum.number() / count;
+    return sum.is_integer() ? as_integer(quotient) : quotient;
+  }
   const Tensor& tensor = sum.tensor();
   Tensor quotient = tensor.device().allocate(tensor.dtype(), tensor.shape());
   tensor.device().compute_stream().launch(op::scale_add(quotient, tensor, 1 / count, 0));
@@ -75,10 +96,7 @@ Value DistributionStrategy::reduce(VariableAggregation aggregation, const Value&
 Value DistributionStrategy::reduce(std::string_view method, const Value& value,
                                    const Destinations& destinations) const {
   require_cross_tower_context(*strategy_, "reduce()");
-  if (method != "sum" && method != "mean") {
-    throw AssertionError(fmt::format("reductions are \"sum\" or \"mean\", not \"{}\"", method));
-  }
-  const auto aggregation = method == "sum" ? VariableAggregation::sum : VariableAggregation::mean;
+  const VariableAggregation aggregation = aggregation_of(method);
   const Value parts = opened(value);
   if (!is_direct() && !parts.is(ValueKind::per_replica)) {
     if (worker_devices().size() != 1) {
@@ -111,6 +129,12 @@ std::vector<Value> DistributionStrategy::batch_reduce(VariableAggregation aggreg
       strategy_->extended().batch_reduce_to(reduce_op_from_aggregation(aggregation), together);
   for (std::size_t i = 0; i < places.size(); ++i) results[places[i]] = as_mirrored(sums[i]);
   return results;
+}
+
+std::vector<Value> DistributionStrategy::batch_reduce(std::string_view method,
+                                                      const std::vector<ReducePair>& pairs) const {
+  require_cross_tower_context(*strategy_, "batch_reduce()");
+  return batch_reduce(aggregation_of(method), pairs);
 }
 
 Value DistributionStrategy::broadcast(const Value& value, const Destinations& destinations) const {
@@ -158,7 +182,7 @@ Value DistributionStrategy::reduced_directly(VariableAggregation aggregation, co
   return aggregation == VariableAggregation::sum ? sum : divided(sum, static_cast<double>(value.parts().size()));
 }
 
-// One object in all towers of this worker.
+// Reduces a value that is one object in all towers of this worker.
 Value DistributionStrategy::reduced_shared(VariableAggregation aggregation, const Value& value,
                                            const std::vector<Device*>& on) const {
   StrategyExtended& extended = strategy_->extended();
@@ -179,12 +203,14 @@ Value DistributionStrategy::reduced_parts(ReduceOp op, const Value& value, const
   if (parts.empty()) throw ValueError("a reduction of no values");
   if (parts.front().is(ValueKind::list)) return reduced_map_output(op, value, on);
   StrategyExtended& extended = strategy_->extended();
-  if (parts.front().is(ValueKind::number))
-    return as_mirrored(copied(on, extended.implementation().reduce_number(op, value)));
+  if (parts.front().is(ValueKind::number)) {
+    const Value number = extended.implementation().reduce_number(op, value);
+    return as_mirrored(copied(on, are_integers(parts) ? as_integer(number) : number));
+  }
   return as_mirrored(extended.batch_reduce_to(op, {{value, Destinations(on)}}).front());
 }
 
-// MEAN counts the elements that were mapped, of which devices may have different numbers, or none.
+// MEAN divides by the number of mapped elements, which differs from device to device and may be 0.
 Value DistributionStrategy::reduced_map_output(ReduceOp op, const Value& lists, const std::vector<Device*>& on) const {
   double count = 0;
   Value::Parts sums;

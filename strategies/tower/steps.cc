@@ -6,6 +6,7 @@
 
 #include "strategies/base/errors.h"
 #include "strategies/tower/context.h"
+#include "strategies/tower/tower_strategy.h"
 
 namespace tandem::tower {
 namespace {
@@ -14,14 +15,37 @@ Value reduced_to_cpu(const DistributionStrategy& strategy, VariableAggregation a
   return strategy.unwrap(strategy.reduce(aggregation, value, strategy.strategy().extended().worker().cpu())).front();
 }
 
-void check_outputs(const Value::Fields& outputs, const std::map<std::string, Value>& initial) {
-  if (initial.empty()) return;
-  const bool is_same = std::equal(outputs.begin(), outputs.end(), initial.begin(), initial.end(),
-                                  [](const auto& a, const auto& b) { return a.first == b.first; });
-  if (!is_same) {
-    throw ValueError(fmt::format("the steps set {} outputs that are not the {} initial loop values", outputs.size(),
-                                 initial.size()));
+bool is_leaf(const Value& value) {
+  return !value.is_nest() && !value.is_distributed();
+}
+
+// Whether two values have the same names, nesting and numbers of elements. A value per device counts as the list that
+// unwrap() makes of it, and a list of one element as that element.
+bool is_same_structure(const DistributionStrategy& strategy, const Value& a, const Value& b) {
+  if (is_leaf(a) && is_leaf(b)) return true;
+  if (a.is(ValueKind::map) || b.is(ValueKind::map)) {
+    if (a.kind() != b.kind()) return false;
+    return std::equal(a.fields().begin(), a.fields().end(), b.fields().begin(), b.fields().end(),
+                      [&](const auto& x, const auto& y) {
+                        return x.first == y.first && is_same_structure(strategy, x.second, y.second);
+                      });
   }
+  const auto elements = [&](const Value& value) { return value.is_nest() ? value.parts() : strategy.unwrap(value); };
+  const Value::Parts of_a = elements(a), of_b = elements(b);
+  return std::equal(of_a.begin(), of_a.end(), of_b.begin(), of_b.end(),
+                    [&](const Value& x, const Value& y) { return is_same_structure(strategy, x, y); });
+}
+
+void check_outputs(const DistributionStrategy& strategy, const Value::Fields& outputs, const Value::Fields& initial) {
+  for (const auto& [name, value] : initial) {
+    const auto found = outputs.find(name);
+    if (found != outputs.end() && is_same_structure(strategy, found->second, value)) continue;
+    throw ValueError(fmt::format("initial loop value '{}' is a {}; the steps set {}", name, name_of(value.kind()),
+                                 found == outputs.end() ? "no such output" : name_of(found->second.kind())));
+  }
+  if (outputs.size() == initial.size()) return;
+  throw ValueError(
+      fmt::format("the steps set {} outputs, but there are {} initial loop values", outputs.size(), initial.size()));
 }
 
 }  // namespace
@@ -68,14 +92,15 @@ void MultiStepContext::set_last_step_outputs(const Value& outputs) {
 
 MultiStepContext DistributionStrategy::run_steps_on_dataset(
     const StepFunction& function, DistributedIteratorV1& iterator, int iterations,
-    const std::map<std::string, Value>& initial_loop_values) const {
+    const std::optional<Value::Fields>& initial_loop_values) const {
   require_cross_tower_context(strategy(), "run_steps_on_dataset()");
   MultiStepContext context;
   for (int i = 0; i < iterations; ++i) {
     const Value element = iterator.get_next();
-    function(context, element.is(ValueKind::tuple) ? element.parts() : Value::Parts{element});
-    check_outputs(context.last_step_outputs(), initial_loop_values);
+    context.run_op_ = group(function(context, element.is(ValueKind::tuple) ? element.parts() : Value::Parts{element}));
+    if (initial_loop_values) check_outputs(*this, context.last_step_outputs(), *initial_loop_values);
   }
+  if (iterations <= 0 && initial_loop_values) context.outputs_ = *initial_loop_values;
   return context;
 }
 

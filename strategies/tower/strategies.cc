@@ -6,15 +6,17 @@
 
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/choose.h"
+#include "strategies/cross_device/gather.h"
 #include "strategies/mirrored.h"
 #include "strategies/multi_worker_mirrored.h"
 #include "strategies/parameter_server.h"
+#include "strategies/tower/tower_strategy.h"
 #include "strategies/tower/values.h"
 
 namespace tandem::tower {
 namespace {
 
-// What a worker's own program runs before it knows of others.
+// The towers of one worker before it knows of the others.
 class CollectiveOfOneWorker : public MirroredExtended {
  public:
   using MirroredExtended::MirroredExtended;
@@ -54,10 +56,19 @@ std::vector<Device*> devices_of(Worker& worker, const MirroredOptions& options) 
   return devices;
 }
 
+bool are_of(const Worker& worker, const std::vector<Device*>& devices) {
+  return std::all_of(devices.begin(), devices.end(),
+                     [&worker](const Device* device) { return device->worker() == worker.index(); });
+}
+
 std::shared_ptr<Strategy> mirrored_on(Worker& worker, std::vector<Device*> devices, const MirroredOptions& options) {
   ReplicatedSpec spec{
       .devices = std::move(devices), .cross_device_ops = options.cross_tower_ops, .packing = options.packing};
-  if (options.cross_tower_ops == "auto") {
+  if (options.cross_tower_ops != "auto") {
+    check_collectives(options.cross_tower_ops, worker, spec.devices);
+  } else if (!are_of(worker, spec.devices)) {
+    spec.cross_device_ops = "reduction_to_one_device";  // 1.12 reduces over several workers through their hosts
+  } else {
     const CrossDeviceChoice choice = choose_automatically_v1(worker, spec.devices);
     spec.cross_device_ops = option_name_of(choice.algorithm);
     if (choice.algorithm == CrossDeviceAlgorithm::hierarchical_copy) spec.packing = {.num_packs = choice.num_packs};
@@ -69,7 +80,7 @@ std::shared_ptr<Strategy> mirrored_on(Worker& worker, std::vector<Device*> devic
                               .prefetch_on_device = options.prefetch_on_device});
 }
 
-// The chief's, then the workers', by task.
+// Returns the chief's tasks and then the workers', by index.
 std::vector<DeviceId> training_tasks(const ClusterSpec& cluster) {
   std::vector<DeviceId> tasks;
   for (const std::string job : {"chief", "worker"}) {
@@ -105,6 +116,24 @@ std::vector<Device*> devices_by_number(Worker& worker, int num_gpus) {
   devices.reserve(static_cast<std::size_t>(std::max(0, num_gpus)));
   for (int i = 0; i < num_gpus; ++i) devices.push_back(&device_named(worker, fmt::format("/device:GPU:{}", i)));
   return num_gpus == 0 ? std::vector<Device*>{&worker.cpu()} : devices;
+}
+
+std::vector<DeviceId> first_devices_in_sync(Worker& worker, int count) {
+  std::vector<DeviceId> all = devices_in_sync(worker);
+  if (count == 0) return hosts_of(all);
+  std::erase_if(all, [count](const DeviceId& id) { return id.index >= count; });
+  return all;
+}
+
+void check_collectives(std::string_view cross_device_ops, const Worker& worker, const std::vector<Device*>& devices) {
+  if (cross_device_ops != "nccl" && cross_device_ops != "collective") return;
+  for (const Device* device : devices) {
+    if (device->worker() == worker.index()) continue;
+    throw ValueError(
+        fmt::format("{} over {}, which belongs to another worker: only reduction_to_one_device and "
+                    "hierarchical_copy work on devices of several workers that one program drives",
+                    cross_device_ops, device->id().text()));
+  }
 }
 
 MirroredStrategy::MirroredStrategy(Worker& worker, MirroredOptions options)
@@ -143,16 +172,14 @@ void CollectiveAllReduceStrategy::configure(const ClusterSpec& cluster, const Cl
     throw ValueError(fmt::format("task type '{}': a collective all-reduce has tasks chief and worker", task.type));
   }
   const std::size_t tasks = training_tasks(cluster).size();
-  const std::size_t devices = worker_->devices().size();
-  if (num_gpus_ && static_cast<std::size_t>(std::max(1, *num_gpus_)) != devices) {
-    throw ValueError(fmt::format("{} GPUs per worker, but this one has {} devices", *num_gpus_, devices));
-  }
-  if (const std::size_t there = devices_in_sync(*worker_).size() / devices; there != tasks) {
+  if (const std::size_t there = first_devices_in_sync(*worker_, 0).size(); there != tasks) {
     throw ValueError(fmt::format("a cluster of {} chiefs and workers, but there are {}", tasks, there));
   }
+  ReplicatedSpec spec{.devices = worker_devices(),
+                      .group = num_gpus_ ? first_devices_in_sync(*worker_, *num_gpus_) : devices_in_sync(*worker_)};
   become(std::make_shared<TowerStrategy>(
       "collective_all_reduce",
-      std::make_unique<TowerExtended<MultiWorkerMirroredExtended>>(release_, *worker_, MultiWorkerOptions{}),
+      std::make_unique<TowerExtended<MultiWorkerMirroredExtended>>(release_, *worker_, std::move(spec)),
       TowerStrategy::Settings{.release = release_}));
   is_configured_ = true;
 }

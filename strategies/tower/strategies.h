@@ -1,4 +1,4 @@
-// The strategies of TensorFlow 1's contrib.distribute: how they are made and told of their cluster.
+// The strategies of TensorFlow 1's contrib.distribute: how they are constructed and told which cluster they are in.
 #pragma once
 
 #include <optional>
@@ -8,26 +8,28 @@
 #include "strategies/base/options.h"
 #include "strategies/one_device.h"
 #include "strategies/tower/distribution_strategy.h"
+#include "strategies/tower/variables.h"
 
 namespace tandem::tower {
 
 struct MirroredOptions {
-  std::optional<std::vector<std::string>> devices{};     // by name; at least one, each once (AssertionError)
-  std::optional<int> num_gpus{}, num_gpus_per_worker{};  // either: GPU:0 and so on, for 0 CPU:0
+  std::optional<std::vector<std::string>> devices{};     // by name; at least one, none twice (AssertionError)
+  std::optional<int> num_gpus{}, num_gpus_per_worker{};  // at most one of them: GPU:0 and so on, for 0 CPU:0
   std::string cross_tower_ops = "auto";                  // choose_automatically_v1, or see make_cross_device_ops
   Packing packing{};
-  std::optional<bool> prefetch_on_device{};  // false: input stays on the host
-  bool auto_shard_dataset = false;
+  std::optional<bool> prefetch_on_device{};  // false: leave input on the host
+  bool auto_shard_dataset = false;           // divide input files among the workers
   Release release = Release::v1_12;
 };
 
-// Towers on the devices of one worker, or of several that one program drives; by default on all of this worker's GPUs,
-// or on CPU:0 where it has none. ValueError for more than one of devices, num_gpus and num_gpus_per_worker.
+// Has a tower on each device of one worker, or of several workers that one program drives; by default on all of this
+// worker's GPUs, or on CPU:0 if it has none. ValueError for more than one of devices, num_gpus and num_gpus_per_worker.
 class MirroredStrategy final : public DistributionStrategy {
  public:
   explicit MirroredStrategy(Worker& worker, MirroredOptions options = {});
-  // On the devices of every chief and worker of the cluster; the program runs on one of them. ValueError where the
-  // number of GPUs per worker was not given, and for a cluster without such tasks.
+  // Moves to the devices of every chief and worker of the cluster; the program runs on one of them. There "auto"
+  // reduces to one device, since collectives need a program on every worker. ValueError when the number of GPUs per
+  // worker was not given, for a cluster without such tasks, and when cross_tower_ops names a collective.
   void configure(const ClusterSpec& cluster, const ClusterTask& task = {}) override;
 
  private:
@@ -35,20 +37,21 @@ class MirroredStrategy final : public DistributionStrategy {
   MirroredOptions options_;
 };
 
-// One tower, on the device of this name ("/device:CPU:0").
+// Has one tower, on the device of this name ("/device:CPU:0").
 class OneDeviceStrategy final : public DistributionStrategy {
  public:
   OneDeviceStrategy(Worker& worker, const std::string& device);
 };
 
-// Towers on all workers, each of which runs the program. Before configure() those of this worker only.
+// Has towers on all workers, each of which runs the program; before configure() on this worker only.
 class CollectiveAllReduceStrategy final : public DistributionStrategy {
  public:
-  // On all of this worker's devices, or on GPU:0 and so on as MirroredOptions::num_gpus.
-  explicit CollectiveAllReduceStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = std::nullopt,
+  // Uses GPU:0 and so on of each worker, for 0 its CPU:0; for nullopt, which TensorFlow does not have, all of its
+  // compute devices, whatever they are.
+  explicit CollectiveAllReduceStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = 0,
                                        Release release = Release::v1_12);
-  // ValueError: no task type or id, a type other than chief and worker, a cluster without such tasks or with another
-  // number of them than there are, another number of devices than the worker's. A second cluster is ignored.
+  // ValueError for a missing task type or id, a type other than chief and worker, a cluster without such tasks or with
+  // another number of them than there are. A second cluster is ignored.
   void configure(const ClusterSpec& cluster, const ClusterTask& task = {}) override;
 
  private:
@@ -58,20 +61,28 @@ class CollectiveAllReduceStrategy final : public DistributionStrategy {
   bool is_configured_ = false;
 };
 
-// Variables on the tasks of the job "ps"; workers do not wait for each other. num_towers() counts this worker's.
+// Keeps variables on the tasks of the job "ps"; workers do not wait for each other. num_towers() counts this worker's.
 class ParameterServerStrategy final : public DistributionStrategy {
  public:
-  // On all of this worker's devices, or on GPU:0 and so on as MirroredOptions::num_gpus.
-  explicit ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = std::nullopt);
-  // ValueError: no task type or id, no ps task. A second cluster is ignored. Which workers there are, and who this one
-  // is, the engine has said already.
+  // Computes on GPU:0 and so on, for 0 on CPU:0; for nullopt, which TensorFlow does not have, on all compute devices of
+  // this worker, whatever they are.
+  explicit ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = 0);
+  // ValueError for a missing task type or id, and for a cluster without ps tasks. A second cluster is ignored. Which
+  // tasks there are, and which one this is, the engine has said already.
   void configure(const ClusterSpec& cluster, const ClusterTask& task = {}) override;
 
  private:
   bool is_configured_ = false;
 };
 
-// GPU:0 ... of this worker, or CPU:0 for none.
+// Returns GPU:0 and so on of this worker, or for num_gpus = 0 its CPU:0.
 std::vector<Device*> devices_by_number(Worker& worker, int num_gpus);
+
+// Returns the first `count` compute devices of every worker that trains, or for 0 each one's CPU:0, the chief's first.
+std::vector<DeviceId> first_devices_in_sync(Worker& worker, int count);
+
+// ValueError when the operations of this name are collectives and one of the devices belongs to another worker: its
+// program would have to take part.
+void check_collectives(std::string_view cross_device_ops, const Worker& worker, const std::vector<Device*>& devices);
 
 }  // namespace tandem::tower

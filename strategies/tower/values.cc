@@ -19,11 +19,12 @@
 namespace tandem::tower {
 namespace {
 
-// Where part `i` stands that has no device of its own.
+// The device that part `i` belongs to when nothing says where it is.
 std::string device_of_part(std::size_t i) {
   const std::vector<Device*>& devices = get_strategy().extended().worker_devices();
   if (i >= devices.size()) {
-    throw ValueError(fmt::format("part {} of a value without devices, under a strategy of {}", i, devices.size()));
+    throw ValueError(
+        fmt::format("part {} of a value without devices, under a strategy of {} devices", i, devices.size()));
   }
   return devices[i]->id().text();
 }
@@ -32,8 +33,9 @@ bool is_sync_on_read(const Value& value) {
   return value.is(ValueKind::variable) && value.variable()->kind() == VariableKind::sync_on_read;
 }
 
-// Does each part stand on a device of its own? Numbers do not, nor what was left on the host.
+// Tells whether each part has a device of its own: a named one, or the one that holds its tensor.
 bool has_places(const Value& value) {
+  if (value.is_distributed() && !value.places().empty()) return true;
   const std::vector<Device*> devices = devices_of(value);
   const std::set<const Device*> distinct(devices.begin(), devices.end());
   const std::size_t parts =
@@ -90,10 +92,15 @@ DistributedValues DistributedValues::of(const Value& value) {
   } else {
     throw TypeError(fmt::format("expected a distributed value, found a {}", name_of(value.kind())));
   }
+  const std::vector<std::string> names = value.is_distributed() ? value.places() : std::vector<std::string>{};
   const bool is_placed = has_places(value);
   Index index;
   for (std::size_t i = 0; i < parts.size(); ++i) {
-    index.emplace_back(is_placed ? devices_of(parts[i]).front()->id().text() : device_of_part(i), parts[i]);
+    if (!names.empty()) {
+      index.emplace_back(names.at(i), parts[i]);
+    } else {
+      index.emplace_back(is_placed ? devices_of(parts[i]).front()->id().text() : device_of_part(i), parts[i]);
+    }
   }
   const bool is_mirrored = value.is(ValueKind::mirrored) || (value.is(ValueKind::variable) && !is_sync_on_read(value));
   return DistributedValues(index, is_mirrored ? Kind::mirrored : Kind::per_device);
@@ -136,7 +143,8 @@ bool DistributedValues::is_tensor_like() const {
 Value DistributedValues::value() const {
   Value::Parts parts;
   for (const auto& [device, part] : index_) parts.push_back(part);
-  return kind_ == Kind::mirrored ? Value::mirrored(std::move(parts)) : Value::per_replica(std::move(parts));
+  return kind_ == Kind::mirrored ? Value::mirrored(std::move(parts), devices())
+                                 : Value::per_replica(std::move(parts), devices());
 }
 
 Value::Parts unwrapped(const std::vector<Device*>& devices, const Value& value) {

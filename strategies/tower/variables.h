@@ -1,4 +1,4 @@
-// Variables with TensorFlow 1's rules where they differ from TensorFlow 2's.
+// Variables that follow TensorFlow 1's rules where these differ from TensorFlow 2's.
 #pragma once
 
 #include <memory>
@@ -9,12 +9,12 @@
 
 namespace tandem::tower {
 
-// Whose rules hold. In 1.9 only mirrored variables can be updated, they change inside update() only, and tower-local
-// ones inside towers only; later releases are alike.
+// The release whose rules apply. In 1.9 only mirrored variables can be updated, and only inside update(), and
+// tower-local variables change only inside towers. 1.10 to 1.12 have the same rules.
 enum class Release : std::uint8_t { v1_9, v1_12 };
 
-// As the library's mirrored variable, but in a tower aggregation NONE is a ValueError, and in cross-tower context a
-// per-device value is a TypeError.
+// Differs from the library's mirrored variable in that a change throws ValueError in a tower when the aggregation is
+// NONE, and TypeError in cross-tower context when the value is per device.
 class MirroredVariable final : public tandem::MirroredVariable {
  public:
   MirroredVariable(Strategy& strategy, VariableSpec spec, std::vector<Tensor> components, Release release)
@@ -29,8 +29,8 @@ class MirroredVariable final : public tandem::MirroredVariable {
   Release release_;
 };
 
-// As the library's sync-on-read variable, but in cross-tower context adding and subtracting are RuntimeErrors whatever
-// the aggregation, and reading one without aggregation gives the sum.
+// Differs from the library's sync-on-read variable in that, in cross-tower context, adding and subtracting always throw
+// RuntimeError, and reading a variable without aggregation returns the sum.
 class TowerLocalVariable final : public SyncOnReadVariable {
  public:
   TowerLocalVariable(Strategy& strategy, VariableSpec spec, std::vector<Tensor> components, Release release)
@@ -47,13 +47,13 @@ class TowerLocalVariable final : public SyncOnReadVariable {
   Release release_;
 };
 
-// ValueError for a sync-on-read variable that is to be trainable.
+// ValueError for a specification of a trainable sync-on-read variable.
 void check_trainable(const VariableSpec& spec);
 
-// The same components as a variable of this API; plain and stored variables stay as they are. Checks as above.
+// Wraps the components in a variable of this API; returns plain and stored variables themselves. Calls check_trainable.
 std::shared_ptr<Variable> with_tower_rules(const std::shared_ptr<Variable>& variable, Release release);
 
-// The lower half of a strategy whose variables have these rules.
+// The lower half of a strategy whose variables follow these rules.
 template <typename Extended>
 class TowerExtended final : public Extended {
  public:

@@ -8,12 +8,13 @@ namespace tandem {
 
 struct Value::Node {
   ValueKind kind = ValueKind::none;
-  bool is_literal = false;
+  bool is_literal = false, is_integer = false;
   double number = 0;
   std::string text{};
   Tensor tensor{};
   IndexedSlices slices{};
   Parts parts{};
+  std::vector<std::string> places{};
   Fields fields{};
   std::shared_ptr<Variable> variable{};
 };
@@ -68,8 +69,13 @@ Value Value::literal(double number) {
   return Value(std::make_shared<Node>(Node{.kind = ValueKind::number, .is_literal = true, .number = number}));
 }
 
-Value Value::nest(ValueKind kind, Parts parts) {
-  return Value(std::make_shared<Node>(Node{.kind = kind, .parts = std::move(parts)}));
+Value Value::integer(std::int64_t number) {
+  return Value(std::make_shared<Node>(
+      Node{.kind = ValueKind::number, .is_integer = true, .number = static_cast<double>(number)}));
+}
+
+Value Value::nest(ValueKind kind, Parts parts, std::vector<std::string> places) {
+  return Value(std::make_shared<Node>(Node{.kind = kind, .parts = std::move(parts), .places = std::move(places)}));
 }
 Value Value::list(Parts parts) {
   return nest(ValueKind::list, std::move(parts));
@@ -82,6 +88,12 @@ Value Value::per_replica(Parts parts) {
 }
 Value Value::mirrored(Parts parts) {
   return nest(ValueKind::mirrored, std::move(parts));
+}
+Value Value::per_replica(Parts parts, std::vector<std::string> places) {
+  return nest(ValueKind::per_replica, std::move(parts), std::move(places));
+}
+Value Value::mirrored(Parts parts, std::vector<std::string> places) {
+  return nest(ValueKind::mirrored, std::move(parts), std::move(places));
 }
 Value Value::map(Fields fields, std::string type) {
   return Value(
@@ -116,6 +128,10 @@ double Value::number() const {
   if (!is(ValueKind::number)) wrong_kind(ValueKind::number, kind());
   return node_->number;
 }
+bool Value::is_integer() const {
+  if (!is(ValueKind::number)) wrong_kind(ValueKind::number, kind());
+  return node_->is_integer;
+}
 const std::string& Value::text() const {
   if (!is(ValueKind::text)) wrong_kind(ValueKind::text, kind());
   return node_->text;
@@ -135,6 +151,10 @@ const std::string& Value::type_name() const {
 const Value::Parts& Value::parts() const {
   if (!is_distributed() && !is(ValueKind::list) && !is(ValueKind::tuple)) wrong_kind(ValueKind::tuple, kind());
   return node_->parts;
+}
+const std::vector<std::string>& Value::places() const {
+  if (!is_distributed()) wrong_kind(ValueKind::per_replica, kind());
+  return node_->places;
 }
 const Value::Fields& Value::fields() const {
   if (!is(ValueKind::map)) wrong_kind(ValueKind::map, kind());

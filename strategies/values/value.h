@@ -6,6 +6,7 @@
 // equal stay per replica. C++ cannot see that a number was a literal, so write Value::literal(5.0) for one.
 #pragma once
 
+#include <concepts>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -46,8 +47,11 @@ class Value {
   using Parts = std::vector<Value>;
   using Fields = std::map<std::string, Value>;
 
-  Value() = default;                 // nothing: Python's None
-  Value(double number);              // NOLINT(google-explicit-constructor): a number is a value
+  Value() = default;                // nothing: Python's None
+  Value(double number);             // NOLINT(google-explicit-constructor): a number is a value
+  template <std::integral Integer>  // a number that is_integer()
+  Value(Integer number)             // NOLINT(google-explicit-constructor)
+      : Value(integer(static_cast<std::int64_t>(number))) {}
   Value(Tensor tensor);              // NOLINT(google-explicit-constructor)
   Value(std::string text);           // NOLINT(google-explicit-constructor)
   Value(IndexedSlices slices);       // NOLINT(google-explicit-constructor)
@@ -55,12 +59,16 @@ class Value {
 
   // A number written in the program: all literals of one value are the same object.
   static Value literal(double number);
+  static Value integer(std::int64_t number);
   static Value list(Parts parts);
   static Value tuple(Parts parts);
   // A map, or with a type name a structure of that type: Python's dict and namedtuple.
   static Value map(Fields fields, std::string type = {});
   static Value per_replica(Parts parts);  // one part for each local replica
   static Value mirrored(Parts parts);     // the same, equal by contract
+  // The same with the name of each part's device: for parts that are on no device of their own, such as numbers.
+  static Value per_replica(Parts parts, std::vector<std::string> places);
+  static Value mirrored(Parts parts, std::vector<std::string> places);
 
   ValueKind kind() const;
   bool is(ValueKind kind) const { return this->kind() == kind; }
@@ -70,10 +78,12 @@ class Value {
 
   // Each throws TypeError, naming both kinds, when the value is of another one.
   double number() const;
+  bool is_integer() const;  // of numbers: made from an integer
   const std::string& text() const;
   const Tensor& tensor() const;
   const IndexedSlices& slices() const;
-  const Parts& parts() const;  // of lists, tuples and distributed values
+  const Parts& parts() const;                      // of lists, tuples and distributed values
+  const std::vector<std::string>& places() const;  // of distributed values: the devices of the parts, if named
   const Fields& fields() const;
   const std::string& type_name() const;  // of maps; empty for a plain one
   const std::shared_ptr<Variable>& variable() const;
@@ -81,7 +91,7 @@ class Value {
  private:
   struct Node;
   explicit Value(std::shared_ptr<const Node> node) : node_(std::move(node)) {}
-  static Value nest(ValueKind kind, Parts parts);
+  static Value nest(ValueKind kind, Parts parts, std::vector<std::string> places = {});
   std::shared_ptr<const Node> node_;
 };
 

@@ -65,7 +65,7 @@ ClusterSpec two_workers() {
 // Every worker runs the program; ids are the workers' one after the other.
 Json collective_towers(const CaseWorld& world) {
   return world.on_workers(world.workers(), 2, [&](Worker& worker) -> Json {
-    tower::CollectiveAllReduceStrategy towers(worker);
+    tower::CollectiveAllReduceStrategy towers(worker, std::nullopt);
     const int alone = towers.num_towers();
     towers.configure(two_workers(), {.type = "worker", .id = worker.task()});
     const TowerStage stage(worker, towers, world.spec());
@@ -98,6 +98,35 @@ Json driven_by_one(const CaseWorld& world) {
   })[0];
 }
 
+// Without a number of GPUs there are none: everything is on each worker's CPU:0.
+Json without_gpus(const CaseWorld& world) {
+  return world.on_workers(world.workers(), 2, [&](Worker& worker) -> Json {
+    const auto is_cpu = [&](const std::vector<Device*>& devices) {
+      return devices == std::vector<Device*>{&worker.cpu()};
+    };
+    tower::CollectiveAllReduceStrategy towers(worker);
+    const bool before = is_cpu(towers.worker_devices());
+    towers.configure(two_workers(), {.type = "worker", .id = worker.task()});
+    const TowerStage stage(worker, towers, world.spec());
+    const Scope scope = towers.scope();
+    const auto v = stage.var(1, Stage::Aggregation::sum);
+    stage.each_tower([&] { v->assign_add(10.0 * (1 + tower_id())); });
+    return {{"collective", {before, is_cpu(towers.worker_devices()), is_cpu(v->devices())}},
+            {"num_towers", towers.num_towers()},
+            {"variable", stage.components(*v)}};
+  });
+}
+
+Json parameter_server_without_gpus(const CaseWorld& world) {
+  return world.on_workers(1, 2, [&](Worker& worker) -> Json {
+    tower::ParameterServerStrategy towers(worker);
+    const TowerStage stage(worker, towers, world.spec());
+    const Scope scope = towers.scope();
+    const std::vector<Device*> cpu = {&worker.cpu()};
+    return {{"computes_on_cpu", towers.worker_devices() == cpu}, {"variable_on_cpu", stage.var(1)->devices() == cpu}};
+  })[0];
+}
+
 Json parameter_server(const CaseWorld& world) {
   return world.on_worker([](Worker& worker) -> Json {
     tower::ParameterServerStrategy towers(worker);
@@ -120,6 +149,8 @@ const bool added = add_cases({
     {"twr-x35", collective_towers},
     {"twr-x36", driven_by_one},
     {"twr-x37", parameter_server},
+    {"twr-x38", without_gpus},
+    {"twr-x39", parameter_server_without_gpus},
 });
 
 }  // namespace

@@ -147,7 +147,42 @@ std::vector<Destinations> every_kind(const TowerStage& stage) {
           Destinations(names_of(devices))};
 }
 
-// What is common to the results for all destinations, and whether each is mirrored over exactly those.
+Json batches_by_text(TowerStage& stage) {
+  const Value a = stage.per_replica({1, 2}), b = stage.per_replica({3, 4});
+  const auto reduced = [&](const char* method) {
+    Json results = Json::array();
+    for (const Value& result : stage.towers.batch_reduce(method, {{a, kCpu}, {b, b}})) {
+      results.push_back(stage.unwrapped(result));
+    }
+    return results;
+  };
+  return {{"sum", reduced("sum")}, {"mean", reduced("mean")}, {"max", error_of([&] { reduced("max"); })}};
+}
+
+Json integer_or_not(const Value& number) {
+  return {number.number(), number.is_integer()};
+}
+
+// Python's integers stay integers in 1.x, and so does what becomes of them.
+Json integers(TowerStage& stage) {
+  const Value ids = stage.in_towers([] { return Value(tower_id()); });
+  const Value halves = stage.in_towers([] { return Value(0.5 * tower_id()); });
+  const auto of_all = [&](const Value& value) {
+    Json all = Json::array();
+    for (const Value& part : stage.towers.unwrap(value)) all.push_back(integer_or_not(part));
+    return all;
+  };
+  const auto reduced = [&](VariableAggregation aggregation, const Value& value) {
+    return integer_or_not(stage.towers.unwrap(stage.towers.reduce(aggregation, value, kCpu)).front());
+  };
+  return {{"ids", of_all(ids)},
+          {"device_index", of_all(stage.towers.worker_device_index())},
+          {"sum", reduced(kSum, ids)},
+          {"mean", reduced(kMean, ids)},
+          {"sum_of_halves", reduced(kSum, halves)}};
+}
+
+// Checks that the results for all destinations agree and that each is mirrored over exactly those.
 class Results {
  public:
   explicit Results(const TowerStage& stage) : stage_(stage) {}
@@ -267,6 +302,8 @@ const bool added = add_cases({
     {"twr-x26", reduction_and_broadcast(to_one_device)},
     {"twr-x27", reduction_and_broadcast(multi_worker)},
     {"twr-x28", outside_scopes(refused_operations)},
+    {"twr-x29", in_scope(batches_by_text)},
+    {"twr-x60", in_scope(integers)},
 });
 
 }  // namespace

@@ -18,7 +18,7 @@ class TowerStage : public Stage {
       : Stage(at, under.strategy(), of), towers(under) {}
   tower::DistributionStrategy& towers;
 
-  // What call_for_each_tower makes of a function without arguments.
+  // Calls call_for_each_tower with a function without arguments.
   Value in_towers(const std::function<Value()>& function) const;
   void each_tower(const std::function<void()>& function) const;
   // A variable that the towers create.
@@ -48,7 +48,7 @@ CaseFunction outside_scopes(TowerSteps steps);
 tower::TowerContext current_tower();
 int tower_id();
 
-// What all elements of a list equal; the list itself when they differ.
+// Returns the element that all elements of a list equal, or the list itself when they differ.
 Json one_of_equal(const Json& list);
 
 }  // namespace tandem

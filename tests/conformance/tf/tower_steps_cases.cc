@@ -92,6 +92,35 @@ Json opened_tuples(TowerStage& stage) {
           {"what", stage.json(context.non_tensor_outputs().at("what"))}};
 }
 
+// Loops that begin with values have outputs of the same structure, however often they run.
+Json loop_values(TowerStage& stage) {
+  const auto sets = [](MultiStepContext& step, const Value::Parts& inputs) {
+    step.set_last_step_output("each", inputs.front());
+    step.set_last_step_output("sum", inputs.front(), kSum);
+    return inputs.front();
+  };
+  const auto run = [&](int iterations, const Value::Fields& initial) {
+    DistributedIteratorV1 iterator = numbers(stage);
+    return stage.towers.run_steps_on_dataset(sets, iterator, iterations, initial);
+  };
+  const Value::Fields initial = {{"each", Value::list({Value(7), Value(8)})}, {"sum", Value(9)}};
+  const MultiStepContext none = run(0, initial), one = run(1, initial);
+  const auto refused = [&](const Value& each, const Value& sum) {
+    return error_of([&] { run(1, {{"each", each}, {"sum", sum}}); });
+  };
+  return {
+      {"after_0", {stage.json(none.last_step_outputs().at("each")), stage.json(none.last_step_outputs().at("sum"))}},
+      {"run_op_of_0", stage.json(none.run_op())},
+      {"after_1", {stage.unwrapped(one.last_step_outputs().at("each")), stage.json(one.last_step_outputs().at("sum"))}},
+      {"run_op_of_1", stage.json(one.run_op())},
+      {"refused",
+       {refused(Value::list({Value(7)}), Value(9)), refused(Value(7), Value(9)),
+        refused(initial.at("each"), Value::list({Value(1), Value(2)})), error_of([&] {
+          run(1, {{"sum", Value(9)}});
+        }),
+        error_of([&] { run(1, {}); })}}};
+}
+
 // Input that stays on the host reaches the towers all the same, in their order.
 Json left_on_host(const CaseWorld& world) {
   return world.on_worker([&](Worker& worker) -> Json {
@@ -158,6 +187,7 @@ const bool added = add_cases({
     {"twr-x40", in_scope(wrong_outputs)},
     {"twr-x41", in_scope(opened_tuples)},
     {"twr-x42", left_on_host},
+    {"twr-x43", in_scope(loop_values)},
 });
 
 }  // namespace

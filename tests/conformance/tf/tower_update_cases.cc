@@ -97,10 +97,10 @@ Json non_slots(TowerStage& stage) {
            })}};
 }
 
-// A stored variable stands in one place, so that its arguments have one part.
+// Arguments of the update of a stored variable, which is in one place, have one part.
 Json updated_stored(const CaseWorld& world) {
   return world.on_worker([&](Worker& worker) -> Json {
-    tower::ParameterServerStrategy towers(worker);
+    tower::ParameterServerStrategy towers(worker, std::nullopt);
     const TowerStage stage(worker, towers, world.spec());
     const Scope scope = towers.scope();
     const auto v = stage.var(1, Stage::Aggregation::sum);
@@ -166,6 +166,51 @@ Json unwrap_order(TowerStage& stage) {
           {"grouped_one", stage.json(stage.towers.group(Value(7.0)))}};
 }
 
+// Numbers and texts that were given by device, the worker devices' last first; and those of some devices only.
+Json unwrap_order_of_texts(TowerStage& stage) {
+  const auto& devices = stage.towers.worker_devices();
+  const std::string first = name_of(*devices[0]), second = name_of(*devices[1]), third = name_of(*devices[2]);
+  const Value texts =
+      DistributedValues::per_device(
+          {{third, Value(std::string("c"))}, {first, Value(std::string("a"))}, {second, Value(std::string("b"))}})
+          .value();
+  const Value numbers = DistributedValues::mirrored({{second, 2}, {third, 3}, {first, 1}}).value();
+  const Value some = DistributedValues::per_device({{third, 3}, {first, 1}}).value();
+  const Value seen = stage.towers.call_for_each_tower(
+      [](const Value::Parts& arguments) {
+        return Value(arguments[0].text() + std::to_string(static_cast<int>(arguments[1].number())));
+      },
+      {texts, numbers});
+  return {{"texts", stage.unwrapped(texts)},
+          {"numbers", stage.unwrapped(numbers)},
+          {"some", stage.unwrapped(some)},
+          {"selected", stage.json(tower::select_device(second, texts))},
+          {"seen_by_towers", stage.unwrapped(seen)}};
+}
+
+// Slots that an optimizer makes with the variable that non_slot_devices() chooses among several.
+Json colocated_with_non_slots(const CaseWorld& world) {
+  const std::vector<WorkerSpec> cluster = {{.job = "worker", .task = 0, .device_count = 2},
+                                           {.job = "ps", .task = 0, .device_count = 0},
+                                           {.job = "ps", .task = 1, .device_count = 0}};
+  return world.on_cluster(cluster, [&](Worker& worker) -> Json {
+    if (worker.job() == "ps") return nullptr;
+    const auto devices_of_slot = [&](tower::DistributionStrategy towers) -> Json {
+      const TowerStage stage(worker, towers, world.spec());
+      const Scope scope = towers.scope();
+      const auto a = stage.var(1), b = stage.var(2);
+      const std::vector<Device*> devices = towers.non_slot_devices({b, a});
+      const auto colocated = towers.colocate_vars_with(devices);
+      const auto slot = stage.var(3), next = stage.var(4);
+      const Json elsewhere = error_of([&] { const auto no = towers.colocate_vars_with(std::vector<Device*>{}); });
+      return {slot->devices() == devices, next->devices() == devices, elsewhere};
+    };
+    return {{"mirrored", devices_of_slot(*mirrored_towers(worker))},
+            {"one_device", devices_of_slot(tower::OneDeviceStrategy(worker, name_of(*worker.devices().back())))},
+            {"parameter_server", devices_of_slot(tower::ParameterServerStrategy(worker))}};
+  })[0];
+}
+
 // A mirrored value that no tower's device holds.
 Json absent_part(TowerStage& stage) {
   const Value elsewhere = stage.mirrored_on({stage.towers.worker_devices().front()}, 1);
@@ -189,6 +234,8 @@ const bool added = add_cases({
     {"twr-x13", in_scope(selected)},
     {"twr-x14", in_scope(unwrap_order)},
     {"twr-x15", in_scope(absent_part)},
+    {"twr-x16", in_scope(unwrap_order_of_texts)},
+    {"twr-x17", colocated_with_non_slots},
 });
 
 }  // namespace
