@@ -35,7 +35,6 @@ struct Capabilities {
   bool deterministic = false;                // equal inputs give equal times
   bool host_functions_reach_devices = true;  // kernel::HostFunction may touch device memory
   bool remote_devices = true;                // Worker::device() and Stream::copy() reach other workers
-  bool seeded_schedule = false;              // EngineOptions::schedule_seed decides who runs first
   std::vector<DType> dtypes;                 // of tensors
   std::vector<DType> gemm_dtypes;
   std::vector<DeviceType> device_types;
@@ -52,7 +51,7 @@ struct EngineOptions {
   std::shared_ptr<const Topology> topology;       // sim: required. Real engines: unused
   std::optional<ValueMode> values;                // empty: what the engine prefers (real engines: real; sim: none)
   std::optional<CollectiveFidelity> collectives;  // engines that model collectives only
-  // Engines with Capabilities::seeded_schedule only: permutes the order of tasks that could run at one instant, and of
+  // Engines with EngineInfo::seeded_schedule only: permutes the order of tasks that could run at one instant, and of
   // work that ends at one. Equal seeds give equal runs; empty: the engine's own order.
   std::optional<std::uint64_t> schedule_seed;
   // Engines that launch on GPUs only: ops of a stream that come again, in a row, as one launch (a CUDA graph). They are

@@ -25,7 +25,6 @@ Capabilities cpu_capabilities() {
           .deterministic = false,
           .host_functions_reach_devices = true,
           .remote_devices = true,
-          .seeded_schedule = false,
           .dtypes = cpu::cpu_dtypes(),
           .gemm_dtypes = {DType::f64, DType::f32},
           .device_types = {DeviceType::cpu},

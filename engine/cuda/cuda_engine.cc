@@ -38,7 +38,6 @@ Capabilities cuda_capabilities(int gpus) {
           .deterministic = false,
           .host_functions_reach_devices = false,
           .remote_devices = true,
-          .seeded_schedule = false,
           .dtypes = cuda::cuda_dtypes(),
           .gemm_dtypes = {DType::f64, DType::f32, DType::tf32, DType::f16, DType::bf16},
           .device_types = {DeviceType::cpu, DeviceType::gpu},

@@ -117,7 +117,6 @@ TEST_P(EngineOptionsTest, AreThoseOfItsCapabilities) {
   const Capabilities& capabilities = opened->capabilities();
   EXPECT_EQ(capabilities.engine, engine().name);
   EXPECT_EQ(capabilities.device_types, engine().device_types);
-  EXPECT_EQ(capabilities.seeded_schedule, engine().seeded_schedule);
   EXPECT_EQ(capabilities.carries_values, !engine().optional_values) << "by default";
 }
 
