@@ -157,5 +157,35 @@ TEST(Tensorflow, EveryNameOfTheFivePagesHasARow) {
   EXPECT_GT(names, 200);
 }
 
+std::size_t occurrences(const std::string& text, const std::string& part) {
+  std::size_t count = 0;
+  for (auto at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
+// The areas in the line of the page that begins with `start`.
+std::set<std::string> areas_after(const std::string& start) {
+  std::istringstream in(contents(kRoot / "docs/tensorflow.md"));
+  for (std::string line; std::getline(in, line);) {
+    if (!line.starts_with(start)) continue;
+    const std::vector<std::string> areas = code_in(line);
+    return {areas.begin(), areas.end()};
+  }
+  ADD_FAILURE() << "docs/tensorflow.md has no line that begins with " << start;
+  return {};
+}
+
+TEST(Tensorflow, ThePageNamesTheAreasOfPureCases) {
+  std::set<std::string> all, some;
+  for (const auto& entry : fs::directory_iterator(kRoot / "tests/conformance/cases")) {
+    const std::string cases = contents(entry.path());
+    const std::size_t pure = occurrences(cases, "   \"pure\": true");
+    if (pure == 0) continue;
+    (pure == occurrences(cases, "   \"id\": ") ? all : some).insert(entry.path().stem());
+  }
+  EXPECT_EQ(areas_after("- All cases of these areas are pure:"), all);
+  EXPECT_EQ(areas_after("- Some cases of these areas are pure:"), some);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -113,6 +113,7 @@ int CaseWorld::workers() const {
 }
 
 std::vector<Json> CaseWorld::on_workers(int workers, int devices, const Program& program) const {
+  opened_an_engine_ = true;
   std::vector<Json> results(static_cast<std::size_t>(workers));
   open_world(world_, workers, devices)->run([&](Worker& worker) {
     results[static_cast<std::size_t>(worker.index())] = program(worker);
@@ -129,6 +130,7 @@ std::vector<Json> CaseWorld::on_cluster(std::vector<WorkerSpec> workers, const P
     options.workers[i].task = workers[i].task;
     options.workers[i].device_count = workers[i].device_count;
   }
+  opened_an_engine_ = true;
   std::vector<Json> results(workers.size());
   open_engine(world_.engine, std::move(options))->run([&](Worker& worker) {
     results[static_cast<std::size_t>(worker.index())] = program(worker);
@@ -160,7 +162,8 @@ std::vector<Case> read_cases() {
                        .strategy = row["strategy"],
                        .setup = row.value("setup", Json::object()),
                        .expect = row["expect"],
-                       .not_applicable = row.value("not_applicable", "")});
+                       .not_applicable = row.value("not_applicable", ""),
+                       .is_pure = row.value("pure", false)});
     }
   }
   return cases;

@@ -1,8 +1,9 @@
 // The cases of TensorFlow's own tests, as a table: what is set up, what is done, what comes out.
 //
 // tests/conformance/cases/<area>.json holds the setup and what is expected; the steps are a function of the same id in
-// <area>_cases.cc, which performs them in a world and returns what came out, as JSON of the same form. Every case runs
-// on every engine. A case that has no meaning here says why in "not_applicable".
+// <area>_cases.cc, which executes them in a world and returns what came out, as JSON of the same form. Every case runs
+// on every engine, except for those that say "pure": they check a rule (how a batch is divided, what a resolver reads)
+// without any engine, and run once. A case that has no meaning here says why in "not_applicable".
 #pragma once
 
 #include <functional>
@@ -22,6 +23,7 @@ struct Case {
   std::string area, id, api, strategy;
   Json setup, expect;
   std::string not_applicable;
+  bool is_pure = false;  // opens no engine
 
   int setting(const char* name, int otherwise) const;
 };
@@ -32,6 +34,7 @@ class CaseWorld {
   CaseWorld(World world, const Case& spec) : world_(std::move(world)), spec_(spec) {}
 
   const Case& spec() const { return spec_; }
+  bool opened_an_engine() const { return opened_an_engine_; }
   // Of the setup: "replicas" or "replicas_per_worker", else 1; "workers", else 1.
   int replicas() const;
   int workers() const;
@@ -47,6 +50,7 @@ class CaseWorld {
  private:
   World world_;
   const Case& spec_;
+  mutable bool opened_an_engine_ = false;
 };
 
 using CaseFunction = std::function<Json(const CaseWorld& world)>;

@@ -14,8 +14,13 @@ struct CaseIn {
   World world;
 };
 
+// Where the case is counted: pure ones belong to no engine.
+std::string place_of(const CaseIn& c) {
+  return c.spec.is_pure ? "no engine" : c.world.name;
+}
+
 std::ostream& operator<<(std::ostream& out, const CaseIn& c) {
-  return out << c.spec.id << " on " << c.world.name;
+  return out << c.spec.id << " on " << place_of(c);
 }
 
 struct Tally {
@@ -40,10 +45,11 @@ class PrintedCounts : public testing::Environment {
 class TfDistribute : public testing::TestWithParam<CaseIn> {
  protected:
   void SetUp() override {
+    if (GetParam().spec.is_pure) return;
     if (const std::string reason = reason_to_skip(GetParam().world); !reason.empty()) GTEST_SKIP() << reason;
   }
   void TearDown() override {
-    Tally& tally = tallies()[GetParam().spec.area + " on " + GetParam().world.name];
+    Tally& tally = tallies()[GetParam().spec.area + " on " + place_of(GetParam())];
     ++(HasFailure() ? tally.failed : IsSkipped() ? tally.not_applicable : tally.passed);
   }
 };
@@ -55,10 +61,12 @@ TEST_P(TfDistribute, Behaves) {
     EXPECT_EQ(function, nullptr) << "a case that does not apply has a function";
     GTEST_SKIP() << spec.not_applicable;
   }
-  ASSERT_NE(function, nullptr) << "no function performs this case";
+  ASSERT_NE(function, nullptr) << "no function executes this case";
   Json actual;
-  const Json error = error_of([&] { actual = (*function)(CaseWorld(GetParam().world, spec)); });
+  const CaseWorld world(GetParam().world, spec);
+  const Json error = error_of([&] { actual = (*function)(world); });
   if (!error.is_null()) actual = error;
+  EXPECT_FALSE(spec.is_pure && world.opened_an_engine()) << "a pure case opens no engine";
   EXPECT_EQ(mismatch(spec.expect, actual), "") << actual.dump();
 }
 
@@ -66,13 +74,15 @@ std::vector<CaseIn> cases_in_worlds() {
   std::vector<CaseIn> all;
   for (const World& world : built_worlds()) {
     if (world.collectives == CollectiveFidelity::message) continue;  // fluid or message: the same values
-    for (const Case& spec : read_cases()) all.push_back({spec, world});
+    for (const Case& spec : read_cases()) {
+      if (all.empty() || !spec.is_pure || world.name == all.front().world.name) all.push_back({spec, world});
+    }
   }
   return all;
 }
 
 INSTANTIATE_TEST_SUITE_P(Cases, TfDistribute, testing::ValuesIn(cases_in_worlds()), [](const auto& test) {
-  std::string name = test.param.spec.area + "__" + test.param.spec.id + "__" + test.param.world.name;
+  std::string name = test.param.spec.area + "__" + test.param.spec.id + "__" + place_of(test.param);
   for (char& c : name) {
     if (!std::isalnum(static_cast<unsigned char>(c))) c = '_';
   }
@@ -85,8 +95,7 @@ int setting(const char* name, int otherwise) {
 }
 
 // Every case under other orders of what is ready at the same time: 1,000 seeds with 12 cases each by default, so that
-// every case meets about 20; TANDEM_SEEDS and TANDEM_CASES_PER_SEED ask for more. Cases that need no engine are not
-// worth repeating.
+// every case meets about 20; TANDEM_SEEDS and TANDEM_CASES_PER_SEED ask for more. Pure cases have no schedule.
 TEST(Schedules, CasesDoNotDependOnThem) {
   const std::vector<World> worlds = built_worlds();
   const auto simulated =
@@ -94,8 +103,7 @@ TEST(Schedules, CasesDoNotDependOnThem) {
   if (simulated == worlds.end()) GTEST_SKIP() << "no simulated engine was built";
   std::vector<Case> cases;
   for (Case& spec : read_cases()) {
-    const bool needs_no_engine = spec.strategy == "none" && spec.area != "cross-device-ops";
-    if (find_case(spec.id) && !needs_no_engine) cases.push_back(std::move(spec));
+    if (find_case(spec.id) && !spec.is_pure) cases.push_back(std::move(spec));
   }
   const int seeds = setting("TANDEM_SEEDS", 1000);
   const auto per_seed = std::min(cases.size(), static_cast<std::size_t>(setting("TANDEM_CASES_PER_SEED", 12)));
