@@ -15,7 +15,7 @@ Task* current_task() {
 
 SimTask& SimTask::current() {
   auto* task = static_cast<SimTask*>(simgrid_compat::current_actor_data());
-  TANDEM_CHECK(task != nullptr, "a device or worker of a simulation used outside its run");
+  TANDEM_REQUIRE(task != nullptr, "a device or worker of a simulation used outside its run");
   return *task;
 }
 

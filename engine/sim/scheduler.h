@@ -26,10 +26,6 @@
 
 namespace tandem::sim {
 
-// Thrown in the tasks of a run that another task's exception has ended. No std::exception, so that programs do not
-// handle it.
-struct RunStopped {};
-
 class SimTask : public Task {
  public:
   SimTask(std::string name, Worker* worker)

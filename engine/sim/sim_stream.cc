@@ -19,8 +19,7 @@ void SimStream::launch(Op op) {
 }
 
 void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
-  TANDEM_CHECK(to.dtype() == from.dtype() && to.element_count() == from.element_count(),
-               "a copy between tensors of different type or size");
+  check_copy(to, from, device_);
   Record record = make_record(RecordKind::copy, category, "copy");
   record.bytes = static_cast<double>(from.size_bytes());
   auto work = std::make_unique<CopyWork>(to, from, std::move(record));
@@ -39,7 +38,7 @@ Event SimStream::record() {
 void SimStream::wait(const Event& event) {
   if (event.is_complete()) return;
   auto state = std::dynamic_pointer_cast<SimEvent>(event.state());
-  TANDEM_CHECK(state != nullptr, "an event of another engine");
+  TANDEM_REQUIRE(state != nullptr, "an event of another engine");
   issue(std::make_unique<WaitWork>(std::move(state)));
 }
 

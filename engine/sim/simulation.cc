@@ -24,7 +24,7 @@ class KeepInterruptHandler {
 };
 
 void start_engine(void (*ended)(void*)) {
-  TANDEM_CHECK(!is_simulating, "two simulations at a time in one process");
+  TANDEM_REQUIRE(!is_simulating, "two simulations at a time in one process");
   is_simulating = true;
   const KeepInterruptHandler keep;
   simgrid_compat::begin_engine(ended);

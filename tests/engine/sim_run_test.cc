@@ -159,7 +159,8 @@ TEST(SimRun, AnUnfinishedCollectiveAtTheEndIsADeadlock) {
       }
     });
   });
-  EXPECT_THAT(message, testing::HasSubstr("send to /job:worker/replica:0/task:1/device:GPU:0 #0"));
+  EXPECT_THAT(message, testing::HasSubstr("send and receive #0 (1 of 2 devices arrived; missing "
+                                          "/job:worker/replica:0/task:1/device:GPU:0)"));
 }
 
 TEST(SimRun, WaitingTasksLearnOfTheDeadlock) {
@@ -193,8 +194,9 @@ TEST(SimRun, WorkersThatCallDifferentCollectivesAreBothNamed) {
     });
   });
   EXPECT_EQ(message,
-            "collective #0: worker 0 calls all_reduce of 1.000 kB f32, worker 1 calls broadcast of 2.000 kB f32, root "
-            "0; all workers of a group must make the same calls in the same order");
+            "collective #0: /job:worker/replica:0/task:1/device:GPU:0 calls broadcast of 500 f32 from rank 0, "
+            "/job:worker/replica:0/task:0/device:GPU:0 calls all_reduce of 250 f32 (sum); all workers of a group must "
+            "make the same calls in the same order");
 }
 
 TEST(SimRun, OptionsItCannotServeAreRefusedWithTheReason) {
@@ -203,6 +205,26 @@ TEST(SimRun, OptionsItCannotServeAreRefusedWithTheReason) {
             "/job:worker/task:2 asks for worker 2 of topology 'star', which has 2 (0 to 1)");
   EXPECT_EQ(open(gpu_workers(make_cpu(device_model("cpu", 1, 0)), 1)),
             "/job:worker/task:0 needs a GPU, and worker 0 of topology 'cpu' has none");
+}
+
+TEST(SimRun, ASendAndAReceiveThatDifferAreBothNamed) {
+  const std::string message = message_of([] {
+    simulate(gpu_workers(make_star(), 2), [](Worker& worker) {
+      Device& gpu = *worker.devices()[0];
+      Communicator& communicator = worker.communicator(gpus_of(2));
+      if (worker.index() == 0) return communicator.send(gpu.allocate(DType::f32, {4}), 1, gpu.compute_stream());
+      communicator.receive(gpu.allocate(DType::f32, {5}), 0, gpu.compute_stream());
+    });
+  });
+  EXPECT_THAT(message, testing::HasSubstr("/job:worker/replica:0/task:1/device:GPU:0 calls send and receive of 5 f32, "
+                                          "/job:worker/replica:0/task:0/device:GPU:0 calls send and receive of 4 f32"));
+}
+
+TEST(SimRun, ASimulationInsideAnotherIsTheCallersMistake) {
+  simulate(gpu_workers(make_star(), 1), [](Worker& worker) {
+    EXPECT_THROW(simulate(gpu_workers(make_star(), 1), [](Worker&) {}), UsageError);
+    worker.now();  // the outer one goes on
+  });
 }
 
 TEST(SimRun, AnUnknownDeviceIsRefusedWithTheKnownOnes) {

@@ -1,8 +1,8 @@
-// The time limit of one call between devices: when the first of those who wait in it has waited long enough, the run
-// fails. A pending deadline is something under way, so simulated time gets there even when every task waits for the
-// call, and no deadlock is declared before.
+// The deadline of a call between devices: the earliest date at which one of those that wait in it has waited too long.
+// The run fails then. A pending deadline counts as an activity of the simulation, so that simulated time reaches it
+// even when every task waits for the call, and no deadlock is declared before.
 //
-// In the kernel.
+// For the kernel.
 #pragma once
 
 #include <functional>
@@ -18,10 +18,11 @@ class CallDeadline {
   CallDeadline(const CallDeadline&) = delete;
   CallDeadline& operator=(const CallDeadline&) = delete;
 
-  // Somebody is ready for the call at `ready_s` and waits in it for `timeout_s` at most. The `fail` of the earliest
-  // such date is called then.
+  // Adds a rank that was ready for the call at `ready_s` and waits in it for at most `timeout_s`. At the deadline, the
+  // `fail` that was added with it is called.
   void add(Simulation& simulation, double ready_s, double timeout_s, std::function<void()> fail);
-  void call_off();  // the call is complete
+  // Ends the wait: the call is complete.
+  void call_off();
 
  private:
   Simulation* simulation_ = nullptr;

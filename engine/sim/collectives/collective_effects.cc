@@ -7,10 +7,10 @@
 namespace tandem::sim {
 namespace {
 
-// reduction over all ranks of `count` elements from element `first` of each rank's tensor.
+// Reduces, over all ranks, the `count` elements from element `first` on of each rank's tensor.
 std::vector<std::byte> reduced(std::span<const Tensor> tensors, std::int64_t first, std::int64_t count,
-                               const CollectiveRequest& request) {
-  const std::size_t element = size_of(request.dtype);
+                               const CollectiveSpec& spec) {
+  const std::size_t element = size_of(spec.dtype);
   const auto at = [&](const Tensor& tensor) {
     return static_cast<const std::byte*>(tensor.data()) + static_cast<std::size_t>(first) * element;
   };
@@ -18,13 +18,17 @@ std::vector<std::byte> reduced(std::span<const Tensor> tensors, std::int64_t fir
   if (result.empty()) return result;
   std::memcpy(result.data(), at(tensors.front()), result.size());
   for (const Tensor& tensor : tensors.subspan(1)) {
-    accumulate(request.dtype, request.reduction, result.data(), at(tensor), count);
+    accumulate(spec.dtype, spec.reduction, result.data(), at(tensor), count);
   }
   return result;
 }
 
 void store(const Tensor& to, const std::vector<std::byte>& bytes) {
   if (!bytes.empty()) std::memcpy(to.data(), bytes.data(), bytes.size());
+}
+
+void copy_values(const Tensor& to, const Tensor& from) {
+  if (from.size_bytes() > 0) std::memmove(to.data(), from.data(), from.size_bytes());
 }
 
 void gather(std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
@@ -37,41 +41,42 @@ void gather(std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
   }
 }
 
-void scatter(std::span<const Tensor> outputs, std::span<const Tensor> inputs, const CollectiveRequest& request) {
-  std::vector<std::vector<std::byte>> parts;  // all before any is stored: an output may be part of an input
+void scatter(std::span<const Tensor> outputs, std::span<const Tensor> inputs, const CollectiveSpec& spec) {
+  std::vector<std::vector<std::byte>> parts;  // all, before any is stored: an output may be part of an input
   const std::int64_t count = outputs.front().element_count();
   for (std::size_t rank = 0; rank < outputs.size(); ++rank) {
-    parts.push_back(reduced(inputs, static_cast<std::int64_t>(rank) * count, count, request));
+    parts.push_back(reduced(inputs, static_cast<std::int64_t>(rank) * count, count, spec));
   }
   for (std::size_t rank = 0; rank < outputs.size(); ++rank) store(outputs[rank], parts[rank]);
 }
 
 }  // namespace
 
-void perform(const CollectiveCall& call) {
-  const CollectiveRequest& request = call.request();
+void apply_effects(const CollectiveCall& call) {
+  const CollectiveSpec& spec = call.spec();
   const std::span<const Tensor> outputs = call.outputs();
   const std::int64_t count = outputs.front().element_count();
-  const auto root = static_cast<std::size_t>(request.root_rank);
-  switch (request.operation) {
-    case Operation::all_reduce: {
-      const auto sum = reduced(outputs, 0, count, request);
+  const auto root = static_cast<std::size_t>(spec.root);
+  switch (spec.kind) {
+    case CollectiveKind::all_reduce: {
+      const auto sum = reduced(outputs, 0, count, spec);
       for (const Tensor& output : outputs) store(output, sum);
       break;
     }
-    case Operation::reduce:
-      store(outputs[root], reduced(outputs, 0, count, request));
+    case CollectiveKind::reduce:
+      store(outputs[root], reduced(outputs, 0, count, spec));
       break;
-    case Operation::broadcast:
-      for (const Tensor& output : outputs) {
-        if (output.size_bytes() > 0) std::memmove(output.data(), outputs[root].data(), output.size_bytes());
-      }
+    case CollectiveKind::broadcast:
+      for (const Tensor& output : outputs) copy_values(output, outputs[root]);
       break;
-    case Operation::all_gather:
+    case CollectiveKind::all_gather:
       gather(outputs, call.inputs());
       break;
-    case Operation::reduce_scatter:
-      scatter(outputs, call.inputs(), request);
+    case CollectiveKind::reduce_scatter:
+      scatter(outputs, call.inputs(), spec);
+      break;
+    case CollectiveKind::send_receive:
+      copy_values(outputs[1], outputs[0]);
       break;
   }
 }

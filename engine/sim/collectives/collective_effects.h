@@ -1,10 +1,10 @@
-// What a finished collective has done to memory, in runs that carry values. Reductions add in rank order.
+// What a collective does to the memory of its devices, in runs that carry values. Reductions add in rank order.
 #pragma once
 
-#include "engine/sim/collectives/collective_group.h"
+#include "engine/sim/collectives/collective_call.h"
 
 namespace tandem::sim {
 
-void perform(const CollectiveCall& call);
+void apply_effects(const CollectiveCall& call);
 
 }  // namespace tandem::sim

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <cmath>
 
+#include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/schedule_player.h"
 #include "engine/sim/sim_run.h"
+#include "engine/sim/stream_work.h"
 
 namespace tandem::sim {
 namespace {
@@ -23,36 +25,38 @@ bool is_in_one_worker(const CollectiveGroup& group) {
                      [worker](const SimDevice* device) { return device->worker() == worker; });
 }
 
-// The work of one device in a collective through memory that all of them share: it copies what others have and
-// reduces (two operands read, one written) what it is to own.
-double shared_memory_s(const DeviceCosts& costs, const CollectiveRequest& request, int devices) {
-  const double share = (devices - 1) * request.bytes / devices;
-  switch (request.operation) {
-    case Operation::all_reduce:
+// The work of one device in a collective through memory that all of them share: it reduces its share (two operands
+// read, one written) and copies the shares of the others.
+double shared_memory_s(const DeviceCosts& costs, CollectiveKind kind, double bytes, int devices) {
+  const double share = (devices - 1) * bytes / devices;
+  switch (kind) {
+    case CollectiveKind::all_reduce:
       return costs.memory_s(3 * share) + costs.copy_s(share);
-    case Operation::reduce_scatter:
+    case CollectiveKind::reduce_scatter:
       return costs.memory_s(3 * share);
-    case Operation::all_gather:
+    case CollectiveKind::all_gather:
       return costs.copy_s(share);
-    case Operation::broadcast:
-      return costs.copy_s(request.bytes);
-    case Operation::reduce:
-      return costs.memory_s(3 * request.bytes);
+    case CollectiveKind::broadcast:
+      return costs.copy_s(bytes);
+    case CollectiveKind::reduce:
+      return costs.memory_s(3 * bytes);
+    case CollectiveKind::send_receive:
+      break;
   }
-  return 0;
+  TANDEM_UNREACHABLE("a collective without a model of shared memory");
 }
 
-// Of a measured time what each device needs of its node: all worked at once, so it holds what they waited for each
-// other.
+// The part of a measured time for which each device occupies its node. All of them worked at the same time, so the rest
+// is what they waited for each other.
 double share_of(const CollectiveGroup& group, const SimDevice& device) {
   const auto on_node = std::count_if(group.devices().begin(), group.devices().end(),
                                      [&](const SimDevice* other) { return other->node() == device.node(); });
   return std::min(1.0, static_cast<double>(device.costs().model().cores) / static_cast<double>(on_node));
 }
 
-enum class Seconds : std::uint8_t { of_each, of_all_at_once };
+enum class Seconds : std::uint8_t { of_each, of_all_together };
 
-// `seconds` of every device: of its core where work of the host does the copying, else of nothing.
+// Lets every device work for `seconds`: on its core where the host does the copying, otherwise occupying nothing.
 void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seconds meaning,
                  const Simulation::Then& then) {
   auto left = std::make_shared<std::size_t>(group.devices().size());
@@ -69,28 +73,57 @@ void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seco
   }
 }
 
-std::optional<double> measured_s(SimRun& run, const CollectiveGroup& group, const CollectiveRequest& request) {
-  if (!is_in_one_worker(group)) return std::nullopt;
+std::optional<double> measured_s(SimRun& run, const CollectiveCall& call) {
+  const CollectiveGroup& group = call.group();
   const int devices = static_cast<int>(group.devices().size());
+  const CollectiveKind kind = call.spec().kind;
+  if (kind == CollectiveKind::send_receive || devices == 1 || !is_in_one_worker(group)) return std::nullopt;
   const auto& samples = run.topology().collectives();
-  const auto time = sampled_time(samples, name_of(request.operation), devices, request.bytes);
+  const std::string_view name = name_of(kind);
+  const auto time = sampled_time(samples, name, devices, call.bytes());
   if (!time) {
     if (!samples.empty()) {
-      run.notes().add(
-          fmt::format("extrapolated: {} was not measured on {} devices", name_of(request.operation), devices));
+      run.notes().add(fmt::format("extrapolated: {} was not measured on {} devices", name, devices));
     }
     return std::nullopt;
   }
   if (time->is_extrapolated) {
-    run.notes().add(
-        fmt::format("extrapolated: {} on {} devices outside the measured sizes", name_of(request.operation), devices));
+    run.notes().add(fmt::format("extrapolated: {} on {} devices outside the measured sizes", name, devices));
   }
   return time->seconds;
+}
+
+double longest_overhead_s(const CollectiveGroup& group) {
+  double longest_s = 0;
+  for (const SimDevice* device : group.devices()) longest_s = std::max(longest_s, device->costs().op_overhead_s());
+  return longest_s;
+}
+
+void after(SimRun& run, double seconds, Simulation::Then begin) {
+  run.simulation().at(Simulation::now_s() + seconds,
+                      [&run, begin = std::move(begin)] { guarded(run.scheduler(), begin); });
 }
 
 int position_of(const CollectiveGroup& group, int rank) {
   const auto& order = group.ring_order();
   return static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
+}
+
+Simulation::Then copy_of(const CollectiveGroup& pair, double bytes, Simulation::Then then) {
+  return [&from = *pair.devices()[0], &to = *pair.devices()[1], bytes, then = std::move(then)] {
+    move_bytes(from, to, bytes, true, then);
+  };
+}
+
+Simulation::Then schedule_of(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
+  const CollectiveGroup& group = call.group();
+  const int root = position_of(group, call.spec().root);
+  const int devices = static_cast<int>(group.devices().size());
+  auto schedule = RingAlgorithm().plan({call.spec().kind, devices, call.bytes(), root});
+  std::vector<SimDevice*> order;
+  for (const int rank : group.ring_order()) order.push_back(group.devices()[static_cast<std::size_t>(rank)]);
+  auto player = std::make_shared<SchedulePlayer>(run, std::move(order), std::move(schedule), std::move(then));
+  return [&run, player] { player->start(run.fidelity()); };
 }
 
 }  // namespace
@@ -115,27 +148,22 @@ std::optional<SampledTime> sampled_time(std::span<const CollectiveSample> sample
   return SampledTime{low.time_s * std::pow(high.time_s / low.time_s, std::clamp(fraction, 0.0, 1.0)), false};
 }
 
-void simulate(SimRun& run, const CollectiveGroup& group, const CollectiveCall& call, Simulation::Then then) {
-  const CollectiveRequest& request = call.request();
+void simulate(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
+  const CollectiveGroup& group = call.group();
   const int devices = static_cast<int>(group.devices().size());
-  if (const auto seconds = devices > 1 ? measured_s(run, group, request) : std::nullopt) {
-    return occupy_each(run, group, *seconds, Seconds::of_all_at_once, then);
+  const CollectiveKind kind = call.spec().kind;
+  if (const auto seconds = measured_s(run, call)) {
+    return occupy_each(run, group, *seconds, Seconds::of_all_together, then);
   }
-  double overhead_s = 0;
-  for (const SimDevice* device : group.devices()) overhead_s = std::max(overhead_s, device->costs().op_overhead_s());
+  const double overhead_s = longest_overhead_s(group);
+  if (kind == CollectiveKind::send_receive)
+    return after(run, overhead_s, copy_of(group, call.bytes(), std::move(then)));
   if (devices == 1) return run.simulation().at(Simulation::now_s() + overhead_s, std::move(then));
   if (is_on_one_node(group)) {
-    const DeviceCosts& costs = group.devices().front()->costs();
-    const double seconds = overhead_s + shared_memory_s(costs, request, devices);
-    return occupy_each(run, group, seconds, Seconds::of_each, then);
+    const double shared_s = shared_memory_s(group.devices().front()->costs(), kind, call.bytes(), devices);
+    return occupy_each(run, group, overhead_s + shared_s, Seconds::of_each, then);
   }
-  const int root = position_of(group, request.root_rank);
-  auto schedule = RingAlgorithm().plan({request.operation, devices, request.bytes, root});
-  std::vector<SimDevice*> order;
-  for (const int rank : group.ring_order()) order.push_back(group.devices()[static_cast<std::size_t>(rank)]);
-  auto player = std::make_shared<SchedulePlayer>(run, std::move(order), std::move(schedule), std::move(then));
-  run.simulation().at(Simulation::now_s() + overhead_s,
-                      [&run, player] { guarded(run.scheduler(), [&] { player->start(run.fidelity()); }); });
+  after(run, overhead_s, schedule_of(run, call, std::move(then)));
 }
 
 }  // namespace tandem::sim

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "engine/engine.h"
-#include "engine/sim/collectives/collective_schedule.h"
+#include "engine/sim/collectives/collective_algorithm.h"
 #include "engine/sim/sim_device.h"
 #include "engine/sim/simulation.h"
 

@@ -1,6 +1,11 @@
-// One worker's view of a group: issues its devices' part of a call to their streams.
+// One worker's view of a group: issues the part of its devices in a call to their streams.
 #pragma once
 
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "engine/communicator.h"
 #include "engine/sim/collectives/collective_group.h"
 
 namespace tandem::sim {
@@ -13,7 +18,7 @@ class SimCommunicator : public Communicator {
   std::span<Device* const> local_devices() const override { return local_devices_; }
   std::span<const int> local_ranks() const override { return local_ranks_; }
 
-  void set_timeout(std::optional<double> seconds) override;
+  void set_timeout(std::optional<double> timeout_s) override { timeout_s_ = checked_timeout(timeout_s); }
   void all_reduce(Tensors buffers, Reduction reduction, Streams streams) override;
   void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) override;
   void broadcast(Tensors buffers, int root_rank, Streams streams) override;
@@ -23,11 +28,15 @@ class SimCommunicator : public Communicator {
   void receive(const Tensor& to, int from_rank, Stream& stream) override;
 
  private:
-  void issue(CollectiveRequest request, Tensors outputs, Tensors inputs, Streams streams);
-  void check_operands(Operation operation, Tensors outputs, Tensors inputs, Streams streams) const;
-  void check_rank(int rank) const;
-  int rank_of(const Stream& stream) const;
-  void issue_end(bool is_sender, const Tensor& tensor, int peer, Stream& stream);
+  // Operands of a call, in the order of `ranks`.
+  struct Operands {
+    std::span<const int> ranks;
+    Tensors outputs, inputs;
+    Streams streams;
+  };
+  void call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams);
+  void call_pair(CollectiveGroup& pair, int rank, const Tensor& tensor, Stream& stream);
+  void issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands);
 
   SimRun& run_;
   CollectiveGroup& group_;

@@ -1,5 +1,6 @@
-// Who sends how much to whom in a collective, for every algorithm in the same words. Both fidelities read it:
-// `message` plays the steps one by one, `fluid` sends each pair's total at once and adds what the steps cost.
+// Collective algorithms as schedules: who sends how many bytes to whom, in which steps. Both fidelities execute the
+// same schedule: `message` executes its steps one after the other, `fluid` starts one flow for each pair, of all its
+// bytes, and adds the time that the steps cost beyond that.
 //
 // Adding an algorithm: derive from CollectiveAlgorithm and choose it in collective_model.cc.
 #pragma once
@@ -9,10 +10,9 @@
 #include <string_view>
 #include <vector>
 
-namespace tandem::sim {
+#include "engine/collective.h"
 
-enum class Operation : std::uint8_t { all_reduce, reduce, broadcast, all_gather, reduce_scatter };
-std::string_view name_of(Operation operation);
+namespace tandem::sim {
 
 struct Transfer {
   int from = 0;  // positions in the algorithm's order of the devices
@@ -21,10 +21,10 @@ struct Transfer {
 };
 
 struct CollectiveShape {
-  Operation operation = Operation::all_reduce;
-  int devices = 0;   // at least 2
-  double bytes = 0;  // nccl-tests' definition: the larger of a rank's input and output
-  int root = 0;      // position
+  CollectiveKind kind = CollectiveKind::all_reduce;  // all but send_receive
+  int devices = 0;                                   // at least 2
+  double bytes = 0;                                  // nccl-tests' definition: the larger of a rank's input and output
+  int root = 0;                                      // position
 };
 
 struct Schedule {
@@ -33,9 +33,8 @@ struct Schedule {
   std::function<void(int step, std::vector<Transfer>& transfers)> transfers_of_step;
   // The first steps pay the latency of their routes; later ones follow in a filled pipeline.
   int latency_steps = 0;
-  // What each pair carries altogether, and what else the slowest pair carries while the pipeline fills.
-  std::vector<Transfer> flows;
-  double fill_bytes = 0;
+  std::vector<Transfer> flows;  // what each pair carries in total
+  double fill_bytes = 0;        // what the slowest pair could carry in the time in which the pipeline fills
 };
 
 class CollectiveAlgorithm {

@@ -1,4 +1,4 @@
-#include "engine/sim/collectives/collective_schedule.h"
+#include "engine/sim/collectives/collective_algorithm.h"
 
 #include <algorithm>
 #include <cmath>
@@ -6,13 +6,13 @@
 namespace tandem::sim {
 namespace {
 
-// Of a chain: long messages are cut into this many at most, and no finer than NCCL's default buffer slice.
+// Chains cut messages into chunks of NCCL's default buffer slice, but into no more than so many.
 constexpr double kChunkBytes = 512 * 1024;
 constexpr int kMostChunks = 64;
 
 Schedule plan_ring(const CollectiveShape& shape) {
   const int n = shape.devices;
-  const int rounds = shape.operation == Operation::all_reduce ? 2 : 1;
+  const int rounds = shape.kind == CollectiveKind::all_reduce ? 2 : 1;
   const double share = shape.bytes / n;
   Schedule schedule;
   schedule.steps = rounds * (n - 1);
@@ -27,7 +27,7 @@ Schedule plan_ring(const CollectiveShape& shape) {
 // Along the ring from the root (broadcast), or from behind the root around to it (reduce).
 Schedule plan_chain(const CollectiveShape& shape) {
   const int n = shape.devices;
-  const int first = shape.operation == Operation::broadcast ? shape.root : (shape.root + 1) % n;
+  const int first = shape.kind == CollectiveKind::broadcast ? shape.root : (shape.root + 1) % n;
   const int edges = n - 1;
   const int chunks = std::clamp(static_cast<int>(std::ceil(shape.bytes / kChunkBytes)), 1, kMostChunks);
   const double chunk = shape.bytes / chunks;
@@ -48,25 +48,8 @@ Schedule plan_chain(const CollectiveShape& shape) {
 
 }  // namespace
 
-std::string_view name_of(Operation operation) {
-  switch (operation) {
-    case Operation::all_reduce:
-      return "all_reduce";
-    case Operation::reduce:
-      return "reduce";
-    case Operation::broadcast:
-      return "broadcast";
-    case Operation::all_gather:
-      return "all_gather";
-    case Operation::reduce_scatter:
-      return "reduce_scatter";
-  }
-  return "all_reduce";
-}
-
 Schedule RingAlgorithm::plan(const CollectiveShape& shape) const {
-  const bool is_chain = shape.operation == Operation::broadcast || shape.operation == Operation::reduce;
-  return is_chain ? plan_chain(shape) : plan_ring(shape);
+  return has_root(shape.kind) ? plan_chain(shape) : plan_ring(shape);
 }
 
 }  // namespace tandem::sim

@@ -1,0 +1,92 @@
+#include "engine/sim/collectives/collective_call.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "engine/sim/collectives/collective_effects.h"
+#include "engine/sim/collectives/collective_group.h"
+#include "engine/sim/collectives/collective_model.h"
+#include "engine/sim/sim_run.h"
+
+namespace tandem::sim {
+
+CollectiveCall::CollectiveCall(SimRun& run, const CollectiveGroup& group, const CollectiveSpec& spec, int first_caller,
+                               std::int64_t sequence)
+    : run_(run),
+      group_(group),
+      spec_(spec),
+      first_caller_(first_caller),
+      sequence_(sequence),
+      arrivals_(group.devices().size()),
+      outputs_(group.devices().size()) {}
+
+void CollectiveCall::join(int caller, const CollectiveSpec& spec) const {
+  if (spec == spec_) return;
+  throw call_mismatch(sequence_, group_.name_of_caller(caller), spec, group_.name_of_caller(first_caller_), spec_);
+}
+
+void CollectiveCall::set_tensors(int rank, const Tensor& output, const Tensor& input) {
+  outputs_[static_cast<std::size_t>(rank)] = output;
+  if (output.is_same(input)) return;
+  inputs_.resize(outputs_.size());
+  inputs_[static_cast<std::size_t>(rank)] = input;
+}
+
+double CollectiveCall::bytes() const {
+  return static_cast<double>(spec_.buffer_bytes(static_cast<int>(arrivals_.size())));
+}
+
+void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double issued_s,
+                            std::optional<double> timeout_s) {
+  const double arrival_s = std::max(issued_s, Simulation::now_s());
+  record.start_ns = std::llround(arrival_s * 1e9);
+  record.ranks = static_cast<int>(arrivals_.size());
+  record.sequence = sequence_;
+  record.bytes = bytes();
+  arrivals_[static_cast<std::size_t>(rank)] = {&stream, std::move(record)};
+  last_arrival_s_ = std::max(last_arrival_s_, arrival_s);
+  if (timeout_s) {
+    deadline_.add(run_.simulation(), arrival_s, *timeout_s, [this, rank, seconds = *timeout_s] {
+      guarded(run_.scheduler(), [&] { miss_deadline(rank, seconds); });
+    });
+  }
+  if (++arrived_ == arrivals_.size()) start();
+}
+
+void CollectiveCall::start() {
+  auto self = shared_from_this();
+  const auto begin = [self] {
+    guarded(self->run_.scheduler(), [&] { simulate(self->run_, *self, [self] { self->end(); }); });
+  };
+  if (last_arrival_s_ <= Simulation::now_s()) return begin();
+  run_.simulation().at(last_arrival_s_, begin);
+}
+
+void CollectiveCall::miss_deadline(int rank, double timeout_s) const {
+  const std::vector<DeviceId> ids = group_.device_ids();
+  throw deadline_exceeded(text(), ids, ids[static_cast<std::size_t>(rank)], timeout_s);
+}
+
+void CollectiveCall::end() {
+  deadline_.call_off();
+  if (run_.carries_values()) apply_effects(*this);
+  outputs_.clear();
+  inputs_.clear();
+  const Nanoseconds end_ns = Simulation::now_ns();
+  for (Arrival& arrival : arrivals_) {
+    arrival.record.end_ns = end_ns;
+    run_.add_record(std::move(arrival.record));
+  }
+  for (Arrival& arrival : arrivals_) arrival.stream->finish_head();
+}
+
+std::string CollectiveCall::text() const {
+  return call_text(spec_.kind, sequence_, group_.device_ids(),
+                   [this](int rank) { return arrivals_[static_cast<std::size_t>(rank)].stream != nullptr; });
+}
+
+void CollectiveWork::start(SimStream& stream) {
+  call_->arrive(rank_, stream, std::move(record_), issued_s, timeout_s_);
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,90 @@
+// One collective of a group, from the first device that arrives to the common end. A send and its receive are one, too.
+//
+//   state       entered by                                     what happens
+//   issued      CollectiveGroup::next_call(), by its first     each caller joins and hands over its tensors
+//               caller
+//   gathering   arrive() of a rank, when its stream has come   the rank's record starts; its timeout runs
+//               to the call
+//   executing   the last arrive(), at the latest date at       simulate() occupies the devices and the network
+//               which a host has issued its part
+//   ended       the end of simulate()                          values move, the records end, the streams continue
+//
+// For the kernel.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/collective.h"
+#include "engine/sim/collectives/call_deadline.h"
+#include "engine/sim/sim_stream.h"
+
+namespace tandem::sim {
+
+class CollectiveGroup;
+class SimRun;
+
+class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
+ public:
+  // `first_caller` is the one that makes the call first; see CollectiveGroup::Callers.
+  CollectiveCall(SimRun& run, const CollectiveGroup& group, const CollectiveSpec& spec, int first_caller,
+                 std::int64_t sequence);
+
+  // Throws RunError naming both callers unless `spec` is that of the first one.
+  void join(int caller, const CollectiveSpec& spec) const;
+  // Hands over a rank's tensors; both are the same where the collective works in place.
+  void set_tensors(int rank, const Tensor& output, const Tensor& input);
+  // The stream of `rank` has come to this call, which its host has issued at `issued_s`. With a timeout, the run fails
+  // unless the call ends within it.
+  void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> timeout_s);
+
+  const CollectiveGroup& group() const { return group_; }
+  const CollectiveSpec& spec() const { return spec_; }
+  double bytes() const;  // nccl-tests' definition: the larger of a rank's input and output
+  std::span<const Tensor> outputs() const { return outputs_; }
+  std::span<const Tensor> inputs() const { return inputs_; }  // empty where the collective works in place
+  std::string text() const;  // "all_reduce #5 (4 of 8 devices arrived; missing /job:...)"
+
+ private:
+  void start();
+  void end();
+  void miss_deadline(int rank, double timeout_s) const;
+
+  struct Arrival {
+    SimStream* stream = nullptr;
+    Record record;
+  };
+
+  SimRun& run_;
+  const CollectiveGroup& group_;
+  const CollectiveSpec spec_;
+  const int first_caller_;
+  const std::int64_t sequence_;
+  std::vector<Arrival> arrivals_;  // by rank
+  std::size_t arrived_ = 0;
+  double last_arrival_s_ = 0;
+  CallDeadline deadline_;
+  std::vector<Tensor> outputs_;
+  std::vector<Tensor> inputs_;
+};
+
+// A stream's part in a call.
+class CollectiveWork : public StreamWork {
+ public:
+  CollectiveWork(std::shared_ptr<CollectiveCall> call, int rank, Record record, std::optional<double> timeout_s)
+      : call_(std::move(call)), rank_(rank), record_(std::move(record)), timeout_s_(timeout_s) {}
+  void start(SimStream& stream) override;
+  std::string text() const override { return call_->text(); }
+  bool starts_before_issue() const override { return true; }  // the call waits for the last issue, once for all ranks
+
+ private:
+  std::shared_ptr<CollectiveCall> call_;
+  int rank_;
+  Record record_;
+  std::optional<double> timeout_s_;
+};
+
+}  // namespace tandem::sim
