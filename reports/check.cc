@@ -6,11 +6,12 @@
 #include <set>
 
 #include "reports/text_table.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 namespace {
 
-// Every time a report holds, by name.
+// Returns every time in a report, by name.
 std::map<std::string, Nanoseconds> times_of(const Report& report) {
   const Summary& summary = report.summary;
   std::map<std::string, Nanoseconds> times = {
@@ -49,7 +50,7 @@ std::vector<CheckedFigure> differences_of(const Report& report, const Report& ba
   return differences;
 }
 
-// What is not the same job any more.
+// Says in what the jobs of the two reports differ.
 std::vector<std::string> job_changes(const Report& report, const Report& baseline) {
   std::vector<std::string> changes;
   const auto differ = [&](const char* what, const auto& now, const auto& then) {
@@ -66,7 +67,7 @@ std::vector<std::string> job_changes(const Report& report, const Report& baselin
   return changes;
 }
 
-// What decided the times besides the job: versions, network model, topology.
+// Returns what times depend on besides the job: versions, network model, topology.
 std::vector<std::string> model_changes(const Report& report, const Report& baseline) {
   std::vector<std::string> changes;
   const auto differ = [&](const std::string& what, const std::string& now, const std::string& then) {
@@ -163,7 +164,7 @@ std::string_view name_of(Verdict verdict) {
     case Verdict::inconclusive:
       return "inconclusive";
   }
-  return "unknown";
+  TANDEM_UNREACHABLE("no such verdict");
 }
 
 CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits) {

@@ -1,8 +1,8 @@
-// Did the timings change? A report against the one stored as its baseline.
+// Compares a report with a stored baseline: did the timings change?
 //
-// Simulated times have no noise: they are compared for equality, or within the tolerance where one is given. Measured
-// times compare by the ratio of the medians; a change counts when it exceeds the tolerance by more than the noise of
-// the two runs, and is inconclusive in between.
+// Simulated times have no noise: they must be equal, or within the tolerance if one is given. Measured times are
+// compared by the ratio of the medians: a change counts when it exceeds the tolerance by more than the noise of the two
+// runs, and is inconclusive when it exceeds the tolerance by less.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -18,13 +18,13 @@ enum class Verdict : std::uint8_t { ok, improved, regressed, model_changed, inco
 std::string_view name_of(Verdict verdict);  // "ok", ..., "model changed"
 
 struct CheckLimits {
-  std::optional<double> tolerance{};  // of the step time; none: 3 % of measured times, nothing of simulated ones
-  int min_samples = 9;                // steps a measured run needs before its median says anything
-  std::optional<Nanoseconds> max_step_time_ns{};  // a budget: exceeding it is a regression, whatever the baseline says
+  std::optional<double> tolerance{};  // of the step time; empty: 3 % for measured times, 0 for simulated ones
+  int min_samples = 9;                // fewest steps of a measured run for a verdict
+  std::optional<Nanoseconds> max_step_time_ns{};  // a longer step is a regression, whatever the baseline says
 };
 inline constexpr double kMeasuredTolerance = 0.03;
 
-// One figure that is not as in the baseline; of measured runs only the step time is judged.
+// A figure that differs from the baseline. For measured runs only the step time is compared.
 struct CheckedFigure {
   std::string name;  // "step_time.median", "per_step.compute", "all_reduce 1048576 B x 8"
   Nanoseconds baseline_ns = 0;
@@ -33,9 +33,9 @@ struct CheckedFigure {
 
 struct CheckResult {
   Verdict verdict = Verdict::ok;
-  double change = 0;     // of the median step time: current / baseline - 1
-  double tolerance = 0;  // what was applied
-  double noise = 0;      // of both runs together, relative; 0 for simulated ones
+  double change = 0;     // current / baseline - 1, medians of the step time
+  double tolerance = 0;  // the one applied
+  double noise = 0;      // of both runs together, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
   std::vector<std::string> reasons;  // sentences, the decisive one first
 };

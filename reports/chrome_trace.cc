@@ -31,7 +31,7 @@ struct LaneKey {
   }
 };
 
-// Events of one row on the screen: each lies inside the open ones before it or after their end.
+// The events of one lane. Each lies inside the open ones before it, or after their end.
 struct Row {
   std::vector<const Record*> events;
   std::vector<Nanoseconds> open_ends;
@@ -51,7 +51,7 @@ LaneKey lane_of(const Record& record) {
   return {.worker = record.worker, .device = record.device, .stream = record.device == kNoDevice ? 0 : record.stream};
 }
 
-// Outer events first, so that they open before what lies inside them.
+// Sorts outer events first, so that they open before what lies inside them.
 std::vector<const Record*> in_drawing_order(const Timeline& timeline, std::optional<int> worker) {
   std::vector<const Record*> records;
   for (const Record& record : timeline.records) {
@@ -73,7 +73,7 @@ Lanes lanes_of(const std::vector<const Record*>& records) {
   return lanes;
 }
 
-// Names and categories as HTA tells them apart: nccl... is communication, Memcpy memory, the rest compute.
+// HTA tells kinds of work apart by name and category: nccl... is communication, Memcpy memory, the rest compute.
 std::string shown_name(const Record& record) {
   switch (record.kind) {
     case RecordKind::step:
@@ -83,9 +83,9 @@ std::string shown_name(const Record& record) {
     case RecordKind::copy:
       return record.name.empty() ? fmt::format("Memcpy ({})", name_of(record.category)) : "Memcpy " + record.name;
     case RecordKind::op:
-      break;
+      return record.name;
   }
-  return record.name;
+  TANDEM_UNREACHABLE("no such kind of record");
 }
 
 std::string_view shown_category(RecordKind kind) {
@@ -96,9 +96,9 @@ std::string_view shown_category(RecordKind kind) {
       return "user_annotation";
     case RecordKind::op:
     case RecordKind::collective:
-      break;
+      return "kernel";
   }
-  return "kernel";
+  TANDEM_UNREACHABLE("no such kind of record");
 }
 
 std::string arguments_of(const Record& record) {
@@ -114,7 +114,7 @@ std::string arguments_of(const Record& record) {
   return text;
 }
 
-// Writes the events, one a line, with commas between.
+// Writes the events, one on each line, separated by commas.
 class TraceWriter {
  public:
   TraceWriter(const Timeline& timeline, std::ostream& stream, Nanoseconds base_ns)
@@ -178,7 +178,7 @@ int world_size(const Timeline& timeline) {
   return workers;
 }
 
-// One base for all workers' files, so that they can be laid side by side.
+// Returns the base time, which all workers' files share so that they can be laid side by side.
 Nanoseconds base_of(const Timeline& timeline) {
   Nanoseconds base = timeline.records.empty() ? 0 : timeline.records.front().start_ns;
   for (const Record& record : timeline.records) base = std::min(base, record.start_ns);

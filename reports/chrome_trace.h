@@ -1,8 +1,8 @@
 // A timeline as Chrome trace JSON, for Perfetto, chrome://tracing and Holistic Trace Analysis (HTA).
 //
-// A process is a worker, a lane (thread) one stream of a device; lane 0 is the host with the step markers. Times are
-// microseconds with three decimals relative to `baseTimeNanoseconds`, printed from integers. In a lane events nest or
-// are disjoint: one that overlaps another goes to a second lane of its stream.
+// A process of the trace is a worker; a thread, drawn as a lane, is one stream of a device. Lane 0 is the host with the
+// step markers. Times are microseconds with three decimals relative to `baseTimeNanoseconds`, printed from integers.
+// Events of one lane are nested or disjoint: an event that overlaps another is drawn in a second lane of its stream.
 #pragma once
 
 #include <optional>
@@ -12,7 +12,8 @@
 
 namespace tandem {
 
-// All workers, or with `worker` that one alone: HTA reads one file a rank. Throws Error when the stream fails.
+// Writes the records of all workers, or of `worker` alone, since HTA reads one file for each rank. Throws Error when
+// the stream fails.
 void write_chrome_trace(const Timeline& timeline, std::ostream& stream, std::optional<int> worker = std::nullopt);
 
 }  // namespace tandem

@@ -82,7 +82,7 @@ void compare_collectives(Comparison& comparison) {
   }
 }
 
-// Where the behaviour of collectives changes: latency, protocols, bandwidth.
+// Sizes at which another cost begins to dominate collectives: latency, protocols, bandwidth.
 constexpr std::array<std::int64_t, 5> kBandEdges{0, std::int64_t{1} << 16, std::int64_t{1} << 20, std::int64_t{1} << 26,
                                                  std::int64_t{1} << 62};
 

@@ -16,10 +16,10 @@ struct ComparedFigure {
   std::string name;     // "step_time", "throughput", "compute", "communication", ...
   double measured = 0;  // nanoseconds, or units per second
   double predicted = 0;
-  std::optional<double> error;  // none where nothing was measured
+  std::optional<double> error;  // empty when the measured figure is 0
 };
 
-// One that both reports have: equal operation, bytes and devices.
+// A collective that both reports have, with equal operation, bytes and devices.
 struct ComparedCollective {
   std::string operation;
   std::int64_t bytes = 0;
@@ -29,7 +29,7 @@ struct ComparedCollective {
   std::optional<double> error;
 };
 
-// The errors of one operation's collectives between two sizes, as absolute values.
+// Absolute errors of the collectives of one operation between two sizes.
 struct SizeBand {
   std::string operation;
   std::int64_t from_bytes = 0;  // included
@@ -47,15 +47,16 @@ struct Comparison {
   std::vector<SizeBand> bands;
   // Largest |predicted - measured| / |measured| over the steps for which both have a loss.
   std::optional<double> loss_max_relative_difference;
-  double noise = 0;                // of the measurement: median absolute deviation / median of its step times
-  std::vector<std::string> notes;  // what does not match, or was found in one of the two only
+  double noise = 0;                // median absolute deviation / median of the measured step times
+  std::vector<std::string> notes;  // what does not match, or is in one of the reports only
 
-  const ComparedFigure& figure(std::string_view name) const;  // a name of `figures`
+  // Returns the figure of that name, which must be one of `figures`.
+  const ComparedFigure& figure(std::string_view name) const;
 };
 
 Comparison compare(const Report& measured, const Report& predicted);
 
-// One document with both reports and the errors of each comparison (docs/reports.md).
+// Makes one document with both reports and the errors of each comparison (docs/reports.md).
 nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons);
 
 // Formats comparisons for people. Several begin with a table that has a line for each. Then follows the headline of the

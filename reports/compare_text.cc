@@ -71,7 +71,7 @@ bool is_headline(const Comparison& comparison, const PartRow& row) {
   return part.measured >= kHeadlineShare * step.measured || part.predicted >= kHeadlineShare * step.predicted;
 }
 
-// What the error of a part is of the measured step: how much of the step's error it explains.
+// Returns the error of a part relative to the measured step: how much of the step's error it explains.
 std::string share_of_step(const Comparison& comparison, const ComparedFigure& part) {
   const ComparedFigure& step = comparison.figure("step_time");
   return step.measured == 0 ? "-" : error_text((part.predicted - part.measured) / step.measured);
@@ -177,7 +177,7 @@ std::string details_text(const Comparison& comparison) {
          loss_text(comparison);
 }
 
-// What holds for all comparisons is said once.
+// Adds what holds for all comparisons.
 std::string footer_text(const std::vector<Comparison>& comparisons) {
   const Report& predicted = comparisons.back().predicted;
   std::string text;

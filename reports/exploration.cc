@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-// NaN equals itself, and the zeros differ.
+// Compares bits: NaN equals itself, and the two zeros differ.
 bool is_same(double a, double b) {
   return std::bit_cast<std::uint64_t>(a) == std::bit_cast<std::uint64_t>(b);
 }

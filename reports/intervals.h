@@ -14,12 +14,12 @@ struct Interval {
   bool operator==(const Interval&) const = default;
 };
 
-// Sorted, disjoint, none empty, none touching another.
+// Sorted and disjoint; no interval is empty or touches another.
 using IntervalSet = std::vector<Interval>;
 
 IntervalSet union_of(std::vector<Interval> intervals);
 Nanoseconds length_of(const IntervalSet& set);
-// The length of what is in both.
+// Returns the length of the intersection.
 Nanoseconds overlap_of(const IntervalSet& a, const IntervalSet& b);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Reading the fields of a JSON object, naming everything missing or wrong by its path in one go.
+// Reads the fields of a JSON object, and reports everything that is missing or wrong together, each with its path.
 #pragma once
 
 #include <cstdint>
@@ -11,8 +11,8 @@
 
 namespace tandem {
 
-// A value in a document. What is wrong goes to `problems`; a wrong or missing value reads as 0, "" or empty.
-// A view: the document must outlive it.
+// A value in a document, which must outlive it. Problems are added to `problems`; a wrong or missing value reads as 0
+// or as empty.
 class JsonField {
  public:
   using Json = nlohmann::ordered_json;
@@ -45,7 +45,7 @@ class JsonField {
   std::vector<Diagnostic>* problems_;
 };
 
-// Throws InputError that says where the text stops being JSON.
+// Parses a document. Throws InputError with the place where the text stops being JSON.
 JsonField::Json parse_json(std::string_view text, const std::string& file);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// One line on stderr that says how far a long run is: rewritten in place on a terminal, at most ten times a second; a
-// plain line every ten seconds otherwise. Nothing for what takes less than two seconds.
+// A line on stderr that shows the progress of a long run. On a terminal it is rewritten in place, at most ten times a
+// second; elsewhere a plain line is printed every ten seconds. Runs shorter than two seconds print nothing.
 //
 // Threads: update() may be called from any one thread at a time.
 #pragma once
@@ -12,8 +12,8 @@
 namespace tandem {
 
 struct ProgressOptions {
-  std::ostream* stream = nullptr;  // none: silent
-  bool terminal = false;           // of the stream
+  std::ostream* stream = nullptr;  // null: prints nothing
+  bool terminal = false;           // whether the stream is a terminal
   std::function<double()> now_s;   // a steady clock; empty: the system's
 };
 
@@ -24,7 +24,7 @@ class Progress {
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // "digits: 12 of 100". `total` 0: unknown.
+  // Shows "digits: 12 of 100". A total of 0 is unknown and left out.
   void update(std::string_view what, int done, int total);
   // Removes the line from a terminal, so that what follows starts on a clean one.
   void finish();

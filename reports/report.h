@@ -1,4 +1,4 @@
-// What people and CI read of one run: the summary of its timing records, the same for every engine.
+// The report of one run: a summary of its timing records, in the same form for every engine.
 //
 // Times are integer nanoseconds. A step takes as long as its slowest worker. "Per step" figures are the median over
 // the measured steps of the mean over the devices that have such work; work belongs to the step that issued it.
@@ -27,10 +27,10 @@ struct StepTime {
   int samples = 0;
 };
 
-// Where a step's time goes, per device. Each is the length of the union of the intervals of that category within
-// the step, so overlapping streams are not counted twice. `exposed_communication` is the part of the
-// communication during which no compute, update or input work runs on the device; `idle` the part of the step during
-// which nothing at all runs on it.
+// Where a step's time goes, per device. Each figure is the length of the union of the intervals of that category within
+// the step, so that overlapping streams are not counted twice. `exposed_communication` is the part of the communication
+// during which no compute, update or input work runs on the device; `idle` is the part of the step during which nothing
+// runs on it.
 struct PerStep {
   Nanoseconds compute = 0;
   Nanoseconds communication = 0;
@@ -40,8 +40,9 @@ struct PerStep {
   Nanoseconds idle = 0;
 };
 
-// One kind of collective: equal operation, bytes and ranks. Time: from the last rank's arrival to the last rank's
-// end, median over the calls. algbw = bytes / time; busbw as in nccl-tests. Bandwidths in bytes/s.
+// The collectives of a run with the same operation, bytes and devices. The time is the median over the calls of the
+// time from the last rank's arrival to the last rank's end. algbw = bytes / time; busbw as in nccl-tests. Both in
+// bytes/s.
 struct CollectiveSummary {
   std::string operation;
   std::int64_t bytes = 0;
@@ -56,17 +57,18 @@ struct Summary {
   StepTime step_time;
   PerStep per_step;
   std::vector<CollectiveSummary> collectives;  // by operation, devices, bytes
-  std::vector<StepTime> workers;               // of each worker that has steps, by index
+  std::vector<StepTime> workers;               // for each worker that has steps, by index
 };
 
-// Whether the workers' steps of one number are one step, as long as the slowest worker's, or each is a step by itself.
+// How the steps of several workers are counted. in_step: steps of the same number are one step, which lasts as long as
+// the slowest worker's. each_its_own: the steps of each worker count by themselves.
 enum class Pace : std::uint8_t { in_step, each_its_own };
 
 // Throws Error when no step remains after the warm-up.
 Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace = Pace::in_step);
 
 struct Report {
-  std::string tandem_version{version()};  // of the build that made it
+  std::string tandem_version{version()};  // the build that made the report
   std::string scenario;
   std::string scenario_hash;  // of the scenario's content, hexadecimal
   std::string engine;
@@ -74,13 +76,13 @@ struct Report {
   std::string topology_provenance;  // "measured", "vendor", "assumed"
   std::string strategy;
   std::string cross_device_ops;
-  int replicas = 1;  // of all workers
-  int workers = 1;   // that train
+  int replicas = 1;  // over all workers
+  int workers = 1;   // those that train
   int parameter_servers = 0;
-  bool asynchronous = false;  // each worker steps at a pace of its own, on its share of the batch
+  bool asynchronous = false;  // each worker steps at its own pace, on its share of the batch
   int steps = 0;
   int warmup_steps = 0;
-  bool deterministic = false;  // simulated: times compare exactly
+  bool deterministic = false;  // a simulation: times compare exactly
   double units_per_step = 0;   // examples in one global batch
   std::string throughput_unit = "examples/s";
   Summary summary;
@@ -90,8 +92,8 @@ struct Report {
   std::map<std::string, std::string> settings;
   std::vector<std::string> notes;
 
-  // units_per_step / median step time; asynchronous: each worker's share / its median step time, added up. 0 where no
-  // time passed.
+  // Returns units_per_step / median step time. For an asynchronous run: the sum over the workers of a worker's share of
+  // the units / its median step time. 0 when no time passed.
   double throughput() const;
 };
 

@@ -20,8 +20,8 @@ nlohmann::ordered_json report_to_json(const Report& report);
 // The text of one document: indented, ending in a newline, always valid UTF-8.
 std::string json_text(const nlohmann::ordered_json& document);
 
-// Both throw InputError that names everything missing or wrong, with its place. `file` is the name in messages.
-// Fields they do not know are left alone, so that an older Tandem reads a newer one's report.
+// Read a report. Throw InputError with everything that is missing or wrong and its place; `file` is the name in
+// messages. Unknown fields are ignored, so that an older Tandem reads a newer one's report.
 Report report_from_json(std::string_view text, const std::string& file);
 Report load_report(const std::filesystem::path& path);
 

@@ -13,7 +13,7 @@ std::string report_text(const Report& report);
 std::string title_of(const Report& report);
 // "network model CM02, ...", wrapped; "" without settings. Every line ends in a newline.
 std::string settings_text(const std::string& label, const Report& report);
-// A bullet a note, wrapped.
+// One wrapped bullet for each note.
 std::string notes_text(const Report& report);
 
 }  // namespace tandem

@@ -7,11 +7,12 @@
 
 namespace tandem {
 
-// Each needs at least one value. Of an even count the median is the integer mean (rounded down) of the middle two.
+// All need at least one value. The median of an even number of values is the mean of the middle two, rounded down.
 Nanoseconds median_of(std::vector<Nanoseconds> values);
-// Median of the distances from the median. Boost 1.74's function of that name returns a value instead of a distance.
+// Returns the median of the distances from the median. (Boost 1.74's function of that name returns a value, no
+// distance.)
 Nanoseconds median_absolute_deviation(std::vector<Nanoseconds> values);
-// Nearest rank: the smallest value that at least 95 % of the values do not exceed.
+// Returns the smallest value that at least 95 % of the values do not exceed (nearest rank).
 Nanoseconds p95_of(std::vector<Nanoseconds> values);
 
 // The same for relative errors.

@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-// The steps that count, ascending.
+// The measured steps, in ascending order.
 using Steps = std::vector<int>;
 
 Steps measured_steps(const Timeline& timeline, int warmup_steps) {
@@ -42,7 +42,7 @@ StepTime step_time_of(const std::vector<Nanoseconds>& times) {
           .samples = static_cast<int>(times.size())};
 }
 
-// Of each worker, by index.
+// Summarizes the steps of each worker, by index.
 std::map<int, std::vector<Nanoseconds>> times_by_worker(const Timeline& timeline, const Steps& steps) {
   std::map<int, std::vector<Nanoseconds>> times;
   for (const Record& record : timeline.records) {
@@ -52,7 +52,7 @@ std::map<int, std::vector<Nanoseconds>> times_by_worker(const Timeline& timeline
   return times;
 }
 
-// In step: a step takes as long as its slowest worker.
+// Returns how long each step took: as long as its slowest worker.
 std::vector<Nanoseconds> times_of(const Timeline& timeline, const Steps& steps, Pace pace) {
   std::map<std::pair<int, int>, Nanoseconds> longest;
   for (const Record& record : timeline.records) {
@@ -73,7 +73,7 @@ struct DeviceStep {
   std::array<std::vector<Interval>, kCategories> work;
 };
 
-// Everything one device did: by step, at all, and other than communication.
+// The intervals of all work of one device, by step and altogether, and of its work other than communication.
 struct DeviceWork {
   int worker = 0;
   std::map<int, DeviceStep> steps;
@@ -99,10 +99,10 @@ std::map<int, DeviceWork> work_by_device(const Timeline& timeline, const Steps& 
   return devices;
 }
 
-// Adds up one figure: the mean over the devices that have it, step by step, then the median over the steps.
+// Collects one figure: the mean over the devices that have it for each step, then the median over the steps.
 class Phase {
  public:
-  // `time` is this device's in this step.
+  // Adds the time of one device in one step.
   void add(int device, int step, Nanoseconds time) {
     devices_.insert(device);
     sum_by_step_[step] += time;
@@ -122,7 +122,7 @@ class Phase {
   std::map<int, Nanoseconds> sum_by_step_;
 };
 
-// When each worker was in which step.
+// The interval of each step, by worker.
 std::map<std::pair<int, int>, Interval> intervals_of_steps(const Timeline& timeline, const Steps& steps) {
   std::map<std::pair<int, int>, Interval> intervals;
   for (const Record& record : timeline.records) {
@@ -133,7 +133,7 @@ std::map<std::pair<int, int>, Interval> intervals_of_steps(const Timeline& timel
   return intervals;
 }
 
-// How long a device had nothing to do, within the steps in which it had something.
+// Returns how long a device was idle, within the steps in which it had work.
 void add_idle(Phase& idle, int index, DeviceWork& device, const std::map<std::pair<int, int>, Interval>& step_times) {
   const IntervalSet all = union_of(std::move(device.all));
   for (const auto& [step, work] : device.steps) {

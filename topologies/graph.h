@@ -1,5 +1,5 @@
-// A topology as a directed graph of the Boost Graph Library. Heavy to compile: for sources that run graph algorithms
-// only.
+// A topology as a directed graph of the Boost Graph Library. Heavy to compile: include it only in sources that run
+// graph algorithms.
 #pragma once
 
 #include <boost/graph/adjacency_list.hpp>

@@ -84,8 +84,8 @@ struct Arc {
   Edge edge;
 };
 
-// The arcs out of every node, sorted by the worker they lead into. A fabric switch may have 16,384 ports;
-// a search takes those of the workers it is about.
+// The arcs out of every node, sorted by the worker they lead into. A fabric switch may have 16,384 ports, and a search
+// looks only at those of two workers.
 class Arcs {
  public:
   explicit Arcs(const Topology& topology) : topology_(topology) {
@@ -103,7 +103,7 @@ class Arcs {
     starts_.push_back(arcs_.size());
   }
 
-  // The arcs from `node` to nodes of `worker`, or of the fabric for kNoWorker.
+  // Returns the arcs from `node` to nodes of a worker, or of the fabric for kNoWorker.
   std::span<const Arc> into(NodeIndex node, int worker_index) const {
     const std::span<const Arc> all(arcs_.data() + starts_[node], starts_[node + 1] - starts_[node]);
     const auto first = std::lower_bound(all.begin(), all.end(), worker_index,
@@ -131,7 +131,7 @@ class Search {
     }
   }
 
-  // The cheapest route, or nothing when there is none.
+  // Returns the cheapest route, or nothing when there is none.
   std::optional<Route> find(const Key& key) {
     const State end = run(key.from, key.to);
     if (end == kNone) return std::nullopt;

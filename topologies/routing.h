@@ -1,10 +1,10 @@
-// The way data takes between two nodes of a topology.
+// Routes between the nodes of a topology.
 //
-// A route is the cheapest path, where a link costs its latency plus the time of a reference message; nodes
-// of a third worker are never crossed, a GPU is crossed only between two NVLink hops (as NCCL does), and of
-// several equal paths one is chosen by a hash of the flow, so equal inputs always take equal ways (ECMP).
+// A route is the cheapest path. A link costs its latency plus the time that a reference message takes on it. Nodes of a
+// third worker are never crossed, and a GPU is crossed only between two NVLink hops, as in NCCL. One of several equally
+// cheap paths is chosen by a hash of the flow (ECMP), so that equal inputs give equal routes.
 //
-// Threads: a Router is used from one thread. Memory: at most `cache_capacity` routes are kept.
+// Threads: use a Router from one thread.
 #pragma once
 
 #include <memory>
@@ -23,20 +23,21 @@ struct Edge {
 struct Route {
   std::vector<Edge> hops{};
   double latency_s = 0;              // sum over the hops
-  double bandwidth_bytes_per_s = 0;  // of the narrowest hop; infinity for an empty route
+  double bandwidth_bytes_per_s = 0;  // that of the narrowest hop; infinity for an empty route
 };
 
 class Router {
  public:
+  // Keeps at most `cache_capacity` routes in memory.
   explicit Router(const Topology& topology, std::size_t cache_capacity = 65536);
   ~Router();
   Router(const Router&) = delete;
   Router& operator=(const Router&) = delete;
 
-  // Computed on demand. Throws tandem::Error naming both ends when there is no path.
+  // Returns the route of a flow, computed on demand. Throws tandem::Error naming both ends when there is no path.
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to, std::uint64_t flow = 0);
 
-  // How many nodes all searches so far have looked at: what routing costs, independent of the machine.
+  // Returns how many nodes all searches so far have visited: the cost of routing, independent of the machine.
   std::uint64_t visited_count() const;
 
  private:

@@ -25,12 +25,12 @@ class Weakest {
       case Provenance::measured:
         return 2;
     }
-    return 0;
+    TANDEM_UNREACHABLE("no such provenance");
   }
   int rank_ = 2;
 };
 
-// Peak rates and efficiency stand in for measured curves; with curves for a dtype they are not in use.
+// Peak rates and efficiency are in use only for dtypes without measured curves.
 void see_device(const DeviceModel& model, Weakest& weakest) {
   std::set<DType> measured;
   for (const DeviceRates& rates : model.rates) measured.insert(rates.dtype);
@@ -58,7 +58,7 @@ std::string_view name_of(Provenance provenance) {
     case Provenance::assumed:
       return "assumed";
   }
-  return "assumed";
+  TANDEM_UNREACHABLE("no such provenance");
 }
 
 std::string_view name_of(NodeKind kind) {
@@ -76,7 +76,7 @@ std::string_view name_of(NodeKind kind) {
     case NodeKind::network_switch:
       return "network_switch";
   }
-  return "network_switch";
+  TANDEM_UNREACHABLE("no such kind of node");
 }
 
 std::string_view name_of(LinkKind kind) {
@@ -92,7 +92,7 @@ std::string_view name_of(LinkKind kind) {
     case LinkKind::network:
       return "network";
   }
-  return "network";
+  TANDEM_UNREACHABLE("no such kind of link");
 }
 
 NodeIndex Topology::add_node(Node node) {

@@ -1,5 +1,5 @@
-// The machine or cluster a job runs on: devices, switches, NICs and the links between them, and every figure that a
-// prediction rests on with where it came from. topologies/graph.h makes a Boost.Graph of it.
+// The machine or cluster that a job runs on: devices, switches, NICs, the links between them, and the figures that
+// predictions rest on, each with its provenance. topologies/graph.h makes a Boost.Graph of it.
 //
 // Units: bandwidth in bytes/s for one direction, latency in seconds, rates in flop/s, sizes in bytes.
 // Threads: build a Topology from one thread; a built one is immutable and may be shared.
@@ -18,7 +18,7 @@
 
 namespace tandem {
 
-// Where a figure comes from: `tandem calibrate` or another measurement, a datasheet, or nobody's knowledge.
+// Where a figure comes from: `tandem calibrate` or another measurement, a datasheet, or an assumption.
 enum class Provenance : std::uint8_t { measured, vendor, assumed };
 std::string_view name_of(Provenance provenance);
 
@@ -28,7 +28,7 @@ struct Figure {
   Provenance provenance = Provenance::assumed;
   std::string source{};        // citation, or the command that measured it
   std::string date{};          // ISO date of a measurement, else empty
-  double relative_spread = 0;  // of a measurement: median absolute deviation / median
+  double relative_spread = 0;  // median absolute deviation / median of a measurement
 };
 
 enum class NodeKind : std::uint8_t { cpu, gpu, pcie_switch, nvswitch, nic, network_switch };
@@ -36,23 +36,23 @@ enum class LinkKind : std::uint8_t { nvlink, pcie, c2c, cpu_interconnect, networ
 std::string_view name_of(NodeKind kind);
 std::string_view name_of(LinkKind kind);
 
-// A rate at a size; between samples rates are interpolated in log(size).
+// A rate at a size. Between samples, rates are interpolated in log(size).
 struct RateSample {
   double bytes = 0;
   double bytes_per_s = 0;
 };
-// A measured C[m,n] += A[m,k] B[k,n].
+// The rate of a measured C[m,n] += A[m,k] B[k,n].
 struct GemmSample {
   double m = 0, n = 0, k = 0;
   double flops_per_s = 0;
 };
-// What one device reaches while `concurrency` logical devices of its node work at once. Where there are more of them
-// than the node has cores, a rate and an overhead are those of the node: the devices on it share them.
+// The rates that a device reaches while `concurrency` logical devices of its node work at the same time. When these are
+// more than the node has cores, rates and overheads are those of the whole node, which its devices share.
 struct DeviceRates {
   int concurrency = 1;
   DType dtype = DType::f32;
-  double op_overhead_s = 0;      // 0: the device's
-  double launch_overhead_s = 0;  // of each of the tasks that issue at once; 0: the device's
+  double op_overhead_s = 0;      // 0: that of the device
+  double launch_overhead_s = 0;  // for each of the tasks that issue at the same time; 0: that of the device
   std::vector<GemmSample> gemm;
   std::vector<RateSample> memory;  // element-wise work; bytes read plus bytes written
   std::vector<RateSample> copy;    // copies inside the node's memory; bytes copied, counted once
@@ -61,17 +61,17 @@ struct DeviceRates {
 // A kind of device. For a CPU every rate is that of one core, since a logical CPU device is one thread.
 struct DeviceModel {
   std::string name;      // "NVIDIA H100 SXM5"
-  int cores = 1;         // CPU: how many logical devices work at full rate at once. GPU: 1
+  int cores = 1;         // CPU: how many logical devices work at full rate at the same time. GPU: 1
   int copy_engines = 0;  // transfers that need no processor; 0: copying occupies the device, as on a CPU
   std::map<DType, Figure> peak_flops_per_s;
   Figure memory_bandwidth_bytes_per_s;
   Figure memory_bytes;
   Figure launch_overhead_s;  // host time to enqueue one op
-  Figure op_overhead_s;      // device time every op costs before its work
-  Figure synchronize_s;      // host time between the end of work and the waiting caller's return
+  Figure op_overhead_s;      // device time that every op costs before its work
+  Figure synchronize_s;      // host time from the end of work to the return of the call that waits for it
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty
   std::vector<DeviceRates> rates;  // measured curves; empty: roofline of the figures above
-  std::string id{};                // what its file calls it, e.g. "gpu"; overrides refer to it
+  std::string id{};                // its name in the file, e.g. "gpu"; overrides refer to it
 };
 
 // A kind of link.
@@ -79,12 +79,12 @@ struct LinkModel {
   LinkKind kind = LinkKind::network;
   Figure bandwidth_bytes_per_s;
   Figure latency_s;
-  std::string id{};  // what its file calls it, e.g. "nvlink"; overrides refer to it
+  std::string id{};  // its name in the file, e.g. "nvlink"; overrides refer to it
 };
 
-// A measured collective between `devices` logical devices of one worker: what the vendor's library reaches.
+// A measured collective of the vendor's library between `devices` logical devices of one worker.
 struct CollectiveSample {
-  std::string operation;  // "all_reduce", as in engine/communicator.h
+  std::string operation;  // "all_reduce", as in engine/collective.h
   int devices = 0;
   double bytes = 0;
   double time_s = 0;
@@ -98,12 +98,13 @@ inline constexpr int kNoWorker = -1;
 struct Node {
   std::string name;  // unique, e.g. "w0.gpu3"
   NodeKind kind = NodeKind::network_switch;
-  int worker = kNoWorker;                       // which machine it sits in; kNoWorker for the fabric
+  int worker = kNoWorker;                       // the machine it is part of; kNoWorker for the fabric
   std::shared_ptr<const DeviceModel> device{};  // cpu and gpu nodes
-  std::shared_ptr<const LinkModel> port{};      // nic nodes: what its network port reaches, where that is known
+  std::shared_ptr<const LinkModel> port{};      // nic nodes: the rate of the network port, if known
 };
 
-// duplex: full bandwidth each way at once. half_duplex: both ways share it. one_way: first to second only.
+// duplex: full bandwidth in both directions at the same time. half_duplex: the directions share it. one_way: data goes
+// from the first node to the second only.
 enum class Direction : std::uint8_t { duplex, half_duplex, one_way };
 
 struct Link {
@@ -117,7 +118,7 @@ class Topology {
  public:
   explicit Topology(std::string name) : name_(std::move(name)) {}
 
-  // Building. Names must be unique (TANDEM_CHECK); readers report duplicates before they get here.
+  // Building. Names must be unique, and workers numbered without gaps (TANDEM_CHECK).
   NodeIndex add_node(Node node);
   LinkIndex add_link(NodeIndex from, NodeIndex to, std::shared_ptr<const LinkModel> model,
                      Direction direction = Direction::duplex);
@@ -131,16 +132,16 @@ class Topology {
   const Link& link(LinkIndex index) const { return links_[index]; }
   std::optional<NodeIndex> find(std::string_view name) const;
 
-  // Workers are numbered from 0 without gaps. Nodes come in the order they were added.
+  // Workers are numbered from 0 without gaps. Nodes are in the order in which they were added.
   int worker_count() const { return static_cast<int>(workers_.size()); }
   std::vector<NodeIndex> nodes_of(int worker, NodeKind kind) const;
 
   const std::vector<CollectiveSample>& collectives() const { return collectives_; }
 
-  // What the measured figures hold for, by name: GPU, clocks, driver, versions, date. For people: nothing reads it.
+  // The conditions of the measured figures, by name: GPU, clocks, driver, versions, date. For people to read.
   const std::map<std::string, std::string>& measured_with() const { return measured_with_; }
 
-  // The weakest provenance of any figure in use: assumed < vendor < measured.
+  // Returns the weakest provenance of the figures in use: assumed < vendor < measured.
   Provenance provenance() const;
 
  private:

@@ -8,10 +8,10 @@
 
 namespace tandem {
 
-// tf32 is a rate, not a storage format: tensors are never tf32, GEMMs on f32 tensors may run at its rate.
+// tf32 is a rate and no storage format: no tensor is tf32, but GEMMs on f32 tensors may run at its rate.
 enum class DType : std::uint8_t { f64, f32, tf32, f16, bf16, i64, i32, u8 };
 
-// Bytes of one element; tf32 counts as the f32 it is stored in.
+// Returns the bytes of one element; tf32 counts as f32, in which it is stored.
 std::size_t size_of(DType dtype);
 std::string_view name_of(DType dtype);                        // "f32"
 std::optional<DType> dtype_from_name(std::string_view name);  // inverse of name_of

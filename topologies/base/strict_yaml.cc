@@ -62,7 +62,7 @@ std::string description(const YamlNode& node) {
     case YamlKind::scalar:
       return node.quoted ? "the text \"" + shortened(node.text) + "\"" : "'" + shortened(node.text) + "'";
   }
-  return "nothing";
+  TANDEM_UNREACHABLE("no such kind of YAML value");
 }
 
 std::string quoted_list(const std::vector<std::string>& names) {

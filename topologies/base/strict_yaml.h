@@ -1,4 +1,4 @@
-// Reading YAML (and so JSON) files that people write: strictly, and with every mistake named at once.
+// Strict reading of YAML (and so JSON) files that people write, which reports all mistakes of a file together.
 //
 // A YamlDocument is the parsed file. A YamlReader points at one value in it, converts it, and adds what is
 // wrong to a Diagnostics list instead of stopping; the caller reads everything, then throws all of it:
@@ -42,12 +42,12 @@
 
 namespace tandem {
 
-// Everything found wrong so far, in one or more files.
+// The problems found so far, in one or more files.
 class Diagnostics {
  public:
   void add(Diagnostic diagnostic) { list_.push_back(std::move(diagnostic)); }
   bool empty() const { return list_.empty(); }
-  // Throws an InputError with all of them in the order of the file, each once.
+  // Throws an InputError with all problems, each once, in the order of the file. Returns if there are none.
   void throw_if_any() const;
 
  private:
@@ -86,7 +86,7 @@ class YamlDocument {
 
   const std::string& file() const { return file_; }
   const YamlNode& root() const { return *root_; }
-  // What is wrong with the document itself, such as duplicate keys: YamlReader's constructor reports it.
+  // Problems of the document itself, such as duplicate keys. YamlReader's constructor reports them.
   const std::vector<Diagnostic>& problems() const { return problems_; }
 
  private:
@@ -172,11 +172,11 @@ class YamlReader {
   const std::string& file() const;
   Diagnostics& diagnostics() const;
 
-  // Reports a problem of the caller's own at this value (of an absent one: at the map it is missing from).
+  // Reports a problem that the caller found at this value, or for an absent one at the map that lacks it.
   void error(std::string message) const;
   // "unknown link 'nv'; did you mean 'nv0'?": for words that refer to something else in the file.
   void unknown_word(std::string_view what, std::string_view word, const std::vector<std::string>& known) const;
-  // Of these keys of a map one must be there, and only one.
+  // Reports a problem unless the map has exactly one of these keys.
   void exactly_one_of(const std::vector<std::string>& keys) const;
 
  private:

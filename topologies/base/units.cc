@@ -7,6 +7,8 @@
 #include <cmath>
 #include <span>
 
+#include "topologies/base/error.h"
+
 namespace tandem {
 namespace {
 
@@ -87,7 +89,7 @@ std::optional<double> in_base_unit(double value, std::string_view unit, Dimensio
     case Dimension::flops_per_second:
       return scaled(value, unit, kRates);
   }
-  return std::nullopt;
+  TANDEM_UNREACHABLE("no such dimension");
 }
 
 // Units to print in, smallest first.
@@ -109,7 +111,7 @@ std::span<const Scale> printed_units(Dimension dimension) {
     case Dimension::flops_per_second:
       return kFlops;
   }
-  return {};
+  TANDEM_UNREACHABLE("no such dimension");
 }
 
 }  // namespace
@@ -137,7 +139,7 @@ std::string_view expectation(Dimension dimension) {
     case Dimension::flops_per_second:
       return "expected a rate such as 19.5TFLOPS";
   }
-  return "expected a quantity";
+  TANDEM_UNREACHABLE("no such dimension");
 }
 
 std::string format_quantity(double value, Dimension dimension) {

@@ -13,13 +13,13 @@ namespace tandem {
 
 enum class Dimension : std::uint8_t { bytes, seconds, bytes_per_second, flops_per_second };
 
-// Parses one quantity. Returns nothing when the text is not a number followed by a unit of `dimension`.
+// Parses one quantity. Returns nothing unless the text is a number, with or without a unit of `dimension`.
 std::optional<double> parse_quantity(std::string_view text, Dimension dimension);
 
 // "expected a bandwidth such as 450GB/s or 200Gbps": for error messages.
 std::string_view expectation(Dimension dimension);
 
-// Four significant digits with the fitting unit: "1.302 us", "450.0 GB/s".
+// Formats four significant digits with the unit that fits: "1.302 us", "450.0 GB/s".
 std::string format_quantity(double value, Dimension dimension);
 
 }  // namespace tandem

@@ -65,7 +65,7 @@ class ClusterBuilder {
     }
   }
 
-  // The model of the cable to a NIC: one for all workers, so that thousands share it.
+  // The model of the cable to a NIC, shared by all workers.
   LinkModelPointer cable_of(const LinkModel& port) const {
     auto model = std::make_shared<LinkModel>(port);
     if (fabric_.latency_s) model->latency_s = *fabric_.latency_s;
@@ -92,7 +92,8 @@ class ClusterBuilder {
     }
   }
 
-  // Groups of workers; the NICs of a group go round over `leaves_per_group` leaves, all joined by spines.
+  // Connects groups of workers. The NICs of a group are dealt to `leaves_per_group` leaves in turn; spines join all
+  // leaves.
   void add_leaves(std::size_t leaves_per_group, const std::string& name) {
     require(fabric_.workers_per_leaf > 0 && fabric_.spines > 0 && fabric_.oversubscription > 0, node_,
             "workers per leaf, spines and oversubscription must be greater than 0");
@@ -113,7 +114,7 @@ class ClusterBuilder {
   }
 
   void add_spines(const std::vector<NodeIndex>& leaves, std::size_t leaves_per_group) {
-    std::vector<LinkModelPointer> uplinks;  // leaves of one place in their groups share a model
+    std::vector<LinkModelPointer> uplinks;  // by place of a leaf in its group
     for (std::size_t place = 0; place < leaves_per_group; ++place) {
       uplinks.push_back(uplink_of(place, leaves_per_group));
     }
@@ -125,7 +126,7 @@ class ClusterBuilder {
     }
   }
 
-  // From a full leaf to one spine: the bandwidth of its NICs / oversubscription / spines.
+  // Returns the link from a full leaf to one spine: the bandwidth of the leaf's NICs / oversubscription / spines.
   LinkModelPointer uplink_of(std::size_t place, std::size_t leaves_per_group) const {
     double down = 0;
     for (std::size_t nic = place; nic < cables_.size(); nic += leaves_per_group) {
@@ -143,7 +144,7 @@ class ClusterBuilder {
   int workers_;
   Fabric fabric_;
   Topology topology_;
-  std::vector<NodeIndex> nics_;  // of the machine, those with a port
+  std::vector<NodeIndex> nics_;  // the machine's NICs that have a port
   std::vector<LinkModelPointer> cables_;
 };
 
@@ -162,7 +163,7 @@ std::string_view name_of(FabricKind kind) {
     case FabricKind::rail:
       return "rail";
   }
-  return "switch";
+  TANDEM_UNREACHABLE("no such kind of fabric");
 }
 
 Topology make_cluster(const Topology& node, int workers, const Fabric& fabric, std::string name) {

@@ -1,8 +1,8 @@
-// Clusters of equal machines behind a fabric, and plain hosts.
+// Generates clusters of equal machines behind a fabric, and plain hosts.
 //
-// Worker 3's nodes are named after the machine's, "w3.gpu0", "w3.cpu1"; switches "fabric.switch0",
-// "fabric.leaf0", "fabric.rail0", "fabric.spine0". A cable between a NIC and its switch has the bandwidth and latency
-// of that NIC's port.
+// The nodes of worker 3 are named "w3.gpu0", "w3.cpu1", ...; switches are named "fabric.switch0", "fabric.leaf0",
+// "fabric.rail0", "fabric.spine0". A cable between a NIC and its switch has the bandwidth and latency of the NIC's
+// port.
 #pragma once
 
 #include <optional>
@@ -23,18 +23,19 @@ std::string_view name_of(FabricKind kind);  // "switch", "leaf_spine", "rail"
 struct Fabric {
   FabricKind kind = FabricKind::single_switch;
   int workers_per_leaf = 32;          // leaf_spine, rail: how many workers share a leaf (a group of rails)
-  int spines = 4;                     // leaf_spine, rail: equal ways between two leaves
+  int spines = 4;                     // leaf_spine, rail: equal paths between two leaves
   double oversubscription = 1;        // leaf_spine, rail: bandwidth into a leaf / bandwidth up to the spines
-  std::optional<Figure> latency_s{};  // of every cable; else that of the NIC's port
-  std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of the cables to NICs; else that of the NIC's port
+  std::optional<Figure> latency_s{};  // of every cable; empty: that of the NIC's port
+  std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of the cables to NICs; empty: that of the NIC's port
 };
 
-// `workers` copies of the machine. With one worker no fabric is built. Throws tandem::Error when there are
-// several and `node` has no NIC with a known port, or when `node` is not one machine.
+// Makes a cluster of `workers` copies of a machine; one worker gets no fabric. Throws tandem::Error when `node` is not
+// one machine, or when there are several workers and `node` has no NIC with a known port.
 Topology make_cluster(const Topology& node, int workers, const Fabric& fabric = {}, std::string name = "");
 Topology make_cluster(std::string_view catalog_name, int workers, const Fabric& fabric = {}, std::string name = "");
 
-// One worker that is a CPU with `cores` cores, "w0.cpu0". Every figure is assumed: calibrate to replace them.
+// Makes one worker that is a CPU with `cores` cores, "w0.cpu0". All figures are assumed; `tandem calibrate` measures
+// them.
 Topology make_host(int cores);
 
 }  // namespace tandem

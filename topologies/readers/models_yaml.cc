@@ -3,7 +3,7 @@
 namespace tandem {
 namespace {
 
-// The number of a figure, short or long; fills in everything else.
+// Returns the reader of a figure's number, in its short or long form, and reads everything else.
 template <typename ReadValue>
 void read_any_figure(const YamlReader& value, const FigureOrigin& origin, Figure& figure, ReadValue read_value) {
   if (!value.present()) return;

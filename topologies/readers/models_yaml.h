@@ -1,5 +1,5 @@
-// Device and link models as they stand in files: the part of the format that topologies, overrides and the
-// catalog share. For the readers of this folder.
+// Reads device and link models: the part of the format that topologies, overrides and the catalog share. For the
+// readers of this folder.
 #pragma once
 
 #include <string>
@@ -9,18 +9,18 @@
 
 namespace tandem {
 
-// What a figure written short, `bandwidth: 25GB/s`, inherits from the model or file around it.
+// What a figure in its short form, `bandwidth: 25GB/s`, inherits from the model or file around it.
 struct FigureOrigin {
   Provenance provenance = Provenance::assumed;
   std::string source{};
   std::string date{};
 };
 
-// Reads provenance, source and date of a model or file. A source or date of `inherited` holds only together
-// with its provenance.
+// Reads provenance, source and date of a model or file. A source or date is inherited only together with the
+// provenance.
 FigureOrigin read_origin(const YamlReader& map, const FigureOrigin& inherited);
 
-// Replace what is given in `map` and keep the rest of `model`: so they read new models and overrides alike.
+// Replace the figures that `map` gives and keep the others of `model`: they read new models and overrides alike.
 void read_device_figures(const YamlReader& map, const FigureOrigin& origin, DeviceModel& model);
 void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkModel& model);
 

@@ -1,4 +1,4 @@
-// An NCCL topology file as it stands: pugixml elements with their lines and columns, and attributes read
+// An NCCL topology file before its meaning: pugixml elements with their lines and columns, and attributes read
 // strictly. For readers/nccl_xml.cc.
 #pragma once
 

@@ -1,5 +1,4 @@
-// The graph of an NCCL file between reading and building: its parts in the order of the file, not yet numbered
-// and named. For readers/nccl_xml.cc.
+// The parts of an NCCL file in the order of the file, before they are numbered and named. For readers/nccl_xml.cc.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +29,7 @@ struct Connection {
   double rate = 0;  // bytes/s
 };
 
-// Nodes come by host, kind and order, and are named so: "w0.gpu3".
+// Builds the topology. Nodes are sorted by host, kind and order, and named accordingly: "w0.gpu3".
 Topology build_topology(const std::vector<Part>& parts, const std::vector<Connection>& connections,
                         const std::string& file);
 

@@ -11,12 +11,13 @@
 
 namespace tandem::nccl {
 
-inline constexpr double kLocal = 5000e9;  // what NCCL takes for free
+inline constexpr double kLocal = 5000e9;  // NCCL's rate of what costs nothing
 
 enum class PciClass : std::uint8_t { bridge, gpu, nic, nvswitch, nvlink_bridge };
 PciClass pci_class(std::string_view text);  // "0x030200": by prefix; anything unknown is a bridge
 
-// Width x speed / 80 GB/s. The speed as the kernel spells it, "16 GT/s" or "16.0 GT/s PCIe"; unknown: as 8 GT/s.
+// Returns width x speed / 80 GB/s. The speed is spelled as in the kernel, "16 GT/s" or "16.0 GT/s PCIe"; an unknown one
+// counts as 8 GT/s.
 double pci_rate(std::int64_t width, std::string_view speed);
 
 double nvlink_rate(std::int64_t compute_capability);  // of one link
@@ -29,8 +30,8 @@ struct Cpu {
 };
 double numa_rate(const Cpu& cpu);
 
-// The GPU of a compute capability, or null when unknown. A file does not name the product: of several with the
-// same capability it is the one in the catalog, else a typical one with every figure assumed.
+// Returns the GPU of a compute capability, or null when unknown. A file does not name the product: among several with
+// the same capability the result is the one in the catalog, else a typical one whose figures are all assumed.
 std::shared_ptr<const DeviceModel> gpu_model(std::int64_t compute_capability);
 std::string known_capabilities();  // for messages
 

@@ -1,6 +1,6 @@
 // NCCL's topology files: what NCCL_TOPO_DUMP_FILE writes and NCCL_TOPO_FILE reads. They describe one machine
 // (or one NVLink domain of several). Rates are computed as NCCL itself does (src/graph/xml.cc, topo.cc, topo.h
-// of 2.30.7). GPUs are known by their compute capability and take their figures from the catalog.
+// of 2.30.7). A GPU's compute capability tells its model, whose figures come from the catalog.
 //
 // Differences from NCCL: a GPU without a rank is kept; GPUs are ordered by host, then dev. The extra 6/5 that
 // NCCL charges GPU-to-GPU traffic through an Intel CPU belongs to paths, not links, and is left out.

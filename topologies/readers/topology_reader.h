@@ -1,4 +1,4 @@
-// Any topology file Tandem can read, told apart by its content.
+// Reads any topology file that Tandem knows; the content tells which kind it is.
 #pragma once
 
 #include <filesystem>

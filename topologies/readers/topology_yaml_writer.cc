@@ -29,7 +29,7 @@ std::span<const Unit> units_of(Dimension dimension) {
     case Dimension::flops_per_second:
       return kRates;
   }
-  return {};
+  TANDEM_UNREACHABLE("no such dimension");
 }
 
 // The shortest text that reads back as exactly this value.
