@@ -20,7 +20,7 @@ void check_worker(const EngineInfo& engine, const WorkerSpec& worker) {
     std::vector<std::string_view> known;
     for (const DeviceType type : types) known.push_back(name_of(type));
     throw UsageError(fmt::format("engine '{}' has no devices of type {}, as {} asks for (it has {})", engine.name,
-                            name_of(worker.device_type), worker_text(worker), fmt::join(known, ", ")));
+                                 name_of(worker.device_type), worker_text(worker), fmt::join(known, ", ")));
   }
   if (worker.device_count < 0) {
     throw UsageError(fmt::format("{} has {} devices, must be 0 or more", worker_text(worker), worker.device_count));

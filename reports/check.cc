@@ -164,7 +164,7 @@ std::string_view name_of(Verdict verdict) {
     case Verdict::inconclusive:
       return "inconclusive";
   }
-  TANDEM_UNREACHABLE("no such verdict");
+  TANDEM_UNREACHABLE("a Verdict outside its enumerators");
 }
 
 CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits) {

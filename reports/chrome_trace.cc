@@ -85,7 +85,7 @@ std::string shown_name(const Record& record) {
     case RecordKind::op:
       return record.name;
   }
-  TANDEM_UNREACHABLE("no such kind of record");
+  TANDEM_UNREACHABLE("a RecordKind outside its enumerators");
 }
 
 std::string_view shown_category(RecordKind kind) {
@@ -98,7 +98,7 @@ std::string_view shown_category(RecordKind kind) {
     case RecordKind::collective:
       return "kernel";
   }
-  TANDEM_UNREACHABLE("no such kind of record");
+  TANDEM_UNREACHABLE("a RecordKind outside its enumerators");
 }
 
 std::string arguments_of(const Record& record) {

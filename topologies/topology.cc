@@ -25,7 +25,7 @@ class Weakest {
       case Provenance::measured:
         return 2;
     }
-    TANDEM_UNREACHABLE("no such provenance");
+    TANDEM_UNREACHABLE("a Provenance outside its enumerators");
   }
   int rank_ = 2;
 };
@@ -58,7 +58,7 @@ std::string_view name_of(Provenance provenance) {
     case Provenance::assumed:
       return "assumed";
   }
-  TANDEM_UNREACHABLE("no such provenance");
+  TANDEM_UNREACHABLE("a Provenance outside its enumerators");
 }
 
 std::string_view name_of(NodeKind kind) {
@@ -76,7 +76,7 @@ std::string_view name_of(NodeKind kind) {
     case NodeKind::network_switch:
       return "network_switch";
   }
-  TANDEM_UNREACHABLE("no such kind of node");
+  TANDEM_UNREACHABLE("a NodeKind outside its enumerators");
 }
 
 std::string_view name_of(LinkKind kind) {
@@ -92,7 +92,7 @@ std::string_view name_of(LinkKind kind) {
     case LinkKind::network:
       return "network";
   }
-  TANDEM_UNREACHABLE("no such kind of link");
+  TANDEM_UNREACHABLE("a LinkKind outside its enumerators");
 }
 
 NodeIndex Topology::add_node(Node node) {

@@ -62,7 +62,7 @@ std::string description(const YamlNode& node) {
     case YamlKind::scalar:
       return node.quoted ? "the text \"" + shortened(node.text) + "\"" : "'" + shortened(node.text) + "'";
   }
-  TANDEM_UNREACHABLE("no such kind of YAML value");
+  TANDEM_UNREACHABLE("a YamlKind outside its enumerators");
 }
 
 std::string quoted_list(const std::vector<std::string>& names) {

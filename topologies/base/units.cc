@@ -89,7 +89,7 @@ std::optional<double> in_base_unit(double value, std::string_view unit, Dimensio
     case Dimension::flops_per_second:
       return scaled(value, unit, kRates);
   }
-  TANDEM_UNREACHABLE("no such dimension");
+  TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
 
 // Units to print in, smallest first.
@@ -111,7 +111,7 @@ std::span<const Scale> printed_units(Dimension dimension) {
     case Dimension::flops_per_second:
       return kFlops;
   }
-  TANDEM_UNREACHABLE("no such dimension");
+  TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
 
 }  // namespace
@@ -139,7 +139,7 @@ std::string_view expectation(Dimension dimension) {
     case Dimension::flops_per_second:
       return "expected a rate such as 19.5TFLOPS";
   }
-  TANDEM_UNREACHABLE("no such dimension");
+  TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
 
 std::string format_quantity(double value, Dimension dimension) {

@@ -163,7 +163,7 @@ std::string_view name_of(FabricKind kind) {
     case FabricKind::rail:
       return "rail";
   }
-  TANDEM_UNREACHABLE("no such kind of fabric");
+  TANDEM_UNREACHABLE("a FabricKind outside its enumerators");
 }
 
 Topology make_cluster(const Topology& node, int workers, const Fabric& fabric, std::string name) {

@@ -29,7 +29,7 @@ std::span<const Unit> units_of(Dimension dimension) {
     case Dimension::flops_per_second:
       return kRates;
   }
-  TANDEM_UNREACHABLE("no such dimension");
+  TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
 
 // The shortest text that reads back as exactly this value.
