@@ -39,8 +39,8 @@ double DeviceCosts::op_s(const Op& op) const {
   if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) return gemm_s(*gemm, op.cost);
   const double memory = memory_s(op.cost.bytes, op.cost.dtype);
   if (op.cost.flops <= 0) return memory;
-  // The arithmetic of element-wise ops is bound by memory on every device with a rate for their type; types
-  // without one (counters, labels) cost their bytes.
+  // Element-wise ops are bound by memory on every device that has a rate for their type; those of types without a rate
+  // (counters, labels) cost their bytes, too.
   const bool is_free_form = std::holds_alternative<kernel::HostFunction>(op.kernel);
   if (!is_free_form && (curves(op.cost.dtype) != nullptr || !model_->peak_flops_per_s.contains(op.cost.dtype))) {
     return memory;
@@ -92,7 +92,7 @@ double DeviceCosts::memory_s(double bytes, DType dtype) const {
   const auto has_memory = [](const Curves* measured) { return measured != nullptr && !measured->memory.empty(); };
   const Curves* measured = curves(dtype);
   for (auto other = curves_.begin(); !has_memory(measured) && other != curves_.end(); ++other) {
-    measured = &other->second;  // a byte is a byte
+    measured = &other->second;  // any type's will do: only bytes count
   }
   if (has_memory(measured)) return curve_s(measured->memory, bytes, "element-wise work");
   return bytes / memory_bandwidth();

@@ -54,7 +54,7 @@ GemmSurface::GemmSurface(std::span<const GemmSample> samples) {
     std::sort(axes_[axis].begin(), axes_[axis].end());
     axes_[axis].erase(std::unique(axes_[axis].begin(), axes_[axis].end()), axes_[axis].end());
   }
-  // Distinct points, as many as the grid has corners, all on its axes: every corner is there, in sorted order.
+  // The points are distinct, lie on the axes, and are as many as the grid has corners: they are its corners, sorted.
   if (points_.size() != axes_[0].size() * axes_[1].size() * axes_[2].size()) return;
   for (const Sample& point : points_) grid_.push_back(point.rate);
 }

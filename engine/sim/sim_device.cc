@@ -50,6 +50,7 @@ SimDevice::SimDevice(SimRun& run, DeviceId id, int index, int worker, PhysicalDe
 SimDevice::~SimDevice() = default;
 
 Stream& SimDevice::stream(int index) {
+  TANDEM_REQUIRE(index >= 0, "a stream with a negative index");
   std::unique_ptr<SimStream>& stream = streams_[index];
   if (!stream) stream = std::make_unique<SimStream>(*this, index);
   return *stream;

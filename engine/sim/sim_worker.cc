@@ -1,7 +1,5 @@
 #include "engine/sim/sim_worker.h"
 
-#include <mutex>
-
 #include <fmt/format.h>
 
 #include "engine/sim/sim_monitor.h"
@@ -29,9 +27,10 @@ Nanoseconds SimWorker::now() {
 }
 
 void SimWorker::run_concurrently(int n, const std::function<void(int)>& function) {
+  TANDEM_REQUIRE(n >= 0, "a negative number of functions");
   Scheduler& scheduler = run_.scheduler();
   scheduler.pay_debt();
-  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(std::max(n, 0)));
+  std::vector<std::exception_ptr> errors(static_cast<std::size_t>(n));
   int left = n;
   WaitList list;
   const std::string& caller = Task::current().name();
@@ -45,7 +44,7 @@ void SimWorker::run_concurrently(int n, const std::function<void(int)>& function
         });
   }
   scheduler.wait_uninterrupted(
-      list, [&] { return left <= 0; }, [&] { return fmt::format("{} of its replicas", left); });
+      list, [&] { return left == 0; }, [&] { return fmt::format("{} of its replicas", left); });
   scheduler.forget_cause();
   scheduler.throw_if_failed();
   for (const std::exception_ptr& error : errors) {
@@ -69,11 +68,14 @@ Communicator& SimWorker::communicator(std::span<const DeviceId> devices) {
 }
 
 void SimWorker::begin_step(int step) {
+  TANDEM_REQUIRE(step >= 0, "a negative step");
+  TANDEM_REQUIRE(step_ == kNoStep, "a step begins within a step");
   step_start_ns_ = now();
   step_ = step;
 }
 
 void SimWorker::end_step() {
+  TANDEM_REQUIRE(step_ != kNoStep, "a step ends that has not begun");
   for (Device* device : devices_) device->synchronize();
   cpu_.synchronize();
   Record record;

@@ -1,8 +1,8 @@
-// Everything that differs between SimGrid 3.32 and 4.x, and the only file of Tandem that includes SimGrid.
+// What differs between SimGrid 3.32 and 4.x. The only file of Tandem that includes SimGrid.
 //
-// All functions are for the thread that drives the simulation. "Kernel" is SimGrid's word for the context that
-// owns the simulated world (maestro): activities started there report their end to a callback there, so work
-// needs no actor that waits for it.
+// All functions are for the thread that drives the simulation. "Kernel" is SimGrid's word for the context that owns the
+// simulated world (maestro). Activities that are started there report their end to a callback there, so that no actor
+// has to wait for them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 #include <simgrid/s4u.hpp>
 
-// Neither of these stands alone, and 3.32's umbrella header above does not define SIMGRID_VERSION.
+// None of these compiles without the header above, and 3.32's umbrella header does not define SIMGRID_VERSION.
 #include <simgrid/version.h>
 #include <xbt/log.h>
 #include <simgrid/Exception.hpp>
@@ -31,11 +31,11 @@
 #define TANDEM_SIM_SANITIZED 0
 #endif
 
-// simgrid::kernel::EngineImpl::now_, exported by 3.32 and 4.x without an installed header. SimGrid expects one
-// simulation a process and never sets its clock back; equal runs must start at equal times to the last bit.
+// simgrid::kernel::EngineImpl::now_, which 3.32 and 4.x export without an installed header. SimGrid expects one
+// simulation in a process and never sets its clock back, but equal runs must start at the same time to the last bit.
 extern double tandem_simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
 #if SIMGRID_VERSION < 33500
-// Private or protected in 3.32, and never emptied: see forget_ended_engines().
+// Private or protected in 3.32, which never empties them: see forget_ended_engines().
 extern simgrid::xbt::signal<void(simgrid::s4u::Activity const&)> tandem_simgrid_on_completion __asm__(
     "_ZN7simgrid3s4u8Activity13on_completionE");
 extern simgrid::xbt::signal<void(simgrid::s4u::Exec const&)> tandem_simgrid_on_exec_start __asm__(
@@ -48,7 +48,7 @@ namespace s4u = simgrid::s4u;
 using simgrid::kernel::routing::NetPoint;
 using simgrid::kernel::routing::NetZoneImpl;
 using LocalRoute = simgrid::kernel::routing::Route;
-using ActorKilled = simgrid::ForcefulKillException;  // unwinds an actor's stack; never to be swallowed
+using ActorKilled = simgrid::ForcefulKillException;  // unwinds an actor's stack; must not be swallowed
 
 inline std::string version_text() {
   int major = 0;
@@ -58,18 +58,18 @@ inline std::string version_text() {
   return std::to_string(major) + "." + std::to_string(minor) + (patch != 0 ? "." + std::to_string(patch) : "");
 }
 
-// Seconds below which two dates are one: a hundredth of a nanosecond, and above the spacing of doubles for the
-// first ten hours of simulated time.
+// In seconds: dates that differ by less are equal. A hundredth of a nanosecond, which is more than the spacing of
+// doubles during the first ten hours of simulated time.
 inline constexpr const char* kTimingPrecision = "1e-11";
 
 inline void reset_clock() {
   tandem_simgrid_clock = 0;
 }
 
-// SimGrid refuses to change its models after the first platform of a process.
+// Sets SimGrid's models and options. SimGrid refuses to change its models after the first platform of a process.
 inline void configure() {
   using s4u::Engine;
-  xbt_log_control_set("root.app:file:/dev/null");  // what goes wrong is reported by exceptions
+  xbt_log_control_set("root.app:file:/dev/null");  // failures are reported by exceptions
   Engine::set_config("network/model:CM02");
   Engine::set_config("network/TCP-gamma:0");
   Engine::set_config("network/crosstraffic:0");
@@ -83,19 +83,19 @@ inline void configure() {
 #if TANDEM_SIM_SANITIZED
   Engine::set_config("contexts/factory:thread");  // sanitizers do not follow switched stacks
 #else
-  Engine::set_config("contexts/stack-size:1024");  // KiB; kernels run on the main stack, not on an actor's
+  Engine::set_config("contexts/stack-size:1024");  // KiB; kernels of ops run on the main stack, not on an actor's
 #endif
 }
 
-// The zone all hosts and links live in: SimGrid's root on 3.32, a child of it since 4.0, where a root exists.
+// Makes this the zone of all hosts and links: SimGrid's root on 3.32, a child of the root that exists since 4.0.
 inline void adopt_zone([[maybe_unused]] NetZoneImpl* zone) {
 #if SIMGRID_VERSION >= 40000
   zone->set_parent(s4u::Engine::get_instance()->get_netzone_root()->get_impl());
 #endif
 }
 
-// Once a process, before the first simulation. The configuration belongs to the process but some of it is read when
-// an engine begins, so one without content takes it.
+// Called once in a process, before the first simulation. The configuration belongs to the process, but SimGrid reads
+// some of it when an engine begins, so an engine without content takes it over.
 inline void prepare_process() {
   s4u::Engine engine("prepare");
   configure();
@@ -123,7 +123,7 @@ inline s4u::Host* add_host(NetZoneImpl* zone, const std::string& name, double sp
   return host;
 }
 
-// One direction, shared by all that crosses it.
+// Adds one direction of a link, which all flows that cross it share.
 inline s4u::Link* add_link(NetZoneImpl* zone, const std::string& name, double bandwidth_bytes_per_s) {
 #if SIMGRID_VERSION >= 40000
   return zone->add_link(name, {bandwidth_bytes_per_s});
@@ -148,8 +148,8 @@ inline void connect_completion(void (*ended)(void* data)) {
 #endif
 }
 
-// Every engine of 3.32 leaves callbacks of its virtual machines in the process, so that after a thousand simulations
-// each activity would call thousands of them.
+// Removes the callbacks for virtual machines that every engine of 3.32 leaves in the process. After a thousand
+// simulations each activity would call thousands of them.
 inline void forget_ended_engines() {
 #if SIMGRID_VERSION < 33500
   tandem_simgrid_on_completion.disconnect_slots();
@@ -159,7 +159,7 @@ inline void forget_ended_engines() {
 #endif
 }
 
-// The next engine, whose clock starts at 0. It registers itself with SimGrid; delete it through Engine::get_instance().
+// Begins an engine whose clock starts at 0. It registers itself with SimGrid; delete it through Engine::get_instance().
 inline void begin_engine(void (*ended)(void* data)) {
   static bool is_prepared = false;
   const bool is_first = !std::exchange(is_prepared, true);
@@ -170,8 +170,8 @@ inline void begin_engine(void (*ended)(void* data)) {
   reset_clock();
 }
 
-// In the kernel. The caller keeps the pointer until the activity has ended. `most_per_s`: its speed however idle the
-// host is; 0: that of a core.
+// Both start an activity in the kernel; the caller keeps the pointer until it has ended. `most_per_s` bounds the speed
+// of the work even on an idle host; 0: the speed of a core does.
 inline s4u::ActivityPtr start_exec(s4u::Host* host, double flops, double most_per_s, void* data) {
   s4u::ExecPtr exec = s4u::Exec::init();
   exec->set_data(data);
@@ -227,7 +227,7 @@ inline void start_actor(const std::string& name, s4u::Host* host, void* data, st
 #endif
 }
 
-// The data of the running actor; null in the kernel and outside a simulation.
+// Returns the data of the running actor; null in the kernel and outside a simulation.
 inline void* current_actor_data() {
   if (!s4u::Engine::has_instance()) return nullptr;
   s4u::Actor* self = s4u::Actor::self();

@@ -46,7 +46,7 @@ TEST(SimRun, OneEngineRunsManyTimes) {
   for (int i = 0; i < 50; ++i) ASSERT_EQ(text_of(engine->run(all_reduce_of(3))), first);
 }
 
-TEST(SimRun, StepsAreRecordedOnTheHostLane) {
+TEST(SimRun, StepsAreRecordedOnNoDevice) {
   const Timeline timeline = simulate(gpu_workers(make_star(), 2), all_reduce_of(2));
   const auto steps = records_of(timeline, RecordKind::step);
   ASSERT_EQ(steps.size(), 6u);
@@ -179,7 +179,7 @@ TEST(SimRun, WaitingTasksLearnOfTheDeadlock) {
                         }),
                DeadlockError);
   EXPECT_TRUE(learned);
-  simulate(gpu_workers(make_star(), 2), all_reduce_of(2));  // and the next simulation is none the worse
+  simulate(gpu_workers(make_star(), 2), all_reduce_of(2));  // the next simulation is not affected
 }
 
 TEST(SimRun, WorkersThatCallDifferentCollectivesAreBothNamed) {

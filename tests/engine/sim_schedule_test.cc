@@ -1,5 +1,5 @@
-// The seeded order of simulated runs: which orders there are, that a seed stands for one of them, that it finds what
-// depends on the order and leaves alone what does not.
+// The seeded order of simulated runs: which orders there are, that each seed is one of them, that seeds find what
+// depends on the order and leave alone what does not.
 #include <array>
 #include <map>
 #include <mutex>
@@ -76,7 +76,7 @@ TEST(SeededSchedule, TasksWokenTogetherGoOnInAnyOrder) {
         arrivals.push_back(i);
         if (++arrived == 3) monitor->notify_all();
         while (arrived < 3) monitor->wait("the others");
-        // The last to arrive goes on at once; the two it has woken are what can differ.
+        // The last to arrive continues immediately; only the order of the two that it has woken can differ.
         if (i != arrivals.back()) order.push_back(i == arrivals.front() ? 0 : 1);
       });
     });

@@ -2,7 +2,7 @@
 // same schedule: `message` executes its steps one after the other, `fluid` starts one flow for each pair, of all its
 // bytes, and adds the time that the steps cost beyond that.
 //
-// Adding an algorithm: derive from CollectiveAlgorithm and choose it in collective_model.cc.
+// To add an algorithm, derive from CollectiveAlgorithm and choose it in collective_model.cc.
 #pragma once
 
 #include <functional>
@@ -31,7 +31,7 @@ struct Schedule {
   int steps = 0;
   // The transfers of one step; the next step starts when all have arrived.
   std::function<void(int step, std::vector<Transfer>& transfers)> transfers_of_step;
-  // The first steps pay the latency of their routes; later ones follow in a filled pipeline.
+  // So many first steps include the latency of their routes; later ones follow in a filled pipeline.
   int latency_steps = 0;
   std::vector<Transfer> flows;  // what each pair carries in total
   double fill_bytes = 0;        // what the slowest pair could carry in the time in which the pipeline fills
@@ -45,8 +45,8 @@ class CollectiveAlgorithm {
 };
 
 // The bandwidth-optimal ring (Patarasuk and Yuan, Journal of Parallel and Distributed Computing 69(2), 2009):
-// reduce_scatter and all_gather take n - 1 steps of bytes / n on every edge, all_reduce one after the other;
-// broadcast and reduce are chains along the ring, cut into chunks that follow each other.
+// reduce_scatter and all_gather take n - 1 steps, each with bytes / n on every edge, and all_reduce is one after the
+// other. Broadcast and reduce pass chunks along the ring, one behind the other.
 class RingAlgorithm : public CollectiveAlgorithm {
  public:
   std::string_view name() const override { return "ring"; }
