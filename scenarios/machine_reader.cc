@@ -78,7 +78,7 @@ void read_servers(const YamlReader& servers, const StrategyInfo* strategy, Scena
 EngineSettings read_engine(const YamlReader& map) {
   EngineSettings engine;
   const YamlReader name = map.optional("name");
-  engine.name = name.text(machine_engine().name);
+  engine.name = name.text(engine.name);
   // One that this build lacks is refused when it is run, as not available rather than as a mistake.
   if (!engine.name.empty() && find_engine(engine.name) == nullptr) name.error(unknown_engine_text(engine.name));
   if (const YamlReader values = map.optional("values")) {

@@ -13,10 +13,10 @@
 #include <variant>
 #include <vector>
 
-#include "engine/engine.h"
+#include "engine/engine_info.h"
 #include "scenarios/labelled_rows.h"
 #include "scenarios/model.h"
-#include "strategies/base/options.h"
+#include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -52,7 +52,7 @@ struct MeshSettings {
 };
 
 struct StrategySettings {
-  std::string name;
+  std::string name{default_strategy_name()};
   std::string cross_device_ops = "auto";       // "auto": the strategy's own choice
   int num_packs = 1;                           // packs of tensors that are reduced together; 0: not packed
   std::optional<std::int64_t> bytes_per_pack;  // instead of num_packs: packs of at least this many bytes
@@ -61,7 +61,7 @@ struct StrategySettings {
 };
 
 struct EngineSettings {
-  std::string name;
+  std::string name{machine_engine().name};
   std::optional<ValueMode> values;
   std::optional<CollectiveFidelity> collectives;
   bool graphs = false;  // see EngineOptions::graphs

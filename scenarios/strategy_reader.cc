@@ -61,7 +61,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
 StrategySettings read_strategy(const YamlReader& map) {
   StrategySettings strategy;
   const YamlReader name = map.optional("name");
-  strategy.name = name.text(default_strategy_name());
+  strategy.name = name.text(strategy.name);
   check_known(name, "strategy", strategy.name, strategy_names());
   const YamlReader operations = map.optional("cross_device_ops");
   strategy.cross_device_ops = operations.text(strategy.cross_device_ops);

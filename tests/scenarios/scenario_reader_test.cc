@@ -18,6 +18,8 @@ TEST(ScenarioReader, WhatIsLeftOutHasItsDefault) {
   EXPECT_EQ(scenario.strategy.name, "mirrored");
   EXPECT_EQ(scenario.strategy.cross_device_ops, "auto");
   EXPECT_EQ(scenario.engine.name, "cpu");
+  EXPECT_EQ(StrategySettings{}.name, "mirrored") << "of a scenario made in memory";
+  EXPECT_EQ(EngineSettings{}.name, "cpu");
   EXPECT_FALSE(scenario.engine.values);
   EXPECT_EQ(scenario.topology, nullptr) << "this machine";
   EXPECT_EQ(scenario.devices.type, DeviceType::cpu);
