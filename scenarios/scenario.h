@@ -32,7 +32,8 @@ struct MlpSettings {
   std::uint64_t seed = 1;
 };
 
-// A model's layers as work without meaningful values: the shapes, gradients and collectives are those of the model.
+// The layers of a model as pure work: shapes, gradients and collectives are those of the model, but the values mean
+// nothing.
 struct LayersSettings {
   Model model;
   DType dtype = DType::f32;
@@ -45,17 +46,17 @@ struct WorkloadSettings {
   std::variant<MlpSettings, LayersSettings> kind;
 };
 
-// How a strategy that divides the model uses the devices of the job: see ModelDivision.
+// Settings of the strategies that divide the model: see ModelDivision.
 struct MeshSettings {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis, where the strategy leaves them to the user
-  int micro_batches = 1;                   // parts of a replica's batch, which follow each other through a pipeline
+  int micro_batches = 1;                   // in how many parts a replica's batch passes through a pipeline
 };
 
 struct StrategySettings {
   std::string name{default_strategy_name()};
   std::string cross_device_ops = "auto";       // "auto": the strategy's own choice
-  int num_packs = 1;                           // packs of tensors that are reduced together; 0: not packed
-  std::optional<std::int64_t> bytes_per_pack;  // instead of num_packs: packs of at least this many bytes
+  int num_packs = 1;                           // packs for tensors that are reduced together; 0: no packing
+  std::optional<std::int64_t> bytes_per_pack;  // instead of num_packs: a pack is closed once it is larger
   VariablePlacement placement = VariablePlacement::round_robin;  // on parameter servers
   MeshSettings mesh{};
 };
@@ -64,18 +65,18 @@ struct EngineSettings {
   std::string name{machine_engine().name};
   std::optional<ValueMode> values;
   std::optional<CollectiveFidelity> collectives;
-  bool graphs = false;  // see EngineOptions::graphs
+  bool graphs = false;  // sequences of ops that repeat are launched as one graph
 };
 
 struct DeviceSettings {
   DeviceType type = DeviceType::cpu;
   int per_worker = 1;
-  std::optional<int> workers{};  // those that train; empty: one for each machine of the topology
+  std::optional<int> workers{};  // workers that train; empty: one for each machine
   bool chief = false;            // whether the first of them is the chief
   std::optional<int> ps{};       // parameter servers; empty: 1 if the strategy requires one, else 0
 };
 
-// What the measured steps of a run must show.
+// Conditions that a run must meet, over its measured steps.
 struct Expectations {
   std::optional<double> min_test_accuracy;
   std::optional<double> max_final_loss;
@@ -94,14 +95,14 @@ struct Scenario {
   std::shared_ptr<const Topology> topology;  // null: this machine, calibrated when a simulation needs it
   DeviceSettings devices;
   int steps = 0;         // warm-up included
-  int warmup_steps = 0;  // the first steps, left out of the report's figures
+  int warmup_steps = 0;  // how many of the first steps the report's figures leave out
   Expectations expect;
 
   // The hash of the content (not the comments or the layout) of the file and of the files it names: content_hash().
   std::string hash;
 
-  // A diagnostic at `path`, such as "engine.name", or at the nearest map around it, for problems that are found after
-  // reading.
+  // Makes a diagnostic that points at `path`, such as "engine.name", in the file, or at the nearest map around it. For
+  // problems that are found after reading.
   Diagnostic problem_at(std::string_view path, std::string message) const;
   std::shared_ptr<const YamlDocument> document{};
 };
