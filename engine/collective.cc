@@ -56,7 +56,7 @@ void check_tensor(const Tensor& tensor, const Device& device, std::string_view n
                  fmt::format("{} with a tensor on {} for {}", name, tensor.device().id().text(), device.id().text()));
 }
 
-// Of one rank beside the first: all ranks pass equal ones.
+// Checks that a rank's tensor is like the first rank's.
 void check_alike(const Tensor& tensor, const Tensor& first, std::string_view name) {
   TANDEM_REQUIRE(tensor.dtype() == first.dtype() && tensor.element_count() == first.element_count(),
                  fmt::format("{} with tensors {} and {}, must have one element type and size", name, text_of(first),

@@ -18,11 +18,11 @@
 
 namespace tandem {
 
-// A processor or a GPU of a machine: what logical devices are on.
+// A processor or a GPU of a machine, which logical devices share.
 struct Hardware {
   DeviceType type = DeviceType::cpu;
   std::string name;         // "NVIDIA H200"
-  int cores = 1;            // how many logical devices work on it at full rate at once; GPU: 1
+  int cores = 1;            // how many logical devices can use it at full rate together; GPU: 1
   double memory_bytes = 0;  // 0: not known
   // The hardware of the same type, by its place among it, that this reaches without the host: over NVLink, or by CUDA's
   // peer access.
@@ -39,7 +39,7 @@ struct Capabilities {
   std::vector<DType> gemm_dtypes;
   std::vector<DeviceType> device_types;
   int max_devices_per_worker = 0;  // 0: no limit
-  // Of the first worker's machine. Logical device i of a type is on the (i mod their number)-th of that type.
+  // Describes the first worker's machine. Logical device i of a type is on the (i mod their number)-th of that type.
   std::vector<Hardware> hardware{};
 };
 
@@ -51,11 +51,11 @@ struct EngineOptions {
   std::shared_ptr<const Topology> topology;       // sim: required. Real engines: unused
   std::optional<ValueMode> values;                // empty: what the engine prefers (real engines: real; sim: none)
   std::optional<CollectiveFidelity> collectives;  // engines that model collectives only
-  // Engines with EngineInfo::seeded_schedule only: permutes the order of tasks that could run at one instant, and of
-  // work that ends at one. Equal seeds give equal runs; empty: the engine's own order.
+  // Permutes the order of tasks that could run at one instant, and of work that ends at one. Equal seeds give equal
+  // runs; empty: the engine's own order. Engines with EngineInfo::seeded_schedule only.
   std::optional<std::uint64_t> schedule_seed;
-  // Engines that launch on GPUs only: ops of a stream that come again, in a row, as one launch (a CUDA graph). They are
-  // held back until somebody waits for them, and leave one record.
+  // Launches a repeated series of ops of a stream as one CUDA graph. The ops are held back until somebody waits for
+  // them, and leave one record. Engines with EngineInfo::graphs only.
   bool graphs = false;
   double deadlock_timeout_s = 10;  // wall time without progress after which a real engine gives up
 };
@@ -66,8 +66,8 @@ class Engine {
  public:
   virtual ~Engine() = default;
   virtual const Capabilities& capabilities() const = 0;
-  // Calls program(worker) once per worker, concurrently, and returns every worker's records when all are done.
-  // An exception of a program ends the run: the other workers are stopped and the first exception is rethrown.
+  // Calls program(worker) once per worker, concurrently, and returns every worker's records when all are done. An
+  // exception of a program ends the run: the other workers are stopped and the first exception is rethrown.
   virtual Timeline run(const Program& program) = 0;
 };
 

@@ -1,4 +1,4 @@
-// One piece of device work: what it is called, what it costs, and what it does.
+// One piece of device work: its name, its cost and its effect.
 //
 // Cost and effect travel together but apart: a simulated device charges the cost, a real one executes the
 // kernel. Kernels are plain data, so that each kind of device can bring its own implementation; the CPU's
@@ -19,7 +19,7 @@ namespace tandem {
 struct OpCost {
   double flops = 0;
   double bytes = 0;
-  DType dtype = DType::f32;  // at which rate the flops run
+  DType dtype = DType::f32;  // the type whose rate the flops run at
 };
 
 namespace kernel {
@@ -35,7 +35,7 @@ struct Fill {
   Tensor to;
   double value = 0;
 };
-// Element by element, shapes equal in element count. `b` is unused by the unary ones. `to` may be `a` or `b`.
+// to[i] = a[i] op b[i]. All have one element count; `to` may be `a` or `b`.
 enum class Binary : std::uint8_t { add, subtract, multiply, divide, maximum, minimum };
 struct Elementwise {
   Binary operation = Binary::add;
@@ -62,7 +62,7 @@ struct SumAxis {
   Tensor to, a;
   int axis = 0;
 };
-// Row by row over logits [rows, classes] and labels [rows] (i32): loss[0] = loss_scale * sum of cross entropies;
+// For each row of logits [rows, classes] and labels [rows] (i32): loss[0] = loss_scale * sum of cross entropies;
 // gradient = gradient_scale * (softmax - one hot); correct[0] = number of rows whose largest logit is the label.
 // `gradient` and `correct` may be empty.
 struct SoftmaxCrossEntropy {
@@ -73,26 +73,26 @@ struct SoftmaxCrossEntropy {
 struct Cast {
   Tensor to, a;
 };
-// Rows of a matrix changed at the places that `indices` (i64) name, one after the other: to[indices[i]] op= rows[i].
-// `replace` stores. An index outside `to` ends the run.
+// to[indices[i]] op= rows[i] for every i in order, where `to` and `rows` are matrices and indices are i64. `replace`
+// stores the row. An index outside `to` is an error of the op.
 enum class Scatter : std::uint8_t { replace, add, subtract, multiply, divide, maximum, minimum };
 struct ScatterRows {
   Scatter operation = Scatter::replace;
   Tensor to, rows, indices;
 };
-// `count` blocks of `elements` elements, at distances of to_stride and from_stride elements: a strided copy on one
-// device, as cudaMemcpy2D does it.
+// Copies `count` blocks of `elements` elements, at distances of to_stride and from_stride elements: a strided copy on
+// one device, like cudaMemcpy2D.
 struct CopyBlocks {
   Tensor to, from;
   std::int64_t count = 0, elements = 0;
   std::int64_t to_first = 0, to_stride = 0, from_first = 0, from_stride = 0;
 };
-// Many tensors of one device copied in one launch, each to one of as many elements: concatenation into a pack and back.
+// Copies many tensors of one device in one launch, each to one of as many elements: concatenation into a pack and back.
 struct CopyMany {
   std::vector<Tensor> to, from;
 };
-// A function called on a host thread, in stream order. May touch tensors' memory only on devices whose
-// engine says Capabilities::host_functions_reach_devices. Must not call the contract. Skipped without values.
+// Calls a function on a host thread, in stream order. The function may touch the memory of devices only where
+// Capabilities::host_functions_reach_devices, and must not call the engine. Engines that carry no values skip it.
 struct HostFunction {
   std::function<void()> call;
 };
@@ -112,8 +112,8 @@ struct Op {
 };
 
 namespace op {
-// Each checks shapes and element types (UsageError) and computes the cost. The category is compute; change it
-// in the returned Op where the work is an update or part of a communication.
+// Each checks shapes and element types (throws UsageError) and computes the cost. The category is compute; change it in
+// the returned Op where the work is an update or part of a communication.
 Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a = false, bool transpose_b = false, double alpha = 1,
         double beta = 0);
 Op fill(Tensor to, double value);
@@ -128,9 +128,9 @@ Op cast(Tensor to, Tensor a);
 Op scatter_rows(kernel::Scatter operation, Tensor to, Tensor rows, Tensor indices);
 Op copy_blocks(kernel::CopyBlocks kernel);
 Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from);
-// `from` written to its place in `to`, which is longer along `axis`, at `first` along it.
+// Writes `from` into `to`, which is longer along `axis`, from index `first` of that axis.
 Op place_along(Tensor to, Tensor from, int axis, std::int64_t first);
-// The part of `from` along `axis` that begins at `first` and fills `to`.
+// Fills `to` with the part of `from` that begins at index `first` of `axis`.
 Op take_along(Tensor to, Tensor from, int axis, std::int64_t first);
 Op host_function(std::string name, OpCost cost, std::function<void()> call);
 }  // namespace op

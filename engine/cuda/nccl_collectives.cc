@@ -46,7 +46,7 @@ cudaStream_t stream_of(const threads::CollectiveCall& call, int party) {
 }
 
 // The part of one rank in a call.
-struct Part {
+struct RankPart {
   const threads::CollectiveCall& call;
   const NcclMember& member;
   ncclComm_t handle;
@@ -86,7 +86,7 @@ struct Part {
 void NcclCollectives::execute(const threads::CollectiveCall& call) {
   if (call.spec().kind == CollectiveKind::send_receive) return send(call);
   communicators_->in_group(call.text(), [&](const NcclMember& member, ncclComm_t handle) {
-    Part{call, member, handle}.issue();
+    RankPart{call, member, handle}.issue();
   });
 }
 

@@ -6,13 +6,15 @@
 #include <array>
 
 namespace tandem::cuda {
+
+using NvmlDevice = struct NvmlDeviceHandle*;
+
 namespace {
 
 // Copied from nvml.h, whose numbers do not change; the header is not part of every toolkit.
 constexpr int kSuccess = 0;
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
-using NvmlDevice = struct NvmlDeviceHandle*;
 
 template <typename Function>
 bool find(void* library, const char* name, Function*& function) {

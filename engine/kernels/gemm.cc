@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-// The parallelism is ours (one thread a stream); a BLAS with threads of its own would take cores from other devices.
+// Streams run in parallel, one thread each; a BLAS with threads of its own would take cores from other devices.
 void restrict_to_one_thread() {
   static std::once_flag once;
   std::call_once(once, [] { openblas_set_num_threads(1); });

@@ -94,7 +94,7 @@ Waiter::~Waiter() {
 }
 
 Waiter& Waiter::of_this_thread() {
-  TANDEM_CHECK(current_waiter != nullptr, "a blocking call from a thread that is no task of the run");
+  TANDEM_REQUIRE(current_waiter != nullptr, "a blocking call from a thread that is no task of the run");
   return *current_waiter;
 }
 

@@ -1,5 +1,5 @@
 // How the threads of a run wait. Tasks and streams block in Waiter::wait and nowhere else, so that a deadlock can be
-// seen and named, and a failed run can wake everybody.
+// seen and named, and a failed run can wake all its threads.
 //
 // Threads: a Waiter waits on its own thread; everything else here may be called from any thread.
 #pragma once

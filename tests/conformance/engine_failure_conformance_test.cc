@@ -40,12 +40,12 @@ TEST_P(EveryEngineFails, NamesACollectiveThatNotAllJoin) {
               testing::ThrowsMessage<DeadlockError>(AllOf(HasSubstr("worker 0 waits for"), HasSubstr("all_reduce"))));
 }
 
-// One all_reduce among all devices, with this limit.
-void issue_all_reduce(Worker& worker, std::optional<double> limit_s) {
+// One all_reduce among all devices, with this timeout.
+void issue_all_reduce(Worker& worker, std::optional<double> timeout_s) {
   std::vector<Tensor> tensors;
   for (Device* device : worker.devices()) tensors.push_back(device->allocate(DType::f32, {4}));
   Communicator& communicator = worker.communicator(all_devices(worker));
-  communicator.set_timeout(limit_s);
+  communicator.set_timeout(timeout_s);
   communicator.all_reduce(tensors, Reduction::sum, streams_of(worker, kComputeStream));
 }
 
