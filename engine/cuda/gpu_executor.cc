@@ -219,8 +219,8 @@ void GpuExecutor::finish(std::vector<Record>& records) {
 // Leaks what a hanging GPU may still use, so that its memory serves nothing else until the process ends.
 void GpuExecutor::abandon() {
   is_abandoned_ = true;
-  worker_.fail(std::make_exception_ptr(
-      RunError(fmt::format("{}: the GPU has not ended its work in {} s, the its timeout", text_, watch_.timeout_s()))));
+  worker_.fail(std::make_exception_ptr(RunError(
+      fmt::format("{}: the GPU has not ended its work in {} s, the watchdog's timeout", text_, watch_.timeout_s()))));
   const std::lock_guard lock(mutex_);
   new std::deque<Pending>(std::move(pending_));
 }

@@ -165,7 +165,7 @@ TEST_F(EngineFailures, AGpuThatHangsIsNamedByTheWatchdog) {
     worker.devices()[1]->synchronize();
   };
   EXPECT_THAT(failure_of(program), AllOf(HasSubstr("/job:worker/replica:0/task:0/device:GPU:1"),
-                                         HasSubstr("the GPU has not reached a point in 1 s, the watchdog's limit")));
+                                         HasSubstr("the GPU has not reached a point in 1 s, the watchdog's timeout")));
   emulation::release_gpus();
   EXPECT_EQ(failure_of(use_everything), "") << "the next run is well again";
 }
@@ -175,13 +175,13 @@ TEST_F(EngineFailures, AGpuThatHangsEndsAllocationsAndNewStreams) {
     emulation::hang_gpu(1);
     worker.devices()[1]->allocate(DType::f32, {64});
   };
-  EXPECT_THAT(failure_of(allocate), AllOf(HasSubstr("GPU 1"), HasSubstr("1 s, the watchdog's limit")));
+  EXPECT_THAT(failure_of(allocate), AllOf(HasSubstr("GPU 1"), HasSubstr("1 s, the watchdog's timeout")));
   emulation::release_gpus();
   const auto open_stream = [](Worker& worker) {
     emulation::hang_gpu(1);
     worker.devices()[1]->stream(3);
   };
-  EXPECT_THAT(failure_of(open_stream), AllOf(HasSubstr("GPU 1"), HasSubstr("1 s, the watchdog's limit")));
+  EXPECT_THAT(failure_of(open_stream), AllOf(HasSubstr("GPU 1"), HasSubstr("1 s, the watchdog's timeout")));
 }
 
 TEST_F(EngineFailures, WhatNcclFindsByItselfEndsTheWait) {

@@ -1,4 +1,4 @@
-// Area "cross-device-ops": a collective that not all workers join ends at its time limit.
+// Area "cross-device-ops": a collective that not all workers join ends at its deadline.
 #include "strategies/multi_worker_mirrored.h"
 #include "tests/conformance/tf/stage.h"
 
