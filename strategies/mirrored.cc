@@ -24,7 +24,7 @@ DeviceId device_named(const Worker& worker, const std::string& name) {
   return *id;
 }
 
-// Devices of several workers, of which there must be as many each; and even then another strategy is wanted.
+// Refuses devices of several workers, and says first when the workers have different numbers of them.
 void check_one_worker(const std::vector<DeviceId>& ids) {
   std::map<std::pair<std::string, int>, int> counts;
   for (const DeviceId& id : ids) ++counts[{id.job, id.task}];

@@ -74,7 +74,8 @@ Value ReplicaContext::all_gather(const Value& value, int axis) {
       {value});
 }
 
-// The sum of the sizes that the replicas before this one have. Where nothing carries values all are taken to be ours.
+// Returns the sum of the sizes that the replicas before this one have; where tensors hold no data, as if all sizes were
+// this replica's.
 std::int64_t ReplicaContext::rows_before(std::int64_t size) {
   const Value all = all_gather(Value(static_cast<double>(size)), 0);
   if (!all.is(ValueKind::tensor)) return 0;  // the only replica

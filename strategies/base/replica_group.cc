@@ -73,7 +73,7 @@ void ReplicaGroup::give_baton(int index) {
   replica.monitor->notify_all();
 }
 
-// Called by the holder when it has reached a merge point or its end.
+// Called by the replica that holds the baton when it has reached a merge point or its end.
 void ReplicaGroup::pass_on(int index) {
   if (index + 1 < static_cast<int>(replicas_.size())) {
     give_baton(index + 1);

@@ -48,7 +48,7 @@ std::shared_ptr<CrossDeviceOps> ops_of(const ReplicatedSpec& spec, Worker& worke
   return spec.ops;
 }
 
-// The element types that the pairs' tensors have; of IndexedSlices that of their rows.
+// Returns the element types of the pairs' tensors, and of the rows of IndexedSlices.
 std::vector<DType> dtypes_of(const std::vector<ReducePair>& pairs) {
   std::vector<DType> dtypes;
   for (const auto& [value, destinations] : pairs) {
@@ -67,7 +67,10 @@ ReplicatedExtended::ReplicatedExtended(Worker& worker, ReplicatedSpec spec)
       group_(group_of(spec)),
       cross_device_ops_(ops_of(spec, worker, group_)) {
   const auto first = std::find(group_.begin(), group_.end(), devices_.front()->id());
-  if (first == group_.end()) throw ValueError("the devices in sync lack this worker's");
+  if (first == group_.end() || group_.size() % devices_.size() != 0) {
+    throw ValueError(
+        fmt::format("{} devices in sync cannot be divided among workers of {}", group_.size(), devices_.size()));
+  }
   first_replica_id_ = static_cast<int>(first - group_.begin());
   const std::optional<double>& timeout_s = spec.communication.timeout_seconds;
   if (!timeout_s) return;
@@ -75,7 +78,7 @@ ReplicatedExtended::ReplicatedExtended(Worker& worker, ReplicatedSpec spec)
   worker.communicator(hosts_of(group_)).set_timeout(timeout_s);
 }
 
-// Takes a group that no run() uses, and gives it back.
+// Takes an idle group for its life, or a new one: nested run() calls need one each.
 class ReplicatedExtended::GroupInUse {
  public:
   explicit GroupInUse(ReplicatedExtended& owner) : owner_(owner) {
@@ -104,7 +107,8 @@ Value ReplicatedExtended::do_call_for_each_replica(const ReplicaFunction& functi
   return function(arguments_of(0, arguments));
 }
 
-// The operations for values that are reduced together.
+// Returns the operations for values that are reduced together: 32-bit integers have their own, except over several
+// workers, where TensorFlow makes no difference.
 CrossDeviceOps& ReplicatedExtended::ops_for(const std::vector<ReducePair>& pairs) {
   if (spans_workers()) return *cross_device_ops_;
   const bool is_on_one_device =
@@ -116,7 +120,7 @@ CrossDeviceOps& ReplicatedExtended::ops_for(const std::vector<ReducePair>& pairs
   return *integer_ops_;
 }
 
-// What all replicas hold in common: see docs/tensorflow.md, "shared values".
+// Reduces a value that is one object in all replicas: see docs/tensorflow.md, "shared values".
 Value ReplicatedExtended::shared_value(ReduceOp op, const Value& value) const {
   if (op == ReduceOp::mean || num_replicas_in_sync() == 1) return value;
   if (value.is(ValueKind::number) && value.number() == 0) return value;
@@ -156,7 +160,7 @@ Value ReplicatedExtended::reduce_over_workers(ReduceOp op, const Value& value) {
   return total;
 }
 
-// Each worker's slices once, in worker order.
+// Concatenates each worker's slices once, in worker order.
 Value ReplicatedExtended::reduce_slices_over_hosts(ReduceOp op, const IndexedSlices& slices) {
   const std::vector<DeviceId> hosts = hosts_of(group_);
   const std::vector<Device*> host = {&worker_.cpu()};
@@ -253,7 +257,7 @@ ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std:
   return result;
 }
 
-// What the only replica of this worker has computed, which run() leaves bare. Replicas elsewhere have as much.
+// Tells whether a bare value is one replica's: run() does not wrap what the only replica of a worker returns.
 bool ReplicatedExtended::is_component_of_one_device(const Value& value) const {
   if (!spans_workers() || devices_.size() > 1) return false;
   return (value.is(ValueKind::tensor) || value.is(ValueKind::sparse)) && devices_of(value).front() == devices_.front();

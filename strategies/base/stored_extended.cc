@@ -54,7 +54,7 @@ std::shared_ptr<Variable> StoredExtended::make_variable(const VariableSpec& spec
   return std::make_shared<StoredVariable>(strategy(), spec, store(spec, device), replicas_per_worker() > 1);
 }
 
-// The replicas' values on one device of the worker that computed them.
+// Combines the replicas' values on one device of the worker that computed them.
 Value StoredExtended::reduced_locally(ReduceOp op, const Value& value) {
   if (!value.is(ValueKind::per_replica)) return reduce_over_workers(op, value);
   if (holds_numbers(value)) return reduce_number(op, value);
@@ -84,8 +84,8 @@ Tensor StoredExtended::sent(const Tensor& tensor, Device& device) {
   return copy;
 }
 
-// On one's own worker the order of streams is enough. An update on a server that waited for its data there would hold
-// up other workers' updates, so the worker itself waits before it issues one.
+// Waits for a tensor that sent() has sent. On this worker the order of streams is enough. An update on a server that
+// waited there for its data would hold up other workers' updates, so this worker waits before it issues the update.
 void StoredExtended::await(const Tensor& tensor) {
   Event event;
   {

@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-// Counted from the front, the last first, so that taking one away leaves the others where they are.
+// Returns the axes counted from the front, the last one first: removing it leaves the others where they are.
 std::vector<int> positive_axes(const Axes& axes, const Shape& shape) {
   std::vector<int> positive;
   for (const int axis : axes.list()) {
@@ -31,7 +31,7 @@ std::vector<int> positive_axes(const Axes& axes, const Shape& shape) {
   return positive;
 }
 
-// A replica's sum over the axes, on its device; adds up the elements along them.
+// Sums a replica's tensor over the axes, on its device, and adds the number of elements along them to `elements`.
 Tensor sum_over_axes(const Tensor& tensor, const Axes& axes, double& elements) {
   Tensor sum = tensor;
   double count = 1;
@@ -45,7 +45,7 @@ Tensor sum_over_axes(const Tensor& tensor, const Axes& axes, double& elements) {
   return sum;
 }
 
-// Integers divide to fractions.
+// Divides in the tensor's type where that is floating-point, else in f64.
 Tensor divided(const Tensor& sum, double elements) {
   Stream& stream = sum.device().compute_stream();
   const bool is_floating = sum.dtype() != DType::i32 && sum.dtype() != DType::i64 && sum.dtype() != DType::u8;
@@ -55,7 +55,7 @@ Tensor divided(const Tensor& sum, double elements) {
   return quotient;
 }
 
-// What each local replica would see as its argument of run().
+// Returns what each local replica would get for an argument of run().
 Value::Parts seen_by_replicas(const Strategy& strategy, const Value& leaf) {
   if (leaf.is_distributed()) return leaf.parts();
   if (!leaf.is(ValueKind::variable)) return Value::Parts(strategy.experimental_local_results(leaf).size(), leaf);
@@ -64,13 +64,13 @@ Value::Parts seen_by_replicas(const Strategy& strategy, const Value& leaf) {
   return {components.begin(), components.end()};
 }
 
-// As TensorFlow: each replica sums its own, or what all have in common, and the sums are reduced.
+// Sums in each replica, its own value or the one that all share, and reduces the sums, as TensorFlow does.
 Value reduce_over_axes(Strategy& strategy, ReduceOp op, const Value& leaf, const Axes& axes) {
   StrategyExtended& extended = strategy.extended();
   double elements = 0;
   Value::Parts sums;
   for (const Value& part : seen_by_replicas(strategy, leaf)) {
-    if (part.is(ValueKind::number)) positive_axes(axes, {});  // refuses: a number has no axis
+    if (part.is(ValueKind::number)) positive_axes(axes, {});  // throws: a number has no axis
     sums.emplace_back(sum_over_axes(part.tensor(), axes, elements));
   }
   const bool is_alone = strategy.num_replicas_in_sync() == 1;

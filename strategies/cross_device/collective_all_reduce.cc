@@ -17,6 +17,15 @@ std::vector<DeviceId> ids_of(const std::vector<Device*>& devices) {
   return ids;
 }
 
+// A collective is called for this worker's devices only: those of another worker are called for by that worker.
+void check_own(const Worker& worker, const std::vector<Device*>& devices) {
+  for (const Device* device : devices) {
+    if (device->worker() == worker.index()) continue;
+    throw ValueError(fmt::format("a collective all-reduce of {} {} got {}, a device of another worker", worker.job(),
+                                 worker.task(), device->id().text()));
+  }
+}
+
 const std::vector<DeviceId>& checked_group(const std::vector<DeviceId>& group, const std::vector<DeviceId>& own) {
   if (own.empty() || group.size() % own.size() != 0) {
     throw ValueError(
@@ -47,6 +56,7 @@ CollectiveAllReduce::CollectiveAllReduce(Worker& worker, std::vector<Device*> de
       group_(checked_group(group, ids_of(this->devices()))),
       communicator_(worker.communicator(group_)),
       timeout_s_(options.timeout_seconds) {
+  check_own(worker, this->devices());
   if (timeout_s_) communicator_.set_timeout(timeout_s_);
 }
 
@@ -60,7 +70,7 @@ void CollectiveAllReduce::sum_in_place(const std::vector<TensorGroup>& groups) {
   for (const TensorGroup& group : groups) communicator_.all_reduce(group, Reduction::sum, streams);
 }
 
-// Numbers of rows may differ from device to device.
+// Devices may have different numbers of rows.
 std::vector<IndexedSlices> CollectiveAllReduce::concatenate_slices(const std::vector<IndexedSlices>& slices,
                                                                    const std::vector<Device*>& destinations) {
   if (group_.size() == devices().size()) return CrossDeviceOps::concatenate_slices(slices, destinations);

@@ -27,7 +27,7 @@ void check_groups(const std::vector<TensorGroup>& groups, std::size_t devices) {
   }
 }
 
-// One value a device.
+// Returns one value per device.
 Value::Parts parts_of(const Value& value) {
   if (value.is_distributed()) return value.parts();
   if (value.is(ValueKind::variable)) {
@@ -62,7 +62,7 @@ CrossDeviceOps::CrossDeviceOps(Worker& worker, std::vector<Device*> devices, Pac
   check_packing(packing_);
 }
 
-// One call's work is issued during its life: with no other call's in between, and with the call's timeout.
+// The time in which one call's work is issued: no other call issues work meanwhile, and the call's timeout is set.
 class CrossDeviceOps::Issue {
  public:
   Issue(CrossDeviceOps& ops, const CommunicationOptions& options)

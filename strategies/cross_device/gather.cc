@@ -41,7 +41,7 @@ std::vector<Shape> shapes_from(const std::vector<double>& fields) {
   return shapes;
 }
 
-// Of every device of the group, in its order. Where nothing carries values all are taken to be like ours.
+// Returns the shapes of every device of the group, in its order; where tensors hold no data, as if all were ours.
 std::vector<Shape> exchanged_shapes(Worker& worker, const std::vector<DeviceId>& group,
                                     const std::vector<Tensor>& parts) {
   const std::vector<DeviceId> hosts = hosts_of(group);

@@ -28,7 +28,8 @@ void HierarchicalCopyAllReduce::sum_in_place(const std::vector<TensorGroup>& gro
     const std::size_t main_of_second = main < half ? main + half : main;
     gather_half(group, main_of_first, 0, half);
     gather_half(group, main_of_second, half, n);
-    // One main adds the other half's sum and sends the total back: the two tensors never change under each other.
+    // One main adds the other half's sum and sends the total back, so neither tensor changes while the other main reads
+    // it.
     order_after(main_of_first, main_of_second);
     add_from_peer(main_of_first, group[main_of_first], group[main_of_second]);
     copy_to_peer(main_of_second, group[main_of_second], main_of_first, group[main_of_first]);

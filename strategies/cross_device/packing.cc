@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-// One launch a device: many small copies would cost as much as the small reductions that packing is to save.
+// Copies in one launch per device: many small copies would cost as much as the small reductions that packing saves.
 void copy(Device& device, std::vector<Tensor> to, std::vector<Tensor> from) {
   if (to.empty()) return;
   Op copy = op::copy_many(std::move(to), std::move(from));

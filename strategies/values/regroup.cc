@@ -120,17 +120,30 @@ Value regroup_ungrouped(const Value::Parts& parts, bool as_lists) {
   return regroup_as(parts, as_lists ? Wrap::list : Wrap::tuple);
 }
 
+namespace {
+
+// A distributed leaf's part for a replica; any other leaf itself.
+Value part_of(const Value& leaf, int replica) {
+  if (!leaf.is_distributed()) return leaf;
+  const auto index = static_cast<std::size_t>(replica);
+  if (index >= leaf.parts().size()) {
+    throw ValueError(
+        fmt::format("a {} of {} parts has none for replica {}", name_of(leaf.kind()), leaf.parts().size(), replica));
+  }
+  return leaf.parts()[index];
+}
+
+}  // namespace
+
 Value select_replica_mirrored(int replica, const Value& value) {
   return map_structure(value, [replica](const Value& leaf) {
     if (leaf.is(ValueKind::per_replica)) throw TypeError("expected a mirrored value, found one per replica");
-    return leaf.is_distributed() ? leaf.parts().at(static_cast<std::size_t>(replica)) : leaf;
+    return part_of(leaf, replica);
   });
 }
 
 Value select_replica(int replica, const Value& value) {
-  return map_structure(value, [replica](const Value& leaf) {
-    return leaf.is_distributed() ? leaf.parts().at(static_cast<std::size_t>(replica)) : leaf;
-  });
+  return map_structure(value, [replica](const Value& leaf) { return part_of(leaf, replica); });
 }
 
 }  // namespace tandem

@@ -17,7 +17,8 @@ Value regroup_mirrored(const Value::Parts& parts);
 // the identical object in all of them is there once, and a variable with a component per device as its components.
 Value regroup_ungrouped(const Value::Parts& parts, bool as_lists = false);
 
-// Part `replica` of every distributed leaf. Variables and other leaves stay as they are.
+// Returns the value with part `replica` in place of every distributed leaf; variables and other leaves stay as they
+// are. Throws ValueError for a leaf without such a part.
 Value select_replica(int replica, const Value& value);
 
 // The same for values without per-replica leaves (TypeError).

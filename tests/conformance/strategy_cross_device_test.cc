@@ -2,7 +2,9 @@
 // user's, options per call. Values are whole numbers, so that every sum is exact.
 #include <gmock/gmock.h>
 
+#include <chrono>
 #include <set>
+#include <thread>
 
 #include "docs/examples/tree_all_reduce.h"
 #include "strategies/base/errors.h"
@@ -13,6 +15,7 @@
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/cross_device/reduction_to_one_device.h"
 #include "strategies/mirrored.h"
+#include "strategies/multi_worker_mirrored.h"
 #include "strategies/tower/strategies.h"
 #include "tests/conformance/strategy_testing.h"
 
@@ -257,6 +260,54 @@ TEST_P(Strategies, OptionsOfACallAreChecked) {
     }
     const Value sum = extended.reduce_to("SUM", ones, all, {.timeout_seconds = 60.0});
     for (const Value& part : sum.parts()) EXPECT_THAT(floats_of(worker, part.tensor()), Each(11.0F));
+  });
+}
+
+// A replica's own call takes options, too.
+TEST_P(Strategies, AnAllReduceOfReplicasTakesOptions) {
+  run(2, [](Worker& worker) {
+    MirroredStrategy strategy(worker, devices_of(worker));
+    const auto sum_with = [&](const CommunicationOptions& options) {
+      return strategy.run([&](const Value::Parts&) {
+        ReplicaContext& context = *get_replica_context();
+        return context.all_reduce("sum", Value(filled(context.device(), {3}, 1 + replica_id())), options);
+      });
+    };
+    for (const Value& part : sum_with({.bytes_per_pack = 4, .timeout_seconds = 60.0}).parts()) {
+      EXPECT_THAT(floats_of(worker, part.tensor()), Each(3.0F));
+    }
+    EXPECT_THROW(sum_with({.bytes_per_pack = -4}), ValueError);
+    EXPECT_EQ(strategy.run([](const Value::Parts&) { return Value::literal(1); }).number(), 1);  // still usable
+  });
+}
+
+TEST_P(Strategies, ATimeoutOfACallEndsTheRunWhereAWorkerDoesNotJoin) {
+  EXPECT_THROW(open_world(GetParam(), 2, 1)->run([](Worker& worker) {
+    MultiWorkerMirroredStrategy strategy(worker);
+    if (worker.index() == 1) return;
+    Device& device = *worker.devices().front();
+    strategy.extended().reduce_to(ReduceOp::sum, Value(filled(device, {1}, 1)), device, {.timeout_seconds = 0.2});
+    device.synchronize();
+  }),
+               DeadlineExceededError);
+}
+
+// Worker 1 joins the second call, which has the strategy's own timeout, later than the first call's allows.
+TEST_P(Strategies, ATimeoutOfACallIsThatCallsOnly) {
+  const bool is_simulated = GetParam().collectives.has_value();
+  open_world(GetParam(), 2, 1)->run([&](Worker& worker) {
+    MultiWorkerMirroredStrategy strategy(worker);
+    Device& device = *worker.devices().front();
+    const auto sum = [&](const CommunicationOptions& options) {
+      const Value one = Value(filled(device, {1}, 1));
+      return floats_of(worker, strategy.extended().reduce_to(ReduceOp::sum, one, device, options).tensor());
+    };
+    EXPECT_THAT(sum({.timeout_seconds = 1.0}), ElementsAre(2));
+    if (worker.index() == 1) {
+      const auto wait = [=] { std::this_thread::sleep_for(std::chrono::milliseconds(is_simulated ? 0 : 1500)); };
+      device.compute_stream().launch(op::host_function("late", {.flops = 2e12}, wait));
+    }
+    EXPECT_THAT(sum({}), ElementsAre(2));
   });
 }
 
