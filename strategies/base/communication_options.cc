@@ -19,7 +19,7 @@ std::string_view name_of(CommunicationImplementation implementation) {
     case CommunicationImplementation::nccl:
       return "NCCL";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a CommunicationImplementation");
 }
 
 CommunicationImplementation communication_implementation_from_name(std::string_view name) {

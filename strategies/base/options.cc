@@ -23,7 +23,7 @@ std::string_view name_of(VariableSynchronization synchronization) {
     case VariableSynchronization::on_read:
       return "ON_READ";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a VariableSynchronization");
 }
 
 std::string_view name_of(VariableAggregation aggregation) {
@@ -37,7 +37,7 @@ std::string_view name_of(VariableAggregation aggregation) {
     case VariableAggregation::only_first_replica:
       return "ONLY_FIRST_REPLICA";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a VariableAggregation");
 }
 
 ReduceOp reduce_op_from_name(std::string_view name) {

@@ -33,6 +33,7 @@ void ReplicaContext::check_current() const {
 }
 
 Value ReplicaContext::merge_call(const MergeFunction& function, const Value::Parts& arguments) {
+  TANDEM_REQUIRE(function, "merge_call() of no function");
   check_current();
   if (group_) return group_->merge_call(local_id_, function, arguments);
   const ModeGuard cross(Mode{.strategy = &strategy_});

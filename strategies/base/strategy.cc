@@ -94,6 +94,7 @@ bool is_one_object(const Value& value) {
 
 Strategy::Strategy(std::string name, std::unique_ptr<StrategyExtended> extended)
     : name_(std::move(name)), extended_(std::move(extended)) {
+  TANDEM_REQUIRE(extended_, "a Strategy without a StrategyExtended");
   extended_->strategy_ = this;
 }
 Strategy::~Strategy() = default;
@@ -117,6 +118,7 @@ Scope Strategy::scope() {
 }
 
 Value Strategy::run(const ReplicaFunction& function, const Value::Parts& arguments) {
+  TANDEM_REQUIRE(function, "run() of no function");
   require_cross_replica(*this, "run()");
   const ModeGuard cross(Mode{.strategy = this});
   return extended_->implementation().do_call_for_each_replica(function, arguments);

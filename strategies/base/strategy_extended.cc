@@ -30,6 +30,7 @@ Value combine_updates(const Value::Parts& results, bool group) {
 }
 
 Value StrategyExtended::call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) {
+  TANDEM_REQUIRE(function, "call_for_each_replica() of no function");
   require_cross_replica(strategy(), "call_for_each_replica()");
   const ModeGuard cross(Mode{.strategy = strategy_});
   return do_call_for_each_replica(function, arguments);
@@ -88,6 +89,7 @@ Value StrategyExtended::broadcast_to(const Value& value, const Destinations& des
 Value StrategyExtended::update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                                const Value::Parts& arguments, bool group) {
   if (!variable) throw ValueError("update() of nothing: it takes a variable");
+  TANDEM_REQUIRE(function, "update() with no function");
   const Mode* mode = current_mode();
   if (mode && mode->replica && mode->strategy == strategy_) {
     return mode->replica->merge_call(
@@ -118,6 +120,7 @@ void StrategyExtended::replica_update(const std::shared_ptr<Variable>& variable,
 
 Value StrategyExtended::update_non_slot(const std::vector<Device*>& colocate_with, const NonSlotFunction& function,
                                         const Value::Parts& arguments, bool group) {
+  TANDEM_REQUIRE(function, "update_non_slot() of no function");
   const Mode* mode = current_mode();
   if (mode && mode->replica && mode->strategy == strategy_) {
     return mode->replica->merge_call(

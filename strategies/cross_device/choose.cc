@@ -70,7 +70,7 @@ std::string_view name_of(CrossDeviceAlgorithm algorithm) {
     case CrossDeviceAlgorithm::collective:
       return "CollectiveAllReduce";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a CrossDeviceAlgorithm");
 }
 
 std::string_view option_name_of(CrossDeviceAlgorithm algorithm) {
@@ -84,7 +84,7 @@ std::string_view option_name_of(CrossDeviceAlgorithm algorithm) {
     case CrossDeviceAlgorithm::collective:
       return "collective";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a CrossDeviceAlgorithm");
 }
 
 CrossDeviceChoice choose_by_links(const std::vector<std::vector<int>>& links) {

@@ -49,13 +49,14 @@ Tensor ReductionToOneDevice::sum_on(Stream& stream, const TensorGroup& group) {
     stream.copy(here.back(), tensor);
   }
   Tensor result = accumulate_(stream, here);
-  if (&result.device() != &stream.device() || result.shape() != group.front().shape() ||
-      result.dtype() != group.front().dtype()) {
-    throw ValueError(fmt::format(
-        "accumulation_fn returned a tensor of shape {} on {}; it has to return one of shape "
-        "{} and the same element type on {}",
-        result.shape().text(), result.device().id().text(), group.front().shape().text(), stream.device().id().text()));
-  }
+  const Tensor& first = group.front();
+  const bool fits = result.shape() == first.shape() && result.dtype() == first.dtype();
+  TANDEM_REQUIRE(
+      fits && &result.device() == &stream.device(),
+      fmt::format("accumulation_fn returned a tensor of shape {} on {}; it has to return one of shape {} and "
+                  "the same element type on {}",
+                  result.shape().text(), result.device().id().text(), first.shape().text(),
+                  stream.device().id().text()));
   return result;
 }
 

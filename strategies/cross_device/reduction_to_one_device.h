@@ -9,7 +9,7 @@
 namespace tandem {
 
 // Combines tensors of equal shape that are all on the stream's device: issues its work on the stream and returns the
-// result, on the same device. Must not change the tensors.
+// result, of the same shape and element type and on the same device (UsageError). Must not change the tensors.
 using AccumulationFunction = std::function<Tensor(Stream& stream, const std::vector<Tensor>& tensors)>;
 
 class ReductionToOneDevice final : public CrossDeviceOps {

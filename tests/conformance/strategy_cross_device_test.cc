@@ -217,7 +217,7 @@ TEST_P(Strategies, ReductionToOneDeviceTakesADeviceAndAnAccumulation) {
     }
     const auto elsewhere = [&](Stream&, const std::vector<Tensor>&) { return filled(*devices[1], {2}, 1); };
     ReductionToOneDevice wrong(worker, devices, {}, devices[0], elsewhere);
-    EXPECT_THROW(wrong.reduce(ReduceOp::sum, powers_of_ten(devices, 2), Destinations(devices)), ValueError);
+    EXPECT_THROW(wrong.reduce(ReduceOp::sum, powers_of_ten(devices, 2), Destinations(devices)), UsageError);
   });
 }
 

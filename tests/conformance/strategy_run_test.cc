@@ -159,6 +159,21 @@ TEST_P(Strategies, AnArgumentWithTooFewPartsIsRefusedBeforeAnyReplicaRuns) {
   });
 }
 
+TEST_P(Strategies, CallsWithoutAFunctionAreAMistakeOfTheCaller) {
+  run(2, [](Worker& worker) {
+    MirroredStrategy strategy(worker, devices_of(worker));
+    StrategyExtended& extended = strategy.extended();
+    const auto variable = strategy.create_variable({.name = "v", .shape = {}});
+    EXPECT_THROW(strategy.run({}), UsageError);
+    EXPECT_THROW(extended.call_for_each_replica({}), UsageError);
+    EXPECT_THROW(extended.update(variable, {}), UsageError);
+    EXPECT_THROW(extended.update_non_slot(extended.worker_devices(), {}), UsageError);
+    const auto merge = [](const Value::Parts&) { return get_replica_context()->merge_call({}); };
+    EXPECT_THROW(strategy.run(merge), UsageError);
+    EXPECT_THROW(Strategy("mine", nullptr), UsageError);
+  });
+}
+
 // At each leaf the local results of what is regrouped: one object counts once, components of a variable each.
 TEST_P(Strategies, UngroupedUpdatesHaveATupleOfLocalResultsAtEachLeaf) {
   run(3, [](Worker& worker) {
