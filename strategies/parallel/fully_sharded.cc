@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-constexpr const char* kData = "data";
+constexpr const char* kDataAxis = "data";
 
 }  // namespace
 
@@ -15,8 +15,8 @@ FullyShardedTrainer::FullyShardedTrainer(Worker& worker, LinearStack stack, cons
     : worker_(worker),
       stack_(std::move(stack)),
       batch_(options.batch),
-      mesh_(worker, devices_in_sync(worker), {{.name = kData, .size = options.data}}),
-      group_(worker, mesh_.communicator(0, kData)) {
+      mesh_(worker, devices_in_sync(worker), {{.name = kDataAxis, .size = options.data}}),
+      group_(worker, mesh_.communicator(0, kDataAxis)) {
   check_division(stack_, options);
   for (std::size_t i = 0; i < mesh_.local_devices().size(); ++i) replicas_.push_back(make_replica(i));
 }
