@@ -111,6 +111,10 @@ struct Op {
   Kernel kernel;
 };
 
+// Takes the leases from the operands that are on `device`. Engines call it for what goes to the device's compute
+// stream: later writes are issued to that stream, too, and so come after the op anyway.
+void drop_leases(Kernel& kernel, const Device& device);
+
 namespace op {
 // Each checks shapes and element types (throws UsageError) and computes the cost. The category is compute; change it in
 // the returned Op where the work is an update or part of a communication.

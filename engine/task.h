@@ -41,6 +41,12 @@ class Task {
 // std::exception, so that programs that handle errors do not handle it.
 struct RunStopped {};
 
+// A task that runs beside the one that started it: see Worker::start_task. It ends within the object's life.
+class BackgroundTask {
+ public:
+  virtual ~BackgroundTask() = default;  // blocks the calling task until the function has returned
+};
+
 // A mutex with one condition. BasicLockable: use std::lock_guard<Monitor>.
 class Monitor {
  public:

@@ -4,6 +4,9 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <ostream>
+
+#include "engine/device.h"
 
 namespace tandem {
 namespace {
@@ -57,13 +60,18 @@ Tensor Tensor::slice(std::int64_t first, std::int64_t count) const {
   const std::int64_t row_elements = rows == 0 ? 0 : shape_.element_count() / rows;
   dimensions[0] = count;
   const Shape shape(std::span<const std::int64_t>(dimensions.data(), static_cast<std::size_t>(shape_.rank())));
-  return {buffer_, dtype_, shape, offset_bytes_ + static_cast<std::size_t>(first * row_elements) * size_of(dtype_)};
+  Tensor part = *this;
+  part.shape_ = shape;
+  part.offset_bytes_ += static_cast<std::size_t>(first * row_elements) * size_of(dtype_);
+  return part;
 }
 
 Tensor Tensor::reshape(Shape shape) const {
   TANDEM_REQUIRE(shape.element_count() == element_count(),
                  "a reshape of " + shape_.text() + " to " + shape.text() + " changes the number of elements");
-  return {buffer_, dtype_, shape, offset_bytes_};
+  Tensor reshaped = *this;
+  reshaped.shape_ = shape;
+  return reshaped;
 }
 
 Tensor Tensor::flat_slice(std::int64_t first, std::int64_t count) const {
@@ -73,6 +81,34 @@ Tensor Tensor::flat_slice(std::int64_t first, std::int64_t count) const {
 bool Tensor::is_same(const Tensor& other) const {
   return buffer_ == other.buffer_ && dtype_ == other.dtype_ && shape_ == other.shape_ &&
          offset_bytes_ == other.offset_bytes_;
+}
+
+Tensor Tensor::leased(std::shared_ptr<const void> lease) const {
+  struct Holder {
+    std::shared_ptr<Buffer> memory;
+    std::shared_ptr<const void> lease;
+  };
+  Tensor tensor = *this;
+  const auto holder = std::make_shared<const Holder>(Holder{buffer_, std::move(lease)});
+  tensor.buffer_ = std::shared_ptr<Buffer>(holder, buffer_.get());
+  tensor.has_lease_ = true;
+  return tensor;
+}
+
+Tensor Tensor::without_lease() const {
+  Tensor tensor = *this;
+  if (has_lease_) tensor.buffer_ = buffer_->shared_from_this();
+  tensor.has_lease_ = false;
+  return tensor;
+}
+
+std::string Tensor::text() const {
+  if (!buffer_) return "Tensor()";
+  return fmt::format("Tensor({} {} on {})", name_of(dtype_), shape_.text(), device().id().text());
+}
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) {
+  return out << tensor.text();
 }
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <iosfwd>
 #include <memory>
 #include <span>
 #include <string>
@@ -41,8 +42,8 @@ class Shape {
   int rank_ = 0;
 };
 
-// A block of one device's memory. Engines derive from it; its destructor frees the block.
-class Buffer {
+// A block of one device's memory. Engines derive from it; its destructor frees the block. Made by std::make_shared.
+class Buffer : public std::enable_shared_from_this<Buffer> {
  public:
   virtual ~Buffer() = default;
   virtual Device& device() const = 0;
@@ -80,9 +81,19 @@ class Tensor {
   // Returns whether both handles name the same memory, element type and shape: TensorFlow's `is`.
   bool is_same(const Tensor& other) const;
 
+  // A handle to the same memory that keeps `lease` alive, as every handle made from it does. The owner of the memory
+  // sees by the lease that somebody still looks at what is in it, and writes elsewhere.
+  Tensor leased(std::shared_ptr<const void> lease) const;
+  Tensor without_lease() const;
+  bool has_lease() const { return has_lease_; }
+
+  std::string text() const;  // "Tensor(f32 [2, 3] on /job:worker/replica:0/task:0/device:GPU:0)"
+  friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+
  private:
-  std::shared_ptr<Buffer> buffer_;
+  std::shared_ptr<Buffer> buffer_;  // keeps the lease alive where there is one
   DType dtype_ = DType::f32;
+  bool has_lease_ = false;
   Shape shape_;
   std::size_t offset_bytes_ = 0;
 };

@@ -62,6 +62,9 @@ class Worker {
   // The same for functions that advance one at a time anyway: function(i + 1) may start as late as when function(i)
   // first blocks or ends, which saves engines on threads most hand-overs.
   virtual void run_in_turn(int n, const std::function<void(int)>& function) { run_concurrently(n, function); }
+  // Starts `function` in a task of its own, named "<caller> <name>", and returns while it runs. The function must not
+  // throw, and must end when the result's owner tells it to: the result's destructor waits for it.
+  virtual std::unique_ptr<BackgroundTask> start_task(std::string_view name, std::function<void()> function) = 0;
   virtual std::unique_ptr<Monitor> make_monitor() = 0;
 
   // Returns the group of these devices, in which rank i is devices[i]; the same object for the same list. Throws

@@ -162,7 +162,9 @@ void GpuExecutor::check_fault() {
   if (has_reported_fault_ || static_cast<volatile const int&>(fault_->kind) == Fault::none) return;
   has_reported_fault_ = true;
   cudaStreamSynchronize(stream_);
-  worker_.fail(std::make_exception_ptr(RunError(fmt::format("{}: {}", text_, fault_text(*fault_)))));
+  const std::string message = fmt::format("{}: {}", text_, fault_text(*fault_));
+  worker_.fail(fault_->kind == Fault::row ? std::make_exception_ptr(InvalidArgumentError(message))
+                                          : std::make_exception_ptr(RunError(message)));
 }
 
 Nanoseconds GpuExecutor::time_of(const GpuEvent& event) const {

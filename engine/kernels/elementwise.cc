@@ -163,7 +163,7 @@ void execute_scatter_rows(const kernel::ScatterRows& op) {
   with_type(op.to.dtype(), "scatter_rows", [&]<typename T>() {
     for (std::int64_t i = 0; i < op.indices.element_count(); ++i) {
       if (indices[i] < 0 || indices[i] >= rows) {
-        throw RunError("scatter_rows to row " + std::to_string(indices[i]) + " of " + op.to.shape().text());
+        throw InvalidArgumentError("scatter_rows to row " + std::to_string(indices[i]) + " of " + op.to.shape().text());
       }
       T* to = elements<T>(op.to) + indices[i] * width;
       const T* from = elements<T>(op.rows) + i * width;

@@ -8,6 +8,7 @@
 namespace tandem::sim {
 
 void SimStream::launch(Op op) {
+  if (index_ == kComputeStream) drop_leases(op.kernel, device_);
   const double seconds = device_.costs().op_overhead_s() + device_.costs().op_s(op);
   const double alone_s = device_.costs().op_alone_s(op);
   Record record = make_record(RecordKind::op, op.category, op.name);
@@ -22,7 +23,8 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
   check_copy(to, from, device_);
   Record record = make_record(RecordKind::copy, category, "copy");
   record.bytes = static_cast<double>(from.size_bytes());
-  auto work = std::make_unique<CopyWork>(to, from, std::move(record));
+  const bool is_in_order = index_ == kComputeStream && &from.device() == &device_;
+  auto work = std::make_unique<CopyWork>(to, is_in_order ? from.without_lease() : from, std::move(record));
   work->issued_s = charge_launch();
   issue(std::move(work));
 }

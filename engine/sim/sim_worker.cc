@@ -5,6 +5,30 @@
 #include "engine/sim/sim_monitor.h"
 
 namespace tandem::sim {
+namespace {
+
+// The end of a task that nobody has waited for yet. The task and its starter share it.
+struct TaskEnd {
+  bool has_come = false;
+  WaitList waiting;
+};
+
+class StartedTask final : public BackgroundTask {
+ public:
+  StartedTask(Scheduler& tasks, std::shared_ptr<TaskEnd> end) : tasks_(tasks), end_(std::move(end)) {}
+  ~StartedTask() override {
+    tasks_.wait_uninterrupted(
+        end_->waiting, [this] { return end_->has_come; }, [] { return std::string("a task it started to end"); });
+  }
+  StartedTask(const StartedTask&) = delete;
+  StartedTask& operator=(const StartedTask&) = delete;
+
+ private:
+  Scheduler& tasks_;
+  std::shared_ptr<TaskEnd> end_;
+};
+
+}  // namespace
 
 SimWorker::SimWorker(SimRun& run, int index, const WorkerSpec& spec, std::vector<Device*> devices, SimDevice& cpu)
     : run_(run), index_(index), spec_(spec), devices_(std::move(devices)), cpu_(cpu) {}
@@ -54,6 +78,18 @@ void SimWorker::run_concurrently(int n, const std::function<void(int)>& function
 
 std::shared_ptr<void> SimWorker::shared(std::string_view name, const SharedFactory& make) {
   return run_.shared().get(name, make);
+}
+
+std::unique_ptr<BackgroundTask> SimWorker::start_task(std::string_view name, std::function<void()> function) {
+  Scheduler& tasks = run_.scheduler();
+  auto end = std::make_shared<TaskEnd>();
+  tasks.start(std::make_unique<SimTask>(fmt::format("{} {}", Task::current().name(), name), this), cpu_.node(),
+              std::move(function), [&tasks, end](std::exception_ptr error) {
+                end->has_come = true;
+                tasks.wake_all(end->waiting);
+                if (error) tasks.fail(error);
+              });
+  return std::make_unique<StartedTask>(tasks, std::move(end));
 }
 
 std::unique_ptr<Monitor> SimWorker::make_monitor() {

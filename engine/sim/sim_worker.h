@@ -28,6 +28,7 @@ class SimWorker : public Worker {
   Device& device(const DeviceId& id) override { return run_.device(id); }
   Nanoseconds now() override;
   void run_concurrently(int n, const std::function<void(int)>& function) override;
+  std::unique_ptr<BackgroundTask> start_task(std::string_view name, std::function<void()> function) override;
   std::unique_ptr<Monitor> make_monitor() override;
   Communicator& communicator(std::span<const DeviceId> devices) override;
   void begin_step(int step) override;

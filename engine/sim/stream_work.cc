@@ -31,6 +31,8 @@ std::string SimEvent::text() const {
 void OpWork::take_effect(const SimDevice& device) const {
   try {
     execute(op_.kernel);
+  } catch (const InvalidArgumentError& error) {
+    throw InvalidArgumentError(fmt::format("op '{}' on {}: {}", op_.name, device.id().text(), error.what()));
   } catch (const std::exception& error) {
     throw RunError(fmt::format("op '{}' on {}: {}", op_.name, device.id().text(), error.what()));
   }

@@ -70,6 +70,11 @@ void StreamBase::note_failure(std::string_view name, std::string_view what) {
   worker_.fail(std::make_exception_ptr(RunError(fmt::format("op '{}' on {}: {}", name, device_.id().text(), what))));
 }
 
+void StreamBase::note_invalid_argument(std::string_view name, std::string_view what) {
+  worker_.fail(
+      std::make_exception_ptr(InvalidArgumentError(fmt::format("op '{}' on {}: {}", name, device_.id().text(), what))));
+}
+
 // After a missed deadline a worker breaks off its later calls: other ranks would only run into their own deadlines.
 bool StreamBase::take_part(const Collective& collective) {
   if (const auto error = worker_.missed_deadline()) collective.call->break_off(error);

@@ -73,6 +73,7 @@ class StreamBase : public LocalStream {
 
  private:
   void note_failure(std::string_view name, std::string_view what);
+  void note_invalid_argument(std::string_view name, std::string_view what);
 
   std::thread thread_;
 };
@@ -81,10 +82,14 @@ class StreamBase : public LocalStream {
 template <typename StreamType, typename EventType>
 class QueuedStream : public StreamBase {
  public:
-  void launch(Op op) override { push(std::move(op)); }
+  void launch(Op op) override {
+    if (index_ == kComputeStream) drop_leases(op.kernel, device_);
+    push(std::move(op));
+  }
   void copy(const Tensor& to, const Tensor& from, Category category) override {
     check_copy(to, from, device());
-    push(Copy{to, from, category});
+    const bool is_in_order = index_ == kComputeStream && &from.device() == &device_;
+    push(Copy{to, is_in_order ? from.without_lease() : from, category});
   }
   Event record() override {
     auto event = std::make_shared<EventType>(static_cast<StreamType&>(*this));
@@ -178,6 +183,8 @@ bool StreamBase::attempt(std::string_view name, After after, Work&& work) {
     return true;
   } catch (const DeadlineExceededError&) {
     worker_.miss_deadline(std::current_exception());
+  } catch (const InvalidArgumentError& error) {
+    note_invalid_argument(name, error.what());
   } catch (const RunStopped&) {  // what stopped it is known already
   } catch (const std::exception& error) {
     note_failure(name, error.what());

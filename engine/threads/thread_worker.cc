@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/threads/background_job.h"
 #include "engine/threads/run.h"
 #include "engine/threads/thread_monitor.h"
 
@@ -208,6 +209,13 @@ void ThreadWorker::run_in_turn(int n, const std::function<void(int)>& function) 
   TANDEM_REQUIRE(n >= 0, "a negative number of functions");
   if (run_.context().control.is_stopped()) run_.context().control.throw_stopped();
   if (n > 0) Turns(run_, *this, n, function).run();
+}
+
+std::unique_ptr<BackgroundTask> ThreadWorker::start_task(std::string_view name, std::function<void()> function) {
+  RunControl& control = run_.context().control;
+  if (control.is_stopped()) control.throw_stopped();
+  return std::make_unique<BackgroundJob>(control, run_.pool(), *this,
+                                         fmt::format("{} {}", Task::current().name(), name), std::move(function));
 }
 
 std::unique_ptr<Monitor> ThreadWorker::make_monitor() {

@@ -33,6 +33,7 @@ class ThreadWorker final : public Worker {
   Nanoseconds now() override;
   void run_concurrently(int n, const std::function<void(int)>& function) override;
   void run_in_turn(int n, const std::function<void(int)>& function) override;
+  std::unique_ptr<BackgroundTask> start_task(std::string_view name, std::function<void()> function) override;
   std::unique_ptr<Monitor> make_monitor() override;
   Communicator& communicator(std::span<const DeviceId> devices) override;
   void begin_step(int step) override;

@@ -9,9 +9,9 @@
 #include <memory>
 #include <vector>
 
-#include "scenarios/workloads/gradient_updates.h"
 #include "scenarios/workloads/layer_ops.h"
 #include "scenarios/workloads/workload.h"
+#include "strategies/variables/gradient_updates.h"
 
 namespace tandem {
 

@@ -94,7 +94,7 @@ void MlpWorkload::run_step(int /*step*/) {
 
 Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
   Device& device = get_replica_context()->device();
-  const std::vector<Parameters> parameters = read_parameters();
+  std::vector<Parameters> parameters = read_parameters();
   const Activations activations = forward(device, parameters, inputs);
   const Tensor& logits = activations.back();
   Tensor loss = device.allocate(DType::f32, {1});
@@ -107,6 +107,7 @@ Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
                                                             .loss_scale = 1.0 / share_.examples_in_sync,
                                                             .gradient_scale = 1.0 / share_.examples_in_sync}));
   updates_.begin(variables_of_gradients(), backward(device, parameters, activations, gradient));
+  parameters.clear();  // an update of a value that is still held would copy it
   updates_.apply([this](Variable& variable, const Tensor& sum) { update(variable, sum); });
   return loss;
 }

@@ -11,9 +11,9 @@
 
 #include "scenarios/labelled_rows.h"
 #include "scenarios/workloads/batch_share.h"
-#include "scenarios/workloads/gradient_updates.h"
 #include "scenarios/workloads/workload.h"
 #include "strategies/input/distributed_dataset.h"
+#include "strategies/variables/gradient_updates.h"
 
 namespace tandem {
 

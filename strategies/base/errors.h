@@ -1,5 +1,6 @@
 // The exceptions of the strategies' API, named as TensorFlow users know them: Python's, and the status codes of
-// TensorFlow's runtime.
+// TensorFlow's runtime. The engines throw two of the latter, DeadlineExceededError and InvalidArgumentError
+// (topologies/base/error.h).
 #pragma once
 
 #include "topologies/base/error.h"
@@ -39,10 +40,6 @@ class NotImplementedError : public StrategyError {
   using StrategyError::StrategyError;
 };
 
-class InvalidArgumentError : public StrategyError {  // found wrong while running
- public:
-  using StrategyError::StrategyError;
-};
 class OutOfRangeError : public StrategyError {  // past the end of the data
  public:
   using StrategyError::StrategyError;

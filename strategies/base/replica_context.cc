@@ -51,9 +51,7 @@ Value ReplicaContext::all_reduce(ReduceOp op, const Value& value, const Communic
         return map_structure(merged.front(), [&](const Value& leaf) {
           // Components of one variable come back as the variable.
           if (!leaf.is(ValueKind::variable)) return implementation.all_reduce(op, leaf, options);
-          const std::vector<Tensor>& components = leaf.variable()->components();
-          const Value parts = Value::per_replica(Value::Parts(components.begin(), components.end()));
-          return implementation.all_reduce(op, parts, options);
+          return implementation.all_reduce(op, Value::per_replica(leaf.variable()->component_values()), options);
         });
       },
       {own});

@@ -125,7 +125,8 @@ void ReplicaGroup::merge() {
     }
     merged.push_back(regroup(same));
   }
-  const InheritedCreators creators(creators_);  // not those that the last replica has opened
+  for (Replica& replica : replicas_) replica.arguments.clear();  // nobody but the merge function holds them
+  const InheritedCreators creators(creators_);                   // not those that the last replica has opened
   const ModeGuard cross(Mode{.strategy = &strategy_});
   const Value result = merge_function_(strategy_, merged);
   for (std::size_t i = 0; i < replicas_.size(); ++i) {

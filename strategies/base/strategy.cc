@@ -8,7 +8,7 @@
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/input/dataset.h"
-#include "strategies/input/distributed_dataset.h"
+#include "strategies/input/distributed_dataset_v1.h"
 #include "strategies/values/regroup.h"
 #include "strategies/values/shapes.h"
 
@@ -59,9 +59,9 @@ Tensor divided(const Tensor& sum, double elements) {
 Value::Parts seen_by_replicas(const Strategy& strategy, const Value& leaf) {
   if (leaf.is_distributed()) return leaf.parts();
   if (!leaf.is(ValueKind::variable)) return Value::Parts(strategy.experimental_local_results(leaf).size(), leaf);
-  const std::vector<Tensor>& components = leaf.variable()->components();
-  if (components.size() == 1) return Value::Parts(strategy.experimental_local_results(0.0).size(), components.front());
-  return {components.begin(), components.end()};
+  Value::Parts values = leaf.variable()->component_values();
+  if (values.size() > 1) return values;
+  return Value::Parts(strategy.experimental_local_results(0.0).size(), values.front());
 }
 
 // Sums in each replica, its own value or the one that all share, and reduces the sums, as TensorFlow does.
@@ -82,8 +82,7 @@ Value reduce_over_axes(Strategy& strategy, ReduceOp op, const Value& leaf, const
 
 Value sync_on_read_parts(const Value& leaf) {
   if (!leaf.is(ValueKind::variable) || leaf.variable()->kind() != VariableKind::sync_on_read) return leaf;
-  const std::vector<Tensor>& components = leaf.variable()->components();
-  return Value::per_replica(Value::Parts(components.begin(), components.end()));
+  return Value::per_replica(leaf.variable()->component_values());
 }
 
 bool is_one_object(const Value& value) {
@@ -163,7 +162,7 @@ Value::Parts Strategy::experimental_local_results(const Value& value) const {
   for (std::size_t i = 0; i < extended_->worker_devices().size(); ++i) {
     results.push_back(map_structure(select_replica(static_cast<int>(i), value), [&](const Value& leaf) -> Value {
       if (!leaf.is(ValueKind::variable) || leaf.variable()->components().size() <= i) return leaf;
-      return leaf.variable()->components()[i];
+      return leaf.variable()->component_value(static_cast<int>(i));
     }));
   }
   return results;
@@ -197,6 +196,11 @@ DistributedDataset Strategy::experimental_distribute_dataset(const Dataset& data
   InputWorkers workers = extended_->implementation().input_workers();
   workers.options = options;
   return distribute_dataset(dataset, workers);
+}
+
+DistributedIteratorV1 Strategy::make_dataset_iterator(const Dataset& dataset) {
+  return DistributedIteratorV1(
+      {{experimental_distribute_dataset(dataset), extended_->implementation().input_workers().devices}});
 }
 
 DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& function) {

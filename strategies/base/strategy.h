@@ -27,6 +27,7 @@ namespace tandem {
 class ClusterResolver;
 class Dataset;
 class DistributedDataset;
+class DistributedIteratorV1;
 
 using DatasetFunction = std::function<Dataset(const InputContext& context)>;
 
@@ -77,7 +78,8 @@ class Strategy {
   // element. Returns a value that is not per replica unchanged. Throws as ReplicaContext::all_gather does.
   Value gather(const Value& value, int axis);
 
-  // Returns one value per local replica; of a nested value its structure with each replica's parts. Any context.
+  // Returns one value per local replica; of a nested value its structure with each replica's parts; of a variable with
+  // a component per device the components' values. Any context.
   Value::Parts experimental_local_results(const Value& value) const;
 
   // Creates a variable where this strategy keeps them. Also in a replica context, by all replicas in the same order.
@@ -89,6 +91,9 @@ class Strategy {
   // Calls `function` once per input pipeline; it batches by the replica's batch size itself.
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& function);
   DistributedDataset distribute_datasets_from_function(const DatasetFunction& function, const InputOptions& options);
+
+  // TensorFlow 1's form of experimental_distribute_dataset: an iterator that can be initialised again.
+  DistributedIteratorV1 make_dataset_iterator(const Dataset& dataset);
 
   // Calls `function` once per local replica and wraps the results per replica, even where they are one object.
   Value experimental_distribute_values_from_function(const std::function<Value(const ValueContext&)>& function);

@@ -30,10 +30,7 @@ void check_groups(const std::vector<TensorGroup>& groups, std::size_t devices) {
 // Returns one value per device.
 Value::Parts parts_of(const Value& value) {
   if (value.is_distributed()) return value.parts();
-  if (value.is(ValueKind::variable)) {
-    const std::vector<Tensor>& components = value.variable()->components();
-    return {components.begin(), components.end()};
-  }
+  if (value.is(ValueKind::variable)) return value.variable()->component_values();
   return {value};
 }
 

@@ -16,7 +16,7 @@ bool calls_for_datasets(const DatasetNode& node) {
   return node.kind() == DatasetOp::flat_map || node.kind() == DatasetOp::interleave;
 }
 
-// Nodes through which a shard of the input is a shard of the elements, as TensorFlow lists them.
+// The nodes for which sharding the input shards the elements, as TensorFlow lists them.
 bool passes_through(const DatasetNode& node) {
   switch (node.kind()) {
     case DatasetOp::batch:
@@ -58,7 +58,7 @@ bool function_reads(const DatasetNode& node) {
   return made && reads(*made);
 }
 
-// Shuffles before the shard would give the workers shards of different orders: what was found is done after it.
+// A shuffle before the shard would give the workers shards of different orders, so it moves behind the shard.
 NodePtr without_shuffles(const NodePtr& node, NodePtr& shuffle) {
   std::vector<NodePtr> inputs;
   for (const NodePtr& input : node->inputs()) inputs.push_back(without_shuffles(input, shuffle));
@@ -80,8 +80,8 @@ bool is_dataset_of_datasets(const DatasetNode& node) {
   return element && element->is_dataset();
 }
 
-// For a list of datasets, flattened, then interleaved: the elements to shard are those of the flattened list. Nothing
-// when the chain is another.
+// In a list of datasets that is flattened and then interleaved, the elements to shard are those of the flattened list.
+// Returns null for any other chain of nodes.
 NodePtr shard_flattened(const NodePtr& node, Shard shard) {
   if (calls_for_datasets(*node) && is_dataset_of_datasets(node->input())) return shard_files(node, shard);
   if (!passes_through(*node)) return nullptr;

@@ -1,4 +1,4 @@
-// Nodes that put elements together along a new axis, and take them apart.
+// The nodes that combine elements along a new axis, and that take batches apart.
 #include "strategies/input/batch_rows.h"
 #include "strategies/input/nodes.h"
 

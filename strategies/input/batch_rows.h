@@ -5,8 +5,8 @@
 
 namespace tandem {
 
-// Elements of one structure, component by component, along a new axis or along the first. InvalidArgumentError for
-// different structures, types or shapes.
+// Combine elements of one structure, component by component, along a new axis or along the first one.
+// InvalidArgumentError for different structures, types or shapes.
 Element stack_elements(const std::vector<Element>& elements);
 Element concatenate_elements(const std::vector<Element>& elements);
 

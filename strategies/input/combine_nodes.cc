@@ -1,4 +1,4 @@
-// Nodes of several inputs: zip and concatenate.
+// The nodes with several inputs: zip and concatenate.
 #include <algorithm>
 
 #include "strategies/input/nodes.h"
@@ -6,7 +6,7 @@
 namespace tandem::nodes {
 namespace {
 
-// Batches have a size if all inputs' batches have the same.
+// The batch size that all inputs have, or unknown.
 template <typename Node>
 class SeveralInputs : public NodeOf<Node> {
  public:

@@ -175,8 +175,12 @@ Dataset Dataset::shard(std::int64_t num_shards, std::int64_t index) const {
   return Dataset(nodes::shard(node_, num_shards, index, false));
 }
 
-Dataset Dataset::prefetch(std::int64_t /*buffer_size*/) const {
-  return Dataset(nodes::prefetch(node_));
+Dataset Dataset::prefetch(std::int64_t buffer_size) const {
+  if (buffer_size < 0 && buffer_size != kAutotune) {
+    throw ValueError(fmt::format("a prefetch buffer of {} elements", buffer_size));
+  }
+  constexpr std::int64_t kChosen = 2;  // one element is used while the other is made
+  return Dataset(nodes::prefetch(node_, buffer_size == kAutotune ? kChosen : buffer_size));
 }
 
 Dataset Dataset::assert_cardinality(std::int64_t count) const {
@@ -190,7 +194,7 @@ Dataset Dataset::with_options(DatasetOptions options) const {
 DatasetOptions Dataset::options() const {
   if (const auto given = nodes::options_of(*node_)) return *given;
   for (const NodePtr& input : node_->inputs()) {
-    // Defaults say nothing, so that a branch with a choice of its own is heard.
+    // Default options are no choice, so that another branch's choice counts.
     DatasetOptions found = Dataset(input).options();
     if (found.auto_shard_policy != AutoShardPolicy::automatic) return found;
   }

@@ -1,7 +1,7 @@
 // The graph behind a Dataset: immutable nodes, each making its elements from those of its inputs.
 //
-// Internal to strategies/input; users see Dataset. Threads: nodes may be shared; an iterator and a memory have one
-// user.
+// Internal to strategies/input; users see Dataset. Threads: nodes and memories may be shared; an iterator has one user
+// at a time.
 #pragma once
 
 #include <map>
@@ -19,6 +19,7 @@ inline constexpr std::int64_t kUnknownCardinality = -2;
 inline constexpr std::int64_t kUnknownBatchSize = -1;
 
 class DatasetNode;
+class Monitor;
 using NodePtr = std::shared_ptr<const DatasetNode>;
 
 enum class DatasetOp : std::uint8_t {
@@ -49,19 +50,26 @@ enum class DatasetOp : std::uint8_t {
   assert_cardinality
 };
 
-// What passes from one iteration over the same nodes to the next: how often each was shuffled, and what was cached.
+// What one iteration over the same nodes passes on to the next: how often each node was shuffled, and what it cached.
+// Threads: a memory made in a run may be used by all tasks of the run, which it must not outlive; others have one user.
 class IterationMemory {
  public:
-  std::uint64_t next_shuffle(const DatasetNode* node) { return shuffles_[node]++; }
-  std::shared_ptr<const std::vector<Element>>& cached(const DatasetNode* node) { return cached_[node]; }
+  IterationMemory();
+  ~IterationMemory();
+  using Elements = std::shared_ptr<const std::vector<Element>>;
+  std::uint64_t next_shuffle(const DatasetNode* node);
+  Elements cached(const DatasetNode* node);  // null before keep()
+  void keep(const DatasetNode* node, Elements elements);
 
  private:
+  class Lock;
+  std::unique_ptr<Monitor> monitor_;  // null outside of a run
   std::map<const DatasetNode*, std::uint64_t> shuffles_;
-  std::map<const DatasetNode*, std::shared_ptr<const std::vector<Element>>> cached_;
+  std::map<const DatasetNode*, Elements> cached_;
 };
 using MemoryPtr = std::shared_ptr<IterationMemory>;
 
-// Nothing after the last element, however often it is asked. The nodes must outlive it.
+// An iterator gives nothing after the last element, however often it is asked. The nodes must outlive it.
 class ElementIterator {
  public:
   virtual ~ElementIterator() = default;
@@ -78,7 +86,7 @@ class ElementIterator {
 };
 using IteratorPtr = std::unique_ptr<ElementIterator>;
 
-// An iterator from a function object that gives the next element.
+// Makes an iterator of a function object that returns the next element.
 template <typename Function>
 IteratorPtr make_iterator(Function function) {
   class Iterator final : public ElementIterator {
@@ -92,7 +100,7 @@ IteratorPtr make_iterator(Function function) {
   return std::make_unique<Iterator>(std::move(function));
 }
 
-// The defaults are those of a node that passes its only input's elements on.
+// A node's defaults fit one that passes on the elements of its only input.
 class DatasetNode {
  public:
   virtual ~DatasetNode() = default;
@@ -106,12 +114,12 @@ class DatasetNode {
   virtual std::int64_t cardinality() const { return input().cardinality(); }
   // The size of the batches before this node's end, or kUnknownBatchSize.
   virtual std::int64_t batch_size() const { return kUnknownBatchSize; }
-  // Some element of those this node can give, to see its form; nothing if there is none.
+  // One of the elements that this node can give, to see its form; nothing if there is none.
   virtual std::optional<Element> sample() const;
-  // Nodes with random access tell their number of elements.
+  // The number of elements, for nodes with random access.
   virtual std::optional<std::int64_t> size() const { return std::nullopt; }
   virtual Element at(std::int64_t index) const;
-  // Of nodes whose function makes datasets: one of those.
+  // One of the datasets that the node's function makes; null for other nodes.
   virtual NodePtr sample_of_function() const { return nullptr; }
 
  protected:

@@ -13,7 +13,7 @@ namespace tandem {
 namespace {
 
 int steps_ahead(const InputOptions& options) {
-  return options.experimental_per_replica_buffer_size + 1;  // the one being used and those being copied
+  return options.experimental_per_replica_buffer_size + 1;  // the step in use and those being copied
 }
 
 int replicas_per_worker(const InputWorkers& workers) {
@@ -26,7 +26,7 @@ int replicas_per_worker(const InputWorkers& workers) {
   return workers.num_replicas_in_sync / workers.num_workers;
 }
 
-// Batches of one replica's size, as `worker` takes them from the whole data. The size of the global batches is given.
+// The whole data in batches of one replica's size, in the order in which `worker` uses them.
 Dataset rebatched(const Dataset& dataset, std::int64_t global_batch, const InputWorkers& workers, int worker) {
   if (workers.num_replicas_in_sync <= 1) return dataset;
   const int replicas = replicas_per_worker(workers);
@@ -53,8 +53,8 @@ DistributedDataset sharded_dataset(const Dataset& dataset, const InputWorkers& w
   auto input = std::make_shared<DistributedInput>(std::vector<Dataset>{dataset_of(workers.pipeline_id)}, spec, workers,
                                                   steps_ahead(workers.options));
   if (workers.num_workers == 1 || input->is_infinite) return DistributedDataset(std::move(input));
-  // Every worker has this graph, so each knows what the others get. Where the graph does not tell how much that is,
-  // counting costs a pass over the data, and asking the other workers does not.
+  // Every worker has this graph and so knows what the others get. Where the graph does not tell how many elements that
+  // is, counting them costs a pass over the data, whereas asking the other workers does not.
   std::vector<Dataset> of_workers;
   for (int worker = 0; worker < workers.num_workers; ++worker) of_workers.push_back(dataset_of(worker));
   if (are_counted(of_workers) || !workers.any_worker_has_data) input->datasets_of_workers = std::move(of_workers);
@@ -95,7 +95,7 @@ DistributedDataset distribute_as_is(std::vector<Dataset> datasets, const InputWo
   if (datasets.size() != 1 && datasets.size() != workers.devices.size()) {
     throw ValueError("distributed input needs one dataset for all replicas, or one for each");
   }
-  // The form of elements is asked for only where empty ones may be needed: it may cost a call of the user's functions.
+  // The elements' form is only needed to make empty ones, and finding it may call the user's functions.
   const ElementSpec spec = workers.enable_partial_batch_handling ? datasets.front().element_spec() : ElementSpec{};
   return DistributedDataset(std::make_shared<DistributedInput>(std::move(datasets), spec, workers, steps_ahead));
 }
@@ -108,7 +108,7 @@ DistributedDataset::DistributedDataset(Dataset dataset, Worker& worker, std::vec
       throw ValueError("a distributed dataset must be batched by the global batch size");
     }
   }
-  // With one worker there is nothing to shard; without sharding the division stays exact.
+  // One worker has nothing to shard, and batches that are not sharded are divided exactly.
   const InputWorkers workers{.worker = worker, .devices = std::move(devices), .num_replicas_in_sync = replicas};
   *this = distribute_dataset(dataset.with_options({.auto_shard_policy = AutoShardPolicy::off}), workers);
 }

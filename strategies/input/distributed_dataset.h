@@ -1,10 +1,11 @@
 // tf.distribute.DistributedDataset and DistributedIterator: a dataset's elements, dealt to the replicas of all workers
-// and brought to their devices.
+// and copied to their devices.
 #pragma once
 
 #include <deque>
 #include <exception>
 #include <functional>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <vector>
@@ -15,10 +16,11 @@
 
 namespace tandem {
 
-// How a global batch is divided among `replicas` of one worker: the first ones get one more where it does not divide.
+// Divides a global batch among the replicas of one worker. Where the division leaves a remainder, the first replicas
+// get one row more.
 std::vector<std::int64_t> rebatch(std::int64_t global_batch, int replicas);
 
-struct DistributedInput;  // what a dataset and its iterators share
+struct DistributedInput;  // shared by a dataset and its iterators
 
 // tf.experimental.Optional.
 class OptionalValue {
@@ -32,13 +34,14 @@ class OptionalValue {
   std::optional<Value> value_;
 };
 
-// All three ways to ask give one step: an element for every local replica, structured like the dataset's elements, each
-// component a per-replica value (a bare one with one replica). Copies of the next step are already under way on the
-// input streams; compute streams wait for the step they are given. ValueError in a replica context.
+// Each of the three calls gives one step: an element for every local replica, structured like the dataset's elements,
+// of which each component is a per-replica value (a bare one with one replica). Elements are made ahead of their use in
+// a task of their own where a dataset is divided among several replicas, and copied ahead on the input streams; compute
+// streams wait for the copies of the step that is given. ValueError in a replica context.
 //
 // The end: where batches may be partial, steps go on until all replicas of all workers are out of data, and replicas
-// without get elements of no rows. Where shapes are static or the dataset is infinite, the first replica without data
-// ends the iteration and what others got in that step is dropped.
+// without data get elements of no rows. Where shapes are static or the dataset is infinite, the first replica without
+// data ends the iteration, and the elements of the other replicas in that step are dropped.
 class DistributedIterator {
  public:
   explicit DistributedIterator(std::shared_ptr<const DistributedInput> input);
@@ -48,7 +51,7 @@ class DistributedIterator {
   std::optional<Value> next();           // nothing at the end
   Value get_next();                      // OutOfRangeError at the end
   OptionalValue get_next_as_optional();  // partial steps also where shapes are static
-  ElementSpec element_spec() const;      // of one replica's element: see DistributedDataset
+  ElementSpec element_spec() const;      // see DistributedDataset
 
  private:
   struct Step {
@@ -73,37 +76,67 @@ class DistributedIterator {
 
 class DistributedDataset {
  public:
-  // One worker alone, whose devices divide each global batch exactly. ValueError for a dataset without batches.
+  // For a single worker, whose devices divide each global batch exactly. ValueError for a dataset without batches.
   DistributedDataset(Dataset dataset, Worker& worker, std::vector<Device*> devices);
   explicit DistributedDataset(std::shared_ptr<const DistributedInput> input) : input_(std::move(input)) {}
 
-  // From the start. Later iterations repeat what cache() kept and shuffle anew where they should.
+  // Starts at the first step. Later iterations repeat what cache() kept and shuffle anew where they should.
   DistributedIterator iterator() const { return DistributedIterator(input_); }
 
-  // Of one replica's element. The batch dimension is unknown where steps may be partial.
+  // For `for (const Value& step : dataset)`: the steps of iterator().
+  class Steps;
+  Steps begin() const;
+  std::default_sentinel_t end() const { return {}; }
+
+  // The form of one replica's element. The batch dimension is unknown where steps may be partial.
   ElementSpec element_spec() const;
-  // What get_next_as_optional() gives: static only for infinite datasets.
+  // The form of the elements of get_next_as_optional(), which is static only for infinite datasets.
   ElementSpec optional_element_spec() const;
-  std::int64_t cardinality() const;              // elements of this worker
-  const std::vector<Dataset>& datasets() const;  // of this worker, as rebatched and sharded
+  std::int64_t cardinality() const;              // number of this worker's elements
+  const std::vector<Dataset>& datasets() const;  // this worker's, rebatched and sharded
 
  private:
   std::shared_ptr<const DistributedInput> input_;
 };
 
-// tf.distribute.Strategy.experimental_distribute_dataset. The dataset is batched by the global batch size: its batches
-// are divided among the replicas in sync, if those are known, then sharded over the workers by the dataset's policy
-// (see auto_shard). ValueError: replicas that are no multiple of the workers, scalars to divide, wrong options.
-// NotImplementedError for the mode PER_REPLICA.
+// The steps of one iteration over a distributed dataset, as an input iterator.
+class DistributedDataset::Steps {
+ public:
+  using iterator_concept = std::input_iterator_tag;
+  using value_type = Value;
+  using difference_type = std::ptrdiff_t;
+
+  explicit Steps(DistributedIterator from) : from_(std::move(from)), step_(from_.next()) {}
+  const Value& operator*() const { return *step_; }
+  const Value* operator->() const { return &*step_; }
+  Steps& operator++() {
+    step_ = from_.next();
+    return *this;
+  }
+  void operator++(int) { ++*this; }
+  friend bool operator==(const Steps& steps, std::default_sentinel_t /*end*/) { return !steps.step_; }
+
+ private:
+  DistributedIterator from_;
+  std::optional<Value> step_;
+};
+inline DistributedDataset::Steps DistributedDataset::begin() const {
+  return Steps(iterator());
+}
+
+// tf.distribute.Strategy.experimental_distribute_dataset. The dataset is batched by the global batch size. Its batches
+// are divided among the replicas in sync, if their number is known, then sharded over the workers by the dataset's
+// policy (see auto_shard). ValueError when the number of replicas is no multiple of that of the workers, for scalars
+// that would have to be divided, and for wrong options. NotImplementedError for the mode PER_REPLICA.
 DistributedDataset distribute_dataset(const Dataset& dataset, const InputWorkers& workers);
 
-// tf.distribute.Strategy.distribute_datasets_from_function. What the function makes is neither rebatched nor sharded;
-// consecutive elements go to consecutive replicas, or in the mode PER_REPLICA it is called for every replica.
+// tf.distribute.Strategy.distribute_datasets_from_function. The function's datasets are neither rebatched nor sharded.
+// Consecutive elements go to consecutive replicas; in the mode PER_REPLICA the function is called for every replica.
 using DatasetFromContext = std::function<Dataset(const InputContext& context)>;
 DistributedDataset distribute_datasets_from_function(const DatasetFromContext& function, const InputWorkers& workers);
 
-// The datasets as they are: one for all of this worker's replicas, or one for each. `steps_ahead` counts the step in
-// use. For 1.x input and for strategies that prepare datasets themselves.
+// Distributes datasets without a change: one for all of this worker's replicas, or one for each. `steps_ahead` includes
+// the step in use. For TensorFlow 1's input and for strategies that prepare datasets themselves.
 DistributedDataset distribute_as_is(std::vector<Dataset> datasets, const InputWorkers& workers, int steps_ahead);
 
 }  // namespace tandem

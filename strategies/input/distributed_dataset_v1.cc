@@ -12,14 +12,14 @@
 namespace tandem {
 namespace {
 
-constexpr int kStepsAhead = 2;  // the one being used and the one being copied
+constexpr int kStepsAhead = 2;  // the step in use and the one being copied
 
 InputWorkers without_partial_steps(InputWorkers workers) {
   workers.enable_partial_batch_handling = false;
   return workers;
 }
 
-// The elements that a function returns. It is called when an element is needed and not before.
+// The elements that a function returns. It is called only when an element is needed.
 Dataset generated(const ElementFunction& function) {
   return Dataset::from_generator([function] { return [function] { return std::optional(function()); }; }, {});
 }

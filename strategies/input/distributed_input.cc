@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-// A pipeline that fails does so on its own worker; here it only ends.
+// A pipeline that fails reports the failure on its own worker; here it counts as ended.
 std::int64_t elements_of(const Dataset& dataset) {
   if (const std::int64_t known = dataset.cardinality(); known >= 0) return known;
   std::int64_t count = 0;
@@ -15,6 +15,7 @@ std::int64_t elements_of(const Dataset& dataset) {
     DatasetIterator elements = dataset.iterator();
     while (elements.next()) ++count;
   } catch (const StrategyError&) {
+  } catch (const InvalidArgumentError&) {
   }
   return count;
 }

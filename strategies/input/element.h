@@ -1,4 +1,4 @@
-// One element of a dataset: tensors on the host, nested in tuples, lists and maps, and what is known of all elements.
+// One element of a dataset: tensors on the host, nested in tuples, lists and maps. And the form that all elements have.
 #pragma once
 
 #include <map>
@@ -12,11 +12,11 @@ namespace tandem {
 
 class Dataset;
 
-// How the components of an element are nested. Components are counted depth first, maps in the order of their keys.
+// The nesting of an element's components. Components are counted depth first, those of a map in the order of its keys.
 struct Structure {
   enum class Kind : std::uint8_t { leaf, tuple, list, map, dataset };
   Kind kind = Kind::leaf;
-  std::vector<std::string> names{};  // of a map's parts
+  std::vector<std::string> names{};  // a map's keys
   std::vector<Structure> parts{};
 
   std::size_t components() const;
@@ -32,13 +32,13 @@ class Element {
   static Element tuple(const std::vector<Element>& parts);
   static Element list(const std::vector<Element>& parts);
   static Element map(const std::map<std::string, Element>& parts);
-  static Element of_dataset(Dataset dataset);  // for datasets of datasets; stands alone
+  static Element of_dataset(Dataset dataset);  // for datasets of datasets; cannot be nested
 
   const StructurePtr& structure() const { return structure_; }
   const std::vector<HostTensor>& components() const { return components_; }
   bool is_nest() const;
 
-  // Each throws TypeError when the element is of another kind; KeyError for a name that is not there.
+  // Each throws TypeError when the element is of another kind. KeyError for a name that the map does not have.
   const HostTensor& tensor() const;
   const Dataset& dataset() const;
   bool is_dataset() const { return dataset_ != nullptr; }
@@ -55,7 +55,7 @@ class Element {
   std::shared_ptr<const Dataset> dataset_;
 };
 
-// tf.TensorSpec, for every component of an element.
+// tf.TensorSpec: the form of one component.
 struct TensorSpec {
   static constexpr std::int64_t kUnknown = -1;
   std::optional<DType> dtype{};  // nothing: text
@@ -75,7 +75,7 @@ struct ElementSpec {
   ElementSpec with_row_count(std::int64_t rows) const;  // axis 0 changed
 };
 ElementSpec spec_of(const Element& element);
-// An element of no rows: unknown dimensions are 0, and so is the first one where all are known.
+// Makes an element of no rows: unknown dimensions are 0, and where all are known the first one is.
 Element empty_element(const ElementSpec& spec);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Nodes that call a function of the user's: map, filter, flat_map, interleave; and unique.
+// The nodes that call a function of the user's (map, filter, flat_map, interleave), and unique.
 #include <algorithm>
 
 #include "strategies/input/nodes.h"
@@ -6,7 +6,7 @@
 namespace tandem::nodes {
 namespace {
 
-// A dimension 0 that a function kept is unknown where it was unknown before.
+// Dimension 0 stays unknown where it was unknown before the function and the function has kept it.
 ElementSpec spec_of_mapped(const ElementSpec& input, const Element& before, const Element& after) {
   ElementSpec spec = spec_of(after);
   for (std::size_t i = 0; i < input.components.size() && i < before.components().size(); ++i) {
@@ -85,7 +85,7 @@ class Unique final : public NodeOf<Unique> {
   std::int64_t cardinality() const override { return kUnknownCardinality; }
 };
 
-// flat_map is an interleave of one dataset at a time. Blocks of 0 end with their dataset.
+// A flat_map is an interleave of one dataset at a time. A block of 0 elements ends with its dataset.
 class Interleave final : public NodeOf<Interleave> {
  public:
   Interleave(DatasetOp kind, NodePtr input, Dataset::DatasetFunction function, std::int64_t cycle, std::int64_t block)
@@ -115,7 +115,7 @@ class Interleave final : public NodeOf<Interleave> {
   }
 
  private:
-  // The datasets that are open, and whose turn it is. What a function makes is new: it has a memory of its own.
+  // The open datasets, and which of them is next. Each has a memory of its own, since the function has just made it.
   class Turns {
    public:
     Turns(const Interleave& node, IteratorPtr from)

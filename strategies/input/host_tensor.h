@@ -1,7 +1,7 @@
-// Values on the host: what elements of a dataset are made of.
+// Values on the host: the components of a dataset's elements.
 //
-// A HostTensor is immutable and cheap to copy. Rows taken from a large array, and batches of such rows, are views that
-// name the rows; values are gathered only when somebody reads them.
+// A HostTensor is immutable and cheap to copy. Rows of a large array, and batches of such rows, are views that name the
+// rows; values are gathered only when somebody reads them.
 #pragma once
 
 #include <cstdint>
@@ -49,7 +49,7 @@ class HostTensor {
   HostTensor slice(std::int64_t first, std::int64_t count) const;
   HostTensor row(std::int64_t index) const;  // without axis 0
 
-  // One more axis in front, or one after the other along axis 0. InvalidArgumentError for different types or shapes.
+  // Combine tensors along a new axis in front, or along axis 0. InvalidArgumentError for different types or shapes.
   static HostTensor stack(std::span<const HostTensor> tensors);
   static HostTensor concatenate(std::span<const HostTensor> tensors);
 
@@ -66,17 +66,17 @@ class HostTensor {
   double number(std::int64_t index = 0) const;
   std::string text(std::int64_t index = 0) const;  // TypeError for numbers
 
-  bool operator==(const HostTensor& other) const;  // of type, shape and values
+  bool operator==(const HostTensor& other) const;  // compares type, shape and values
 
  private:
   template <typename T>
   const std::vector<T>& base() const;
-  std::int64_t position(std::int64_t index) const;  // of an element, in the base
+  std::int64_t position(std::int64_t index) const;  // where an element is in the base
   static HostTensor join(std::span<const HostTensor> tensors, Shape shape);
 
   Shape shape_;
   std::shared_ptr<const HostValues> base_;
-  // The elements lie in the base in runs of `run_`: at each of `starts_`, or, when that is empty, at `start_`.
+  // The elements are in the base in runs of `run_`, one at each of `starts_`, or one at `start_` when that is empty.
   std::int64_t run_ = 0;
   std::int64_t start_ = 0;
   std::vector<std::int64_t> starts_;

@@ -1,4 +1,4 @@
-// What input functions are told, and the choices of distributed input, named as in tf.distribute.
+// The arguments of input functions and the options of distributed input, named as in tf.distribute.
 #pragma once
 
 #include <cstdint>
@@ -25,7 +25,7 @@ class InputContext {
   int num_input_pipelines_, input_pipeline_id_, num_replicas_in_sync_;
 };
 
-// What experimental_distribute_values_from_function tells its function.
+// The argument of the function given to experimental_distribute_values_from_function.
 class ValueContext {
  public:
   explicit ValueContext(int replica_id_in_sync_group = 0, int num_replicas_in_sync = 1)
@@ -39,7 +39,7 @@ class ValueContext {
   int replica_id_in_sync_group_, num_replicas_in_sync_;
 };
 
-// Whether an input function makes one dataset for a worker or one for each of its replicas.
+// Whether an input function makes one dataset per worker or one per replica.
 enum class InputReplicationMode : std::uint8_t { per_worker, per_replica };
 
 struct InputOptions {
@@ -49,8 +49,8 @@ struct InputOptions {
   int experimental_per_replica_buffer_size = 1;  // steps brought to the devices ahead of the one in use
 };
 
-// ValueError: a dataset is placed on a device in the mode PER_WORKER, or while elements are fetched to devices in the
-// mode PER_REPLICA; a buffer size below 0.
+// Throws ValueError for a buffer size below 0, and for a dataset that is placed on a device in the mode PER_WORKER, or
+// while elements are fetched to devices in the mode PER_REPLICA.
 void check_input_options(const InputOptions& options);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Nodes whose iterations know of earlier ones: shuffle and cache.
+// The nodes whose iterations depend on earlier ones: shuffle and cache.
 #include <numeric>
 #include <random>
 
@@ -7,7 +7,7 @@
 namespace tandem::nodes {
 namespace {
 
-// Fisher and Yates' shuffle by hand: std::shuffle's result differs between libraries.
+// Shuffles by Fisher and Yates' algorithm, because the result of std::shuffle differs between libraries.
 std::vector<std::int64_t> order_of(std::int64_t size, std::mt19937_64& random) {
   std::vector<std::int64_t> order(static_cast<std::size_t>(size));
   std::iota(order.begin(), order.end(), std::int64_t{0});
@@ -15,7 +15,7 @@ std::vector<std::int64_t> order_of(std::int64_t size, std::mt19937_64& random) {
   return order;
 }
 
-// The input's elements in this order; `at` gives one by its number.
+// Iterates over the input's elements in this order; `at` returns an element by its number.
 template <typename At>
 IteratorPtr in_order(std::vector<std::int64_t> order, At at) {
   return make_iterator(
@@ -51,7 +51,7 @@ class Shuffle final : public NodeOf<Shuffle> {
       return elements[static_cast<std::size_t>(index)];
     });
   }
-  // One of the buffer's elements, whose place the next element takes.
+  // Takes an element of the buffer at random; the input's next element takes its place.
   IteratorPtr iterate_buffer(const MemoryPtr& memory, const std::mt19937_64& start) const {
     return make_iterator([this, random = start, from = input().iterate(memory),
                           buffer = std::vector<Element>()]() mutable -> std::optional<Element> {
@@ -88,7 +88,7 @@ class Cache final : public NodeOf<Cache> {
       if (element) {
         kept.push_back(*element);
       } else {
-        memory->cached(this) = std::make_shared<const std::vector<Element>>(std::move(kept));
+        memory->keep(this, std::make_shared<const std::vector<Element>>(std::move(kept)));
       }
       return element;
     });

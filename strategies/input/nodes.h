@@ -1,4 +1,4 @@
-// Makers of the nodes that Dataset's functions put together. Internal to strategies/input.
+// Functions that make the nodes of a Dataset's graph. Internal to strategies/input.
 #pragma once
 
 #include "strategies/input/dataset.h"
@@ -29,13 +29,12 @@ NodePtr cache(NodePtr input);
 NodePtr repeat(NodePtr input, std::int64_t count);
 NodePtr take(NodePtr input, std::int64_t count);
 NodePtr skip(NodePtr input, std::int64_t count);
-NodePtr prefetch(NodePtr input);
+NodePtr prefetch(NodePtr input, std::int64_t buffer_size);
 NodePtr assert_cardinality(NodePtr input, std::int64_t count);
 NodePtr options(NodePtr input, DatasetOptions options);
-std::optional<DatasetOptions> options_of(const DatasetNode& node);  // of an options node
+std::optional<DatasetOptions> options_of(const DatasetNode& node);  // nothing for nodes without options
 
-// `must_not_be_empty`: InvalidArgumentError when there are fewer elements than shards (except in shards that are
-// empty).
+// With `must_not_be_empty`, fewer elements than shards are an InvalidArgumentError in the shards that have elements.
 NodePtr shard(NodePtr input, std::int64_t num_shards, std::int64_t index, bool must_not_be_empty);
 bool is_shard_hint(const DatasetNode& node);
 

@@ -1,4 +1,4 @@
-// Nodes that cut batches anew.
+// The nodes that cut batches into batches of other sizes.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,7 +10,7 @@
 namespace tandem::nodes {
 namespace {
 
-// The batch dimension that all components are known to have, or unknown.
+// The batch dimension if all components have the same, else unknown.
 std::int64_t static_rows(const ElementSpec& spec) {
   std::int64_t rows = TensorSpec::kUnknown;
   for (const TensorSpec& component : spec.components) {
@@ -91,7 +91,7 @@ class Rebatch final : public NodeOf<Rebatch> {
     const Rebatch& node_;
     IteratorPtr from_;
     std::optional<Element> batch_;
-    std::int64_t first_ = 0, rows_ = 0;  // of the batch: the first row not yet given
+    std::int64_t first_ = 0, rows_ = 0;  // the batch's first row not yet given, and its number of rows
     std::size_t size_index_ = 0;
     bool has_input_ended_ = false;
   };

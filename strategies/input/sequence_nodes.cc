@@ -1,4 +1,4 @@
-// Nodes that choose which elements come, and how many.
+// The nodes that choose which elements come, and how many.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -9,7 +9,7 @@
 namespace tandem::nodes {
 namespace {
 
-// Nodes of one input whose batches are its batches.
+// The base of nodes with one input that pass its elements on, and so have its batch size.
 template <typename Node>
 class PassesOn : public NodeOf<Node> {
  public:
@@ -122,7 +122,7 @@ class Shard final : public PassesOn<Shard> {
     }
     return count;
   }
-  // Goes past the other shards' first elements. Shards that get nothing at all just end.
+  // Skips the other shards' first elements. A shard that gets no element at all just ends.
   std::int64_t check_enough(ElementIterator& from, std::int64_t position) const {
     const std::int64_t skipped = skip(from, num_shards_ - position);
     if (position + skipped < num_shards_) {
@@ -136,13 +136,6 @@ class Shard final : public PassesOn<Shard> {
 
   std::int64_t num_shards_, index_;
   bool must_not_be_empty_;
-};
-
-class Prefetch final : public PassesOn<Prefetch> {
- public:
-  explicit Prefetch(NodePtr input) : PassesOn(DatasetOp::prefetch, std::move(input)) {}
-  std::optional<std::int64_t> size() const override { return input().size(); }
-  Element at(std::int64_t index) const override { return input().at(index); }
 };
 
 class Options final : public PassesOn<Options> {
@@ -194,9 +187,6 @@ NodePtr shard(NodePtr input, std::int64_t num_shards, std::int64_t index, bool m
 bool is_shard_hint(const DatasetNode& node) {
   const auto* shard = dynamic_cast<const Shard*>(&node);
   return shard && shard->is_hint();
-}
-NodePtr prefetch(NodePtr input) {
-  return std::make_shared<Prefetch>(std::move(input));
 }
 NodePtr options(NodePtr input, DatasetOptions options) {
   return std::make_shared<Options>(std::move(input), options);

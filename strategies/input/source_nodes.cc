@@ -6,7 +6,7 @@
 namespace tandem::nodes {
 namespace {
 
-// Sources whose elements can be had in any order.
+// The sources with random access.
 template <typename Node>
 class RandomAccess : public NodeOf<Node> {
  public:

@@ -1,4 +1,4 @@
-// Brings elements from the host to the devices of the replicas. Internal to strategies/input.
+// Copies elements from the host to the devices of the replicas. Internal to strategies/input.
 #pragma once
 
 #include <vector>
@@ -14,7 +14,8 @@ struct StagedElements {
   std::vector<Event> ready;  // per device; empty where the values stay on the host
 };
 
-// Copies elements[i] from `host` to devices[i] on its input stream. Texts stay on the host: a text, or a list of texts.
+// Copies elements[i] from `host` to devices[i] on that device's input stream. Texts stay on the host, as a text or a
+// list of texts.
 StagedElements stage(Device& host, const std::vector<Device*>& devices, const std::vector<Element>& elements,
                      bool fetch_to_device);
 

@@ -1,7 +1,7 @@
-// Devices arranged along named axes, as ways of parallelism use them: data, tensor, pipeline.
+// Devices arranged along named axes, one for each kind of parallelism: data, tensor, pipeline.
 //
-// Ranks count row by row: the last axis varies fastest, so devices that are neighbours of one worker are neighbours
-// along it. Give the axis that communicates most last.
+// Ranks count row by row. The last axis varies fastest, so neighbouring devices of a worker are neighbours along it:
+// make it the axis that communicates most.
 #pragma once
 
 #include <string>
@@ -19,8 +19,8 @@ struct MeshAxis {
 
 class DeviceMesh {
  public:
-  // `devices`: of any workers, in rank order; every worker names the same. ValueError when the axes need another number
-  // of devices, for sizes below 1, and for names that are there twice.
+  // `devices`, in rank order, may belong to any workers; every worker names the same. ValueError when the axes need
+  // another number of devices, for sizes below 1, and for a name that is given twice.
   DeviceMesh(Worker& worker, std::vector<DeviceId> devices, std::vector<MeshAxis> axes);
 
   int device_count() const { return static_cast<int>(devices_.size()); }
@@ -28,17 +28,18 @@ class DeviceMesh {
   int coordinate(int rank, std::string_view axis) const;  // 0 for an axis that the mesh lacks
   const DeviceId& device(int rank) const { return devices_.at(static_cast<std::size_t>(rank)); }
 
-  // This worker's devices, and their ranks in the same order, which is that of the ranks.
+  // This worker's devices in the order of their ranks, and those ranks.
   const std::vector<int>& local_ranks() const { return local_ranks_; }
   const std::vector<Device*>& local_devices() const { return local_devices_; }
 
-  // The ranks that differ from `rank` along `axis` only, itself among them, in order along it.
+  // The ranks that differ from `rank` only along `axis`, and `rank` itself, in order along the axis.
   std::vector<int> group(int rank, std::string_view axis) const;
-  // The communicator of those devices; one call covers all of this worker's among them.
+  // The communicator of those devices. One call covers all of them that belong to this worker.
   Communicator& communicator(int rank, std::string_view axis) const;
 
  private:
-  // The distance between ranks that are neighbours along `axis`, and its size; {0, 1} for one that the mesh lacks.
+  // The distance between ranks that are neighbours along an axis, and the axis's size; {0, 1} for an axis that the mesh
+  // lacks.
   struct Step {
     int stride = 0, size = 1;
   };

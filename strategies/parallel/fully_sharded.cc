@@ -120,7 +120,7 @@ void FullyShardedTrainer::backward(const Replica& replica) const {
   }
 }
 
-// The pieces of all devices, one after the other, without the padding.
+// Concatenates the pieces of all devices and leaves out the padding.
 LinearTensors FullyShardedTrainer::read_layer(int layer) {
   Device& host = worker_.cpu();
   const std::int64_t piece = replicas_.front().parameters->piece(layer).element_count();

@@ -1,8 +1,9 @@
-// Fully sharded data parallelism (ZeRO stage 3, PyTorch's FSDP): replicas of the data, no replicas of the parameters.
+// Fully sharded data parallelism (ZeRO stage 3, PyTorch's FSDP): the data is divided among the devices, and so are the
+// parameters, of which no device keeps all.
 //
 // Each device computes its rows of the batch through all layers. A layer's parameters are gathered just before its
-// forward and backward pass, while the layer before computes, and its gradients are summed and scattered while the next
-// one's are computed.
+// forward and its backward pass, while the preceding layer computes. Its gradients are summed and scattered while those
+// of the next layer are computed.
 #pragma once
 
 #include <memory>
@@ -25,11 +26,11 @@ class FullyShardedTrainer final : public ParallelTrainer {
  private:
   struct Replica {
     Device* device = nullptr;
-    Range rows{};  // of the global batch
+    Range rows{};  // which rows of the global batch it computes
     std::unique_ptr<ShardedParameters> parameters{};
     Tensor labels{}, loss{};
     std::vector<Tensor> activations{};       // the input, then every layer's output
-    std::array<Tensor, 2> of_activations{};  // gradients, used in turn; flat
+    std::array<Tensor, 2> of_activations{};  // their gradients, used in turn; flat
   };
 
   Replica make_replica(std::size_t index);
@@ -44,7 +45,7 @@ class FullyShardedTrainer final : public ParallelTrainer {
   std::int64_t batch_;
   DeviceMesh mesh_;
   GroupCollectives group_;
-  std::vector<Replica> replicas_;  // of this worker
+  std::vector<Replica> replicas_;  // this worker's
 };
 
 }  // namespace tandem

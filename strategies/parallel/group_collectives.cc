@@ -40,7 +40,7 @@ void GroupCollectives::join(Operation operation, const Tensor& output, const Ten
     monitor_->notify_all();
     return;
   }
-  // Later work of this task must come after the collective in its stream.
+  // This task must not issue later work before the collective is in its stream.
   for (const std::uint64_t call = calls_; call == calls_;) monitor_->wait("the other devices of its group");
 }
 

@@ -1,8 +1,8 @@
-// A group's collectives as the tasks of its devices call them, each for its own device.
+// A group's collectives for programs in which each device has a task of its own.
 //
-// A Communicator's call covers all local devices of a group at once. Here each device has a task of its own: it calls
-// with its tensors and its stream, and the last of them to arrive makes the call for all. Every member makes the same
-// calls in the same order. Calls return when the collective is issued, not when it is done.
+// One call of a Communicator covers all local devices of a group. Here each device's task calls for its own device,
+// with its tensors and its stream, and the last task to arrive makes the call for all. Every member makes the same
+// calls in the same order. A call returns when the collective has been issued, not when it is done.
 #pragma once
 
 #include <memory>
@@ -17,11 +17,11 @@ class GroupCollectives {
   GroupCollectives(Worker& worker, Communicator& communicator);
 
   int size() const { return communicator_.size(); }
-  // In place, sum. A group of one does nothing.
+  // Sums in place. Does nothing in a group of one.
   void all_reduce(const Tensor& buffer, Stream& stream);
-  // `output` has size() times the elements of `input`, in rank order.
+  // Concatenates the inputs in rank order: `output` has size() times the elements of `input`.
   void all_gather(const Tensor& output, const Tensor& input, Stream& stream);
-  // `input` has size() times the elements of `output`. Sum.
+  // Sums the inputs and gives each rank its part: `input` has size() times the elements of `output`.
   void reduce_scatter(const Tensor& output, const Tensor& input, Stream& stream);
 
  private:
@@ -31,7 +31,7 @@ class GroupCollectives {
 
   Communicator& communicator_;
   std::unique_ptr<Monitor> monitor_;
-  // Of the call that is being put together, by the order of the communicator's local devices.
+  // The call that is being put together, in the order of the communicator's local devices.
   std::vector<Tensor> outputs_, inputs_;
   std::vector<Stream*> streams_;
   std::size_t arrived_ = 0;

@@ -1,7 +1,7 @@
-// Linear layers as device work: what every way of parallelism launches for its part of one.
+// Linear layers as device work: the ops that every kind of parallelism launches for its part of a layer.
 //
-// A layer's parameters lie in one flat f32 tensor: the weights [inputs, outputs] row by row, then the bias [outputs].
-// Gradients and velocities have the same form. Matrices are [rows, features], a row for each example.
+// A layer's parameters are in one flat f32 tensor: the weights [inputs, outputs] row by row, then the bias [outputs].
+// Gradients and velocities have the same form. Matrices are [rows, features], with one row for each example.
 #pragma once
 
 #include <cstdint>
@@ -10,18 +10,20 @@
 
 namespace tandem {
 
-// `count` elements from `first`.
+// The `count` elements that begin at `first`.
 struct Range {
   std::int64_t first = 0, count = 0;
   bool operator==(const Range&) const = default;
 };
-// Part `part` of `total` elements in `parts` parts: the first ones have one more where it does not divide.
+// Part `part` when `total` elements are divided into `parts` parts. Where the division leaves a remainder, the first
+// parts have one element more.
 Range part_of(std::int64_t total, int parts, int part);
 
 struct LinearShape {
   std::int64_t inputs = 0, outputs = 0;
   std::int64_t parameters() const { return inputs * outputs + outputs; }
-  double forward_flops() const { return 2.0 * static_cast<double>(inputs) * static_cast<double>(outputs); }  // a row
+  // For one row.
+  double forward_flops() const { return 2.0 * static_cast<double>(inputs) * static_cast<double>(outputs); }
 };
 
 struct LinearTensors {
@@ -35,14 +37,14 @@ struct SgdSettings {
   double momentum = 0;
 };
 
-// Work for one stream; `layer` stands in the names of the ops.
+// Launches a layer's ops on one stream. `layer` is part of the ops' names.
 class LinearOps {
  public:
   LinearOps(Stream& stream, int layer) : stream_(stream), layer_(layer) {}
 
   void product(const Tensor& output, const Tensor& input, const Tensor& weights) const;
   void activate(const Tensor& output, const Tensor& bias, bool with_relu) const;
-  // With `accumulates` added to what the gradients hold; `bias_scratch` is as large as the bias then.
+  // With `accumulates` the result is added to the gradients; `bias_scratch` then has the size of the bias.
   void parameter_gradients(const LinearTensors& gradients, const Tensor& input, const Tensor& of_output,
                            bool accumulates, const Tensor& bias_scratch) const;
   void input_gradient(const Tensor& of_input, const Tensor& of_output, const Tensor& weights) const;
@@ -53,7 +55,7 @@ class LinearOps {
   int layer_;
 };
 
-// Element by element over flat tensors; `velocity` may be empty without momentum.
+// One step of SGD over flat tensors. `velocity` may be empty where there is no momentum.
 void launch_sgd(Stream& stream, const Tensor& parameters, const Tensor& velocity, const Tensor& gradients,
                 const SgdSettings& sgd);
 

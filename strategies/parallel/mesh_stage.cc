@@ -46,7 +46,7 @@ void MeshStage::make_layer(Device& host, const LinearStack& stack, int index) {
   layers_.push_back(std::move(layer));
 }
 
-// Outputs of the stage's last layer are not kept: they go to the next stage, or into the loss.
+// The outputs of the stage's last layer are not kept, since they go to the next stage or into the loss.
 void MeshStage::make_activations(const LinearStack& stack) {
   const std::int64_t rows = micro_batch(0).count;
   std::int64_t widest = 1;
@@ -73,7 +73,7 @@ void MeshStage::make_activations(const LinearStack& stack) {
   for (auto& slot : outputs_) slot.push_back(device_.allocate(DType::f32, {rows * classes}));
 }
 
-// One more input than there are live micro-batches: the next one arrives while the stage computes.
+// Keeps one more input than there are live micro-batches, because the next one arrives while the stage computes.
 void MeshStage::open_channels() {
   ChannelSpec spec{.communicator = groups_.pipeline, .rows = micro_batch(0).count};
   if (!is_first()) {
@@ -175,7 +175,7 @@ void MeshStage::backward(int index) {
   }
 }
 
-// Where the gradients of a layer's input go; nowhere for the input of the whole stack.
+// The memory for the gradients of a layer's input; none for the input of the whole stack.
 Tensor MeshStage::input_gradient_of(std::size_t layer, std::int64_t rows) {
   if (layer > 0) return matrix(of_activations_[layer % 2], rows, layers_[layer].shard.inputs.count);
   return is_first() ? Tensor() : input_gradient_channel_->next(rows);
@@ -204,7 +204,7 @@ void MeshStage::layer_backward(std::size_t i, int index, const Tensor& of_output
   ops.relu_gradient(of_input, input);
 }
 
-// On a stream of its own, while the gradients of the weights are computed.
+// Runs on a stream of its own, while the gradients of the weights are computed.
 Event MeshStage::sum_input_gradient(const Layer& layer, const Tensor& of_input) {
   if (layer.shard.split == Split::rows || groups_.tensor->size() == 1) return {};
   Stream& stream = device_.stream(kTensorStream);

@@ -1,7 +1,8 @@
-// What one device of a mesh does: some layers (its pipeline stage), its part of each (tensor parallelism), on its rows
-// of the batch (data parallelism), micro-batch by micro-batch in the order of one_forward_one_backward.
+// The work of one device of a mesh. It computes some layers (its pipeline stage), its part of each of them (tensor
+// parallelism), on its rows of the batch (data parallelism), one micro-batch after another in the order of
+// one_forward_one_backward().
 //
-// Used by a task of its own in every step. The devices of a group make the same collectives in the same order.
+// Threads: one task per step and device. The devices of a group call the same collectives in the same order.
 #pragma once
 
 #include <array>
@@ -26,7 +27,7 @@ struct MeshGroups {
 
 class MeshStage {
  public:
-  // `layers`: of this stage. `host`: the worker's CPU, where initial values are computed.
+  // `layers` are this stage's. `host` is the worker's CPU, on which initial values are computed.
   MeshStage(Device& device, Device& host, const LinearStack& stack, const ParallelOptions& options, MeshPlace place,
             MeshGroups groups, Range layers);
 
@@ -36,7 +37,7 @@ class MeshStage {
   Device& device() const { return device_; }
   const MeshPlace& place() const { return place_; }
   bool is_last() const { return place_.stage + 1 == options_.pipeline; }
-  const Tensor& losses() const { return losses_; }  // of the last stage: one a micro-batch, parts of the whole loss
+  const Tensor& losses() const { return losses_; }  // in the last stage: each micro-batch's part of the loss
   bool has_layer(int layer) const {
     return layers_.front().shard.layer <= layer && layer <= layers_.back().shard.layer;
   }
@@ -47,7 +48,7 @@ class MeshStage {
   struct Layer {
     LayerShard shard{};
     Tensor parameters{}, gradients{}, velocity{};
-    Event reduced{};  // the gradients, over the replicas of the data
+    Event reduced{};  // when the gradients have been summed over the data-parallel devices
   };
 
   bool is_first() const { return place_.stage == 0; }
@@ -72,15 +73,15 @@ class MeshStage {
   Device& device_;
   ParallelOptions options_;
   SgdSettings sgd_;
-  int last_layer_;  // of the whole stack
+  int last_layer_;  // of the stack, not of the stage
   MeshPlace place_;
   MeshGroups groups_;
-  Range rows_;  // of the global batch
+  Range rows_;  // which rows of the global batch it computes
   std::vector<Layer> layers_;
 
-  Tensor whole_inputs_, inputs_, labels_, losses_;  // of the first and the last stage
-  std::vector<Tensor> stage_inputs_;                // of each micro-batch
-  std::vector<std::vector<Tensor>> outputs_;        // of each live micro-batch, of every layer; flat
+  Tensor whole_inputs_, inputs_, labels_, losses_;  // in the first and the last stage
+  std::vector<Tensor> stage_inputs_;                // by micro-batch
+  std::vector<std::vector<Tensor>> outputs_;        // by live micro-batch and layer; flat
   Tensor logits_gradient_, bias_scratch_;
   std::array<Tensor, 2> of_activations_;  // gradients within the stage, used in turn; flat
   std::optional<Receiver> input_channel_, gradient_channel_;

@@ -1,5 +1,5 @@
-// Data, tensor and pipeline parallelism together, on a mesh of devices; each of them alone where the other axes have
-// size 1. Tensor-parallel devices are neighbours, then data-parallel ones, then pipeline stages.
+// Data, tensor and pipeline parallelism combined on a mesh of devices. An axis of size 1 switches its kind off.
+// Tensor-parallel devices have neighbouring ranks; data-parallel devices are further apart, pipeline stages furthest.
 #pragma once
 
 #include <map>
@@ -28,8 +28,8 @@ class MeshTrainer final : public ParallelTrainer {
   ParallelOptions options_;
   DeviceMesh mesh_;
   std::map<Communicator*, std::unique_ptr<GroupCollectives>> groups_;
-  std::vector<std::unique_ptr<MeshStage>> stages_;  // a local device each
-  std::vector<std::int64_t> loss_at_;               // where its losses go; -1: it has none
+  std::vector<std::unique_ptr<MeshStage>> stages_;  // one per local device
+  std::vector<std::int64_t> loss_at_;               // where a stage's losses go; -1: it has none
   std::int64_t losses_ = 0;
 };
 

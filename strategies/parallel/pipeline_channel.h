@@ -1,5 +1,7 @@
-// One direction of what a pipeline stage exchanges with a neighbour: matrices [rows, features] (f32), one for each
-// micro-batch in turn, on a stream of their own. Used by the task of the stage's device.
+// One direction of the exchange between a pipeline stage and its neighbour: f32 matrices [rows, features], one for each
+// micro-batch in turn, on a stream of their own.
+//
+// Threads: the task of the stage's device.
 #pragma once
 
 #include <vector>
@@ -8,21 +10,21 @@
 
 namespace tandem {
 
-// Which neighbour, over what, and for how much.
+// The neighbour, the way to it, and the size of the matrices.
 struct ChannelSpec {
   Communicator* communicator = nullptr;
-  int peer = 0;                         // its rank
-  int stream = 0;                       // of this device
-  std::int64_t rows = 0, features = 0;  // of the largest matrix
-  int buffers = 2;                      // matrices that may be in use or under way
+  int peer = 0;                         // the neighbour's rank
+  int stream = 0;                       // this device's stream for it
+  std::int64_t rows = 0, features = 0;  // the largest matrix
+  int buffers = 2;                      // how many matrices may be in use or on their way
 };
 
 class Receiver {
  public:
   Receiver(Device& device, ChannelSpec spec);
-  // The next matrix, for work that is issued to the compute stream from now on.
+  // Returns the next matrix, for work that is issued to the compute stream from now on.
   Tensor receive(std::int64_t rows);
-  // The oldest matrix that is not released yet may be overwritten after what the compute stream holds now.
+  // Allows the oldest matrix in use to be overwritten after the work that the compute stream holds now.
   void release();
 
  private:
@@ -39,9 +41,9 @@ class Receiver {
 class Sender {
  public:
   Sender(Device& device, ChannelSpec spec);
-  // Room for the next matrix, for work that is issued to the compute stream from now on.
+  // Returns room for the next matrix, for work that is issued to the compute stream from now on.
   Tensor next(std::int64_t rows);
-  // Sends what next() gave, after what the compute stream holds now.
+  // Sends the matrix of the last next(), after the work that the compute stream holds now.
   void send();
 
  private:

@@ -29,7 +29,7 @@ std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int 
   return actions;
 }
 
-// best[s][l]: the least possible cost of the most expensive stage when the first l layers form s stages.
+// best[s][l] is the least possible cost of the most expensive stage when the first l layers form s stages.
 std::vector<int> divide_into_stages(std::span<const double> layer_costs, int stages) {
   const int layers = static_cast<int>(layer_costs.size());
   if (stages < 1 || stages > layers)

@@ -1,4 +1,4 @@
-// How a pipeline is cut into stages and in which order a stage works. Pure functions.
+// Pure functions that divide a pipeline into stages and order a stage's work.
 #pragma once
 
 #include <cstdint>
@@ -20,7 +20,7 @@ struct PipelineAction {
 // stage) micro-batches are between their two passes at any time. Needs 0 <= stage < stages and micro_batches >= 1.
 std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int micro_batches);
 
-// How many micro-batches of that schedule hold activations at once.
+// How many micro-batches hold activations at the same time in that schedule.
 int live_micro_batches(int stage, int stages, int micro_batches);
 
 // Divides layers into `stages` runs of at least one layer such that the most expensive run costs least. Returns the

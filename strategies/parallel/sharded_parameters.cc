@@ -19,7 +19,7 @@ ShardedParameters::ShardedParameters(Device& device, Device& host, GroupCollecti
   for (std::size_t i = 0; i < buffers_.size(); ++i) {
     if (largest[i] == 0) continue;
     buffers_[i].memory = filled(dtype, largest[i]);
-    gradients_[i].memory = filled(dtype, largest[i]);  // the padding is summed too: defined values
+    gradients_[i].memory = filled(dtype, largest[i]);  // the padding is summed as well and needs defined values
   }
   hold_gathering();
 }
@@ -88,7 +88,7 @@ void ShardedParameters::update() {
 void ShardedParameters::hold_gathering() {
   const Event changed = compute().record();
   for (Buffer& buffer : buffers_) {
-    buffer.unit = -1;  // what it holds is no longer true
+    buffer.unit = -1;  // it holds the old parameters
     buffer.used = changed;
   }
 }

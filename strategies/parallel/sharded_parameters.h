@@ -1,11 +1,11 @@
 // One device's share of parameters that a group of devices keeps in pieces (ZeRO, stage 3: arXiv:1910.02054).
 //
-// Parameters come in units, which are gathered, used and reduced together: usually the layers. A unit is padded to a
-// multiple of the group's size and every device keeps, updates and has the momentum of one equal piece. Whole units
-// exist in two buffers only, which they use in turn: one computes while the next one's parameters arrive. Gradients
-// likewise: one unit's are computed while those before are summed.
+// Parameters come in units, usually layers, which are gathered, used and reduced as a whole. A unit is padded to a
+// multiple of the group's size and divided into equal pieces, one per device, which keeps and updates it together with
+// its momentum. Only two buffers hold whole units, in turn: while one unit is used, the next one's parameters arrive.
+// Gradients have two buffers as well: while one unit's are computed, the previous unit's are summed.
 //
-// Every device of the group makes the same calls in the same order. All of it is asynchronous, in stream order.
+// Every device of the group makes the same calls in the same order. All calls are asynchronous, in stream order.
 #pragma once
 
 #include <array>
@@ -22,27 +22,28 @@ namespace tandem {
 class ShardedParameters {
  public:
   struct Unit {
-    std::int64_t count = 0;                                       // of parameters
+    std::int64_t count = 0;                                       // number of parameters
     std::function<double(std::int64_t element)> initial_value{};  // empty: zeros
   };
-  // `host`: the worker's CPU, where initial values are computed.
+  // `host` is the worker's CPU, on which initial values are computed.
   ShardedParameters(Device& device, Device& host, GroupCollectives& group, int rank, std::span<const Unit> units,
                     DType dtype, SgdSettings sgd);
 
   int units() const { return static_cast<int>(counts_.size()); }
 
-  // Starts to gather a unit on the communication stream, unless it is there. Units whose numbers have the same parity
-  // share a buffer.
+  // Starts to gather a unit on the communication stream, unless its buffer holds it already. Units whose numbers have
+  // the same parity share a buffer.
   void prefetch(int unit);
-  // A whole unit, flat, for work of the compute stream until release().
+  // Returns a whole unit, flat, for work that is issued to the compute stream before release().
   Tensor acquire(int unit);
   void release(int unit);
 
-  // Room for a whole unit's gradients, flat, for work of the compute stream until reduce_gradients().
+  // Returns room for a whole unit's gradients, flat, for work that is issued to the compute stream before
+  // reduce_gradients().
   Tensor gradients(int unit);
-  // Starts to sum them over the group; each device receives its piece.
+  // Starts to sum the gradients over the group; each device receives the sum for its piece.
   void reduce_gradients(int unit);
-  // Every unit's piece is changed by its gradients, after they have been summed.
+  // Changes every unit's piece by its gradients, after they have been summed.
   void update();
 
   const Tensor& piece(int unit) const { return pieces_.at(static_cast<std::size_t>(unit)).parameters; }
@@ -67,7 +68,8 @@ class ShardedParameters {
   static std::size_t slot(int unit) { return static_cast<std::size_t>(unit % 2); }
   Piece make_piece(const Unit& unit, int rank, DType dtype, Device& host) const;
   Tensor filled(DType dtype, std::int64_t count) const;
-  // The pieces have changed, in the compute stream: nothing gathered stays, and what follows comes after the change.
+  // Discards what has been gathered, since the compute stream has changed the pieces, and lets later gathering wait for
+  // that change.
   void hold_gathering();
   Stream& compute() const { return device_.compute_stream(); }
   Stream& communication() const { return device_.stream(kCommunicationStream); }

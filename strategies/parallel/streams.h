@@ -1,7 +1,7 @@
-// Which streams of a device the ways of parallelism use, beside the ones that engine/device.h names.
+// The streams of a device that parallel training uses in addition to those of engine/device.h.
 //
-// Transfers between pipeline stages have a stream for each direction: each then waits for its own neighbour only, and
-// the order of one cannot hold up another.
+// Transfers between pipeline stages have one stream per direction and neighbour, so that each waits only for its own
+// neighbour.
 #pragma once
 
 #include "engine/device.h"

@@ -1,9 +1,10 @@
-// How tensor-parallel devices divide linear layers (Megatron-LM: Shoeybi and others, arXiv:1909.08053). Pure functions.
+// Pure functions that divide linear layers among tensor-parallel devices (Megatron-LM: Shoeybi and others,
+// arXiv:1909.08053).
 //
-// Layers alternate: one is divided by the columns of its weights, the next one by the rows, so that what the first
-// leaves on a device is what the second needs there. The last layer is always divided by rows: its output is whole on
-// every device. With an odd number of layers the first one is divided by rows too; each device takes its features of
-// the input.
+// Layers alternate: one is divided by the columns of its weights, the next one by the rows, so that each device already
+// has the part of the first one's output that the second one needs. The last layer is always divided by rows, which
+// gives every device the whole output. With an odd number of layers the first one is divided by rows as well, and each
+// device takes its features of the input.
 #pragma once
 
 #include "strategies/parallel/trainer.h"
@@ -11,19 +12,20 @@
 namespace tandem {
 
 enum class Split : std::uint8_t {
-  columns,  // whole input, part of the output. Backward: the input's gradients are summed over the devices
-  rows,     // part of the input, whole output. Forward: the outputs are summed over the devices
+  columns,  // whole input, part of the output; the backward pass sums the input's gradients over the devices
+  rows,     // part of the input, whole output; the forward pass sums the outputs over the devices
 };
 
 struct LayerShard {
   int layer = 0;
   Split split = Split::rows;
-  Range inputs{}, outputs{};  // of the layer's features: what this device has of them
+  Range inputs{}, outputs{};  // this device's part of the layer's features
 
   LinearShape shape() const { return {.inputs = inputs.count, .outputs = outputs.count}; }
 };
 
-// Device `part` of `parts`. Sizes need not divide; ValueError for a layer with fewer features than devices.
+// The shard of device `part` of `parts`. Parts may differ by one feature; ValueError for a layer with fewer features
+// than devices.
 LayerShard layer_shard(const LinearStack& stack, int layer, int parts, int part);
 
 // The initial values of the shard's parameters, flat: weights, then bias.

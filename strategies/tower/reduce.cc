@@ -38,8 +38,7 @@ Value copied(const std::vector<Device*>& devices, const Value& value) {
 // Replaces a tower-local variable by the value per device that its components are.
 Value opened(const Value& value) {
   if (!value.is(ValueKind::variable) || value.variable()->kind() != VariableKind::sync_on_read) return value;
-  const std::vector<Tensor>& components = value.variable()->components();
-  return Value::per_replica(Value::Parts(components.begin(), components.end()));
+  return Value::per_replica(value.variable()->component_values());
 }
 
 bool are_integers(const Value::Parts& parts) {

@@ -85,8 +85,7 @@ DistributedValues::DistributedValues(const Index& index, Kind kind) : kind_(kind
 DistributedValues DistributedValues::of(const Value& value) {
   Value::Parts parts;
   if (value.is(ValueKind::variable)) {
-    const std::vector<Tensor>& components = value.variable()->components();
-    parts.assign(components.begin(), components.end());
+    parts = value.variable()->component_values();
   } else if (value.is_distributed()) {
     parts = value.parts();
   } else {

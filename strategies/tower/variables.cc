@@ -34,10 +34,9 @@ bool TowerLocalVariable::is_sum_by_default() const {
 }
 
 Tensor TowerLocalVariable::sum() {
-  if (components().size() == 1 && strategy().num_replicas_in_sync() == 1) return components().front();
-  const Value parts = components().size() == 1
-                          ? Value(components().front())
-                          : Value::per_replica(Value::Parts(components().begin(), components().end()));
+  const Value::Parts values = component_values();
+  if (values.size() == 1 && strategy().num_replicas_in_sync() == 1) return values.front().tensor();
+  const Value parts = values.size() == 1 ? values.front() : Value::per_replica(values);
   const Value total = strategy().extended().implementation().all_reduce(ReduceOp::sum, parts, {});
   return (total.is_distributed() ? total.parts().front() : total).tensor();
 }

@@ -20,9 +20,13 @@ bool is_whole(DType dtype) {
   return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8;
 }
 
-std::int64_t whole(double number, Operator operation) {
+std::int64_t whole_operand(std::string_view operation, double number) {
   if (number == std::trunc(number)) return static_cast<std::int64_t>(number);
-  throw TypeError(fmt::format("operator {} takes whole numbers, not {}", name_of(operation), number));
+  throw TypeError(fmt::format("operator {} takes whole numbers, not {}", operation, number));
+}
+
+std::int64_t whole(double number, Operator operation) {
+  return whole_operand(name_of(operation), number);
 }
 
 double on_numbers(Operator operation, double a, double b) {
@@ -74,7 +78,7 @@ kernel::Binary kernel_of(Operator operation) {
   }
 }
 
-// An operand that is a number, as a tensor like the other one.
+// A number as a tensor of the other operand's type and shape, on its device.
 Tensor filled_like(const Tensor& like, double number) {
   if (is_whole(like.dtype()) && number != std::trunc(number)) {
     throw TypeError(fmt::format("{} beside a tensor of type {}", number, name_of(like.dtype())));
@@ -110,6 +114,35 @@ Tensor on_tensors(Operator operation, Tensor a, Tensor b) {
   return result;
 }
 
+// The replica's device inside run(); null elsewhere, and in the default strategy, which has no devices.
+Device* device_of_replica() {
+  const Mode* mode = current_mode();
+  return mode && mode->replica && has_strategy() ? &mode->replica->device() : nullptr;
+}
+
+// The value that an operator sees, where it computes.
+Value operand(const Value& value) {
+  Value part = current_part(value);
+  Device* const device = device_of_replica();
+  return part.is(ValueKind::tensor) && device ? Value(copy_on(*device, part.tensor())) : part;
+}
+
+__extension__ using Wide = __int128;
+
+// Powers of whole numbers without overflow: each product is taken modulo the modulus.
+std::int64_t power_modulo(std::int64_t base, std::int64_t exponent, std::int64_t modulus) {
+  const auto modulo = [modulus](Wide number) {
+    const Wide rest = number % modulus;
+    return rest != 0 && (rest < 0) != (modulus < 0) ? rest + modulus : rest;
+  };
+  Wide result = modulo(1), square = modulo(base);
+  for (; exponent > 0; exponent /= 2) {
+    if (exponent % 2 == 1) result = modulo(result * square);
+    square = modulo(square * square);
+  }
+  return static_cast<std::int64_t>(result);
+}
+
 std::optional<int> current_index() {
   const Mode* mode = current_mode();
   if (!mode) return std::nullopt;
@@ -137,7 +170,7 @@ Value current_part(const Value& value) {
 }
 
 Value apply(Operator operation, const Value& a, const Value& b) {
-  const Value left = current_part(a), right = current_part(b);
+  const Value left = operand(a), right = operand(b);
   const auto is_operand = [](const Value& v) { return v.is(ValueKind::number) || v.is(ValueKind::tensor); };
   if (!is_operand(left) || !is_operand(right)) {
     throw TypeError(fmt::format("operator {} on a {} and a {}: it takes numbers and tensors", name_of(operation),
@@ -155,8 +188,25 @@ Value apply(Operator operation, const Value& a, const Value& b) {
   return on_numbers(operation, left.number(), right.number());
 }
 
+Value operator~(const Value& value) {
+  return static_cast<double>(~whole_operand("~", current_part(value).number()));
+}
+
 Value absolute(const Value& value) {
   return std::abs(current_part(value).number());
+}
+
+Value power(const Value& base, const Value& exponent) {
+  return apply(Operator::power, base, exponent);
+}
+
+Value power(const Value& base, const Value& exponent, const Value& modulus) {
+  const std::int64_t b = whole_operand("pow", current_part(base).number());
+  const std::int64_t e = whole_operand("pow", current_part(exponent).number());
+  const std::int64_t m = whole_operand("pow", current_part(modulus).number());
+  if (e < 0 || m == 0)
+    throw ValueError(fmt::format("pow({}, {}, {}): the exponent is negative or the modulus 0", b, e, m));
+  return static_cast<double>(power_modulo(b, e, m));
 }
 
 Value element(const Value& value, std::int64_t index) {

@@ -1,9 +1,11 @@
-// Operators on values. A distributed value stands for its current part: that of the current replica or update, and in a
-// cross-replica context part 0 of a mirrored value; a variable stands for what it reads there.
+// Operators on values. A distributed value stands for its current part: the current replica's or update's, or in a
+// cross-replica context part 0 of a mirrored value. A variable stands for its value() there.
 //
-// Two numbers give a number (comparisons 1 or 0), a tensor with a number or a tensor of equal shape a new tensor on the
-// first tensor's device, in the order of its compute stream. Tensors know the four operations of arithmetic only
-// (NotImplementedError); integers divide to f64. TypeError for other kinds and for tensors of different element types.
+// Two numbers give a number; comparisons give 1 or 0. A tensor with a number, or with a tensor of equal shape, gives a
+// new tensor: inside run() on the replica's device, to which operands from elsewhere are copied, otherwise on the first
+// tensor's device, and always in the order of that device's compute stream. Tensors have only the four operations of
+// arithmetic (NotImplementedError); integers divide to f64. TypeError for other kinds and for tensors of different
+// element types.
 #pragma once
 
 #include <string>
@@ -18,9 +20,9 @@ enum class Operator : std::uint8_t {
   multiply,
   divide,
   floor_divide,
-  modulo,  // of the divisor's sign
+  modulo,  // has the divisor's sign
   power,
-  bitwise_and,  // of whole numbers, as the two below
+  bitwise_and,  // takes whole numbers, as do the next two
   bitwise_or,
   bitwise_xor,
   less,
@@ -47,15 +49,22 @@ inline Value operator/(const Value& a, const Value& b) {
 inline Value operator-(const Value& a) {
   return apply(Operator::subtract, 0.0, a);
 }
-Value absolute(const Value& value);  // of a number
+Value operator~(const Value& value);  // of a whole number
+Value absolute(const Value& value);   // of a number
 
-// What the value stands for here. ValueError for a per-replica value outside a replica or update context.
+// Python's pow(): base to the power of exponent, modulo `modulus` where one is given. With a modulus all three are
+// whole numbers, and the exponent is not negative (ValueError). The result has the sign of the modulus, which must not
+// be 0.
+Value power(const Value& base, const Value& exponent);
+Value power(const Value& base, const Value& exponent, const Value& modulus);
+
+// The part that the value stands for here. ValueError for a per-replica value outside a replica or update context.
 Value current_part(const Value& value);
 
-// Element `index` of the current part: of a list or a tuple, or row `index` of a tensor. TypeError for other kinds,
-// ValueError past the end.
+// Element `index` of the current part, which is a list or a tuple, or row `index` of it, if it is a tensor. TypeError
+// for other kinds, ValueError past the end.
 Value element(const Value& value, std::int64_t index);
-// Field `name` of the current part, which is a map. AttributeError when it has none.
+// Field `name` of the current part, which is a map. AttributeError when there is no such field.
 Value field(const Value& value, const std::string& name);
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 
 #include "engine/element_types.h"
 #include "strategies/base/errors.h"
+#include "strategies/cross_device/copies.h"
 
 namespace tandem {
 namespace {
@@ -17,6 +18,19 @@ void with_number_type(DType dtype, Function&& function) {
 }
 
 }  // namespace
+
+Tensor constant(Device& device, std::vector<double> values, std::optional<Shape> shape, DType dtype) {
+  const auto count = static_cast<std::int64_t>(values.size());
+  const Shape of_values = shape.value_or(Shape{count});
+  if (count != of_values.element_count()) {
+    throw ValueError(fmt::format("{} numbers for a constant of shape {}", count, of_values.text()));
+  }
+  Worker* const worker = Task::current().worker();
+  if (!worker) throw RuntimeError("a constant is made outside of a worker's program");
+  return copy_on(device, host_tensor(worker->cpu(), dtype, of_values, [values = std::move(values)](std::int64_t i) {
+                   return values[static_cast<std::size_t>(i)];
+                 }));
+}
 
 Tensor host_tensor(Device& host, DType dtype, const Shape& shape, std::function<double(std::int64_t)> value) {
   Tensor tensor = host.allocate(dtype, shape);

@@ -43,7 +43,7 @@ bool is_replicated(const Value& value) {
   return kind == VariableKind::mirrored || kind == VariableKind::sync_on_read;
 }
 
-// The variable, of a kind with a component per device, whose components the parts are, in order.
+// The variable whose components the parts are, in order; null if they are not.
 std::shared_ptr<Variable> container_of(const Value::Parts& parts) {
   const Mode* mode = current_mode();
   if (!mode || !parts.front().is(ValueKind::tensor)) return nullptr;
@@ -53,6 +53,7 @@ std::shared_ptr<Variable> container_of(const Value::Parts& parts) {
   if (components.size() != parts.size()) return nullptr;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].is(ValueKind::tensor) || !parts[i].tensor().is_same(components[i])) return nullptr;
+    if (parts[i].tensor().has_lease()) return nullptr;  // what it held when it was read
   }
   return container.variable();
 }
@@ -61,10 +62,7 @@ std::shared_ptr<Variable> container_of(const Value::Parts& parts) {
 // several components as those.
 Value sequence_of(const Value::Parts& parts, bool all_identical, Wrap wrap) {
   Value::Parts results = all_identical ? Value::Parts{parts.front()} : parts;
-  if (all_identical && is_replicated(parts.front())) {
-    const std::vector<Tensor>& components = parts.front().variable()->components();
-    results.assign(components.begin(), components.end());
-  }
+  if (all_identical && is_replicated(parts.front())) results = parts.front().variable()->component_values();
   return wrap == Wrap::list ? Value::list(std::move(results)) : Value::tuple(std::move(results));
 }
 

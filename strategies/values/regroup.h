@@ -1,30 +1,31 @@
-// From one value per replica to one value of the strategy, and back.
+// Turns one value per replica into one value of the strategy, and back.
 #pragma once
 
 #include "strategies/values/value.h"
 
 namespace tandem {
 
-// Combines what the replicas returned, in replica order. Lists, tuples and maps are regrouped element by element
+// Combines the replicas' results, in replica order. Lists, tuples and maps are regrouped element by element
 // (AssertionError when their structures differ). A leaf that is the identical object in all of them stays bare unless
-// `always_wrap`; other leaves become per-replica values. With one part the part itself is returned.
+// `always_wrap` is set; other leaves become per-replica values. With one part the part itself is returned.
 Value regroup(const Value::Parts& parts, bool always_wrap = false);
 
-// The same with mirrored leaves: for results that are equal by contract.
+// Combines results that are equal by contract: as regroup(), with mirrored leaves.
 Value regroup_mirrored(const Value::Parts& parts);
 
-// The same with a tuple (TensorFlow 1: a list) of the parts at every leaf, also where there is one part. A leaf that is
-// the identical object in all of them is there once, and a variable with a component per device as its components.
+// Puts a tuple (TensorFlow 1: a list) of the parts at every leaf, also where there is one part. A leaf that is the
+// identical object in all of them is there once, and a variable with a component per device as its components.
 Value regroup_ungrouped(const Value::Parts& parts, bool as_lists = false);
 
 // Returns the value with part `replica` in place of every distributed leaf; variables and other leaves stay as they
 // are. Throws ValueError for a leaf without such a part.
 Value select_replica(int replica, const Value& value);
 
-// The same for values without per-replica leaves (TypeError).
+// As select_replica(); TypeError for a value with per-replica leaves.
 Value select_replica_mirrored(int replica, const Value& value);
 
-// Every leaf, in order; the structure is kept. `function` gets leaves that are not lists, tuples or maps.
+// Calls `function` for every leaf, in order, and returns the results in the same structure. Leaves are the values that
+// are not lists, tuples or maps.
 template <typename Function>
 Value map_structure(const Value& value, const Function& function) {
   if (value.is(ValueKind::list) || value.is(ValueKind::tuple)) {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "strategies/base/errors.h"
 
 namespace tandem {
@@ -119,6 +121,24 @@ bool Value::is_identical(const Value& other) const {
       return node_->variable == other.node_->variable;
     case ValueKind::none:
       return true;
+    default:
+      return false;
+  }
+}
+
+bool Value::contains_indexed_slices() const {
+  const auto contains = [](const Value& part) { return part.contains_indexed_slices(); };
+  switch (kind()) {
+    case ValueKind::sparse:
+      return true;
+    case ValueKind::list:
+    case ValueKind::tuple:
+    case ValueKind::per_replica:
+    case ValueKind::mirrored:
+      return std::any_of(node_->parts.begin(), node_->parts.end(), contains);
+    case ValueKind::map:
+      return std::any_of(node_->fields.begin(), node_->fields.end(),
+                         [&](const auto& field) { return contains(field.second); });
     default:
       return false;
   }

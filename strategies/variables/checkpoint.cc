@@ -16,7 +16,7 @@
 namespace tandem {
 namespace {
 
-// The file: the mark, the header's length (u64), the header (JSON), the data, the CRC-32 of all before it (u32).
+// The file holds the mark, the header's length (u64), the header (JSON), the data, and the CRC-32 of all these (u32).
 // Numbers are little-endian.
 constexpr std::string_view kMark = "TANDEMC1";
 constexpr std::size_t kLengthBytes = 8, kChecksumBytes = 4;
@@ -41,7 +41,7 @@ std::uint64_t number_at(const std::vector<std::byte>& bytes, std::size_t at, std
   throw UnknownError(fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
 }
 
-// The file is complete on the disk before it gets its name.
+// Writes a temporary file, and renames it once it is complete on the disk.
 void write_atomically(const std::string& path, const std::string& bytes) {
   const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
   const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);

@@ -1,9 +1,9 @@
-// Saving variables to a file and restoring them, whatever strategy they stand under: a mirrored variable is saved as
-// its component 0, a sync-on-read one as its aggregated value, a sharded one as the whole; see
-// docs/checkpoints.md for the file.
+// Saves variables to a file and restores them, under the same strategy or another. A mirrored variable is saved as its
+// component 0, a sync-on-read variable as its aggregated value, a sharded variable as a whole; docs/checkpoints.md
+// describes the file.
 //
-// Calls are made in cross-replica context. In a multi-worker strategy every worker makes them, and the one whose
-// should_checkpoint() says so writes.
+// Calls are made in a cross-replica context. In a multi-worker strategy every worker makes them; only the worker whose
+// should_checkpoint() is true writes.
 #pragma once
 
 #include <functional>
@@ -22,15 +22,15 @@ class Worker;
 class Checkpoint {
  public:
   explicit Checkpoint(Worker& worker) : worker_(worker) {}
-  // ValueError for a name that is there already.
+  // ValueError for a name that the checkpoint has already.
   void add(const std::string& name, std::shared_ptr<Variable> variable);
   void add(const std::string& name, const ShardedVariable& variable);
 
-  // Written beside `path` and moved there when complete: a crash leaves the old file or the new one. UnknownError when
-  // the file system refuses; RuntimeError where the engine carries no values.
+  // Writes a new file beside `path` and renames it when it is complete, so that a crash leaves the old file or the new
+  // one. UnknownError when the file system refuses, RuntimeError where the engine carries no values.
   void save(const std::string& path) const;
-  // NotFoundError for no file or a variable that is not in it, DataLossError for a damaged file, ValueError for another
-  // shape or element type. Checked before the first variable changes.
+  // NotFoundError without such a file or for a variable that is not in it, DataLossError for a damaged file, ValueError
+  // for another shape or element type. All is checked before the first variable changes.
   void restore(const std::string& path) const;
 
  private:
@@ -47,7 +47,7 @@ class Checkpoint {
   std::map<std::string, Saveable> variables_;
 };
 
-// A checkpoint that has been read, for variables that are created later.
+// A checkpoint in memory, for variables that are created later.
 class CheckpointReader {
  public:
   explicit CheckpointReader(const std::string& path);  // errors as restore()

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
+
 #include "strategies/base/errors.h"
 #include "strategies/values/host_values.h"
 
@@ -24,29 +26,41 @@ Op as_update(Op op) {
   return op;
 }
 
+void check_operand(const Tensor& component, const Value& value) {
+  const DType dtype = component.dtype();
+  if (value.is(ValueKind::number)) {
+    const bool is_whole = dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8;
+    if (is_whole && std::isfinite(value.number()) && value.number() != std::trunc(value.number())) {
+      throw TypeError(fmt::format("the value {} for a variable of type {}", value.number(), name_of(dtype)));
+    }
+    return;
+  }
+  const Tensor& tensor = value.tensor();
+  if (tensor.dtype() != dtype) {
+    throw ValueError(fmt::format("a value of type {} for a variable of type {}; cast it first", name_of(tensor.dtype()),
+                                 name_of(dtype)));
+  }
+  if (tensor.element_count() != component.element_count()) {
+    throw ValueError(
+        fmt::format("a value of shape {} for a variable of shape {}", tensor.shape().text(), component.shape().text()));
+  }
+}
+
 Tensor operand_beside(const Tensor& component, const Value& value) {
   Device& device = component.device();
-  if (value.is(ValueKind::number)) {
-    Tensor filled = device.allocate(component.dtype(), component.shape());
-    device.compute_stream().launch(as_update(op::fill(filled, value.number())));
-    return filled;
-  }
   const Value& bare = value.is_distributed() ? value.parts().front() : value;
-  Tensor from = bare.is(ValueKind::variable) ? bare.variable()->value() : bare.tensor();
-  if (from.element_count() != component.element_count()) {
-    throw ValueError(
-        fmt::format("a value of shape {} for a variable of shape {}", from.shape().text(), component.shape().text()));
-  }
-  from = brought_to(device, from);
-  if (from.dtype() == component.dtype()) return from;
-  Tensor cast = device.allocate(component.dtype(), from.shape());
-  device.compute_stream().launch(as_update(op::cast(cast, from)));
-  return cast;
+  const Value now = bare.is(ValueKind::variable) ? Value(bare.variable()->value()) : bare;
+  check_operand(component, now);
+  if (!now.is(ValueKind::number)) return brought_to(device, now.tensor());
+  Tensor filled = device.allocate(component.dtype(), component.shape());
+  device.compute_stream().launch(as_update(op::fill(filled, now.number())));
+  return filled;
 }
 
 void apply_change(Change change, const Tensor& component, const Value& value) {
   Stream& stream = component.device().compute_stream();
   if (change == Change::assign && value.is(ValueKind::number)) {
+    check_operand(component, value);
     stream.launch(as_update(op::fill(component, value.number())));
     return;
   }
@@ -58,7 +72,7 @@ void apply_change(Change change, const Tensor& component, const Value& value) {
   }
 }
 
-void apply_scatter(kernel::Scatter operation, const Tensor& component, const IndexedSlices& slices) {
+void check_slices(const Tensor& component, const IndexedSlices& slices) {
   const Shape& rows = slices.values.shape();
   bool fits = rows.rank() >= 1 && rows.rank() == component.shape().rank() &&
               rows[0] == slices.indices.element_count() && slices.values.dtype() == component.dtype();
@@ -68,6 +82,10 @@ void apply_scatter(kernel::Scatter operation, const Tensor& component, const Ind
                                  slices.indices.element_count(), rows.text(), name_of(slices.values.dtype()),
                                  component.shape().text(), name_of(component.dtype())));
   }
+}
+
+void apply_scatter(kernel::Scatter operation, const Tensor& component, const IndexedSlices& slices) {
+  check_slices(component, slices);
   Device& device = component.device();
   device.compute_stream().launch(as_update(
       op::scatter_rows(operation, component, brought_to(device, slices.values), brought_to(device, slices.indices))));

@@ -1,4 +1,4 @@
-// What a variable stores, one tensor a device, and how it is changed there.
+// The tensors that a variable stores, one per device, and how they are changed there.
 #pragma once
 
 #include <vector>
@@ -7,17 +7,23 @@
 
 namespace tandem {
 
-// `value` as a tensor to combine with `component`: on its device, of its type; a number fills its shape, a variable
-// stands for its current component. ValueError for another number of elements.
+// Refuses a value that a component cannot be combined with: ValueError for another element type or number of elements,
+// TypeError for a fraction beside integers.
+void check_operand(const Tensor& component, const Value& value);
+// ValueError for slices that are no rows of the component, or of another element type.
+void check_slices(const Tensor& component, const IndexedSlices& slices);
+
+// `value` as a tensor on the component's device. A number fills the component's shape; a variable stands for its
+// current component. Refuses as check_operand().
 Tensor operand_beside(const Tensor& component, const Value& value);
 // component = value, or += or -=, on the component's compute stream.
 void apply_change(Change change, const Tensor& component, const Value& value);
 void apply_scatter(kernel::Scatter operation, const Tensor& component, const IndexedSlices& slices);
 
-// Components with the initial value, one on each device. The value is made once, so that they are equal.
+// One component with the initial value on each device. The value is computed once, so that they are equal.
 std::vector<Tensor> make_components(const VariableSpec& spec, const std::vector<Device*>& devices, Device& host);
 
-// The op, booked as an update.
+// The op, recorded as an update.
 Op as_update(Op op);
 
 }  // namespace tandem

@@ -15,14 +15,14 @@ namespace tandem {
 namespace {
 
 constexpr const char* kBiased = "biased";
-constexpr const char* kWeight = "weight";  // what other values than the first zeros weigh: 1 - decay^updates
+constexpr const char* kWeight = "weight";  // of the values seen so far, as opposed to the initial zero: 1 - decay^n
 
 void move_towards(const Tensor& average, const Value& value, double decay) {
   const Tensor target = operand_beside(average, value);
   average.device().compute_stream().launch(as_update(op::scale_add(average, target, 1 - decay, decay)));
 }
 
-// In an update context: one component.
+// Updates one component, in an update context.
 void update_component(Variable& variable, const Value& value, double decay, bool zero_debias) {
   const Tensor& component = variable.handle();
   if (!zero_debias) {
@@ -37,7 +37,7 @@ void update_component(Variable& variable, const Value& value, double decay, bool
       as_update(op::elementwise(kernel::Binary::divide, component, biased, weight)));
 }
 
-// In a cross-replica context: every component.
+// Updates every component, in a cross-replica context.
 void update_all(const std::shared_ptr<Variable>& variable, const Value& value, double decay, bool zero_debias) {
   variable->strategy().extended().update(variable,
                                          [=](Variable& component, const Value::Parts& arguments) {

@@ -1,6 +1,6 @@
 // Exponentially decaying averages of values and variables: tf.train's moving averages.
 //
-// Threads and contexts: those of Variable::assign. Everything stays on the devices; nothing waits for them.
+// Threads and contexts: as Variable::assign. The work is issued to the devices and nobody waits for it.
 #pragma once
 
 #include <map>
@@ -13,21 +13,22 @@
 namespace tandem {
 
 // variable = variable * decay + value * (1 - decay). In a replica context the value is averaged over the replicas
-// first, and every component gets the result; in an update context only the component being updated. With `zero_debias`
-// the variable is divided by what zeros still weigh in it, as if it had begun with the first value; the undivided
-// average is the variable's slot "biased". Returns the variable as seen by the caller.
+// first, and every component gets the result; in an update context only the component being updated does. With
+// `zero_debias` the initial zero has no influence: the average in the variable's slot "biased" is divided by the weight
+// of the values it has seen. Returns the variable's value as the caller sees it.
 Tensor assign_moving_average(const std::shared_ptr<Variable>& variable, const Value& value, double decay,
                              bool zero_debias = true);
 
 // Keeps averages of variables.
 class ExponentialMovingAverage {
  public:
-  // With `num_updates` the decay is at most (1 + num_updates) / (10 + num_updates). The name is part of the averages'.
+  // With `num_updates` the decay is at most (1 + num_updates) / (10 + num_updates). `name` is part of the averages'
+  // names.
   explicit ExponentialMovingAverage(double decay, std::optional<double> num_updates = std::nullopt,
                                     std::string name = "ExponentialMovingAverage");
 
-  // Moves the variable's average towards its value. The average is created at the first call, under the variable's
-  // strategy, and begins as the variable's component 0.
+  // Moves the variable's average towards the variable's value. The first call creates the average under the variable's
+  // strategy, with the value of the variable's component 0.
   void apply(const std::shared_ptr<Variable>& variable);
   std::shared_ptr<Variable> average(const std::shared_ptr<Variable>& variable) const;  // null before apply()
   std::string average_name(const Variable& variable) const;

@@ -14,24 +14,24 @@ namespace tandem {
 
 Tensor MirroredVariable::change(Change change, const Value& value) {
   if (where() == Where::replica && aggregation() == VariableAggregation::none) {
-    apply_change(change, handle(), select_replica(current_component(), value));
-    return handle();
+    change_component(change, current_component(), select_replica(current_component(), value));
+    return this->value();
   }
   return Variable::change(change, value);
 }
 
 Tensor MirroredVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
   if (where() == Where::replica && aggregation() == VariableAggregation::none) {
-    apply_scatter(operation, handle(), slices);
-    return handle();
+    scatter_component(operation, current_component(), slices);
+    return value();
   }
   return Variable::scatter(operation, slices);
 }
 
 Tensor SyncOnReadVariable::change(Change change, const Value& value) {
   if (where() != Where::cross_replica) {
-    apply_change(change, handle(), select_replica(current_component(), value));
-    return handle();
+    change_component(change, current_component(), select_replica(current_component(), value));
+    return this->value();
   }
   if (aggregation() == VariableAggregation::sum) {
     if (change != Change::assign) {
@@ -44,10 +44,10 @@ Tensor SyncOnReadVariable::change(Change change, const Value& value) {
   } else {
     change_all(change, value);
   }
-  return aggregation() == VariableAggregation::none ? components().front() : this->value();
+  return aggregation() == VariableAggregation::none ? component_value(0) : this->value();
 }
 
-// A per-replica value names the components themselves.
+// A per-replica value says what each component gets, so it is not divided.
 Value SyncOnReadVariable::share_of(const Value& value) {
   const auto n = static_cast<double>(strategy().num_replicas_in_sync());
   const bool is_whole = dtype() == DType::i32 || dtype() == DType::i64 || dtype() == DType::u8;
@@ -71,15 +71,15 @@ Value SyncOnReadVariable::share_of(const Value& value) {
 }
 
 Tensor SyncOnReadVariable::aggregate() {
-  if (aggregation() == VariableAggregation::only_first_replica) return components().front();
-  const Value parts = Value::per_replica(Value::Parts(components().begin(), components().end()));
+  if (aggregation() == VariableAggregation::only_first_replica) return component_value(0);
+  const Value::Parts values = component_values();
   const Value total = strategy().extended().implementation().all_reduce(
-      reduce_op_from_aggregation(aggregation()), components().size() == 1 ? Value(components().front()) : parts, {});
+      reduce_op_from_aggregation(aggregation()), values.size() == 1 ? values.front() : Value::per_replica(values), {});
   return (total.is_distributed() ? total.parts().front() : total).tensor();
 }
 
 Tensor SyncOnReadVariable::value() {
-  if (where() != Where::cross_replica) return handle();
+  if (where() != Where::cross_replica) return component_value(current_component());
   if (aggregation() == VariableAggregation::none) {
     throw ValueError(fmt::format(
         "variable '{}' is read in cross-replica context, but its aggregation is VariableAggregation.NONE", name()));
@@ -93,7 +93,7 @@ Tensor SyncOnReadVariable::scatter(kernel::Scatter /*operation*/, const IndexedS
 
 Tensor SyncOnReadVariable::saved_value() {
   return copied_to_host(strategy().extended().worker(),
-                        aggregation() == VariableAggregation::none ? components().front() : aggregate());
+                        aggregation() == VariableAggregation::none ? component_value(0) : aggregate());
 }
 
 void SyncOnReadVariable::restore(const Tensor& saved) {
@@ -101,13 +101,13 @@ void SyncOnReadVariable::restore(const Tensor& saved) {
 }
 
 Tensor PlainVariable::change(Change change, const Value& value) {
-  apply_change(change, components().front(), select_replica(0, value));
-  return components().front();
+  change_component(change, 0, select_replica(0, value));
+  return component_value(0);
 }
 
 Tensor PlainVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
-  apply_scatter(operation, components().front(), slices);
-  return components().front();
+  scatter_component(operation, 0, slices);
+  return component_value(0);
 }
 
 }  // namespace tandem

@@ -1,12 +1,13 @@
-// The variables with a component on each device.
+// The variables of strategies that keep what a replica needs on its own device.
 #pragma once
 
 #include "strategies/variables/variable.h"
 
 namespace tandem {
 
-// Components equal by contract. In a replica context NONE changes this replica's component only, SUM and MEAN combine
-// the replicas' values, ONLY_FIRST_REPLICA takes replica 0's; then all components change alike.
+// A variable whose components are equal by contract. A change in a replica context depends on the aggregation: NONE
+// changes only this replica's component; SUM and MEAN combine the replicas' values, ONLY_FIRST_REPLICA takes replica
+// 0's, and all components get the result.
 class MirroredVariable : public Variable {
  public:
   MirroredVariable(Strategy& strategy, VariableSpec spec, std::vector<Tensor> components)
@@ -18,8 +19,9 @@ class MirroredVariable : public Variable {
   Tensor change(Change change, const Value& value) override;
 };
 
-// Each replica changes its own component; a read in cross-replica context combines them. There, assigning x with SUM
-// gives each component x / n (truncated for integers), and adding or subtracting with SUM is a ValueError.
+// A variable of which each replica changes its own component, and which a read in a cross-replica context combines. In
+// that context, assigning x with aggregation SUM gives each of n components x / n (truncated for integers), and adding
+// or subtracting with SUM is a ValueError.
 class SyncOnReadVariable : public Variable {
  public:
   SyncOnReadVariable(Strategy& strategy, VariableSpec spec, std::vector<Tensor> components)
@@ -38,7 +40,7 @@ class SyncOnReadVariable : public Variable {
   Value share_of(const Value& value);
 };
 
-// One tensor, one replica: every change is direct.
+// A variable of one tensor and one replica; changes need no combining.
 class PlainVariable final : public Variable {
  public:
   PlainVariable(Strategy& strategy, VariableSpec spec, Tensor component)

@@ -1,4 +1,4 @@
-// tf.distribute's ShardedVariable: one variable in shards along axis 0.
+// tf.distribute's ShardedVariable: one variable divided into shards along axis 0.
 #pragma once
 
 #include <memory>
@@ -13,8 +13,8 @@ namespace tandem {
 
 class ShardedVariable {
  public:
-  // The shards in order. TypeError for none or a null one; ValueError where element types, trainability or the shapes
-  // beyond axis 0 differ.
+  // Takes the shards in order. TypeError when there is none or one of them is null; ValueError when their element
+  // types, or their shapes beyond axis 0, differ.
   explicit ShardedVariable(std::vector<std::shared_ptr<Variable>> shards, std::string name = "ShardedVariable");
 
   const std::string& name() const { return name_; }
@@ -22,19 +22,19 @@ class ShardedVariable {
   bool is_sharded() const { return shards_.size() > 1; }
   Shape shape() const;
   DType dtype() const { return shards_.front()->dtype(); }
-  std::vector<std::int64_t> row_offsets() const;  // of each shard
+  std::vector<std::int64_t> row_offsets() const;  // the first row of each shard
 
-  // Split along axis 0; numbers go to every shard. ValueError for a value of another shape.
+  // The value is divided along axis 0; a number goes to every shard. ValueError for a value of another shape.
   ShardedVariable& assign(const Value& value) { return change(Change::assign, value); }
   ShardedVariable& assign_add(const Value& value) { return change(Change::add, value); }
   ShardedVariable& assign_sub(const Value& value) { return change(Change::subtract, value); }
-  // By shard. The indices are read by the host: InvalidArgumentError for a row outside, RuntimeError where the engine
-  // carries no values.
+  // Changes each row in its shard. The host reads the indices for it, which blocks the caller. InvalidArgumentError for
+  // an index that names no row, RuntimeError where the engine carries no values.
   ShardedVariable& scatter(Worker& worker, kernel::Scatter operation, const IndexedSlices& slices);
 
-  // All shards, one after the other, on `device`.
+  // The value of all shards, concatenated on `device`.
   Tensor concatenated_on(Device& device) const;
-  // tf.nn.embedding_lookup: the rows of these ids, on `device`. InvalidArgumentError for an id outside.
+  // tf.nn.embedding_lookup: the rows with these ids, on `device`. InvalidArgumentError for an id that names no row.
   Tensor lookup(Device& device, const std::vector<std::int64_t>& ids) const;
 
  private:
@@ -45,7 +45,8 @@ class ShardedVariable {
   std::string name_;
 };
 
-// As many shards as the partitioner says (none: one), named "<name>/part_<i>".
+// Creates a variable in as many shards as the partitioner says, named "<name>/part_<i>". Without a partitioner it is
+// one variable named "<name>".
 ShardedVariable make_sharded_variable(Strategy& strategy, const VariableSpec& spec, const Partitioner& partitioner);
 
 }  // namespace tandem

@@ -32,19 +32,26 @@ StoredVariable::StoredVariable(Strategy& strategy, VariableSpec spec, std::share
                                bool aggregates)
     : Variable(strategy, std::move(spec), {stored->tensor}), stored_(std::move(stored)), aggregates_(aggregates) {}
 
-// A snapshot is taken among the updates, in their order; it travels beside them.
+// On the server's device, in the order of the updates.
+Tensor StoredVariable::snapshot() {
+  Device& server = stored_->tensor.device();
+  Tensor snapshot = server.allocate(dtype(), shape());
+  Op copy = op::scale_add(snapshot, stored_->tensor, 1, 0);
+  copy.name = "read " + name();
+  copy.category = Category::communication;
+  server.compute_stream().launch(std::move(copy));
+  return snapshot;
+}
+
+// The snapshot is taken among the updates and travels beside them.
 Tensor StoredVariable::brought_to(Device& device) {
   Device& server = stored_->tensor.device();
-  Stream& updates = server.compute_stream();
-  Tensor snapshot = server.allocate(dtype(), shape());
+  Tensor snapshot;
   Event taken;
   {
     const std::lock_guard lock(*stored_->monitor);
-    Op copy = op::scale_add(snapshot, stored_->tensor, 1, 0);
-    copy.name = "read " + name();
-    copy.category = Category::communication;
-    updates.launch(std::move(copy));
-    taken = updates.record();
+    snapshot = this->snapshot();
+    taken = server.compute_stream().record();
     StoredTensor::Reader& reader = stored_->readers[device.worker()];
     reader.version_read = stored_->version;
     reader.own_updates_since = 0;
@@ -61,13 +68,19 @@ Tensor StoredVariable::brought_to(Device& device) {
 Tensor StoredVariable::value() {
   switch (where()) {
     case Where::update:
-      return stored_->tensor;
+      return snapshot();  // apply() holds the monitor
     case Where::replica:
       return brought_to(get_replica_context()->device());
     case Where::cross_replica:
       return brought_to(strategy().extended().worker().cpu());
   }
   return {};
+}
+
+Tensor StoredVariable::component_value(int /*component*/) {
+  if (where() == Where::update) return snapshot();  // apply() holds the monitor
+  const std::lock_guard lock(*stored_->monitor);
+  return snapshot();
 }
 
 void StoredVariable::apply(const std::function<void()>& update, int worker) {

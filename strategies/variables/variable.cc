@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
+#include <ostream>
 
 #include "strategies/base/context.h"
 #include "strategies/base/errors.h"
@@ -13,13 +13,6 @@
 #include "strategies/variables/components.h"
 
 namespace tandem {
-namespace {
-
-bool is_floating(DType dtype) {
-  return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::f16 || dtype == DType::bf16;
-}
-
-}  // namespace
 
 std::string_view name_of(VariableKind kind) {
   switch (kind) {
@@ -36,7 +29,7 @@ std::string_view name_of(VariableKind kind) {
 }
 
 Variable::Variable(Strategy& strategy, VariableSpec spec, std::vector<Tensor> components)
-    : strategy_(strategy), spec_(std::move(spec)), components_(std::move(components)) {}
+    : strategy_(strategy), spec_(std::move(spec)), components_(std::move(components)), snapshots_(components_.size()) {}
 
 std::string Variable::component_name(int component) const {
   return component == 0 ? name() : fmt::format("{}/replica_{}", name(), component);
@@ -44,6 +37,16 @@ std::string Variable::component_name(int component) const {
 
 bool Variable::trainable() const {
   return spec_.trainable.value_or(spec_.synchronization != VariableSynchronization::on_read);
+}
+
+std::string Variable::text() const {
+  const std::size_t count = components_.size();
+  return fmt::format("Variable '{}' ({}, {} {}, {} component{})", name(), tandem::name_of(kind()),
+                     tandem::name_of(dtype()), shape().text(), count, count == 1 ? "" : "s");
+}
+
+std::ostream& operator<<(std::ostream& out, const Variable& variable) {
+  return out << variable.text();
 }
 
 std::vector<Device*> Variable::devices() const {
@@ -72,7 +75,29 @@ int Variable::current_component() const {
   return 0;
 }
 
-const Tensor& Variable::handle() const {
+Tensor Variable::component_value(int component) {
+  const auto i = static_cast<std::size_t>(component);
+  return snapshots_.at(i).take(components_.at(i));
+}
+
+Value::Parts Variable::component_values() {
+  Value::Parts values;
+  for (std::size_t i = 0; i < components_.size(); ++i) values.emplace_back(component_value(static_cast<int>(i)));
+  return values;
+}
+
+const Tensor& Variable::writable(int component, Contents contents) {
+  const auto i = static_cast<std::size_t>(component);
+  Tensor& memory = components_.at(i);
+  if (!snapshots_[i].are_held()) return memory;
+  const Tensor held = memory;
+  memory = held.device().allocate(held.dtype(), held.shape());
+  if (contents == Contents::kept) held.device().compute_stream().copy(memory, held, Category::update);
+  snapshots_[i] = Snapshots();
+  return memory;
+}
+
+const Tensor& Variable::handle() {
   const bool has_one = kind() == VariableKind::plain || kind() == VariableKind::aggregating;
   if (where() == Where::cross_replica && !has_one) {
     throw ValueError(
@@ -80,18 +105,31 @@ const Tensor& Variable::handle() const {
                     "components; ask inside run() or update()",
                     name(), components_.size()));
   }
-  return components_.at(static_cast<std::size_t>(current_component()));
+  return writable(current_component(), Contents::kept);
 }
 
 Tensor Variable::value() {
-  return components_.at(static_cast<std::size_t>(current_component()));
+  return component_value(current_component());
+}
+
+// A variable that is assigned stands for its value before the change, and so does this one to itself.
+void Variable::change_component(Change change, int component, const Value& value) {
+  const Value& own = value.is_distributed() ? value.parts().front() : value;
+  const Value now = own.is(ValueKind::variable) ? Value(own.variable()->value()) : own;
+  check_operand(components_.at(static_cast<std::size_t>(component)), now);
+  apply_change(change, writable(component, change == Change::assign ? Contents::replaced : Contents::kept), now);
+}
+
+void Variable::scatter_component(kernel::Scatter operation, int component, const IndexedSlices& slices) {
+  check_slices(components_.at(static_cast<std::size_t>(component)), slices);
+  apply_scatter(operation, writable(component, Contents::kept), slices);
 }
 
 Tensor Variable::change(Change change, const Value& value) {
   switch (where()) {
     case Where::update:
-      apply_change(change, handle(), select_replica(current_component(), value));
-      return handle();
+      change_component(change, current_component(), select_replica(current_component(), value));
+      return this->value();
     case Where::replica:
       return change_merged(change, value);
     case Where::cross_replica:
@@ -103,7 +141,7 @@ Tensor Variable::change(Change change, const Value& value) {
 
 Value Variable::aggregated(Strategy& strategy, const Value& merged) const {
   if (spec_.aggregation == VariableAggregation::only_first_replica) return select_replica(0, merged);
-  if (spec_.aggregation == VariableAggregation::mean && !is_floating(dtype()) && merged.is_distributed()) {
+  if (spec_.aggregation == VariableAggregation::mean && !has_mean(dtype()) && merged.is_distributed()) {
     throw ValueError(
         fmt::format("variable '{}' of type {} cannot aggregate by MEAN", name(), tandem::name_of(dtype())));
   }
@@ -123,7 +161,7 @@ Tensor Variable::change_merged(Change change, const Value& value) {
 void Variable::change_all(Change change, const Value& value) {
   strategy_.extended().update(shared_from_this(),
                               [change](Variable& variable, const Value::Parts& arguments) {
-                                apply_change(change, variable.handle(), arguments.front());
+                                variable.change_component(change, variable.current_component(), arguments.front());
                                 return Value();
                               },
                               {value});
@@ -132,7 +170,8 @@ void Variable::change_all(Change change, const Value& value) {
 void Variable::scatter_all(kernel::Scatter operation, const Value& slices) {
   strategy_.extended().update(shared_from_this(),
                               [operation](Variable& variable, const Value::Parts& arguments) {
-                                apply_scatter(operation, variable.handle(), arguments.front().slices());
+                                variable.scatter_component(operation, variable.current_component(),
+                                                           arguments.front().slices());
                                 return Value();
                               },
                               {slices});
@@ -159,8 +198,8 @@ Tensor Variable::scatter_merged(kernel::Scatter operation, const IndexedSlices& 
 Tensor Variable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
   switch (where()) {
     case Where::update:
-      apply_scatter(operation, handle(), slices);
-      return handle();
+      scatter_component(operation, current_component(), slices);
+      return value();
     case Where::replica:
       return scatter_merged(operation, slices);
     case Where::cross_replica:
@@ -171,7 +210,7 @@ Tensor Variable::scatter(kernel::Scatter operation, const IndexedSlices& slices)
 }
 
 Tensor Variable::saved_value() {
-  return copied_to_host(strategy_.extended().worker(), components_.front());
+  return copied_to_host(strategy_.extended().worker(), component_value(0));
 }
 
 void Variable::restore(const Tensor& saved) {
@@ -185,40 +224,9 @@ std::shared_ptr<Variable> Variable::slot(const std::string& name) {
   spec.name += "/" + name;
   spec.initial_value = nullptr;
   spec.trainable = false;
+  spec.constraint = nullptr;
   slot = strategy_.create_variable(spec);
   return slot;
-}
-
-VariableSpec checked_spec(VariableSpec spec) {
-  if (spec.name.empty()) spec.name = "Variable";
-  if (spec.synchronization == VariableSynchronization::none) {
-    throw ValueError(
-        fmt::format("variable '{}': NONE variable synchronization has no meaning for a distributed "
-                    "variable; choose AUTO, ON_WRITE or ON_READ",
-                    spec.name));
-  }
-  if (spec.aggregation == VariableAggregation::mean && !is_floating(spec.dtype)) {
-    throw ValueError(fmt::format("variable '{}': aggregation MEAN and a non-floating dtype, {}, cannot go together",
-                                 spec.name, tandem::name_of(spec.dtype)));
-  }
-  return spec;
-}
-
-// Every "_<digit>" before a slash or at the end goes.
-std::string canonical_name(std::string_view name) {
-  if (name.empty()) return "Variable";
-  std::string canonical;
-  for (std::size_t i = 0; i < name.size(); ++i) {
-    const bool is_suffix = name[i] == '_' && i + 1 < name.size() &&
-                           std::isdigit(static_cast<unsigned char>(name[i + 1])) != 0 &&
-                           (i + 2 == name.size() || name[i + 2] == '/');
-    if (is_suffix) {
-      ++i;
-    } else {
-      canonical += name[i];
-    }
-  }
-  return canonical;
 }
 
 std::shared_ptr<Variable> create_variable(const VariableSpec& spec) {

@@ -1,11 +1,16 @@
-// Distributed variables. What a user sees is the container; it stands for a component that depends on the context.
+// Distributed variables. Users hold the container; it stands for one of its components, depending on the context.
 //
-// Kinds: mirrored (a component a device, kept equal), sync on read (a component a device, combined when read),
-// aggregating (one stored tensor that several replicas use; updates are combined first) and plain (one stored tensor,
-// one replica). Made by Strategy::create_variable. Threads: those of the strategy's own tasks.
+// Kinds: mirrored (one component per device, kept equal), sync on read (one component per device, combined when read),
+// aggregating (one stored tensor that several replicas use; their updates are combined first) and plain (one stored
+// tensor, one replica). Strategy::create_variable makes them. Threads: those of the strategy's own tasks.
+//
+// A read gives the value at that time: later assignments do not change the tensor. Reading copies nothing; a write that
+// meets a tensor still held goes to new memory instead. A program that drops what it has read before it updates the
+// variable therefore pays for no copy.
 #pragma once
 
 #include <functional>
+#include <iosfwd>
 #include <map>
 #include <memory>
 #include <optional>
@@ -16,21 +21,26 @@
 #include "engine/tensor.h"
 #include "strategies/base/options.h"
 #include "strategies/values/value.h"
+#include "strategies/variables/snapshots.h"
 
 namespace tandem {
 
 class Strategy;
 class Variable;
 
+// The nearest value that an updated variable may have: see apply_gradients().
+using VariableConstraint = std::function<Tensor(const Tensor& value)>;
+
 struct VariableSpec {
   std::string name = "Variable";
   DType dtype = DType::f32;
   Shape shape{};
   std::function<double(std::int64_t element)> initial_value{};  // row-major; empty: zeros
-  std::optional<bool> trainable{};                              // by default true, but for sync-on-read variables
+  std::optional<bool> trainable{};                              // default: true, except for sync-on-read variables
   VariableSynchronization synchronization = VariableSynchronization::automatic;
   VariableAggregation aggregation = VariableAggregation::none;
-  std::shared_ptr<Variable> colocate_with{};  // stands where that one stands
+  std::shared_ptr<Variable> colocate_with{};  // the new variable goes to that one's devices
+  VariableConstraint constraint{};
 };
 
 enum class VariableKind : std::uint8_t { plain, mirrored, sync_on_read, aggregating };
@@ -48,35 +58,45 @@ class Variable : public std::enable_shared_from_this<Variable> {
   virtual VariableKind kind() const = 0;
   const VariableSpec& spec() const { return spec_; }
   const std::string& name() const { return spec_.name; }
-  // "w" of component 0, "w/replica_1" of component 1.
+  // "w" for component 0, "w/replica_1" for component 1.
   std::string component_name(int component) const;
   const Shape& shape() const { return spec_.shape; }
   DType dtype() const { return spec_.dtype; }
   bool trainable() const;
   VariableAggregation aggregation() const { return spec_.aggregation; }
-  const std::vector<Tensor>& components() const { return components_; }
-  std::vector<Device*> devices() const;  // of the components, in order
+  const VariableConstraint& constraint() const { return spec_.constraint; }
+  std::string text() const;  // "Variable 'w' (mirrored, f32 [2, 3], 2 components)"
+  friend std::ostream& operator<<(std::ostream& out, const Variable& variable);
 
-  // The stored component of the current replica or update. ValueError in a cross-replica context for the kinds with a
-  // component a device.
-  const Tensor& handle() const;
-  // The tensor to compute with: the current component, brought to the replica's device where it is stored elsewhere; in
-  // cross-replica context component 0, or for sync-on-read what read() gives. Not a snapshot where no copy was needed:
-  // later changes show.
+  // The memory of the components as it is now. Assignments write to it or replace it.
+  const std::vector<Tensor>& components() const { return components_; }
+  std::vector<Device*> devices() const;  // one per component, in order
+  // One component's value at this time, and those of all components.
+  virtual Tensor component_value(int component);
+  Value::Parts component_values();
+
+  // The memory of the current replica's or update's component, for an op that writes to it; taken anew for every such
+  // op. ValueError in a cross-replica context for the kinds with one component per device.
+  const Tensor& handle();
+  // The value to compute with: of the current component, brought to the replica's device where it is stored elsewhere.
+  // In a cross-replica context it is component 0's, or what read() gives for a sync-on-read variable.
   virtual Tensor value();
-  // What reading gives: the same. Sync-on-read variables are aggregated in cross-replica context.
-  // Sync-on-read with aggregation NONE in cross-replica context: ValueError.
+  // As value(). Sync-on-read variables are aggregated in a cross-replica context, which is a ValueError with
+  // aggregation NONE.
   virtual Tensor read() { return value(); }
 
-  // In cross-replica context (and outside every scope) every component gets the update; `value` may be per replica. In
-  // an update context only the component being updated. In a replica context it depends on kind and aggregation: see
-  // docs/tensorflow.md. Numbers fill the shape. Returns value() as seen by the caller.
+  // In a cross-replica context, and outside every scope, all components get the update, and `value` may be per replica.
+  // In an update context only the component being updated changes. What happens in a replica context depends on kind
+  // and aggregation: see docs/tensorflow.md. Numbers fill the shape. Returns value() as the caller sees it; in an
+  // update of a stored variable that is the memory itself, which later updates change. ValueError for a tensor of
+  // another element type or number of elements, TypeError for a fraction given to a variable of integers.
   Tensor assign(const Value& value) { return change(Change::assign, value); }
   Tensor assign_add(const Value& value) { return change(Change::add, value); }
   Tensor assign_sub(const Value& value) { return change(Change::subtract, value); }
 
-  // Changes the rows that the slices name. In a replica context SUM and MEAN combine the replicas' slices first (and
-  // refuse maximum, minimum and replace: NotImplementedError). Sync-on-read: NotImplementedError.
+  // Changes the rows that the slices name. An index that names no row ends the run with InvalidArgumentError. In a
+  // replica context SUM and MEAN combine the replicas' slices first, and refuse maximum, minimum and replace
+  // (NotImplementedError). Sync-on-read variables have no scatter operations (NotImplementedError).
   virtual Tensor scatter(kernel::Scatter operation, const IndexedSlices& slices);
   Tensor scatter_add(const IndexedSlices& slices) { return scatter(kernel::Scatter::add, slices); }
   Tensor scatter_sub(const IndexedSlices& slices) { return scatter(kernel::Scatter::subtract, slices); }
@@ -86,12 +106,12 @@ class Variable : public std::enable_shared_from_this<Variable> {
   Tensor scatter_min(const IndexedSlices& slices) { return scatter(kernel::Scatter::minimum, slices); }
   Tensor scatter_update(const IndexedSlices& slices) { return scatter(kernel::Scatter::replace, slices); }
 
-  // What a checkpoint holds of this variable, on the host's device; and the way back from such a tensor.
+  // What a checkpoint stores for this variable, on the host's device; and the way back from such a tensor.
   virtual Tensor saved_value();
   virtual void restore(const Tensor& saved);
 
-  // A variable that belongs to this one, as a moving average's bias does: of its shape and kind, named "<name>/<slot>",
-  // not trainable, zero at first. Created when first asked for.
+  // A variable that belongs to this one, such as a moving average's bias: of the same shape and kind, named
+  // "<name>/<slot>", not trainable, zero at first. The first call creates it.
   std::shared_ptr<Variable> slot(const std::string& name);
 
  protected:
@@ -101,24 +121,34 @@ class Variable : public std::enable_shared_from_this<Variable> {
   Where where() const;
   int current_component() const;  // of the current replica or update, else 0
   virtual Tensor change(Change change, const Value& value);
-  // Both in a replica context, for kinds that combine the replicas' values first.
+  // Change one component by a value of its own.
+  void change_component(Change change, int component, const Value& value);
+  void scatter_component(kernel::Scatter operation, int component, const IndexedSlices& slices);
+  // For kinds that combine the replicas' values first, in a replica context.
   Tensor change_merged(Change change, const Value& value);
+  Tensor scatter_merged(kernel::Scatter operation, const IndexedSlices& slices);
   Value aggregated(Strategy& strategy, const Value& merged) const;
-  // All components through the strategy's update, in cross-replica context.
+  // Change all components through the strategy's update(), in a cross-replica context.
   void change_all(Change change, const Value& value);
   void scatter_all(kernel::Scatter operation, const Value& slices);
-  Tensor scatter_merged(kernel::Scatter operation, const IndexedSlices& slices);
 
  private:
+  // The component's memory for a write: the same, or new memory where somebody holds the value that is in it.
+  enum class Contents : bool { replaced, kept };
+  const Tensor& writable(int component, Contents contents);
+
   Strategy& strategy_;
   VariableSpec spec_;
   std::vector<Tensor> components_;
+  std::vector<Snapshots> snapshots_;  // one per component
   std::map<std::string, std::shared_ptr<Variable>> slots_;
 };
 
-// `spec` with the names, defaults and refusals of TensorFlow's variable creation (ValueError).
+// The spec with the names and defaults of TensorFlow's variable creation. ValueError for what TensorFlow refuses.
 VariableSpec checked_spec(VariableSpec spec);
-// "foo_1/bar_1" -> "foo/bar": what variables of the replicas are matched by.
+// Whether variables of this type can aggregate by MEAN: those of floating-point types can.
+bool has_mean(DType dtype);
+// The name by which the variables of the replicas are matched: "foo_1/bar_1" gives "foo/bar".
 std::string canonical_name(std::string_view name);
 
 // Creates a variable under the current strategy: tf.Variable.

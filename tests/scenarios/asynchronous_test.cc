@@ -5,11 +5,11 @@
 #include <numeric>
 
 #include "scenarios/job.h"
-#include "scenarios/workloads/gradient_updates.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/input/input_workers.h"
 #include "strategies/parameter_server.h"
 #include "strategies/strategies.h"
+#include "strategies/variables/gradient_updates.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {

@@ -72,6 +72,12 @@ class DeadlineExceededError : public RunError {
   using RunError::RunError;
 };
 
+// A value found to be wrong while it was used: an index past the end of a tensor. TensorFlow's status of that name.
+class InvalidArgumentError : public RunError {
+ public:
+  using RunError::RunError;
+};
+
 // The name among `known` nearest to `word` by edit distance, or "" when none is near enough to suggest.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known);
 

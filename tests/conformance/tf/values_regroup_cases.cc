@@ -12,42 +12,6 @@ namespace {
 
 using VariablePtr = std::shared_ptr<Variable>;
 
-std::string text_of(const Value& value);
-
-std::string enclosed(const char* open, const Value::Parts& parts, const char* close) {
-  std::string text = open;
-  for (std::size_t i = 0; i < parts.size(); ++i) text += (i == 0 ? "" : ", ") + text_of(parts[i]);
-  return text + close;
-}
-
-// As Python writes it: ("a", [1, {c: PerReplica["x", "y"]}]); maps of a type as Point{x: 1}.
-std::string text_of(const Value& value) {
-  switch (value.kind()) {
-    case ValueKind::text:
-      return '"' + value.text() + '"';
-    case ValueKind::number:
-      return fmt::format("{}", value.number());
-    case ValueKind::list:
-      return enclosed("[", value.parts(), "]");
-    case ValueKind::tuple:
-      return enclosed("(", value.parts(), ")");
-    case ValueKind::per_replica:
-      return enclosed("PerReplica[", value.parts(), "]");
-    case ValueKind::mirrored:
-      return enclosed("Mirrored[", value.parts(), "]");
-    case ValueKind::map: {
-      std::string text = value.type_name() + "{";
-      for (const auto& [name, part] : value.fields()) {
-        if (text.back() != '{') text += ", ";
-        text.append(name).append(": ").append(text_of(part));
-      }
-      return text + "}";
-    }
-    default:
-      return std::string(name_of(value.kind()));
-  }
-}
-
 Value text(const std::string& text) {
   return {text};
 }

@@ -1,8 +1,9 @@
-#include "scenarios/workloads/gradient_updates.h"
+#include "strategies/variables/gradient_updates.h"
 
 #include <algorithm>
 
 #include "strategies/base/replica_context.h"
+#include "strategies/variables/apply_gradients.h"
 
 namespace tandem {
 
@@ -17,12 +18,13 @@ void GradientUpdates::begin(const Variables& variables, const std::vector<Tensor
       Value::Parts(gradients.begin(), gradients.end()));
 }
 
-void GradientUpdates::apply(const Update& update) {
-  const UpdateFunction change = [&update](Variable& variable, const Value::Parts& arguments) {
-    update(variable, arguments.front().tensor());
+void GradientUpdates::apply(const GradientRule& rule) {
+  const UpdateFunction change = [&rule](Variable& variable, const Value::Parts& arguments) {
+    rule(variable, arguments.front().tensor());
+    apply_constraint(variable);
     return Value();
   };
-  are_mirrored() ? apply_on_own_device(change) : apply_where_they_stand(change);
+  are_mirrored() ? apply_on_own_device(change) : apply_where_stored(change);
 }
 
 bool GradientUpdates::are_mirrored() const {
@@ -32,7 +34,7 @@ bool GradientUpdates::are_mirrored() const {
   });
 }
 
-// Replicas call this one after the other; the last of them is the last to need the sums.
+// Replicas come here one after another, so the last of them discards the sums.
 void GradientUpdates::apply_on_own_device(const UpdateFunction& change) {
   const ReplicaContext& context = *get_replica_context();
   StrategyExtended& extended = context.strategy().extended();
@@ -48,7 +50,7 @@ void GradientUpdates::apply_on_own_device(const UpdateFunction& change) {
   if (context.local_replica_id() + 1 == static_cast<int>(extended.worker_devices().size())) batches_.clear();
 }
 
-void GradientUpdates::apply_where_they_stand(const UpdateFunction& change) {
+void GradientUpdates::apply_where_stored(const UpdateFunction& change) {
   get_replica_context()->merge_call([&](Strategy& strategy, const Value::Parts&) {
     for (const Batch& batch : batches_) {
       const std::vector<Value>& sums = batch.sums.wait();

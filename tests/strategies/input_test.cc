@@ -1,0 +1,133 @@
+// Input in every world: loops over distributed datasets, TensorFlow 1's iterators, and elements made ahead of their
+// use.
+#include <gmock/gmock.h>
+
+#include <thread>
+
+#include "strategies/base/errors.h"
+#include "strategies/input/distributed_dataset_v1.h"
+#include "strategies/mirrored.h"
+#include "strategies/values/host_values.h"
+#include "tests/conformance/strategy_testing.h"
+
+namespace tandem {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+class Input : public Strategies {
+ protected:
+  // Time on this world's clock: on a device where the world is simulated, else of the calling thread.
+  void take_time(Device& device) const {
+    constexpr double kSeconds = 0.02;
+    if (!GetParam().collectives) return std::this_thread::sleep_for(std::chrono::duration<double>(kSeconds));
+    Stream& stream = device.stream(9);
+    stream.launch(op::host_function("work", {.flops = 1e12 * kSeconds}, [] {}));
+    stream.synchronize();
+  }
+  // How long it takes to use all steps of the iterator, each of which the host is busy with.
+  template <typename Next>
+  Nanoseconds time_of(Worker& worker, const Next& next) const {
+    const Nanoseconds start = worker.now();
+    while (next()) take_time(*worker.devices().back());
+    return worker.now() - start;
+  }
+  Dataset slow_range(Worker& worker, std::int64_t count) const {
+    return Dataset::range(count).map([this, &worker](const Element& element) {
+      take_time(worker.cpu());
+      return element;
+    });
+  }
+};
+
+std::vector<std::int64_t> numbers_of(DatasetIterator elements) {
+  std::vector<std::int64_t> numbers;
+  while (const auto element = elements.next()) {
+    numbers.push_back(element->tensor().values<std::int64_t>()[0]);
+  }
+  return numbers;
+}
+
+TEST_P(Input, IsLoopedOver) {
+  run(2, [](Worker& worker) {
+    MirroredStrategy strategy(worker, devices_of(worker));
+    const DistributedDataset dataset = strategy.experimental_distribute_dataset(Dataset::range(6).batch(4));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      std::vector<double> seen;
+      for (const Value& step : dataset) {
+        for (const Value& part : strategy.experimental_local_results(step)) {
+          for (const double number : host_values(worker, part.tensor())) seen.push_back(number);
+        }
+      }
+      EXPECT_THAT(seen, ElementsAre(0, 1, 2, 3, 4, 5));
+    }
+    for (const Value& step : strategy.experimental_distribute_dataset(Dataset::range(0).batch(2))) {
+      ADD_FAILURE() << "a step of an empty dataset: " << step;
+    }
+  });
+}
+
+TEST_P(Input, OfTensorFlow1CanBeInitialisedAgain) {
+  run(2, [](Worker& worker) {
+    MirroredStrategy strategy(worker, devices_of(worker));
+    DistributedIteratorV1 iterator = strategy.make_dataset_iterator(Dataset::range(4).batch(4));
+    for (int epoch = 0; epoch < 2; ++epoch) {
+      const Value step = iterator.get_next();
+      EXPECT_THAT(host_values(worker, step.parts()[1].tensor()), ElementsAre(2, 3)) << "the batch is a global one";
+      EXPECT_THROW(iterator.get_next(), OutOfRangeError);
+      iterator.initialize();
+    }
+  });
+}
+
+TEST_P(Input, IsMadeWhileTheConsumerIsBusy) {
+  run(2, [this](Worker& worker) {
+    const auto time_with = [&](std::int64_t buffer) {
+      DatasetIterator elements = slow_range(worker, 6).prefetch(buffer).iterator();
+      return time_of(worker, [&] { return elements.next().has_value(); });
+    };
+    const Nanoseconds one_after_another = time_with(0), side_by_side = time_with(2);
+    EXPECT_LT(side_by_side, one_after_another * 0.8);
+  });
+}
+
+TEST_P(Input, OfReplicasIsMadeWhileTheConsumerIsBusy) {
+  run(2, [this](Worker& worker) {
+    MirroredStrategy strategy(worker, devices_of(worker));
+    DistributedIterator steps = strategy.experimental_distribute_dataset(slow_range(worker, 6).batch(1)).iterator();
+    DatasetIterator elements = slow_range(worker, 6).batch(1).iterator();
+    const Nanoseconds side_by_side = time_of(worker, [&] { return steps.next().has_value(); });
+    const Nanoseconds one_after_another = time_of(worker, [&] { return elements.next().has_value(); });
+    EXPECT_LT(side_by_side, one_after_another * 0.8);
+  });
+}
+
+TEST_P(Input, MadeAheadKeepsOrderEndAndErrors) {
+  run(1, [](Worker& worker) {
+    EXPECT_THAT(numbers_of(Dataset::range(5).prefetch(2).iterator()), ElementsAre(0, 1, 2, 3, 4));
+    EXPECT_THAT(numbers_of(Dataset::range(5).prefetch(Dataset::kAutotune).prefetch(1).iterator()),
+                ElementsAre(0, 1, 2, 3, 4));
+    EXPECT_THAT(numbers_of(Dataset::range(2).prefetch(3).repeat(2).iterator()), ElementsAre(0, 1, 0, 1));
+    EXPECT_THROW(Dataset::range(1).prefetch(-2), ValueError);
+    DatasetIterator failing = Dataset::range(5)
+                                  .map([](const Element& element) -> Element {
+                                    if (element.tensor().values<std::int64_t>()[0] == 2) throw NotFoundError("no 2");
+                                    return element;
+                                  })
+                                  .prefetch(4)
+                                  .iterator();
+    EXPECT_TRUE(failing.next());
+    EXPECT_TRUE(failing.next());
+    EXPECT_THAT(message_of<NotFoundError>([&] { failing.next(); }), HasSubstr("no 2"));
+    DatasetIterator left_early = Dataset::range(1000).prefetch(2).iterator();
+    EXPECT_TRUE(left_early.next());
+    worker.cpu().synchronize();
+  });
+  EXPECT_THAT(numbers_of(Dataset::range(3).prefetch(2).iterator()), ElementsAre(0, 1, 2)) << "outside of a run";
+}
+
+INSTANTIATE_TEST_SUITE_P(Worlds, Input, testing::ValuesIn(built_worlds()), name_of_world);
+
+}  // namespace
+}  // namespace tandem
