@@ -46,7 +46,7 @@ PlacementStrategy placement_over(VariablePlacement placement, int tasks) {
     case VariablePlacement::by_hash:
       return HashPlacement(tasks);
   }
-  return {};
+  TANDEM_UNREACHABLE("a placement of variables that no case handles");
 }
 
 // Orders the input pipelines: the chief's is the first, then the workers' by task.
@@ -64,22 +64,21 @@ VariablePlacement variable_placement_from_name(std::string_view name) {
   throw ValueError(fmt::format("no placement '{}': round_robin, by_size or by_hash", name));
 }
 
-// Which names a worker's variables have. TensorFlow's Graph.unique_name: case does not tell names apart, and a suffix
-// that is taken already is skipped.
+// The names of a worker's variables, made unique like TensorFlow's Graph.unique_name: letter case does not distinguish
+// names, and a suffix that is taken is skipped.
 class ParameterServerExtended::VariableNames {
  public:
   explicit VariableNames(Worker& worker) : monitor_(worker.make_monitor()) {}
 
   std::string unique(const std::string& name) {
     const std::lock_guard lock(*monitor_);
-    int& uses = uses_[lower_case(name)];
-    if (uses++ == 0) return name;
-    for (int suffix = uses - 1;; ++suffix) {
-      std::string candidate = fmt::format("{}_{}", name, suffix);
-      if (!uses_.emplace(lower_case(candidate), 1).second) continue;
-      uses_[lower_case(name)] = suffix + 1;
-      return candidate;
-    }
+    int suffix = uses_[lower_case(name)]++;
+    if (suffix == 0) return name;
+    std::string candidate;
+    do {
+      candidate = fmt::format("{}_{}", name, suffix++);
+    } while (!uses_.emplace(lower_case(candidate), 1).second);
+    return candidate;
   }
 
  private:

@@ -13,30 +13,6 @@
 namespace tandem::tower {
 namespace {
 
-// Makes a list of the components' results at every leaf.
-Value lists_of(const Value::Parts& results) {
-  const Value& first = results.front();
-  if (!first.is_nest()) return Value::list(results);
-  const auto gathered = [&](const auto& part_of) {
-    Value::Parts same;
-    for (const Value& result : results) same.push_back(part_of(result));
-    return lists_of(same);
-  };
-  if (first.is(ValueKind::map)) {
-    Value::Fields fields;
-    for (const auto& field : first.fields()) {
-      const std::string& name = field.first;
-      fields.emplace(name, gathered([&name](const Value& result) { return result.fields().at(name); }));
-    }
-    return Value::map(std::move(fields), first.type_name());
-  }
-  Value::Parts parts;
-  for (std::size_t i = 0; i < first.parts().size(); ++i) {
-    parts.push_back(gathered([i](const Value& result) { return result.parts().at(i); }));
-  }
-  return first.is(ValueKind::list) ? Value::list(std::move(parts)) : Value::tuple(std::move(parts));
-}
-
 // Opens an argument of the update of a stored variable as 1.x does: there is one component, so there must be one part.
 Value single_part(const Value& value) {
   return map_structure(value, [](const Value& leaf) {
@@ -77,7 +53,7 @@ Value DistributionStrategy::update(const Value& variable, const UpdateFunction& 
     return results.back();
   };
   const Value together = strategy_->extended().update(target, recorded, by_component);
-  return grouped ? together : lists_of(results);
+  return grouped ? together : regroup_ungrouped(results, true);
 }
 
 Value DistributionStrategy::update_non_slot(const std::vector<Device*>& colocate_with, const NonSlotFunction& function,
@@ -93,7 +69,7 @@ Value DistributionStrategy::update_non_slot(const std::vector<Device*>& colocate
     return results.back();
   };
   const Value together = strategy_->extended().update_non_slot(colocate_with, recorded, by_device);
-  return grouped ? together : lists_of(results);
+  return grouped ? together : regroup_ungrouped(results, true);
 }
 
 std::vector<Device*> DistributionStrategy::non_slot_devices(

@@ -72,7 +72,7 @@ Json ungrouped(TowerStage& stage) {
   const Value argument = stage.mirrored_on(stage.towers.worker_devices(), 4);
   const auto function = [](Variable& component, const Value::Parts& arguments) {
     const Tensor now = component.assign_add(arguments.front());
-    return Value::map({{"doubled", doubled(now)}, {"name", Value(component.name())}});
+    return Value::map({{"doubled", doubled(now)}, {"name", Value(component.name())}, {"shared", Value::literal(7)}});
   };
   const Value together = stage.towers.update(v, function, {argument}).fields().at("doubled");
   const Json components = stage.components(*v);
