@@ -77,6 +77,9 @@ Value Value::integer(std::int64_t number) {
 }
 
 Value Value::nest(ValueKind kind, Parts parts, std::vector<std::string> places) {
+  if (!places.empty() && places.size() != parts.size()) {
+    throw ValueError(fmt::format("a value of {} parts names {} devices", parts.size(), places.size()));
+  }
   return Value(std::make_shared<Node>(Node{.kind = kind, .parts = std::move(parts), .places = std::move(places)}));
 }
 Value Value::list(Parts parts) {

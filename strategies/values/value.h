@@ -69,7 +69,8 @@ class Value {
   static Value map(Fields fields, std::string type = {});
   static Value per_replica(Parts parts);  // one part for each local replica
   static Value mirrored(Parts parts);     // as per_replica, with parts that are equal by contract
-  // As those, with the name of each part's device: for parts that are on no device of their own, such as numbers.
+  // Also name each part's device, for parts that are on no device of their own, such as numbers. ValueError unless
+  // there are as many names as parts.
   static Value per_replica(Parts parts, std::vector<std::string> places);
   static Value mirrored(Parts parts, std::vector<std::string> places);
 

@@ -185,7 +185,8 @@ Json unwrap_order_of_texts(TowerStage& stage) {
           {"numbers", stage.unwrapped(numbers)},
           {"some", stage.unwrapped(some)},
           {"selected", stage.json(tower::select_device(second, texts))},
-          {"seen_by_towers", stage.unwrapped(seen)}};
+          {"seen_by_towers", stage.unwrapped(seen)},
+          {"wrong_places", error_of([&] { Value::per_replica({1, 2}, {first}); })}};
 }
 
 // Slots that an optimizer makes with the variable that non_slot_devices() chooses among several.
