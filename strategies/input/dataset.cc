@@ -38,7 +38,7 @@ std::string_view name_of(AutoShardPolicy policy) {
     case AutoShardPolicy::hint:
       return "HINT";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a AutoShardPolicy outside its enumerators");
 }
 
 Dataset Dataset::range(std::int64_t start, std::int64_t stop, std::int64_t step) {

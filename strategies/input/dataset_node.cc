@@ -46,7 +46,7 @@ std::optional<Element> DatasetNode::sample() const {
 }
 
 Element DatasetNode::at(std::int64_t /*index*/) const {
-  TANDEM_CHECK(false, "a dataset without random access");
+  TANDEM_UNREACHABLE("a dataset without random access");
 }
 
 }  // namespace tandem

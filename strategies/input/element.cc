@@ -24,7 +24,7 @@ std::string_view name_of(Structure::Kind kind) {
     case Structure::Kind::dataset:
       return "dataset";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a Structure::Kind outside its enumerators");
 }
 
 [[noreturn]] void wrong_kind(std::string_view wanted, Structure::Kind found) {
@@ -56,7 +56,7 @@ Element::Element(HostTensor tensor) : structure_(bare_structure()) {
 
 Element::Element(StructurePtr structure, std::vector<HostTensor> components)
     : structure_(std::move(structure)), components_(std::move(components)) {
-  TANDEM_CHECK(structure_->components() == components_.size(), "an element of another structure");
+  TANDEM_REQUIRE(structure_->components() == components_.size(), "an element of another structure");
 }
 
 Element Element::nest(Structure::Kind kind, std::vector<std::string> names, const std::vector<const Element*>& parts) {

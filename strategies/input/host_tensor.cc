@@ -78,7 +78,7 @@ std::int64_t HostTensor::rows() const {
 }
 
 HostTensor HostTensor::slice(std::int64_t first, std::int64_t count) const {
-  TANDEM_CHECK(first >= 0 && count >= 0 && first + count <= rows(), "rows outside of a host tensor");
+  TANDEM_REQUIRE(first >= 0 && count >= 0 && first + count <= rows(), "rows outside of a host tensor");
   const Shape shape = with_rows(count, shape_.dimensions().subspan(1));
   const std::int64_t row_elements = rows() == 0 ? 0 : element_count() / rows();
   if (shape.element_count() == 0) return zeros(dtype(), shape);
@@ -105,7 +105,7 @@ HostTensor HostTensor::row(std::int64_t index) const {
   HostTensor part = is_in_one_run ? *this : slice(index, 1);
   part.shape_ = shape;
   if (!is_in_one_run) return part;
-  TANDEM_CHECK(index >= 0 && index < rows(), "a row outside of a host tensor");
+  TANDEM_REQUIRE(index >= 0 && index < rows(), "a row outside of a host tensor");
   part.run_ = shape.element_count();
   part.start_ += index * part.run_;
   return part;
@@ -168,7 +168,7 @@ HostTensor HostTensor::concatenate(std::span<const HostTensor> tensors) {
 }
 
 std::int64_t HostTensor::position(std::int64_t index) const {
-  TANDEM_CHECK(index >= 0 && index < element_count(), "an element outside of a host tensor");
+  TANDEM_REQUIRE(index >= 0 && index < element_count(), "an element outside of a host tensor");
   if (starts_.empty()) return start_ + index;
   return starts_[static_cast<std::size_t>(index / run_)] + index % run_;
 }

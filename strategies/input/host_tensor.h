@@ -94,7 +94,7 @@ const std::vector<T>& HostTensor::base() const {
 template <typename T>
 void HostTensor::copy_to(std::span<T> to) const {
   const std::vector<T>& from = base<T>();
-  TANDEM_CHECK(static_cast<std::int64_t>(to.size()) == element_count(), "room for another number of elements");
+  TANDEM_REQUIRE(static_cast<std::int64_t>(to.size()) == element_count(), "room for another number of elements");
   if (to.empty()) return;
   const auto copy_run = [&](std::int64_t start, std::size_t run_index) {
     const auto begin = from.begin() + static_cast<std::ptrdiff_t>(start);

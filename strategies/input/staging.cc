@@ -32,7 +32,7 @@ Tensor on_host(Device& host, const HostTensor& from) {
       fill(std::int64_t{});
       break;
     default:
-      TANDEM_CHECK(false, "a host tensor of a type it cannot have");
+      TANDEM_UNREACHABLE("a host tensor of a type it cannot have");
   }
   return tensor;
 }

@@ -15,7 +15,7 @@ Receiver::Receiver(Device& device, ChannelSpec spec)
 }
 
 Tensor Receiver::receive(std::int64_t rows) {
-  TANDEM_CHECK(received_ - released_ < buffers_.size(), "more micro-batches are in use than there are buffers");
+  TANDEM_REQUIRE(received_ - released_ < buffers_.size(), "more micro-batches are in use than there are buffers");
   const Buffer& buffer = buffers_[received_++ % buffers_.size()];
   Tensor matrix = first_rows(buffer.memory, rows, spec_.features);
   Stream& stream = device_.stream(spec_.stream);

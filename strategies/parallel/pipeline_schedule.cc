@@ -15,7 +15,7 @@ int live_micro_batches(int stage, int stages, int micro_batches) {
 }
 
 std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int micro_batches) {
-  TANDEM_CHECK(stage >= 0 && stage < stages && micro_batches >= 1, "no such stage, or nothing to do");
+  TANDEM_REQUIRE(stage >= 0 && stage < stages && micro_batches >= 1, "no such stage, or nothing to do");
   const int warm_up = std::min(stages - stage - 1, micro_batches);
   std::vector<PipelineAction> actions;
   for (int i = 0; i < warm_up; ++i) actions.push_back({PipelineAction::Pass::forward, i});

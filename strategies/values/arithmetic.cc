@@ -60,7 +60,7 @@ double on_numbers(Operator operation, double a, double b) {
     case Operator::greater_equal:
       return a >= b ? 1 : 0;
   }
-  return 0;
+  TANDEM_UNREACHABLE("a Operator outside its enumerators");
 }
 
 kernel::Binary kernel_of(Operator operation) {

@@ -78,7 +78,7 @@ Value regroup_leaf(const Value::Parts& parts, Wrap wrap) {
 }
 
 Value regroup_as(const Value::Parts& parts, Wrap wrap) {
-  TANDEM_CHECK(!parts.empty(), "nothing to regroup");
+  TANDEM_REQUIRE(!parts.empty(), "nothing to regroup");
   const Value& first = parts.front();
   if (parts.size() == 1 && !first.is_nest() && !is_sequence(wrap)) {
     const std::shared_ptr<Variable> container = container_of(parts);

@@ -54,7 +54,7 @@ std::string_view name_of(ValueKind kind) {
     case ValueKind::variable:
       return "variable";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a ValueKind outside its enumerators");
 }
 
 Value::Value(double number) : node_(std::make_shared<Node>(Node{.kind = ValueKind::number, .number = number})) {}

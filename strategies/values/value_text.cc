@@ -56,7 +56,7 @@ std::string text_of(const Value& value) {
     case ValueKind::variable:
       return value.variable()->text();
   }
-  return "?";
+  TANDEM_UNREACHABLE("a ValueKind outside its enumerators");
 }
 
 std::ostream& operator<<(std::ostream& out, const Value& value) {

@@ -74,7 +74,7 @@ Tensor StoredVariable::value() {
     case Where::cross_replica:
       return brought_to(strategy().extended().worker().cpu());
   }
-  return {};
+  TANDEM_UNREACHABLE("a Where outside its enumerators");
 }
 
 Tensor StoredVariable::component_value(int /*component*/) {
@@ -129,7 +129,7 @@ Tensor StoredVariable::change(Change change, const Value& value) {
       change_all(change, value);
       return this->value();
   }
-  return {};
+  TANDEM_UNREACHABLE("a Where outside its enumerators");
 }
 
 Tensor StoredVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {

@@ -25,7 +25,7 @@ std::string_view name_of(VariableKind kind) {
     case VariableKind::aggregating:
       return "aggregating";
   }
-  return "?";
+  TANDEM_UNREACHABLE("a VariableKind outside its enumerators");
 }
 
 Variable::Variable(Strategy& strategy, VariableSpec spec, std::vector<Tensor> components)
@@ -72,7 +72,7 @@ int Variable::current_component() const {
     case Where::cross_replica:
       return 0;
   }
-  return 0;
+  TANDEM_UNREACHABLE("a Where outside its enumerators");
 }
 
 Tensor Variable::component_value(int component) {
@@ -136,7 +136,7 @@ Tensor Variable::change(Change change, const Value& value) {
       change_all(change, value);
       return this->value();
   }
-  return {};
+  TANDEM_UNREACHABLE("a Where outside its enumerators");
 }
 
 Value Variable::aggregated(Strategy& strategy, const Value& merged) const {
@@ -206,7 +206,7 @@ Tensor Variable::scatter(kernel::Scatter operation, const IndexedSlices& slices)
       scatter_all(operation, Value(slices));
       return value();
   }
-  return {};
+  TANDEM_UNREACHABLE("a Where outside its enumerators");
 }
 
 Tensor Variable::saved_value() {

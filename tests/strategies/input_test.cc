@@ -127,6 +127,15 @@ TEST_P(Input, MadeAheadKeepsOrderEndAndErrors) {
   EXPECT_THAT(numbers_of(Dataset::range(3).prefetch(2).iterator()), ElementsAre(0, 1, 2)) << "outside of a run";
 }
 
+TEST(HostTensors, RefuseRowsAndElementsThatTheyLack) {
+  const HostTensor tensor = HostTensor::vector<float>({1, 2, 3});
+  EXPECT_THROW(tensor.slice(2, 2), UsageError);
+  EXPECT_THROW(tensor.row(3), UsageError);
+  EXPECT_THROW(tensor.number(-1), UsageError);
+  std::vector<float> room(2);
+  EXPECT_THROW(tensor.copy_to(std::span<float>(room)), UsageError);
+}
+
 INSTANTIATE_TEST_SUITE_P(Worlds, Input, testing::ValuesIn(built_worlds()), name_of_world);
 
 }  // namespace
