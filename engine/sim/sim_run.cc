@@ -10,14 +10,6 @@
 #include "engine/sim/sim_worker.h"
 
 namespace tandem::sim {
-namespace {
-
-std::string plural(std::size_t count) {
-  return count == 1 ? "1 more" : fmt::format("{} more", count);
-}
-
-}  // namespace
-
 SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
     : options_(options),
       capabilities_(capabilities),
@@ -77,7 +69,7 @@ SimDevice& SimRun::device(const DeviceId& id) {
   constexpr std::size_t kMost = 8;
   std::string known;
   for (std::size_t i = 0; i < std::min(devices_.size(), kMost); ++i) known += (i > 0 ? ", " : "") + devices_[i]->name();
-  if (devices_.size() > kMost) known += " and " + plural(devices_.size() - kMost);
+  if (devices_.size() > kMost) known += fmt::format(" and {} more", devices_.size() - kMost);
   throw UnavailableError(fmt::format("no device {} (there are: {})", id.text(), known));
 }
 

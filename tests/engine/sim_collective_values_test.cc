@@ -88,6 +88,23 @@ TEST_P(ValuesOver, ReduceScatterLeavesEachRankItsPart) {
       });
 }
 
+// In a group of one device both tensors may be the same one, since they have the same size.
+TEST(SimCollective, OneDeviceScattersAndGathersInPlace) {
+  EngineOptions options = gpu_workers(make_star(), 1);
+  options.values = ValueMode::real;
+  simulate(options, [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    const std::vector<Tensor> buffers = {gpu.allocate(DType::f32, {2})};
+    const std::vector<Stream*> streams = {&gpu.compute_stream()};
+    gpu.compute_stream().launch(op::fill(buffers[0], 7));
+    Communicator& communicator = worker.communicator(gpus_of(1));
+    communicator.reduce_scatter(buffers, buffers, Reduction::sum, streams);
+    communicator.all_gather(buffers, buffers, streams);
+    gpu.synchronize();
+    EXPECT_EQ(buffers[0].values<float>()[1], 7);
+  });
+}
+
 INSTANTIATE_TEST_SUITE_P(SimCollective, ValuesOver, testing::Values(1, 2, 3, 8),
                          [](const auto& test) { return std::to_string(test.param); });
 

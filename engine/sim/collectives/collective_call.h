@@ -45,7 +45,8 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   const CollectiveSpec& spec() const { return spec_; }
   double bytes() const;  // nccl-tests' definition: the larger of a rank's input and output
   std::span<const Tensor> outputs() const { return outputs_; }
-  std::span<const Tensor> inputs() const { return inputs_; }  // empty where the collective works in place
+  // By rank. In place where the tensors of every rank are the same ones.
+  std::span<const Tensor> inputs() const { return inputs_.empty() ? outputs_ : inputs_; }
   std::string text() const;  // "all_reduce #5 (4 of 8 devices arrived; missing /job:...)"
 
  private:
@@ -68,7 +69,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   double last_arrival_s_ = 0;
   CallDeadline deadline_;
   std::vector<Tensor> outputs_;
-  std::vector<Tensor> inputs_;
+  std::vector<Tensor> inputs_;  // empty where the collective works in place
 };
 
 // A stream's part in a call.

@@ -156,8 +156,9 @@ void simulate(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
     return occupy_each(run, group, *seconds, Seconds::of_all_together, then);
   }
   const double overhead_s = longest_overhead_s(group);
-  if (kind == CollectiveKind::send_receive)
+  if (kind == CollectiveKind::send_receive) {
     return after(run, overhead_s, copy_of(group, call.bytes(), std::move(then)));
+  }
   if (devices == 1) return run.simulation().at(Simulation::now_s() + overhead_s, std::move(then));
   if (is_on_one_node(group)) {
     const double shared_s = shared_memory_s(group.devices().front()->costs(), kind, call.bytes(), devices);
