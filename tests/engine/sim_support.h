@@ -31,8 +31,8 @@ inline std::string text_of(const Timeline& timeline) {
             std::to_string(record.start_ns) + " " + std::to_string(record.end_ns) + " " + std::to_string(record.step) +
             " " + std::to_string(record.sequence) + "\n";
   }
-  for (const auto& [key, value] : timeline.settings) text += key + "=" + value + "\n";
-  for (const std::string& note : timeline.notes) text += note + "\n";
+  for (const auto& [key, value] : timeline.settings) text.append(key).append("=").append(value).append("\n");
+  for (const std::string& note : timeline.notes) text.append(note).append("\n");
   return text;
 }
 

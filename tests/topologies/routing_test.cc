@@ -125,7 +125,7 @@ TEST(Routing, FlowsSpreadEvenlyOverEqualPaths) {
     }
   }
   EXPECT_EQ(spines.size(), 8u);
-  for (const auto& [name, count] : spines) EXPECT_NEAR(count, kFlows / 8, kFlows / 8 * 0.3) << name;
+  for (const auto& [name, count] : spines) EXPECT_NEAR(count, kFlows / 8.0, kFlows / 8.0 * 0.3) << name;
 }
 
 TEST(Routing, EqualInputsTakeEqualWays) {
