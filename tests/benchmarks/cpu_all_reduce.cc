@@ -44,7 +44,7 @@ double cpu_all_reduce_busbw(std::int64_t bytes) {
     elapsed_ns = worker.now() - start;
   });
   return static_cast<double>(bytes) * kCalls / (static_cast<double>(elapsed_ns) * 1e-9) *
-         bus_bandwidth_factor("all_reduce", 2);
+         bus_bandwidth_factor(CollectiveKind::all_reduce, 2);
 }
 
 std::optional<double> mpi_all_reduce_busbw(std::int64_t bytes, std::string& reason) {

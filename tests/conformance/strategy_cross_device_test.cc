@@ -273,7 +273,8 @@ TEST_P(Strategies, AnAllReduceOfReplicasTakesOptions) {
         return context.all_reduce("sum", Value(filled(context.device(), {3}, 1 + replica_id())), options);
       });
     };
-    for (const Value& part : sum_with({.bytes_per_pack = 4, .timeout_seconds = 60.0}).parts()) {
+    const Value sums = sum_with({.bytes_per_pack = 4, .timeout_seconds = 60.0});
+    for (const Value& part : sums.parts()) {
       EXPECT_THAT(floats_of(worker, part.tensor()), Each(3.0F));
     }
     EXPECT_THROW(sum_with({.bytes_per_pack = -4}), ValueError);
