@@ -31,7 +31,7 @@ Tensor MirroredVariable::scatter(kernel::Scatter operation, const IndexedSlices&
 Tensor SyncOnReadVariable::change(Change change, const Value& value) {
   if (where() != Where::cross_replica) {
     change_component(change, current_component(), select_replica(current_component(), value));
-    return this->value();
+    return changed_component();
   }
   if (aggregation() == VariableAggregation::sum) {
     if (change != Change::assign) {
@@ -102,12 +102,12 @@ void SyncOnReadVariable::restore(const Tensor& saved) {
 
 Tensor PlainVariable::change(Change change, const Value& value) {
   change_component(change, 0, select_replica(0, value));
-  return component_value(0);
+  return changed_component();
 }
 
 Tensor PlainVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
   scatter_component(operation, 0, slices);
-  return component_value(0);
+  return changed_component();
 }
 
 }  // namespace tandem

@@ -86,6 +86,11 @@ Value::Parts Variable::component_values() {
   return values;
 }
 
+Tensor Variable::changed_component() {
+  const int component = current_component();
+  return where() == Where::update ? components_.at(static_cast<std::size_t>(component)) : component_value(component);
+}
+
 const Tensor& Variable::writable(int component, Contents contents) {
   const auto i = static_cast<std::size_t>(component);
   Tensor& memory = components_.at(i);
@@ -129,7 +134,7 @@ Tensor Variable::change(Change change, const Value& value) {
   switch (where()) {
     case Where::update:
       change_component(change, current_component(), select_replica(current_component(), value));
-      return this->value();
+      return changed_component();
     case Where::replica:
       return change_merged(change, value);
     case Where::cross_replica:
@@ -199,7 +204,7 @@ Tensor Variable::scatter(kernel::Scatter operation, const IndexedSlices& slices)
   switch (where()) {
     case Where::update:
       scatter_component(operation, current_component(), slices);
-      return value();
+      return changed_component();
     case Where::replica:
       return scatter_merged(operation, slices);
     case Where::cross_replica:

@@ -87,8 +87,8 @@ class Variable : public std::enable_shared_from_this<Variable> {
 
   // In a cross-replica context, and outside every scope, all components get the update, and `value` may be per replica.
   // In an update context only the component being updated changes. What happens in a replica context depends on kind
-  // and aggregation: see docs/tensorflow.md. Numbers fill the shape. Returns value() as the caller sees it; in an
-  // update of a stored variable that is the memory itself, which later updates change. ValueError for a tensor of
+  // and aggregation: see docs/tensorflow.md. Numbers fill the shape. Returns value() as the caller sees it, but in an
+  // update context the component itself, which update() regroups to the variable. ValueError for a tensor of
   // another element type or number of elements, TypeError for a fraction given to a variable of integers.
   Tensor assign(const Value& value) { return change(Change::assign, value); }
   Tensor assign_add(const Value& value) { return change(Change::add, value); }
@@ -121,6 +121,8 @@ class Variable : public std::enable_shared_from_this<Variable> {
   Where where() const;
   int current_component() const;  // of the current replica or update, else 0
   virtual Tensor change(Change change, const Value& value);
+  // What a change returns: the component itself in an update context, else its value.
+  Tensor changed_component();
   // Change one component by a value of its own.
   void change_component(Change change, int component, const Value& value);
   void scatter_component(kernel::Scatter operation, int component, const IndexedSlices& slices);
