@@ -4,6 +4,7 @@
 // f16 2^-10 and bf16 2^-7 (one unit in the last place), relative to the larger of 1 and the value.
 #include "engine/kernels/kernels.h"
 
+#include <algorithm>
 #include <functional>
 
 #include "tests/cuda_emulation/on_gpus.h"
