@@ -40,7 +40,8 @@ ReplicatedSpec spec_of(Worker& worker, const MultiWorkerOptions& options) {
           .communication = options.communication};
 }
 
-// Makes a resolver of the engine's cluster. Its workers have no network addresses; job and task stand in for them.
+// Makes a resolver of the engine's cluster. Its workers have no network addresses, so job and task are used in their
+// place.
 std::shared_ptr<const ClusterResolver> resolver_of(const Worker& worker) {
   std::map<std::string, std::map<int, std::string>> addresses;
   for (const WorkerSpec& spec : worker.cluster())

@@ -73,7 +73,7 @@ class StrategyExtended : protected StrategyImplementation {
   Value broadcast_to(const Value& value, const Destinations& destinations);
 
   // Calls `function` once per component of the variable, in device order, in an update context in which the variable
-  // stands for that component, with each argument's part. Grouped results are mirrored; ungrouped ones keep their
+  // is that component, with each argument's part. Grouped results are mirrored; ungrouped ones keep their
   // structure with a tuple of the components' results at each leaf, where one object in all of them counts once. May
   // also be called by all replicas in their replica contexts, as a merge_call.
   Value update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,

@@ -1,5 +1,5 @@
-// Operators on values. A distributed value stands for its current part: the current replica's or update's, or in a
-// cross-replica context part 0 of a mirrored value. A variable stands for its value() there.
+// Operators on values. The operand that a distributed value gives is its current part: the current replica's or
+// update's, or in a cross-replica context part 0 of a mirrored value. A variable gives its value() in that context.
 //
 // Two numbers give a number; comparisons give 1 or 0. A tensor with a number, or with a tensor of equal shape, gives a
 // new tensor: inside run() on the replica's device, to which operands from elsewhere are copied, otherwise on the first
@@ -58,7 +58,8 @@ Value absolute(const Value& value);   // of a number
 Value power(const Value& base, const Value& exponent);
 Value power(const Value& base, const Value& exponent, const Value& modulus);
 
-// The part that the value stands for here. ValueError for a per-replica value outside a replica or update context.
+// Returns the part of the value that belongs to the current context. ValueError for a per-replica value outside a
+// replica or update context.
 Value current_part(const Value& value);
 
 // Element `index` of the current part, which is a list or a tuple, or row `index` of it, if it is a tensor. TypeError

@@ -13,8 +13,8 @@ void check_operand(const Tensor& component, const Value& value);
 // ValueError for slices that are no rows of the component, or of another element type.
 void check_slices(const Tensor& component, const IndexedSlices& slices);
 
-// `value` as a tensor on the component's device. A number fills the component's shape; a variable stands for its
-// current component. Refuses as check_operand().
+// Returns `value` as a tensor on the component's device. A number fills the component's shape; a variable gives its
+// current component. Throws what check_operand() throws.
 Tensor operand_beside(const Tensor& component, const Value& value);
 // component = value, or += or -=, on the component's compute stream.
 void apply_change(Change change, const Tensor& component, const Value& value);

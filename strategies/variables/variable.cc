@@ -117,7 +117,7 @@ Tensor Variable::value() {
   return component_value(current_component());
 }
 
-// A variable that is assigned stands for its value before the change, and so does this one to itself.
+// Uses the value that an assigned variable has before the change, also where the variable is assigned to itself.
 void Variable::change_component(Change change, int component, const Value& value) {
   const Value& own = value.is_distributed() ? value.parts().front() : value;
   const Value now = own.is(ValueKind::variable) ? Value(own.variable()->value()) : own;

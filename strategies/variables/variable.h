@@ -1,4 +1,4 @@
-// Distributed variables. Users hold the container; it stands for one of its components, depending on the context.
+// Distributed variables. Users hold the container; the context decides which of its components a call uses.
 //
 // Kinds: mirrored (one component per device, kept equal), sync on read (one component per device, combined when read),
 // aggregating (one stored tensor that several replicas use; their updates are combined first) and plain (one stored
