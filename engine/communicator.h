@@ -31,16 +31,21 @@ class Communicator {
   // deadline nobody who waits for the call counts as deadlocked.
   virtual void set_timeout(std::optional<double> timeout_s) = 0;
 
-  virtual void all_reduce(Tensors buffers, Reduction reduction, Streams streams) = 0;             // in place
-  virtual void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) = 0;  // in place at root
-  virtual void broadcast(Tensors buffers, int root_rank, Streams streams) = 0;                    // in place
+  void all_reduce(Tensors buffers, Reduction reduction, Streams streams);             // in place
+  void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams);  // in place at root
+  void broadcast(Tensors buffers, int root_rank, Streams streams);                    // in place
   // outputs[i] has size() times the elements of inputs[i], in rank order.
-  virtual void all_gather(Tensors outputs, Tensors inputs, Streams streams) = 0;
+  void all_gather(Tensors outputs, Tensors inputs, Streams streams);
   // inputs[i] has size() times the elements of outputs[i].
-  virtual void reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams) = 0;
+  void reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams);
   // Point to point: the sender's worker calls send, the receiver's receive; pairs match in order.
   virtual void send(const Tensor& from, int to_rank, Stream& stream) = 0;
   virtual void receive(const Tensor& to, int from_rank, Stream& stream) = 0;
+
+ private:
+  // Issues this worker's part of a collective, whose operands fit. `spec` is complete.
+  virtual void call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) = 0;
+  void check_and_call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams);
 };
 
 }  // namespace tandem

@@ -22,26 +22,6 @@ std::optional<double> ThreadCommunicator::timeout_s() const {
   return seconds > 0 ? std::optional(seconds) : std::nullopt;
 }
 
-void ThreadCommunicator::all_reduce(Tensors buffers, Reduction reduction, Streams streams) {
-  call({.kind = CollectiveKind::all_reduce, .reduction = reduction}, buffers, buffers, streams);
-}
-
-void ThreadCommunicator::reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) {
-  call({.kind = CollectiveKind::reduce, .reduction = reduction, .root = root_rank}, buffers, buffers, streams);
-}
-
-void ThreadCommunicator::broadcast(Tensors buffers, int root_rank, Streams streams) {
-  call({.kind = CollectiveKind::broadcast, .root = root_rank}, buffers, buffers, streams);
-}
-
-void ThreadCommunicator::all_gather(Tensors outputs, Tensors inputs, Streams streams) {
-  call({.kind = CollectiveKind::all_gather}, outputs, inputs, streams);
-}
-
-void ThreadCommunicator::reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams) {
-  call({.kind = CollectiveKind::reduce_scatter, .reduction = reduction}, outputs, inputs, streams);
-}
-
 void ThreadCommunicator::send(const Tensor& from, int to_rank, Stream& stream) {
   const int rank = check_end(*this, from, to_rank, stream);
   static_cast<LocalStream&>(stream).join(group_->send(rank, to_rank, from), 0, timeout_s());
@@ -52,8 +32,7 @@ void ThreadCommunicator::receive(const Tensor& to, int from_rank, Stream& stream
   static_cast<LocalStream&>(stream).join(group_->receive(from_rank, rank, to), 1, timeout_s());
 }
 
-void ThreadCommunicator::call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams) {
-  const CollectiveSpec spec = check_operands(kind, *this, outputs, inputs, streams);
+void ThreadCommunicator::call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) {
   for (std::size_t i = 0; i < streams.size(); ++i) {
     const int rank = local_ranks_[i];
     static_cast<LocalStream&>(*streams[i]).join(group_->join(rank, spec, outputs[i], inputs[i]), rank, timeout_s());

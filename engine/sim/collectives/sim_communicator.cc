@@ -9,26 +9,6 @@ SimCommunicator::SimCommunicator(SimRun& run, CollectiveGroup& group, int worker
   for (const int rank : local_ranks_) local_devices_.push_back(group.devices()[static_cast<std::size_t>(rank)]);
 }
 
-void SimCommunicator::all_reduce(Tensors buffers, Reduction reduction, Streams streams) {
-  call({.kind = CollectiveKind::all_reduce, .reduction = reduction}, buffers, buffers, streams);
-}
-
-void SimCommunicator::reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) {
-  call({.kind = CollectiveKind::reduce, .reduction = reduction, .root = root_rank}, buffers, buffers, streams);
-}
-
-void SimCommunicator::broadcast(Tensors buffers, int root_rank, Streams streams) {
-  call({.kind = CollectiveKind::broadcast, .root = root_rank}, buffers, buffers, streams);
-}
-
-void SimCommunicator::all_gather(Tensors outputs, Tensors inputs, Streams streams) {
-  call({.kind = CollectiveKind::all_gather}, outputs, inputs, streams);
-}
-
-void SimCommunicator::reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams) {
-  call({.kind = CollectiveKind::reduce_scatter, .reduction = reduction}, outputs, inputs, streams);
-}
-
 void SimCommunicator::send(const Tensor& from, int to_rank, Stream& stream) {
   const int rank = check_end(*this, from, to_rank, stream);
   call_pair(group_.pair(rank, to_rank), 0, from, stream);
@@ -39,8 +19,7 @@ void SimCommunicator::receive(const Tensor& to, int from_rank, Stream& stream) {
   call_pair(group_.pair(from_rank, rank), 1, to, stream);
 }
 
-void SimCommunicator::call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams) {
-  const CollectiveSpec spec = check_operands(kind, *this, outputs, inputs, streams);
+void SimCommunicator::call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) {
   if (streams.empty()) return;
   issue(group_, worker_, spec, {local_ranks_, outputs, inputs, streams});
 }

@@ -19,11 +19,6 @@ class SimCommunicator : public Communicator {
   std::span<const int> local_ranks() const override { return local_ranks_; }
 
   void set_timeout(std::optional<double> timeout_s) override { timeout_s_ = checked_timeout(timeout_s); }
-  void all_reduce(Tensors buffers, Reduction reduction, Streams streams) override;
-  void reduce(Tensors buffers, Reduction reduction, int root_rank, Streams streams) override;
-  void broadcast(Tensors buffers, int root_rank, Streams streams) override;
-  void all_gather(Tensors outputs, Tensors inputs, Streams streams) override;
-  void reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams) override;
   void send(const Tensor& from, int to_rank, Stream& stream) override;
   void receive(const Tensor& to, int from_rank, Stream& stream) override;
 
@@ -34,7 +29,7 @@ class SimCommunicator : public Communicator {
     Tensors outputs, inputs;
     Streams streams;
   };
-  void call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams);
+  void call(const CollectiveSpec& spec, Tensors outputs, Tensors inputs, Streams streams) override;
   void call_pair(CollectiveGroup& pair, int rank, const Tensor& tensor, Stream& stream);
   void issue(CollectiveGroup& group, int caller, const CollectiveSpec& spec, const Operands& operands);
 
