@@ -11,6 +11,9 @@ namespace {
 class Weakest {
  public:
   void see(const Figure& figure) { rank_ = std::min(rank_, strength(figure.provenance)); }
+  void see_known(const Figure& figure) {
+    if (figure.value > 0) see(figure);
+  }
   Provenance provenance() const {
     return rank_ == 0 ? Provenance::assumed : rank_ == 1 ? Provenance::vendor : Provenance::measured;
   }
@@ -45,6 +48,8 @@ void see_device(const DeviceModel& model, Weakest& weakest) {
   weakest.see(model.op_overhead_s);
   weakest.see(model.synchronize_s);
   weakest.see(model.memory_bytes);
+  weakest.see_known(model.boost_clock_hz);
+  weakest.see_known(model.memory_latency_s);
 }
 
 }  // namespace
@@ -145,6 +150,7 @@ Provenance Topology::provenance() const {
     if (!seen.insert(link.model.get()).second) continue;
     weakest.see(link.model->bandwidth_bytes_per_s);
     weakest.see(link.model->latency_s);
+    weakest.see_known(link.model->hop_latency_s);
   }
   return weakest.provenance();
 }

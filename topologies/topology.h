@@ -1,7 +1,7 @@
 // The machine or cluster that a job runs on: devices, switches, NICs, the links between them, and the figures that
 // predictions rest on, each with its provenance. topologies/graph.h makes a Boost.Graph of it.
 //
-// Units: bandwidth in bytes/s for one direction, latency in seconds, rates in flop/s, sizes in bytes.
+// Units: bandwidth in bytes/s for one direction, latency in seconds, rates in flop/s, clocks in Hz, sizes in bytes.
 // Threads: build a Topology from one thread; a built one is immutable and may be shared.
 #pragma once
 
@@ -60,15 +60,19 @@ struct DeviceRates {
 
 // A kind of device. For a CPU every rate is that of one core, since a logical CPU device is one thread.
 struct DeviceModel {
-  std::string name;      // "NVIDIA H100 SXM5"
-  int cores = 1;         // CPU: how many logical devices work at full rate at the same time. GPU: 1
-  int copy_engines = 0;  // transfers that need no processor; 0: copying occupies the device, as on a CPU
+  std::string name;            // "NVIDIA H100 SXM5"
+  std::string architecture{};  // of a GPU: "sm_90", "gfx942"; empty: unknown
+  int cores = 1;               // CPU: how many logical devices work at full rate at the same time. GPU: 1
+  int copy_engines = 0;        // transfers that need no processor; 0: copying occupies the device, as on a CPU
   std::map<DType, Figure> peak_flops_per_s;
   Figure memory_bandwidth_bytes_per_s;
   Figure memory_bytes;
-  Figure launch_overhead_s;  // host time to enqueue one op
-  Figure op_overhead_s;      // device time that every op costs before its work
-  Figure synchronize_s;      // host time from the end of work to the return of the call that waits for it
+  Figure boost_clock_hz{};    // 0: unknown
+  Figure memory_latency_s{};  // of a load from device memory; 0: unknown
+  int multiprocessors = 0;    // streaming multiprocessors or compute units of a GPU; 0: unknown
+  Figure launch_overhead_s;   // host time to enqueue one op
+  Figure op_overhead_s;       // device time that every op costs before its work
+  Figure synchronize_s;       // host time from the end of work to the return of the call that waits for it
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty
   std::vector<DeviceRates> rates;  // measured curves; empty: roofline of the figures above
   std::string id{};                // its name in the file, e.g. "gpu"; overrides refer to it
@@ -80,6 +84,10 @@ struct LinkModel {
   Figure bandwidth_bytes_per_s;
   Figure latency_s;
   std::string id{};  // its name in the file, e.g. "nvlink"; overrides refer to it
+
+  // Network links only.
+  std::string transport{};  // "infiniband", "roce", "efa", "tcpx", "tcpxo", "slingshot", "socket"; empty: unknown
+  Figure hop_latency_s{};   // what the network's software adds to every message; once, not for every cable
 };
 
 // A measured collective of the vendor's library between `devices` logical devices of one worker.
@@ -136,6 +144,10 @@ class Topology {
   int worker_count() const { return static_cast<int>(workers_.size()); }
   std::vector<NodeIndex> nodes_of(int worker, NodeKind kind) const;
 
+  // Whether the GPUs of one machine reach each other's memory. If not, data between them is staged in host memory.
+  bool p2p() const { return p2p_; }
+  void set_p2p(bool p2p) { p2p_ = p2p; }
+
   const std::vector<CollectiveSample>& collectives() const { return collectives_; }
 
   // The conditions of the measured figures, by name: GPU, clocks, driver, versions, date. For people to read.
@@ -152,6 +164,7 @@ class Topology {
   std::map<std::string, NodeIndex, std::less<>> by_name_;
   std::vector<CollectiveSample> collectives_;
   std::map<std::string, std::string> measured_with_;
+  bool p2p_ = true;
 };
 
 }  // namespace tandem

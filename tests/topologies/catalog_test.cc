@@ -45,10 +45,28 @@ TEST_P(EveryMachine, EveryFigureSaysWhereItComesFrom) {
     expect_source(device->op_overhead_s, device->name + " op overhead");
     expect_source(device->synchronize_s, device->name + " synchronize");
     expect_source(device->gemm_efficiency, device->name + " GEMM efficiency");
+    if (topology.node(index).kind != NodeKind::gpu) continue;
+    expect_source(device->boost_clock_hz, device->name + " boost clock");
+    expect_source(device->memory_latency_s, device->name + " memory latency");
   }
   for (LinkIndex index = 0; index < topology.link_count(); ++index) {
     expect_source(topology.link(index).model->bandwidth_bytes_per_s, "bandwidth");
     expect_source(topology.link(index).model->latency_s, "latency");
+  }
+  for (const NodeIndex nic : topology.nodes_of(0, NodeKind::nic)) {
+    EXPECT_FALSE(topology.node(nic).port->transport.empty()) << topology.node(nic).name;
+  }
+}
+
+TEST_P(EveryMachine, ItsGpusSayWhatTheyAre) {
+  const Topology topology = load_catalog_node(GetParam());
+  for (const NodeIndex gpu : topology.nodes_of(0, NodeKind::gpu)) {
+    const DeviceModel& model = *topology.node(gpu).device;
+    EXPECT_FALSE(model.architecture.empty());
+    EXPECT_GT(model.boost_clock_hz.value, 0.5e9);
+    EXPECT_LT(model.boost_clock_hz.value, 3e9);
+    EXPECT_GT(model.multiprocessors, 0);
+    EXPECT_GT(model.memory_latency_s.value, 0);
   }
 }
 

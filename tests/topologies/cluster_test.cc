@@ -76,6 +76,24 @@ TEST(Cluster, FabricFiguresReplaceThoseOfTheNic) {
   EXPECT_EQ(route->bandwidth_bytes_per_s, 1e9);
 }
 
+// The software's latency is charged once, not at every switch on the way.
+TEST(Cluster, UplinksHaveNoHopLatency) {
+  Fabric fabric;
+  fabric.kind = FabricKind::rail;
+  fabric.workers_per_leaf = 1;
+  fabric.transport = "roce";
+  fabric.hop_latency_s = Figure{2e-6, Provenance::assumed, "test", "", 0};
+  const Topology topology = make_cluster("hgx-h100", 2, fabric);
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    const Link& link = topology.link(index);
+    if (link.model->kind != LinkKind::network) continue;
+    const bool is_uplink = topology.node(link.to).name.starts_with("fabric.spine");
+    EXPECT_EQ(link.model->hop_latency_s.value, is_uplink ? 0 : 2e-6);
+    EXPECT_EQ(link.model->transport, "roce");
+  }
+  EXPECT_EQ(topology.node(node_named(topology, "w0.nic0")).port->hop_latency_s.value, 2e-6);
+}
+
 TEST(Cluster, WorkersShareTheirModels) {
   const Topology topology = make_cluster("hgx-h100", 2);
   EXPECT_EQ(topology.node(node_named(topology, "w0.gpu0")).device,

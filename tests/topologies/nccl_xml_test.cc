@@ -86,8 +86,19 @@ TEST(NcclXml, OrdersGpusByDevWithoutRanks) {
   EXPECT_EQ(rate_of(topology, "w0.gpu0", "w0.cpu1"), 24e9);
   EXPECT_EQ(rate_of(topology, "w0.cpu0", "w0.cpu1"), 16e9);
   EXPECT_EQ(topology.node(gpus[0]).device->name, "NVIDIA H100 SXM5 80 GB");
+  EXPECT_EQ(topology.node(gpus[0]).device->architecture, "sm_90");
   EXPECT_EQ(topology.node(0).device->cores, 16);
   EXPECT_EQ(way(topology, "w0.gpu0", "w0.gpu1"), (Names{"w0.gpu0", "w0.cpu1", "w0.cpu0", "w0.gpu1"}));
+}
+
+// Whether the product comes from the catalog or is a typical one.
+TEST(NcclXml, TheArchitectureIsTheComputeCapability) {
+  for (const int capability : {60, 70, 75, 80, 86, 89, 90, 100, 103}) {
+    const Topology topology =
+        parsed(cpu(0, pci("0000:10:00.0", "0x030200", "<gpu dev=\"0\" sm=\"" + std::to_string(capability) + "\"/>")));
+    const NodeIndex gpu = topology.nodes_of(0, NodeKind::gpu).front();
+    EXPECT_EQ(topology.node(gpu).device->architecture, "sm_" + std::to_string(capability));
+  }
 }
 
 TEST(NcclXml, DirectNvlinksAreOneEdgeAPair) {

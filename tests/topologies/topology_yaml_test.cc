@@ -21,15 +21,20 @@ constexpr const char* kEverything = R"(schema_version: 1
 name: everything
 provenance: vendor
 source: the datasheet
+p2p: false
 measured_with: {gpus: 'two "GPUs"', gpu_clocks: SM 1755 of 1980 MHz}
 device_models:
   gpu:
     name: a "GPU" \ with odd letters
+    architecture: gfx90a
+    multiprocessors: 104
     cores: 2
     copy_engines: 3
     peak_flops: {f32: 10TFLOPS, bf16: {value: 0.1TFLOPS, provenance: measured, source: here, date: 2026-11-20, spread: 0.02}}
     memory_bandwidth: 900GB/s
     memory: 16GiB
+    boost_clock: 1.7GHz
+    memory_latency: {value: 0.41us, provenance: measured, source: a paper}
     launch_overhead: {value: 1.3us, provenance: assumed}
     op_overhead: 0
     gemm_efficiency: 0.7
@@ -37,7 +42,7 @@ device_models:
       - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}]}
 link_models:
   nv: {kind: nvlink, bandwidth: 25GB/s, latency: 0.7us}
-  net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed}
+  net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed, transport: efa, hop_latency: {value: 75us, source: plug-in}}
 nodes:
   - {name: g0, kind: gpu, device: gpu}
   - {name: g1, kind: gpu, device: gpu}
@@ -80,6 +85,21 @@ TEST(TopologyYaml, ReadsTheGraph) {
   EXPECT_EQ(topology.node(0).device->rates[0].gemm[0].flops_per_s, 1.23456789e9);
 }
 
+TEST(TopologyYaml, ReadsWhatCollectiveAndKernelModelsNeed) {
+  const Topology topology = parse_topology_yaml(kEverything, "t.yaml");
+  EXPECT_FALSE(topology.p2p());
+  const DeviceModel& gpu = *topology.node(0).device;
+  EXPECT_EQ(gpu.architecture, "gfx90a");
+  EXPECT_EQ(gpu.multiprocessors, 104);
+  EXPECT_EQ(gpu.boost_clock_hz.value, 1.7e9);
+  EXPECT_EQ(gpu.boost_clock_hz.source, "the datasheet");
+  EXPECT_EQ(gpu.memory_latency_s.value, 0.41e-6);
+  const LinkModel& port = *topology.node(2).port;
+  EXPECT_EQ(port.transport, "efa");
+  EXPECT_EQ(port.hop_latency_s.value, 75e-6);
+  EXPECT_EQ(topology.link(0).model->transport, "");
+}
+
 void expect_equal(const Figure& a, const Figure& b) {
   EXPECT_EQ(a.value, b.value);
   EXPECT_EQ(a.provenance, b.provenance);
@@ -108,6 +128,13 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   expect_equal(after.launch_overhead_s, before.launch_overhead_s);
   expect_equal(after.op_overhead_s, before.op_overhead_s);
   expect_equal(after.synchronize_s, before.synchronize_s);
+  expect_equal(after.boost_clock_hz, before.boost_clock_hz);
+  expect_equal(after.memory_latency_s, before.memory_latency_s);
+  EXPECT_EQ(after.architecture, before.architecture);
+  EXPECT_EQ(after.multiprocessors, before.multiprocessors);
+  EXPECT_EQ(second.node(2).port->transport, first.node(2).port->transport);
+  expect_equal(second.node(2).port->hop_latency_s, first.node(2).port->hop_latency_s);
+  EXPECT_EQ(second.p2p(), first.p2p());
   expect_equal(after.gemm_efficiency, before.gemm_efficiency);
   EXPECT_EQ(after.rates[0].copy[0].bytes_per_s, before.rates[0].copy[0].bytes_per_s);
   EXPECT_EQ(after.rates[0].op_overhead_s, 2.5e-6);
@@ -155,6 +182,19 @@ TEST(TopologyYaml, ClusterFormBuildsWhatTheGeneratorBuilds) {
   fabric.spines = 2;
   fabric.latency_s = Figure{3e-6, Provenance::assumed, "stated in t.yaml", "", 0};
   EXPECT_EQ(written(topology), written(make_cluster("hgx-h100", 4, fabric, "what-if")));
+}
+
+TEST(TopologyYaml, AFabricStatesItsTransportAndWhatItsSoftwareAdds) {
+  const Topology topology = parse_topology_yaml(
+      "schema_version: 1\np2p: false\n"
+      "cluster: {node: hgx-h100, workers: 2, fabric: {kind: switch, transport: tcpx, hop_latency: 300us}}\n",
+      "t.yaml");
+  EXPECT_FALSE(topology.p2p());
+  const LinkModel& port = *topology.node(node_named(topology, "w1.nic7")).port;
+  EXPECT_EQ(port.transport, "tcpx");
+  EXPECT_EQ(port.hop_latency_s.value, 300e-6);
+  EXPECT_EQ(port.hop_latency_s.source, "stated in t.yaml");
+  EXPECT_EQ(topology.link(static_cast<LinkIndex>(topology.link_count() - 1)).model->transport, "tcpx");
 }
 
 TEST(TopologyYaml, OverridesReplaceSingleFigures) {

@@ -38,6 +38,12 @@ TEST(Units, ParsesComputeRates) {
   EXPECT_EQ(parse_quantity("70.4GFLOP/s", Dimension::flops_per_second), 70.4e9);
 }
 
+TEST(Units, ParsesClocks) {
+  EXPECT_EQ(parse_quantity("1.98GHz", Dimension::hertz), 1.98e9);
+  EXPECT_EQ(parse_quantity("1410 MHz", Dimension::hertz), 1410e6);
+  EXPECT_EQ(parse_quantity("1.98 ghz", Dimension::hertz), std::nullopt);
+}
+
 TEST(Units, RefusesWhatIsNotANumberAndAUnitOfTheDimension) {
   for (const char* text : {"", "GB/s", "25GB", "25 GBs", "0x10", "010", "-", "nan", "inf", ".5GB/s", "1e999", "25GB/s ",
                            "25  GB/s", "1,5GB/s", "25gb/s"}) {
@@ -54,6 +60,7 @@ TEST(Units, FormatsFourSignificantDigits) {
   EXPECT_EQ(format_quantity(-2.5e-3, Dimension::seconds), "-2.500 ms");
   EXPECT_EQ(format_quantity(512, Dimension::bytes), "512 B");
   EXPECT_EQ(format_quantity(19.5e12, Dimension::flops_per_second), "19.50 TFLOPS");
+  EXPECT_EQ(format_quantity(1.98e9, Dimension::hertz), "1.980 GHz");
 }
 
 TEST(DTypes, NamesAreInverse) {

@@ -37,6 +37,7 @@ constexpr std::array<Scale, 6> kParts{
 constexpr std::array<Scale, 4> kSizes{{{"B", 1}, {"bytes", 1}, {"b", 8}, {"bit", 8}}};
 constexpr std::array<Scale, 7> kBandwidths{
     {{"B/s", 1}, {"Bps", 1}, {"bytes/s", 1}, {"b/s", 8}, {"bps", 8}, {"bit/s", 8}, {"bits/s", 8}}};
+constexpr std::array<Scale, 1> kFrequencies{{{"Hz", 1}}};
 constexpr std::array<Scale, 5> kRates{{{"FLOPS", 1}, {"FLOP/s", 1}, {"flop/s", 1}, {"flops", 1}, {"Flop/s", 1}}};
 
 struct Number {
@@ -88,6 +89,8 @@ std::optional<double> in_base_unit(double value, std::string_view unit, Dimensio
       return scaled(value, unit, kBandwidths);
     case Dimension::flops_per_second:
       return scaled(value, unit, kRates);
+    case Dimension::hertz:
+      return scaled(value, unit, kFrequencies);
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
@@ -101,6 +104,7 @@ std::span<const Scale> printed_units(Dimension dimension) {
       {{"B/s", 1}, {"kB/s", 1e3}, {"MB/s", 1e6}, {"GB/s", 1e9}, {"TB/s", 1e12}}};
   static constexpr std::array<Scale, 6> kFlops{
       {{"FLOPS", 1}, {"kFLOPS", 1e3}, {"MFLOPS", 1e6}, {"GFLOPS", 1e9}, {"TFLOPS", 1e12}, {"PFLOPS", 1e15}}};
+  static constexpr std::array<Scale, 4> kHertz{{{"Hz", 1}, {"kHz", 1e3}, {"MHz", 1e6}, {"GHz", 1e9}}};
   switch (dimension) {
     case Dimension::bytes:
       return kBytes;
@@ -110,6 +114,8 @@ std::span<const Scale> printed_units(Dimension dimension) {
       return kBytesPerSecond;
     case Dimension::flops_per_second:
       return kFlops;
+    case Dimension::hertz:
+      return kHertz;
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
@@ -138,6 +144,8 @@ std::string_view expectation(Dimension dimension) {
       return "expected a bandwidth such as 450GB/s or 200Gbps";
     case Dimension::flops_per_second:
       return "expected a rate such as 19.5TFLOPS";
+    case Dimension::hertz:
+      return "expected a clock such as 1.98GHz";
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }

@@ -1,6 +1,6 @@
-// Quantities as people write them: "450GB/s", "1.3us", "64 MiB", "19.5 TFLOPS".
+// Quantities as people write them: "450GB/s", "1.3us", "64 MiB", "19.5 TFLOPS", "1.98GHz".
 //
-// Base units: bytes, seconds, bytes/s, flop/s. kB, MB, GB are powers of 1000, KiB, MiB, GiB of 1024, and a
+// Base units: bytes, seconds, bytes/s, flop/s, Hz. kB, MB, GB are powers of 1000, KiB, MiB, GiB of 1024, and a
 // lower-case bit suffix (Gbps, Gb/s) counts bits. A bare number is in the base unit.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-enum class Dimension : std::uint8_t { bytes, seconds, bytes_per_second, flops_per_second };
+enum class Dimension : std::uint8_t { bytes, seconds, bytes_per_second, flops_per_second, hertz };
 
 // Parses one quantity. Returns nothing unless the text is a number, with or without a unit of `dimension`.
 std::optional<double> parse_quantity(std::string_view text, Dimension dimension);

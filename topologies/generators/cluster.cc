@@ -25,14 +25,26 @@ class ClusterBuilder {
     for (NodeIndex index = 0; index < node_.node_count(); ++index) {
       require(node_.node(index).worker == 0, node_, "node '" + node_.node(index).name + "' is outside the machine");
     }
+    if (workers_ > 1) find_ports();
     for (int worker = 0; worker < workers_; ++worker) add_worker(worker);
     for (const CollectiveSample& sample : node_.collectives()) topology_.add_collective(sample);
     topology_.set_measured_with(node_.measured_with());
+    topology_.set_p2p(node_.p2p());
     if (workers_ > 1) add_fabric();
     return std::move(topology_);
   }
 
  private:
+  void find_ports() {
+    for (const NodeIndex nic : node_.nodes_of(0, NodeKind::nic)) {
+      if (!node_.node(nic).port) continue;
+      nics_.push_back(nic);
+      cables_.push_back(cable_of(*node_.node(nic).port));
+    }
+    require(!nics_.empty(), node_, "it has no NIC with a known port");
+  }
+
+  // A NIC's port is the cable plugged into it, so that what the fabric overrides is the same for both.
   void add_worker(int worker) {
     const auto base = static_cast<NodeIndex>(topology_.node_count());
     const std::string prefix = "w" + std::to_string(worker) + ".";
@@ -41,6 +53,8 @@ class ClusterBuilder {
       if (node.name.starts_with("w0.")) node.name.erase(0, 3);
       node.name.insert(0, prefix);
       node.worker = worker;
+      const auto nic = std::find(nics_.begin(), nics_.end(), index);
+      if (nic != nics_.end()) node.port = cables_[static_cast<std::size_t>(nic - nics_.begin())];
       topology_.add_node(std::move(node));
     }
     for (LinkIndex index = 0; index < node_.link_count(); ++index) {
@@ -50,11 +64,6 @@ class ClusterBuilder {
   }
 
   void add_fabric() {
-    for (const NodeIndex nic : node_.nodes_of(0, NodeKind::nic)) {
-      if (node_.node(nic).port) nics_.push_back(nic);
-    }
-    require(!nics_.empty(), node_, "it has no NIC with a known port");
-    for (const NodeIndex nic : nics_) cables_.push_back(cable_of(*node_.node(nic).port));
     switch (fabric_.kind) {
       case FabricKind::single_switch:
         return add_single_switch();
@@ -69,6 +78,8 @@ class ClusterBuilder {
   LinkModelPointer cable_of(const LinkModel& port) const {
     auto model = std::make_shared<LinkModel>(port);
     if (fabric_.latency_s) model->latency_s = *fabric_.latency_s;
+    if (fabric_.transport) model->transport = *fabric_.transport;
+    if (fabric_.hop_latency_s) model->hop_latency_s = *fabric_.hop_latency_s;
     if (fabric_.nic_bandwidth_bytes_per_s) model->bandwidth_bytes_per_s = *fabric_.nic_bandwidth_bytes_per_s;
     return model;
   }
@@ -134,6 +145,7 @@ class ClusterBuilder {
     }
     auto model = std::make_shared<LinkModel>(*cables_[place]);
     model->id = "uplink";
+    model->hop_latency_s = {};  // counted where a message enters the network
     Figure& bandwidth = model->bandwidth_bytes_per_s;
     bandwidth.value = down / fabric_.oversubscription / fabric_.spines;
     bandwidth.source = "NICs of a leaf / oversubscription / spines; NIC: " + bandwidth.source;

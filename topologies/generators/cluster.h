@@ -26,7 +26,9 @@ struct Fabric {
   int spines = 4;                     // leaf_spine, rail: equal paths between two leaves
   double oversubscription = 1;        // leaf_spine, rail: bandwidth into a leaf / bandwidth up to the spines
   std::optional<Figure> latency_s{};  // of every cable; empty: that of the NIC's port
-  std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of the cables to NICs; empty: that of the NIC's port
+  std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of NICs and their cables; empty: that of the NIC's port
+  std::optional<std::string> transport{};             // as in LinkModel; empty: that of the NIC's port
+  std::optional<Figure> hop_latency_s{};              // as in LinkModel; empty: that of the NIC's port
 };
 
 // Makes a cluster of `workers` copies of a machine; one worker gets no fabric. Throws tandem::Error when `node` is not

@@ -56,6 +56,26 @@ std::vector<RateSample> read_rate_samples(const YamlReader& list) {
   return samples;
 }
 
+// "sm_80", "sm_100a", "gfx942", "gfx90a".
+bool is_architecture(std::string_view text) {
+  const bool is_amd = text.starts_with("gfx");
+  if (!is_amd && !text.starts_with("sm_")) return false;
+  text.remove_prefix(3);
+  const std::size_t digits = text.find_first_not_of("0123456789");
+  const std::string_view letters = digits == std::string_view::npos ? "" : text.substr(digits);
+  return !text.empty() && digits != 0 && letters.size() <= 1 &&
+         letters.find_first_not_of(is_amd ? "abcdef" : "af") == letters.npos;
+}
+
+void read_architecture(const YamlReader& value, DeviceModel& model) {
+  if (!value.present()) return;
+  const std::string text = value.text();
+  if (!text.empty() && !is_architecture(text)) {
+    return value.error("expected an architecture such as sm_80 or gfx942, found '" + text + "'");
+  }
+  model.architecture = text;
+}
+
 DeviceRates read_rates(const YamlReader& map) {
   DeviceRates rates;
   rates.concurrency = map.optional("concurrency").integer(1, 65536, 1);
@@ -101,10 +121,14 @@ void read_figure(const YamlReader& value, Dimension dimension, const FigureOrigi
 void read_device_figures(const YamlReader& map, const FigureOrigin& origin, DeviceModel& model) {
   model.cores = map.optional("cores").integer(1, 65536, model.cores);
   model.copy_engines = map.optional("copy_engines").integer(0, 1024, model.copy_engines);
+  read_architecture(map.optional("architecture"), model);
+  model.multiprocessors = map.optional("multiprocessors").integer(1, 4096, model.multiprocessors);
   read_peaks(map.optional("peak_flops"), origin, model);
   read_figure(map.optional("memory_bandwidth"), Dimension::bytes_per_second, origin, false,
               model.memory_bandwidth_bytes_per_s);
   read_figure(map.optional("memory"), Dimension::bytes, origin, false, model.memory_bytes);
+  read_figure(map.optional("boost_clock"), Dimension::hertz, origin, false, model.boost_clock_hz);
+  read_figure(map.optional("memory_latency"), Dimension::seconds, origin, false, model.memory_latency_s);
   read_figure(map.optional("launch_overhead"), Dimension::seconds, origin, true, model.launch_overhead_s);
   read_figure(map.optional("op_overhead"), Dimension::seconds, origin, true, model.op_overhead_s);
   read_figure(map.optional("synchronize"), Dimension::seconds, origin, true, model.synchronize_s);
@@ -118,6 +142,27 @@ void read_device_figures(const YamlReader& map, const FigureOrigin& origin, Devi
 void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkModel& model) {
   read_figure(map.optional("bandwidth"), Dimension::bytes_per_second, origin, false, model.bandwidth_bytes_per_s);
   read_figure(map.optional("latency"), Dimension::seconds, origin, true, model.latency_s);
+  const YamlReader transport = map.optional("transport");
+  const YamlReader hop_latency = map.optional("hop_latency");
+  if (model.kind != LinkKind::network) {
+    for (const YamlReader& value : {transport, hop_latency}) {
+      if (value.present()) value.error("only links of kind network have one");
+    }
+    return;
+  }
+  if (transport) model.transport = read_transport(transport);
+  read_figure(hop_latency, Dimension::seconds, origin, true, model.hop_latency_s);
+}
+
+std::string read_transport(const YamlReader& value) {
+  static const YamlReader::Words<std::string> kTransports = [] {
+    YamlReader::Words<std::string> words;
+    for (const char* name : {"infiniband", "roce", "efa", "tcpx", "tcpxo", "slingshot", "socket"}) {
+      words.emplace_back(name, name);
+    }
+    return words;
+  }();
+  return value.one_of(kTransports, std::string());
 }
 
 DeviceModel read_device_model(const YamlReader& map, const std::string& id, const FigureOrigin& inherited) {

@@ -24,6 +24,9 @@ FigureOrigin read_origin(const YamlReader& map, const FigureOrigin& inherited);
 void read_device_figures(const YamlReader& map, const FigureOrigin& origin, DeviceModel& model);
 void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkModel& model);
 
+// Reads the word for a network's software: "infiniband", "efa", ...
+std::string read_transport(const YamlReader& value);
+
 DeviceModel read_device_model(const YamlReader& map, const std::string& id, const FigureOrigin& inherited);
 LinkModel read_link_model(const YamlReader& map, const std::string& id, const FigureOrigin& inherited);
 

@@ -38,6 +38,7 @@ std::shared_ptr<const DeviceModel> typical_model(const TypicalGpu& gpu) {
   auto model = std::make_shared<DeviceModel>();
   model->name = gpu.name;
   model->id = "gpu";
+  model->architecture = "sm_" + std::to_string(gpu.capability);
   model->copy_engines = 2;
   model->peak_flops_per_s[DType::f32] = assumed(gpu.f32 * 1e12);
   if (gpu.tf32 > 0) model->peak_flops_per_s[DType::tf32] = assumed(gpu.tf32 * 1e12);

@@ -61,6 +61,7 @@ class ExplicitForm {
     std::map<std::string, std::string> facts;
     for (const auto& [name, fact] : map_.optional("measured_with").entries()) facts[name] = fact.text();
     topology_.set_measured_with(std::move(facts));
+    topology_.set_p2p(map_.optional("p2p").boolean(true));
     return std::move(topology_);
   }
 
@@ -211,6 +212,8 @@ class ClusterForm {
     fabric.kind = map.required("kind").one_of(kKinds, FabricKind::single_switch);
     const FigureOrigin origin = read_origin(map, {Provenance::assumed, "stated in " + map.file(), ""});
     read_optional(map.optional("latency"), Dimension::seconds, origin, fabric.latency_s);
+    read_optional(map.optional("hop_latency"), Dimension::seconds, origin, fabric.hop_latency_s);
+    if (const YamlReader transport = map.optional("transport")) fabric.transport = read_transport(transport);
     read_optional(map.optional("nic_bandwidth"), Dimension::bytes_per_second, origin, fabric.nic_bandwidth_bytes_per_s);
     for (const char* key : {"workers_per_leaf", "spines", "oversubscription"}) {
       if (fabric.kind == FabricKind::single_switch && map.has(key)) {
@@ -285,6 +288,7 @@ class ClusterForm {
     }
     for (const CollectiveSample& sample : node.collectives()) copy.add_collective(sample);
     copy.set_measured_with(node.measured_with());
+    copy.set_p2p(node.p2p());
     return copy;
   }
 
@@ -327,6 +331,9 @@ std::optional<Topology> read_topology_map(const YamlReader& map, const std::stri
       if (map.has(key)) map.optional(key).error("cannot be given together with 'cluster'");
     }
     topology = ClusterForm(cluster, name).read();
+    const YamlReader p2p = map.optional("p2p");
+    const bool stated = p2p.boolean(true);
+    if (topology && p2p) topology->set_p2p(stated);
   } else {
     topology = ExplicitForm(map, name).read();
   }

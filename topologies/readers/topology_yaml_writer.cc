@@ -18,6 +18,7 @@ std::span<const Unit> units_of(Dimension dimension) {
   static constexpr std::array<Unit, 3> kBytes{{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}}};
   static constexpr std::array<Unit, 4> kSeconds{{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
   static constexpr std::array<Unit, 3> kBandwidths{{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}}};
+  static constexpr std::array<Unit, 2> kHertz{{{"GHz", 1e9}, {"MHz", 1e6}}};
   static constexpr std::array<Unit, 3> kRates{{{"TFLOPS", 1e12}, {"GFLOPS", 1e9}, {"MFLOPS", 1e6}}};
   switch (dimension) {
     case Dimension::bytes:
@@ -28,6 +29,8 @@ std::span<const Unit> units_of(Dimension dimension) {
       return kBandwidths;
     case Dimension::flops_per_second:
       return kRates;
+    case Dimension::hertz:
+      return kHertz;
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
@@ -111,6 +114,7 @@ class Writer {
   void write() {
     line("schema_version: 1");
     line("name: {}", in_quotes(topology_.name()));
+    if (!topology_.p2p()) line("p2p: false");
     if (!topology_.measured_with().empty()) line("measured_with:");
     for (const auto& [name, fact] : topology_.measured_with()) line("  {}: {}", in_quotes(name), in_quotes(fact));
     if (!devices_.models().empty()) line("device_models:");
@@ -138,6 +142,8 @@ class Writer {
   void write_device(const DeviceModel& model, const std::string& id) {
     line("  {}:", in_quotes(id));
     line("    name: {}", in_quotes(model.name));
+    if (!model.architecture.empty()) line("    architecture: {}", model.architecture);
+    if (model.multiprocessors > 0) line("    multiprocessors: {}", model.multiprocessors);
     line("    cores: {}", model.cores);
     line("    copy_engines: {}", model.copy_engines);
     if (!model.peak_flops_per_s.empty()) line("    peak_flops:");
@@ -146,6 +152,8 @@ class Writer {
     }
     figure("memory_bandwidth", model.memory_bandwidth_bytes_per_s, Dimension::bytes_per_second);
     figure("memory", model.memory_bytes, Dimension::bytes);
+    figure("boost_clock", model.boost_clock_hz, Dimension::hertz);
+    figure("memory_latency", model.memory_latency_s, Dimension::seconds);
     figure("launch_overhead", model.launch_overhead_s, Dimension::seconds);
     figure("op_overhead", model.op_overhead_s, Dimension::seconds);
     figure("synchronize", model.synchronize_s, Dimension::seconds);
@@ -184,6 +192,8 @@ class Writer {
     const Figure& bandwidth = model.bandwidth_bytes_per_s;
     line("    bandwidth: {}", written(bandwidth, exact(bandwidth.value, Dimension::bytes_per_second)));
     line("    latency: {}", written(model.latency_s, exact(model.latency_s.value, Dimension::seconds)));
+    if (!model.transport.empty()) line("    transport: {}", model.transport);
+    figure("hop_latency", model.hop_latency_s, Dimension::seconds);
   }
 
   void write_node(const Node& node) {
