@@ -27,6 +27,7 @@ constexpr std::array kTraits{
     Traits{CollectiveKind::broadcast, "broadcast", TensorParts::one, TensorParts::one, false, true},
     Traits{CollectiveKind::all_gather, "all_gather", TensorParts::one, TensorParts::one_a_rank, false, false},
     Traits{CollectiveKind::reduce_scatter, "reduce_scatter", TensorParts::one_a_rank, TensorParts::one, true, false},
+    Traits{CollectiveKind::all_to_all, "all_to_all", TensorParts::one_a_rank, TensorParts::one_a_rank, false, false},
     Traits{CollectiveKind::send_receive, "send and receive", TensorParts::one, TensorParts::one, false, false},
 };
 
@@ -129,6 +130,7 @@ double bus_bandwidth_factor(CollectiveKind kind, int ranks) {
       return 2 * (n - 1) / n;
     case CollectiveKind::all_gather:
     case CollectiveKind::reduce_scatter:
+    case CollectiveKind::all_to_all:
       return (n - 1) / n;
     case CollectiveKind::reduce:
     case CollectiveKind::broadcast:
@@ -154,6 +156,9 @@ CollectiveSpec check_operands(CollectiveSpec spec, const Communicator& group, st
     check_tensor(inputs[i], *devices[i], name);
     check_alike(outputs[i], outputs.front(), name);
     check_alike(inputs[i], inputs.front(), name);
+    TANDEM_REQUIRE(
+        spec.kind != CollectiveKind::all_to_all || !outputs[i].overlaps(inputs[i]),
+        fmt::format("{} of {} in place, must have an output apart from its input", name, text_of(inputs[i])));
   }
   if (devices.empty()) return spec;
   const Tensor& output = outputs.front();

@@ -27,7 +27,15 @@ enum class Reduction : std::uint8_t { sum, maximum, minimum };
 std::string_view name_of(Reduction reduction);
 
 // send_receive is a call of two: rank 0 of it sends, rank 1 receives.
-enum class CollectiveKind : std::uint8_t { all_reduce, reduce, broadcast, all_gather, reduce_scatter, send_receive };
+enum class CollectiveKind : std::uint8_t {
+  all_reduce,
+  reduce,
+  broadcast,
+  all_gather,
+  reduce_scatter,
+  all_to_all,
+  send_receive
+};
 std::string_view name_of(CollectiveKind kind);  // "all_reduce", "send and receive"
 // The name in a rank's record: as above, but "send" and "receive" on the two sides of send_receive.
 std::string_view record_name(CollectiveKind kind, int rank);
@@ -43,7 +51,7 @@ int output_parts(CollectiveKind kind, int ranks);
 struct CollectiveSpec {
   CollectiveKind kind = CollectiveKind::all_reduce;
   DType dtype = DType::f32;
-  std::int64_t count = 0;  // elements of one part: of the smaller of a rank's tensors
+  std::int64_t count = 0;  // elements of one part, see input_parts()
   Reduction reduction = Reduction::sum;
   int root = 0;
 
@@ -55,14 +63,15 @@ struct CollectiveSpec {
 };
 
 // nccl-tests' definitions (doc/PERFORMANCE.md): algbw = bytes / time, busbw = algbw * factor, where the factor is
-// 2(n-1)/n for all_reduce, (n-1)/n for all_gather and reduce_scatter, 1 for broadcast, reduce and send_receive.
+// 2(n-1)/n for all_reduce, (n-1)/n for all_gather, reduce_scatter and all_to_all, 1 for broadcast, reduce and
+// send_receive.
 double bus_bandwidth_factor(CollectiveKind kind, int ranks);
 
 // Checks of what a worker passes to its communicator. All throw UsageError, in the same words on every engine.
 //
 // One tensor of one type and size and one stream for each local device, on that device; a root within the group.
-// `outputs` and `inputs` are the same where the collective works in place. Returns `spec` with its element type and
-// count filled in; both stay as they were when the worker has no device in the group.
+// `outputs` and `inputs` are the same where the collective works in place; all_to_all cannot. Returns `spec` with its
+// element type and count filled in; both stay as they were when the worker has no device in the group.
 CollectiveSpec check_operands(CollectiveSpec spec, const Communicator& group, std::span<const Tensor> outputs,
                               std::span<const Tensor> inputs, std::span<Stream* const> streams);
 // One end of a send or receive. Returns the rank of the stream's device.

@@ -23,6 +23,10 @@ void Communicator::reduce_scatter(Tensors outputs, Tensors inputs, Reduction red
   check_and_call({.kind = CollectiveKind::reduce_scatter, .reduction = reduction}, outputs, inputs, streams);
 }
 
+void Communicator::all_to_all(Tensors outputs, Tensors inputs, Streams streams) {
+  check_and_call({.kind = CollectiveKind::all_to_all}, outputs, inputs, streams);
+}
+
 void Communicator::check_and_call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams) {
   call(check_operands(kind, *this, outputs, inputs, streams), outputs, inputs, streams);
 }

@@ -38,6 +38,8 @@ class Communicator {
   void all_gather(Tensors outputs, Tensors inputs, Streams streams);
   // inputs[i] has size() times the elements of outputs[i].
   void reduce_scatter(Tensors outputs, Tensors inputs, Reduction reduction, Streams streams);
+  // inputs[i] and outputs[i], which share no memory, have size() parts each: part j of rank i becomes part i of rank j.
+  void all_to_all(Tensors outputs, Tensors inputs, Streams streams);
   // Point to point: the sender's worker calls send, the receiver's receive; pairs match in order.
   virtual void send(const Tensor& from, int to_rank, Stream& stream) = 0;
   virtual void receive(const Tensor& to, int from_rank, Stream& stream) = 0;

@@ -83,6 +83,11 @@ bool Tensor::is_same(const Tensor& other) const {
          offset_bytes_ == other.offset_bytes_;
 }
 
+bool Tensor::overlaps(const Tensor& other) const {
+  return buffer_.get() == other.buffer_.get() && offset_bytes_ < other.offset_bytes_ + other.size_bytes() &&
+         other.offset_bytes_ < offset_bytes_ + size_bytes();
+}
+
 Tensor Tensor::leased(std::shared_ptr<const void> lease) const {
   struct Holder {
     std::shared_ptr<Buffer> memory;

@@ -80,6 +80,8 @@ class Tensor {
 
   // Returns whether both handles name the same memory, element type and shape: TensorFlow's `is`.
   bool is_same(const Tensor& other) const;
+  // Returns whether both have some byte of memory in common.
+  bool overlaps(const Tensor& other) const;
 
   // A handle to the same memory that keeps `lease` alive, as every handle made from it does. The owner of the memory
   // sees by the lease that somebody still looks at what is in it, and writes elsewhere.

@@ -33,7 +33,6 @@ int display_width(std::string_view text) {
 std::string TextTable::text() const {
   std::vector<int> widths;
   for (const auto& row : rows_) {
-    if (row.size() < 2) continue;  // a rule or a heading
     if (widths.size() < row.size()) widths.resize(row.size());
     for (std::size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], display_width(row[i]));
   }
@@ -44,8 +43,7 @@ std::string TextTable::text() const {
   for (const auto& row : rows_) {
     std::string line;
     if (row.empty()) line = std::string(static_cast<std::size_t>(total), '-');
-    if (row.size() == 1) line = row.front();
-    for (std::size_t i = 0; row.size() > 1 && i < row.size(); ++i) {
+    for (std::size_t i = 0; i < row.size(); ++i) {
       if (i > 0) line += kGap;
       line += padded(row[i], widths[i], static_cast<int>(i) < left_);
     }

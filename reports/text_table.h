@@ -19,8 +19,6 @@ class TextTable {
   void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
   // Adds a line of dashes below the previous row.
   void add_rule() { rows_.emplace_back(); }
-  // Adds a line that belongs to no column.
-  void add_heading(std::string text) { rows_.push_back({std::move(text)}); }
   std::string text() const;
 
  private:

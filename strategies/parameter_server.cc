@@ -57,13 +57,6 @@ bool comes_before(const WorkerSpec& spec, const Worker& worker) {
 
 }  // namespace
 
-VariablePlacement variable_placement_from_name(std::string_view name) {
-  if (name == "round_robin") return VariablePlacement::round_robin;
-  if (name == "by_size") return VariablePlacement::by_size;
-  if (name == "by_hash") return VariablePlacement::by_hash;
-  throw ValueError(fmt::format("no placement '{}': round_robin, by_size or by_hash", name));
-}
-
 // The names of a worker's variables, made unique like TensorFlow's Graph.unique_name: letter case does not distinguish
 // names, and a suffix that is taken is skipped.
 class ParameterServerExtended::VariableNames {

@@ -7,7 +7,6 @@
 
 #include <memory>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "strategies/base/stored_extended.h"
@@ -16,9 +15,6 @@
 #include "strategies/variables/sharded_variable.h"
 
 namespace tandem {
-
-// Parses "round_robin", "by_size" or "by_hash"; ValueError for any other name.
-VariablePlacement variable_placement_from_name(std::string_view name);
 
 struct ParameterServerOptions {
   VariablePlacement placement = VariablePlacement::round_robin;

@@ -74,6 +74,11 @@ class Share {
           copy(output(rank, spec.count * rank_), input(rank_, 0), spec.count);
         }
         return;
+      case CollectiveKind::all_to_all:
+        for (int rank = 0; rank < call_.ranks(); ++rank) {
+          copy(output(rank, spec.count * rank_), input(rank_, spec.count * rank), spec.count);
+        }
+        return;
       case CollectiveKind::broadcast:
         return copy(output(rank_, 0), input(spec.root, 0), spec.count);
       case CollectiveKind::send_receive:

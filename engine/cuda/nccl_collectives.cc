@@ -70,12 +70,25 @@ struct RankPart {
         return check(ncclAllGather(input, output, count, type, handle, stream), "ncclAllGather");
       case CollectiveKind::reduce_scatter:
         return check(ncclReduceScatter(input, output, count, type, operation, handle, stream), "ncclReduceScatter");
+      case CollectiveKind::all_to_all:
+        return exchange(type, count, stream);
       case CollectiveKind::send_receive:
         break;  // of a pair, not of the group
     }
   }
 
  private:
+  // As nccl-tests does it: NCCL joins the messages of a group to one kernel for each rank.
+  void exchange(ncclDataType_t type, std::size_t count, cudaStream_t stream) const {
+    const std::size_t part_bytes = call.spec().part_bytes();
+    const auto* input = static_cast<const std::byte*>(call.input(member.rank).data());
+    auto* output = static_cast<std::byte*>(call.output(member.rank).data());
+    for (int peer = 0; peer < call.ranks(); ++peer) {
+      const std::size_t offset = static_cast<std::size_t>(peer) * part_bytes;
+      check(ncclSend(input + offset, count, type, peer, handle, stream), "ncclSend");
+      check(ncclRecv(output + offset, count, type, peer, handle, stream), "ncclRecv");
+    }
+  }
   void check(ncclResult_t result, std::string_view name) const {
     cuda::check(result, name, fmt::format("rank {}, {}", member.rank, member.name));
   }

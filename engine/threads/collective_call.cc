@@ -17,7 +17,7 @@ constexpr std::int64_t kBlockBytes = 128 << 10;
 constexpr std::int64_t kPartBytes = 16 << 10;
 
 bool has_parts(CollectiveKind kind) {
-  return input_parts(kind, 2) != output_parts(kind, 2);
+  return input_parts(kind, 2) > 1 || output_parts(kind, 2) > 1;
 }
 
 void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
@@ -196,6 +196,13 @@ void CollectiveCall::process_part(int owner, std::int64_t first, std::int64_t co
     case CollectiveKind::all_gather:
       for (int rank = 0; rank < ranks(); ++rank) {
         copy_bytes(output(rank, owners_part + offset), input(owner, offset), size);
+      }
+      return;
+    case CollectiveKind::all_to_all:
+      for (int rank = 0; rank < ranks(); ++rank) {
+        const std::size_t ranks_part =
+            static_cast<std::size_t>(rank) * static_cast<std::size_t>(spec_.count) * element_bytes_;
+        copy_bytes(output(rank, owners_part + offset), input(owner, ranks_part + offset), size);
       }
       return;
     case CollectiveKind::broadcast:

@@ -117,7 +117,7 @@ DType storage_of(DType rate) {
 }
 
 std::vector<std::string_view> collectives() {
-  return {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter"};
+  return {"all_reduce", "reduce", "broadcast", "all_gather", "reduce_scatter", "all_to_all"};
 }
 
 std::string label_of(const GemmShape& shape) {

@@ -25,13 +25,19 @@ void measure_route(Worker& worker, const Plan& plan, const Route& route, int ste
   worker.end_step();
 }
 
-void issue(Communicator& group, std::string_view operation, std::span<const Tensor> whole,
-           std::span<const Tensor> parts, std::span<Stream* const> streams) {
+struct Operands {
+  std::vector<Tensor> whole, parts, other_whole;  // by device
+};
+
+void issue(Communicator& group, std::string_view operation, const Operands& operands,
+           std::span<Stream* const> streams) {
+  const auto& [whole, parts, other_whole] = operands;
   if (operation == "all_reduce") group.all_reduce(whole, Reduction::sum, streams);
   if (operation == "reduce") group.reduce(whole, Reduction::sum, 0, streams);
   if (operation == "broadcast") group.broadcast(whole, 0, streams);
   if (operation == "all_gather") group.all_gather(whole, parts, streams);
   if (operation == "reduce_scatter") group.reduce_scatter(parts, whole, Reduction::sum, streams);
+  if (operation == "all_to_all") group.all_to_all(other_whole, whole, streams);
 }
 
 }  // namespace
@@ -50,19 +56,21 @@ void measure_collectives(Worker& worker, const Plan& plan) {
     ids.push_back(device->id());
     streams.push_back(&device->stream(kCommunicationStream));
   }
-  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, 2 * largest(plan.collective_bytes)));
+  // Room for three, so that two in a row never overlap.
+  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, 3 * largest(plan.collective_bytes)));
   Communicator& group = worker.communicator(ids);
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::string_view operation : collectives()) {
       for (const std::int64_t bytes : plan.collective_bytes) {
         const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / n);
         for (int i = 0; i < kPerRound; ++i) {
-          std::vector<Tensor> whole, parts;
+          Operands operands;
           for (Pool& pool : pools) {
-            whole.push_back(pool.take(part * n));
-            parts.push_back(pool.take(part));
+            operands.whole.push_back(pool.take(part * n));
+            operands.parts.push_back(pool.take(part));
+            if (operation == "all_to_all") operands.other_whole.push_back(pool.take(part * n));
           }
-          issue(group, operation, whole, parts, streams);
+          issue(group, operation, operands, streams);
           if (i == 0) synchronize_all(worker);  // the first call finds its streams idle, the others find them busy
         }
         synchronize_all(worker);

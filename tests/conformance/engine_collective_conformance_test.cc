@@ -73,6 +73,20 @@ void try_collectives(Worker& worker, std::size_t count) {
   communicator.all_gather(wide, buffers, streams);
   expect(
       wide, [&](std::size_t) { return large_sum; }, "all_gather");
+  wide = on_devices(large);
+  const std::vector<Tensor> exchanged = on_devices(large);
+  communicator.all_to_all(exchanged, wide, streams);
+  const auto column = [&](std::size_t rank) {  // part `rank` of every rank, in rank order
+    std::vector<float> parts;
+    for (const std::vector<float>& values : large) {
+      const std::vector<float> part = part_of(values, rank);
+      parts.insert(parts.end(), part.begin(), part.end());
+    }
+    return parts;
+  };
+  expect(exchanged, column, "all_to_all");
+  expect(
+      wide, [&](std::size_t rank) { return large[rank]; }, "the input of all_to_all");
 }
 
 TEST_P(EveryEngine, CollectivesAreExact) {

@@ -78,6 +78,15 @@ TEST_P(EveryEngineRefuses, CollectivesWhoseOperandsDoNotFit) {
     expect([&] { group.all_reduce(three, Reduction::sum, swapped); }, "all_reduce without a stream of ");
     expect([&] { group.all_gather(three, three, streams); }, "all_gather of f32[3] to f32[3] in a group of 2 devices");
     expect([&] { group.reduce_scatter(six, three, Reduction::sum, streams); }, "reduce_scatter of f32[3] to f32[6]");
+    expect([&] { group.all_to_all(six, three, streams); },
+           "all_to_all of f32[3] to f32[6] in a group of 2 devices: both have one type and size");
+    const std::vector<Tensor> other_three = tensors_of(worker, 3);
+    expect([&] { group.all_to_all(other_three, three, streams); }, "all_to_all of f32[3] in parts for 2 ranks");
+    expect([&] { group.all_to_all(six, six, streams); },
+           "all_to_all of f32[6] in place, must have an output apart from its input");
+    const std::vector<Tensor> front{six[0].slice(0, 4), six[1].slice(0, 4)},
+        back{six[0].slice(2, 4), six[1].slice(2, 4)};
+    expect([&] { group.all_to_all(front, back, streams); }, "all_to_all of f32[4] in place, must have an output");
     expect([&] { group.broadcast(three, 2, streams); }, "rank 2 of a group of 2 devices, must be 0 to 1");
     expect([&] { group.reduce(three, Reduction::sum, -1, streams); }, "rank -1 of a group of 2 devices");
     expect([&] { group.send(three[0], 7, *streams[0]); }, "rank 7 of a group of 2 devices");

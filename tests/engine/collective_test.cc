@@ -112,6 +112,13 @@ void try_every_collective(Worker& worker, Layout layout, std::int64_t count) {
   communicator.reduce_scatter(outputs, inputs, Reduction::sum, local.streams());
   local.expect(
       outputs, [&](int rank, std::int64_t i) { return sum_over_ranks<T>(n, rank * count + i); }, "reduce_scatter");
+
+  outputs = local.tensors(count * n, false);
+  communicator.all_to_all(outputs, inputs, local.streams());
+  const auto column = [&](int rank, std::int64_t i) {
+    return element<T>(static_cast<int>(i / count), rank * count + i % count);
+  };
+  local.expect(outputs, column, "all_to_all");
 }
 
 class Collectives : public testing::TestWithParam<Layout> {};
@@ -199,6 +206,7 @@ TEST(CollectiveRecords, FollowNcclTestsConvention) {
     local.communicator().all_reduce(small, Reduction::sum, local.streams());
     local.communicator().all_gather(large, small, local.streams());
     local.communicator().reduce_scatter(small, large, Reduction::sum, local.streams());
+    local.communicator().all_to_all(local.tensors(40, false), large, local.streams());
     worker.end_step();
   });
   std::map<std::string, int> records;
@@ -212,9 +220,10 @@ TEST(CollectiveRecords, FollowNcclTestsConvention) {
     EXPECT_EQ(record.bytes, record.name == "all_reduce" ? 40 : 160) << record.name;
     EXPECT_EQ(names.emplace(record.sequence, record.name).first->second, record.name);
   }
-  EXPECT_THAT(records, testing::UnorderedElementsAre(testing::Pair("all_reduce", 4), testing::Pair("all_gather", 4),
-                                                     testing::Pair("reduce_scatter", 4)));
-  EXPECT_EQ(names.size(), 3U);
+  EXPECT_THAT(records,
+              testing::UnorderedElementsAre(testing::Pair("all_reduce", 4), testing::Pair("all_gather", 4),
+                                            testing::Pair("reduce_scatter", 4), testing::Pair("all_to_all", 4)));
+  EXPECT_EQ(names.size(), 4U);
 }
 
 TEST(CollectiveRecords, NameBothSidesOfATransfer) {

@@ -137,6 +137,35 @@ TEST(SimCollective, GatherAndScatterTakeHalfOfAnAllReduce) {
   }
 }
 
+std::vector<Record> all_to_all(EngineOptions options, std::int64_t bytes) {
+  return run_call(std::move(options), bytes, [](Communicator& communicator, auto inputs, auto streams) {
+    std::vector<Tensor> outputs;
+    for (const Tensor& input : inputs) outputs.push_back(input.device().allocate(DType::u8, {input.element_count()}));
+    communicator.all_to_all(outputs, inputs, streams);
+  });
+}
+
+// n - 1 steps, in each of which every device sends and receives one part.
+TEST(SimCollective, AllToAllExchangesPairwise) {
+  for (const auto fidelity : {CollectiveFidelity::fluid, CollectiveFidelity::message}) {
+    for (const int n : {2, 3, 8}) {
+      const auto records = all_to_all(ring_of(n, fidelity), 24'000'000);
+      ASSERT_EQ(records.size(), static_cast<std::size_t>(n));
+      for (const Record& record : records) {
+        EXPECT_EQ(duration_ns(record), std::llround(ring_s(n, 24e6) / 2 * 1e9)) << n;
+        EXPECT_EQ(record.bytes, 24e6);
+        EXPECT_EQ(record.name, "all_to_all");
+      }
+    }
+  }
+}
+
+TEST(SimCollective, AllToAllOnOneCpuCopiesWhatEveryDeviceReceives) {
+  const double seconds = 2 * 1e6 / kMemoryBytesPerS;  // read and written once
+  EXPECT_EQ(duration_ns(all_to_all(cpu_worker(make_cpu(device_model("cpu", 4, 0)), 4), 1'000'000).front()),
+            std::llround(seconds * 1e9));
+}
+
 TEST(SimCollective, ChainsFillAndThenStream) {
   const double bytes = 64e6;  // 64 chunks
   const double chunk_s = bytes / 64 / kLinkBytesPerS;

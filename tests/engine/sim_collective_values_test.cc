@@ -88,6 +88,24 @@ TEST_P(ValuesOver, ReduceScatterLeavesEachRankItsPart) {
       });
 }
 
+TEST_P(ValuesOver, AllToAllTransposesTheParts) {
+  const int n = GetParam();
+  run(
+      [&](Communicator& c, Buffers& b) {
+        const std::vector<Tensor> inputs = {b.large[0]};
+        b.large = {inputs[0].device().allocate(DType::f32, {kCount * n})};
+        c.all_to_all(b.large, inputs, b.streams);
+      },
+      [&](int rank, Buffers& b) {
+        for (int from = 0; from < n; ++from) {
+          for (int i = 0; i < kCount; ++i) {
+            EXPECT_EQ(b.large[0].values<float>()[static_cast<std::size_t>(from * kCount + i)],
+                      static_cast<float>(from + 10 * (rank * kCount + i)));
+          }
+        }
+      });
+}
+
 // In a group of one device both tensors may be the same one, since they have the same size.
 TEST(SimCollective, OneDeviceScattersAndGathersInPlace) {
   EngineOptions options = gpu_workers(make_star(), 1);

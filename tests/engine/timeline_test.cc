@@ -25,6 +25,7 @@ TEST(BusBandwidth, HasNcclTestsFactors) {
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_reduce, 8), 1.75);
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_gather, 8), 0.875);
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::reduce_scatter, 4), 0.75);
+  EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::all_to_all, 8), 0.875);
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::broadcast, 8), 1);
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::reduce, 8), 1);
   EXPECT_DOUBLE_EQ(bus_bandwidth_factor(CollectiveKind::send_receive, 2), 1);

@@ -52,4 +52,17 @@ Schedule RingAlgorithm::plan(const CollectiveShape& shape) const {
   return has_root(shape.kind) ? plan_chain(shape) : plan_ring(shape);
 }
 
+Schedule PairwiseExchange::plan(const CollectiveShape& shape) const {
+  const int n = shape.devices;
+  const double share = shape.bytes / n;
+  Schedule schedule;
+  schedule.steps = n - 1;
+  schedule.latency_steps = schedule.steps;
+  schedule.transfers_of_step = [n, share](int step, std::vector<Transfer>& transfers) {
+    for (int i = 0; i < n; ++i) transfers.push_back({i, (i + step + 1) % n, share});
+  };
+  for (int step = 0; step < schedule.steps; ++step) schedule.transfers_of_step(step, schedule.flows);
+  return schedule;
+}
+
 }  // namespace tandem::sim

@@ -53,4 +53,13 @@ class RingAlgorithm : public CollectiveAlgorithm {
   Schedule plan(const CollectiveShape& shape) const override;
 };
 
+// all_to_all in n - 1 steps: in step s each device sends bytes / n to the one s places further on, so that every device
+// sends and receives one message at a time (Thakur, Rabenseifner and Gropp, International Journal of High Performance
+// Computing Applications 19(1), 2005).
+class PairwiseExchange : public CollectiveAlgorithm {
+ public:
+  std::string_view name() const override { return "pairwise exchange"; }
+  Schedule plan(const CollectiveShape& shape) const override;
+};
+
 }  // namespace tandem::sim

@@ -50,6 +50,18 @@ void scatter(std::span<const Tensor> outputs, std::span<const Tensor> inputs, co
   for (std::size_t rank = 0; rank < outputs.size(); ++rank) store(outputs[rank], parts[rank]);
 }
 
+// Part j of rank i becomes part i of rank j.
+void exchange_parts(std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
+  const std::size_t part = outputs.front().size_bytes() / outputs.size();
+  if (part == 0) return;
+  for (std::size_t from = 0; from < inputs.size(); ++from) {
+    for (std::size_t to = 0; to < outputs.size(); ++to) {
+      std::memcpy(static_cast<std::byte*>(outputs[to].data()) + from * part,
+                  static_cast<const std::byte*>(inputs[from].data()) + to * part, part);
+    }
+  }
+}
+
 }  // namespace
 
 void apply_effects(const CollectiveCall& call) {
@@ -74,6 +86,9 @@ void apply_effects(const CollectiveCall& call) {
       break;
     case CollectiveKind::reduce_scatter:
       scatter(outputs, call.inputs(), spec);
+      break;
+    case CollectiveKind::all_to_all:
+      exchange_parts(outputs, call.inputs());
       break;
     case CollectiveKind::send_receive:
       copy_values(outputs[1], outputs[0]);

@@ -37,6 +37,7 @@ double shared_memory_s(const DeviceCosts& costs, CollectiveKind kind, double byt
     case CollectiveKind::all_gather:
       return costs.copy_s(share);
     case CollectiveKind::broadcast:
+    case CollectiveKind::all_to_all:
       return costs.copy_s(bytes);
     case CollectiveKind::reduce:
       return costs.memory_s(3 * bytes);
@@ -119,7 +120,9 @@ Simulation::Then schedule_of(SimRun& run, const CollectiveCall& call, Simulation
   const CollectiveGroup& group = call.group();
   const int root = position_of(group, call.spec().root);
   const int devices = static_cast<int>(group.devices().size());
-  auto schedule = RingAlgorithm().plan({call.spec().kind, devices, call.bytes(), root});
+  const CollectiveShape shape{call.spec().kind, devices, call.bytes(), root};
+  auto schedule =
+      shape.kind == CollectiveKind::all_to_all ? PairwiseExchange().plan(shape) : RingAlgorithm().plan(shape);
   std::vector<SimDevice*> order;
   for (const int rank : group.ring_order()) order.push_back(group.devices()[static_cast<std::size_t>(rank)]);
   auto player = std::make_shared<SchedulePlayer>(run, std::move(order), std::move(schedule), std::move(then));
