@@ -90,13 +90,16 @@ struct LinkModel {
   Figure hop_latency_s{};   // what the network's software adds to every message; once, not for every cable
 };
 
-// A measured collective of the vendor's library between `devices` logical devices of one worker.
+// A measured collective of the vendor's library. On one node: between logical devices of one worker. On several: of a
+// cluster of such machines.
 struct CollectiveSample {
   std::string operation;  // "all_reduce", as in engine/collective.h
-  int devices = 0;
+  int devices = 0;        // of all nodes together
   double bytes = 0;
   double time_s = 0;
   double relative_spread = 0;
+  int nodes = 1;
+  std::string algorithm{};  // "ring LL128", if it is known
 };
 
 using NodeIndex = std::uint32_t;

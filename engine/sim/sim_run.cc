@@ -18,6 +18,7 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
       simulation_(*options.topology, hosts_of(*options.topology, placed_), schedule_ ? &*schedule_ : nullptr),
       network_(simulation_),
       scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
+      measured_times_(options.topology->collectives()),
       shared_(std::make_unique<SimMonitor>(scheduler_)) {
   simulation_.on_idle([this] { scheduler_.check_deadlock(); });
   add_devices();

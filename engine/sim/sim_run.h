@@ -9,6 +9,7 @@
 #include "engine/engine.h"
 #include "engine/shared_objects.h"
 #include "engine/sim/collectives/collective_group.h"
+#include "engine/sim/collectives/measured_times.h"
 #include "engine/sim/network.h"
 #include "engine/sim/notes.h"
 #include "engine/sim/placement.h"
@@ -41,6 +42,7 @@ class SimRun {
   Scheduler& scheduler() { return scheduler_; }
   Notes& notes() { return notes_; }
   CollectiveGroups& groups() { return groups_; }
+  const MeasuredTimes& measured_times() const { return measured_times_; }
 
   int worker_count() const { return static_cast<int>(workers_.size()); }
   const std::vector<WorkerSpec>& specs() const { return options_.workers; }
@@ -63,6 +65,7 @@ class SimRun {
   Simulation simulation_;
   Network network_;
   Scheduler scheduler_;
+  const MeasuredTimes measured_times_;
   CollectiveGroups groups_;
   std::map<NodeIndex, std::unique_ptr<PhysicalDevice>> physical_;
   std::vector<std::unique_ptr<SimDevice>> devices_;

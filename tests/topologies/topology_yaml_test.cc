@@ -55,6 +55,7 @@ links:
   - {from: n0, to: s, model: net, direction: one_way}
 collectives:
   - {operation: all_reduce, devices: 2, bytes: 1MiB, time: 33.3us, spread: 0.011}
+  - {operation: all_to_all, devices: 16, nodes: 2, bytes: 1MiB, time: 90us, algorithm: 'ring "LL"'}
 )";
 
 TEST(TopologyYaml, FiguresInheritTheirOriginUnlessTheyStateOne) {
@@ -79,7 +80,10 @@ TEST(TopologyYaml, ReadsTheGraph) {
   EXPECT_EQ(topology.node(node_named(topology, "s")).worker, kNoWorker);
   EXPECT_EQ(topology.link_count(), 4u);
   EXPECT_EQ(topology.link(2).direction, Direction::half_duplex);
-  ASSERT_EQ(topology.collectives().size(), 1u);
+  ASSERT_EQ(topology.collectives().size(), 2u);
+  EXPECT_EQ(topology.collectives()[0].nodes, 1);
+  EXPECT_EQ(topology.collectives()[1].nodes, 2);
+  EXPECT_EQ(topology.collectives()[1].algorithm, "ring \"LL\"");
   EXPECT_EQ(topology.collectives()[0].bytes, 1048576.0);
   ASSERT_EQ(topology.node(0).device->rates.size(), 1u);
   EXPECT_EQ(topology.node(0).device->rates[0].gemm[0].flops_per_s, 1.23456789e9);

@@ -213,8 +213,12 @@ class Writer {
   }
 
   void write_collective(const CollectiveSample& sample) {
-    line("  - {{operation: {}, devices: {}, bytes: {}, time: {}, spread: {}}}", sample.operation, sample.devices,
-         exact(sample.bytes, Dimension::bytes), exact(sample.time_s, Dimension::seconds), sample.relative_spread);
+    const std::string nodes = sample.nodes == 1 ? "" : fmt::format(", nodes: {}", sample.nodes);
+    const std::string algorithm =
+        sample.algorithm.empty() ? "" : fmt::format(", algorithm: {}", in_quotes(sample.algorithm));
+    line("  - {{operation: {}, devices: {}{}, bytes: {}, time: {}, spread: {}{}}}", sample.operation, sample.devices,
+         nodes, exact(sample.bytes, Dimension::bytes), exact(sample.time_s, Dimension::seconds), sample.relative_spread,
+         algorithm);
   }
 
   const Topology& topology_;

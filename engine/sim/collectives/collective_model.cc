@@ -3,7 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
+#include <set>
 
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/schedule_player.h"
@@ -19,10 +19,10 @@ bool is_on_one_node(const CollectiveGroup& group) {
                      [node](const SimDevice* device) { return device->node() == node; });
 }
 
-bool is_in_one_worker(const CollectiveGroup& group) {
-  const int worker = group.devices().front()->worker();
-  return std::all_of(group.devices().begin(), group.devices().end(),
-                     [worker](const SimDevice* device) { return device->worker() == worker; });
+int workers_of(const CollectiveGroup& group) {
+  std::set<int> workers;
+  for (const SimDevice* device : group.devices()) workers.insert(device->worker());
+  return static_cast<int>(workers.size());
 }
 
 // The work of one device in a collective through memory that all of them share: it reduces its share (two operands
@@ -74,24 +74,31 @@ void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seco
   }
 }
 
+void note_range(SimRun& run, const CollectivePoint& wanted, std::string_view name,
+                const std::optional<CollectiveFit::Prediction>& time) {
+  if (time && !time->is_extrapolated) return;
+  std::string where = fmt::format("{} devices", wanted.devices);
+  if (wanted.nodes > 1) where += fmt::format(" of {} nodes", wanted.nodes);
+  if (!time) return run.notes().add(fmt::format("extrapolated: {} was not measured on {}", name, where));
+  const std::string how =
+      time->basis == "beyond the measured sizes" ? " outside the measured sizes" : ", " + time->basis;
+  run.notes().add(fmt::format("extrapolated: {} on {}{}", name, where, how));
+}
+
+// What was measured on other numbers of devices says little about those that work through the memory of one node.
 std::optional<double> measured_s(SimRun& run, const CollectiveCall& call) {
   const CollectiveGroup& group = call.group();
-  const int devices = static_cast<int>(group.devices().size());
   const CollectiveKind kind = call.spec().kind;
-  if (kind == CollectiveKind::send_receive || devices == 1 || !is_in_one_worker(group)) return std::nullopt;
-  const auto& samples = run.topology().collectives();
-  const std::string_view name = name_of(kind);
-  const auto time = sampled_time(samples, name, devices, call.bytes());
-  if (!time) {
-    if (!samples.empty()) {
-      run.notes().add(fmt::format("extrapolated: {} was not measured on {} devices", name, devices));
-    }
-    return std::nullopt;
-  }
-  if (time->is_extrapolated) {
-    run.notes().add(fmt::format("extrapolated: {} on {} devices outside the measured sizes", name, devices));
-  }
-  return time->seconds;
+  if (kind == CollectiveKind::send_receive || run.measured_times().empty()) return std::nullopt;
+  const CollectivePoint wanted{.devices = static_cast<int>(group.devices().size()),
+                               .nodes = workers_of(group),
+                               .bytes = std::max(call.bytes(), 1.0)};
+  if (wanted.devices == 1) return std::nullopt;
+  const CollectiveFit* fit = run.measured_times().find(kind);
+  std::optional<CollectiveFit::Prediction> time;
+  if (fit != nullptr && (fit->has(wanted.devices, wanted.nodes) || !is_on_one_node(group))) time = fit->predict(wanted);
+  note_range(run, wanted, name_of(kind), time);
+  return time ? std::optional(time->time_s) : std::nullopt;
 }
 
 double longest_overhead_s(const CollectiveGroup& group) {
@@ -130,26 +137,6 @@ Simulation::Then schedule_of(SimRun& run, const CollectiveCall& call, Simulation
 }
 
 }  // namespace
-
-std::optional<SampledTime> sampled_time(std::span<const CollectiveSample> samples, std::string_view operation,
-                                        int devices, double bytes) {
-  std::vector<const CollectiveSample*> fitting;
-  for (const CollectiveSample& sample : samples) {
-    if (sample.operation == operation && sample.devices == devices) fitting.push_back(&sample);
-  }
-  if (fitting.empty()) return std::nullopt;
-  std::sort(fitting.begin(), fitting.end(), [](const auto* a, const auto* b) { return a->bytes < b->bytes; });
-  const CollectiveSample& least = *fitting.front();
-  const CollectiveSample& most = *fitting.back();
-  if (bytes <= least.bytes) return SampledTime{least.time_s, bytes < least.bytes};
-  if (bytes >= most.bytes) return SampledTime{most.time_s * bytes / most.bytes, bytes > most.bytes};
-  const auto above = std::find_if(fitting.begin(), fitting.end(), [bytes](const auto* s) { return s->bytes > bytes; });
-  const CollectiveSample& low = **std::prev(above);
-  const CollectiveSample& high = **above;
-  const double low_at = std::log(std::max(low.bytes, 1.0));
-  const double fraction = (std::log(bytes) - low_at) / (std::log(high.bytes) - low_at);
-  return SampledTime{low.time_s * std::pow(high.time_s / low.time_s, std::clamp(fraction, 0.0, 1.0)), false};
-}
 
 void simulate(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
   const CollectiveGroup& group = call.group();
