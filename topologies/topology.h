@@ -151,6 +151,10 @@ class Topology {
   bool p2p() const { return p2p_; }
   void set_p2p(bool p2p) { p2p_ = p2p; }
 
+  // How many machines of this kind share one NVSwitch, as in a rack of GB200. make_cluster joins them.
+  int nvlink_domain() const { return nvlink_domain_; }
+  void set_nvlink_domain(int machines) { nvlink_domain_ = machines; }
+
   const std::vector<CollectiveSample>& collectives() const { return collectives_; }
 
   // The conditions of the measured figures, by name: GPU, clocks, driver, versions, date. For people to read.
@@ -168,6 +172,7 @@ class Topology {
   std::vector<CollectiveSample> collectives_;
   std::map<std::string, std::string> measured_with_;
   bool p2p_ = true;
+  int nvlink_domain_ = 1;
 };
 
 }  // namespace tandem

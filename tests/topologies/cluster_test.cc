@@ -94,6 +94,18 @@ TEST(Cluster, UplinksHaveNoHopLatency) {
   EXPECT_EQ(topology.node(node_named(topology, "w0.nic0")).port->hop_latency_s.value, 2e-6);
 }
 
+TEST(Cluster, MachinesOfAnNvlinkDomainShareItsSwitch) {
+  const Topology topology = make_cluster("gb200-nvl72", 20);  // a rack of 18 and two of the next
+  EXPECT_EQ(way(topology, "w0.gpu0", "w17.gpu3"),
+            (std::vector<std::string>{"w0.gpu0", "fabric.nvswitch0", "w17.gpu3"}));
+  EXPECT_EQ(way(topology, "w18.gpu0", "w19.gpu0"),
+            (std::vector<std::string>{"w18.gpu0", "fabric.nvswitch1", "w19.gpu0"}));
+  EXPECT_EQ(way(topology, "w17.gpu0", "w18.gpu0").size(), 7u);  // over both processors' NICs
+  EXPECT_EQ(topology.node(node_named(topology, "fabric.nvswitch0")).worker, kNoWorker);
+  EXPECT_EQ(topology.nvlink_domain(), 1);
+  EXPECT_TRUE(make_cluster("gb200-nvl72", 1).find("w0.nvswitch0"));
+}
+
 TEST(Cluster, WorkersShareTheirModels) {
   const Topology topology = make_cluster("hgx-h100", 2);
   EXPECT_EQ(topology.node(node_named(topology, "w0.gpu0")).device,

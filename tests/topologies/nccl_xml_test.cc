@@ -93,12 +93,36 @@ TEST(NcclXml, OrdersGpusByDevWithoutRanks) {
 
 // Whether the product comes from the catalog or is a typical one.
 TEST(NcclXml, TheArchitectureIsTheComputeCapability) {
-  for (const int capability : {60, 70, 75, 80, 86, 89, 90, 100, 103}) {
+  for (const int capability : {37, 52, 60, 61, 70, 75, 80, 86, 89, 90, 100, 103}) {
     const Topology topology =
         parsed(cpu(0, pci("0000:10:00.0", "0x030200", "<gpu dev=\"0\" sm=\"" + std::to_string(capability) + "\"/>")));
     const NodeIndex gpu = topology.nodes_of(0, NodeKind::gpu).front();
     EXPECT_EQ(topology.node(gpu).device->architecture, "sm_" + std::to_string(capability));
   }
+}
+
+TEST(NcclXml, ReadsFilesOfRccl) {
+  const auto gpu = [](const std::string& bus, int dev, const std::string& target, const std::string& gcn) {
+    return pci(bus, "0x120000",
+               "<gpu dev=\"" + std::to_string(dev) + "\" sm=\"304\" gcn=\"" + gcn + "\"><xgmi target=\"" + target +
+                   "\" count=\"1\" tclass=\"0x120000\"/></gpu>",
+               "32.0 GT/s PCIe");
+  };
+  const auto pair_of = [&](const std::string& gcn) {
+    return parse_nccl_xml(
+        "<system version=\"2\">" +
+            cpu(0, gpu("0000:0c:00.0", 0, "0000:15:00.0", gcn) + gpu("0000:15:00.0", 1, "0000:0c:00.0", gcn)) +
+            "</system>",
+        "rccl.xml");
+  };
+  const Topology mi300 = pair_of("gfx942");
+  EXPECT_EQ(rate_of(mi300, "w0.gpu0", "w0.gpu1"), 48e9);
+  EXPECT_EQ(rate_of(mi300, "w0.gpu0", "w0.cpu0"), 48e9);
+  EXPECT_EQ(mi300.node(mi300.nodes_of(0, NodeKind::gpu)[1]).device->name, "AMD Instinct MI300X");
+  const Topology mi200 = pair_of("910");
+  EXPECT_EQ(rate_of(mi200, "w0.gpu0", "w0.gpu1"), 36e9);
+  EXPECT_EQ(mi200.node(mi200.nodes_of(0, NodeKind::gpu)[0]).device->architecture, "gfx90a");
+  EXPECT_EQ(rate_of(pair_of("908"), "w0.gpu0", "w0.gpu1"), 24e9);
 }
 
 TEST(NcclXml, DirectNvlinksAreOneEdgeAPair) {

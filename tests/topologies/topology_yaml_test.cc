@@ -22,6 +22,7 @@ name: everything
 provenance: vendor
 source: the datasheet
 p2p: false
+nvlink_domain: 4
 measured_with: {gpus: 'two "GPUs"', gpu_clocks: SM 1755 of 1980 MHz}
 device_models:
   gpu:
@@ -92,6 +93,7 @@ TEST(TopologyYaml, ReadsTheGraph) {
 TEST(TopologyYaml, ReadsWhatCollectiveAndKernelModelsNeed) {
   const Topology topology = parse_topology_yaml(kEverything, "t.yaml");
   EXPECT_FALSE(topology.p2p());
+  EXPECT_EQ(topology.nvlink_domain(), 4);
   const DeviceModel& gpu = *topology.node(0).device;
   EXPECT_EQ(gpu.architecture, "gfx90a");
   EXPECT_EQ(gpu.multiprocessors, 104);
@@ -219,6 +221,61 @@ TEST(TopologyYaml, OverridesReplaceSingleFigures) {
   EXPECT_DOUBLE_EQ(route->latency_s, 0.6e-6);
 }
 
+TEST(TopologyYaml, AVariantReplacesFiguresAndLeavesNodesOut) {
+  const Topology topology = parse_topology_yaml(
+      "schema_version: 1\nname: half\nbased_on: hgx-h100\np2p: false\n"
+      "overrides: {gpu: {name: Slow, memory: 40GB, provenance: vendor, source: sheet}, network: {transport: roce}}\n"
+      "without: [gpu7, nic7]\n",
+      "t.yaml");
+  const Topology base = load_catalog_node("hgx-h100");
+  EXPECT_EQ(topology.name(), "half");
+  EXPECT_EQ(topology.node_count(), base.node_count() - 2);
+  EXPECT_EQ(topology.link_count(), base.link_count() - 3);
+  EXPECT_FALSE(topology.find("gpu7"));
+  EXPECT_FALSE(topology.p2p());
+  const DeviceModel& gpu = *topology.node(node_named(topology, "gpu6")).device;
+  EXPECT_EQ(gpu.name, "Slow");
+  EXPECT_EQ(gpu.memory_bytes.value, 40e9);
+  EXPECT_EQ(gpu.memory_bytes.source, "sheet");
+  EXPECT_EQ(gpu.memory_bandwidth_bytes_per_s.value, 3.35e12);
+  EXPECT_EQ(topology.node(node_named(topology, "nic0")).port->transport, "roce");
+  EXPECT_EQ(way(topology, "gpu0", "gpu6"), (std::vector<std::string>{"gpu0", "nvswitch0", "gpu6"}));
+}
+
+// A device with a name of its own has no rates of the one it replaces.
+TEST(TopologyYaml, AnotherDeviceHasItsOwnPeaks) {
+  const Topology topology = parse_topology_yaml(
+      "schema_version: 1\nbased_on: pcie-8gpu\noverrides: {gpu: {name: Other, peak_flops: {f32: 1TFLOPS}}}\n",
+      "t.yaml");
+  const DeviceModel& gpu = *topology.node(node_named(topology, "gpu0")).device;
+  EXPECT_EQ(gpu.peak_flops_per_s.size(), 1u);
+  EXPECT_EQ(gpu.peak_flops_per_s.at(DType::f32).value, 1e12);
+}
+
+TEST(TopologyYaml, AVariantOfAVariantAndAClusterOfIt) {
+  const auto folder = std::filesystem::path(testing::TempDir());
+  std::ofstream(folder / "tandem_a.yaml") << "schema_version: 1\nbased_on: dgx1-v100\np2p: false\nwithout: [nic3]\n";
+  std::ofstream(folder / "tandem_b.yaml") << "schema_version: 1\nbased_on: ./tandem_a.yaml\nwithout: [nic2]\n";
+  const Topology topology = parse_topology_yaml("schema_version: 1\ncluster: {node: ./tandem_b.yaml, workers: 2}\n",
+                                                (folder / "c.yaml").string());
+  EXPECT_EQ(topology.nodes_of(1, NodeKind::nic).size(), 2u);
+  EXPECT_FALSE(topology.p2p());
+  std::filesystem::remove(folder / "tandem_a.yaml");
+  std::filesystem::remove(folder / "tandem_b.yaml");
+}
+
+TEST(TopologyYaml, AFabricMayConnectSomeNicsOnly) {
+  const Topology topology = parse_topology_yaml(
+      "schema_version: 1\ncluster: {node: dgx1-v100, workers: 2, fabric: {kind: switch, nics: [nic0, nic2]}}\n",
+      "t.yaml");
+  const NodeIndex fabric = node_named(topology, "fabric.switch0");
+  int cables = 0;
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) cables += topology.link(index).to == fabric;
+  EXPECT_EQ(cables, 4);
+  EXPECT_TRUE(topology.node(node_named(topology, "w1.nic2")).port);
+  EXPECT_FALSE(topology.node(node_named(topology, "w1.nic1")).port);
+}
+
 TEST(TopologyYaml, AMachineMayBeAFileOfYourOwn) {
   const auto folder = std::filesystem::path(testing::TempDir());
   std::ofstream(folder / "tandem_machine.yaml") << written(load_catalog_node("cpu-host"));
@@ -241,7 +298,7 @@ TEST(TopologyYaml, TheDocumentedExamplesAreValid) {
     EXPECT_NO_THROW(parse_topology_yaml(example, "docs/topology.md")) << example;
     ++examples;
   }
-  EXPECT_EQ(examples, 3);
+  EXPECT_EQ(examples, 4);
 }
 
 TEST(TopologyYaml, ContentTellsTheFormat) {

@@ -1,6 +1,7 @@
 #include "topologies/generators/cluster.h"
 
 #include <algorithm>
+#include <map>
 
 #include "topologies/base/error.h"
 #include "topologies/readers/catalog.h"
@@ -36,31 +37,60 @@ class ClusterBuilder {
 
  private:
   void find_ports() {
+    for (const std::string& name : fabric_.nics) {
+      const auto nic = node_.find(name);
+      require(nic && node_.node(*nic).kind == NodeKind::nic, node_, "it has no NIC '" + name + "'");
+    }
     for (const NodeIndex nic : node_.nodes_of(0, NodeKind::nic)) {
-      if (!node_.node(nic).port) continue;
+      if (!node_.node(nic).port || !is_connected(node_.node(nic).name)) continue;
       nics_.push_back(nic);
       cables_.push_back(cable_of(*node_.node(nic).port));
     }
     require(!nics_.empty(), node_, "it has no NIC with a known port");
   }
 
+  bool is_connected(const std::string& nic) const {
+    return fabric_.nics.empty() || std::find(fabric_.nics.begin(), fabric_.nics.end(), nic) != fabric_.nics.end();
+  }
+
   // A NIC's port is the cable plugged into it, so that what the fabric overrides is the same for both.
   void add_worker(int worker) {
-    const auto base = static_cast<NodeIndex>(topology_.node_count());
-    const std::string prefix = "w" + std::to_string(worker) + ".";
+    std::vector<NodeIndex>& places = places_.emplace_back();
     for (NodeIndex index = 0; index < node_.node_count(); ++index) {
-      Node node = node_.node(index);
-      if (node.name.starts_with("w0.")) node.name.erase(0, 3);
-      node.name.insert(0, prefix);
-      node.worker = worker;
-      const auto nic = std::find(nics_.begin(), nics_.end(), index);
-      if (nic != nics_.end()) node.port = cables_[static_cast<std::size_t>(nic - nics_.begin())];
-      topology_.add_node(std::move(node));
+      const bool is_shared = workers_ > 1 && node_.nvlink_domain() > 1 && node_.node(index).kind == NodeKind::nvswitch;
+      places.push_back(is_shared ? shared_switch(worker, index) : add_part(worker, index));
     }
     for (LinkIndex index = 0; index < node_.link_count(); ++index) {
       const Link& link = node_.link(index);
-      topology_.add_link(base + link.from, base + link.to, link.model, link.direction);
+      topology_.add_link(places[link.from], places[link.to], link.model, link.direction);
     }
+  }
+
+  NodeIndex add_part(int worker, NodeIndex index) {
+    const std::string prefix = "w" + std::to_string(worker) + ".";
+    Node node = node_.node(index);
+    if (node.name.starts_with("w0.")) node.name.erase(0, 3);
+    node.name.insert(0, prefix);
+    node.worker = worker;
+    const auto nic = std::find(nics_.begin(), nics_.end(), index);
+    if (nic != nics_.end()) {
+      node.port = cables_[static_cast<std::size_t>(nic - nics_.begin())];
+    } else if (workers_ > 1) {
+      node.port = nullptr;  // not connected
+    }
+    return topology_.add_node(std::move(node));
+  }
+
+  // Returns the NVSwitch of a worker's NVLink domain.
+  NodeIndex shared_switch(int worker, NodeIndex index) {
+    const auto [place, is_new] = shared_.try_emplace({worker / node_.nvlink_domain(), index}, 0);
+    if (is_new) {
+      Node node = node_.node(index);
+      node.name = "fabric.nvswitch" + std::to_string(shared_.size() - 1);
+      node.worker = kNoWorker;
+      place->second = topology_.add_node(std::move(node));
+    }
+    return place->second;
   }
 
   void add_fabric() {
@@ -92,8 +122,7 @@ class ClusterBuilder {
   }
 
   void plug_in(int worker, std::size_t nic, NodeIndex leaf) {
-    const auto base = static_cast<NodeIndex>(static_cast<std::size_t>(worker) * node_.node_count());
-    topology_.add_link(base + nics_[nic], leaf, cables_[nic]);
+    topology_.add_link(places_[static_cast<std::size_t>(worker)][nics_[nic]], leaf, cables_[nic]);
   }
 
   void add_single_switch() {
@@ -156,7 +185,9 @@ class ClusterBuilder {
   int workers_;
   Fabric fabric_;
   Topology topology_;
-  std::vector<NodeIndex> nics_;  // the machine's NICs that have a port
+  std::vector<std::vector<NodeIndex>> places_;             // of the machine's nodes, by worker
+  std::map<std::pair<int, NodeIndex>, NodeIndex> shared_;  // by NVLink domain and node of the machine
+  std::vector<NodeIndex> nics_;                            // the machine's NICs that have a port
   std::vector<LinkModelPointer> cables_;
 };
 

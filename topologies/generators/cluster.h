@@ -1,5 +1,7 @@
 // Generates clusters of equal machines behind a fabric, and plain hosts.
 //
+// Machines whose nvlink_domain is more than 1 share one NVSwitch a domain, "fabric.nvswitch0", with no worker.
+//
 // The nodes of worker 3 are named "w3.gpu0", "w3.cpu1", ...; switches are named "fabric.switch0", "fabric.leaf0",
 // "fabric.rail0", "fabric.spine0". A cable between a NIC and its switch has the bandwidth and latency of the NIC's
 // port.
@@ -8,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "topologies/topology.h"
 
@@ -27,6 +30,7 @@ struct Fabric {
   double oversubscription = 1;        // leaf_spine, rail: bandwidth into a leaf / bandwidth up to the spines
   std::optional<Figure> latency_s{};  // of every cable; empty: that of the NIC's port
   std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of NICs and their cables; empty: that of the NIC's port
+  std::vector<std::string> nics{};                    // the NICs that are connected; empty: all with a known port
   std::optional<std::string> transport{};             // as in LinkModel; empty: that of the NIC's port
   std::optional<Figure> hop_latency_s{};              // as in LinkModel; empty: that of the NIC's port
 };

@@ -47,6 +47,10 @@ std::vector<std::string> catalog_names() {
   return names;
 }
 
+fs::path catalog_file(std::string_view name) {
+  return find_data(fs::path(kCatalog) / (std::string(name) + ".yaml"));
+}
+
 Topology load_catalog_node(std::string_view name) {
   const std::vector<std::string> known = catalog_names();
   if (std::find(known.begin(), known.end(), name) == known.end()) {
@@ -56,7 +60,7 @@ Topology load_catalog_node(std::string_view name) {
                          (nearest.empty() ? "" : "; did you mean '" + nearest + "'?");
     throw InputError({diagnostic});
   }
-  return read_topology_yaml(find_data(fs::path(kCatalog) / (std::string(name) + ".yaml")));
+  return read_topology_yaml(catalog_file(name));
 }
 
 }  // namespace tandem

@@ -19,6 +19,9 @@ std::vector<std::string> catalog_names();  // sorted
 
 // Loads one machine, a template for make_cluster. Its nodes are named "gpu0", "cpu0", "nic1", all of worker 0.
 // Throws InputError for an unknown name (with a suggestion) or a broken file.
+// Returns the file of a name of the catalog.
+std::filesystem::path catalog_file(std::string_view name);
+
 Topology load_catalog_node(std::string_view name);
 
 }  // namespace tandem

@@ -1,7 +1,6 @@
 #include "topologies/readers/nccl_rates.h"
 
 #include <array>
-#include <set>
 #include <utility>
 
 #include "topologies/readers/catalog.h"
@@ -12,33 +11,43 @@ namespace {
 constexpr double kGiga = 1e9;
 
 struct CatalogGpu {
-  std::int64_t capability;
+  std::string_view architecture;
   std::string_view node;
 };
-constexpr std::array<CatalogGpu, 4> kCatalogGpus{
-    {{60, "dgx1-p100"}, {70, "dgx1-v100"}, {80, "dgx-a100"}, {90, "hgx-h100"}}};
+constexpr std::array<CatalogGpu, 12> kCatalogGpus{{{"sm_37", "azure-nc24-k80"},
+                                                   {"sm_52", "pcie-m40-8gpu"},
+                                                   {"sm_60", "dgx1-p100"},
+                                                   {"sm_61", "pcie-1080ti-10gpu"},
+                                                   {"sm_70", "dgx1-v100"},
+                                                   {"sm_75", "aws-g4dn"},
+                                                   {"sm_80", "dgx-a100"},
+                                                   {"sm_89", "l40s-8gpu"},
+                                                   {"sm_90", "hgx-h100"},
+                                                   {"sm_100", "hgx-b200"},
+                                                   {"gfx942", "mi300x-8gpu"},
+                                                   {"gfx950", "mi355x-8gpu"}}};
 
 struct TypicalGpu {
-  std::int64_t capability;
+  std::string_view architecture;
   std::string_view name;
   double f32, tf32, f16;  // TFLOPS, dense; 0: none
   double memory_rate;     // GB/s
   double memory;          // GB
 };
-constexpr std::array<TypicalGpu, 5> kTypicalGpus{{{75, "NVIDIA T4", 8.1, 0, 65, 320, 16},
-                                                  {86, "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
-                                                  {89, "NVIDIA L40S", 91.6, 183, 362, 864, 48},
-                                                  {100, "NVIDIA B200", 75, 1125, 2250, 8000, 180},
-                                                  {103, "NVIDIA B300", 75, 1125, 2250, 8000, 270}}};
+constexpr std::array<TypicalGpu, 5> kTypicalGpus{{{"sm_86", "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
+                                                  {"sm_103", "NVIDIA B300", 75, 1125, 2250, 8000, 270},
+                                                  {"gfx906", "AMD Instinct MI60", 14.7, 0, 29.5, 1024, 32},
+                                                  {"gfx908", "AMD Instinct MI100", 46.1, 0, 184.6, 1229, 32},
+                                                  {"gfx90a", "AMD Instinct MI210", 45.3, 0, 181, 1638, 64}}};
 
 std::shared_ptr<const DeviceModel> typical_model(const TypicalGpu& gpu) {
-  const std::string source = std::string(gpu.name) + " taken as the typical GPU of compute capability " +
-                             std::to_string(gpu.capability) + "; the file does not name the product";
+  const std::string source = std::string(gpu.name) + " taken as the typical GPU of " + std::string(gpu.architecture) +
+                             "; the file does not name the product";
   const auto assumed = [&](double value) { return Figure{value, Provenance::assumed, source, "", 0}; };
   auto model = std::make_shared<DeviceModel>();
   model->name = gpu.name;
   model->id = "gpu";
-  model->architecture = "sm_" + std::to_string(gpu.capability);
+  model->architecture = gpu.architecture;
   model->copy_engines = 2;
   model->peak_flops_per_s[DType::f32] = assumed(gpu.f32 * 1e12);
   if (gpu.tf32 > 0) model->peak_flops_per_s[DType::tf32] = assumed(gpu.tf32 * 1e12);
@@ -64,10 +73,11 @@ double intel_rate(const Cpu& cpu) {
 }  // namespace
 
 PciClass pci_class(std::string_view text) {
-  static constexpr std::array<std::pair<std::string_view, PciClass>, 5> kClasses{{{"0x060400", PciClass::bridge},
+  static constexpr std::array<std::pair<std::string_view, PciClass>, 6> kClasses{{{"0x060400", PciClass::bridge},
                                                                                   {"0x068000", PciClass::nvswitch},
                                                                                   {"0x068001", PciClass::nvlink_bridge},
                                                                                   {"0x03", PciClass::gpu},
+                                                                                  {"0x12", PciClass::gpu},
                                                                                   {"0x02", PciClass::nic}}};
   for (const auto& [prefix, kind] : kClasses) {
     if (text.starts_with(prefix)) return kind;
@@ -104,24 +114,34 @@ double numa_rate(const Cpu& cpu) {
   return (is_yongfeng ? 9 : 6) * kGiga;
 }
 
-std::shared_ptr<const DeviceModel> gpu_model(std::int64_t compute_capability) {
+std::shared_ptr<const DeviceModel> gpu_model(std::string_view architecture) {
   for (const CatalogGpu& gpu : kCatalogGpus) {
-    if (gpu.capability != compute_capability) continue;
+    if (gpu.architecture != architecture) continue;
     const Topology node = load_catalog_node(gpu.node);
     return node.node(node.nodes_of(0, NodeKind::gpu).front()).device;
   }
   for (const TypicalGpu& gpu : kTypicalGpus) {
-    if (gpu.capability == compute_capability) return typical_model(gpu);
+    if (gpu.architecture == architecture) return typical_model(gpu);
   }
   return nullptr;
 }
 
-std::string known_capabilities() {
-  std::set<std::int64_t> known;
-  for (const CatalogGpu& gpu : kCatalogGpus) known.insert(gpu.capability);
-  for (const TypicalGpu& gpu : kTypicalGpus) known.insert(gpu.capability);
+std::string amd_architecture(std::string_view gcn) {
+  if (gcn.starts_with("gfx")) return std::string(gcn);
+  return gcn == "910" ? "gfx90a" : "gfx" + std::string(gcn);
+}
+
+double xgmi_rate(std::string_view architecture) {
+  if (architecture.starts_with("gfx94") || architecture.starts_with("gfx95")) return 48 * kGiga;
+  if (architecture == "gfx90a") return 36 * kGiga;
+  return 24 * kGiga;
+}
+
+std::string known_architectures() {
   std::string text;
-  for (const std::int64_t capability : known) text += (text.empty() ? "" : ", ") + std::to_string(capability);
+  const auto add = [&](std::string_view name) { text += (text.empty() ? "" : ", ") + std::string(name); };
+  for (const CatalogGpu& gpu : kCatalogGpus) add(gpu.architecture);
+  for (const TypicalGpu& gpu : kTypicalGpus) add(gpu.architecture);
   return text;
 }
 

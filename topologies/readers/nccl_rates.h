@@ -30,9 +30,14 @@ struct Cpu {
 };
 double numa_rate(const Cpu& cpu);
 
-// Returns the GPU of a compute capability, or null when unknown. A file does not name the product: among several with
-// the same capability the result is the one in the catalog, else a typical one whose figures are all assumed.
-std::shared_ptr<const DeviceModel> gpu_model(std::int64_t compute_capability);
-std::string known_capabilities();  // for messages
+// Returns the GPU of an architecture such as "sm_80" or "gfx942", or null when unknown. A file does not name the
+// product: among several of the same architecture the result is the one in the catalog, else a typical one whose
+// figures are all assumed.
+std::shared_ptr<const DeviceModel> gpu_model(std::string_view architecture);
+std::string known_architectures();  // for messages
+
+// RCCL's spellings, "906" and "gfx942"; its 910 is gfx90a.
+std::string amd_architecture(std::string_view gcn);
+double xgmi_rate(std::string_view architecture);  // of one link: ROCm/rccl src/graph/topo.h
 
 }  // namespace tandem::nccl

@@ -60,8 +60,9 @@ class Importer {
       document_.problem(root, std::string("expected the element 'system', found '") + root.name() + "'");
       diagnostics_.throw_if_any();
     }
-    if (document_.required_number(root, "version", 1) != 1) {
-      document_.problem(root, "unknown version, expected 1", "version");
+    const std::int64_t version = document_.required_number(root, "version", 1);
+    if (version != 1 && version != 2) {
+      document_.problem(root, "unknown version, expected 1 (NCCL) or 2 (RCCL)", "version");
     }
     for (const Element& cpu : root.children("cpu")) read_cpu(cpu);
     if (cpus_.empty()) document_.problem(root, "needs at least one cpu");
@@ -182,11 +183,16 @@ class Importer {
     part.bus = bus;
     part.cpu = cpu;
     part.element = element;
-    const std::int64_t capability = document_.required_number(element, "sm", -1);
-    part.device = model_of(element, capability);
+    const bool is_amd = static_cast<bool>(element.attribute("gcn"));  // then `sm` counts compute units
+    const std::int64_t capability = is_amd ? -1 : document_.required_number(element, "sm", -1);
+    const std::string architecture = is_amd            ? nccl::amd_architecture(document_.required_text(element, "gcn"))
+                                     : capability >= 0 ? "sm_" + std::to_string(capability)
+                                                       : "";
+    part.device = model_of(element, architecture, is_amd ? "gcn" : "sm");
     const std::size_t index = add(std::move(part));
     connect(parent, index, LinkKind::pcie, rate);
-    for (const Element& link : element.children("nvlink")) read_nvlink(link, index, capability);
+    for (const Element& link : element.children("nvlink")) read_nvlink(link, index, nccl::nvlink_rate(capability));
+    for (const Element& link : element.children("xgmi")) read_nvlink(link, index, nccl::xgmi_rate(architecture));
     for (const Element& link : element.children("c2c")) {
       const double rate_each = 1e6 * static_cast<double>(document_.required_number(link, "bw"));
       const double c2c = rate_each * static_cast<double>(document_.required_number(link, "count"));
@@ -194,26 +200,25 @@ class Importer {
     }
   }
 
-  std::shared_ptr<const DeviceModel> model_of(const Element& element, std::int64_t capability) {
-    const auto known = models_.find(capability);
+  std::shared_ptr<const DeviceModel> model_of(const Element& element, const std::string& architecture,
+                                              const std::string& attribute) {
+    const auto known = models_.find(architecture);
     if (known != models_.end()) return known->second;
-    auto model = capability < 0 ? nullptr : nccl::gpu_model(capability);
-    if (!model && capability >= 0) {
+    auto model = nccl::gpu_model(architecture);
+    if (!model && !architecture.empty()) {
       document_.problem(
-          element,
-          "unknown compute capability " + std::to_string(capability) + " (known: " + nccl::known_capabilities() + ")",
-          "sm");
+          element, "unknown architecture " + architecture + " (known: " + nccl::known_architectures() + ")", attribute);
     }
-    return models_[capability] = model;
+    return models_[architecture] = model;
   }
 
-  void read_nvlink(const Element& element, std::size_t gpu, std::int64_t capability) {
+  // xGMI has the same attributes.
+  void read_nvlink(const Element& element, std::size_t gpu, double rate_each) {
     const std::string target = document_.required_text(element, "target");
     const std::int64_t count = document_.required_number(element, "count", 1);
     const PciClass kind = nccl::pci_class(document_.required_text(element, "tclass"));
     if (count <= 0) return document_.problem(element, "must be greater than 0", "count");
-    nvlinks_.push_back(
-        {gpu, element, bus_number(target), kind, nccl::nvlink_rate(capability) * static_cast<double>(count)});
+    nvlinks_.push_back({gpu, element, bus_number(target), kind, rate_each * static_cast<double>(count)});
   }
 
   // One node for each port in use. The ports of one card share its PCIe link.
@@ -359,7 +364,7 @@ class Importer {
   std::set<std::pair<std::size_t, std::size_t>> joined_;
   std::optional<std::size_t> nvswitch_;
   bool has_unused_gpu_ = false;
-  std::map<std::int64_t, std::shared_ptr<const DeviceModel>> models_;
+  std::map<std::string, std::shared_ptr<const DeviceModel>> models_;  // by architecture
   std::map<std::pair<std::int64_t, double>, std::shared_ptr<const LinkModel>> ports_;
 };
 

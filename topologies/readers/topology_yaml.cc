@@ -3,24 +3,11 @@
 #include <algorithm>
 #include <set>
 
-#include "topologies/generators/cluster.h"
-#include "topologies/readers/catalog.h"
 #include "topologies/readers/models_yaml.h"
-#include "topologies/readers/nccl_xml.h"
-#include "topologies/readers/topology_reader.h"
+#include "topologies/readers/topology_forms.h"
 
 namespace tandem {
 namespace {
-
-template <typename Model>
-using Models = std::map<std::string, std::shared_ptr<const Model>>;
-
-template <typename Value>
-std::vector<std::string> keys_of(const std::map<std::string, Value>& values) {
-  std::vector<std::string> keys;
-  for (const auto& [key, value] : values) keys.push_back(key);
-  return keys;
-}
 
 // Looks up the model a reader names, or reports it and returns nothing.
 template <typename Model>
@@ -62,6 +49,7 @@ class ExplicitForm {
     for (const auto& [name, fact] : map_.optional("measured_with").entries()) facts[name] = fact.text();
     topology_.set_measured_with(std::move(facts));
     topology_.set_p2p(map_.optional("p2p").boolean(true));
+    topology_.set_nvlink_domain(map_.optional("nvlink_domain").integer(1, 1 << 16, 1));
     return std::move(topology_);
   }
 
@@ -148,160 +136,15 @@ class ExplicitForm {
   std::set<std::string> names_;  // of every node, also those left out
 };
 
-// The compact form, `cluster:`.
-class ClusterForm {
- public:
-  ClusterForm(const YamlReader& map, std::string name) : map_(map), name_(std::move(name)) {}
-
-  std::optional<Topology> read() {
-    auto node = read_machine();
-    const int workers = map_.required("workers").integer(1, 1 << 16, 1);
-    const Fabric fabric = read_fabric();
-    if (!node) return std::nullopt;
-    if (const YamlReader overrides = map_.optional("overrides")) node = with_overrides(*node, overrides);
-    if (!map_.diagnostics().empty()) return std::nullopt;
-    try {
-      return make_cluster(*node, workers, fabric, name_);
-    } catch (const Error& error) {
-      map_.error(error.what());
-      return std::nullopt;
-    }
-  }
-
- private:
-  std::optional<Topology> read_machine() {
-    const YamlReader node = map_.required("node");
-    const std::string name = node.text();
-    if (name.empty()) return std::nullopt;
-    const auto known = catalog_names();
-    if (std::find(known.begin(), known.end(), name) != known.end()) return load_catalog_node(name);
-    if (name.find_first_of("/.") == std::string::npos) {
-      node.unknown_word("catalog node", name, known);
-      return std::nullopt;
-    }
-    return read_machine_file(node, std::filesystem::path(map_.file()).parent_path() / name);
-  }
-
-  // A file that describes one machine: explicit, so that files cannot include each other in a circle.
-  std::optional<Topology> read_machine_file(const YamlReader& node, const std::filesystem::path& path) {
-    std::error_code ignored;
-    if (!std::filesystem::exists(path, ignored)) {
-      node.error("no such file beside this one: '" + node.text() + "'");
-      return std::nullopt;
-    }
-    try {
-      const std::string text = read_input_file(path);
-      if (is_nccl_xml(text)) return parse_nccl_xml(text, path.string());
-      const YamlDocument document = YamlDocument::parse(text, path.string());
-      const YamlReader root(document, node.diagnostics());
-      if (root.has("cluster")) {
-        node.error("'" + path.string() + "' is a cluster, expected one machine");
-        return std::nullopt;
-      }
-      return read_topology_map(root, path.stem().string());
-    } catch (const InputError& error) {
-      for (const Diagnostic& diagnostic : error.diagnostics()) node.diagnostics().add(diagnostic);
-      return std::nullopt;
-    }
-  }
-
-  Fabric read_fabric() {
-    static const YamlReader::Words<FabricKind> kKinds{
-        {"switch", FabricKind::single_switch}, {"leaf_spine", FabricKind::leaf_spine}, {"rail", FabricKind::rail}};
-    Fabric fabric;
-    const YamlReader map = map_.optional("fabric");
-    if (map.is_scalar()) fabric.kind = map.one_of(kKinds, FabricKind::single_switch);
-    if (!map.present() || map.is_scalar()) return fabric;
-    fabric.kind = map.required("kind").one_of(kKinds, FabricKind::single_switch);
-    const FigureOrigin origin = read_origin(map, {Provenance::assumed, "stated in " + map.file(), ""});
-    read_optional(map.optional("latency"), Dimension::seconds, origin, fabric.latency_s);
-    read_optional(map.optional("hop_latency"), Dimension::seconds, origin, fabric.hop_latency_s);
-    if (const YamlReader transport = map.optional("transport")) fabric.transport = read_transport(transport);
-    read_optional(map.optional("nic_bandwidth"), Dimension::bytes_per_second, origin, fabric.nic_bandwidth_bytes_per_s);
-    for (const char* key : {"workers_per_leaf", "spines", "oversubscription"}) {
-      if (fabric.kind == FabricKind::single_switch && map.has(key)) {
-        map.optional(key).error("has no meaning for a single switch");
-      }
-    }
-    fabric.workers_per_leaf = map.optional("workers_per_leaf").integer(1, 1 << 20, fabric.workers_per_leaf);
-    fabric.spines = map.optional("spines").integer(1, 4096, fabric.spines);
-    fabric.oversubscription = map.optional("oversubscription").number({.above = 0, .otherwise = 1});
-    return fabric;
-  }
-
-  static void read_optional(const YamlReader& value, Dimension dimension, const FigureOrigin& origin,
-                            std::optional<Figure>& figure) {
-    if (value.present()) read_figure(value, dimension, origin, dimension == Dimension::seconds, figure.emplace());
-  }
-
-  // The same machine with figures of some models replaced.
-  static Topology with_overrides(const Topology& node, const YamlReader& overrides) {
-    Models<DeviceModel> devices;
-    Models<LinkModel> links;
-    collect_models(node, devices, links);
-    Models<DeviceModel> changed_devices;
-    Models<LinkModel> changed_links;
-    std::vector<std::string> known = keys_of(devices);
-    for (const std::string& id : keys_of(links)) known.push_back(id);
-    for (const auto& [id, map] : overrides.entries()) {
-      const FigureOrigin origin{Provenance::assumed, "overridden in " + map.file(), ""};
-      if (devices.contains(id)) {
-        auto model = std::make_shared<DeviceModel>(*devices[id]);
-        read_device_figures(map, read_origin(map, origin), *model);
-        changed_devices[id] = model;
-      } else if (links.contains(id)) {
-        auto model = std::make_shared<LinkModel>(*links[id]);
-        read_link_figures(map, read_origin(map, origin), *model);
-        changed_links[id] = model;
-      } else {
-        map.unknown_word("device or link model", id, known);
-      }
-    }
-    return with_models(node, changed_devices, changed_links);
-  }
-
-  static void collect_models(const Topology& node, Models<DeviceModel>& devices, Models<LinkModel>& links) {
-    for (NodeIndex index = 0; index < node.node_count(); ++index) {
-      if (const auto& device = node.node(index).device) devices.emplace(device->id, device);
-      if (const auto& port = node.node(index).port) links.emplace(port->id, port);
-    }
-    for (LinkIndex index = 0; index < node.link_count(); ++index) {
-      links.emplace(node.link(index).model->id, node.link(index).model);
-    }
-  }
-
-  template <typename Model>
-  static std::shared_ptr<const Model> changed(const std::shared_ptr<const Model>& model, const Models<Model>& changes) {
-    const auto found = model ? changes.find(model->id) : changes.end();
-    return found == changes.end() ? model : found->second;
-  }
-
-  static Topology with_models(const Topology& node, const Models<DeviceModel>& devices,
-                              const Models<LinkModel>& links) {
-    Topology copy(node.name());
-    for (NodeIndex index = 0; index < node.node_count(); ++index) {
-      Node part = node.node(index);
-      part.device = changed(part.device, devices);
-      part.port = changed(part.port, links);
-      copy.add_node(std::move(part));
-    }
-    for (LinkIndex index = 0; index < node.link_count(); ++index) {
-      const Link& link = node.link(index);
-      copy.add_link(link.from, link.to, changed(link.model, links), link.direction);
-    }
-    for (const CollectiveSample& sample : node.collectives()) copy.add_collective(sample);
-    copy.set_measured_with(node.measured_with());
-    copy.set_p2p(node.p2p());
-    return copy;
-  }
-
-  YamlReader map_;
-  std::string name_;
-};
-
 void check_schema_version(const YamlReader& version) {
   const std::int64_t value = version.whole_number(1, std::numeric_limits<std::int64_t>::max(), 1);
   if (value > 1) version.error("schema version " + std::to_string(value) + " is newer than this tandem reads (1)");
+}
+
+void refuse_beside(const std::string& key, std::initializer_list<const char*> others, const YamlReader& map) {
+  for (const char* other : others) {
+    if (map.has(other)) map.optional(other).error("cannot be given together with '" + key + "'");
+  }
 }
 
 Topology read_document(const YamlDocument& document) {
@@ -326,17 +169,22 @@ Topology parse_topology_yaml(std::string_view text, const std::string& file) {
 }
 
 std::optional<Topology> read_topology_map(const YamlReader& map, const std::string& default_name) {
+  return read_topology_form(map, default_name, 0);
+}
+
+std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth) {
   check_schema_version(map.optional("schema_version"));
   const std::string name = map.optional("name").text(default_name);
   std::optional<Topology> topology;
   if (const YamlReader cluster = map.optional("cluster")) {
-    for (const char* key : {"device_models", "link_models", "nodes", "links"}) {
-      if (map.has(key)) map.optional(key).error("cannot be given together with 'cluster'");
-    }
-    topology = ClusterForm(cluster, name).read();
+    refuse_beside("cluster", {"based_on", "device_models", "link_models", "nodes", "links"}, map);
+    topology = read_cluster(cluster, name, depth);
     const YamlReader p2p = map.optional("p2p");
     const bool stated = p2p.boolean(true);
     if (topology && p2p) topology->set_p2p(stated);
+  } else if (map.has("based_on")) {
+    refuse_beside("based_on", {"device_models", "link_models", "nodes", "links"}, map);
+    topology = read_variant(map, name, depth);
   } else {
     topology = ExplicitForm(map, name).read();
   }

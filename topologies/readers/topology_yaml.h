@@ -12,13 +12,13 @@
 
 namespace tandem {
 
-// Reads a topology file in either form: explicit (device_models, link_models, nodes, links) or `cluster:`.
+// Reads a topology file in any form: explicit (device_models, link_models, nodes, links), `based_on:` or `cluster:`.
 Topology read_topology_yaml(const std::filesystem::path& path);
 
 // The same for text in memory. `file` names it in messages, and node files are found relative to its folder.
 Topology parse_topology_yaml(std::string_view text, const std::string& file);
 
-// The same for a topology inside another file, such as a scenario: `map` has either form, with or without
+// The same for a topology inside another file, such as a scenario: `map` has any form, with or without
 // schema_version and name. Problems are added to the reader's diagnostics; nothing is returned if there are any.
 std::optional<Topology> read_topology_map(const YamlReader& map, const std::string& default_name);
 

@@ -1,0 +1,161 @@
+#include <algorithm>
+#include <set>
+
+#include "topologies/readers/catalog.h"
+#include "topologies/readers/models_yaml.h"
+#include "topologies/readers/nccl_xml.h"
+#include "topologies/readers/topology_forms.h"
+#include "topologies/readers/topology_reader.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kDeepest = 8;  // files that are based on each other
+
+// Reads a file that describes one machine.
+std::optional<Topology> read_machine_file(const YamlReader& machine, const std::filesystem::path& path, int depth) {
+  if (depth >= kDeepest) {
+    machine.error("machines that are based on each other in a circle, or more than 8 of them");
+    return std::nullopt;
+  }
+  try {
+    const std::string text = read_input_file(path);
+    if (is_nccl_xml(text)) return parse_nccl_xml(text, path.string());
+    const YamlDocument document = YamlDocument::parse(text, path.string());
+    const YamlReader root(document, machine.diagnostics());
+    if (root.has("cluster")) {
+      machine.error("'" + path.string() + "' is a cluster, expected one machine");
+      return std::nullopt;
+    }
+    auto topology = read_topology_form(root, path.stem().string(), depth + 1);
+    root.finish();
+    return topology;
+  } catch (const InputError& error) {
+    for (const Diagnostic& diagnostic : error.diagnostics()) machine.diagnostics().add(diagnostic);
+    return std::nullopt;
+  }
+}
+
+struct Changes {
+  Models<DeviceModel> devices;
+  Models<LinkModel> links;
+  std::set<NodeIndex> removed;
+};
+
+Changes models_of(const Topology& machine) {
+  Changes models;
+  for (NodeIndex index = 0; index < machine.node_count(); ++index) {
+    if (const auto& device = machine.node(index).device) models.devices.emplace(device->id, device);
+    if (const auto& port = machine.node(index).port) models.links.emplace(port->id, port);
+  }
+  for (LinkIndex index = 0; index < machine.link_count(); ++index) {
+    models.links.emplace(machine.link(index).model->id, machine.link(index).model);
+  }
+  return models;
+}
+
+template <typename Model>
+std::shared_ptr<const Model> changed(const std::shared_ptr<const Model>& model, const Models<Model>& changes) {
+  const auto found = model ? changes.find(model->id) : changes.end();
+  return found == changes.end() ? model : found->second;
+}
+
+Topology changed_copy(const Topology& machine, const Changes& changes, const std::string& name) {
+  Topology copy(name);
+  std::map<NodeIndex, NodeIndex> places;
+  for (NodeIndex index = 0; index < machine.node_count(); ++index) {
+    if (changes.removed.contains(index)) continue;
+    Node part = machine.node(index);
+    part.device = changed(part.device, changes.devices);
+    part.port = changed(part.port, changes.links);
+    places[index] = copy.add_node(std::move(part));
+  }
+  for (LinkIndex index = 0; index < machine.link_count(); ++index) {
+    const Link& link = machine.link(index);
+    if (changes.removed.contains(link.from) || changes.removed.contains(link.to)) continue;
+    copy.add_link(places[link.from], places[link.to], changed(link.model, changes.links), link.direction);
+  }
+  for (const CollectiveSample& sample : machine.collectives()) copy.add_collective(sample);
+  copy.set_measured_with(machine.measured_with());
+  copy.set_p2p(machine.p2p());
+  copy.set_nvlink_domain(machine.nvlink_domain());
+  return copy;
+}
+
+std::set<NodeIndex> read_removed(const Topology& machine, const YamlReader& without) {
+  std::vector<std::string> names;
+  for (NodeIndex index = 0; index < machine.node_count(); ++index) names.push_back(machine.node(index).name);
+  std::set<NodeIndex> removed;
+  for (const YamlReader& node : without.list()) {
+    const std::string name = node.text();
+    const auto index = machine.find(name);
+    if (index) removed.insert(*index);
+    if (!index && !name.empty()) node.unknown_word("node", name, names);
+  }
+  if (removed.size() == machine.node_count()) without.error("leaves no node");
+  return removed;
+}
+
+}  // namespace
+
+std::optional<Topology> read_machine(const YamlReader& machine, int depth) {
+  const std::string name = machine.text();
+  if (name.empty()) return std::nullopt;
+  const auto known = catalog_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) {
+    return read_machine_file(machine, catalog_file(name), depth);
+  }
+  if (name.find_first_of("/.") == std::string::npos) {
+    machine.unknown_word("catalog node", name, known);
+    return std::nullopt;
+  }
+  const auto path = std::filesystem::path(machine.file()).parent_path() / name;
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored)) {
+    machine.error("no such file beside this one: '" + name + "'");
+    return std::nullopt;
+  }
+  return read_machine_file(machine, path, depth);
+}
+
+Topology with_overrides(const Topology& machine, const YamlReader& overrides) {
+  const Changes known = models_of(machine);
+  Changes changes;
+  std::vector<std::string> ids = keys_of(known.devices);
+  for (const std::string& id : keys_of(known.links)) ids.push_back(id);
+  for (const auto& [id, map] : overrides.entries()) {
+    const FigureOrigin origin{Provenance::assumed, "overridden in " + map.file(), ""};
+    if (known.devices.contains(id)) {
+      auto model = std::make_shared<DeviceModel>(*known.devices.at(id));
+      model->name = map.optional("name").text(model->name);
+      if (map.has("name") && map.has("peak_flops")) model->peak_flops_per_s.clear();  // another device
+      read_device_figures(map, read_origin(map, origin), *model);
+      changes.devices[id] = model;
+    } else if (known.links.contains(id)) {
+      auto model = std::make_shared<LinkModel>(*known.links.at(id));
+      read_link_figures(map, read_origin(map, origin), *model);
+      changes.links[id] = model;
+    } else {
+      map.unknown_word("device or link model", id, ids);
+    }
+  }
+  return changed_copy(machine, changes, machine.name());
+}
+
+std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth) {
+  auto machine = read_machine(map.required("based_on"), depth);
+  const YamlReader overrides = map.optional("overrides");
+  const YamlReader without = map.optional("without");
+  const YamlReader p2p = map.optional("p2p");
+  const bool stated = p2p.boolean(true);
+  if (!machine) return std::nullopt;
+  if (overrides) machine = with_overrides(*machine, overrides);
+  Changes changes;
+  if (without) changes.removed = read_removed(*machine, without);
+  if (!map.diagnostics().empty()) return std::nullopt;
+  Topology variant = changed_copy(*machine, changes, name);
+  if (p2p) variant.set_p2p(stated);
+  return variant;
+}
+
+}  // namespace tandem

@@ -1,0 +1,42 @@
+// The forms of a topology file (docs/topology.md), for the readers of this folder. All of them add problems to the
+// reader's diagnostics; where a form returns nothing, there were some.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topologies/base/strict_yaml.h"
+#include "topologies/topology.h"
+
+namespace tandem {
+
+// Device or link models by their name in the file.
+template <typename Model>
+using Models = std::map<std::string, std::shared_ptr<const Model>>;
+
+template <typename Value>
+std::vector<std::string> keys_of(const std::map<std::string, Value>& values) {
+  std::vector<std::string> keys;
+  for (const auto& [key, value] : values) keys.push_back(key);
+  return keys;
+}
+
+// Reads any form. `depth` counts the files on the way here, so that files that name each other in a circle end.
+std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth);
+
+// `cluster:`: copies of one machine behind a fabric.
+std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth);
+
+// `based_on:`: another machine with some figures replaced and some nodes left out.
+std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth);
+
+// Reads the machine that `machine` names: one of the catalog, or a file beside the one that names it.
+std::optional<Topology> read_machine(const YamlReader& machine, int depth);
+
+// Returns the same machine with the figures replaced that `overrides` gives, by the names of their models.
+Topology with_overrides(const Topology& machine, const YamlReader& overrides);
+
+}  // namespace tandem
