@@ -170,6 +170,8 @@ class YamlReader {
   bool is_scalar() const { return kind() == YamlKind::scalar; }
   const std::string& path() const { return path_; }  // "links.nv0.bandwidth", "layers[3].name"
   const std::string& file() const;
+  int line() const { return line_; }  // of an absent value: those of the map that lacks it
+  int column() const { return column_; }
   Diagnostics& diagnostics() const;
 
   // Reports a problem that the caller found at this value, or for an absent one at the map that lacks it.

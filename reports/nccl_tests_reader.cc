@@ -1,0 +1,391 @@
+#include "reports/nccl_tests_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "reports/nccl_tests_json.h"
+#include "reports/nccl_tests_rows.h"
+
+namespace tandem {
+namespace nccl_tests {
+namespace {
+
+struct Word {
+  std::string_view text;
+  int column = 0;
+};
+
+std::vector<Word> split(std::string_view line) {
+  std::vector<Word> words;
+  for (std::size_t i = 0; i < line.size();) {
+    const std::size_t begin = line.find_first_not_of(" \t", i);
+    if (begin == std::string_view::npos) break;
+    const std::size_t end = std::min(line.find_first_of(" \t", begin), line.size());
+    if (line.substr(begin, end - begin) == "|" && words.size() > 8) break;  // what `tandem collectives` adds to a row
+    words.push_back({line.substr(begin, end - begin), static_cast<int>(begin) + 1});
+    i = end;
+  }
+  return words;
+}
+
+template <typename Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return value;
+}
+
+std::optional<int> number_after(const std::vector<Word>& words, std::string_view word) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i].text == word) return number_in<int>(words[i + 1].text);
+  }
+  return {};
+}
+
+std::string_view after_colon(std::string_view word) {  // "[1,0]<stdout>:8"
+  const auto colon = word.rfind(':');
+  return colon == std::string_view::npos ? word : word.substr(colon + 1);
+}
+
+// Which columns a table has, by its heading; without one those of today's nccl-tests.
+struct Columns {
+  bool redop = true;
+  bool root = true;
+  int groups = 2;            // out of place, in place
+  int figures = 4;           // columns of a group: time, algbw, busbw, #wrong, and those for iterations
+  bool counts_wrong = true;  // the last one counts wrong elements; in older versions it is their largest error
+  bool timestamps = false;   // two words at the end
+  bool is_heading = false;   // read from one
+
+  std::size_t words() const {
+    return 3 + (redop ? 1U : 0U) + (root ? 1U : 0U) +
+           static_cast<std::size_t>(groups) * static_cast<std::size_t>(figures);
+  }
+};
+
+bool is_heading(const std::vector<Word>& words) {
+  const auto has = [&](std::string_view text) {
+    return std::any_of(words.begin(), words.end(), [&](const Word& word) { return word.text == text; });
+  };
+  return has("size") && has("count") && has("type") && has("busbw");
+}
+
+Columns columns_of(const std::vector<Word>& heading) {
+  Columns columns{.redop = false, .root = false, .groups = 0, .figures = 0, .counts_wrong = false, .is_heading = true};
+  int figures = 0;
+  for (const Word& word : heading) {
+    columns.redop |= word.text == "redop";
+    columns.root |= word.text == "root";
+    columns.counts_wrong |= word.text == "#wrong";
+    columns.timestamps |= word.text == "timestamp";
+    if (word.text == "time" || word.text == "cputime") {
+      ++columns.groups;
+      figures = 0;
+    }
+    if (word.text != "timestamp") ++figures;
+  }
+  columns.figures = figures;
+  return columns;
+}
+
+// The sweep that a run announces, to see whether a table is complete.
+struct Announced {
+  std::int64_t most_bytes = 0;
+  int devices_per_process = 0;
+};
+
+class TextReader {
+ public:
+  TextReader(std::string file, const CollectiveTable& stated) : file_(std::move(file)), stated_(stated) {}
+
+  std::vector<CollectiveTable> read(std::string_view text) {
+    for (std::size_t begin = 0; begin < text.size();) {
+      const std::size_t end = std::min(text.find('\n', begin), text.size());
+      std::string_view line = text.substr(begin, end - begin);
+      if (line.ends_with('\r')) line.remove_suffix(1);
+      ++line_;
+      begin = end + 1;
+      read_line(line);
+    }
+    end_table(false);
+    if (tables_.empty() && problems_.empty()) {
+      problems_.add({file_, 0, 0, "",
+                     "holds no table of nccl-tests; its rows begin with size, count and type, and the "
+                     "row above them names the columns"});
+    }
+    problems_.throw_if_any();
+    return std::move(tables_);
+  }
+
+ private:
+  void read_line(std::string_view line) {
+    const std::vector<Word> words = split(line);
+    if (words.empty()) return;
+    if (line.find("Test NCCL failure") != line.npos || line.find("Test CUDA failure") != line.npos) {
+      return problem(words.front(), fmt::format("the run failed: '{}'", line.substr(0, 120)));
+    }
+    if (line.find("Out of bounds values") != line.npos || line.find("Avg bus bandwidth") != line.npos) {
+      return end_table(true);
+    }
+    if (is_heading(words)) return begin_table(words);
+    read_announcement(line, words);
+    read_row(words);
+  }
+
+  // What stands above a table: its program, its ranks, NCCL's version.
+  void read_announcement(std::string_view line, const std::vector<Word>& words) {
+    for (const Word& word : words) {
+      if (!word.text.ends_with("_perf")) continue;
+      if (const std::string operation = operation_of_test(word.text); !operation.empty()) operation_ = operation;
+    }
+    if (const auto most = line.find("maxBytes "); most != line.npos) {
+      begin_run();
+      announced_.most_bytes = number_after_word<std::int64_t>(words, "maxBytes").value_or(0);
+      announced_.devices_per_process =
+          number_after(words, "nGpus").value_or(0) * number_after(words, "nThread").value_or(1);
+    }
+    if (line.find("NCCL version ") != line.npos) read_version(words);
+    if (line.find(" Rank ") != line.npos && line.find(" Pid ") != line.npos) read_rank(words);
+  }
+
+  template <typename Number>
+  static std::optional<Number> number_after_word(const std::vector<Word>& words, std::string_view word) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (words[i].text == word) return number_in<Number>(words[i + 1].text);
+    }
+    return {};
+  }
+
+  void read_version(const std::vector<Word>& words) {
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (words[i].text == "version") version_ = std::string(words[i + 1].text.substr(0, words[i + 1].text.find('+')));
+    }
+  }
+
+  void read_rank(const std::vector<Word>& words) {
+    const auto pid = number_after(words, "Pid");
+    if (!number_after(words, "Rank") || !pid) return;
+    std::string host;
+    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+      if (words[i].text == "on") host = words[i + 1].text;
+    }
+    ++devices_;
+    hosts_.insert(host);
+    ++processes_[{host, *pid}];
+  }
+
+  void begin_run() {
+    end_table(false);
+    devices_ = 0;
+    hosts_.clear();
+    processes_.clear();
+    announced_ = {};
+  }
+
+  void begin_table(const std::vector<Word>& heading) {
+    end_table(false);
+    columns_ = columns_of(heading);
+    const bool whole = columns_.groups >= 1 && columns_.figures >= 3;
+    if (!whole) return problem(heading.front(), "the heading lacks time, algbw or busbw");
+    start();
+  }
+
+  void start() {
+    builder_.emplace(file_, problems_);
+    CollectiveTable& table = builder_->table();
+    table.line = line_;
+    table.operation = operation_;
+    table.devices = devices_;
+    table.nodes = static_cast<int>(hosts_.size());
+    table.nccl_version = version_;
+    table.devices_per_process = announced_.devices_per_process;
+    for (const auto& [process, count] : processes_) {
+      table.devices_per_process = std::max(table.devices_per_process, count);
+    }
+  }
+
+  // `complete`: the lines below the table were there.
+  void end_table(bool complete) {
+    if (!builder_) return;
+    const bool has_rows = !builder_->empty();
+    const std::int64_t last = has_rows && !builder_->table().rows.empty() ? builder_->table().rows.back().bytes : 0;
+    if (!complete && announced_.most_bytes > 0 && last * 2 <= announced_.most_bytes && has_rows) {
+      builder_->problem({line_, 1}, fmt::format("the table is cut: it ends at {} B, and the run went up to {} B; the "
+                                                "last line of a whole one is '# Avg bus bandwidth'",
+                                                last, announced_.most_bytes));
+    }
+    if (has_rows) {
+      tables_.push_back(builder_->finished(stated_));
+    } else if (!complete) {
+      builder_->problem({builder_->table().line, 1}, "a heading without rows below it: the log is cut");
+    } else {
+      builder_->problem({builder_->table().line, 1}, "a table without rows");
+    }
+    builder_.reset();
+  }
+
+  // The word at which a row begins: size and count, then the type. A launcher may have put something before. A row
+  // whose type is not known, or one of whose numbers is none, has as many words as the heading has columns.
+  std::optional<std::size_t> beginning_of_row(const std::vector<Word>& words) const {
+    for (std::size_t i = 0; i + 2 < words.size(); ++i) {
+      const bool has_size = number_in<std::int64_t>(after_colon(words[i].text)).has_value();
+      const bool has_count = number_in<std::int64_t>(words[i + 1].text).has_value();
+      const bool has_type = dtype_of_nccl(words[i + 2].text).has_value();
+      if (has_size && has_count && has_type) return i;
+      const bool is_whole = builder_ && columns_.is_heading && words.size() - i == columns_.words();
+      if (is_whole && static_cast<int>(has_size) + static_cast<int>(has_count) + static_cast<int>(has_type) == 2)
+        return i;
+    }
+    return {};
+  }
+
+  void read_row(const std::vector<Word>& words) {
+    const auto begin = beginning_of_row(words);
+    if (!begin) {
+      if (builder_ && columns_.is_heading) check_cut_row(words);
+      return;
+    }
+    std::vector<Word> row(words.begin() + static_cast<std::ptrdiff_t>(*begin), words.end());
+    row.front().text = after_colon(row.front().text);
+    if (!builder_) {
+      if (row.size() != 9 && row.size() != 13) return;  // a line of something else
+      columns_ = {};
+      columns_.groups = row.size() == 9 ? 1 : 2;
+      start();
+    }
+    if (columns_.timestamps && row.size() == columns_.words() + 2) row.resize(columns_.words());
+    if (row.size() != columns_.words()) {
+      return problem(row.front(),
+                     fmt::format("a row of {} columns below a heading of {}: {}", row.size(), columns_.words(),
+                                 row.size() < columns_.words() ? "it is cut" : "other output is mixed into it"));
+    }
+    read_whole_row(row);
+  }
+
+  // A line that begins like a row and ends before its type.
+  void check_cut_row(const std::vector<Word>& words) {
+    const bool only_numbers = std::all_of(words.begin(), words.end(), [](const Word& word) {
+      return number_in<std::int64_t>(after_colon(word.text)).has_value();
+    });
+    if (only_numbers && words.size() <= 2) problem(words.front(), "a row that is cut after its first columns");
+  }
+
+  void read_whole_row(const std::vector<Word>& words) {
+    std::size_t next = 0;
+    CollectiveRow row;
+    row.line = line_;
+    const Place place{line_, words.front().column};
+    row.bytes = count(words[next++], "a size in bytes");
+    row.count = count(words[next++], "a number of elements");
+    const std::string dtype = element_type(words[next++]);
+    const std::string redop = columns_.redop ? std::string(words[next++].text) : "";
+    const int root = columns_.root ? whole(words[next++], "a root") : -1;
+    std::vector<std::optional<Figures>> groups;
+    for (int group = 0; group < columns_.groups; ++group) {
+      groups.push_back(figures(words, next, row));
+      next += static_cast<std::size_t>(columns_.figures);
+    }
+    if (is_bad_row_) {
+      is_bad_row_ = false;
+      return;
+    }
+    if (builder_->begins_again(row.bytes, dtype, redop, root)) {
+      end_table(true);
+      start();
+    }
+    CollectiveTable& table = builder_->table();
+    table.dtype = dtype;
+    table.redop = redop;
+    table.root = root;
+    builder_->add(std::move(row), groups.front(), groups.size() > 1 ? groups[1] : std::nullopt, place);
+  }
+
+  std::int64_t count(const Word& word, std::string_view what) {
+    const auto value = number_in<std::int64_t>(word.text);
+    if (value && *value >= 0) return *value;
+    bad_word(word, what);
+    return 0;
+  }
+
+  std::string element_type(const Word& word) {
+    if (!dtype_of_nccl(word.text)) bad_word(word, "an element type of nccl-tests, such as float or half");
+    return std::string(word.text);
+  }
+
+  int whole(const Word& word, std::string_view what) {
+    const auto value = number_in<int>(word.text);
+    if (!value) bad_word(word, what);
+    return value.value_or(-1);
+  }
+
+  double figure(const Word& word, std::string_view what) {
+    const auto value = number_in<double>(word.text);
+    if (value && std::isfinite(*value) && *value >= 0) return *value;
+    bad_word(word, what);
+    return 0;
+  }
+
+  // Empty where a group is not measured: N/A in all of its columns.
+  std::optional<Figures> figures(const std::vector<Word>& words, std::size_t first, CollectiveRow& row) {
+    if (std::all_of(words.begin() + static_cast<std::ptrdiff_t>(first),
+                    words.begin() + static_cast<std::ptrdiff_t>(first) + 3,
+                    [](const Word& word) { return word.text == "N/A"; })) {
+      return {};
+    }
+    const Figures read{.time_us = figure(words[first], "a time in us"),
+                       .algbw = figure(words[first + 1], "a bandwidth in GB/s"),
+                       .busbw = figure(words[first + 2], "a bandwidth in GB/s")};
+    if (columns_.figures < 4) return read;
+    const Word& wrong = words[first + 3];
+    if (wrong.text != "N/A") {
+      const double elements = figure(wrong, "a number of wrong elements or N/A");
+      if (columns_.counts_wrong) row.wrong = std::max(row.wrong.value_or(0), static_cast<std::int64_t>(elements));
+    }
+    return read;
+  }
+
+  void bad_word(const Word& word, std::string_view what) {
+    is_bad_row_ = true;
+    problem(word, fmt::format("expected {}, found '{}'", what, word.text.substr(0, 40)));
+  }
+
+  void problem(const Word& at, std::string message) {
+    if (builder_) return builder_->problem({line_, at.column}, std::move(message));
+    problems_.add({file_, line_, at.column, "", std::move(message)});
+  }
+
+  const std::string file_;
+  const CollectiveTable& stated_;
+  Diagnostics problems_;
+  std::vector<CollectiveTable> tables_;
+  std::optional<TableBuilder> builder_;
+  Columns columns_;
+  Announced announced_;
+  int line_ = 0;
+  bool is_bad_row_ = false;
+  std::string operation_;
+  std::string version_;
+  int devices_ = 0;
+  std::set<std::string> hosts_;
+  std::map<std::pair<std::string, int>, int> processes_;  // devices of each
+};
+
+}  // namespace
+}  // namespace nccl_tests
+
+std::vector<CollectiveTable> read_nccl_tests(std::string_view text, const std::string& file,
+                                             const CollectiveTable& stated) {
+  if (text.find('\0') != text.npos) throw InputError({{.file = file, .path = "", .message = "is not text"}});
+  const auto first = text.find_first_not_of(" \t\r\n");
+  if (first != text.npos && (text[first] == '{' || text.substr(first, 2) == "[{"))
+    return nccl_tests::read_json(text, file, stated);
+  return nccl_tests::TextReader(file, stated).read(text);
+}
+
+}  // namespace tandem

@@ -1,0 +1,62 @@
+// A row of nccl-tests before its meaning, and what makes a finished table of rows. For the readers of this folder.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reports/collective_table.h"
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem::nccl_tests {
+
+// One of the two groups of figures: out of place, in place.
+struct Figures {
+  double time_us = 0;
+  double algbw = 0;  // GB/s
+  double busbw = 0;
+};
+
+struct Place {
+  int line = 0;
+  int column = 0;
+};
+
+// A table under construction, with what its checks need and the result does not keep.
+class TableBuilder {
+ public:
+  TableBuilder(std::string file, Diagnostics& problems) : file_(std::move(file)), problems_(&problems) {}
+
+  CollectiveTable& table() { return table_; }
+  bool empty() const { return table_.rows.empty() && zero_rows_ == 0; }
+  bool begins_again(std::int64_t bytes, const std::string& dtype, const std::string& redop, int root) const;
+
+  // Reports the first problem of a table: the others are mostly the same one again, or follow from it.
+  void problem(const Place& place, std::string message);
+  // Adds a row unless it has no bytes. Reports figures that cannot be.
+  void add(CollectiveRow row, std::optional<Figures> out_of_place, std::optional<Figures> in_place, const Place& place);
+  // Finds out the operation and the number of devices, from `stated` where the file is silent, and checks them against
+  // the figures.
+  CollectiveTable finished(const CollectiveTable& stated);
+
+ private:
+  void check_figures(const CollectiveRow& row, const Figures& figures, const Place& place);
+  void find_operation(const CollectiveTable& stated);
+  void find_devices(const CollectiveTable& stated);
+  struct Factor {
+    double value = 0;
+    double rounding = 0;
+  };
+  std::optional<Factor> measured_factor() const;
+  bool counts_one_rank() const;
+
+  std::string file_;
+  Diagnostics* problems_;
+  CollectiveTable table_;
+  std::vector<Figures> figures_;  // the first of each row
+  int zero_rows_ = 0;
+  bool has_problem_ = false;
+};
+
+}  // namespace tandem::nccl_tests
