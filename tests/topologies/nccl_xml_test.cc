@@ -93,7 +93,7 @@ TEST(NcclXml, OrdersGpusByDevWithoutRanks) {
 
 // Whether the product comes from the catalog or is a typical one.
 TEST(NcclXml, TheArchitectureIsTheComputeCapability) {
-  for (const int capability : {37, 52, 60, 61, 70, 75, 80, 86, 89, 90, 100, 103}) {
+  for (const int capability : {37, 52, 60, 61, 70, 75, 80, 86, 89, 90, 100, 103, 120}) {
     const Topology topology =
         parsed(cpu(0, pci("0000:10:00.0", "0x030200", "<gpu dev=\"0\" sm=\"" + std::to_string(capability) + "\"/>")));
     const NodeIndex gpu = topology.nodes_of(0, NodeKind::gpu).front();

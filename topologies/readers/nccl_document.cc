@@ -6,6 +6,17 @@
 
 namespace tandem::nccl {
 
+std::optional<std::uint64_t> bus_number(std::string_view text) {
+  std::string digits;
+  for (const char c : text) {
+    if (c != ':' && c != '.') digits += c;
+  }
+  std::uint64_t value = 0;
+  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
+  if (digits.empty() || result.ec != std::errc{} || result.ptr != digits.data() + digits.size()) return std::nullopt;
+  return value;
+}
+
 Document::Document(std::string_view text, std::string file, Diagnostics& diagnostics)
     : text_(text), file_(std::move(file)), diagnostics_(diagnostics), line_starts_{0} {
   for (std::size_t i = 0; i < text.size(); ++i) {

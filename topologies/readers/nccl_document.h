@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <pugixml.hpp>
 #include <string>
 #include <string_view>
@@ -11,6 +12,9 @@
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem::nccl {
+
+// Returns "0000:C1:00.0" as a number, as NCCL compares them. Nothing when it holds anything but hex, ':' and '.'.
+std::optional<std::uint64_t> bus_number(std::string_view text);
 
 class Document {
  public:

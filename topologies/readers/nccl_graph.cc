@@ -54,8 +54,27 @@ class LinkModels {
 
 }  // namespace
 
-Topology build_topology(const std::vector<Part>& parts, const std::vector<Connection>& connections,
-                        const std::string& file) {
+std::size_t Graph::add(Part part) {
+  parts.push_back(std::move(part));
+  return parts.size() - 1;
+}
+
+void Graph::connect(std::size_t from, std::size_t to, LinkKind kind, double rate) {
+  connections.push_back({from, to, kind, rate});
+}
+
+std::optional<std::size_t> Graph::find(NodeKind kind, std::optional<std::uint64_t> bus, int host) const {
+  std::optional<std::size_t> elsewhere;
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (!bus || parts[i].kind != kind || parts[i].bus != bus) continue;
+    if (parts[i].host == host) return i;
+    elsewhere = i;
+  }
+  return elsewhere;
+}
+
+Topology build_topology(const Graph& graph, const std::string& file) {
+  const std::vector<Part>& parts = graph.parts;
   Topology topology(std::filesystem::path(file).stem().string());
   std::vector<NodeIndex> nodes(parts.size());
   std::map<std::pair<int, NodeKind>, int> counts;
@@ -71,7 +90,7 @@ Topology build_topology(const std::vector<Part>& parts, const std::vector<Connec
     nodes[index] = topology.add_node(std::move(node));
   }
   LinkModels models(file);
-  for (const Connection& connection : connections) {
+  for (const Connection& connection : graph.connections) {
     topology.add_link(nodes[connection.from], nodes[connection.to], models.of(connection));
   }
   return topology;

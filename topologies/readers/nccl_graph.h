@@ -29,8 +29,17 @@ struct Connection {
   double rate = 0;  // bytes/s
 };
 
+struct Graph {
+  std::vector<Part> parts{};
+  std::vector<Connection> connections{};
+
+  std::size_t add(Part part);
+  void connect(std::size_t from, std::size_t to, LinkKind kind, double rate);
+  // Returns the part of a kind with this bus id, preferably on this host.
+  std::optional<std::size_t> find(NodeKind kind, std::optional<std::uint64_t> bus, int host) const;
+};
+
 // Builds the topology. Nodes are sorted by host, kind and order, and named accordingly: "w0.gpu3".
-Topology build_topology(const std::vector<Part>& parts, const std::vector<Connection>& connections,
-                        const std::string& file);
+Topology build_topology(const Graph& graph, const std::string& file);
 
 }  // namespace tandem::nccl

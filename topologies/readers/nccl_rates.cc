@@ -14,7 +14,7 @@ struct CatalogGpu {
   std::string_view architecture;
   std::string_view node;
 };
-constexpr std::array<CatalogGpu, 12> kCatalogGpus{{{"sm_37", "azure-nc24-k80"},
+constexpr std::array<CatalogGpu, 14> kCatalogGpus{{{"sm_37", "azure-nc24-k80"},
                                                    {"sm_52", "pcie-m40-8gpu"},
                                                    {"sm_60", "dgx1-p100"},
                                                    {"sm_61", "pcie-1080ti-10gpu"},
@@ -24,6 +24,8 @@ constexpr std::array<CatalogGpu, 12> kCatalogGpus{{{"sm_37", "azure-nc24-k80"},
                                                    {"sm_89", "l40s-8gpu"},
                                                    {"sm_90", "hgx-h100"},
                                                    {"sm_100", "hgx-b200"},
+                                                   {"sm_103", "hgx-b300"},
+                                                   {"sm_120", "rtx-pro-6000-8gpu"},
                                                    {"gfx942", "mi300x-8gpu"},
                                                    {"gfx950", "mi355x-8gpu"}}};
 
@@ -34,8 +36,7 @@ struct TypicalGpu {
   double memory_rate;     // GB/s
   double memory;          // GB
 };
-constexpr std::array<TypicalGpu, 5> kTypicalGpus{{{"sm_86", "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
-                                                  {"sm_103", "NVIDIA B300", 75, 1125, 2250, 8000, 270},
+constexpr std::array<TypicalGpu, 4> kTypicalGpus{{{"sm_86", "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
                                                   {"gfx906", "AMD Instinct MI60", 14.7, 0, 29.5, 1024, 32},
                                                   {"gfx908", "AMD Instinct MI100", 46.1, 0, 184.6, 1229, 32},
                                                   {"gfx90a", "AMD Instinct MI210", 45.3, 0, 181, 1638, 64}}};

@@ -8,30 +8,18 @@
 
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/nccl_document.h"
+#include "topologies/readers/nccl_gpu_links.h"
 #include "topologies/readers/nccl_graph.h"
 #include "topologies/readers/nccl_rates.h"
 
 namespace tandem {
 namespace {
 
-using nccl::Connection;
 using nccl::Part;
 using nccl::PciClass;
 using Element = pugi::xml_node;
 
 constexpr int kMostLevels = 64;
-
-// "0000:C1:00.0" as a number, as NCCL compares them. Nothing when it holds anything but hex, ':' and '.'.
-std::optional<std::uint64_t> bus_number(std::string_view text) {
-  std::string digits;
-  for (const char c : text) {
-    if (c != ':' && c != '.') digits += c;
-  }
-  std::uint64_t value = 0;
-  const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, 16);
-  if (digits.empty() || result.ec != std::errc{} || result.ptr != digits.data() + digits.size()) return std::nullopt;
-  return value;
-}
 
 int count_cores(std::string_view affinity) {
   int bits = 0;
@@ -41,14 +29,6 @@ int count_cores(std::string_view affinity) {
   }
   return std::max(1, bits);
 }
-
-struct NvlinkEnd {
-  std::size_t gpu;
-  Element element;
-  std::optional<std::uint64_t> target;
-  PciClass target_class;
-  double rate;
-};
 
 class Importer {
  public:
@@ -67,25 +47,16 @@ class Importer {
     for (const Element& cpu : root.children("cpu")) read_cpu(cpu);
     if (cpus_.empty()) document_.problem(root, "needs at least one cpu");
     connect_cpus();
-    for (const NvlinkEnd& end : nvlinks_) connect_nvlink(end);
+    gpu_links_.connect(hosts_.size() == 1);
     for (const auto& [from, target] : pci_links_) connect_pci_link(from, target);
     check_gpus();
-    check_nvlinks();
+    gpu_links_.check();
     diagnostics_.throw_if_any();
-    add_nvlink_connections();
-    return nccl::build_topology(parts_, connections_, document_.file());
+    gpu_links_.add_connections();
+    return nccl::build_topology(graph_, document_.file());
   }
 
  private:
-  std::size_t add(Part part) {
-    parts_.push_back(std::move(part));
-    return parts_.size() - 1;
-  }
-
-  void connect(std::size_t from, std::size_t to, LinkKind kind, double rate) {
-    connections_.push_back({from, to, kind, rate});
-  }
-
   // --- Reading ---
 
   void read_cpu(const Element& element) {
@@ -104,8 +75,8 @@ class Importer {
     cpu.model = needs_model ? document_.required_number(element, "modelid") : document_.number(element, "modelid", 0);
     const Topology host = make_host(count_cores(element.attribute("affinity").value()));
     part.device = host.node(0).device;
-    const std::size_t index = add(std::move(part));
-    parts_[index].cpu = index;
+    const std::size_t index = graph_.add(std::move(part));
+    graph_.parts[index].cpu = index;
     cpus_.push_back({index, nccl::numa_rate(cpu)});
     for (const Element& child : element.children()) {
       const std::string_view name = child.name();
@@ -151,7 +122,7 @@ class Importer {
   std::optional<std::uint64_t> read_bus(const Element& element) {
     const std::string text = document_.required_text(element, "busid");
     if (text.empty()) return std::nullopt;
-    const auto bus = bus_number(text);
+    const auto bus = nccl::bus_number(text);
     if (!bus) document_.problem(element, "expected a bus id such as 0000:c1:00.0, found '" + text + "'", "busid");
     return bus;
   }
@@ -159,18 +130,18 @@ class Importer {
   void read_bridge(const Element& element, std::optional<std::uint64_t> bus, std::size_t parent, std::size_t cpu,
                    double rate, int level) {
     Part part;
-    part.host = parts_[cpu].host;
-    part.order = static_cast<std::int64_t>(parts_.size());
+    part.host = graph_.parts[cpu].host;
+    part.order = static_cast<std::int64_t>(graph_.parts.size());
     part.bus = bus;
     part.cpu = cpu;
     part.element = element;
-    const std::size_t index = add(std::move(part));
-    connect(parent, index, LinkKind::pcie, rate);
+    const std::size_t index = graph_.add(std::move(part));
+    graph_.connect(parent, index, LinkKind::pcie, rate);
     for (const Element& child : element.children()) {
       const std::string_view name = child.name();
       if (name == "pci") read_pci(child, index, cpu, level + 1);
       if (name == "nic") read_nic(child, index, cpu, nccl::kLocal);
-      if (name == "pcilink") pci_links_.emplace_back(index, bus_number(document_.required_text(child, "target")));
+      if (name == "pcilink") pci_links_.emplace_back(index, nccl::bus_number(document_.required_text(child, "target")));
     }
   }
 
@@ -178,7 +149,7 @@ class Importer {
                 double rate) {
     Part part;
     part.kind = NodeKind::gpu;
-    part.host = parts_[cpu].host;
+    part.host = graph_.parts[cpu].host;
     part.order = document_.required_number(element, "dev");
     part.bus = bus;
     part.cpu = cpu;
@@ -189,14 +160,14 @@ class Importer {
                                      : capability >= 0 ? "sm_" + std::to_string(capability)
                                                        : "";
     part.device = model_of(element, architecture, is_amd ? "gcn" : "sm");
-    const std::size_t index = add(std::move(part));
-    connect(parent, index, LinkKind::pcie, rate);
-    for (const Element& link : element.children("nvlink")) read_nvlink(link, index, nccl::nvlink_rate(capability));
-    for (const Element& link : element.children("xgmi")) read_nvlink(link, index, nccl::xgmi_rate(architecture));
+    const std::size_t index = graph_.add(std::move(part));
+    graph_.connect(parent, index, LinkKind::pcie, rate);
+    for (const Element& link : element.children("nvlink")) gpu_links_.read(link, index, nccl::nvlink_rate(capability));
+    for (const Element& link : element.children("xgmi")) gpu_links_.read(link, index, nccl::xgmi_rate(architecture));
     for (const Element& link : element.children("c2c")) {
       const double rate_each = 1e6 * static_cast<double>(document_.required_number(link, "bw"));
       const double c2c = rate_each * static_cast<double>(document_.required_number(link, "count"));
-      if (c2c > 0) connect(index, cpu, LinkKind::c2c, c2c);
+      if (c2c > 0) graph_.connect(index, cpu, LinkKind::c2c, c2c);
     }
   }
 
@@ -212,15 +183,6 @@ class Importer {
     return models_[architecture] = model;
   }
 
-  // xGMI has the same attributes.
-  void read_nvlink(const Element& element, std::size_t gpu, double rate_each) {
-    const std::string target = document_.required_text(element, "target");
-    const std::int64_t count = document_.required_number(element, "count", 1);
-    const PciClass kind = nccl::pci_class(document_.required_text(element, "tclass"));
-    if (count <= 0) return document_.problem(element, "must be greater than 0", "count");
-    nvlinks_.push_back({gpu, element, bus_number(target), kind, rate_each * static_cast<double>(count)});
-  }
-
   // One node for each port in use. The ports of one card share its PCIe link.
   void read_nic(const Element& element, std::size_t parent, std::size_t cpu, double rate) {
     std::vector<Element> ports;
@@ -229,24 +191,24 @@ class Importer {
     }
     if (ports.size() > 1) {
       Part card;
-      card.host = parts_[cpu].host;
-      card.order = static_cast<std::int64_t>(parts_.size());
+      card.host = graph_.parts[cpu].host;
+      card.order = static_cast<std::int64_t>(graph_.parts.size());
       card.cpu = cpu;
       card.element = element;
-      const std::size_t index = add(std::move(card));
-      connect(parent, index, LinkKind::pcie, rate);
+      const std::size_t index = graph_.add(std::move(card));
+      graph_.connect(parent, index, LinkKind::pcie, rate);
       parent = index;
       rate = nccl::kLocal;
     }
     for (const Element& net : ports) {
       Part part;
       part.kind = NodeKind::nic;
-      part.host = parts_[cpu].host;
+      part.host = graph_.parts[cpu].host;
       part.order = document_.number(net, "dev", 0);
       part.cpu = cpu;
       part.element = net;
       part.port = port_of(net);
-      connect(parent, add(std::move(part)), LinkKind::pcie, rate);
+      graph_.connect(parent, graph_.add(std::move(part)), LinkKind::pcie, rate);
     }
   }
 
@@ -275,53 +237,22 @@ class Importer {
   void connect_cpus() {
     for (std::size_t i = 0; i < cpus_.size(); ++i) {
       for (std::size_t j = i + 1; j < cpus_.size(); ++j) {
-        if (parts_[cpus_[i].first].host != parts_[cpus_[j].first].host) continue;
-        connect(cpus_[i].first, cpus_[j].first, LinkKind::cpu_interconnect, cpus_[i].second);
+        if (graph_.parts[cpus_[i].first].host != graph_.parts[cpus_[j].first].host) continue;
+        graph_.connect(cpus_[i].first, cpus_[j].first, LinkKind::cpu_interconnect, cpus_[i].second);
       }
     }
   }
-
-  std::optional<std::size_t> find(NodeKind kind, std::optional<std::uint64_t> bus, int host) const {
-    std::optional<std::size_t> elsewhere;
-    for (std::size_t i = 0; i < parts_.size(); ++i) {
-      if (!bus || parts_[i].kind != kind || parts_[i].bus != bus) continue;
-      if (parts_[i].host == host) return i;
-      elsewhere = i;
-    }
-    return elsewhere;
-  }
-
-  void connect_nvlink(const NvlinkEnd& end) {
-    const Part& gpu = parts_[end.gpu];
-    if (end.target_class == PciClass::nvlink_bridge) return connect(end.gpu, gpu.cpu, LinkKind::nvlink, end.rate);
-    if (end.target_class != PciClass::gpu) {
-      if (!nvswitch_) {
-        Part part;
-        part.kind = NodeKind::nvswitch;
-        part.host = hosts_.size() == 1 ? 0 : kNoWorker;  // one NVLink domain over several hosts
-        nvswitch_ = add(std::move(part));
-      }
-      return add_nvlink(end.gpu, *nvswitch_, end.rate);
-    }
-    const auto peer = find(NodeKind::gpu, end.target, gpu.host);
-    if (!peer) return;  // a GPU that is not in the file
-    if (*peer == end.gpu) return document_.problem(end.element, "a link from a GPU to itself", "target");
-    add_nvlink(end.gpu, *peer, end.rate);
-  }
-
-  // Adds to the links of this end; the other end lists its own.
-  void add_nvlink(std::size_t from, std::size_t to, double rate) { nvlink_rates_[{from, to}] += rate; }
 
   void connect_pci_link(std::size_t from, std::optional<std::uint64_t> target) {
-    const auto to = find(NodeKind::pcie_switch, target, parts_[from].host);
+    const auto to = graph_.find(NodeKind::pcie_switch, target, graph_.parts[from].host);
     if (!to || *to == from || !joined_.insert(std::minmax(from, *to)).second) return;
-    connect(from, *to, LinkKind::pcie, nccl::kLocal);
+    graph_.connect(from, *to, LinkKind::pcie, nccl::kLocal);
   }
 
   void check_gpus() {
     std::set<std::pair<int, std::int64_t>> devices;
     std::set<std::pair<int, std::uint64_t>> buses;
-    for (const Part& part : parts_) {
+    for (const Part& part : graph_.parts) {
       if (part.kind != NodeKind::gpu) continue;
       if (!devices.emplace(part.host, part.order).second) {
         document_.problem(part.element, "two GPUs with this number on one host", "dev");
@@ -336,33 +267,14 @@ class Importer {
     }
   }
 
-  void check_nvlinks() {
-    for (const auto& [ends, rate] : nvlink_rates_) {
-      const auto back = nvlink_rates_.find({ends.second, ends.first});
-      if (back == nvlink_rates_.end() || ends.first > ends.second || back->second == rate) continue;
-      document_.problem(parts_[ends.first].element,
-                        "lists another number of NVLinks to a GPU than that GPU lists back");
-    }
-  }
-
-  void add_nvlink_connections() {
-    for (const auto& [ends, rate] : nvlink_rates_) {
-      const bool listed_back = nvlink_rates_.contains({ends.second, ends.first});
-      if (!listed_back || ends.first < ends.second) connect(ends.first, ends.second, LinkKind::nvlink, rate);
-    }
-  }
-
   Diagnostics diagnostics_;
   nccl::Document document_;
-  std::vector<Part> parts_;
-  std::vector<Connection> connections_;
+  nccl::Graph graph_;
+  nccl::GpuLinks gpu_links_{graph_, document_};
   std::vector<std::pair<std::size_t, double>> cpus_;  // part, rate to other NUMA nodes
   std::map<std::uint64_t, int> hosts_;
-  std::vector<NvlinkEnd> nvlinks_;
-  std::map<std::pair<std::size_t, std::size_t>, double> nvlink_rates_;
   std::vector<std::pair<std::size_t, std::optional<std::uint64_t>>> pci_links_;
   std::set<std::pair<std::size_t, std::size_t>> joined_;
-  std::optional<std::size_t> nvswitch_;
   bool has_unused_gpu_ = false;
   std::map<std::string, std::shared_ptr<const DeviceModel>> models_;  // by architecture
   std::map<std::pair<std::int64_t, double>, std::shared_ptr<const LinkModel>> ports_;

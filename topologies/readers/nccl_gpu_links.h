@@ -1,0 +1,47 @@
+// The NVLink and xGMI links of an NCCL or RCCL file. Each GPU lists its own ends. For readers/nccl_xml.cc.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "topologies/readers/nccl_document.h"
+#include "topologies/readers/nccl_graph.h"
+#include "topologies/readers/nccl_rates.h"
+
+namespace tandem::nccl {
+
+class GpuLinks {
+ public:
+  GpuLinks(Graph& graph, Document& document) : graph_(graph), document_(document) {}
+
+  // Keeps one end: an `nvlink` or `xgmi` element of a GPU.
+  void read(const pugi::xml_node& element, std::size_t gpu, double rate_each);
+
+  // Finds the other ends when all parts are there. Links to processors are connected at once, the others by
+  // add_connections.
+  void connect(bool is_one_host);
+
+  // Reports pairs whose ends differ.
+  void check();
+  void add_connections();
+
+ private:
+  struct End {
+    std::size_t gpu;
+    pugi::xml_node element;
+    std::optional<std::uint64_t> target;
+    PciClass target_class;
+    double rate;
+  };
+  void connect(const End& end, bool is_one_host);
+
+  Graph& graph_;
+  Document& document_;
+  std::vector<End> ends_;
+  std::map<std::pair<std::size_t, std::size_t>, double> rates_;  // from one end to the other; the other lists its own
+  std::optional<std::size_t> nvswitch_;
+};
+
+}  // namespace tandem::nccl
