@@ -93,7 +93,7 @@ TEST(Catalog, SuggestsAName) {
 
 // Every V100 has six NVLinks and every P100 four.
 TEST(Catalog, TheHybridCubeMeshUsesEveryNvlink) {
-  const std::pair<const char*, double> machines[] = {{"dgx1-v100", 6 * 20e9}, {"dgx1-p100", 4 * 18e9}};
+  const std::pair<const char*, double> machines[] = {{"dgx1-v100", 6 * 22e9}, {"dgx1-p100", 4 * 18e9}};
   for (const auto& [name, expected] : machines) {
     const Topology topology = load_catalog_node(name);
     std::map<NodeIndex, double> rates;
