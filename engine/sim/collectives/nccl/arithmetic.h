@@ -1,0 +1,26 @@
+// Arithmetic that the parts of the mechanism share.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+
+namespace tandem::sim::nccl {
+
+// Microseconds of bytes at GB/s.
+inline double us_at(double bytes, double gbs) {
+  return bytes / (1000 * gbs);
+}
+
+// Two things at once, of which the shorter is hidden the better, the larger `overlap` is; 1: one after the other.
+inline double either(double a_us, double b_us, double overlap) {
+  if (a_us <= 0 || b_us <= 0) return std::max(a_us, b_us);
+  return std::pow(std::pow(a_us, overlap) + std::pow(b_us, overlap), 1 / overlap);
+}
+
+// 0 up to `from`, 1 from `to` on, linear in the logarithm between.
+inline double rising(double value, double from, double to) {
+  if (value <= from) return 0;
+  return std::min(1.0, std::log(value / from) / std::log(to / from));
+}
+
+}  // namespace tandem::sim::nccl

@@ -1,0 +1,71 @@
+// How long the algorithm and protocol that NCCL chose take: launch, steps, slices, and bytes on the wire. This is the
+// time of what NCCL does, not the cost that it expects (selection.h).
+#pragma once
+
+#include "engine/sim/collectives/nccl/channels.h"
+#include "engine/sim/collectives/nccl/constants.h"
+#include "engine/sim/collectives/nccl/selection.h"
+
+namespace tandem::sim::nccl {
+
+// total_us = what nothing else can slow down + transfer_us, in which bytes move.
+struct Duration {
+  double total_us = 0;
+  double transfer_us = 0;
+};
+
+class Mechanism {
+ public:
+  Mechanism(const Machine& machine, const Graphs& graphs, const CostTable& table, const Settings& settings,
+            const Costs& costs = kCosts);
+
+  // Of a collective.
+  Duration time(Choice choice, const Call& call) const;
+  // Of grouped sends and receives: each GPU sends bytes / total_gpus to every other one.
+  Duration all_to_all(double bytes) const;
+  // Of one send and its receive. `over_network`: between domains.
+  Duration send_receive(double bytes, bool over_network) const;
+
+ private:
+  struct Steps {
+    int inside = 0;
+    int between = 0;
+    int all() const { return inside + between; }
+  };
+  struct StepCost {
+    double step_us = 0;  // inside a domain, beside the copy
+    double inside_gbs = 0;
+    double nic_gbs = 0;
+    double network_us = 0;  // between domains
+    double overlap = 1;
+  };
+  Steps steps(CollectiveKind kind) const;
+  double steps_us(const Steps& steps, double part, const StepCost& cost) const;
+  double clock_factor() const;
+  double nic_gbs() const;
+  double wire_gbs() const;
+  double tree_gbs(Protocol protocol, const Call& call) const;
+  double nvls_gbs() const;
+  double peer_gbs(int gpus) const;
+  double p2p_nic_gbs() const;
+  double ll_share() const;
+  double ll128_share() const;
+  double network_step_us(double fast_us) const;
+  bool is_pcie() const;
+  Duration rooted(Protocol protocol, double bytes) const;
+  Duration ring_ll(const Steps& steps, double bytes) const;
+  Duration ring_ll128(const Steps& steps, double bytes) const;
+  Duration ring_simple(const Steps& steps, double bytes) const;
+  Duration tree(Protocol protocol, const Call& call) const;
+  Duration nvls(Algorithm algorithm, const Call& call) const;
+  Duration collnet(Choice choice, const Call& call) const;
+  Duration at_least_issue(Duration duration) const;
+
+  const Machine& machine_;
+  const Graphs& graphs_;
+  const CostTable& table_;
+  const Settings& settings_;
+  const Costs& costs_;
+};
+
+}  // namespace tandem::sim::nccl

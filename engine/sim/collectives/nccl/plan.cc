@@ -1,0 +1,172 @@
+#include "engine/sim/collectives/nccl/plan.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "topologies/base/error.h"
+
+namespace tandem::sim::nccl {
+namespace {
+
+constexpr double kMicro = 1e-6;
+constexpr std::size_t kMostExactPairs = 16;  // GPUs of a mesh whose all-to-all is planned pair by pair
+
+std::size_t at(int index) {
+  return static_cast<std::size_t>(index);
+}
+
+Plan plan_of(std::string algorithm, const Duration& duration) {
+  return {.algorithm = std::move(algorithm),
+          .fixed_s = std::max(0.0, duration.total_us - duration.transfer_us) * kMicro,
+          .transfer_s = std::min(duration.transfer_us, duration.total_us) * kMicro,
+          .flows = {}};
+}
+
+}  // namespace
+
+Communicator::Communicator(Survey survey, const Settings& settings)
+    : survey_(std::move(survey)),
+      settings_(settings),
+      graphs_(find_graphs(survey_.machine, settings.least_channels, settings.most_channels)),
+      table_(survey_.machine, graphs_, settings_),
+      mechanism_(survey_.machine, graphs_, table_, settings_) {}
+
+Plan Communicator::plan(const Call& call, int root) const {
+  if (call.kind == CollectiveKind::all_to_all) return plan_all_to_all(call);
+  if (call.kind == CollectiveKind::send_receive) {
+    Plan plan = plan_of("send and receive", mechanism_.send_receive(call.bytes, survey_.machine.domains > 1));
+    plan.flows.push_back({0, 1, call.bytes});
+    return plan;
+  }
+  const Choice choice = table_.choose(call);
+  Plan plan = plan_of(text(choice), mechanism_.time(choice, call));
+  if (has_root(call.kind) && survey_.machine.domains == 1) {
+    add_chain(call.bytes, call.kind, root, plan.flows);
+    return plan;
+  }
+  const Traffic moved = traffic(choice, call);
+  add_inside(moved, plan.flows);
+  add_between(moved, plan.flows);
+  return plan;
+}
+
+std::string Communicator::text(const Choice& choice) const {
+  const bool is_nvls = choice.algorithm == Algorithm::nvls || choice.algorithm == Algorithm::nvls_tree;
+  const int channels = is_nvls ? graphs_.nvls_thread_blocks : graphs_.thread_blocks;
+  return fmt::format("{} {}, {} channel{}", name_of(choice.algorithm), name_of(choice.protocol), channels,
+                     channels == 1 ? "" : "s");
+}
+
+Communicator::Traffic Communicator::traffic(const Choice& choice, const Call& call) const {
+  const Machine& machine = survey_.machine;
+  const double bytes = call.bytes;
+  const double gpus = machine.gpus;
+  const double both_ways = machine.domains == 2 ? 1 : 2;  // a node of a tree passes on what it receives
+  switch (choice.algorithm) {
+    case Algorithm::ring: {
+      if (has_root(call.kind)) return {bytes * (gpus - 1) / gpus, bytes};
+      const double rounds = call.kind == CollectiveKind::all_reduce ? 2 : 1;
+      const double edge = rounds * bytes * (machine.total_gpus - 1) / machine.total_gpus;
+      return {machine.domains == 1 ? edge : edge * (gpus - 1) / gpus, edge};
+    }
+    case Algorithm::tree:
+      return {2 * bytes * (gpus - 1) / gpus, both_ways * bytes};
+    case Algorithm::collnet_direct:
+    case Algorithm::collnet_chain:
+      return {2 * bytes * (gpus - 1) / gpus, bytes};
+    case Algorithm::nvls:
+    case Algorithm::nvls_tree:
+      return {bytes * (1 + 1 / gpus), both_ways * bytes};
+  }
+  TANDEM_UNREACHABLE("algorithm");
+}
+
+// Links inside a domain. Through a switch every GPU sends to the next one; in a mesh along its rings and chains.
+void Communicator::add_inside(const Traffic& traffic, std::vector<Flow>& flows) const {
+  const Machine& machine = survey_.machine;
+  for (const std::vector<int>& gpus : survey_.domains) {
+    const std::size_t count = gpus.size();
+    if (count == 1 || traffic.inside <= 0) continue;
+    const bool is_chain = machine.domains > 1 && machine.intra != Intra::nvswitch;
+    const double edge =
+        is_chain ? traffic.inside * static_cast<double>(count) / static_cast<double>(count - 1) : traffic.inside;
+    if (graphs_.orders.empty() || count != at(machine.gpus)) {
+      for (std::size_t i = 0; i + (is_chain ? 1 : 0) < count; ++i) {
+        flows.push_back({gpus[i], gpus[(i + 1) % count], edge});
+      }
+      continue;
+    }
+    std::map<std::pair<int, int>, double> pairs;
+    for (const Order& order : graphs_.orders) {
+      for (std::size_t i = 0; i + (is_chain ? 1 : 0) < count; ++i) {
+        pairs[{gpus[at(order[i])], gpus[at(order[(i + 1) % count])]}] +=
+            edge / static_cast<double>(graphs_.orders.size());
+      }
+    }
+    for (const auto& [pair, bytes] : pairs) flows.push_back({pair.first, pair.second, bytes});
+  }
+}
+
+// NICs: every domain sends to the next one, from GPUs spread over its NICs.
+void Communicator::add_between(const Traffic& traffic, std::vector<Flow>& flows) const {
+  const std::size_t domains = survey_.domains.size();
+  if (domains == 1 || traffic.between <= 0) return;
+  const int most = std::max(1, std::min(survey_.machine.nics, graphs_.ring.channels));
+  for (std::size_t d = 0; d < domains; ++d) {
+    const std::vector<int>& from = survey_.domains[d];
+    const std::vector<int>& to = survey_.domains[(d + 1) % domains];
+    const std::size_t ends = std::min({from.size(), to.size(), at(most)});
+    for (std::size_t i = 0; i < ends; ++i) {
+      flows.push_back(
+          {from[i * from.size() / ends], to[i * to.size() / ends], traffic.between / static_cast<double>(ends)});
+    }
+  }
+}
+
+// The ring from the root on (broadcast), or on to it (reduce): all edges but the one that would close it.
+void Communicator::add_chain(double bytes, CollectiveKind kind, int root, std::vector<Flow>& flows) const {
+  std::vector<Order> orders = graphs_.orders;
+  if (orders.empty()) {
+    orders.emplace_back();
+    for (std::size_t i = 0; i < survey_.domains.front().size(); ++i) orders.back().push_back(static_cast<int>(i));
+  }
+  const std::vector<int>& gpus = survey_.domains.front();
+  std::map<std::pair<int, int>, double> pairs;
+  for (const Order& order : orders) {
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      const int from = gpus[at(order[i])];
+      const int to = gpus[at(order[(i + 1) % order.size()])];
+      if ((kind == CollectiveKind::broadcast ? to : from) == root || from == to) continue;
+      pairs[{from, to}] += bytes / static_cast<double>(orders.size());
+    }
+  }
+  for (const auto& [pair, share] : pairs) flows.push_back({pair.first, pair.second, share});
+}
+
+Plan Communicator::plan_all_to_all(const Call& call) const {
+  const Machine& machine = survey_.machine;
+  Plan plan = plan_of("grouped send and receive", mechanism_.all_to_all(call.bytes));
+  const double part = call.bytes / machine.total_gpus;
+  if (machine.domains == 1 && machine.intra == Intra::nvlink_mesh && at(machine.gpus) <= kMostExactPairs) {
+    add_pairs(part, plan.flows);
+    return plan;
+  }
+  const double others = machine.total_gpus - machine.gpus;
+  const bool is_chain = machine.domains > 1 && machine.intra != Intra::nvswitch;
+  const double inside = part * (machine.gpus - 1);
+  add_inside({is_chain ? inside * (machine.gpus - 1) / machine.gpus : inside, 0}, plan.flows);
+  add_between({0, part * others * machine.gpus}, plan.flows);
+  return plan;
+}
+
+void Communicator::add_pairs(double bytes, std::vector<Flow>& flows) const {
+  for (const int from : survey_.domains.front()) {
+    for (const int to : survey_.domains.front()) {
+      if (from != to) flows.push_back({from, to, bytes});
+    }
+  }
+}
+
+}  // namespace tandem::sim::nccl

@@ -1,0 +1,61 @@
+// A call as the simulation executes it: a fixed time, and then what crosses the links.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/sim/collectives/nccl/mechanism.h"
+#include "engine/sim/collectives/nccl/survey.h"
+
+namespace tandem::sim::nccl {
+
+// Bytes from one GPU to another, at no more than a rate. Positions in the surveyed list.
+struct Flow {
+  int from = 0;
+  int to = 0;
+  double bytes = 0;
+};
+
+struct Plan {
+  std::string algorithm;  // "ring LL128, 24 channels"
+  double fixed_s = 0;
+  double transfer_s = 0;  // of every flow, where nothing else is on its links
+  std::vector<Flow> flows;
+};
+
+// NCCL on one group of GPUs.
+class Communicator {
+ public:
+  // Throws UsageError where the settings leave NCCL nothing to choose.
+  Communicator(Survey survey, const Settings& settings);
+  Communicator(const Communicator&) = delete;
+  Communicator& operator=(const Communicator&) = delete;
+
+  // `root` is a position; of calls that have one.
+  Plan plan(const Call& call, int root = 0) const;
+  const Graphs& graphs() const { return graphs_; }
+  const Survey& facts() const { return survey_; }
+
+ private:
+  // What crosses links in a call: bytes out of a GPU to its neighbours in the domain, and out of a domain.
+  struct Traffic {
+    double inside = 0;
+    double between = 0;
+  };
+  Traffic traffic(const Choice& choice, const Call& call) const;
+  void add_inside(const Traffic& traffic, std::vector<Flow>& flows) const;
+  void add_between(const Traffic& traffic, std::vector<Flow>& flows) const;
+  void add_pairs(double bytes, std::vector<Flow>& flows) const;
+  void add_chain(double bytes, CollectiveKind kind, int root, std::vector<Flow>& flows) const;
+  Plan plan_all_to_all(const Call& call) const;
+  std::string text(const Choice& choice) const;
+
+  Survey survey_;
+  Settings settings_;
+  Graphs graphs_;
+  CostTable table_;
+  Mechanism mechanism_;
+};
+
+}  // namespace tandem::sim::nccl

@@ -1,0 +1,275 @@
+#include "engine/sim/collectives/nccl/survey.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <limits>
+#include <map>
+
+#include "engine/sim/collectives/nccl/constants.h"
+#include "engine/sim/collectives/nccl/domain_map.h"
+#include "topologies/base/error.h"
+
+namespace tandem::sim::nccl {
+namespace {
+
+constexpr double kGiga = 1e9;
+
+double gbs_of(const LinkModel& model) {
+  return model.bandwidth_bytes_per_s.value / kGiga;
+}
+
+struct LinkUnit {
+  double nccl_gbs;     // one link by NCCL's constants
+  double wire_gbs;     // as it carries the copies of kernels
+  double nominal_gbs;  // by its datasheet
+  int most;            // of one GPU
+};
+
+LinkUnit unit_of(const DeviceModel& device, int capability) {
+  if (capability == 0) {
+    for (const auto& [architecture, unit] : kXgmiUnits) {
+      if (device.architecture.starts_with(architecture)) return {unit.nccl_gbs, unit.wire_gbs, unit.nominal_gbs, 7};
+    }
+    return {48, 48, 64, 7};
+  }
+  for (const NvlinkUnit& unit : kNvlinkUnits) {
+    if (capability >= unit.capability) return {unit.nccl_gbs, unit.wire_gbs, unit.nominal_gbs, unit.most};
+  }
+  return {20, 20, 25, 12};
+}
+
+// Rates of NVLink: what NCCL counts, and what the wire carries.
+struct NvlinkRate {
+  double nccl_gbs = 0;
+  double wire_gbs = 0;
+};
+
+// The survey of one group.
+class GroupSurvey {
+ public:
+  GroupSurvey(const Topology& topology, DomainMap& map, std::span<const NodeIndex> gpus)
+      : topology_(topology), map_(map), gpus_(gpus) {}
+
+  Survey run() {
+    group_by_domain();
+    describe_device();
+    Machine& machine = survey_.machine;
+    machine.domains = static_cast<int>(survey_.domains.size());
+    machine.gpus = static_cast<int>(survey_.domains.front().size());
+    machine.total_gpus = static_cast<int>(gpus_.size());
+    if (!describe_switch() && !describe_mesh()) describe_pcie();
+    if (machine.domains > 1) describe_network();
+    return std::move(survey_);
+  }
+
+ private:
+  NodeIndex gpu(int position) const { return gpus_[static_cast<std::size_t>(position)]; }
+  const std::vector<int>& first() const { return survey_.domains.front(); }
+
+  void group_by_domain() {
+    std::map<int, std::size_t> places;
+    for (std::size_t i = 0; i < gpus_.size(); ++i) {
+      const auto [place, is_new] = places.emplace(map_.domain_of[gpus_[i]], survey_.domains.size());
+      if (is_new) survey_.domains.emplace_back();
+      survey_.domains[place->second].push_back(static_cast<int>(i));
+    }
+    std::stable_sort(survey_.domains.begin(), survey_.domains.end(),
+                     [](const auto& a, const auto& b) { return a.size() > b.size(); });
+    for (const NodeIndex index : map_.nodes_of[static_cast<std::size_t>(map_.domain_of[gpu(first().front())])]) {
+      const Node& node = topology_.node(index);
+      if (node.kind == NodeKind::gpu) domain_gpus_.push_back(index);
+      if (node.kind == NodeKind::nic) domain_nics_.push_back(index);
+      if (node.kind == NodeKind::cpu && node.device) {
+        survey_.machine.has_amd_host |= node.device->name.starts_with("AMD");
+      }
+    }
+  }
+
+  void describe_device() {
+    const DeviceModel& device = *topology_.node(gpu(first().front())).device;
+    survey_.machine.capability = capability_of(device.architecture);
+    survey_.machine.clock_ghz = device.boost_clock_hz.value / kGiga;
+    unit_ = unit_of(device, survey_.machine.capability);
+  }
+
+  // Where the file gives more than the GPU has by NCCL's constant, its rates are those of the datasheet.
+  NvlinkRate rate_of(double gbs, double all_gbs) const {
+    const bool is_nominal = all_gbs > 1.15 * unit_.most * unit_.nccl_gbs;
+    const double by_nccl = gbs / unit_.nccl_gbs;
+    const double by_wire = gbs / unit_.wire_gbs;
+    double links =
+        std::abs(by_wire - std::round(by_wire)) < std::abs(by_nccl - std::round(by_nccl)) ? by_wire : by_nccl;
+    if (is_nominal) links = gbs / unit_.nominal_gbs;
+    links = std::max(1.0, std::round(links));
+    return {links * unit_.nccl_gbs, std::min(gbs, links * unit_.wire_gbs)};
+  }
+
+  bool describe_switch() {
+    Machine& machine = survey_.machine;
+    double least = std::numeric_limits<double>::infinity();
+    for (const int position : first()) {
+      double gbs = 0;
+      map_.neighbours.each(gpu(position), LinkKind::nvlink, [&](NodeIndex other, const LinkModel& model) {
+        if (topology_.node(other).kind == NodeKind::nvswitch) gbs += gbs_of(model);
+      });
+      least = std::min(least, gbs);
+    }
+    if (least <= 0) return false;
+    const NvlinkRate rate = rate_of(least, least);
+    machine.intra = Intra::nvswitch;
+    machine.gpu_gbs = rate.nccl_gbs;
+    machine.gpu_wire_gbs = rate.wire_gbs;
+    return true;
+  }
+
+  bool describe_mesh() {
+    std::vector<NodeIndex> order;
+    for (const int position : first()) order.push_back(gpu(position));
+    for (const NodeIndex node : domain_gpus_) {
+      if (std::find(order.begin(), order.end(), node) == order.end()) order.push_back(node);
+    }
+    std::map<NodeIndex, std::size_t> places;
+    for (std::size_t i = 0; i < order.size(); ++i) places[order[i]] = i;
+    std::vector<double> gbs(order.size() * order.size(), 0);
+    double most = 0;
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      double all = 0;
+      map_.neighbours.each(order[i], LinkKind::nvlink, [&](NodeIndex other, const LinkModel& model) {
+        const auto place = places.find(other);
+        if (place == places.end()) return;
+        gbs[i * order.size() + place->second] += gbs_of(model);
+        all += gbs_of(model);
+      });
+      most = std::max(most, all);
+    }
+    if (!is_connected(gbs, order.size())) return false;
+    Machine& machine = survey_.machine;
+    machine.intra = Intra::nvlink_mesh;
+    double wire = 0;
+    double nccl = 0;
+    for (double& pair : gbs) {
+      if (pair <= 0) continue;
+      const NvlinkRate rate = rate_of(pair, most);
+      wire += rate.wire_gbs;
+      nccl += rate.nccl_gbs;
+      pair = rate.nccl_gbs;
+    }
+    machine.mesh_gbs = std::move(gbs);
+    machine.mesh_wire_factor = nccl > 0 ? wire / nccl : 1;
+    return true;
+  }
+
+  // Whether the group's GPUs of the first domain reach each other over NVLink, the others' at most crossed.
+  bool is_connected(const std::vector<double>& gbs, std::size_t size) const {
+    const std::size_t members = first().size();
+    if (members == 1) return false;
+    for (std::size_t a = 0; a < members; ++a) {
+      const std::size_t b = (a + 1) % members;
+      bool reaches = gbs[a * size + b] > 0;
+      for (std::size_t middle = 0; middle < size && !reaches; ++middle) {
+        reaches = gbs[a * size + middle] > 0 && gbs[middle * size + b] > 0;
+      }
+      if (!reaches) return false;
+    }
+    return true;
+  }
+
+  // The slowest route of the ring through the first domain.
+  void describe_pcie() {
+    Machine& machine = survey_.machine;
+    const std::size_t members = first().size();
+    if (members == 1) {
+      machine.intra = Intra::nvswitch;  // no one to reach
+      return;
+    }
+    double gbs = std::numeric_limits<double>::infinity();
+    for (std::size_t i = 0; i < members; ++i) {
+      const auto route = map_.router.route(gpu(first()[i]), gpu(first()[(i + 1) % members]));
+      gbs = std::min(gbs, route->bandwidth_bytes_per_s / kGiga);
+    }
+    machine.intra = topology_.p2p() ? Intra::pcie : Intra::staged;
+    machine.gpu_gbs = gbs;
+    machine.gpu_wire_gbs = topology_.p2p() ? kPcieShare * gbs : std::min(kStagedGbs, kPcieShare * gbs);
+  }
+
+  void describe_network() {
+    Machine& machine = survey_.machine;
+    for (const NodeIndex nic : domain_nics_) {
+      double gbs = 0;
+      map_.neighbours.each(nic, LinkKind::network, [&](NodeIndex, const LinkModel& model) {
+        gbs = std::max(gbs, gbs_of(model));
+        describe_transport(model);
+      });
+      if (gbs <= 0) continue;
+      ++machine.nics;
+      machine.nic_gbs = machine.nics == 1 ? gbs : std::min(machine.nic_gbs, gbs);
+      machine.nics_are_near &= has_near_gpu(nic);
+    }
+    if (machine.nics > 0) return;
+    // Machines without NICs in their description: one link, as wide as the route.
+    const auto route = map_.router.route(gpu(first().front()), gpu(survey_.domains[1].front()));
+    machine.nics = 1;
+    machine.nic_gbs = route->bandwidth_bytes_per_s / kGiga;
+    machine.nics_are_near = false;
+    for (const Edge& hop : route->hops) {
+      const LinkModel& model = *topology_.link(hop.link).model;
+      if (model.kind == LinkKind::network) describe_transport(model);
+    }
+  }
+
+  void describe_transport(const LinkModel& model) {
+    Machine& machine = survey_.machine;
+    machine.hop_us = std::max(machine.hop_us, model.hop_latency_s.value * 1e6);
+    const std::string& transport = model.transport;
+    const bool needs_none = transport == "infiniband" || transport == "roce";
+    survey_.hop_is_known &= needs_none || model.hop_latency_s.value > 0;
+    if (transport == "efa") {
+      machine.advertised_us = machine.capability < 80 ? kEfaUsOfP3 : kEfaUs;
+      machine.lacks_ll128 = machine.capability < 90;
+    }
+  }
+
+  // Whether a NIC hangs on a PCIe switch with a GPU, or directly on one.
+  bool has_near_gpu(NodeIndex nic) const {
+    bool is_near = false;
+    map_.neighbours.each(nic, LinkKind::pcie, [&](NodeIndex other, const LinkModel&) {
+      if (topology_.node(other).kind == NodeKind::gpu) is_near = true;
+      if (topology_.node(other).kind != NodeKind::pcie_switch) return;
+      map_.neighbours.each(other, LinkKind::pcie, [&](NodeIndex end, const LinkModel&) {
+        is_near |= topology_.node(end).kind == NodeKind::gpu;
+      });
+    });
+    return is_near;
+  }
+
+  const Topology& topology_;
+  DomainMap& map_;
+  std::span<const NodeIndex> gpus_;
+  LinkUnit unit_{};
+  std::vector<NodeIndex> domain_gpus_;  // of the first domain, all of its machines'
+  std::vector<NodeIndex> domain_nics_;
+  Survey survey_;
+};
+
+}  // namespace
+
+int capability_of(std::string_view architecture) {
+  if (architecture.starts_with("gfx")) return 0;
+  int capability = 0;
+  if (!architecture.starts_with("sm_")) return 80;
+  architecture.remove_prefix(3);
+  std::from_chars(architecture.data(), architecture.data() + architecture.size(), capability);
+  return capability > 0 ? capability : 80;
+}
+
+Surveyor::Surveyor(const Topology& topology) : topology_(topology), map_(std::make_unique<DomainMap>(topology)) {}
+
+Surveyor::~Surveyor() = default;
+
+Survey Surveyor::survey(std::span<const NodeIndex> gpus) const {
+  TANDEM_CHECK(!gpus.empty(), "a survey of no GPU");
+  return GroupSurvey(topology_, *map_, gpus).run();
+}
+
+}  // namespace tandem::sim::nccl

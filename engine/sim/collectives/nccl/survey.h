@@ -1,0 +1,44 @@
+// Reads off a topology what decides how NCCL runs on a group of its GPUs.
+#pragma once
+
+#include <memory>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "engine/sim/collectives/nccl/machine.h"
+#include "topologies/topology.h"
+
+namespace tandem::sim::nccl {
+
+struct Survey {
+  Machine machine{};
+  // The group's GPUs by domain, each in the order of the group: positions in the list that was surveyed. The largest
+  // domain, which `machine` describes, comes first among equals.
+  std::vector<std::vector<int>> domains{};
+  bool hop_is_known = true;  // the latency that the network's software adds: stated, or none by the kind of network
+};
+
+struct DomainMap;
+
+// Looks at a topology once, for the surveys of many groups. The topology must outlive it.
+class Surveyor {
+ public:
+  explicit Surveyor(const Topology& topology);
+  ~Surveyor();
+  Surveyor(const Surveyor&) = delete;
+  Surveyor& operator=(const Surveyor&) = delete;
+
+  // `gpus`: at least one, all different. Throws tandem::Error where two of them have no path.
+  Survey survey(std::span<const NodeIndex> gpus) const;
+
+ private:
+  const Topology& topology_;
+  std::unique_ptr<DomainMap> map_;
+};
+
+// "sm_90" -> 90, "sm_120a" -> 120; a GPU of AMD ("gfx942") -> 0; others -> 80, the generation that most constants were
+// fitted to.
+int capability_of(std::string_view architecture);
+
+}  // namespace tandem::sim::nccl

@@ -1,0 +1,156 @@
+#include <gtest/gtest.h>
+
+#include <map>
+#include <numeric>
+#include <string>
+
+#include "tests/engine/sim_nccl_machines.h"
+
+namespace tandem::sim::nccl {
+namespace {
+
+Survey survey_of(const Machine& machine) {
+  Survey survey{.machine = machine};
+  for (int domain = 0; domain < machine.domains; ++domain) {
+    survey.domains.emplace_back(static_cast<std::size_t>(machine.gpus));
+    std::iota(survey.domains.back().begin(), survey.domains.back().end(), domain * machine.gpus);
+  }
+  return survey;
+}
+
+double sum_of_bytes(const Plan& plan) {
+  double bytes = 0;
+  for (const Flow& flow : plan.flows) bytes += flow.bytes;
+  return bytes;
+}
+
+TEST(Plan, OfARingMovesItsBytesOnceOverEveryEdge) {
+  const Communicator group(survey_of(over_nodes(dgx_a100(), 8)), {});
+  const Plan plan = group.plan({CollectiveKind::all_reduce, 1024 * kMiB});
+  EXPECT_EQ(plan.algorithm, "ring Simple, 24 channels");
+  ASSERT_EQ(plan.flows.size(), 8U);
+  for (int gpu = 0; gpu < 8; ++gpu) {
+    const Flow& flow = plan.flows[static_cast<std::size_t>(gpu)];
+    EXPECT_EQ(flow.from, gpu);
+    EXPECT_EQ(flow.to, (gpu + 1) % 8);
+    EXPECT_DOUBLE_EQ(flow.bytes, 1024 * kMiB * 14 / 8);
+  }
+  EXPECT_DOUBLE_EQ(plan.transfer_s, 1024 * kMiB * 14 / 8 / 240e9);
+  EXPECT_GT(plan.fixed_s, 0);
+}
+
+TEST(Plan, OfAMeshFollowsItsRings) {
+  const Communicator group(survey_of(over_nodes(dgx1_v100(), 8)), settings_of({{"version", "2.8"}}));
+  const Plan plan = group.plan({CollectiveKind::all_gather, 1024 * kMiB});
+  EXPECT_EQ(plan.algorithm, "ring Simple, 12 channels");
+  EXPECT_NEAR(sum_of_bytes(plan), 8 * 1024 * kMiB * 7 / 8, 1);
+  const Machine machine = dgx1_v100();
+  for (const Flow& flow : plan.flows) {
+    EXPECT_LE(flow.bytes / plan.transfer_s, machine.mesh(flow.from, flow.to) * 1e9 * 1.000001);
+  }
+}
+
+TEST(Plan, OfABroadcastLeavesOutTheEdgeToTheRoot) {
+  const Communicator group(survey_of(over_nodes(dgx_a100(), 4)), {});
+  const Plan broadcast = group.plan({CollectiveKind::broadcast, 64 * kMiB}, 1);
+  ASSERT_EQ(broadcast.flows.size(), 3U);
+  for (const Flow& flow : broadcast.flows) {
+    EXPECT_NE(flow.to, 1);
+    EXPECT_DOUBLE_EQ(flow.bytes, 64 * kMiB);
+  }
+  for (const Flow& flow : group.plan({CollectiveKind::reduce, 64 * kMiB}, 1).flows) EXPECT_NE(flow.from, 1);
+}
+
+TEST(Plan, OverNodesLoadsEveryNicEqually) {
+  const Communicator group(survey_of(over_nodes(hgx_h100(), 8, 2, 8, 50)), {});
+  const Plan plan = group.plan({CollectiveKind::all_gather, 1024 * kMiB});
+  std::map<int, double> out;  // of a GPU to the other domain
+  for (const Flow& flow : plan.flows) {
+    if (flow.from / 8 != flow.to / 8) out[flow.from] += flow.bytes;
+  }
+  ASSERT_EQ(out.size(), 16U);
+  for (const auto& [gpu, bytes] : out) EXPECT_DOUBLE_EQ(bytes, 1024 * kMiB * 15 / 16 / 8);
+}
+
+TEST(Plan, OfNvlsSendsTheBufferAndTheReducedPart) {
+  const Communicator group(survey_of(over_nodes(hgx_h100(), 8)), {});
+  const Plan plan = group.plan({CollectiveKind::all_reduce, 1024 * kMiB});
+  EXPECT_EQ(plan.algorithm, "NVLS Simple, 16 channels");
+  EXPECT_DOUBLE_EQ(plan.flows.front().bytes, 1024 * kMiB * 9 / 8);
+  EXPECT_LT(plan.flows.front().bytes / plan.transfer_s, 370.8e9);
+}
+
+TEST(Plan, OfAllToAllCountsWhatLeavesTheDomain) {
+  const Communicator one(survey_of(over_nodes(dgx_a100(), 8)), {});
+  EXPECT_DOUBLE_EQ(one.plan({CollectiveKind::all_to_all, 64 * kMiB}).flows.front().bytes, 56 * kMiB);
+  const Communicator mesh(survey_of(over_nodes(a100_full_mesh(), 4)), {});
+  EXPECT_EQ(mesh.plan({CollectiveKind::all_to_all, 64 * kMiB}).flows.size(), 12U);
+  const Communicator two(survey_of(over_nodes(hgx_h100(), 8, 2, 8, 50)), {});
+  double between = 0;
+  for (const Flow& flow : two.plan({CollectiveKind::all_to_all, 64 * kMiB}).flows) {
+    if (flow.from / 8 != flow.to / 8) between += flow.bytes;
+  }
+  EXPECT_DOUBLE_EQ(between, 16 * 64 * kMiB / 2);
+}
+
+// How the mechanism answers to what decides it.
+double us(const Machine& machine, const Call& call, const Settings& settings = {}) {
+  const Communicator group(survey_of(machine), settings);
+  const Plan plan = group.plan(call);
+  return (plan.fixed_s + plan.transfer_s) * 1e6;
+}
+
+TEST(Mechanism, MeetsPublishedTables) {  // microseconds of aic_a100_sxm_nccl_2_27_3, aic_h100_sxm_nccl_2_29_2 (half)
+  const Settings settings = settings_of({{"version", "2.27"}});
+  const auto expect = [&](const Machine& machine, CollectiveKind kind, double bytes, double published_us) {
+    EXPECT_NEAR(us(machine, {kind, bytes}, settings) / published_us, 1, 0.12) << bytes;
+  };
+  expect(over_nodes(dgx_a100(), 8), CollectiveKind::all_reduce, 512, 22.57);
+  expect(over_nodes(dgx_a100(), 8), CollectiveKind::all_reduce, 64 * kMiB, 595.3);
+  expect(over_nodes(dgx_a100(), 4), CollectiveKind::all_gather, 512 * kMiB, 2102);
+  expect(over_nodes(dgx_a100(), 8), CollectiveKind::all_to_all, 512 * kMiB, 2313.5);
+  expect(over_nodes(hgx_h100(), 8), CollectiveKind::all_reduce, 512, 15.59);
+  expect(over_nodes(hgx_h100(), 8), CollectiveKind::all_reduce, 256 * kMiB, 1092.1);
+  expect(over_nodes(hgx_h100(), 8), CollectiveKind::reduce_scatter, 64 * kMiB, 200.75);
+}
+
+TEST(Mechanism, OfTwoNodesMeetsPublishedTables) {
+  // dgx1_x16_2node_4xedr, h100x16_2node_ndr_dell and a100_40_x16_2node_oci_roce.
+  const auto expect = [](const Machine& machine, const char* version, double bytes, double published_us) {
+    const Call call{CollectiveKind::all_reduce, bytes};
+    EXPECT_NEAR(us(machine, call, settings_of({{"version", version}})) / published_us, 1, 0.12) << bytes;
+  };
+  expect(over_nodes(dgx1_v100(), 8, 2, 4, 12.5), "2.8", 256 * kMiB, 10540);
+  expect(over_nodes(hgx_h100(), 8, 2, 8, 50), "2.26", 256 * kMiB, 1282.8);
+  expect(over_nodes(hgx_h100(), 8, 2, 8, 50), "2.26", 32 * kKiB, 34.1);
+  expect(over_nodes(dgx_a100(), 8, 2, 16, 12.5), "2.26", 4 * kMiB, 127);
+  expect(over_nodes(dgx_a100(), 8, 2, 16, 12.5), "2.26", 8192 * kMiB, 67689);
+}
+
+TEST(Mechanism, NeverEndsBeforeItsBytes) {
+  for (const auto kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather, CollectiveKind::broadcast}) {
+    for (double bytes = 8; bytes < 1e10; bytes *= 4) {
+      const Communicator group(survey_of(over_nodes(dgx_a100(), 8, 2, 8, 25)), {});
+      const Plan plan = group.plan({kind, bytes});
+      EXPECT_GE(plan.fixed_s, 0) << bytes;
+      EXPECT_GT(plan.transfer_s, 0) << bytes;
+    }
+  }
+}
+
+TEST(Mechanism, WaitsForOneProcessThatLaunchesOnManyGpus) {
+  const Call small{CollectiveKind::all_reduce, 8};
+  EXPECT_NEAR(us(over_nodes(dgx_a100(), 8), small, settings_of({{"devices_per_process", "8"}})), 33.6, 1e-9);
+  EXPECT_LT(us(over_nodes(dgx_a100(), 8), small), 25);
+}
+
+TEST(Mechanism, AddsTheLatencyOfTheNetworksSoftware) {
+  Machine efa = over_nodes(dgx_a100(), 8, 2, 4, 12.5);
+  const Call small{CollectiveKind::all_reduce, 8};
+  const double fast_us = us(efa, small);
+  efa.hop_us = 75;
+  EXPECT_NEAR(us(efa, small) - fast_us, 2 * (5 + 75 - 7), 1e-6) << "up and down the tree, LL";
+}
+
+}  // namespace
+}  // namespace tandem::sim::nccl

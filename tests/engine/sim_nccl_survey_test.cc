@@ -1,0 +1,97 @@
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "engine/sim/collectives/nccl/survey.h"
+#include "topologies/generators/cluster.h"
+#include "topologies/readers/catalog.h"
+
+namespace tandem::sim::nccl {
+namespace {
+
+// The first `gpus` GPUs of each worker.
+std::vector<NodeIndex> gpus_of(const Topology& topology, std::size_t gpus) {
+  std::vector<NodeIndex> found;
+  for (int worker = 0; worker < topology.worker_count(); ++worker) {
+    const auto all = topology.nodes_of(worker, NodeKind::gpu);
+    found.insert(found.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(std::min(gpus, all.size())));
+  }
+  return found;
+}
+
+Survey survey_of(const Topology& topology, std::size_t gpus) {
+  return Surveyor(topology).survey(gpus_of(topology, gpus));
+}
+
+TEST(Survey, FindsASwitch) {
+  const Machine machine = survey_of(make_cluster("dgx-a100", 1), 8).machine;
+  EXPECT_EQ(machine.capability, 80);
+  EXPECT_DOUBLE_EQ(machine.clock_ghz, 1.41);
+  EXPECT_TRUE(machine.has_amd_host);
+  EXPECT_EQ(machine.intra, Intra::nvswitch);
+  EXPECT_DOUBLE_EQ(machine.gpu_gbs, 240);
+  EXPECT_DOUBLE_EQ(machine.gpu_wire_gbs, 240);
+  EXPECT_EQ(machine.gpus, 8);
+  EXPECT_EQ(machine.domains, 1);
+  EXPECT_EQ(machine.nics, 0) << "one node sends nothing through them";
+}
+
+TEST(Survey, FindsTheNetworkOfSeveralNodes) {
+  const Survey found = survey_of(make_cluster("hgx-h100", 4), 8);
+  EXPECT_EQ(found.machine.domains, 4);
+  EXPECT_EQ(found.machine.total_gpus, 32);
+  EXPECT_EQ(found.machine.nics, 8);
+  EXPECT_DOUBLE_EQ(found.machine.nic_gbs, 50);
+  EXPECT_TRUE(found.machine.nics_are_near);
+  EXPECT_TRUE(found.hop_is_known);
+  EXPECT_EQ(found.domains[1], (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
+}
+
+TEST(Survey, FindsTheLinksOfACubeMesh) {
+  const Machine machine = survey_of(make_cluster("dgx1-v100", 1), 5).machine;
+  EXPECT_EQ(machine.intra, Intra::nvlink_mesh);
+  EXPECT_EQ(machine.gpus, 5);
+  EXPECT_EQ(machine.mesh_size(), 8) << "rings may cross the other GPUs";
+  EXPECT_DOUBLE_EQ(machine.mesh(0, 1), 20);
+  EXPECT_DOUBLE_EQ(machine.mesh(0, 4), 40);
+  EXPECT_DOUBLE_EQ(machine.mesh(3, 4), 0);
+}
+
+TEST(Survey, FindsPcieWithAndWithoutPeers) {
+  const Machine peers = survey_of(make_cluster("pcie-8gpu", 1), 2).machine;
+  EXPECT_EQ(peers.intra, Intra::pcie);
+  EXPECT_DOUBLE_EQ(peers.gpu_gbs, 24);
+  EXPECT_DOUBLE_EQ(peers.gpu_wire_gbs, 0.85 * 24);
+  const Machine staged = survey_of(make_cluster("rtx2080ti-2gpu", 1), 2).machine;
+  EXPECT_EQ(staged.intra, Intra::staged);
+  EXPECT_DOUBLE_EQ(staged.gpu_wire_gbs, 4.5);
+}
+
+TEST(Survey, TakesARackThatSharesASwitchForOneDomain) {
+  const Survey rack = survey_of(make_cluster("gb200-nvl72", 18), 4);
+  EXPECT_EQ(rack.machine.domains, 1);
+  EXPECT_EQ(rack.machine.gpus, 72);
+  EXPECT_DOUBLE_EQ(rack.machine.gpu_gbs, 721.8);
+  const Survey racks = survey_of(make_cluster("gb200-nvl72", 36), 4);
+  EXPECT_EQ(racks.machine.domains, 2);
+  EXPECT_EQ(racks.machine.nics, 72);
+}
+
+TEST(Survey, KnowsWhatSoftwareTheNetworkHas) {
+  const Survey p4d = survey_of(make_cluster("aws-p4d", 2), 8);
+  EXPECT_DOUBLE_EQ(p4d.machine.hop_us, 75);
+  EXPECT_DOUBLE_EQ(p4d.machine.advertised_us, 75);
+  EXPECT_TRUE(p4d.machine.lacks_ll128);
+  EXPECT_FALSE(survey_of(make_cluster("gcp-a3-high", 2), 8).hop_is_known);
+}
+
+TEST(Survey, ReadsTheArchitecture) {
+  EXPECT_EQ(capability_of("sm_90"), 90);
+  EXPECT_EQ(capability_of("sm_120a"), 120);
+  EXPECT_EQ(capability_of("gfx942"), 0);
+  EXPECT_EQ(capability_of(""), 80);
+}
+
+}  // namespace
+}  // namespace tandem::sim::nccl
