@@ -69,6 +69,25 @@ TEST_P(EveryMachine, ItsGpusSayWhatTheyAre) {
   }
 }
 
+// f32 lanes of one multiprocessor or compute unit.
+int lanes_of(const std::string& architecture) {
+  if (architecture == "sm_37") return 192;
+  for (const char* narrow : {"sm_60", "sm_70", "sm_75", "sm_80"}) {
+    if (architecture == narrow) return 64;
+  }
+  return 128;
+}
+
+// A slip in one of them would show.
+TEST_P(EveryMachine, PeakClockAndMultiprocessorsOfAGpuAgree) {
+  const Topology topology = load_catalog_node(GetParam());
+  for (const NodeIndex gpu : topology.nodes_of(0, NodeKind::gpu)) {
+    const DeviceModel& model = *topology.node(gpu).device;
+    const double computed = 2 * lanes_of(model.architecture) * model.multiprocessors * model.boost_clock_hz.value;
+    EXPECT_NEAR(model.peak_flops_per_s.at(DType::f32).value / computed, 1, 0.02) << model.name;
+  }
+}
+
 TEST_P(EveryMachine, HasANetworkPort) {
   const Topology topology = load_catalog_node(GetParam());
   for (const NodeIndex nic : topology.nodes_of(0, NodeKind::nic)) EXPECT_TRUE(topology.node(nic).port);

@@ -109,7 +109,7 @@ std::optional<Topology> read_machine(const YamlReader& machine, int depth) {
     machine.unknown_word("catalog node", name, known);
     return std::nullopt;
   }
-  const auto path = std::filesystem::path(machine.file()).parent_path() / name;
+  const auto path = (std::filesystem::path(machine.file()).parent_path() / name).lexically_normal();
   std::error_code ignored;
   if (!std::filesystem::exists(path, ignored)) {
     machine.error("no such file beside this one: '" + name + "'");
