@@ -10,16 +10,21 @@
 #include <variant>
 #include <vector>
 
+#include "engine/kernel_shape.h"
 #include "engine/tensor.h"
 #include "engine/timeline.h"
 
 namespace tandem {
 
-// flops: floating-point operations. bytes: read plus written.
+// What a piece of work takes, for models of devices; real engines ignore it. flops: floating-point operations. bytes:
+// read plus written.
 struct OpCost {
   double flops = 0;
   double bytes = 0;
   DType dtype = DType::f32;  // the type whose rate the flops run at
+  KernelShape shape{};       // empty: that of the kernel
+  int kernels = 1;           // launches that the op stands for
+  double issue_s = 0;        // host time that the program's framework takes to issue it, beside the launches
 };
 
 namespace kernel {

@@ -48,10 +48,25 @@ void add(Fnv1a& hash, const MlpSettings& mlp) {
   for (const std::int32_t label : mlp.rows->labels) hash.add(label);
 }
 
+// What models without these forms do not have, so that their hashes stay what they were.
+void add_forms(Fnv1a& hash, const Layer& layer) {
+  if (const auto& convolution = layer.convolution) {
+    for (const auto number : {convolution->height, convolution->width, convolution->in_channels, convolution->kernel,
+                              convolution->stride, convolution->groups}) {
+      hash.add(number);
+    }
+  }
+  if (const auto& embedding = layer.embedding) {
+    for (const auto number : {embedding->rows, embedding->columns, embedding->entries}) hash.add(number);
+  }
+  for (const Pointwise operation : layer.then) hash.add(static_cast<std::int64_t>(operation));
+}
+
 void add(Fnv1a& hash, const LayersSettings& layers) {
+  if (layers.model.depends_on_stack()) hash.add(layers.stack.text());
   for (const Layer& layer : layers.model.layers) {
     hash.add(layer.name);
-    hash.add(layer.parameters);
+    hash.add(layer.parameters());
     if (const auto& gemm = layer.gemm) {
       for (const auto number : {gemm->rows, gemm->columns, gemm->depth, gemm->count, gemm->input_elements})
         hash.add(number);
@@ -62,6 +77,7 @@ void add(Fnv1a& hash, const LayersSettings& layers) {
       hash.add(elementwise->forward_passes);
       hash.add(elementwise->backward_passes);
     }
+    add_forms(hash, layer);
   }
 }
 

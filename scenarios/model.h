@@ -4,9 +4,12 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "scenarios/stack.h"
 
 namespace tandem {
 
@@ -22,7 +25,24 @@ struct Layer {
     std::int64_t input_elements = 0;  // read from memory for one product; less than rows x depth in convolutions
     bool batched = false;             // the right operand belongs to the example too, as in attention: no parameters
   };
-  // How often element-wise and normalising work, which memory limits, reads or writes all `elements`.
+  // A convolution with padding: an output side is the input side / stride, rounded up.
+  struct Convolution {
+    std::int64_t height = 0, width = 0;  // of the input
+    std::int64_t in_channels = 0, out_channels = 0;
+    std::int64_t kernel = 1;  // its side
+    std::int64_t stride = 1;
+    std::int64_t groups = 1;
+
+    // The product of its operands as matrices: every group's, side by side.
+    Gemm as_gemm() const;
+  };
+  // Rows of a table, chosen by the example.
+  struct Embedding {
+    std::int64_t rows = 0;  // of one example
+    std::int64_t columns = 0;
+    std::int64_t entries = 0;  // rows of the table
+  };
+  // Element-wise and normalising work that no stack changes: how often it reads or writes all `elements`.
   struct Elementwise {
     std::int64_t elements = 0;
     int forward_passes = 0;
@@ -30,10 +50,15 @@ struct Layer {
   };
 
   std::string name;
-  std::optional<Gemm> gemm;
+  std::optional<Gemm> gemm;  // of a convolution, too: as_gemm()
+  std::optional<Convolution> convolution;
   std::optional<Elementwise> elementwise;
-  std::int64_t parameters = 0;
+  std::optional<Embedding> embedding;
+  std::vector<Pointwise> then;        // what is done to the output, in this order
+  std::vector<std::int64_t> tensors;  // elements of each parameter, in order of creation
 
+  std::int64_t parameters() const;
+  bool has_weights() const;              // whether its product's right operand is among its parameters
   std::int64_t forward_macs() const;     // of one example: multiply-accumulates, two flops each
   std::int64_t output_elements() const;  // of one example
 };
@@ -42,16 +67,19 @@ struct Model {
   std::string name;
   std::string source;               // of the architecture
   std::string unit = "examples";    // what a batch counts: "examples", "sequences"
+  bool is_recurrent = false;        // whether its products wait for each other from token to token
+  Stack stack{};                    // how frameworks usually execute it
   std::int64_t input_elements = 0;  // of one example
   std::vector<Layer> layers;        // in forward order
 
   std::int64_t parameters() const;
   std::int64_t forward_macs() const;
   std::int64_t output_elements() const;
+  bool depends_on_stack() const;  // whether operations follow its layers
 };
 
-// Throws InputError with every problem of the file.
-Model read_model(const std::filesystem::path& path);
+// `sizes`: values for names under `sizes` of the file, instead of the file's. Throws InputError with every problem.
+Model read_model(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& sizes = {});
 
 // The models that come with Tandem, sorted: "bert_large", "resnet50", ...
 std::vector<std::string> packaged_models();

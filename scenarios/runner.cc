@@ -110,6 +110,22 @@ Report merged(const std::vector<TrainingResult>& results, const Scenario& scenar
   return report;
 }
 
+// How far the work of the layers is known: what a framework makes of them, and what no figure predicts.
+std::vector<std::string> notes_of_workload(const Scenario& scenario) {
+  std::vector<std::string> notes;
+  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
+  if (layers == nullptr) return notes;
+  if (layers->model.depends_on_stack()) {
+    notes.push_back("stack: " + layers->stack.text() +
+                    (layers->stack.is_stated ? "" : " (assumed; neither the model nor the scenario states it)"));
+  }
+  if (layers->model.is_recurrent) {
+    notes.push_back("recurrent: model '" + layers->model.name +
+                    "' works token by token; on GPUs such predictions were twice too fast");
+  }
+  return notes;
+}
+
 void add_facts(Report& report, const Scenario& scenario, const Capabilities& capabilities, const Timeline& timeline) {
   report.scenario = scenario.name;
   report.scenario_hash = scenario.hash;
@@ -124,6 +140,8 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step);
   report.settings = timeline.settings;
   report.notes = timeline.notes;
+  const std::vector<std::string> notes = notes_of_workload(scenario);
+  report.notes.insert(report.notes.end(), notes.begin(), notes.end());
 }
 
 RunResult run_once(Scenario scenario, const RunOptions& options) {

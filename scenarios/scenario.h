@@ -32,11 +32,16 @@ struct MlpSettings {
   std::uint64_t seed = 1;
 };
 
+// What an update reads and writes beside parameters and gradients: a momentum, or two moments.
+enum class Optimizer : std::uint8_t { sgd, momentum, adam, lamb };
+
 // The layers of a model as pure work: shapes, gradients and collectives are those of the model, but the values mean
 // nothing.
 struct LayersSettings {
   Model model;
+  Stack stack{};  // the model's, with what the scenario replaces
   DType dtype = DType::f32;
+  Optimizer optimizer = Optimizer::sgd;
   std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
   bool overlap = true;                     // reduce a bucket while the backward pass goes on
 };

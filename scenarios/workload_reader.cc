@@ -4,6 +4,7 @@
 
 #include <limits>
 
+#include "scenarios/layer_reader.h"
 #include "scenarios/named_files.h"
 
 namespace tandem {
@@ -34,15 +35,28 @@ MlpSettings read_mlp(const YamlReader& map, const fs::path& folder) {
   return mlp;
 }
 
+std::map<std::string, std::int64_t> read_sizes(const YamlReader& map) {
+  std::map<std::string, std::int64_t> sizes;
+  if (!map) return sizes;
+  for (const auto& [name, value] : map.entries()) sizes[name] = value.whole_number(1, kMostModelElements, 1);
+  return sizes;
+}
+
 LayersSettings read_layers(const YamlReader& map, const fs::path& folder) {
   LayersSettings layers;
   const YamlReader model = map.required("model");
+  const std::map<std::string, std::int64_t> sizes = read_sizes(map.optional("sizes"));
   if (const auto file = packaged_or_file(model, folder, kModels)) {
-    layers.model = included(model, [&] { return read_model(*file); });
+    layers.model = included(model, [&] { return read_model(*file, sizes); });
   }
+  layers.stack = read_stack(map.optional("stack"), layers.model.stack);
   layers.dtype = map.optional("dtype").one_of<DType>(
       {{"f32", DType::f32}, {"tf32", DType::tf32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
-  map.optional("optimizer").one_of<int>({{"sgd", 0}});
+  layers.optimizer = map.optional("optimizer")
+                         .one_of<Optimizer>({{"sgd", Optimizer::sgd},
+                                             {"momentum", Optimizer::momentum},
+                                             {"adam", Optimizer::adam},
+                                             {"lamb", Optimizer::lamb}});
   layers.bucket_bytes = static_cast<std::int64_t>(
       map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
   layers.overlap = map.optional("overlap").boolean(true);

@@ -3,7 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cstdlib>
+#include <string_view>
+#include <utility>
+
+#include "engine/sim/kernel_constants.h"
 
 namespace tandem::sim {
 namespace {
@@ -16,10 +21,36 @@ bool is_nearer(const DeviceRates& candidate, const DeviceRates& chosen, int conc
   return distance < best || (distance == best && candidate.concurrency > chosen.concurrency);
 }
 
+constexpr int kLeastImages = 64;
+
+// Whether products of this type run on tensor or matrix cores: f16 from Volta (sm_70) on, bf16 and tf32 from Ampere
+// (sm_80) on; NVIDIA CUDA C++ Programming Guide, compute capabilities. AMD's gfx9 of the MI series have them for both.
+bool has_matrix_units(std::string_view architecture, DType dtype) {
+  const bool is_half = dtype == DType::f16 || dtype == DType::bf16;
+  if (architecture.starts_with("gfx")) return is_half || dtype == DType::tf32;
+  if (!architecture.starts_with("sm_")) return is_half;
+  int version = 0;
+  std::from_chars(architecture.data() + 3, architecture.data() + architecture.size(), version);
+  return dtype == DType::f16 ? version >= 70 : (is_half || dtype == DType::tf32) && version >= 80;
+}
+
+std::optional<KernelCosts> kernel_costs_of(const DeviceModel& model) {
+  const double bandwidth = model.memory_bandwidth_bytes_per_s.value;
+  if (model.architecture.empty() || model.multiprocessors <= 0 || bandwidth <= 0 || !model.rates.empty()) return {};
+  return KernelCosts({.multiprocessors = model.multiprocessors,
+                      .clock_hz = model.boost_clock_hz.value,
+                      .memory_bandwidth = bandwidth,
+                      .memory_latency_s = model.memory_latency_s.value});
+}
+
+ProductShape product_of(const kernel::Gemm& gemm) {
+  return {.m = gemm.m, .n = gemm.n, .k = gemm.k};
+}
+
 }  // namespace
 
 DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes)
-    : model_(std::move(model)), notes_(notes) {
+    : model_(std::move(model)), kernels_(kernel_costs_of(*model_)), notes_(notes) {
   if (!model_->rates.empty() && concurrency > model_->cores) {
     alone_ = std::make_unique<DeviceCosts>(model_, model_->cores, notes);
   }
@@ -36,6 +67,7 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurren
 }
 
 double DeviceCosts::op_s(const Op& op) const {
+  if (kernels_ && !std::holds_alternative<kernel::HostFunction>(op.kernel)) return kernel_s(op);
   if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) return gemm_s(*gemm, op.cost);
   const double memory = memory_s(op.cost.bytes, op.cost.dtype);
   if (op.cost.flops <= 0) return memory;
@@ -46,6 +78,34 @@ double DeviceCosts::op_s(const Op& op) const {
     return memory;
   }
   return std::max(flops_s(op.cost), memory);
+}
+
+// A kernel's start is what the device's own overhead leaves of it.
+double DeviceCosts::kernel_s(const Op& op) const {
+  const double charged_s = op_overhead_s();
+  known(model_->memory_bandwidth_bytes_per_s, "memory bandwidth");
+  if (const auto* convolution = std::get_if<ConvolutionShape>(&op.cost.shape)) {
+    if (convolution->images < kLeastImages) note_small();
+    return kernels_->convolution_s(*convolution, kernel_rate(op.cost.dtype), charged_s);
+  }
+  const auto* product = std::get_if<ProductShape>(&op.cost.shape);
+  if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) {
+    return kernels_->product_s(product ? *product : product_of(*gemm), op.cost.bytes, kernel_rate(op.cost.dtype),
+                               charged_s);
+  }
+  if (op.cost.bytes <= 0) return 0;
+  return kernels_->memory_s(op.cost.bytes, op.cost.kernels, static_cast<double>(size_of(op.cost.dtype)), charged_s);
+}
+
+// The efficiency of a model is that of its largest products on tensor cores.
+KernelRate DeviceCosts::kernel_rate(DType dtype) const {
+  const bool is_matrix_unit = has_matrix_units(model_->architecture, dtype);
+  const double efficiency =
+      is_matrix_unit ? known(model_->gemm_efficiency, "GEMM efficiency") : kernel_constants::kMultiplyAddEfficiency;
+  note_model();
+  return {.flops_per_s = known(peak_rate(dtype), "peak rate") * efficiency,
+          .element_bytes = static_cast<double>(size_of(dtype)),
+          .is_matrix_unit = is_matrix_unit};
 }
 
 double DeviceCosts::copy_s(double bytes) const {
@@ -79,12 +139,16 @@ double DeviceCosts::flops_s(const OpCost& cost) const {
 }
 
 double DeviceCosts::peak_flops_s(const OpCost& cost) const {
-  const auto peak = model_->peak_flops_per_s.find(cost.dtype);
+  return cost.flops / (known(peak_rate(cost.dtype), "peak rate") * known(model_->gemm_efficiency, "GEMM efficiency"));
+}
+
+const Figure& DeviceCosts::peak_rate(DType dtype) const {
+  const auto peak = model_->peak_flops_per_s.find(dtype);
   if (peak == model_->peak_flops_per_s.end() || peak->second.value <= 0) {
     throw RunError(fmt::format("device model '{}' has no {} rate: give it peak_flops_per_s for {} or calibrate it",
-                               model_->name, name_of(cost.dtype), name_of(cost.dtype)));
+                               model_->name, name_of(dtype), name_of(dtype)));
   }
-  return cost.flops / (known(peak->second, "peak rate") * known(model_->gemm_efficiency, "GEMM efficiency"));
+  return peak->second;
 }
 
 double DeviceCosts::memory_s(double bytes, DType dtype) const {
@@ -126,6 +190,20 @@ const DeviceCosts::Curves* DeviceCosts::curves(DType dtype) const {
 
 void DeviceCosts::note_beyond(const char* what) const {
   notes_.add(fmt::format("extrapolated: {} on '{}' outside the measured sizes", what, model_->name));
+}
+
+void DeviceCosts::note_model() const {
+  if (std::exchange(is_model_noted_, true)) return;
+  notes_.add(
+      fmt::format("modelled: kernel times of '{}' follow from its figures; of {} published training steps on one "
+                  "GPU half are within {} % and nine in ten within {} %",
+                  model_->name, kernel_constants::kPublishedSteps, kernel_constants::kMedianErrorPercent,
+                  kernel_constants::kNineInTenPercent));
+}
+
+void DeviceCosts::note_small() const {
+  if (std::exchange(is_small_noted_, true)) return;
+  notes_.add(fmt::format("small: convolutions of fewer than {} images on a GPU are predicted too fast", kLeastImages));
 }
 
 }  // namespace tandem::sim

@@ -1,5 +1,6 @@
-// How long work takes on one kind of device: by its measured curves where it has any, otherwise by the roofline of
-// Williams et al. (Communications of the ACM 52(4), 2009) over the figures of its model.
+// How long work takes on one kind of device: by its measured curves where it has any; otherwise, on a GPU of known
+// architecture, by the model of its kernels (kernel_costs.h), and on any other by the roofline of Williams et al.
+// (Communications of the ACM 52(4), 2009) over the figures of its model.
 //
 // All times are seconds of one undivided core (CPU) or of the whole device (GPU), without op_overhead_s.
 #pragma once
@@ -7,10 +8,12 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 
 #include "engine/op.h"
+#include "engine/sim/kernel_costs.h"
 #include "engine/sim/notes.h"
 #include "engine/sim/rate_curves.h"
 
@@ -49,9 +52,12 @@ class DeviceCosts {
     RateCurve memory;
     RateCurve copy;
   };
+  double kernel_s(const Op& op) const;
+  KernelRate kernel_rate(DType dtype) const;
   double gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const;
   double flops_s(const OpCost& cost) const;
   double peak_flops_s(const OpCost& cost) const;
+  const Figure& peak_rate(DType dtype) const;
   double curve_s(const RateCurve& curve, double bytes, const char* what) const;
   double memory_s(double bytes, DType dtype) const;
   double memory_bandwidth() const;
@@ -61,14 +67,18 @@ class DeviceCosts {
   }
   const Curves* curves(DType dtype) const;
   void note_beyond(const char* what) const;
+  void note_model() const;
+  void note_small() const;
 
   std::shared_ptr<const DeviceModel> model_;
   std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that is no different
   std::map<DType, Curves> curves_;
-  double op_overhead_s_ = 0;  // at this concurrency; 0: not measured
+  std::optional<KernelCosts> kernels_;  // of a GPU of known architecture, without measured curves
+  double op_overhead_s_ = 0;            // at this concurrency; 0: not measured
   double launch_overhead_s_ = 0;
   Notes& notes_;
   mutable std::set<const Figure*> noted_;  // the assumed figures used so far
+  mutable bool is_model_noted_ = false, is_small_noted_ = false;
 };
 
 }  // namespace tandem::sim

@@ -11,11 +11,12 @@ void SimStream::launch(Op op) {
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
   const double seconds = device_.costs().op_overhead_s() + device_.costs().op_s(op);
   const double alone_s = device_.costs().op_alone_s(op);
+  const double issue_s = device_.costs().launch_overhead_s() * op.cost.kernels + op.cost.issue_s;
   Record record = make_record(RecordKind::op, op.category, op.name);
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
   auto work = std::make_unique<OpWork>(std::move(op), seconds, alone_s, std::move(record));
-  work->issued_s = charge_launch();
+  work->issued_s = charge_launch(issue_s);
   issue(std::move(work));
 }
 
@@ -66,10 +67,10 @@ Record SimStream::make_record(RecordKind kind, Category category, std::string na
   return record;
 }
 
-double SimStream::charge_launch() {
+double SimStream::charge_launch(double seconds) {
   SimTask& task = SimTask::current();
   device_.run().scheduler().throw_if_failed();
-  task.debt_s += device_.costs().launch_overhead_s();
+  task.debt_s += seconds;
   return Simulation::now_s() + task.debt_s;
 }
 

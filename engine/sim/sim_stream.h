@@ -42,7 +42,9 @@ class SimStream : public Stream {
   // A record of this stream in the step of the current task.
   Record make_record(RecordKind kind, Category category, std::string name) const;
   // Adds the host time of one launch to the debt of the current task; returns the date at which the task has issued it.
-  double charge_launch();
+  // Each returns when the host has issued the work.
+  double charge_launch() { return charge_launch(device_.costs().launch_overhead_s()); }
+  double charge_launch(double seconds);
   // For the kernel. enqueue() starts the operation immediately if nothing is before it.
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();

@@ -1,6 +1,7 @@
 #include "scenarios/workloads/layer_ops.h"
 
 #include <algorithm>
+#include <utility>
 
 namespace tandem {
 
@@ -12,23 +13,21 @@ ScratchSizes scratch_sizes(const Model& model, std::int64_t batch) {
       sizes.left = std::max(sizes.left, m * gemm->depth);
       sizes.right = std::max(sizes.right, gemm->depth * gemm->columns);
       sizes.result = std::max(sizes.result, m * gemm->columns);
-    }
-    if (layer.elementwise) {
-      sizes.left = std::max(sizes.left, batch * layer.elementwise->elements);
-      sizes.result = std::max(sizes.result, batch * layer.elementwise->elements);
+    } else {
+      sizes.left = std::max(sizes.left, batch * layer.output_elements());
+      sizes.result = std::max(sizes.result, batch * layer.output_elements());
     }
   }
   return sizes;
 }
 
-ProductOps::ProductOps(Stream& stream, const Layer& layer, std::int64_t batch, DType dtype)
-    : stream_(stream),
-      layer_(layer),
-      dtype_(dtype),
-      m_(batch * layer.gemm->count * layer.gemm->rows),
-      n_(layer.gemm->columns),
-      k_(layer.gemm->depth) {
+LayerOps::LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType dtype)
+    : stream_(stream), layer_(layer), dtype_(dtype) {
+  if (!layer.gemm) return;
   const Layer::Gemm& gemm = *layer.gemm;
+  m_ = batch * gemm.count * gemm.rows;
+  n_ = gemm.columns;
+  k_ = gemm.depth;
   if (gemm.batched) extra_elements_ = static_cast<double>((batch * gemm.count - 1) * gemm.columns * gemm.depth);
   if (gemm.input_elements > 0) {
     const std::int64_t saved = batch * gemm.count * (gemm.rows * gemm.depth - gemm.input_elements);
@@ -36,44 +35,69 @@ ProductOps::ProductOps(Stream& stream, const Layer& layer, std::int64_t batch, D
   }
 }
 
-ProductOps::Operands ProductOps::operands(const Scratch& scratch) const {
-  return {.left = scratch.left.flat_slice(0, m_ * k_).reshape({m_, k_}),
-          .right = scratch.right.flat_slice(0, k_ * n_).reshape({k_, n_}),
-          .result = scratch.result.flat_slice(0, m_ * n_).reshape({m_, n_})};
+Op LayerOps::product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const {
+  const Tensor left = scratch.left.flat_slice(0, m_ * k_).reshape({m_, k_});
+  const Tensor right = scratch.right.flat_slice(0, k_ * n_).reshape({k_, n_});
+  const Tensor result = scratch.result.flat_slice(0, m_ * n_).reshape({m_, n_});
+  if (part == LayerKernel::Part::product) return op::gemm(result, left, right);
+  if (part == LayerKernel::Part::input_gradient) return op::gemm(left, result, right, false, true);
+  const Tensor to = of_weights ? of_weights.flat_slice(0, k_ * n_).reshape({k_, n_}) : right;
+  return op::gemm(to, left, result, true, false);
 }
 
-void ProductOps::launch(Op op, const char* what) const {
-  const auto element_bytes = static_cast<double>(size_of(std::get<kernel::Gemm>(op.kernel).c.dtype()));
-  op.name = layer_.name + what;
+void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights) const {
+  if (kernel.part == LayerKernel::Part::memory) return launch_memory(stream_, kernel, scratch.result, scratch.left);
+  Op op = product(kernel.part, scratch, of_weights);
+  op.name = kernel.name;
+  op.cost.bytes += (extra_elements_ - saved_elements_) * static_cast<double>(size_of(scratch.left.dtype()));
   op.cost.dtype = dtype_;
-  op.cost.bytes += (extra_elements_ - saved_elements_) * element_bytes;
+  op.cost.shape = kernel.shape;
+  op.cost.issue_s = kernel.issue_s;
   stream_.launch(std::move(op));
 }
 
-void ProductOps::forward(const Scratch& scratch) const {
-  const Operands with = operands(scratch);
-  launch(op::gemm(with.result, with.left, with.right), "");
-}
-
-void ProductOps::weight_gradient(const Scratch& scratch, const Tensor& of_weights) const {
-  const Operands with = operands(scratch);
-  const Tensor to = of_weights ? of_weights.flat_slice(0, weights()).reshape({k_, n_}) : with.right;
-  launch(op::gemm(to, with.left, with.result, true, false), " weight gradient");
-}
-
-void ProductOps::input_gradient(const Scratch& scratch) const {
-  const Operands with = operands(scratch);
-  launch(op::gemm(with.left, with.result, with.right, false, true), " input gradient");
-}
-
-void launch_elementwise(Stream& stream, const Layer& layer, std::int64_t batch, const Scratch& scratch, int passes) {
-  const std::int64_t count = batch * layer.elementwise->elements;
-  for (; passes > 0 && count > 0; passes -= 2) {  // an op reads once and writes once
-    const std::int64_t part = passes == 1 ? std::max<std::int64_t>(1, count / 2) : count;
-    Op op = op::scale_add(scratch.result.flat_slice(0, part), scratch.left.flat_slice(0, part), 0.5, 0);
-    op.name = layer.name;
+void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, const Tensor& from, Category category) {
+  if (kernel.bytes <= 0) return;
+  const std::int64_t most = std::min(to.element_count(), from.element_count());
+  auto left = std::max<std::int64_t>(
+      1, static_cast<std::int64_t>(kernel.bytes / 2) / static_cast<std::int64_t>(size_of(to.dtype())));
+  const auto ops = static_cast<int>((left + most - 1) / most);
+  int kernels = std::max(1, kernel.kernels - (ops - 1));
+  for (; left > 0; left -= most) {
+    const std::int64_t part = std::min(left, most);
+    Op op = op::scale_add(to.flat_slice(0, part), from.flat_slice(0, part), 0.5, 0);
+    op.name = kernel.name;
+    op.category = category;
+    op.cost.issue_s = kernel.issue_s / ops;
+    op.cost.kernels = std::exchange(kernels, 1);
     stream.launch(std::move(op));
   }
+}
+
+namespace {
+
+// Bytes for each parameter, of which plain SGD's three passes are a part. Adam and LAMB read the gradients once more
+// for their norms, LAMB parameters and update, too.
+double update_bytes(Optimizer optimizer, bool is_half) {
+  switch (optimizer) {
+    case Optimizer::sgd:
+      return 0;
+    case Optimizer::momentum:
+      return is_half ? 32 : 20;
+    case Optimizer::adam:
+      return is_half ? 42 : 32;
+    case Optimizer::lamb:
+      return is_half ? 58 : 48;
+  }
+  TANDEM_UNREACHABLE("an optimizer");
+}
+
+}  // namespace
+
+LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType storage) {
+  const auto element_bytes = static_cast<double>(size_of(storage));
+  const double bytes = update_bytes(optimizer, element_bytes == 2) - 3 * element_bytes;
+  return {.name = "optimizer state", .bytes = std::max(0.0, bytes) * static_cast<double>(parameters)};
 }
 
 }  // namespace tandem

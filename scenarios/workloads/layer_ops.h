@@ -7,7 +7,8 @@
 #include <cstdint>
 
 #include "engine/device.h"
-#include "scenarios/model.h"
+#include "scenarios/scenario.h"
+#include "scenarios/workloads/layer_kernels.h"
 
 namespace tandem {
 
@@ -22,34 +23,32 @@ struct Scratch {
   Tensor left, right, result;
 };
 
-// The matrix products of a layer that has some. `dtype` decides the rate of the flops.
-class ProductOps {
+// Launches the kernels of one layer. `dtype` decides the rate of the flops.
+class LayerOps {
  public:
-  ProductOps(Stream& stream, const Layer& layer, std::int64_t batch, DType dtype);
+  LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType dtype);
 
-  std::int64_t weights() const { return k_ * n_; }  // elements of the right operand
-  void forward(const Scratch& scratch) const;
-  // Writes the gradients of the weights to `of_weights` (flat), or over the right operand if that is empty.
-  void weight_gradient(const Scratch& scratch, const Tensor& of_weights) const;
-  void input_gradient(const Scratch& scratch) const;
+  // `of_weights`: where gradients of weights go (flat); over the right operand if it is empty.
+  void launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights = {}) const;
 
  private:
-  struct Operands {
-    Tensor left, right, result;
-  };
-  Operands operands(const Scratch& scratch) const;
-  void launch(Op op, const char* what) const;
+  Op product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const;
 
   Stream& stream_;
   const Layer& layer_;
   DType dtype_;
-  std::int64_t m_, n_, k_;
+  std::int64_t m_ = 0, n_ = 0, k_ = 0;
   double extra_elements_ = 0;  // of weights that `count` products have each for themselves
   double saved_elements_ = 0;  // of an implicit left operand, smaller than m x k
 };
 
-// Launches the element-wise work of a layer: `passes` passes, each a read or a write.
-void launch_elementwise(Stream& stream, const Layer& layer, std::int64_t batch, const Scratch& scratch, int passes);
+// Launches work that moves `kernel.bytes` of memory, as ops that read `from` and write `to`, which may be shorter.
+void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, const Tensor& from,
+                   Category category = Category::compute);
+
+// What an optimizer moves for `parameters` beside the three passes of plain SGD: its moments, and where parameters are
+// of half precision, their originals in f32.
+LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType storage);
 
 // The index of the input buffer that a step reads, while the next batch is copied into the other one.
 inline std::size_t input_slot(int step) {

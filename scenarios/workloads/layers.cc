@@ -59,8 +59,9 @@ void LayersWorkload::divide_into_buckets() {
   const auto element_bytes = static_cast<std::int64_t>(size_of(storage_));
   Bucket bucket;
   for (std::size_t layer = settings_.model.layers.size(); layer-- > 0;) {
-    if (settings_.model.layers[layer].parameters == 0) continue;
-    bucket.count += settings_.model.layers[layer].parameters;
+    const std::int64_t parameters = settings_.model.layers[layer].parameters();
+    if (parameters == 0) continue;
+    bucket.count += parameters;
     bucket.first_layer = layer;
     if (bucket.count * element_bytes < settings_.bucket_bytes) continue;
     buckets_.push_back(bucket);
@@ -103,29 +104,20 @@ void LayersWorkload::fetch_input(Replica& replica, Device& device, int step) con
   replica.input_ready[input_slot(step)] = stream.record();
 }
 
+LayerKernels LayersWorkload::kernels_of(const Replica& replica) const {
+  return {settings_.stack, settings_.dtype, replica.batch, settings_.model.depends_on_stack()};
+}
+
 void LayersWorkload::forward(Replica& replica, Device& device) const {
+  const LayerKernels kernels = kernels_of(replica);
   auto next = buckets_.rbegin();
   for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
     const Layer& layer = settings_.model.layers[i];
     // The layers before hide the time that it takes to bring parameters from other devices.
     if (next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
-    if (layer.gemm && replica.batch > 0) {
-      ProductOps(device.compute_stream(), layer, replica.batch, settings_.dtype).forward(replica.scratch);
-    }
-    if (layer.elementwise) {
-      launch_elementwise(device.compute_stream(), layer, replica.batch, replica.scratch,
-                         layer.elementwise->forward_passes);
-    }
+    const LayerOps ops(device.compute_stream(), layer, replica.batch, settings_.dtype);
+    for (const LayerKernel& kernel : kernels.forward(layer)) ops.launch(kernel, replica.scratch);
   }
-}
-
-void LayersWorkload::product_gradients(const Replica& replica, Device& device, const Layer& layer, bool with_input,
-                                       std::int64_t gradient_at) const {
-  const ProductOps product(device.compute_stream(), layer, replica.batch, settings_.dtype);
-  const bool has_weights = layer.parameters >= product.weights();
-  product.weight_gradient(replica.scratch,
-                          has_weights ? replica.gradients.flat_slice(gradient_at, product.weights()) : Tensor());
-  if (with_input) product.input_gradient(replica.scratch);
 }
 
 void LayersWorkload::backward(const Replica& replica, Device& device) {
@@ -137,15 +129,15 @@ void LayersWorkload::backward(const Replica& replica, Device& device) {
   std::int64_t known = 0;
   const auto first_product = std::find_if(settings_.model.layers.begin(), settings_.model.layers.end(),
                                           [](const Layer& layer) { return layer.gemm.has_value(); });
+  const LayerKernels kernels = kernels_of(replica);
   for (auto layer = settings_.model.layers.rbegin(); layer != settings_.model.layers.rend(); ++layer) {
-    if (layer->elementwise) {
-      launch_elementwise(device.compute_stream(), *layer, replica.batch, replica.scratch,
-                         layer->elementwise->backward_passes);
+    const LayerOps ops(device.compute_stream(), *layer, replica.batch, settings_.dtype);
+    const Tensor of_weights =
+        layer->has_weights() ? replica.gradients.flat_slice(known, layer->parameters()) : Tensor();
+    for (const LayerKernel& kernel : kernels.backward(*layer, &*layer != &*first_product)) {
+      ops.launch(kernel, replica.scratch, of_weights);
     }
-    if (layer->gemm && replica.batch > 0) {
-      product_gradients(replica, device, *layer, &*layer != &*first_product, known);
-    }
-    known += layer->parameters;
+    known += layer->parameters();
     while (settings_.overlap && begun < buckets_.size() && buckets_[begun].end() <= known) begin_next();
   }
   while (begun < buckets_.size()) begin_next();
@@ -156,7 +148,10 @@ void LayersWorkload::update(Variable& variable, const Tensor& gradient) const {
   Op op = op::scale_add(variable.handle(), gradient, -kLearningRate, 1);
   op.name = "sgd";
   op.category = Category::update;
-  variable.handle().device().compute_stream().launch(std::move(op));
+  Stream& stream = variable.handle().device().compute_stream();
+  stream.launch(std::move(op));
+  launch_memory(stream, optimizer_state(settings_.optimizer, gradient.element_count(), storage_), gradient, gradient,
+                Category::update);
 }
 
 }  // namespace tandem

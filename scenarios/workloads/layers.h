@@ -50,8 +50,7 @@ class LayersWorkload final : public Workload {
   void forward(Replica& replica, Device& device) const;
   void backward(const Replica& replica, Device& device);
   void update(Variable& variable, const Tensor& gradient) const;
-  void product_gradients(const Replica& replica, Device& device, const Layer& layer, bool with_input,
-                         std::int64_t gradient_at) const;
+  LayerKernels kernels_of(const Replica& replica) const;
 
   LayersSettings settings_;
   int global_batch_;

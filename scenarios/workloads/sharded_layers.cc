@@ -36,9 +36,9 @@ void ShardedLayersWorkload::divide_into_units() {
   const auto element_bytes = static_cast<std::int64_t>(size_of(storage_));
   units_.push_back({});
   for (const Layer& layer : settings_.model.layers) {
-    if (layer.parameters > 0 && units_.back().count * element_bytes >= settings_.bucket_bytes) units_.push_back({});
+    if (layer.parameters() > 0 && units_.back().count * element_bytes >= settings_.bucket_bytes) units_.push_back({});
     places_.push_back({.unit = static_cast<int>(units_.size()) - 1, .first = units_.back().count});
-    units_.back().count += layer.parameters;
+    units_.back().count += layer.parameters();
   }
   units_.front().count = std::max<std::int64_t>(1, units_.front().count);
 }
@@ -85,22 +85,22 @@ void ShardedLayersWorkload::step(Replica& replica, int step) const {
   replica.input_used[input_slot(step)] = stream.record();
   backward(replica);
   replica.parameters->update();
-}
-
-bool ShardedLayersWorkload::has_weights(const Layer& layer) const {
-  return layer.gemm && layer.parameters >= layer.gemm->depth * layer.gemm->columns;
+  const std::int64_t mine = settings_.model.parameters() / options_.data;
+  launch_memory(stream, optimizer_state(settings_.optimizer, mine, storage_), replica.scratch.result,
+                replica.scratch.left, Category::update);
 }
 
 Scratch ShardedLayersWorkload::with_weights(const Replica& replica, std::size_t index, const Tensor& unit) const {
   const Layer& layer = settings_.model.layers[index];
   Scratch scratch = replica.scratch;
-  if (has_weights(layer)) scratch.right = unit.flat_slice(places_[index].first, layer.parameters);
+  if (layer.has_weights()) scratch.right = unit.flat_slice(places_[index].first, layer.parameters());
   return scratch;
 }
 
 void ShardedLayersWorkload::forward(const Replica& replica) const {
   Stream& stream = replica.device->compute_stream();
   ShardedParameters& parameters = *replica.parameters;
+  const LayerKernels kernels = kernels_of(replica);
   Tensor unit;
   for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
     const Layer& layer = settings_.model.layers[i];
@@ -111,10 +111,8 @@ void ShardedLayersWorkload::forward(const Replica& replica) const {
       if (settings_.overlap && number + 1 < parameters.units()) parameters.prefetch(number + 1);
     }
     const Scratch scratch = with_weights(replica, i, unit);
-    if (layer.gemm) ProductOps(stream, layer, replica.batch, settings_.dtype).forward(scratch);
-    if (layer.elementwise) {
-      launch_elementwise(stream, layer, replica.batch, scratch, layer.elementwise->forward_passes);
-    }
+    const LayerOps ops(stream, layer, replica.batch, settings_.dtype);
+    for (const LayerKernel& kernel : kernels.forward(layer)) ops.launch(kernel, scratch);
   }
   parameters.release(parameters.units() - 1);
 }
@@ -139,15 +137,16 @@ void ShardedLayersWorkload::backward(const Replica& replica) const {
 void ShardedLayersWorkload::layer_backward(const Replica& replica, std::size_t index, const Scratch& scratch,
                                            const Tensor& gradients) const {
   const Layer& layer = settings_.model.layers[index];
-  Stream& stream = replica.device->compute_stream();
-  if (layer.elementwise) {
-    launch_elementwise(stream, layer, replica.batch, scratch, layer.elementwise->backward_passes);
+  const LayerOps ops(replica.device->compute_stream(), layer, replica.batch, settings_.dtype);
+  const Tensor of_weights =
+      layer.has_weights() ? gradients.flat_slice(places_[index].first, layer.parameters()) : Tensor();
+  for (const LayerKernel& kernel : kernels_of(replica).backward(layer, index != first_product_)) {
+    ops.launch(kernel, scratch, of_weights);
   }
-  if (!layer.gemm) return;
-  const ProductOps product(stream, layer, replica.batch, settings_.dtype);
-  product.weight_gradient(
-      scratch, has_weights(layer) ? gradients.flat_slice(places_[index].first, product.weights()) : Tensor());
-  if (index != first_product_) product.input_gradient(scratch);
+}
+
+LayerKernels ShardedLayersWorkload::kernels_of(const Replica& replica) const {
+  return {settings_.stack, settings_.dtype, replica.batch, settings_.model.depends_on_stack()};
 }
 
 void ShardedLayersWorkload::finish(Report& report, bool /*carries_values*/) {

@@ -48,7 +48,7 @@ class ShardedLayersWorkload final : public Workload {
   void layer_backward(const Replica& replica, std::size_t layer, const Scratch& scratch, const Tensor& gradients) const;
   // The unit's parameters where the layer has weights of its own, for both operands of its products.
   Scratch with_weights(const Replica& replica, std::size_t layer, const Tensor& unit) const;
-  bool has_weights(const Layer& layer) const;
+  LayerKernels kernels_of(const Replica& replica) const;
 
   LayersSettings settings_;
   Worker& worker_;

@@ -20,7 +20,7 @@ TEST(Models, ResNet50HasThePublishedTotals) {
   EXPECT_EQ(model.parameters(), 25'557'032);                                 // torchvision, num_params
   EXPECT_NEAR(static_cast<double>(model.forward_macs()), 4.089e9, 0.001e9);  // torchvision, _ops
   int convolutions = 0;
-  for (const Layer& layer : model.layers) convolutions += layer.gemm && layer.name != "fc" ? 1 : 0;
+  for (const Layer& layer : model.layers) convolutions += layer.convolution ? 1 : 0;
   EXPECT_EQ(convolutions, 53);  // 49 in the path of the 50 layers, and 4 in shortcuts
 }
 
@@ -35,21 +35,55 @@ TEST(Models, BertLargeHasThePublishedTotals) {
   EXPECT_EQ(model.layers[1].name, "encoder.0.query");
 }
 
+TEST(Models, TotalsOfTheOthersAreThePublishedOnes) {
+  const auto millions = [](const Model& model) { return static_cast<double>(model.parameters()) / 1e6; };
+  const auto training_gflop = [](const Model& model) { return 6e-9 * static_cast<double>(model.forward_macs()); };
+  EXPECT_NEAR(millions(packaged("resnext101_32x4d")), 44.18, 0.01);
+  EXPECT_NEAR(training_gflop(packaged("resnext101_32x4d")), 47.8, 0.1);
+  EXPECT_NEAR(millions(packaged("bert_base")), 110.1, 0.1);  // 109.5 without the heads
+  EXPECT_NEAR(training_gflop(packaged("bert_base")), 69.9, 0.1);
+  EXPECT_NEAR(training_gflop(packaged("bert_large")), 240.6, 0.1);
+  EXPECT_NEAR(millions(packaged("transformer_big")), 210.8, 0.1);
+  // A pair of 32 and 32 tokens; the source counts tokens of one side.
+  EXPECT_NEAR(training_gflop(packaged("transformer_big")) / 32, 1.27, 0.01);
+  EXPECT_NEAR(millions(packaged("gpt")), 1652, 1);  // "1.7B"
+  EXPECT_NEAR(millions(packaged("resnet32")), 1.856, 0.001);
+}
+
+TEST(Models, SizesOfAScenarioReplaceThoseOfTheFile) {
+  const auto sized = [](const std::string& name, const std::map<std::string, std::int64_t>& sizes) {
+    return read_model(find_data("scenarios/models/" + name + ".yaml"), sizes);
+  };
+  const Model phase2 = sized("bert_large", {{"tokens", 512}, {"predictions", 80}});
+  EXPECT_NEAR(6e-9 * static_cast<double>(phase2.forward_macs()), 1020, 1);
+  EXPECT_EQ(phase2.parameters(), packaged("bert_large").parameters());
+  EXPECT_EQ(phase2.input_elements, 512);
+  // Megatron's 145 billion parameters.
+  const Model gpt = sized("gpt", {{"hidden", 12288}, {"heads", 96}, {"layers", 80}});
+  EXPECT_NEAR(static_cast<double>(gpt.parameters()) / 1e9, 145.6, 0.1);
+  EXPECT_THROW(sized("bert_large", {{"token", 512}}), InputError);
+  EXPECT_THROW(sized("bert_large", {{"heads", 17}}), InputError);  // 1024 / 17
+}
+
 TEST(Models, ConvolutionsChainTheirShapes) {
-  // A convolution's input is the output of the layer before it: no gap in the trunk of ResNet-50.
+  // A convolution's input is the output of the layer before it, or of the block before it for a shortcut.
   const Model model = packaged("resnet50");
-  for (std::size_t i = 1; i < model.layers.size(); ++i) {
-    const Layer& layer = model.layers[i];
-    if (layer.elementwise && layer.name.find("add") == std::string::npos && layer.name != "maxpool" &&
-        layer.name != "avgpool") {
-      EXPECT_EQ(layer.elementwise->elements, model.layers[i - 1].output_elements()) << layer.name;
-    }
+  std::int64_t trunk = 0, block = 0;  // elements
+  for (const Layer& layer : model.layers) {
+    if (layer.name == "maxpool") trunk = block = layer.output_elements();
+    if (!layer.convolution || trunk == 0) continue;
+    const bool is_shortcut = layer.name.ends_with("downsample");
+    EXPECT_EQ(layer.gemm->input_elements, is_shortcut ? block : trunk) << layer.name;
+    if (!is_shortcut) trunk = layer.output_elements();
+    if (layer.name.ends_with("conv3")) block = trunk;
   }
 }
 
 TEST(Models, EveryPackagedModelIsRead) {
   const auto names = packaged_models();
-  EXPECT_EQ(names, (std::vector<std::string>{"bert_large", "layers_small", "resnet50"}));
+  EXPECT_EQ(names, (std::vector<std::string>{"bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "gpt",
+                                             "layers_small", "resnet15", "resnet32", "resnet50", "resnext101_32x4d",
+                                             "transformer_big"}));
   for (const std::string& name : names) EXPECT_EQ(packaged(name).name, name);
 }
 
@@ -59,6 +93,19 @@ TEST(Models, RepeatedLayersAreNamedByTheirRound) {
   EXPECT_EQ(model.layers[3].name, "block.1.scores");
   EXPECT_EQ(model.parameters(), 20 + 2 * 8);
   EXPECT_EQ(model.forward_macs(), 2 * 4 * 4 + 2 * (2 * 2 * 2 * 2));
+}
+
+TEST(Models, ParametersFollowFromTheFormOfALayer) {
+  const Model model = read_model(TANDEM_SOURCE_DIR "/tests/scenarios/good/files/forms.yaml");
+  const auto tensors = [&](std::size_t layer) { return model.layers.at(layer).tensors; };
+  EXPECT_EQ(tensors(0), (std::vector<std::int64_t>{40}));                   // 10 rows of 4
+  EXPECT_EQ(tensors(1), (std::vector<std::int64_t>{2 * 4 * 2 * 9, 8, 8}));  // two groups of 2 channels, norm
+  EXPECT_EQ(tensors(2), (std::vector<std::int64_t>{8 * 6, 6, 6, 6}));       // weights, bias, norm
+  EXPECT_EQ(tensors(3), (std::vector<std::int64_t>{6}));                    // the bias; the weights are another's
+  EXPECT_EQ(model.layers[1].gemm->rows, 3 * 5);                             // an image of 5 x 9, stride 2
+  EXPECT_EQ(model.forward_macs(), 15 * 8 * 2 * 9 + 8 * 6 * 6 + 3 * 6 * 6);
+  EXPECT_TRUE(model.depends_on_stack());
+  EXPECT_EQ(model.stack.text(), "layout nchw, fusion compiled, attention fused_softmax");
 }
 
 }  // namespace

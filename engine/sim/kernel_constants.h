@@ -1,0 +1,57 @@
+// The constants of the model of GPU kernels, all in one place. They hold for every device; none is for one table.
+//
+// Fitted: kTrainingShare, kBandwidthShare and kElementsInFlight, together, on published one-GPU training throughputs of
+// ResNet-50 and ResNeXt-101 on V100, A100, H100, H200, GH200 and B200 (DLPerf, NVIDIA DeepLearningExamples, Lambda).
+// The optimum is flat and the three trade against each other: do not read them as measurements. Transformers were not
+// fitted to. docs/workloads.md has the errors, tests/scenarios/training_rows_test.cc repeats them.
+#pragma once
+
+#include <cstdint>
+
+namespace tandem::sim::kernel_constants {
+
+// The share of the largest GEMM's rate that the kernels of a training step reach.
+inline constexpr double kTrainingShare = 0.85;
+// The share of nominal memory bandwidth that streaming kernels reach when loads in flight do not limit them.
+inline constexpr double kBandwidthShare = 0.80;
+// Elements that one multiprocessor keeps in flight: by Little's law a kernel without wide loads, which fetch several
+// elements at a time, cannot fill a fast memory. About one for each of the 2,048 threads.
+inline constexpr double kElementsInFlight = 2500;
+// The largest product on ordinary multiply-add units, as a share of their peak: 14.8 of 15.7 TFLOPS in f32 on a V100,
+// baidu-research/DeepBench results/train/DeepBench_NV_V100.xlsx.
+inline constexpr double kMultiplyAddEfficiency = 0.94;
+// Used where a device's model states no memory latency: that of an A100, arXiv:2402.13499.
+inline constexpr double kMemoryLatency_s = 0.33e-6;
+
+// The device time of a kernel beyond its work: start, first loads and last stores. Small kernels of DeepBench (V100).
+inline constexpr double kProductStart_s = 1.5e-6;
+inline constexpr double kMemoryStart_s = 2e-6;
+
+// Bytes that one multiprocessor reads from the level-2 cache in a cycle, of the 64 that its port is wide.
+inline constexpr double kCacheBytesPerCycle = 40;
+// Where a device's model states no clock; the boost clocks of V100 to H100 are 1.41 to 1.83 GHz.
+inline constexpr double kClock_hz = 1.5e9;
+
+// Tiles of the output that libraries have kernels for.
+struct Tile {
+  std::int64_t rows, columns;
+};
+inline constexpr Tile kTiles[] = {{256, 128}, {128, 256}, {128, 128}, {256, 64}, {64, 256}, {128, 64},
+                                  {64, 128},  {64, 64},   {64, 32},   {32, 64},  {32, 32}};
+inline constexpr std::int64_t kMostSplits = 64;  // of a product's depth, when tiles are few
+
+// Winograd's F(4x4, 3x3): 36 products of transformed tiles instead of 9 x 16 multiplications an output tile.
+inline constexpr std::int64_t kWinogradTile = 4;
+inline constexpr std::int64_t kWinogradProducts = 36;
+
+// Tensor cores take at least this many channels of a group at a time: smaller groups are padded with zeros.
+inline constexpr std::int64_t kGroupChannels = 32;
+
+// What predictions of one-GPU training steps have been worth, over groups of one model, GPU, precision and software (V100,
+// A100, H100 and H200, of which the convolutional networks were fitted to):
+// tests/scenarios/training_rows_test.cc computes these figures from the published rows.
+inline constexpr int kPublishedSteps = 72;
+inline constexpr int kMedianErrorPercent = 6;
+inline constexpr int kNineInTenPercent = 15;
+
+}  // namespace tandem::sim::kernel_constants

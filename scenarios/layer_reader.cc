@@ -1,0 +1,204 @@
+#include "scenarios/layer_reader.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+
+namespace tandem {
+namespace {
+
+constexpr int kMostPasses = 64;
+constexpr std::int64_t kMostKernel = 255;
+
+class LayerReader {
+ public:
+  LayerReader(const YamlReader& map, const ModelSizes& sizes) : map_(map), sizes_(sizes) {}
+
+  Layer read() {
+    layer_.name = map_.required("name").text();
+    map_.exactly_one_of({"gemm", "elementwise", "convolution", "dense", "embedding"});
+    if (const YamlReader gemm = map_.optional("gemm")) layer_.gemm = read_gemm(gemm);
+    if (const YamlReader elementwise = map_.optional("elementwise")) {
+      layer_.elementwise = read_elementwise(elementwise);
+    }
+    if (const YamlReader convolution = map_.optional("convolution")) read_convolution(convolution);
+    if (const YamlReader dense = map_.optional("dense")) read_dense(dense);
+    if (const YamlReader embedding = map_.optional("embedding")) read_embedding(embedding);
+    read_then();
+    read_parameters();
+    return std::move(layer_);
+  }
+
+ private:
+  std::int64_t size(const YamlReader& value, std::int64_t otherwise = 1) const {
+    return sizes_.read(value, 1, kMostModelElements, otherwise);
+  }
+
+  Layer::Gemm read_gemm(const YamlReader& map) const {
+    Layer::Gemm gemm;
+    gemm.rows = size(map.required("rows"));
+    gemm.columns = size(map.required("columns"));
+    gemm.depth = size(map.required("depth"));
+    gemm.count = size(map.optional("count"));
+    gemm.input_elements = size(map.optional("input"), gemm.rows * gemm.depth);
+    gemm.batched = map.optional("batched").boolean(false);
+    if (gemm.count > 1 && !gemm.batched && map.optional("count").present()) {
+      map.optional("count").error("is for batched products; give the rows of all of them instead");
+    }
+    return gemm;
+  }
+
+  Layer::Elementwise read_elementwise(const YamlReader& map) const {
+    Layer::Elementwise elementwise;
+    elementwise.elements = size(map.required("elements"));
+    // A single pass would read or write nothing useful: an op takes two or three.
+    elementwise.forward_passes = map.required("forward").integer(2, kMostPasses, 2);
+    elementwise.backward_passes = map.required("backward").integer(2, kMostPasses, 2);
+    return elementwise;
+  }
+
+  // A list of two sizes, or one for both.
+  std::pair<std::int64_t, std::int64_t> pair_of(const YamlReader& value, const char* what, bool one_for_both) const {
+    if (one_for_both && !value.is_list()) {
+      const std::int64_t both = size(value);
+      return {both, both};
+    }
+    const std::vector<YamlReader> list = value.list();
+    if (list.size() != 2) {
+      if (value.is_list()) value.error(fmt::format("needs {}, found {} of them", what, list.size()));
+      return {1, 1};
+    }
+    return {size(list[0]), size(list[1])};
+  }
+
+  void read_convolution(const YamlReader& map) {
+    Layer::Convolution convolution;
+    std::tie(convolution.height, convolution.width) = pair_of(map.required("image"), "[height, width]", true);
+    std::tie(convolution.in_channels, convolution.out_channels) =
+        pair_of(map.required("channels"), "[input channels, output channels]", false);
+    convolution.kernel = sizes_.read(map.required("kernel"), 1, kMostKernel, 1);
+    convolution.stride = sizes_.read(map.optional("stride"), 1, kMostKernel, 1);
+    const YamlReader groups = map.optional("groups");
+    convolution.groups = size(groups);
+    if (convolution.in_channels % convolution.groups != 0 || convolution.out_channels % convolution.groups != 0) {
+      groups.error(fmt::format("{} groups do not divide {} and {} channels", convolution.groups,
+                               convolution.in_channels, convolution.out_channels));
+      convolution.groups = 1;
+    }
+    layer_.convolution = convolution;
+    layer_.gemm = convolution.as_gemm();
+    layer_.tensors.push_back(layer_.gemm->depth * layer_.gemm->columns);
+  }
+
+  void read_dense(const YamlReader& map) {
+    Layer::Gemm gemm;
+    gemm.rows = size(map.required("rows"));
+    gemm.depth = size(map.required("inputs"));
+    gemm.columns = size(map.required("outputs"));
+    gemm.input_elements = gemm.rows * gemm.depth;
+    layer_.gemm = gemm;
+    // Weights that another layer has already: those of the word embeddings, in a decoder.
+    if (!map.optional("shared_weights").boolean(false)) layer_.tensors.push_back(gemm.depth * gemm.columns);
+  }
+
+  void read_embedding(const YamlReader& map) {
+    layer_.embedding = Layer::Embedding{.rows = size(map.required("rows")),
+                                        .columns = size(map.required("columns")),
+                                        .entries = size(map.required("entries"))};
+    layer_.tensors.push_back(layer_.embedding->entries * layer_.embedding->columns);
+  }
+
+  void read_then() {
+    const YamlReader then = map_.optional("then");
+    if (!then) return;
+    for (const YamlReader& operation : then.list()) layer_.then.push_back(read_operation(operation));
+    const bool is_old_form = map_.has("elementwise");
+    if (is_old_form) then.error("element-wise work states its own passes; `then` is for what follows another layer");
+    if (is_old_form) return;
+    const std::int64_t columns = layer_.embedding     ? layer_.embedding->columns
+                                 : layer_.convolution ? layer_.convolution->out_channels
+                                 : layer_.gemm        ? layer_.gemm->columns
+                                                      : 0;
+    for (const Pointwise operation : layer_.then) {
+      const int tensors = operation == Pointwise::bias                                               ? 1
+                          : operation == Pointwise::batch_norm || operation == Pointwise::layer_norm ? 2
+                                                                                                     : 0;
+      layer_.tensors.insert(layer_.tensors.end(), static_cast<std::size_t>(tensors), columns);
+    }
+  }
+
+  static Pointwise read_operation(const YamlReader& operation) {
+    return operation.one_of<Pointwise>({{"bias", Pointwise::bias},
+                                        {"batch_norm", Pointwise::batch_norm},
+                                        {"relu", Pointwise::relu},
+                                        {"residual", Pointwise::residual},
+                                        {"gelu", Pointwise::gelu},
+                                        {"dropout", Pointwise::dropout},
+                                        {"layer_norm", Pointwise::layer_norm},
+                                        {"scale", Pointwise::scale},
+                                        {"mask", Pointwise::mask},
+                                        {"softmax", Pointwise::softmax},
+                                        {"transpose", Pointwise::transpose},
+                                        {"cross_entropy", Pointwise::cross_entropy}});
+  }
+
+  // The products and element-wise layers state what the other forms imply.
+  void read_parameters() {
+    const YamlReader parameters = map_.optional("parameters");
+    if (!parameters) return;
+    const std::int64_t stated = sizes_.read(parameters, 0, kMostModelElements, 0);
+    if (layer_.convolution || layer_.embedding || map_.has("dense")) {
+      parameters.error("follows from the layer's sizes and from `then`; leave it out");
+    } else if (layer_.gemm && layer_.gemm->batched && stated > 0) {
+      parameters.error("a batched product has two operands of the example, and no parameters");
+    } else if (stated > 0) {
+      layer_.tensors = {stated};
+    }
+  }
+
+  YamlReader map_;
+  const ModelSizes& sizes_;
+  Layer layer_;
+};
+
+void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Layer>& layers) {
+  const std::string name = map.required("name").text();
+  const auto repeat = sizes.read(map.required("repeat"), 1, 10000, 1);
+  const std::vector<Layer> group = read_model_layers(map.required("layers"), sizes);
+  for (std::int64_t i = 0; i < repeat; ++i) {
+    for (Layer layer : group) {
+      layer.name = fmt::format("{}.{}.{}", name, i, layer.name);
+      layers.push_back(std::move(layer));
+    }
+  }
+}
+
+}  // namespace
+
+std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& sizes) {
+  std::vector<Layer> layers;
+  for (const YamlReader& layer : list.list()) {
+    if (layer.is_map() && layer.has("layers")) {
+      read_group(layer, sizes, layers);
+    } else {
+      layers.push_back(LayerReader(layer, sizes).read());
+    }
+  }
+  return layers;
+}
+
+Stack read_stack(const YamlReader& map, Stack stack) {
+  if (!map) return stack;
+  stack.layout = map.optional("layout").one_of<Layout>({{"nchw", Layout::nchw}, {"nhwc", Layout::nhwc}}, stack.layout);
+  stack.fusion = map.optional("fusion").one_of<Fusion>(
+      {{"none", Fusion::none}, {"hand", Fusion::hand}, {"compiled", Fusion::compiled}}, stack.fusion);
+  stack.attention = map.optional("attention")
+                        .one_of<AttentionKernels>({{"separate", AttentionKernels::separate},
+                                                   {"fused_softmax", AttentionKernels::fused_softmax}},
+                                                  stack.attention);
+  stack.is_stated = true;
+  return stack;
+}
+
+}  // namespace tandem

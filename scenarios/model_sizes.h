@@ -1,0 +1,28 @@
+// Named sizes of a model file, such as `tokens` and `hidden`, and the expressions that its layers make of them:
+// "hidden", "4 * hidden", "hidden / heads", "vocabulary + 2". A scenario may give the names other values.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+
+class ModelSizes {
+ public:
+  // Reads `sizes` of a model file and replaces those that `chosen` names. Reports to `map` what it chooses in vain.
+  ModelSizes(const YamlReader& map, const std::map<std::string, std::int64_t>& chosen);
+
+  // Whether every name has the value of the file.
+  bool is_as_in_file() const { return is_as_in_file_; }
+  // Returns a whole number or the value of an expression; reports what is neither, or out of range.
+  std::int64_t read(const YamlReader& value, std::int64_t least, std::int64_t most, std::int64_t otherwise) const;
+
+ private:
+  std::map<std::string, std::int64_t> values_;
+  bool is_as_in_file_ = true;
+};
+
+}  // namespace tandem

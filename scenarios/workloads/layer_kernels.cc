@@ -1,0 +1,128 @@
+#include "scenarios/workloads/layer_kernels.h"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+using Part = LayerKernel::Part;
+using Pass = ConvolutionShape::Pass;
+
+// Assumed: what an eager framework takes on the host to issue a kernel. It binds no step of a large batch.
+constexpr double kEagerIssue_s = 6e-6;
+
+const char* words_of(Part part) {
+  switch (part) {
+    case Part::weight_gradient:
+      return " weight gradient";
+    case Part::input_gradient:
+      return " input gradient";
+    case Part::product:
+    case Part::memory:
+      break;
+  }
+  return "";
+}
+
+}  // namespace
+
+LayerKernels::LayerKernels(const Stack& stack, DType dtype, std::int64_t batch, bool eager)
+    : stack_(stack),
+      element_bytes_(static_cast<double>(size_of(dtype))),
+      batch_(batch),
+      issue_s_(eager && stack.fusion != Fusion::compiled ? kEagerIssue_s : 0) {}
+
+LayerKernel LayerKernels::product(const Layer& layer, Part part) const {
+  LayerKernel kernel = {.part = part, .name = layer.name + words_of(part), .issue_s = issue_s_};
+  if (layer.convolution) {
+    kernel.shape = convolution(layer, part);
+  } else {
+    kernel.shape = matrix_product(*layer.gemm, part);
+  }
+  return kernel;
+}
+
+ConvolutionShape LayerKernels::convolution(const Layer& layer, Part part) const {
+  const Layer::Convolution& convolution = *layer.convolution;
+  return {.pass = part == Part::weight_gradient  ? Pass::weight_gradient
+                  : part == Part::input_gradient ? Pass::input_gradient
+                                                 : Pass::forward,
+          .images = batch_,
+          .height = convolution.height,
+          .width = convolution.width,
+          .in_channels = convolution.in_channels,
+          .out_channels = convolution.out_channels,
+          .kernel = convolution.kernel,
+          .stride = convolution.stride,
+          .groups = convolution.groups,
+          .channels_last = stack_.layout == Layout::nhwc};
+}
+
+// The products of all examples are one unless both operands belong to the example.
+ProductShape LayerKernels::matrix_product(const Layer::Gemm& gemm, Part part) const {
+  const std::int64_t rows = gemm.batched ? gemm.rows : batch_ * gemm.rows;
+  const std::int64_t count = gemm.batched ? batch_ * gemm.count : 1;
+  if (part == Part::weight_gradient) return {.m = gemm.depth, .n = gemm.columns, .k = rows, .count = count};
+  if (part == Part::input_gradient) return {.m = rows, .n = gemm.depth, .k = gemm.columns, .count = count};
+  return {.m = rows, .n = gemm.columns, .k = gemm.depth, .count = count};
+}
+
+LayerKernel LayerKernels::memory(std::string name, double bytes, int kernels) const {
+  return {.name = std::move(name), .bytes = bytes, .kernels = kernels, .issue_s = issue_s_ * kernels};
+}
+
+// A kernel reads once and writes once.
+void LayerKernels::add_passes(const Layer& layer, int passes, std::vector<LayerKernel>& kernels) const {
+  const std::int64_t count = batch_ * layer.elementwise->elements;
+  for (; passes > 0 && count > 0; passes -= 2) {
+    const std::int64_t part = passes == 1 ? std::max<std::int64_t>(1, count / 2) : count;
+    kernels.push_back(memory(layer.name, 2 * static_cast<double>(part) * element_bytes_, 1));
+  }
+}
+
+// The operations that follow a layer, together: a stack says what each adds to their kernels.
+void LayerKernels::add_operations(const Layer& layer, bool forward, std::vector<LayerKernel>& kernels) const {
+  const auto elements = static_cast<double>(batch_ * layer.output_elements());
+  const bool is_attention = std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0;
+  double bytes = 0;
+  int launches = 0;
+  for (const Pointwise operation : layer.then) {
+    const PointwiseTraffic both = traffic_of(operation, stack_, is_attention);
+    const Traffic& traffic = forward ? both.forward : both.backward;
+    bytes += elements * (traffic.passes * element_bytes_ + traffic.bytes);
+    launches += traffic.kernels;
+  }
+  if (bytes > 0) kernels.push_back(memory(layer.name + (forward ? " then" : " then gradient"), bytes, launches));
+}
+
+std::vector<LayerKernel> LayerKernels::forward(const Layer& layer) const {
+  std::vector<LayerKernel> kernels;
+  if (batch_ == 0) return kernels;
+  if (layer.gemm) kernels.push_back(product(layer, Part::product));
+  if (layer.elementwise) add_passes(layer, layer.elementwise->forward_passes, kernels);
+  if (layer.embedding) {
+    const auto elements = static_cast<double>(batch_ * layer.output_elements());
+    kernels.push_back(memory(layer.name, 2 * elements * element_bytes_, 1));
+  }
+  add_operations(layer, true, kernels);
+  return kernels;
+}
+
+std::vector<LayerKernel> LayerKernels::backward(const Layer& layer, bool with_input) const {
+  std::vector<LayerKernel> kernels;
+  if (batch_ == 0) return kernels;
+  add_operations(layer, false, kernels);
+  if (layer.elementwise) add_passes(layer, layer.elementwise->backward_passes, kernels);
+  if (layer.embedding) {  // the gradient of the table is set to zero, then rows are added to some of it
+    const auto elements = static_cast<double>(3 * batch_ * layer.output_elements());
+    const auto table = static_cast<double>(layer.embedding->entries * layer.embedding->columns);
+    kernels.push_back(memory(layer.name + " gradient", (elements + table) * element_bytes_, 2));
+  }
+  if (layer.gemm) {
+    kernels.push_back(product(layer, Part::weight_gradient));
+    if (with_input) kernels.push_back(product(layer, Part::input_gradient));
+  }
+  return kernels;
+}
+
+}  // namespace tandem

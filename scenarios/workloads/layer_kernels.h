@@ -1,0 +1,48 @@
+// The kernels of a model's layers under a stack: what a framework launches for them forward and backward, with the
+// shapes and the bytes from which a simulated device derives their times.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "engine/kernel_shape.h"
+#include "scenarios/model.h"
+#include "topologies/base/dtype.h"
+
+namespace tandem {
+
+// One launch, or several that work on the same elements one after the other.
+struct LayerKernel {
+  enum class Part : std::uint8_t { product, weight_gradient, input_gradient, memory };
+  Part part = Part::memory;
+  std::string name;
+  KernelShape shape{};  // of a product or convolution
+  double bytes = 0;     // of others: read plus written
+  int kernels = 1;
+  double issue_s = 0;  // host time of the framework
+};
+
+class LayerKernels {
+ public:
+  // For `batch` examples. `eager`: whether a framework issues each kernel by itself, in Python.
+  LayerKernels(const Stack& stack, DType dtype, std::int64_t batch, bool eager = false);
+
+  std::vector<LayerKernel> forward(const Layer& layer) const;
+  // Without the gradient of the input for the first layer, whose input has none.
+  std::vector<LayerKernel> backward(const Layer& layer, bool with_input) const;
+
+ private:
+  LayerKernel product(const Layer& layer, LayerKernel::Part part) const;
+  ConvolutionShape convolution(const Layer& layer, LayerKernel::Part part) const;
+  ProductShape matrix_product(const Layer::Gemm& gemm, LayerKernel::Part part) const;
+  LayerKernel memory(std::string name, double bytes, int kernels) const;
+  void add_passes(const Layer& layer, int passes, std::vector<LayerKernel>& kernels) const;
+  void add_operations(const Layer& layer, bool forward, std::vector<LayerKernel>& kernels) const;
+
+  Stack stack_;
+  double element_bytes_;
+  std::int64_t batch_;
+  double issue_s_;  // of one kernel
+};
+
+}  // namespace tandem

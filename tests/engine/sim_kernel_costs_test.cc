@@ -1,0 +1,126 @@
+// Times of kernels on a GPU whose figures are round, as closed forms of the model's constants.
+#include "engine/sim/kernel_costs.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+
+#include "engine/sim/kernel_constants.h"
+
+namespace tandem::sim {
+namespace {
+
+namespace constants = kernel_constants;
+using Pass = ConvolutionShape::Pass;
+
+constexpr double kPeak = 128e12;  // flop/s of all 64 multiprocessors
+constexpr double kTileRate = kPeak * constants::kTrainingShare / 64;
+// So much bandwidth that no kernel waits for memory, and so fast a cache that no tile does.
+const KernelCosts kComputing(
+    {.multiprocessors = 64, .clock_hz = 1e15, .memory_bandwidth = 1e18, .memory_latency_s = 1e-15});
+const KernelCosts kMoving(
+    {.multiprocessors = 64, .clock_hz = 1e9, .memory_bandwidth = 1e12, .memory_latency_s = 1e-15});
+constexpr KernelRate kHalf = {.flops_per_s = kPeak, .element_bytes = 2, .is_matrix_unit = true};
+constexpr KernelRate kSingle = {.flops_per_s = kPeak, .element_bytes = 4, .is_matrix_unit = false};
+
+TEST(KernelCosts, AProductOfWholeWavesRunsAtTheLargestProductsRate) {
+  // 8 x 8 tiles of 128 x 128: one wave of the 64 multiprocessors.
+  const double flops = 2.0 * 1024 * 1024 * 512;
+  EXPECT_NEAR(kComputing.product_s({.m = 1024, .n = 1024, .k = 512}, 1, kHalf),
+              flops / (kPeak * constants::kTrainingShare) + constants::kProductStart_s, 1e-12);
+}
+
+TEST(KernelCosts, ALastWaveOfOneTileTakesAsLongAsAFullOne) {
+  // 65 products of one 32 x 32 tile each, which is the smallest there is.
+  const double wave = 2.0 * 32 * 32 * 512 / kTileRate;
+  EXPECT_NEAR(kComputing.product_s({.m = 32, .n = 32, .k = 1, .count = 64}, 1, kHalf),
+              2.0 * 32 * 32 / kTileRate + constants::kProductStart_s, 1e-15);
+  const double two = kComputing.product_s({.m = 32, .n = 32, .k = 512, .count = 128}, 1, kHalf);
+  EXPECT_NEAR(two, 2 * wave + constants::kProductStart_s, 1e-12);
+}
+
+TEST(KernelCosts, AProductOfFewTilesDividesItsDepth) {
+  // One 32 x 32 tile on 64 multiprocessors: 64 parts of the depth.
+  EXPECT_NEAR(kComputing.product_s({.m = 32, .n = 32, .k = 6400}, 1, kHalf),
+              2.0 * 32 * 32 * 100 / kTileRate + constants::kProductStart_s, 1e-12);
+}
+
+TEST(KernelCosts, KernelsMoveTheirBytesAtAShareOfTheBandwidth) {
+  EXPECT_NEAR(kMoving.memory_s(8e9, 1, 2), 8e9 / (constants::kBandwidthShare * 1e12) + constants::kMemoryStart_s, 1e-9);
+  EXPECT_NEAR(kMoving.memory_s(8e9, 5, 2) - kMoving.memory_s(8e9, 1, 2), 4 * constants::kMemoryStart_s, 1e-12);
+  // What the device charges for every op is part of the start.
+  EXPECT_NEAR(kMoving.memory_s(8e9, 1, 2) - kMoving.memory_s(8e9, 1, 2, 0.5e-6), 0.5e-6, 1e-12);
+  EXPECT_DOUBLE_EQ(kMoving.memory_s(0, 1, 2, 1), 0);
+}
+
+TEST(KernelCosts, LoadsInFlightLimitAFastMemoryByElements) {
+  const KernelCosts limited(
+      {.multiprocessors = 100, .clock_hz = 1e9, .memory_bandwidth = 1e15, .memory_latency_s = 1e-6});
+  const double elements_per_s = 100 * constants::kElementsInFlight / 1e-6;
+  EXPECT_NEAR(limited.bandwidth(2), 2 * elements_per_s, 1e-3 * elements_per_s);
+  EXPECT_NEAR(limited.bandwidth(4), 4 * elements_per_s, 1e-3 * elements_per_s);
+}
+
+ConvolutionShape convolution(Pass pass, std::int64_t kernel, std::int64_t stride, bool channels_last = true) {
+  return {.pass = pass,
+          .images = 64,
+          .height = 32,
+          .width = 32,
+          .in_channels = 64,
+          .out_channels = 128,
+          .kernel = kernel,
+          .stride = stride,
+          .groups = 1,
+          .channels_last = channels_last};
+}
+
+TEST(KernelCosts, ConvolutionsCountTheBytesOfEachPass) {
+  const double x = 64.0 * 32 * 32 * 64, y = 64.0 * 32 * 32 * 128, w = 64 * 128;
+  const auto expected = [](double bytes) {
+    return bytes / (constants::kBandwidthShare * 1e12) + constants::kProductStart_s;
+  };
+  KernelRate fast = kHalf;
+  fast.flops_per_s = 1e20;  // so that memory is all that counts
+  const KernelCosts costs(
+      {.multiprocessors = 64, .clock_hz = 1e15, .memory_bandwidth = 1e12, .memory_latency_s = 1e-15});
+  EXPECT_NEAR(costs.convolution_s(convolution(Pass::forward, 1, 1), fast), expected(2 * (x + y + w)), 1e-9);
+  EXPECT_NEAR(costs.convolution_s(convolution(Pass::weight_gradient, 1, 1), fast), expected(2 * (x + y) + 4 * w), 1e-9);
+  // A 1x1 convolution of stride 2 reads a quarter of its input; the input's gradient is written whole.
+  EXPECT_NEAR(costs.convolution_s(convolution(Pass::forward, 1, 2), fast), expected(2 * (x / 4 + y / 4 + w)), 1e-9);
+  EXPECT_NEAR(costs.convolution_s(convolution(Pass::input_gradient, 1, 2), fast), expected(2 * (x + y / 4 + w)), 1e-9);
+  // NCHW: inputs are transposed first, each read and written.
+  const auto transposed = [&](Pass pass, double elements, int kernels) {
+    EXPECT_NEAR(
+        costs.convolution_s(convolution(pass, 1, 1, false), fast) - costs.convolution_s(convolution(pass, 1, 1), fast),
+        2 * 2 * elements / (constants::kBandwidthShare * 1e12) + kernels * constants::kMemoryStart_s, 1e-9);
+  };
+  transposed(Pass::forward, x, 1);
+  transposed(Pass::input_gradient, y, 1);
+  transposed(Pass::weight_gradient, x + y, 2);
+}
+
+TEST(KernelCosts, WinogradSavesThreeQuartersOfTheFlopsWithoutTensorCores) {
+  const KernelCosts costs(
+      {.multiprocessors = 64, .clock_hz = 1e15, .memory_bandwidth = 1e18, .memory_latency_s = 1e-15});
+  const ConvolutionShape shape = convolution(Pass::forward, 3, 1);
+  const double direct = shape.flops() / (kPeak * constants::kTrainingShare);
+  const double starts = constants::kProductStart_s + 2 * constants::kMemoryStart_s;  // of two transforms
+  EXPECT_NEAR((costs.convolution_s(shape, kSingle) - starts) / direct, 0.25, 0.001);
+  EXPECT_NEAR((costs.convolution_s(convolution(Pass::forward, 3, 2), kSingle) - constants::kProductStart_s) /
+                  (convolution(Pass::forward, 3, 2).flops() / (kPeak * constants::kTrainingShare)),
+              1, 0.001);
+  KernelRate matrix = kSingle;
+  matrix.is_matrix_unit = true;
+  EXPECT_NEAR((costs.convolution_s(shape, matrix) - constants::kProductStart_s) / direct, 1, 0.001);
+}
+
+TEST(KernelCosts, SmallGroupsArePaddedForTensorCores) {
+  // 32 groups of 4 channels are computed as 4 of 32: eight times the work.
+  ConvolutionShape shape = {
+      .images = 64, .height = 32, .width = 32, .in_channels = 128, .out_channels = 128, .kernel = 3, .groups = 32};
+  const double grouped = kComputing.convolution_s(shape, kHalf);
+  EXPECT_NEAR((grouped - constants::kProductStart_s) / (shape.flops() / (kPeak * constants::kTrainingShare)), 8, 0.5);
+}
+
+}  // namespace
+}  // namespace tandem::sim

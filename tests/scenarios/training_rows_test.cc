@@ -1,0 +1,82 @@
+// What predictions of training on one GPU are worth: published throughputs beside those from device figures alone, with
+// constants that were fitted to the convolutional networks among them (engine/sim/kernel_constants.h).
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <map>
+#include <sstream>
+
+#include "engine/sim/kernel_constants.h"
+#include "tests/scenarios/running.h"
+
+namespace tandem {
+namespace {
+
+struct Row {
+  std::string source, workload, batch, machine;
+  double published = 0;
+};
+
+std::vector<Row> published_rows() {
+  std::ifstream file(TANDEM_SOURCE_DIR "/tests/scenarios/training_rows.csv");
+  std::vector<Row> rows;
+  for (std::string line; std::getline(file, line);) {
+    if (line.empty() || line.front() == '#') continue;
+    std::istringstream fields(line);
+    std::vector<std::string> row;
+    for (std::string field; std::getline(fields, field, ';');) row.push_back(field);
+    rows.push_back({.source = row.at(0),
+                    .workload = row.at(1),
+                    .batch = row.at(2),
+                    .machine = row.at(3),
+                    .published = std::stod(row.at(4))});
+  }
+  return rows;
+}
+
+double predicted(const Row& row) {
+  const Scenario scenario =
+      read_scenario("workload: {kind: layers, " + row.workload + ", batch: " + row.batch +
+                    "}\nengine: {name: sim}\ntopology: " + row.machine +
+                    "\ndevices: {type: gpu, per_worker: 1, workers: 1}\n" + "steps: 3\nwarmup_steps: 1\n");
+  return run_scenario(scenario).report.throughput();
+}
+
+// The sorted errors of groups, given the ratios of their rows: each group counts once.
+std::vector<double> errors_of(const std::map<std::string, std::vector<double>>& groups) {
+  std::vector<double> errors;
+  for (const auto& [name, logarithms] : groups) {
+    double sum = 0;
+    for (const double logarithm : logarithms) sum += logarithm;
+    errors.push_back(std::abs(std::exp(sum / static_cast<double>(logarithms.size())) - 1));
+  }
+  std::sort(errors.begin(), errors.end());
+  return errors;
+}
+
+double quantile(const std::vector<double>& sorted, double share) {
+  return sorted.at(static_cast<std::size_t>(share * static_cast<double>(sorted.size() - 1)));
+}
+
+// Groups are the rows of one table, model, machine and precision, whatever their batch.
+TEST(TrainingRows, OneGpuFromDeviceFiguresIsWithinTheStatedErrors) {
+  std::map<std::string, std::vector<double>> all, convolutional, transformers;
+  for (const Row& row : published_rows()) {
+    const std::string group = row.source + ";" + row.workload + ";" + row.machine;
+    const double logarithm = std::log(predicted(row) / row.published);
+    all[group].push_back(logarithm);
+    (row.workload.find("res") != std::string::npos ? convolutional : transformers)[group].push_back(logarithm);
+  }
+  const auto percent = [](double value) { return static_cast<int>(std::lround(100 * value)); };
+  const std::vector<double> errors = errors_of(all);
+  EXPECT_EQ(errors.size(), sim::kernel_constants::kPublishedSteps);
+  EXPECT_EQ(percent(quantile(errors, 0.5)), sim::kernel_constants::kMedianErrorPercent);
+  EXPECT_EQ(percent(quantile(errors, 0.9)), sim::kernel_constants::kNineInTenPercent);
+  EXPECT_EQ(percent(quantile(errors_of(convolutional), 0.5)), 4);  // fitted to
+  EXPECT_EQ(percent(quantile(errors_of(transformers), 0.5)), 8);   // not fitted to
+}
+
+}  // namespace
+}  // namespace tandem
