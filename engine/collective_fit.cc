@@ -56,6 +56,25 @@ std::string devices_text(int devices) {
   return fmt::format("{} device{}", devices, devices == 1 ? "" : "s");
 }
 
+// Interpolates in the logarithms of size and value. Beyond the points the value is that of the nearest one.
+template <typename Value>
+double in_logarithms(const std::vector<CollectivePoint>& points, double bytes, Value value) {
+  if (bytes <= points.front().bytes) return value(points.front());
+  if (bytes >= points.back().bytes) return value(points.back());
+  const std::size_t i = interval_of(points, bytes);
+  const CollectivePoint &low = points[i], &high = points[i + 1];
+  const double fraction = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
+  return value(low) * std::pow(value(high) / value(low), fraction);
+}
+
+// The line through two numbers of devices, `a` and `b`, with these times at equal bytes for each device. More steps
+// never take less time, nor more than as many times the steps.
+double on_line(double a_s, double b_s, int a, int b, int devices) {
+  const double line_s = a_s + (b_s - a_s) * (devices - a) / (b - a);
+  const double at_one_step_each = b_s * (devices - 1) / (b - 1);
+  return std::clamp(line_s, std::min(b_s, at_one_step_each), std::max(b_s, at_one_step_each));
+}
+
 }  // namespace
 
 CollectiveFit::CollectiveFit(CollectiveKind kind, const std::vector<CollectivePoint>& measured) : kind_(kind) {
@@ -106,16 +125,19 @@ double CollectiveFit::Curve::line_s(double bytes) const {
   return low.time_s + slope * (bytes - low.bytes);
 }
 
-// Beyond the points it is that of the nearest one.
+bool CollectiveFit::Curve::is_modelled() const {
+  return std::all_of(points.begin(), points.end(), [](const CollectivePoint& point) { return point.model_s > 0; });
+}
+
 std::optional<double> CollectiveFit::Curve::residual(double bytes) const {
-  const auto of = [](const CollectivePoint& point) { return std::log(point.time_s / point.model_s); };
-  if (!std::all_of(points.begin(), points.end(), [](const auto& point) { return point.model_s > 0; })) return {};
-  if (bytes <= points.front().bytes) return std::exp(of(points.front()));
-  if (bytes >= points.back().bytes) return std::exp(of(points.back()));
-  const std::size_t i = interval_of(points, bytes);
-  const CollectivePoint &low = points[i], &high = points[i + 1];
-  const double fraction = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
-  return std::exp(of(low) + fraction * (of(high) - of(low)));
+  if (!is_modelled()) return {};
+  return in_logarithms(points, bytes, [](const CollectivePoint& point) { return point.time_s / point.model_s; });
+}
+
+std::optional<double> CollectiveFit::Curve::modelled_s(double bytes) const {
+  if (!is_modelled()) return {};
+  const double beyond = std::max(1.0, bytes / points.back().bytes);
+  return beyond * in_logarithms(points, bytes, [](const CollectivePoint& point) { return point.model_s; });
 }
 
 double CollectiveFit::Curve::time_s(double bytes, double model_s) const {
@@ -153,24 +175,33 @@ bool CollectiveFit::have_equal_bandwidth(int devices, int other_devices, int nod
   return std::max(rate, other_rate) < kSameBandwidth * std::min(rate, other_rate);
 }
 
-// Through the two measured numbers next to the wanted one. More steps never take less time, nor more than as many
-// times the steps.
-std::optional<CollectiveFit::Prediction> CollectiveFit::on_line(const CollectivePoint& wanted,
-                                                                const std::vector<int>& measured) const {
-  if (measured.size() < 2) return {};
-  const auto above = std::upper_bound(measured.begin(), measured.end(), wanted.devices);
-  const auto second = above == measured.begin() ? above + 1 : above == measured.end() ? above - 1 : above;
-  const int a = *(second - 1), b = *second;
-  if (!have_equal_bandwidth(a, b, wanted.nodes)) return {};
-  const auto time_at = [&](int devices) {
-    const Curve& known = *curve(devices, wanted.nodes);
-    return known.line_s(equal_bytes(wanted, devices));
+// As with measured times, a size takes no longer than a larger one; the sizes that count are those of `b`.
+double CollectiveFit::line_over_devices_s(const CollectivePoint& wanted, int a, int b) const {
+  const Curve &first = *curve(a, wanted.nodes), &second = *curve(b, wanted.nodes);
+  const auto at = [&](double bytes_of_b) {
+    const double a_s = first.line_s(divides_its_bytes(kind_) ? bytes_of_b * a / b : bytes_of_b);
+    return on_line(a_s, second.line_s(bytes_of_b), a, b, wanted.devices);
   };
-  const double a_s = time_at(a), b_s = time_at(b);
-  const double line_s = a_s + (b_s - a_s) * (wanted.devices - a) / (b - a);
-  const double at_one_step_each = b_s * (wanted.devices - 1) / (b - 1);
-  const double time_s = std::clamp(line_s, std::min(b_s, at_one_step_each), std::max(b_s, at_one_step_each));
-  return Prediction{time_s, fmt::format("line over {} and {} devices", a, b), true};
+  const double bytes_of_b = equal_bytes(wanted, b);
+  double time_s = at(bytes_of_b);
+  for (const CollectivePoint& point : second.points) {
+    if (point.bytes > bytes_of_b) time_s = std::min(time_s, at(point.bytes));
+  }
+  return time_s;
+}
+
+// Where the model leaves a line through its own times, because another protocol or algorithm begins to be chosen, the
+// measured times leave theirs likewise.
+std::optional<double> CollectiveFit::bent_line_s(const CollectivePoint& wanted, int a, int b) const {
+  constexpr double kMostBend = 3;
+  const Curve &first = *curve(a, wanted.nodes), &second = *curve(b, wanted.nodes);
+  const double bytes_of_a = equal_bytes(wanted, a), bytes_of_b = equal_bytes(wanted, b);
+  const auto a_model_s = first.modelled_s(bytes_of_a), b_model_s = second.modelled_s(bytes_of_b);
+  const auto factor = second.residual(bytes_of_b);
+  if (wanted.model_s <= 0 || !a_model_s || !b_model_s || !factor) return {};
+  const double bend = wanted.model_s / on_line(*a_model_s, *b_model_s, a, b, wanted.devices);
+  const double line_s = on_line(first.line_s(bytes_of_a), second.line_s(bytes_of_b), a, b, wanted.devices);
+  return std::sqrt(line_s * std::clamp(bend, 1 / kMostBend, kMostBend) * wanted.model_s * *factor);
 }
 
 std::optional<CollectiveFit::Prediction> CollectiveFit::on_other_devices(const CollectivePoint& wanted) const {
@@ -178,9 +209,17 @@ std::optional<CollectiveFit::Prediction> CollectiveFit::on_other_devices(const C
   for (const auto& [shape, known] : curves_) {
     if (shape.first == wanted.nodes) measured.push_back(shape.second);
   }
-  if (auto prediction = on_line(wanted, measured)) return prediction;
-  if (measured.empty() || wanted.model_s <= 0) return {};
+  if (measured.empty()) return {};
   const auto above = std::upper_bound(measured.begin(), measured.end(), wanted.devices);
+  if (measured.size() > 1) {
+    const auto second = above == measured.begin() ? above + 1 : above == measured.end() ? above - 1 : above;
+    const int a = *(second - 1), b = *second;
+    if (have_equal_bandwidth(a, b, wanted.nodes)) {
+      const double time_s = bent_line_s(wanted, a, b).value_or(line_over_devices_s(wanted, a, b));
+      return Prediction{time_s, fmt::format("line over {} and {} devices", a, b), true};
+    }
+  }
+  if (wanted.model_s <= 0) return {};
   const int nearest = above == measured.begin() ? *above : *(above - 1);
   const auto factor = curve(nearest, wanted.nodes)->residual(equal_bytes(wanted, nearest));
   if (!factor) return {};

@@ -7,8 +7,10 @@
 // logarithm of the size. Below the smallest size the time is flat, above the largest it goes on like the last interval.
 //
 // Devices. At equal bytes for each device the time is a straight line in the number of an algorithm's steps, as long as
-// the bus bandwidth stays the same; where it does not, the model's time is multiplied by the residual of the nearest
-// measured number of devices. Nodes. The model's time is multiplied by the residual of fewer nodes.
+// the bus bandwidth stays the same. Where the model's times are known, it is the geometric mean of that line, bent as
+// the model's own times leave a line, and of the model's time multiplied by the residual of the nearest measured number
+// of devices. Where the bus bandwidth differs, it is the latter alone. Nodes. The model's time is multiplied by the
+// residual of fewer nodes.
 #pragma once
 
 #include <map>
@@ -55,7 +57,9 @@ class CollectiveFit {
 
     double time_s(double bytes, double model_s) const;
     double line_s(double bytes) const;
+    bool is_modelled() const;
     std::optional<double> residual(double bytes) const;
+    std::optional<double> modelled_s(double bytes) const;
     bool covers(double bytes) const { return bytes >= points.front().bytes && bytes <= points.back().bytes; }
   };
   using Shape = std::pair<int, int>;  // nodes, devices
@@ -63,7 +67,8 @@ class CollectiveFit {
   const Curve* curve(int devices, int nodes) const;
   std::optional<Prediction> on_other_devices(const CollectivePoint& wanted) const;
   std::optional<Prediction> on_other_nodes(const CollectivePoint& wanted) const;
-  std::optional<Prediction> on_line(const CollectivePoint& wanted, const std::vector<int>& measured) const;
+  double line_over_devices_s(const CollectivePoint& wanted, int a, int b) const;
+  std::optional<double> bent_line_s(const CollectivePoint& wanted, int a, int b) const;
   bool have_equal_bandwidth(int devices, int other_devices, int nodes) const;
   // The size at which so many devices have as many bytes each as `wanted`.
   double equal_bytes(const CollectivePoint& wanted, int devices) const;

@@ -105,6 +105,26 @@ TEST(CollectiveFit, OtherNumbersOfDevicesAreALineInTheSteps) {
   EXPECT_EQ(three.predict(wanted(kMiB, 0, 16))->basis, "line over 4 and 8 devices");
 }
 
+// At 2 MiB each two devices switch to a faster protocol, four do not: the step at 4 MiB is that of the line at 8 MiB.
+TEST(CollectiveFit, ALineNeverFallsWithTheSize) {
+  const CollectiveFit fit(CollectiveKind::all_gather, {point(kMiB, 10e-6, 0, 2), point(2 * kMiB, 20e-6, 0, 2),
+                                                       point(64 * kMiB, 640e-6, 0, 2), point(2 * kMiB, 34e-6, 0, 4),
+                                                       point(4 * kMiB, 34e-6, 0, 4), point(128 * kMiB, 1600e-6, 0, 4)});
+  EXPECT_NEAR(fit.predict(wanted(8 * kMiB))->time_s, (34 + 2 * 14) * 1e-6, 1e-12);
+  EXPECT_NEAR(fit.predict(wanted(4 * kMiB))->time_s, (34 + 2 * 14) * 1e-6, 1e-12) << "not 34 + 2 x 24";
+}
+
+// The model knows of a faster algorithm on 8 devices; what is measured takes twice as long as the model says.
+TEST(CollectiveFit, ALineBendsAsTheModelDoes) {
+  std::vector<CollectivePoint> points = rings({2, 4}, {32 * kMiB, 64 * kMiB});
+  for (CollectivePoint& ring : points) ring.model_s = ring.time_s / 2;
+  const CollectiveFit fit(CollectiveKind::all_gather, points);
+  const double bytes = 128 * kMiB, fast_s = 0.8 * ring_s(8, bytes);
+  const auto prediction = fit.predict(wanted(bytes, fast_s / 2));
+  EXPECT_NEAR(prediction->time_s, fast_s, 1e-12);
+  EXPECT_EQ(prediction->basis, "line over 2 and 4 devices");
+}
+
 TEST(CollectiveFit, EveryRankOfABroadcastReceivesAllBytes) {
   const auto chain_s = [](int n, double bytes) { return (n - 1) * 5e-6 + bytes / 100e9; };
   std::vector<CollectivePoint> points;

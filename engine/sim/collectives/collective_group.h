@@ -24,6 +24,7 @@ class CollectiveGroup {
   // The ranks in the order in which rings pass them: devices of one worker are neighbours.
   const std::vector<int>& ring_order() const { return ring_order_; }
   const std::vector<int>& ranks_of(int worker) const;
+  int worker_count() const { return static_cast<int>(ranks_of_.size()); }  // not of a pair
   // A worker is named by the first of its devices.
   std::string name_of_caller(int caller) const;
 

@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <set>
 
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/schedule_player.h"
@@ -17,12 +16,6 @@ bool is_on_one_node(const CollectiveGroup& group) {
   const NodeIndex node = group.devices().front()->node();
   return std::all_of(group.devices().begin(), group.devices().end(),
                      [node](const SimDevice* device) { return device->node() == node; });
-}
-
-int workers_of(const CollectiveGroup& group) {
-  std::set<int> workers;
-  for (const SimDevice* device : group.devices()) workers.insert(device->worker());
-  return static_cast<int>(workers.size());
 }
 
 // The work of one device in a collective through memory that all of them share: it reduces its share (two operands
@@ -91,7 +84,7 @@ std::optional<double> measured_s(SimRun& run, const CollectiveCall& call) {
   const CollectiveKind kind = call.spec().kind;
   if (kind == CollectiveKind::send_receive || run.measured_times().empty()) return std::nullopt;
   const CollectivePoint wanted{.devices = static_cast<int>(group.devices().size()),
-                               .nodes = workers_of(group),
+                               .nodes = group.worker_count(),
                                .bytes = std::max(call.bytes(), 1.0)};
   if (wanted.devices == 1) return std::nullopt;
   const CollectiveFit* fit = run.measured_times().find(kind);
