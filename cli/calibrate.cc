@@ -7,6 +7,7 @@
 #include <iostream>
 #include <sstream>
 
+#include "cli/calibrate_from.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
@@ -24,6 +25,7 @@ struct CalibrateFlags {
   std::string engine{machine_engine().name};
   std::vector<std::string> dtypes;
   CalibrateOptions options;
+  CalibrateFromFlags from;
 };
 
 // Refuses engines that model a machine, since there is nothing to measure.
@@ -117,30 +119,55 @@ int calibrate_machine(CalibrateFlags flags) {
   return kOk;
 }
 
+// Returns the options that only measuring has.
+std::vector<CLI::Option*> add_measuring_options(CLI::App& command, CalibrateFlags& flags) {
+  return {
+      command
+          .add_option("--engine", flags.engine, fmt::format("Measure through this engine (default: {})", flags.engine))
+          ->check(engine_that_is_a_machine()),
+      command
+          .add_option("--devices", flags.options.max_devices,
+                      "Measure up to so many logical devices working at once (default: every GPU or core, at most 8)")
+          ->check(CLI::Range(1, 1024)),
+      command
+          .add_option("--device-type", flags.options.device_type,
+                      "Measure devices of this type: cpu or gpu (default: gpu where the engine has some)")
+          ->transform(device_types()),
+      command
+          .add_option("--dtypes", flags.dtypes,
+                      "Measure matrix products of these types: f32,bf16 (default: all of the engine; with --quick f32)")
+          ->delimiter(',')
+          ->check(known_dtype()),
+      command.add_flag("--quick", flags.options.quick, "Fewer sizes and repetitions")};
+}
+
+void add_from_options(CLI::App& command, CalibrateFromFlags& flags, const std::vector<CLI::Option*>& measuring) {
+  CLI::Option* from = command.add_option("--from", flags.files,
+                                         "Take collectives from these files instead: the output of nccl-tests, "
+                                         "reports, topologies with measured collectives");
+  for (CLI::Option* option : measuring) from->excludes(option);
+  CLI::Option* topology =
+      command.add_option("--topology", flags.topology,
+                         "With --from: where they were measured, a topology file or a machine of the catalog");
+  topology->needs(from);
+  from->needs(topology);
+  command.add_option("--report", flags.report, "With --from: also write what was fitted to this file, as JSON")
+      ->needs(from);
+}
+
 }  // namespace
 
 void add_calibrate(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("calibrate", "Measure this machine and write it as a topology file");
+  CLI::App* command = app.add_subcommand(
+      "calibrate", "Write a topology file with measured figures: of this machine, or from files of measurements");
   auto flags = std::make_shared<CalibrateFlags>();
-  command
-      ->add_option("--engine", flags->engine, fmt::format("Measure through this engine (default: {})", flags->engine))
-      ->check(engine_that_is_a_machine());
-  command
-      ->add_option("--devices", flags->options.max_devices,
-                   "Measure up to so many logical devices working at once (default: every GPU or core, at most 8)")
-      ->check(CLI::Range(1, 1024));
-  command
-      ->add_option("--device-type", flags->options.device_type,
-                   "Measure devices of this type: cpu or gpu (default: gpu where the engine has some)")
-      ->transform(device_types());
-  command
-      ->add_option("--dtypes", flags->dtypes,
-                   "Measure matrix products of these types: f32,bf16 (default: all of the engine; with --quick f32)")
-      ->delimiter(',')
-      ->check(known_dtype());
-  command->add_flag("--quick", flags->options.quick, "Fewer sizes and repetitions");
+  add_from_options(*command, flags->from, add_measuring_options(*command, *flags));
   add_common_options(*command, flags->common, false);
-  command->callback([flags, &action] { action = [flags] { return calibrate_machine(*flags); }; });
+  command->callback([flags, &action] {
+    action = [flags] {
+      return flags->from.files.empty() ? calibrate_machine(*flags) : calibrate_from(flags->common, flags->from);
+    };
+  });
 }
 
 }  // namespace tandem

@@ -134,6 +134,10 @@ class Topology {
   LinkIndex add_link(NodeIndex from, NodeIndex to, std::shared_ptr<const LinkModel> model,
                      Direction direction = Direction::duplex);
   void add_collective(CollectiveSample sample) { collectives_.push_back(std::move(sample)); }
+  void set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device) {
+    nodes_[index].device = std::move(device);
+  }
+  void set_collectives(std::vector<CollectiveSample> samples) { collectives_ = std::move(samples); }
   void set_measured_with(std::map<std::string, std::string> facts) { measured_with_ = std::move(facts); }
 
   const std::string& name() const { return name_; }

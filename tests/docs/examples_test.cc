@@ -2,7 +2,7 @@
 //   console   each line "$ tandem ..." runs in order in a scratch folder of its page; "# exit 3" at its end states
 //             another exit code than 0. Lines "$ ./start ..." are what runs these tests, and are left out.
 //   yaml      a whole file (it begins with schema_version) is read: as a scenario, or as a topology when it has no
-//             workload but a cluster or nodes.
+//             workload but a cluster or nodes, or as measured throughputs.
 //   cpp       is a file of docs/examples, which the build compiles, or whole lines of one.
 #include <gtest/gtest.h>
 
@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "scenarios/calibration/device_fit.h"
 #include "scenarios/scenario.h"
 #include "topologies/readers/topology_yaml.h"
 
@@ -122,7 +123,9 @@ TEST_P(Examples, Work) {
     const fs::path file = scratch_ / "example.yaml";
     std::ofstream(file) << text;
     SCOPED_TRACE(GetParam().filename().string() + ":" + std::to_string(block.line));
-    if (text.find("workload:") != std::string::npos) {
+    if (text.find("\nthroughput:") != std::string::npos) {
+      EXPECT_NO_THROW(read_throughputs(file));
+    } else if (text.find("workload:") != std::string::npos) {
       EXPECT_NO_THROW(load_scenario(file.string()));
     } else if (text.find("cluster:") != std::string::npos || text.find("nodes:") != std::string::npos) {
       EXPECT_NO_THROW(read_topology_yaml(file.string()));

@@ -1,0 +1,68 @@
+#include "cli/calibrate_from.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/exit_codes.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "reports/report_json.h"
+#include "scenarios/calibration/calibration_report.h"
+#include "scenarios/calibration/measurement_files.h"
+#include "topologies/readers/catalog.h"
+#include "topologies/readers/topology_yaml.h"
+
+namespace tandem {
+namespace {
+
+Topology base_topology(const std::string& name) {
+  return name.find_first_of("/.") == std::string::npos ? load_catalog_node(name) : *topology_from(name);
+}
+
+// Measured times replace those of the same collective on as many devices and machines.
+void add_samples(Topology& topology, const std::vector<CollectiveSample>& samples) {
+  std::vector<CollectiveSample> all = topology.collectives();
+  std::erase_if(all, [&](const CollectiveSample& old) {
+    return std::any_of(samples.begin(), samples.end(), [&](const CollectiveSample& sample) {
+      return sample.operation == old.operation && sample.devices == old.devices && sample.nodes == old.nodes;
+    });
+  });
+  all.insert(all.end(), samples.begin(), samples.end());
+  topology.set_collectives(std::move(all));
+}
+
+void add_facts(Topology& topology, const std::vector<std::string>& files) {
+  auto facts = topology.measured_with();
+  facts["calibrated_from"] = fmt::format("{}", fmt::join(files, ", "));
+  topology.set_measured_with(std::move(facts));
+}
+
+}  // namespace
+
+int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags) {
+  const Output output(common);
+  if (!flags.report.empty()) check_writable(flags.report);
+  Topology topology = base_topology(flags.topology);
+  const Measurements measured = read_measurements({flags.files.begin(), flags.files.end()});
+  CalibrationReport report;
+  report.collectives = calibrate_collectives(measured.collectives, topology);
+  if (!measured.throughputs.empty()) {
+    report.device = fit_device(topology, measured.throughputs);
+    topology = report.device->topology;
+  }
+  add_samples(topology, report.collectives.samples);
+  add_facts(topology, flags.files);
+  std::ostringstream yaml;
+  write_topology_yaml(topology, yaml);
+  output.write_text(yaml.str());
+  if (!flags.report.empty()) write_file(flags.report, json_text(calibration_to_json(report)));
+  if (!common.quiet) std::cerr << calibration_text(report) << std::flush;
+  return report.collectives.contradictions.empty() ? kOk : kNotMet;
+}
+
+}  // namespace tandem

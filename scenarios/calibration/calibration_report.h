@@ -1,0 +1,21 @@
+// What a calibration from measurements found: for people, and as JSON (docs/calibration.md lists every field).
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "scenarios/calibration/collective_calibration.h"
+#include "scenarios/calibration/device_fit.h"
+
+namespace tandem {
+
+struct CalibrationReport {
+  CollectiveCalibration collectives;
+  std::optional<DeviceFit> device;
+};
+
+std::string calibration_text(const CalibrationReport& report);
+nlohmann::ordered_json calibration_to_json(const CalibrationReport& report);
+
+}  // namespace tandem

@@ -1,0 +1,49 @@
+// Makes the measured times of a topology's collectives out of measurements from elsewhere, and says how good they are.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/collective_table.h"
+#include "scenarios/calibration/link_times.h"
+#include "topologies/topology.h"
+
+namespace tandem {
+
+// Errors of predictions, |predicted / measured - 1|, of the sizes of a band.
+struct CalibrationBand {
+  double up_to_bytes = 0;  // included; infinite for the last band
+  int points = 0;
+  std::optional<double> links_median{};          // of what the links predict by themselves, without any measured time
+  double fit_median = 0;                         // at the points themselves: not 0 where times contradict each other
+  int left_out = 0;                              // points between others
+  double left_out_median = 0, left_out_p95 = 0;  // of each point, predicted by the others
+};
+
+// One collective on one number of devices and nodes.
+struct CalibratedCollective {
+  std::string operation;
+  int devices = 0;
+  int nodes = 1;
+  std::vector<std::string> files;          // where its times come from
+  double least_bytes = 0, most_bytes = 0;  // the calibrated range
+  int repaired = 0;                        // times that were longer than one at a larger size
+  double relative_spread = 0;              // median over the sizes measured more than once; 0: none was
+  std::vector<CalibrationBand> bands;      // those with points
+};
+
+struct CollectiveCalibration {
+  std::vector<CollectiveSample> samples;  // by operation, nodes, devices, bytes
+  std::vector<CalibratedCollective> collectives;
+  std::vector<std::string> contradictions;  // of times that the links of the topology cannot carry
+  std::vector<std::string> notes;           // what was left out, and why
+};
+
+// `topology` is that on which the times were measured, or one machine of it. Throws InputError, naming file and line,
+// for a table that does not say which collective it is of or on how many devices, or that does not fit the topology.
+// `links` may be empty; with it, a size that is left out is predicted with the help of the links.
+CollectiveCalibration calibrate_collectives(const std::vector<CollectiveTable>& tables, const Topology& topology,
+                                            const LinkTimes& links = {});
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+// Fits a device to what one of it is known to achieve: "this workload, 2,375 examples/s".
+#pragma once
+
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "scenarios/scenario.h"
+#include "topologies/topology.h"
+
+namespace tandem {
+
+// A measured training throughput of one device.
+struct MeasuredThroughput {
+  WorkloadSettings workload;
+  double per_second = 0;  // units of the workload, such as examples
+  std::string source;     // for the fitted figures: "one-a100.yaml"
+};
+
+// Reads a file with the key `throughput` (docs/calibration.md). Throws InputError with every problem.
+std::vector<MeasuredThroughput> read_throughputs(const std::filesystem::path& path);
+
+struct DeviceFit {
+  explicit DeviceFit(Topology fitted) : topology(std::move(fitted)) {}
+
+  // Its devices take `factor` times as long for all their work; above 1 they are slower than their figures said.
+  Topology topology;
+  double factor = 1;
+  struct Throughput {
+    std::string source;
+    double measured = 0, before = 0, after = 0;  // per second; simulated by the figures before and after the fit
+  };
+  std::vector<Throughput> throughputs;
+};
+
+// Simulates each workload on one device, and multiplies the times of all devices of that kind by one factor: rates and
+// bandwidth are divided by it, overheads of ops multiplied. Several measurements give the geometric mean of their
+// factors. Computes on GPUs where the topology has any, else on CPUs. Throws RunError for a workload whose time does
+// not depend on the device.
+DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThroughput>& measured);
+
+}  // namespace tandem

@@ -1,0 +1,43 @@
+// What the links of a topology can carry at most: a measured collective that is faster contradicts them.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "engine/collective.h"
+#include "topologies/topology.h"
+
+namespace tandem::calibration {
+
+// A measurement that is faster than the links. Either bandwidth is bytes/s in one direction.
+struct Contradiction {
+  double carried = 0;  // what the measured time would need
+  double limit = 0;    // of the links
+  std::string links;   // "the links of w0.gpu0", "the network ports of machine 0"
+};
+
+// Compares a time with two bounds that hold for every algorithm. What a GPU sends and receives passes its links to
+// other GPUs and to NVSwitches, or those to the host where it has no others. What a machine sends passes its network
+// ports. Switches that reduce (NVLink SHARP from compute capability 9.0 on, SHARP of InfiniBand) are taken into
+// account: a GPU then sends its buffer of an all_reduce only once. Figures of links are rounded, so that 5 % more are
+// accepted.
+class LinkLimits {
+ public:
+  explicit LinkLimits(const Topology& topology);
+
+  // Empty: the links can carry it, or the topology has no links that say anything (a machine's processor).
+  std::optional<Contradiction> contradiction(CollectiveKind kind, int devices, int nodes, double bytes,
+                                             double time_s) const;
+
+ private:
+  struct Limit {
+    double bytes_per_s = 0;
+    std::string links;
+  };
+  std::optional<Limit> device_;  // of the GPU with the slowest links
+  std::optional<Limit> ports_;   // of the machine with the slowest ports
+  bool switches_reduce_ = false;
+  int nvlink_domain_ = 1;  // machines that need no network between them
+};
+
+}  // namespace tandem::calibration

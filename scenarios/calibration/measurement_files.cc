@@ -1,0 +1,121 @@
+#include "scenarios/calibration/measurement_files.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "reports/nccl_tests_reader.h"
+#include "reports/report_json.h"
+#include "topologies/base/strict_yaml.h"
+#include "topologies/readers/topology_yaml.h"
+
+namespace tandem {
+namespace {
+
+bool is_report(std::string_view text) {
+  return text.find("\"scenario_hash\"") != std::string_view::npos;
+}
+
+// A key of YAML at the beginning of a line: neither nccl-tests nor NCCL's log has it.
+bool has_key(std::string_view text, std::string_view key) {
+  const std::string line = fmt::format("{}:", key);
+  return text.starts_with(line) || text.find("\n" + line) != std::string_view::npos;
+}
+
+[[noreturn]] void refuse(const std::string& file, std::string message) {
+  throw InputError({{.file = file, .path = "", .message = std::move(message)}});
+}
+
+// Tables by what they are of, in that order.
+class Tables {
+ public:
+  explicit Tables(std::string file) : file_(std::move(file)) {}
+
+  void add(const std::string& operation, int devices, int nodes, std::int64_t bytes, double time_us,
+           std::string algorithm = {}) {
+    CollectiveTable& table = tables_[{operation, nodes, devices}];
+    if (table.rows.empty()) {
+      table.operation = operation;
+      table.devices = devices;
+      table.nodes = nodes;
+      table.file = file_;
+    }
+    CollectiveRow row;
+    row.bytes = bytes;
+    row.out_of_place_us = time_us;
+    row.algorithm = std::move(algorithm);
+    table.rows.push_back(std::move(row));
+  }
+
+  std::vector<CollectiveTable> take() {
+    std::vector<CollectiveTable> all;
+    for (auto& [key, table] : tables_) all.push_back(std::move(table));
+    return all;
+  }
+
+ private:
+  std::string file_;
+  std::map<std::tuple<std::string, int, int>, CollectiveTable> tables_;
+};
+
+// Sends and receives are no collectives; those of one device move nothing.
+bool counts(const std::string& operation, int devices) {
+  return devices > 1 && collective_of_record(operation) != CollectiveKind::send_receive;
+}
+
+std::vector<CollectiveTable> tables_of_report(std::string_view text, const std::string& file) {
+  const Report report = report_from_json(text, file);
+  if (report.deterministic) refuse(file, "is the report of a simulation, which measures nothing");
+  Tables tables(file);
+  for (const CollectiveSummary& summary : report.summary.collectives) {
+    if (!counts(summary.operation, summary.devices)) continue;
+    const int nodes = summary.devices == report.replicas ? report.workers : 1;
+    tables.add(summary.operation, summary.devices, nodes, summary.bytes, static_cast<double>(summary.time_ns) * 1e-3);
+  }
+  return tables.take();
+}
+
+std::vector<CollectiveTable> tables_of_topology(std::string_view text, const std::string& file) {
+  const Topology topology = parse_topology_yaml(text, file);
+  Tables tables(file);
+  for (const CollectiveSample& sample : topology.collectives()) {
+    if (!counts(sample.operation, sample.devices)) continue;
+    tables.add(sample.operation, sample.devices, sample.nodes, std::llround(sample.bytes), sample.time_s * 1e6,
+               sample.algorithm);
+  }
+  return tables.take();
+}
+
+void read(const std::filesystem::path& path, Measurements& measurements) {
+  const std::string file = path.string();
+  const std::string text = read_input_file(path);
+  if (has_key(text, "throughput")) {
+    for (MeasuredThroughput& each : read_throughputs(path)) measurements.throughputs.push_back(std::move(each));
+    return;
+  }
+  std::vector<CollectiveTable> tables = is_report(text)                   ? tables_of_report(text, file)
+                                        : has_key(text, "schema_version") ? tables_of_topology(text, file)
+                                                                          : read_nccl_tests(text, file);
+  if (tables.empty()) refuse(file, "holds no measured collective");
+  for (CollectiveTable& table : tables) measurements.collectives.push_back(std::move(table));
+}
+
+}  // namespace
+
+Measurements read_measurements(const std::vector<std::filesystem::path>& paths) {
+  Measurements measurements;
+  std::vector<Diagnostic> problems;
+  for (const std::filesystem::path& path : paths) {
+    try {
+      read(path, measurements);
+    } catch (const InputError& error) {
+      problems.insert(problems.end(), error.diagnostics().begin(), error.diagnostics().end());
+    }
+  }
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return measurements;
+}
+
+}  // namespace tandem

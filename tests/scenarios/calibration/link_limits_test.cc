@@ -1,0 +1,61 @@
+// The bounds that links put on collectives, on machines of the catalog.
+#include "scenarios/calibration/link_limits.h"
+
+#include <gtest/gtest.h>
+
+#include "topologies/generators/cluster.h"
+#include "topologies/readers/catalog.h"
+
+namespace tandem::calibration {
+namespace {
+
+constexpr double kBytes = 1e9;
+
+// Whether the links deny that a collective carries `carried` bytes/s of its buffer.
+bool denies(const LinkLimits& limits, CollectiveKind kind, int devices, int nodes, double carried) {
+  return limits.contradiction(kind, devices, nodes, kBytes, kBytes / carried).has_value();
+}
+
+// 240 GB/s of NVLink for each GPU.
+TEST(LinkLimits, AreTheLinksBetweenTheGpusOfAMachine) {
+  const LinkLimits limits(load_catalog_node("dgx-a100"));
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_gather, 8, 1, 240e9 / 0.875));
+  EXPECT_TRUE(denies(limits, CollectiveKind::all_gather, 8, 1, 1.06 * 240e9 / 0.875));
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_reduce, 8, 1, 240e9 / 1.75));
+  EXPECT_TRUE(denies(limits, CollectiveKind::all_reduce, 8, 1, 1.06 * 240e9 / 1.75));
+  EXPECT_TRUE(denies(limits, CollectiveKind::broadcast, 8, 1, 1.06 * 240e9));
+  const auto found = limits.contradiction(CollectiveKind::broadcast, 8, 1, 500e6, 1e-3);
+  ASSERT_TRUE(found);
+  EXPECT_DOUBLE_EQ(found->carried, 500e9);
+  EXPECT_DOUBLE_EQ(found->limit, 240e9);
+  EXPECT_EQ(found->links, "the links of gpu0");
+}
+
+// Its switches add: a bus bandwidth above the links is no contradiction.
+TEST(LinkLimits, LeaveRoomForSwitchesThatReduce) {
+  const Topology node = load_catalog_node("hgx-h100");
+  const LinkLimits limits(node);
+  const double link = limits.contradiction(CollectiveKind::broadcast, 8, 1, 1e12, 1e-3)->limit;
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_reduce, 8, 1, link));
+  EXPECT_TRUE(denies(limits, CollectiveKind::all_reduce, 8, 1, 1.06 * link));
+  EXPECT_TRUE(denies(limits, CollectiveKind::all_gather, 8, 1, 1.06 * link / 0.875));
+}
+
+// 8 ports of 25 GB/s.
+TEST(LinkLimits, AreThePortsOfAMachineAcrossMachines) {
+  const LinkLimits limits(load_catalog_node("dgx-a100"));
+  const double ports = 8 * 25e9;
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_reduce, 16, 2, 0.6 * ports));
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_gather, 16, 2, 1.2 * ports)) << "half of it is already there";
+  EXPECT_TRUE(denies(limits, CollectiveKind::broadcast, 16, 2, 1.06 * ports));
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_to_all, 16, 2, ports / 4)) << "half of 8 buffers";
+  EXPECT_TRUE(denies(limits, CollectiveKind::all_to_all, 16, 2, 1.06 * ports / 4));
+}
+
+TEST(LinkLimits, AreNoneWithoutLinks) {
+  const LinkLimits limits(make_host(4));
+  EXPECT_FALSE(denies(limits, CollectiveKind::all_reduce, 4, 1, 1e15));
+}
+
+}  // namespace
+}  // namespace tandem::calibration
