@@ -4,6 +4,7 @@
 
 #include "tests/topologies/testing.h"
 #include "topologies/base/error.h"
+#include "topologies/generators/cluster.h"
 
 namespace tandem {
 namespace {
@@ -93,6 +94,19 @@ TEST_P(EveryMachine, HasANetworkPort) {
   for (const NodeIndex nic : topology.nodes_of(0, NodeKind::nic)) EXPECT_TRUE(topology.node(nic).port);
   EXPECT_FALSE(topology.nodes_of(0, NodeKind::nic).empty());
   EXPECT_FALSE(topology.nodes_of(0, NodeKind::cpu).empty());
+}
+
+TEST_P(EveryMachine, TwoOfThemReachEachOther) {
+  const Topology topology = make_cluster(GetParam(), 2);
+  Router router(topology);
+  for (const NodeKind kind : {NodeKind::cpu, NodeKind::gpu, NodeKind::nic}) {
+    const auto near = topology.nodes_of(0, kind);
+    const auto far = topology.nodes_of(1, kind);
+    ASSERT_EQ(near.size(), far.size());
+    if (near.empty()) continue;
+    EXPECT_GT(router.route(near.front(), far.back())->bandwidth_bytes_per_s, 0.1e9);
+    EXPECT_GT(router.route(far.front(), near.back())->latency_s, 0);
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Catalog, EveryMachine, testing::ValuesIn(catalog_names()), [](const auto& instance) {
