@@ -51,6 +51,7 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
   if (run.cross_device_ops) add("--cross-device-ops", *run.cross_device_ops);
   if (run.values) add("--values", *run.values == ValueMode::real ? "real" : "none");
   if (run.collectives) add("--collectives", *run.collectives == CollectiveFidelity::fluid ? "fluid" : "message");
+  for (const auto& [variable, value] : run.nccl) add("--nccl", variable + "=" + value);
   if (run.graphs) words.emplace_back("--graphs");
   add("--explore", "1");
   add("--schedule-seed", std::to_string(seed));

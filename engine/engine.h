@@ -51,6 +51,10 @@ struct EngineOptions {
   std::shared_ptr<const Topology> topology;       // sim: required. Real engines: unused
   std::optional<ValueMode> values;                // empty: what the engine prefers (real engines: real; sim: none)
   std::optional<CollectiveFidelity> collectives;  // engines that model collectives only
+  // NCCL's variables, by name, for the collectives of simulated GPUs: NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS,
+  // NCCL_MAX_NCHANNELS, NCCL_NVLS_ENABLE, NCCL_COLLNET_ENABLE; its "version" ("2.27"; default: the newest known); and
+  // "devices_per_process", how many GPUs each process of the job drives (1). Engines that model collectives only.
+  std::map<std::string, std::string> nccl{};
   // Permutes the order of tasks that could run at one instant, and of work that ends at one. Equal seeds give equal
   // runs; empty: the engine's own order. Engines with EngineInfo::seeded_schedule only.
   std::optional<std::uint64_t> schedule_seed;

@@ -55,6 +55,7 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
     lacks("values: none", "its tensors always carry values (values: real)");
   }
   if (options.collectives && !engine.models_collectives) lacks("collectives", "it executes them, and models none");
+  if (!options.nccl.empty() && !engine.models_collectives) lacks("nccl", "it models no NCCL");
   if (options.schedule_seed && !engine.seeded_schedule) {
     lacks("schedule_seed", "its threads are scheduled by the operating system");
   }

@@ -39,6 +39,7 @@ struct Record {
   double flops = 0;
   int ranks = 0;              // collectives: devices taking part
   std::int64_t sequence = 0;  // collectives: equal on all ranks of one call, unique in the run
+  std::string algorithm{};    // collectives: what the engine chose, "ring LL128, 24 channels"; empty: no choice
 };
 
 struct TimelineDevice {

@@ -88,6 +88,7 @@ EngineSettings read_engine(const YamlReader& map) {
     engine.collectives = collectives.one_of<CollectiveFidelity>(
         {{"fluid", CollectiveFidelity::fluid}, {"message", CollectiveFidelity::message}});
   }
+  for (const auto& [variable, value] : map.optional("nccl").entries()) engine.nccl[variable] = value.text();
   engine.graphs = map.optional("graphs").boolean(engine.graphs);
   return engine;
 }

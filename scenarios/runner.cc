@@ -44,6 +44,7 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   if (options.cross_device_ops) scenario.strategy.cross_device_ops = *options.cross_device_ops;
   if (options.values) scenario.engine.values = options.values;
   if (options.collectives) scenario.engine.collectives = options.collectives;
+  for (const auto& [variable, value] : options.nccl) scenario.engine.nccl[variable] = value;
   if (options.graphs) scenario.engine.graphs = true;
   check_strategy(scenario);
   if (const auto problem = parallel_problem(scenario)) {
@@ -67,6 +68,7 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
   if (engine_info(scenario.engine.name).needs_topology) options.topology = scenario.topology;
   options.values = scenario.engine.values;
   options.collectives = scenario.engine.collectives;
+  options.nccl = scenario.engine.nccl;
   options.schedule_seed = run_options.schedule_seed;
   options.graphs = scenario.engine.graphs;
   try {

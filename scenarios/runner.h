@@ -23,6 +23,7 @@ struct RunOptions {
   std::optional<std::string> cross_device_ops;
   std::optional<ValueMode> values;
   std::optional<CollectiveFidelity> collectives;
+  std::map<std::string, std::string> nccl{};          // over the scenario's
   bool graphs = false;                                // true: also where the scenario does not ask for them
   std::optional<std::uint64_t> schedule_seed;         // see EngineOptions::schedule_seed
   bool measures_scaling = true;                       // run simulations again, on one replica, for scaling_efficiency

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -70,7 +71,8 @@ struct EngineSettings {
   std::string name{machine_engine().name};
   std::optional<ValueMode> values;
   std::optional<CollectiveFidelity> collectives;
-  bool graphs = false;  // sequences of ops that repeat are launched as one graph
+  std::map<std::string, std::string> nccl{};  // see EngineOptions::nccl
+  bool graphs = false;                        // sequences of ops that repeat are launched as one graph
 };
 
 struct DeviceSettings {

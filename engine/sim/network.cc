@@ -20,82 +20,87 @@ void Network::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_lat
   if (bytes <= 0) return simulation_.at(Simulation::now_s() + latency_s, std::move(then));
   const auto begin = [this, pair = Pair{from, to}, bytes, route = std::move(route)](Then at_end) {
     dissolve_bundles_on(*route);
-    start_flow(pair, bytes, route, simulation_.in_scheduled_order(std::move(at_end)));
+    start_flow({pair, route, bytes}, simulation_.in_scheduled_order(std::move(at_end)));
   };
   if (latency_s <= 0) return begin(std::move(then));
   simulation_.at(Simulation::now_s() + latency_s, [begin, then = std::move(then)] { begin(then); });
 }
 
 void Network::transfer_together(std::span<const Pair> pairs, double bytes, const Then& each) {
+  std::vector<Flow> flows;
+  flows.reserve(pairs.size());
+  for (const Pair& pair : pairs) flows.push_back({pair, platform_.route(pair.first, pair.second), bytes});
+  start_together(std::move(flows), each);
+}
+
+void Network::start_together(std::vector<Flow> flows, const Then& each) {
   const Then each_in_order = simulation_.in_scheduled_order(each);
+  for (const Flow& flow : flows) dissolve_bundles_on(*flow.route);
+  for (const Flow& flow : flows) occupy(*flow.route, 1);
+  std::map<std::pair<double, double>, BundlePtr> bundles;  // by the rate that each flow reaches alone, and its bytes
+  std::vector<Flow> others;
   std::vector<RoutePtr> routes;
-  routes.reserve(pairs.size());
-  for (const auto& [from, to] : pairs) {
-    routes.push_back(platform_.route(from, to));
-    dissolve_bundles_on(*routes.back());
-  }
-  for (const RoutePtr& route : routes) occupy(*route, 1);
-  std::map<double, BundlePtr> bundles;  // by the rate that each flow reaches alone
-  std::vector<std::size_t> others;
-  for (std::size_t i = 0; i < pairs.size(); ++i) {
-    if (!is_alone_on(*routes[i])) {
-      others.push_back(i);
+  for (Flow& flow : flows) {
+    routes.push_back(flow.route);
+    if (!is_alone_on(*flow.route)) {
+      others.push_back(std::move(flow));
       continue;
     }
-    BundlePtr& bundle = bundles[routes[i]->bandwidth_bytes_per_s];
+    BundlePtr& bundle = bundles[{flow.alone_bytes_per_s(), flow.bytes}];
     if (!bundle) bundle = std::make_shared<Bundle>();
-    bundle->pairs.push_back(pairs[i]);
-    bundle->routes.push_back(routes[i]);
+    bundle->flows.push_back(std::move(flow));
   }
   for (const RoutePtr& route : routes) occupy(*route, -1);
-  for (const std::size_t i : others) start_flow(pairs[i], bytes, routes[i], each_in_order);
+  for (const Flow& flow : others) start_flow(flow, each_in_order);
   for (const auto& [rate, bundle] : bundles) {
     bundle->each = each_in_order;
-    start_bundle(bundle, bytes);
+    start_bundle(bundle);
   }
 }
 
-Simulation::Activity& Network::start_flow(const Pair& pair, double bytes, RoutePtr route, Then then) {
-  ++transfers_;
-  occupy(*route, 1);
-  return simulation_.start_flow(pair.first, pair.second, bytes,
-                                [this, route = std::move(route), then = std::move(then)] {
-                                  occupy(*route, -1);
-                                  then();
-                                });
+Simulation::Activity& Network::start_flow(const Flow& flow, Then then) {
+  occupy(*flow.route, 1);
+  platform_.use_route(flow.route);
+  Simulation::Activity& activity =
+      simulation_.start_flow(flow.pair.first, flow.pair.second, flow.bytes, flow.most_bytes_per_s,
+                             [this, route = flow.route, then = std::move(then)] {
+                               occupy(*route, -1);
+                               then();
+                             });
+  platform_.use_route(nullptr);
+  return activity;
 }
 
-void Network::start_bundle(const BundlePtr& bundle, double bytes) {
-  if (bundle->pairs.size() == 1) {
-    start_flow(bundle->pairs.front(), bytes, bundle->routes.front(), bundle->each);
+void Network::start_bundle(const BundlePtr& bundle) {
+  if (bundle->flows.size() == 1) {
+    start_flow(bundle->flows.front(), bundle->each);
     return;
   }
-  for (std::size_t i = 0; i < bundle->pairs.size(); ++i) {
-    mark(*bundle->routes[i], bundle);
-    if (i > 0) occupy(*bundle->routes[i], 1);
+  for (std::size_t i = 0; i < bundle->flows.size(); ++i) {
+    mark(*bundle->flows[i].route, bundle);
+    if (i > 0) occupy(*bundle->flows[i].route, 1);
   }
-  transfers_ += bundle->pairs.size() - 1;
-  bundle->flow =
-      &start_flow(bundle->pairs.front(), bytes, bundle->routes.front(), [this, bundle] { end_bundle(bundle); });
+  bundle->flow = &start_flow(bundle->flows.front(), [this, bundle] { end_bundle(bundle); });
 }
 
 void Network::end_bundle(const BundlePtr& bundle) {
   if (bundle->flow == nullptr) return bundle->each();  // dissolved: this is the end of the first flow alone
   bundle->flow = nullptr;
-  for (std::size_t i = 0; i < bundle->pairs.size(); ++i) {
-    mark(*bundle->routes[i], nullptr);
-    if (i > 0) occupy(*bundle->routes[i], -1);
+  for (std::size_t i = 0; i < bundle->flows.size(); ++i) {
+    mark(*bundle->flows[i].route, nullptr);
+    if (i > 0) occupy(*bundle->flows[i].route, -1);
   }
-  for (std::size_t i = 0; i < bundle->pairs.size(); ++i) bundle->each();
+  for (std::size_t i = 0; i < bundle->flows.size(); ++i) bundle->each();
 }
 
 void Network::dissolve(const BundlePtr& bundle) {
   const double left_bytes = Simulation::remaining_bytes(*std::exchange(bundle->flow, nullptr));
-  for (const RoutePtr& route : bundle->routes) mark(*route, nullptr);
-  for (std::size_t i = 1; i < bundle->pairs.size(); ++i) {
-    occupy(*bundle->routes[i], -1);
-    --transfers_;
-    start_flow(bundle->pairs[i], left_bytes, bundle->routes[i], bundle->each);
+  for (const Flow& flow : bundle->flows) mark(*flow.route, nullptr);
+  for (std::size_t i = 1; i < bundle->flows.size(); ++i) {
+    occupy(*bundle->flows[i].route, -1);
+    Flow rest = bundle->flows[i];
+    rest.bytes = left_bytes;
+    start_flow(rest, bundle->each);
   }
 }
 

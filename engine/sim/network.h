@@ -10,10 +10,13 @@
 //   dissolved   every flow, with the     each ends by itself
 //               bytes it had left
 //
+// A flow may have a rate that it does not exceed even where it is alone, such as that of the thread blocks that copy.
+//
 // A transfer dissolves the bundles on its route before it starts, so bundling changes no time.
 // Like Simulation, this is for SimGrid's kernel.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -40,20 +43,31 @@ class Network {
   // for every one of them.
   void transfer_together(std::span<const Pair> pairs, double bytes, const Then& each);
 
-  std::uint64_t transfer_count() const { return transfers_; }  // that SimGrid has seen or that a bundle stood for
+  using RoutePtr = std::shared_ptr<const Route>;
+  // Bytes, greater than 0, over a route between two different nodes.
+  struct Flow {
+    Pair pair;
+    RoutePtr route;
+    double bytes = 0;
+    double most_bytes_per_s = 0;  // 0: as fast as the route is
+    double alone_bytes_per_s() const {
+      const double route_bytes_per_s = route->bandwidth_bytes_per_s;
+      return most_bytes_per_s > 0 ? std::min(most_bytes_per_s, route_bytes_per_s) : route_bytes_per_s;
+    }
+  };
+  // Starts all of these, without latency, and calls `each` at the end of every one of them.
+  void start_together(std::vector<Flow> flows, const Then& each);
 
  private:
-  using RoutePtr = std::shared_ptr<const Route>;
   struct Bundle {
-    std::vector<Pair> pairs;
-    std::vector<RoutePtr> routes;
+    std::vector<Flow> flows;
     Then each;
-    Simulation::Activity* flow = nullptr;  // of the first pair; null once ended or dissolved
+    Simulation::Activity* flow = nullptr;  // the first; null once ended or dissolved
   };
   using BundlePtr = std::shared_ptr<Bundle>;
 
-  Simulation::Activity& start_flow(const Pair& pair, double bytes, RoutePtr route, Then then);
-  void start_bundle(const BundlePtr& bundle, double bytes);
+  Simulation::Activity& start_flow(const Flow& flow, Then then);
+  void start_bundle(const BundlePtr& bundle);
   void end_bundle(const BundlePtr& bundle);
   void dissolve(const BundlePtr& bundle);
   void dissolve_bundles_on(const Route& route);
@@ -65,7 +79,6 @@ class Network {
   Platform& platform_;
   std::vector<std::int32_t> flows_on_;  // by Platform::direction_index
   std::vector<BundlePtr> bundle_on_;    // likewise; bundled ones only
-  std::uint64_t transfers_ = 0;
 };
 
 }  // namespace tandem::sim

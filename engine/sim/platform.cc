@@ -32,7 +32,8 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
   // SimGrid's question for the links of a route. Reports no latency, because Network::transfer spends it.
   void get_local_route(const simgrid_compat::NetPoint* source, const simgrid_compat::NetPoint* destination,
                        simgrid_compat::LocalRoute* into, double* /*latency*/) override {
-    const auto route = platform_.route(nodes_[source->id()], nodes_[destination->id()]);
+    const auto& chosen = platform_.next_route_;
+    const auto route = chosen ? chosen : platform_.route(nodes_[source->id()], nodes_[destination->id()]);
     for (const Edge& hop : route->hops) {
       into->link_list_.push_back(link(hop));
     }

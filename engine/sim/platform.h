@@ -31,6 +31,9 @@ class Platform {
   simgrid_compat::s4u::Host* host(NodeIndex node) const { return hosts_[node]; }
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to) { return router_.route(from, to); }
 
+  // Flows that start from now on take this route; null: the route between their ends.
+  void use_route(std::shared_ptr<const Route> route) { next_route_ = std::move(route); }
+
   // Numbers the directions of links that have a capacity of their own: two of a duplex link, otherwise one.
   std::size_t direction_index(const Edge& hop) const {
     const bool shares = topology_.link(hop.link).direction != Direction::duplex;
@@ -43,6 +46,7 @@ class Platform {
 
   const Topology& topology_;
   Router router_;
+  std::shared_ptr<const Route> next_route_;
   std::vector<simgrid_compat::s4u::Host*> hosts_;  // by node
 };
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "engine/sim/collectives/nccl/selection.h"
 #include "engine/sim/placement.h"
 #include "engine/sim/sim_run.h"
 #include "engine/sim/simgrid_compat.h"
@@ -98,7 +99,8 @@ class SimEngine : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> open_sim_engine(EngineOptions options) {
-  sim::place_devices(options);  // throws
+  sim::place_devices(options);           // throws
+  sim::nccl::settings_of(options.nccl);  // throws
   return std::make_unique<SimEngine>(std::move(options));
 }
 

@@ -19,6 +19,7 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
       network_(simulation_),
       scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
       measured_times_(options.topology->collectives()),
+      nccl_(*options.topology, options.nccl),
       shared_(std::make_unique<SimMonitor>(scheduler_)) {
   simulation_.on_idle([this] { scheduler_.check_deadlock(); });
   add_devices();
@@ -103,6 +104,7 @@ Timeline SimRun::take_timeline() {
       {"topology", topology().name()},
       {"values", carries_values() ? "real" : "none"},
   };
+  if (nccl_.was_used()) timeline.settings["nccl"] = nccl_.text();
   if (schedule_) {
     timeline.settings["schedule_seed"] = std::to_string(schedule_->seed());
     timeline.settings["schedule_choices"] = std::to_string(schedule_->choices());

@@ -10,6 +10,7 @@
 #include "engine/shared_objects.h"
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/measured_times.h"
+#include "engine/sim/collectives/nccl_groups.h"
 #include "engine/sim/network.h"
 #include "engine/sim/notes.h"
 #include "engine/sim/placement.h"
@@ -42,6 +43,7 @@ class SimRun {
   Scheduler& scheduler() { return scheduler_; }
   Notes& notes() { return notes_; }
   CollectiveGroups& groups() { return groups_; }
+  NcclGroups& nccl() { return nccl_; }
   const MeasuredTimes& measured_times() const { return measured_times_; }
 
   int worker_count() const { return static_cast<int>(workers_.size()); }
@@ -67,6 +69,7 @@ class SimRun {
   Scheduler scheduler_;
   const MeasuredTimes measured_times_;
   CollectiveGroups groups_;
+  NcclGroups nccl_;
   std::map<NodeIndex, std::unique_ptr<PhysicalDevice>> physical_;
   std::vector<std::unique_ptr<SimDevice>> devices_;
   std::map<DeviceId, SimDevice*> by_id_;

@@ -34,6 +34,11 @@
 // simgrid::kernel::EngineImpl::now_, which 3.32 and 4.x export without an installed header. SimGrid expects one
 // simulation in a process and never sets its clock back, but equal runs must start at the same time to the last bit.
 extern double tandem_simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
+#if SIMGRID_VERSION < 40000
+// simgrid::kernel::activity::CommImpl::set_rate: Comm::set_rate has no effect on a flow between two hosts in 3.32.
+extern void* tandem_simgrid_set_rate(void* comm, double bytes_per_s) __asm__(
+    "_ZN7simgrid6kernel8activity8CommImpl8set_rateEd");
+#endif
 #if SIMGRID_VERSION < 33500
 // Private or protected in 3.32, which never empties them: see forget_ended_engines().
 extern simgrid::xbt::signal<void(simgrid::s4u::Activity const&)> tandem_simgrid_on_completion __asm__(
@@ -186,10 +191,16 @@ inline s4u::ActivityPtr start_exec(s4u::Host* host, double flops, double most_pe
   return exec;
 }
 
-inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t bytes, void* data) {
+// `most_per_s`: bytes/s that the flow does not exceed; 0: the links decide.
+inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t bytes, double most_per_s, void* data) {
   s4u::CommPtr comm = s4u::Comm::sendto_init();
   comm->set_data(data);
   comm->set_payload_size(bytes);
+#if SIMGRID_VERSION >= 40000
+  if (most_per_s > 0) comm->set_rate(most_per_s);
+#else
+  if (most_per_s > 0) tandem_simgrid_set_rate(comm->get_impl(), most_per_s);
+#endif
   comm->set_source(from);
   comm->set_destination(to);
 #if SIMGRID_VERSION >= 33500

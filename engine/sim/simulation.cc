@@ -75,10 +75,12 @@ void Simulation::call_off(Alarm alarm) {
   --under_way_;
 }
 
-Simulation::Activity& Simulation::start_flow(NodeIndex from, NodeIndex to, double bytes, Then ended) {
+Simulation::Activity& Simulation::start_flow(NodeIndex from, NodeIndex to, double bytes, double most_bytes_per_s,
+                                             Then ended) {
   Activity& activity = begin_activity(std::move(ended));
-  activity.handle = simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
-                                               static_cast<std::uint64_t>(std::llround(bytes)), &activity);
+  activity.handle =
+      simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
+                                 static_cast<std::uint64_t>(std::llround(bytes)), most_bytes_per_s, &activity);
   return activity;
 }
 

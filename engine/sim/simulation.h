@@ -55,9 +55,10 @@ class Simulation {
     Then then;
     simgrid_compat::s4u::ActivityPtr handle;  // null for a date
   };
-  // Starts a flow of at least one byte over the links of the route, without their latency. Calls `ended` at its end
+  // Starts a flow of at least one byte over the links of the route, without their latency, at no more than
+  // `most_bytes_per_s` (0: no bound). Calls `ended` at its end
   // before anything else learns of it, outside the order of the schedule.
-  Activity& start_flow(NodeIndex from, NodeIndex to, double bytes, Then ended);
+  Activity& start_flow(NodeIndex from, NodeIndex to, double bytes, double most_bytes_per_s, Then ended);
   static double remaining_bytes(const Activity& flow);
   // A function that has the schedule decide when `then` is called among everything that ends at the same instant, so
   // that it runs after all those ends were reported. Without a schedule, `then` itself.

@@ -5,6 +5,7 @@
 #include <benchmark/benchmark.h>
 #include <sys/resource.h>
 
+#include "engine/sim/collectives/nccl/plan.h"
 #include "tests/engine/sim_machines.h"
 
 namespace tandem {
@@ -22,7 +23,10 @@ double peak_rss_mb() {
 // Machines of eight GPUs behind one NVSwitch, a NIC for each GPU, rails into one non-blocking switch.
 std::shared_ptr<const Topology> pod(int gpus) {
   auto topology = std::make_shared<Topology>("pod");
-  const auto gpu = std::make_shared<const DeviceModel>(device_model("GPU", 1, 2));
+  DeviceModel model = device_model("GPU", 1, 2);
+  model.architecture = "sm_90";
+  model.boost_clock_hz = vendor(1.98e9);
+  const auto gpu = std::make_shared<const DeviceModel>(std::move(model));
   const auto cpu = std::make_shared<const DeviceModel>(device_model("CPU", 32, 0));
   const auto nvlink = link_model(450e9, 1e-6, LinkKind::nvlink);
   const auto pcie = link_model(55e9, 0.5e-6, LinkKind::pcie);
@@ -107,6 +111,16 @@ void ops_in_a_stream(benchmark::State& state) {
       benchmark::Counter(kOps * static_cast<double>(state.iterations()), benchmark::Counter::kIsRate);
 }
 
+// NCCL's plan of a call that it has not planned before, on one machine.
+void nccl_plan(benchmark::State& state) {
+  const auto topology = pod(8);
+  const sim::nccl::Surveyor surveyor(*topology);
+  const sim::nccl::Communicator group(surveyor.survey(topology->nodes_of(0, NodeKind::gpu)), {});
+  double bytes = 0;
+  for (auto _ : state) benchmark::DoNotOptimize(group.plan({CollectiveKind::all_reduce, bytes += 4096}));
+}
+
+BENCHMARK(nccl_plan)->Unit(benchmark::kMicrosecond);
 BENCHMARK(empty_run)->Arg(1024)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK(fluid_all_reduce)->Arg(8)->Arg(256)->Arg(1024)->Arg(16384)->Unit(benchmark::kMillisecond);
 BENCHMARK(message_all_reduce)->Arg(8)->Arg(64)->Arg(256)->Unit(benchmark::kMillisecond);

@@ -102,6 +102,13 @@ TEST(Channels, OneNicGivesOneRing) {
   EXPECT_EQ(text(find_graphs(over_nodes(dgx1_v100(), 8, 4, 1, 12.5)).ring), "1 x 12");
 }
 
+TEST(Channels, AreNeverNone) {
+  EXPECT_EQ(text(find_graphs(over_nodes(pcie(120, 16), 8)).ring), "1 x 16") << "below every speed of Blackwell's list";
+  const Graphs single = find_graphs(over_nodes(hgx_h100(), 1, 2, 1, 2));
+  EXPECT_EQ(text(single.ring), "1 x 1.2");
+  EXPECT_DOUBLE_EQ(single.ring_wire_gbs, 2) << "one GPU a node: the NIC";
+}
+
 TEST(Channels, CanBeRestricted) {
   const Machine machine = over_nodes(dgx_a100(), 8);
   const Graphs four = find_graphs(machine, 0, 4);

@@ -14,6 +14,11 @@ Survey survey_of(const Machine& machine) {
   for (int domain = 0; domain < machine.domains; ++domain) {
     survey.domains.emplace_back(static_cast<std::size_t>(machine.gpus));
     std::iota(survey.domains.back().begin(), survey.domains.back().end(), domain * machine.gpus);
+    if (machine.domains == 1) continue;
+    survey.ports.emplace_back();
+    for (int nic = 0; nic < machine.nics; ++nic) {
+      survey.ports.back().push_back({static_cast<NodeIndex>(nic), domain * machine.gpus + nic % machine.gpus});
+    }
   }
   return survey;
 }

@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "engine/sim/collectives/nccl/link_unit.h"
 #include "engine/sim/collectives/nccl/survey.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
@@ -84,6 +85,19 @@ TEST(Survey, KnowsWhatSoftwareTheNetworkHas) {
   EXPECT_DOUBLE_EQ(p4d.machine.advertised_us, 75);
   EXPECT_TRUE(p4d.machine.lacks_ll128);
   EXPECT_FALSE(survey_of(make_cluster("gcp-a3-high", 2), 8).hop_is_known);
+}
+
+TEST(Survey, RecognisesLinksByNcclsConstantAndByTheirDatasheet) {
+  const LinkUnit a100 = unit_of("sm_80", 80);
+  EXPECT_DOUBLE_EQ(a100.rate_of(240, 240).nccl_gbs, 240);
+  EXPECT_DOUBLE_EQ(a100.rate_of(300, 300).nccl_gbs, 240);
+  EXPECT_DOUBLE_EQ(a100.rate_of(300, 300).wire_gbs, 240);
+  EXPECT_DOUBLE_EQ(a100.rate_of(100, 300).nccl_gbs, 80) << "four links of a mesh";
+  const LinkUnit v100 = unit_of("sm_70", 70);
+  EXPECT_DOUBLE_EQ(v100.rate_of(132, 132).nccl_gbs, 120);
+  EXPECT_DOUBLE_EQ(v100.rate_of(132, 132).wire_gbs, 132);
+  EXPECT_DOUBLE_EQ(v100.rate_of(20, 120).wire_gbs, 20) << "no faster than the file says";
+  EXPECT_DOUBLE_EQ(unit_of("gfx942", 0).rate_of(64, 448).nccl_gbs, 48);
 }
 
 TEST(Survey, ReadsTheArchitecture) {

@@ -75,6 +75,7 @@ void CollectiveCall::end() {
   const Nanoseconds end_ns = Simulation::now_ns();
   for (Arrival& arrival : arrivals_) {
     arrival.record.end_ns = end_ns;
+    arrival.record.algorithm = algorithm_;
     run_.add_record(std::move(arrival.record));
   }
   for (Arrival& arrival : arrivals_) arrival.stream->finish_head();

@@ -41,6 +41,9 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   // unless the call ends within it.
   void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> timeout_s);
 
+  // What executes it, for its records.
+  void set_algorithm(std::string algorithm) { algorithm_ = std::move(algorithm); }
+
   const CollectiveGroup& group() const { return group_; }
   const CollectiveSpec& spec() const { return spec_; }
   double bytes() const;  // nccl-tests' definition: the larger of a rank's input and output
@@ -67,6 +70,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   std::vector<Arrival> arrivals_;  // by rank
   std::size_t arrived_ = 0;
   double last_arrival_s_ = 0;
+  std::string algorithm_;
   CallDeadline deadline_;
   std::vector<Tensor> outputs_;
   std::vector<Tensor> inputs_;  // empty where the collective works in place

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/sim/collectives/collective_group.h"
+#include "engine/sim/collectives/mpi_algorithms.h"
 #include "engine/sim/collectives/schedule_player.h"
 #include "engine/sim/sim_run.h"
 #include "engine/sim/stream_work.h"
@@ -116,27 +117,46 @@ Simulation::Then copy_of(const CollectiveGroup& pair, double bytes, Simulation::
   };
 }
 
-Simulation::Then schedule_of(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
+// Whether every device is a processor, on a host of its own.
+bool is_of_hosts(const CollectiveGroup& group) {
+  std::set<NodeIndex> nodes;
+  for (const SimDevice* device : group.devices()) {
+    if (device->id().type != DeviceType::cpu || !nodes.insert(device->node()).second) return false;
+  }
+  return true;
+}
+
+std::unique_ptr<CollectiveAlgorithm> algorithm_for(const CollectiveGroup& group, const CollectiveShape& shape) {
+  if (is_of_hosts(group)) return choose_mpi_algorithm(shape);
+  if (shape.kind == CollectiveKind::all_to_all) return std::make_unique<PairwiseExchange>();
+  return std::make_unique<RingAlgorithm>();
+}
+
+Simulation::Then schedule_of(SimRun& run, CollectiveCall& call, Simulation::Then then) {
   const CollectiveGroup& group = call.group();
   const int root = position_of(group, call.spec().root);
   const int devices = static_cast<int>(group.devices().size());
   const CollectiveShape shape{call.spec().kind, devices, call.bytes(), root};
-  auto schedule =
-      shape.kind == CollectiveKind::all_to_all ? PairwiseExchange().plan(shape) : RingAlgorithm().plan(shape);
+  const auto algorithm = algorithm_for(group, shape);
+  if (is_of_hosts(group)) call.set_algorithm(std::string(algorithm->name()));
   std::vector<SimDevice*> order;
   for (const int rank : group.ring_order()) order.push_back(group.devices()[static_cast<std::size_t>(rank)]);
-  auto player = std::make_shared<SchedulePlayer>(run, std::move(order), std::move(schedule), std::move(then));
+  auto player = std::make_shared<SchedulePlayer>(run, std::move(order), algorithm->plan(shape), std::move(then));
   return [&run, player] { player->start(run.fidelity()); };
 }
 
 }  // namespace
 
-void simulate(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
+void simulate(SimRun& run, CollectiveCall& call, Simulation::Then then) {
   const CollectiveGroup& group = call.group();
   const int devices = static_cast<int>(group.devices().size());
   const CollectiveKind kind = call.spec().kind;
   if (const auto seconds = measured_s(run, call)) {
     return occupy_each(run, group, *seconds, Seconds::of_all_together, then);
+  }
+  if (run.fidelity() == CollectiveFidelity::fluid && run.nccl().executes(group)) {
+    call.set_algorithm(run.nccl().start(run, call, std::move(then)));
+    return;
   }
   const double overhead_s = longest_overhead_s(group);
   if (kind == CollectiveKind::send_receive) {

@@ -1,10 +1,11 @@
 // How long a collective takes, and what it occupies meanwhile. The first of these that fits decides:
 //
-//   send and receive                                        a copy between the two devices
 //   measured on as many devices and nodes, or such that     the measured time (engine/collective_fit.h)
 //   the measured times say something about them
 //   all devices on one physical device                      its copy and memory rates
-//   otherwise                                               the schedule of an algorithm over the routes
+//   GPUs of a known architecture, fluid                     NCCL (nccl/), with its fixed time and the flows of its
+//   channels send and receive                                        a copy between the two devices otherwise the
+//   schedule of an algorithm over the routes
 #pragma once
 
 #include "engine/sim/collectives/collective_call.h"
@@ -14,6 +15,6 @@ namespace tandem::sim {
 
 // Starts the call now; calls `then` when it has ended on all devices. For the kernel. Throws RunError where a route or
 // a rate is missing.
-void simulate(SimRun& run, const CollectiveCall& call, Simulation::Then then);
+void simulate(SimRun& run, CollectiveCall& call, Simulation::Then then);
 
 }  // namespace tandem::sim

@@ -68,6 +68,7 @@ Found search(const Machine& machine) {
     Found found = channels_at(machine, speed);
     if (found.channels * speed > best_gbs + kSlack) best = std::move(found);
   }
+  if (best.channels == 0 && bound > 0) best = channels_at(machine, bound);  // slower than any speed of the list
   return best;
 }
 
@@ -154,7 +155,7 @@ Graph nvls_of(const Machine& machine) {
 int thread_blocks_of(const Machine& machine, const Graph& ring) {
   int blocks = 2 * ring.channels;
   if (machine.capability >= 90 && machine.domains > 1 && ring.intra_gbs > 45 && blocks < 16) blocks *= 2;
-  return blocks;
+  return std::min(blocks, kMostChannels);
 }
 
 }  // namespace
@@ -178,7 +179,7 @@ Graphs find_graphs(const Machine& machine, int least, int most) {
   if (machine.intra == Intra::nvlink_mesh) {
     graphs.ring_wire_gbs = mesh_gbs * (graphs.crosses_gpus ? kCrossingShare : machine.mesh_wire_factor);
   } else {
-    graphs.ring_wire_gbs = machine.gpu_wire_gbs;
+    graphs.ring_wire_gbs = machine.gpus == 1 ? machine.nics * machine.nic_gbs : machine.gpu_wire_gbs;
   }
   if (least > 0) graphs.thread_blocks = std::max(graphs.thread_blocks, std::min(least, kMostChannels));
   if (most > 0) {

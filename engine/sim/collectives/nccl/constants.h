@@ -42,6 +42,7 @@ inline constexpr std::array kNvlinkUnits = {NvlinkUnit{100, 40.1, 40.1, 50, 18},
                                             NvlinkUnit{70, 20, 22, 25, 6},       NvlinkUnit{0, 18, 18, 20, 4}};
 // One xGMI link. nccl: ROCm/rccl src/graph/topo.h (MI200 36, GFX94X 48), gfx950 by its nominal rate; the wire carries
 // as much (mi300x_x8_1node: 315.7 on seven rings of 48).
+inline constexpr int kXgmiLinks = 7;  // of one GPU
 struct XgmiUnit {
   double nccl_gbs, wire_gbs, nominal_gbs;
 };

@@ -109,18 +109,25 @@ void Communicator::add_inside(const Traffic& traffic, std::vector<Flow>& flows) 
   }
 }
 
-// NICs: every domain sends to the next one, from GPUs spread over its NICs.
+// Every domain sends to the next one, through as many NICs as there are channels.
 void Communicator::add_between(const Traffic& traffic, std::vector<Flow>& flows) const {
   const std::size_t domains = survey_.domains.size();
   if (domains == 1 || traffic.between <= 0) return;
-  const int most = std::max(1, std::min(survey_.machine.nics, graphs_.ring.channels));
+  const std::size_t most = at(std::max(1, std::min(survey_.machine.nics, graphs_.ring.channels)));
   for (std::size_t d = 0; d < domains; ++d) {
-    const std::vector<int>& from = survey_.domains[d];
-    const std::vector<int>& to = survey_.domains[(d + 1) % domains];
-    const std::size_t ends = std::min({from.size(), to.size(), at(most)});
+    const std::size_t next = (d + 1) % domains;
+    if (survey_.ports.empty()) {
+      flows.push_back({survey_.domains[d].front(), survey_.domains[next].front(), traffic.between});
+      continue;
+    }
+    const std::vector<Port>& from = survey_.ports[d];
+    const std::vector<Port>& to = survey_.ports[next];
+    const std::size_t ends = std::min({from.size(), to.size(), most});
     for (std::size_t i = 0; i < ends; ++i) {
+      const Port& sender = from[i * from.size() / ends];
+      const Port& receiver = to[i * to.size() / ends];
       flows.push_back(
-          {from[i * from.size() / ends], to[i * to.size() / ends], traffic.between / static_cast<double>(ends)});
+          {sender.gpu, receiver.gpu, traffic.between / static_cast<double>(ends), sender.nic, receiver.nic});
     }
   }
 }

@@ -1,7 +1,7 @@
 // A call as the simulation executes it: a fixed time, and then what crosses the links.
 #pragma once
 
-#include <span>
+#include <limits>
 #include <string>
 #include <vector>
 
@@ -10,11 +10,15 @@
 
 namespace tandem::sim::nccl {
 
-// Bytes from one GPU to another, at no more than a rate. Positions in the surveyed list.
+inline constexpr NodeIndex kNoNic = std::numeric_limits<NodeIndex>::max();
+
+// Bytes from one GPU to another. Positions in the surveyed list.
 struct Flow {
   int from = 0;
   int to = 0;
   double bytes = 0;
+  NodeIndex from_nic = kNoNic;  // through these, where they are known
+  NodeIndex to_nic = kNoNic;
 };
 
 struct Plan {

@@ -1,13 +1,13 @@
 #include "engine/sim/collectives/nccl/survey.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <limits>
 #include <map>
 
 #include "engine/sim/collectives/nccl/constants.h"
 #include "engine/sim/collectives/nccl/domain_map.h"
+#include "engine/sim/collectives/nccl/link_unit.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim::nccl {
@@ -18,32 +18,6 @@ constexpr double kGiga = 1e9;
 double gbs_of(const LinkModel& model) {
   return model.bandwidth_bytes_per_s.value / kGiga;
 }
-
-struct LinkUnit {
-  double nccl_gbs;     // one link by NCCL's constants
-  double wire_gbs;     // as it carries the copies of kernels
-  double nominal_gbs;  // by its datasheet
-  int most;            // of one GPU
-};
-
-LinkUnit unit_of(const DeviceModel& device, int capability) {
-  if (capability == 0) {
-    for (const auto& [architecture, unit] : kXgmiUnits) {
-      if (device.architecture.starts_with(architecture)) return {unit.nccl_gbs, unit.wire_gbs, unit.nominal_gbs, 7};
-    }
-    return {48, 48, 64, 7};
-  }
-  for (const NvlinkUnit& unit : kNvlinkUnits) {
-    if (capability >= unit.capability) return {unit.nccl_gbs, unit.wire_gbs, unit.nominal_gbs, unit.most};
-  }
-  return {20, 20, 25, 12};
-}
-
-// Rates of NVLink: what NCCL counts, and what the wire carries.
-struct NvlinkRate {
-  double nccl_gbs = 0;
-  double wire_gbs = 0;
-};
 
 // The survey of one group.
 class GroupSurvey {
@@ -90,19 +64,7 @@ class GroupSurvey {
     const DeviceModel& device = *topology_.node(gpu(first().front())).device;
     survey_.machine.capability = capability_of(device.architecture);
     survey_.machine.clock_ghz = device.boost_clock_hz.value / kGiga;
-    unit_ = unit_of(device, survey_.machine.capability);
-  }
-
-  // Where the file gives more than the GPU has by NCCL's constant, its rates are those of the datasheet.
-  NvlinkRate rate_of(double gbs, double all_gbs) const {
-    const bool is_nominal = all_gbs > 1.15 * unit_.most * unit_.nccl_gbs;
-    const double by_nccl = gbs / unit_.nccl_gbs;
-    const double by_wire = gbs / unit_.wire_gbs;
-    double links =
-        std::abs(by_wire - std::round(by_wire)) < std::abs(by_nccl - std::round(by_nccl)) ? by_wire : by_nccl;
-    if (is_nominal) links = gbs / unit_.nominal_gbs;
-    links = std::max(1.0, std::round(links));
-    return {links * unit_.nccl_gbs, std::min(gbs, links * unit_.wire_gbs)};
+    unit_ = unit_of(device.architecture, survey_.machine.capability);
   }
 
   bool describe_switch() {
@@ -116,7 +78,7 @@ class GroupSurvey {
       least = std::min(least, gbs);
     }
     if (least <= 0) return false;
-    const NvlinkRate rate = rate_of(least, least);
+    const NvlinkRate rate = unit_.rate_of(least, least);
     machine.intra = Intra::nvswitch;
     machine.gpu_gbs = rate.nccl_gbs;
     machine.gpu_wire_gbs = rate.wire_gbs;
@@ -150,7 +112,7 @@ class GroupSurvey {
     double nccl = 0;
     for (double& pair : gbs) {
       if (pair <= 0) continue;
-      const NvlinkRate rate = rate_of(pair, most);
+      const NvlinkRate rate = unit_.rate_of(pair, most);
       wire += rate.wire_gbs;
       nccl += rate.nccl_gbs;
       pair = rate.nccl_gbs;
@@ -206,7 +168,7 @@ class GroupSurvey {
       machine.nic_gbs = machine.nics == 1 ? gbs : std::min(machine.nic_gbs, gbs);
       machine.nics_are_near &= has_near_gpu(nic);
     }
-    if (machine.nics > 0) return;
+    if (machine.nics > 0) return place_ports();
     // Machines without NICs in their description: one link, as wide as the route.
     const auto route = map_.router.route(gpu(first().front()), gpu(survey_.domains[1].front()));
     machine.nics = 1;
@@ -228,6 +190,57 @@ class GroupSurvey {
       machine.advertised_us = machine.capability < 80 ? kEfaUsOfP3 : kEfaUs;
       machine.lacks_ll128 = machine.capability < 90;
     }
+  }
+
+  // Spreads the NICs of every domain over its GPUs as they are spread in the first one.
+  void place_ports() {
+    const std::vector<std::size_t> nearest = nearest_gpus();
+    for (const std::vector<int>& gpus : survey_.domains) {
+      std::vector<Port>& ports = survey_.ports.emplace_back();
+      for (const NodeIndex node : map_.nodes_of[static_cast<std::size_t>(map_.domain_of[gpu(gpus.front())])]) {
+        if (!is_connected_nic(node)) continue;
+        const std::size_t place = ports.size() < nearest.size() ? nearest[ports.size()] : ports.size();
+        ports.push_back({node, gpus[place % gpus.size()]});
+      }
+      if (!ports.empty()) continue;
+      survey_.ports.clear();
+      return;
+    }
+  }
+
+  // For each NIC of the first domain a GPU with the shortest way to it, each GPU as often as the others.
+  std::vector<std::size_t> nearest_gpus() {
+    std::vector<std::size_t> nearest;
+    std::vector<int> uses(first().size(), 0);
+    for (const NodeIndex nic : domain_nics_) {
+      if (!is_connected_nic(nic)) continue;
+      std::pair<std::size_t, int> best{std::numeric_limits<std::size_t>::max(), 0};
+      std::size_t place = 0;
+      for (std::size_t i = 0; i < first().size(); ++i) {
+        const auto route = map_.router.route(gpu(first()[i]), nic);
+        const std::pair<std::size_t, int> found{route->hops.size(), uses[i]};
+        if (found >= best) continue;
+        best = found;
+        place = i;
+      }
+      ++uses[place];
+      nearest.push_back(place);
+      limit_by_pcie(*map_.router.route(gpu(first()[place]), nic));
+    }
+    return nearest;
+  }
+
+  // A NIC is no faster than the way to it.
+  void limit_by_pcie(const Route& route) {
+    const double gbs = route.bandwidth_bytes_per_s / kGiga / kCosts.nic_share;
+    survey_.machine.nic_gbs = std::min(survey_.machine.nic_gbs, gbs);
+  }
+
+  bool is_connected_nic(NodeIndex node) const {
+    bool is_connected = false;
+    if (topology_.node(node).kind != NodeKind::nic) return false;
+    map_.neighbours.each(node, LinkKind::network, [&](NodeIndex, const LinkModel&) { is_connected = true; });
+    return is_connected;
   }
 
   // Whether a NIC hangs on a PCIe switch with a GPU, or directly on one.
@@ -253,15 +266,6 @@ class GroupSurvey {
 };
 
 }  // namespace
-
-int capability_of(std::string_view architecture) {
-  if (architecture.starts_with("gfx")) return 0;
-  int capability = 0;
-  if (!architecture.starts_with("sm_")) return 80;
-  architecture.remove_prefix(3);
-  std::from_chars(architecture.data(), architecture.data() + architecture.size(), capability);
-  return capability > 0 ? capability : 80;
-}
 
 Surveyor::Surveyor(const Topology& topology) : topology_(topology), map_(std::make_unique<DomainMap>(topology)) {}
 

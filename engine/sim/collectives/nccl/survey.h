@@ -3,7 +3,6 @@
 
 #include <memory>
 #include <span>
-#include <string_view>
 #include <vector>
 
 #include "engine/sim/collectives/nccl/machine.h"
@@ -11,11 +10,18 @@
 
 namespace tandem::sim::nccl {
 
+// A NIC of a domain, and the GPU that sends and receives through it.
+struct Port {
+  NodeIndex nic = 0;
+  int gpu = 0;  // position
+};
+
 struct Survey {
   Machine machine{};
   // The group's GPUs by domain, each in the order of the group: positions in the list that was surveyed. The largest
   // domain, which `machine` describes, comes first among equals.
   std::vector<std::vector<int>> domains{};
+  std::vector<std::vector<Port>> ports{};  // by domain; empty where one has no NIC of its own
   bool hop_is_known = true;  // the latency that the network's software adds: stated, or none by the kind of network
 };
 
@@ -36,9 +42,5 @@ class Surveyor {
   const Topology& topology_;
   std::unique_ptr<DomainMap> map_;
 };
-
-// "sm_90" -> 90, "sm_120a" -> 120; a GPU of AMD ("gfx942") -> 0; others -> 80, the generation that most constants were
-// fitted to.
-int capability_of(std::string_view architecture);
 
 }  // namespace tandem::sim::nccl

@@ -1,0 +1,135 @@
+#include "engine/sim/collectives/nccl_groups.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <set>
+
+#include "engine/sim/collectives/collective_group.h"
+#include "engine/sim/sim_run.h"
+
+namespace tandem::sim {
+namespace {
+
+constexpr std::size_t kMostKeptFlows = 1 << 18;  // of plans, about 20 MB
+constexpr double kSmallBytes = 64 * nccl::kMiB;  // below, a network's latency decides
+
+void append(Route& route, const Route& more) {
+  route.hops.insert(route.hops.end(), more.hops.begin(), more.hops.end());
+  route.latency_s += more.latency_s;
+  route.bandwidth_bytes_per_s = std::min(route.bandwidth_bytes_per_s, more.bandwidth_bytes_per_s);
+}
+
+}  // namespace
+
+struct NcclGroups::Group {
+  bool executes = false;
+  std::vector<NodeIndex> gpus;                       // by position
+  std::vector<int> positions;                        // by rank
+  std::unique_ptr<nccl::Communicator> communicator;  // null until the first call
+  std::map<Key, std::shared_ptr<const Playable>> plans;
+};
+
+NcclGroups::NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables)
+    : topology_(topology), variables_(variables), settings_(nccl::settings_of(variables)) {}
+
+NcclGroups::~NcclGroups() = default;
+
+std::string NcclGroups::text() const {
+  const int version = settings_.version;
+  std::string text = fmt::format("model of {}.{}.{}, from links and public constants", version / 10000,
+                                 version / 100 % 100, version % 100);
+  for (const auto& [name, value] : variables_) {
+    if (name != "version") text += fmt::format("; {}={}", name, value);
+  }
+  return text;
+}
+
+NcclGroups::Group& NcclGroups::group_of(const CollectiveGroup& group) {
+  std::unique_ptr<Group>& known = groups_[&group];
+  if (known) return *known;
+  known = std::make_unique<Group>();
+  known->positions.resize(group.devices().size());
+  for (const int rank : group.ring_order()) {
+    known->positions[static_cast<std::size_t>(rank)] = static_cast<int>(known->gpus.size());
+    known->gpus.push_back(group.devices()[static_cast<std::size_t>(rank)]->node());
+  }
+  const std::set<NodeIndex> different(known->gpus.begin(), known->gpus.end());
+  known->executes = different.size() > 1 && different.size() == known->gpus.size() &&
+                    std::all_of(different.begin(), different.end(), [this](NodeIndex index) {
+                      const Node& node = topology_.node(index);
+                      return node.kind == NodeKind::gpu && node.device && !node.device->architecture.empty();
+                    });
+  return *known;
+}
+
+bool NcclGroups::executes(const CollectiveGroup& group) {
+  return group_of(group).executes;
+}
+
+std::string NcclGroups::start(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
+  const auto plan = plan_of(run, group_of(call.group()), call);
+  run.simulation().at(Simulation::now_s() + plan->fixed_s, [&run, plan, then = std::move(then)] {
+    guarded(run.scheduler(), [&] { play(run, *plan, then); });
+  });
+  return plan->algorithm;
+}
+
+std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Group& group, const CollectiveCall& call) {
+  const CollectiveSpec& spec = call.spec();
+  const int root = has_root(spec.kind) ? group.positions[static_cast<std::size_t>(spec.root)] : 0;
+  const bool reduces = size_of(spec.dtype) > 1;  // NVLS knows no type of one byte
+  const Key key{spec.kind, call.bytes(), root, reduces};
+  if (const auto known = group.plans.find(key); known != group.plans.end()) return known->second;
+  if (!group.communicator) {
+    if (!surveyor_) surveyor_ = std::make_unique<nccl::Surveyor>(topology_);
+    group.communicator = std::make_unique<nccl::Communicator>(surveyor_->survey(group.gpus), settings_);
+  }
+  const nccl::Survey& facts = group.communicator->facts();
+  if (!facts.hop_is_known && call.bytes() < kSmallBytes) {
+    run.notes().add("what the network's software adds to a message is not known (hop_latency of the network): " +
+                    std::string(name_of(spec.kind)) + " below 64 MiB between machines may be predicted too fast");
+  }
+  const nccl::Plan plan = group.communicator->plan({spec.kind, call.bytes(), reduces}, root);
+  auto made = std::make_shared<const Playable>(playable(run, group, plan));
+  if (kept_flows_ > kMostKeptFlows) {
+    for (auto& [known, other] : groups_) other->plans.clear();
+    kept_flows_ = 0;
+  }
+  kept_flows_ += made->flows.size();
+  return group.plans.emplace(key, std::move(made)).first->second;
+}
+
+NcclGroups::Playable NcclGroups::playable(SimRun& run, Group& group, const nccl::Plan& plan) {
+  Playable made{plan.algorithm, plan.fixed_s, plan.transfer_s, {}};
+  made.flows.reserve(plan.flows.size());
+  for (const nccl::Flow& flow : plan.flows) {
+    if (flow.bytes < 1) continue;  // SimGrid counts whole bytes
+    const NodeIndex from = group.gpus[static_cast<std::size_t>(flow.from)];
+    const NodeIndex to = group.gpus[static_cast<std::size_t>(flow.to)];
+    made.flows.push_back({{from, to}, route(run, flow, from, to), flow.bytes, flow.bytes / plan.transfer_s});
+  }
+  return made;
+}
+
+Network::RoutePtr NcclGroups::route(SimRun& run, const nccl::Flow& flow, NodeIndex from, NodeIndex to) {
+  Platform& platform = run.simulation().platform();
+  if (flow.from_nic == nccl::kNoNic) return platform.route(from, to);
+  Network::RoutePtr& known = routes_[{from, flow.from_nic, flow.to_nic, to}];
+  if (known) return known;
+  Route joined = *platform.route(from, flow.from_nic);
+  append(joined, *platform.route(flow.from_nic, flow.to_nic));
+  append(joined, *platform.route(flow.to_nic, to));
+  known = std::make_shared<const Route>(std::move(joined));
+  return known;
+}
+
+void NcclGroups::play(SimRun& run, const Playable& plan, const Simulation::Then& then) {
+  if (plan.flows.empty()) return run.simulation().at(Simulation::now_s() + plan.transfer_s, then);
+  auto left = std::make_shared<std::size_t>(plan.flows.size());
+  run.network().start_together(plan.flows, [left, then] {
+    if (--*left == 0) then();
+  });
+}
+
+}  // namespace tandem::sim

@@ -1,0 +1,66 @@
+// NCCL on the groups of a run: the plan of each call, and its execution over the links of the topology.
+//
+// For the kernel.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "engine/sim/collectives/collective_call.h"
+#include "engine/sim/collectives/nccl/plan.h"
+#include "engine/sim/network.h"
+#include "engine/sim/notes.h"
+
+namespace tandem::sim {
+
+class NcclGroups {
+ public:
+  // `variables`: EngineOptions::nccl, which open_sim_engine has checked.
+  NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables);
+  ~NcclGroups();
+  NcclGroups(const NcclGroups&) = delete;
+  NcclGroups& operator=(const NcclGroups&) = delete;
+
+  // Whether NCCL executes the collectives of a group: it is of GPUs whose architecture is known, each on one of its
+  // own.
+  bool executes(const CollectiveGroup& group);
+
+  // Starts the call and returns what NCCL chose for it. Throws UsageError where NCCL's variables leave no choice, and
+  // tandem::Error where two GPUs have no path.
+  std::string start(SimRun& run, const CollectiveCall& call, Simulation::Then then);
+
+  bool was_used() const { return surveyor_ != nullptr; }
+  std::string text() const;  // for the report: "model of 2.30.7, from links and public constants; NCCL_ALGO=ring"
+
+ private:
+  // A plan on the nodes of the topology.
+  struct Playable {
+    std::string algorithm;
+    double fixed_s = 0;
+    double transfer_s = 0;
+    std::vector<Network::Flow> flows;
+  };
+  struct Group;
+  using Key = std::tuple<CollectiveKind, double, int, bool>;  // bytes, root, whether switches reduce the element type
+  using ViaNics = std::tuple<NodeIndex, NodeIndex, NodeIndex, NodeIndex>;
+
+  Group& group_of(const CollectiveGroup& group);
+  std::shared_ptr<const Playable> plan_of(SimRun& run, Group& group, const CollectiveCall& call);
+  Playable playable(SimRun& run, Group& group, const nccl::Plan& plan);
+  Network::RoutePtr route(SimRun& run, const nccl::Flow& flow, NodeIndex from, NodeIndex to);
+  static void play(SimRun& run, const Playable& plan, const Simulation::Then& then);
+
+  const Topology& topology_;
+  const std::map<std::string, std::string>& variables_;
+  nccl::Settings settings_;
+  std::unique_ptr<nccl::Surveyor> surveyor_;  // null until used
+  std::map<const CollectiveGroup*, std::unique_ptr<Group>> groups_;
+  std::map<ViaNics, Network::RoutePtr> routes_;
+  std::size_t kept_flows_ = 0;  // in the plans of all groups
+};
+
+}  // namespace tandem::sim
