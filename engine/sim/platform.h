@@ -31,6 +31,7 @@ class Platform {
   simgrid_compat::s4u::Host* host(NodeIndex node) const { return hosts_[node]; }
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to) { return router_.route(from, to); }
 
+  Router& router() { return router_; }
   // Flows that start from now on take this route; null: the route between their ends.
   void use_route(std::shared_ptr<const Route> route) { next_route_ = std::move(route); }
 

@@ -114,7 +114,8 @@ void ops_in_a_stream(benchmark::State& state) {
 // NCCL's plan of a call that it has not planned before, on one machine.
 void nccl_plan(benchmark::State& state) {
   const auto topology = pod(8);
-  const sim::nccl::Surveyor surveyor(*topology);
+  Router router(*topology);
+  const sim::nccl::Surveyor surveyor(*topology, router);
   const sim::nccl::Communicator group(surveyor.survey(topology->nodes_of(0, NodeKind::gpu)), {});
   double bytes = 0;
   for (auto _ : state) benchmark::DoNotOptimize(group.plan({CollectiveKind::all_reduce, bytes += 4096}));

@@ -22,7 +22,8 @@ std::vector<NodeIndex> gpus_of(const Topology& topology, std::size_t gpus) {
 }
 
 Survey survey_of(const Topology& topology, std::size_t gpus) {
-  return Surveyor(topology).survey(gpus_of(topology, gpus));
+  Router router(topology);
+  return Surveyor(topology, router).survey(gpus_of(topology, gpus));
 }
 
 TEST(Survey, FindsASwitch) {

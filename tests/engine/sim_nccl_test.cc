@@ -65,7 +65,8 @@ double planned_us(const EngineOptions& options, int gpus, double bytes) {
     const auto all = options.topology->nodes_of(static_cast<int>(worker), NodeKind::gpu);
     nodes.insert(nodes.end(), all.begin(), all.begin() + gpus);
   }
-  const sim::nccl::Surveyor surveyor(*options.topology);
+  Router router(*options.topology);
+  const sim::nccl::Surveyor surveyor(*options.topology, router);
   const sim::nccl::Communicator group(surveyor.survey(nodes), sim::nccl::settings_of(options.nccl));
   const sim::nccl::Plan plan = group.plan({CollectiveKind::all_reduce, bytes});
   return (plan.fixed_s + plan.transfer_s) * 1e6;

@@ -82,7 +82,7 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   const Key key{spec.kind, call.bytes(), root, reduces};
   if (const auto known = group.plans.find(key); known != group.plans.end()) return known->second;
   if (!group.communicator) {
-    if (!surveyor_) surveyor_ = std::make_unique<nccl::Surveyor>(topology_);
+    if (!surveyor_) surveyor_ = std::make_unique<nccl::Surveyor>(topology_, run.simulation().platform().router());
     group.communicator = std::make_unique<nccl::Communicator>(surveyor_->survey(group.gpus), settings_);
   }
   const nccl::Survey& facts = group.communicator->facts();

@@ -34,10 +34,11 @@ class Neighbours {
 
 // Machines, joined where NVLink joins them.
 struct DomainMap {
-  explicit DomainMap(const Topology& topology);
+  // Both must outlive it.
+  DomainMap(const Topology& topology, Router& router);
 
   Neighbours neighbours;
-  Router router;
+  Router& router;
   std::vector<int> domain_of;                    // by node
   std::vector<std::vector<NodeIndex>> nodes_of;  // by domain
 };

@@ -267,7 +267,8 @@ class GroupSurvey {
 
 }  // namespace
 
-Surveyor::Surveyor(const Topology& topology) : topology_(topology), map_(std::make_unique<DomainMap>(topology)) {}
+Surveyor::Surveyor(const Topology& topology, Router& router)
+    : topology_(topology), map_(std::make_unique<DomainMap>(topology, router)) {}
 
 Surveyor::~Surveyor() = default;
 

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/sim/collectives/nccl/machine.h"
+#include "topologies/routing.h"
 #include "topologies/topology.h"
 
 namespace tandem::sim::nccl {
@@ -27,10 +28,10 @@ struct Survey {
 
 struct DomainMap;
 
-// Looks at a topology once, for the surveys of many groups. The topology must outlive it.
+// Looks at a topology once, for the surveys of many groups. The topology and its router must outlive it.
 class Surveyor {
  public:
-  explicit Surveyor(const Topology& topology);
+  Surveyor(const Topology& topology, Router& router);
   ~Surveyor();
   Surveyor(const Surveyor&) = delete;
   Surveyor& operator=(const Surveyor&) = delete;
