@@ -40,4 +40,24 @@ CLI::Validator known_cross_device_ops(const std::vector<std::string>& besides) {
   return CLI::Validator(problem, fmt::format("{}", fmt::join(known, "|")));
 }
 
+void add_nccl_option(CLI::App& command, std::map<std::string, std::string>& variables) {
+  const CLI::Validator is_setting(
+      [](const std::string& text) {
+        const std::size_t equals = text.find('=');
+        return equals == 0 || equals == std::string::npos ? "must be NAME=VALUE, found '" + text + "'" : "";
+      },
+      "NAME=VALUE");
+  const auto add = [&variables](const std::vector<std::string>& settings) {
+    for (const std::string& setting : settings) {
+      const std::size_t equals = setting.find('=');
+      variables[setting.substr(0, equals)] = setting.substr(equals + 1);
+    }
+  };
+  command
+      .add_option_function<std::vector<std::string>>(
+          "--nccl", add,
+          "A variable of the simulated NCCL, NAME=VALUE, such as NCCL_ALGO=ring or version=2.21; may be repeated")
+      ->check(is_setting);
+}
+
 }  // namespace tandem

@@ -2,6 +2,7 @@
 // stores what is to be done in an Action.
 #pragma once
 
+#include <map>
 #include <string>
 #include <vector>
 
@@ -23,11 +24,16 @@ CLI::Validator device_types();
 // Accepts the names of cross-device operations, and those of `besides`.
 CLI::Validator known_cross_device_ops(const std::vector<std::string>& besides = {});
 
+// Adds --nccl NAME=VALUE, which may be repeated; engines say which names and values there are.
+void add_nccl_option(CLI::App& command, std::map<std::string, std::string>& variables);
+
 void add_run(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
+void add_collectives(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
+void add_validate(CLI::App& app, Action& action);
 
 // Prints the versions of Tandem and of what it was built with.
 int print_version(bool json);

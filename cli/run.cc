@@ -67,22 +67,6 @@ int run(RunFlags flags) {
   return report_expectations(scenario.expect, result.report);
 }
 
-// "NAME=VALUE"; engines say which names and values there are.
-CLI::Validator nccl_setting() {
-  return {[](const std::string& text) {
-            const std::size_t equals = text.find('=');
-            return equals == 0 || equals == std::string::npos ? "must be NAME=VALUE, found '" + text + "'" : "";
-          },
-          "NAME=VALUE"};
-}
-
-void add_nccl(const std::vector<std::string>& settings, std::map<std::string, std::string>& variables) {
-  for (const std::string& setting : settings) {
-    const std::size_t equals = setting.find('=');
-    variables[setting.substr(0, equals)] = setting.substr(equals + 1);
-  }
-}
-
 // Adds the options that override the scenario.
 void add_overrides(CLI::App& command, RunFlags& flags) {
   RunOptions& run = flags.run;
@@ -104,11 +88,7 @@ void add_overrides(CLI::App& command, RunFlags& flags) {
       ->transform(CLI::CheckedTransformer(values).description("{real,none}"));
   command.add_option("--collectives", run.collectives, "Fidelity of simulated collectives: fluid or message")
       ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
-  command
-      .add_option_function<std::vector<std::string>>(
-          "--nccl", [&run](const std::vector<std::string>& settings) { add_nccl(settings, run.nccl); },
-          "A variable of the simulated NCCL, NAME=VALUE, such as NCCL_ALGO=ring or version=2.21; may be repeated")
-      ->check(nccl_setting());
+  add_nccl_option(command, run.nccl);
   command.add_flag("--graphs", run.graphs, "Launch ops that come again as one CUDA graph");
 }
 

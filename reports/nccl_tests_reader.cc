@@ -3,96 +3,17 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <map>
 #include <set>
 
 #include "reports/nccl_tests_json.h"
+#include "reports/nccl_tests_line.h"
 #include "reports/nccl_tests_rows.h"
 
 namespace tandem {
 namespace nccl_tests {
 namespace {
-
-struct Word {
-  std::string_view text;
-  int column = 0;
-};
-
-std::vector<Word> split(std::string_view line) {
-  std::vector<Word> words;
-  for (std::size_t i = 0; i < line.size();) {
-    const std::size_t begin = line.find_first_not_of(" \t", i);
-    if (begin == std::string_view::npos) break;
-    const std::size_t end = std::min(line.find_first_of(" \t", begin), line.size());
-    if (line.substr(begin, end - begin) == "|" && words.size() > 8) break;  // what `tandem collectives` adds to a row
-    words.push_back({line.substr(begin, end - begin), static_cast<int>(begin) + 1});
-    i = end;
-  }
-  return words;
-}
-
-template <typename Number>
-std::optional<Number> number_in(std::string_view text) {
-  Number value{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (error != std::errc{} || end != text.data() + text.size()) return {};
-  return value;
-}
-
-std::optional<int> number_after(const std::vector<Word>& words, std::string_view word) {
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i].text == word) return number_in<int>(words[i + 1].text);
-  }
-  return {};
-}
-
-std::string_view after_colon(std::string_view word) {  // "[1,0]<stdout>:8"
-  const auto colon = word.rfind(':');
-  return colon == std::string_view::npos ? word : word.substr(colon + 1);
-}
-
-// Which columns a table has, by its heading; without one those of today's nccl-tests.
-struct Columns {
-  bool redop = true;
-  bool root = true;
-  int groups = 2;            // out of place, in place
-  int figures = 4;           // columns of a group: time, algbw, busbw, #wrong, and those for iterations
-  bool counts_wrong = true;  // the last one counts wrong elements; in older versions it is their largest error
-  bool timestamps = false;   // two words at the end
-  bool is_heading = false;   // read from one
-
-  std::size_t words() const {
-    return 3 + (redop ? 1U : 0U) + (root ? 1U : 0U) +
-           static_cast<std::size_t>(groups) * static_cast<std::size_t>(figures);
-  }
-};
-
-bool is_heading(const std::vector<Word>& words) {
-  const auto has = [&](std::string_view text) {
-    return std::any_of(words.begin(), words.end(), [&](const Word& word) { return word.text == text; });
-  };
-  return has("size") && has("count") && has("type") && has("busbw");
-}
-
-Columns columns_of(const std::vector<Word>& heading) {
-  Columns columns{.redop = false, .root = false, .groups = 0, .figures = 0, .counts_wrong = false, .is_heading = true};
-  int figures = 0;
-  for (const Word& word : heading) {
-    columns.redop |= word.text == "redop";
-    columns.root |= word.text == "root";
-    columns.counts_wrong |= word.text == "#wrong";
-    columns.timestamps |= word.text == "timestamp";
-    if (word.text == "time" || word.text == "cputime") {
-      ++columns.groups;
-      figures = 0;
-    }
-    if (word.text != "timestamp") ++figures;
-  }
-  columns.figures = figures;
-  return columns;
-}
 
 // The sweep that a run announces, to see whether a table is complete.
 struct Announced {
@@ -146,20 +67,12 @@ class TextReader {
     }
     if (const auto most = line.find("maxBytes "); most != line.npos) {
       begin_run();
-      announced_.most_bytes = number_after_word<std::int64_t>(words, "maxBytes").value_or(0);
+      announced_.most_bytes = number_after<std::int64_t>(words, "maxBytes").value_or(0);
       announced_.devices_per_process =
-          number_after(words, "nGpus").value_or(0) * number_after(words, "nThread").value_or(1);
+          number_after<int>(words, "nGpus").value_or(0) * number_after<int>(words, "nThread").value_or(1);
     }
     if (line.find("NCCL version ") != line.npos) read_version(words);
     if (line.find(" Rank ") != line.npos && line.find(" Pid ") != line.npos) read_rank(words);
-  }
-
-  template <typename Number>
-  static std::optional<Number> number_after_word(const std::vector<Word>& words, std::string_view word) {
-    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-      if (words[i].text == word) return number_in<Number>(words[i + 1].text);
-    }
-    return {};
   }
 
   void read_version(const std::vector<Word>& words) {
@@ -169,8 +82,8 @@ class TextReader {
   }
 
   void read_rank(const std::vector<Word>& words) {
-    const auto pid = number_after(words, "Pid");
-    if (!number_after(words, "Rank") || !pid) return;
+    const auto pid = number_after<int>(words, "Pid");
+    if (!number_after<int>(words, "Rank") || !pid) return;
     std::string host;
     for (std::size_t i = 0; i + 1 < words.size(); ++i) {
       if (words[i].text == "on") host = words[i + 1].text;

@@ -15,8 +15,8 @@
 namespace tandem {
 
 // Returns every table of the file, rows of 0 bytes left out. `stated` is what the caller knows and the file may not
-// say: the operation and the number of devices. Throws InputError with the first problem of every table, at its line and
-// column.
+// say: the operation and the number of devices. Throws InputError with the first problem of every table, at its line
+// and column.
 std::vector<CollectiveTable> read_nccl_tests(std::string_view text, const std::string& file,
                                              const CollectiveTable& stated = {});
 

@@ -1,8 +1,11 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/models_yaml.h"
 #include "topologies/readers/topology_forms.h"
+#include "topologies/readers/topology_yaml.h"
 
 namespace tandem {
 namespace {
@@ -39,13 +42,33 @@ Fabric read_fabric(const YamlReader& map) {
   return fabric;
 }
 
-}  // namespace
+// So many of a machine's NICs, at even distances.
+std::vector<std::string> some_nics(const YamlReader& count, const Topology& machine) {
+  std::vector<std::string> all, chosen;
+  for (const NodeIndex node : machine.nodes_of(0, NodeKind::nic)) {
+    if (machine.node(node).port) all.push_back(machine.node(node).name);
+  }
+  const auto most = static_cast<int>(all.size());
+  const int wanted = count.integer(1, 1 << 10, 1);
+  if (wanted > most) {
+    count.error(fmt::format("the machine has {} NICs", most));
+    return all;
+  }
+  for (int i = 0; i < most; ++i) {
+    if ((i + 1) * wanted / most > i * wanted / most) chosen.push_back(all[static_cast<std::size_t>(i)]);
+  }
+  return chosen;
+}
 
-std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth) {
+std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, const std::string& name, int depth) {
   auto machine = read_machine(cluster.required("node"), depth);
-  const int workers = cluster.required("workers").integer(1, 1 << 16, 1);
-  const Fabric fabric = read_fabric(cluster.optional("fabric"));
+  Fabric fabric = read_fabric(cluster.optional("fabric"));
   if (!machine) return std::nullopt;
+  if (const YamlReader nics = cluster.optional("nics"); nics.is_list()) {
+    for (const YamlReader& nic : nics.list()) fabric.nics.push_back(nic.text());
+  } else if (nics.present()) {
+    fabric.nics = some_nics(nics, *machine);
+  }
   if (const YamlReader overrides = cluster.optional("overrides")) machine = with_overrides(*machine, overrides);
   if (!cluster.diagnostics().empty()) return std::nullopt;
   try {
@@ -54,6 +77,21 @@ std::optional<Topology> read_cluster(const YamlReader& cluster, const std::strin
     cluster.error(error.what());
     return std::nullopt;
   }
+}
+
+}  // namespace
+
+std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth) {
+  return read_cluster_of(cluster, cluster.required("workers").integer(1, 1 << 16, 1), name, depth);
+}
+
+std::optional<Topology> read_cluster_map(const YamlReader& map, int workers) {
+  const std::string node = map.optional("node").text("");
+  auto topology = read_cluster_of(map, workers, workers == 1 ? node : std::to_string(workers) + " x " + node, 0);
+  const YamlReader p2p = map.optional("p2p");
+  const bool stated = p2p.boolean(true);
+  if (topology && p2p) topology->set_p2p(stated);
+  return topology;
 }
 
 }  // namespace tandem

@@ -22,6 +22,11 @@ Topology parse_topology_yaml(std::string_view text, const std::string& file);
 // schema_version and name. Problems are added to the reader's diagnostics; nothing is returned if there are any.
 std::optional<Topology> read_topology_map(const YamlReader& map, const std::string& default_name);
 
+// The same for the machines of a measurement: `map` has `node`, and as in `cluster:` what else it states of fabric and
+// overrides; `nics`, the NICs used, by name or how many; p2p: false as at the top of a topology file. There are
+// `workers` of them.
+std::optional<Topology> read_cluster_map(const YamlReader& map, int workers);
+
 // Writes the explicit form, with the provenance of every figure. Throws tandem::Error when the stream fails.
 void write_topology_yaml(const Topology& topology, std::ostream& stream);
 

@@ -1,0 +1,277 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <CLI/CLI.hpp>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "cli/progress_line.h"
+#include "engine/engine_info.h"
+#include "reports/nccl_tests_writer.h"
+#include "scenarios/collectives/collective_job.h"
+#include "scenarios/collectives/published_tables.h"
+#include "scenarios/collectives/sweep_sizes.h"
+
+namespace tandem {
+namespace {
+
+struct CollectivesFlags {
+  CommonOptions common;
+  std::string operation = "all_reduce";
+  bool names_operation = false;
+  std::string engine;
+  std::string topology;
+  std::string against;
+  std::optional<DeviceType> device_type;
+  std::optional<int> workers;
+  std::optional<int> devices;
+  std::optional<std::int64_t> least, most;
+  std::int64_t step_bytes = 1 << 20;
+  double factor = 1;
+  std::optional<int> iterations, warmup;
+  std::string dtype;
+  std::string reduction = "sum";
+  int root = 0;
+  bool checks_values = true;
+  std::optional<CollectiveFidelity> collectives;
+  std::map<std::string, std::string> nccl;
+};
+
+constexpr std::int64_t kUsualBytes = 32 << 20;  // nccl-tests' default of -b and -e
+constexpr int kUsualIterations = 20;
+constexpr int kUsualWarmup = 5;
+
+int usage_error(const std::string& message) {
+  std::cerr << "tandem collectives: " << message << "\nSee 'tandem collectives --help'." << std::endl;
+  return kUsage;
+}
+
+CLI::Validator sweep_size() {
+  return {[](std::string& text) {
+            const auto bytes = parse_sweep_size(text);
+            if (!bytes) return fmt::format("expected a size such as 8, 64K or 128M, found '{}'", text);
+            text = fmt::to_string(*bytes);
+            return std::string();
+          },
+          "SIZE"};
+}
+
+CLI::Validator collective_name() {
+  return {[](std::string& name) {
+            const std::string operation = operation_of_test(name);
+            if (!operation.empty() && kind_of_operation(operation)) {
+              name = operation;
+              return std::string();
+            }
+            const std::string near = nearest_name(name, known_operations());
+            return fmt::format("unknown collective '{}' (one of {}){}", name, fmt::join(known_operations(), ", "),
+                               near.empty() ? "" : "; did you mean '" + near + "'?");
+          },
+          "NAME"};
+}
+
+CLI::Validator nccl_dtype() {
+  return {[](const std::string& word) {
+            return dtype_of_nccl(word)
+                       ? ""
+                       : fmt::format("'{}' is no element type of nccl-tests, such as float or half", word);
+          },
+          "TYPE"};
+}
+
+// What runs: by default this machine; with a topology the engine that models one.
+CollectiveJob job_of(const CollectivesFlags& flags) {
+  CollectiveJob job;
+  job.engine = !flags.engine.empty()    ? flags.engine
+               : flags.topology.empty() ? std::string(machine_engine().name)
+                                        : std::string(model_engine().name);
+  const EngineInfo& info = engine_info(job.engine);
+  if (info.needs_topology) {
+    if (flags.topology.empty())
+      throw UnavailableError(fmt::format("engine '{}' needs --topology NAME or FILE", job.engine));
+    job.topology = machine_of(flags.topology, flags.workers);
+  }
+  const bool has_gpus =
+      job.topology ? !job.topology->nodes_of(0, NodeKind::gpu).empty() : info.default_device == DeviceType::gpu;
+  job.device_type = flags.device_type.value_or(has_gpus ? DeviceType::gpu : DeviceType::cpu);
+  job.workers = flags.workers.value_or(job.topology ? job.topology->worker_count() : 1);
+  job.collectives = flags.collectives;
+  job.nccl = flags.nccl;
+  return job;
+}
+
+// Takes what the user left open from the table that this run stands beside.
+void take_over(const CollectiveTable& table, CollectivesFlags& flags, CollectiveSweep& sweep, CollectiveJob& job) {
+  if (!flags.names_operation) flags.operation = table.operation;
+  if (flags.dtype.empty()) flags.dtype = table.dtype;
+  if (!flags.devices && table.devices > 0) job.devices = std::max(1, table.devices / job.workers);
+  if (flags.least || flags.most) return;
+  for (const CollectiveRow& row : table.rows) sweep.sizes.push_back(row.bytes);
+}
+
+CollectiveRun run_of(const CollectivesFlags& flags, const CollectiveJob& job, const CollectiveSweep& sweep,
+                     const CollectiveResult& result) {
+  CollectiveRun run;
+  run.engine = job.engine;
+  run.topology = job.topology ? job.topology->name() : "";
+  run.least_bytes = sweep.sizes.front();
+  run.most_bytes = sweep.sizes.back();
+  run.step_bytes = flags.step_bytes;
+  run.step_factor = flags.factor;
+  run.warmup = sweep.warmup;
+  run.iterations = sweep.iterations;
+  for (const CollectiveRow& row : result.table.rows) run.checks_values |= row.wrong.has_value();
+  run.devices_per_worker = job.devices;
+  const auto of_process = job.nccl.find("devices_per_process");
+  run.one_process_a_device = job.topology && (of_process == job.nccl.end() || of_process->second == "1");
+  for (const DeviceId& id : result.devices) {
+    run.devices.push_back({fmt::format("{}{}", id.job, id.task), id.index, id.text()});
+  }
+  run.device_model = result.device_model;
+  run.settings = result.settings;
+  run.notes = result.notes;
+  return run;
+}
+
+// What runs, and beside which table.
+struct Prepared {
+  CollectiveJob job;
+  CollectiveSweep sweep;
+  std::optional<Against> against;
+  std::string problem;  // with the command line; empty: none
+};
+
+void choose_sizes(const CollectivesFlags& flags, CollectiveSweep& sweep) {
+  if (!sweep.sizes.empty()) return;
+  const std::int64_t least = flags.least.value_or(std::min(kUsualBytes, flags.most.value_or(kUsualBytes)));
+  const std::int64_t most = flags.most.value_or(std::max(kUsualBytes, least));
+  sweep.sizes = sweep_sizes(least, most, flags.step_bytes, flags.factor);
+}
+
+std::string problem_of(const CollectivesFlags& flags, const Prepared& prepared, int machine_devices) {
+  const CollectiveJob& job = prepared.job;
+  if (job.topology && job.devices > machine_devices) {
+    return fmt::format("-g {}: '{}' has {} {}s in a machine", job.devices, job.topology->name(), machine_devices,
+                       name_of(job.device_type));
+  }
+  if (prepared.sweep.sizes.empty()) return "-b is larger than -e";
+  const int ranks = job.workers * job.devices;
+  if (flags.root >= ranks) return fmt::format("-r {}: there are {} devices", flags.root, ranks);
+  if (flags.operation == "send_receive" && ranks < 2) return "send_receive needs at least two devices";
+  return "";
+}
+
+Prepared prepare(CollectivesFlags& flags) {
+  Prepared prepared{.job = job_of(flags), .sweep = {}, .against = {}, .problem = {}};
+  CollectiveJob& job = prepared.job;
+  CollectiveSweep& sweep = prepared.sweep;
+  const int machine_devices = devices_of_machine(job);
+  constexpr int kMostByDefault = 8;
+  const int usual = job.topology ? machine_devices : std::min(machine_devices, kMostByDefault);
+  job.devices = flags.devices.value_or(std::max(1, usual));
+  if (!flags.against.empty()) {
+    const WantedTable wanted{.operation = flags.names_operation ? flags.operation : "",
+                             .dtype = flags.dtype,
+                             .devices = flags.devices ? *flags.devices * job.workers : 0};
+    const CollectiveTable table = published_table(flags.against, wanted);
+    take_over(table, flags, sweep, job);
+    prepared.against.emplace(table);
+  }
+  choose_sizes(flags, sweep);
+  sweep.kind = *kind_of_operation(flags.operation);
+  sweep.dtype = dtype_of_nccl(flags.dtype).value_or(DType::f32);
+  sweep.reduction = reduction_of_nccl(flags.reduction).value_or(Reduction::sum);
+  sweep.root = flags.root;
+  // One call of a model says as much as twenty.
+  sweep.iterations = flags.iterations.value_or(job.topology ? 1 : kUsualIterations);
+  sweep.warmup = flags.warmup.value_or(job.topology ? 0 : kUsualWarmup);
+  sweep.checks_values = flags.checks_values;
+  prepared.problem = problem_of(flags, prepared, machine_devices);
+  return prepared;
+}
+
+int time_collectives(CollectivesFlags flags) {
+  const Output output(flags.common);
+  const Prepared prepared = prepare(flags);
+  if (!prepared.problem.empty()) return usage_error(prepared.problem);
+  ProgressLine progress(flags.common);
+  CollectiveResult result = run_collective(prepared.job, prepared.sweep, progress.of_steps(flags.operation));
+  progress.finish();
+  if (!flags.dtype.empty()) result.table.dtype = flags.dtype;
+  const CollectiveRun run = run_of(flags, prepared.job, prepared.sweep, result);
+  if (output.json()) {
+    output.write_json(nccl_tests_json(run, result.table, prepared.against));
+  } else {
+    output.write_text(nccl_tests_text(run, result.table, prepared.against));
+  }
+  const bool wrong = std::any_of(result.table.rows.begin(), result.table.rows.end(),
+                                 [](const CollectiveRow& row) { return row.wrong.value_or(0) > 0; });
+  return wrong ? kRunFailed : kOk;
+}
+
+void add_sweep_options(CLI::App& command, CollectivesFlags& flags) {
+  command.add_option("-b,--minbytes", flags.least, "Smallest size; K, M, G are powers of 1024 (default: 32M)")
+      ->transform(sweep_size());
+  command.add_option("-e,--maxbytes", flags.most, "Largest size (default: 32M)")->transform(sweep_size());
+  command.add_option("-i,--stepbytes", flags.step_bytes, "From size to size add so many bytes (default: 1M)")
+      ->transform(sweep_size())
+      ->check(CLI::PositiveNumber);
+  command.add_option("-f,--stepfactor", flags.factor, "From size to size multiply by so much, instead of -i")
+      ->check(CLI::Range(1.0, 1e9));
+  command
+      .add_option("-n,--iters", flags.iterations,
+                  "Timed calls of each size (default: 20; of a model: 1, since all are equal)")
+      ->check(CLI::Range(1, 1 << 30));
+  command.add_option("-w,--warmup_iters", flags.warmup, "Calls before them (default: 5; of a model: 0)")
+      ->check(CLI::Range(0, 1 << 30));
+  command.add_option("-d,--datatype", flags.dtype, "Element type, in nccl-tests' words (default: float)")
+      ->check(nccl_dtype());
+  command.add_option("--op", flags.reduction, "Reduction: sum, max, min (default: sum)")
+      ->check(CLI::IsMember({"sum", "max", "min"}));
+  command.add_option("-r,--root", flags.root, "Root of broadcast and reduce (default: 0)")
+      ->check(CLI::Range(0, 1 << 30));
+  command.add_option("-c,--check", flags.checks_values, "Whether values are checked: 0 or 1 (default: 1)");
+}
+
+}  // namespace
+
+void add_collectives(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("collectives", "Time a collective over a range of sizes, as nccl-tests does");
+  auto flags = std::make_shared<CollectivesFlags>();
+  CLI::Option* operation =
+      command->add_option("collective", flags->operation, "all_reduce (the default), all_gather, reduce_scatter, ...")
+          ->transform(collective_name());
+  add_sweep_options(*command, *flags);
+  command
+      ->add_option("-g,--ngpus", flags->devices,
+                   "Devices of each machine (default: all of them, of a real one at most 8)")
+      ->check(CLI::Range(1, 1 << 16));
+  command->add_option(
+      "--engine", flags->engine,
+      fmt::format("Run on this engine (default: {}; with --topology: {})", machine_engine().name, model_engine().name));
+  command->add_option("--topology", flags->topology, "What is modelled: a machine of the catalog, or a topology file");
+  command->add_option("--workers", flags->workers, "Machines (default: those of the topology)")
+      ->check(CLI::Range(1, 1 << 16));
+  command->add_option("--device-type", flags->device_type, "cpu or gpu (default: gpu where there are some)")
+      ->transform(device_types());
+  const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
+                                                                {"message", CollectiveFidelity::message}};
+  command->add_option("--collectives", flags->collectives, "Fidelity of simulated collectives: fluid or message")
+      ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
+  add_nccl_option(*command, flags->nccl);
+  command->add_option(
+      "--against", flags->against,
+      "Show the errors against these times: output of nccl-tests or of this command, or a file of measurements");
+  add_common_options(*command, flags->common);
+  command->callback([flags, operation, &action] {
+    flags->names_operation = operation->count() > 0;
+    action = [flags] { return time_collectives(*flags); };
+  });
+}
+
+}  // namespace tandem

@@ -1,0 +1,58 @@
+// A line of nccl-tests' text: its words, and the columns that a heading announces. For reports/nccl_tests_reader.cc.
+#pragma once
+
+#include <charconv>
+#include <cstddef>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+namespace tandem::nccl_tests {
+
+struct Word {
+  std::string_view text{};
+  int column = 0;
+};
+
+// Divides a line at blanks. What `tandem collectives` adds to a row, behind a '|', is left out.
+std::vector<Word> split(std::string_view line);
+
+template <typename Number>
+std::optional<Number> number_in(std::string_view text) {
+  Number value{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (error != std::errc{} || end != text.data() + text.size()) return {};
+  return value;
+}
+
+// The number that follows a word.
+template <typename Number>
+std::optional<Number> number_after(const std::vector<Word>& words, std::string_view word) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i].text == word) return number_in<Number>(words[i + 1].text);
+  }
+  return {};
+}
+
+std::string_view after_colon(std::string_view word);  // "8" of "[1,0]<stdout>:8"
+
+// Which columns a table has, by its heading; without one those of today's nccl-tests.
+struct Columns {
+  bool redop = true;
+  bool root = true;
+  int groups = 2;            // out of place, in place
+  int figures = 4;           // columns of a group: time, algbw, busbw, #wrong, and those for iterations
+  bool counts_wrong = true;  // the last one counts wrong elements; in older versions it is their largest error
+  bool timestamps = false;   // two words at the end
+  bool is_heading = false;   // read from one
+
+  std::size_t words() const {
+    return 3 + (redop ? 1U : 0U) + (root ? 1U : 0U) +
+           static_cast<std::size_t>(groups) * static_cast<std::size_t>(figures);
+  }
+};
+
+bool is_heading(const std::vector<Word>& words);
+Columns columns_of(const std::vector<Word>& heading);
+
+}  // namespace tandem::nccl_tests

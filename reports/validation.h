@@ -1,0 +1,63 @@
+// Predictions beside published measurements, and their errors. An error is predicted / measured - 1.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+// One size of a collective.
+struct ValidationPoint {
+  std::string file{};
+  std::string family{};      // the machine: "hgx-h100, 2 nodes"
+  std::string collective{};  // "all_reduce"
+  std::string dtype{};       // in nccl-tests' words
+  int devices = 0;
+  int nodes = 1;
+  std::int64_t bytes = 0;
+  double measured_us = 0;
+  double predicted_us = 0;
+  std::string basis{};      // what the prediction rests on: "links", "interpolated"
+  std::string algorithm{};  // that the model chose: "ring LL128, 24 channels"; may be empty
+  std::string apart{};      // the rule by which it is reported apart: "no P2P"; empty: it counts
+
+  double error() const { return predicted_us / measured_us - 1; }
+};
+
+// One row of a training table.
+struct TrainingPoint {
+  std::string file{};
+  std::string model{};
+  std::string strategy{};
+  int devices = 1;
+  int nodes = 1;
+  std::string unit{};  // of both: "images/s"
+  double measured = 0;
+  double predicted = 0;
+  double linear = 0;    // the number of devices times the one-device row; 0: there is none
+  std::string basis{};  // "fitted on one GPU", "device figures"
+
+  double error() const { return predicted / measured - 1; }
+};
+
+// What was not replayed, and why.
+struct LeftOut {
+  std::string file{};
+  std::string why{};
+};
+
+struct Validation {
+  std::string protocol{};
+  std::vector<ValidationPoint> points{};
+  std::vector<TrainingPoint> training{};
+  std::vector<LeftOut> left_out{};
+};
+
+// Tables of the errors by kind of machine, collective and size, beside the spread of measurements that were repeated.
+// `by_family`: also for each machine.
+std::string validation_text(const Validation& validation, bool by_family = true);
+nlohmann::ordered_json validation_json(const Validation& validation);
+
+}  // namespace tandem

@@ -1,0 +1,180 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <tuple>
+
+#include "reports/statistics.h"
+#include "reports/text_table.h"
+#include "reports/validation.h"
+
+namespace tandem {
+namespace {
+
+struct Band {
+  std::string_view name;
+  std::int64_t most_bytes;
+};
+constexpr std::array kBands{Band{"<= 32 KiB", 32 << 10}, Band{".. 1 MiB", 1 << 20}, Band{".. 64 MiB", 64 << 20},
+                            Band{"> 64 MiB", std::int64_t{1} << 62}};
+
+std::size_t band_of(std::int64_t bytes) {
+  std::size_t band = 0;
+  while (bytes > kBands[band].most_bytes) ++band;
+  return band;
+}
+
+struct Errors {
+  std::vector<double> absolute;
+  double worst = 0;  // with its sign
+
+  void add(double error) {
+    absolute.push_back(std::abs(error));
+    if (std::abs(error) > std::abs(worst)) worst = error;
+  }
+};
+
+// Tables of the same machine, collective and size say how far repeated measurements are apart: the medians of all
+// ordered pairs' |a / b - 1|.
+using SpreadKey = std::tuple<std::string, std::string, std::string, int, std::int64_t>;
+
+std::map<SpreadKey, std::vector<double>> repeated_times(const std::vector<ValidationPoint>& points) {
+  std::map<SpreadKey, std::vector<double>> times;
+  for (const ValidationPoint& point : points) {
+    times[{point.family + point.apart, point.collective, point.dtype, point.devices, point.bytes}].push_back(
+        point.measured_us);
+  }
+  return times;
+}
+
+void add_spreads(const std::vector<double>& times, std::vector<double>& spreads) {
+  for (std::size_t a = 0; a < times.size(); ++a) {
+    for (std::size_t b = 0; b < times.size(); ++b) {
+      if (a != b) spreads.push_back(std::abs(times[a] / times[b] - 1));
+    }
+  }
+}
+
+std::string short_percent(double ratio) {
+  return fmt::format("{:.1f}", ratio * 100);
+}
+
+std::string spread_text(const std::vector<double>& spreads) {
+  if (spreads.empty()) return "-";
+  return fmt::format("{} / {}", short_percent(median_of(spreads)), short_percent(p95_of(spreads)));
+}
+
+// One table of errors: a row for each group and band.
+class ErrorTable {
+ public:
+  explicit ErrorTable(std::string heading) : heading_(std::move(heading)) {}
+
+  void add(const std::string& group, const std::string& collective, std::size_t band, double error) {
+    rows_[{group, collective, band}].add(error);
+  }
+  void add_spread(const std::string& group, const std::string& collective, std::size_t band,
+                  const std::vector<double>& times) {
+    add_spreads(times, spreads_[{group, collective, band}]);
+  }
+
+  std::string text() const {
+    if (rows_.empty()) return "";
+    TextTable table(3);
+    table.add({heading_, "collective", "size", "points", "median", "p95", "worst", "repeated"});
+    table.add_rule();
+    std::pair<std::string, std::string> last;
+    for (const auto& [key, errors] : rows_) {
+      const auto& [group, collective, band] = key;
+      const bool is_new = last != std::pair(group, collective);
+      const auto spreads = spreads_.find(key);
+      table.add({group == last.first ? "" : group, is_new ? collective : "", std::string(kBands[band].name),
+                 fmt::to_string(errors.absolute.size()), short_percent(median_of(errors.absolute)),
+                 short_percent(p95_of(errors.absolute)), fmt::format("{:+.1f}", errors.worst * 100),
+                 spread_text(spreads == spreads_.end() ? std::vector<double>() : spreads->second)});
+      last = {group, collective};
+    }
+    return table.text() + "\n";
+  }
+
+ private:
+  using Key = std::tuple<std::string, std::string, std::size_t>;
+  std::string heading_;
+  std::map<Key, Errors> rows_;
+  std::map<Key, std::vector<double>> spreads_;
+};
+
+std::string group_of(const ValidationPoint& point) {
+  if (!point.apart.empty()) return "apart: " + point.apart;
+  return point.nodes == 1 ? "one node" : "several nodes";
+}
+
+// The collectives that the goals of the summary speak of together.
+std::string summary_collective(const ValidationPoint& point) {
+  const bool is_common =
+      point.collective == "all_reduce" || point.collective == "all_gather" || point.collective == "reduce_scatter";
+  return is_common ? "all_reduce, all_gather, reduce_scatter" : point.collective;
+}
+
+std::string collectives_text(const Validation& validation, bool by_family) {
+  ErrorTable summary("machines"), families("machine");
+  for (const ValidationPoint& point : validation.points) {
+    const std::size_t band = band_of(point.bytes);
+    summary.add(group_of(point), summary_collective(point), band, point.error());
+    families.add(point.apart.empty() ? point.family : point.family + " (apart)", point.collective, band, point.error());
+  }
+  // A size measured in several files counts once a pair.
+  std::map<SpreadKey, const ValidationPoint*> first;
+  for (const ValidationPoint& point : validation.points) {
+    first.try_emplace({point.family + point.apart, point.collective, point.dtype, point.devices, point.bytes}, &point);
+  }
+  for (const auto& [key, times] : repeated_times(validation.points)) {
+    if (times.size() < 2) continue;
+    const ValidationPoint& point = *first.at(key);
+    const std::size_t band = band_of(point.bytes);
+    summary.add_spread(group_of(point), summary_collective(point), band, times);
+    families.add_spread(point.apart.empty() ? point.family : point.family + " (apart)", point.collective, band, times);
+  }
+  return summary.text() + (by_family ? families.text() : "");
+}
+
+std::string training_text(const std::vector<TrainingPoint>& points) {
+  if (points.empty()) return "";
+  TextTable table(3);
+  table.add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"});
+  table.add_rule();
+  std::vector<double> errors, linear;
+  for (const TrainingPoint& point : points) {
+    errors.push_back(std::abs(point.error()));
+    if (point.linear > 0) linear.push_back(std::abs(point.linear / point.measured - 1));
+    table.add({point.model, point.strategy, point.file, fmt::to_string(point.devices),
+               rate_text(point.measured, point.unit), rate_text(point.predicted, point.unit), error_text(point.error()),
+               point.linear > 0 ? error_text(point.linear / point.measured - 1) : "-"});
+  }
+  std::string text = table.text() + "\n";
+  text += fmt::format("{} rows: error median {}, p95 {}", points.size(), percent_text(median_of(errors)),
+                      percent_text(p95_of(errors)));
+  if (!linear.empty()) {
+    text += fmt::format("; as many times one device: median {}, p95 {}", percent_text(median_of(linear)),
+                        percent_text(p95_of(linear)));
+  }
+  return text + "\n\n";
+}
+
+}  // namespace
+
+std::string validation_text(const Validation& validation, bool by_family) {
+  std::string text = fmt::format(
+      "protocol {}: absolute errors in percent; repeated: how far measurements of the same are "
+      "apart, median / p95\n\n",
+      validation.protocol);
+  text += collectives_text(validation, by_family) + training_text(validation.training);
+  if (validation.left_out.empty()) return text;
+  text += fmt::format("left out: {}\n", validation.left_out.size());
+  for (const LeftOut& left : validation.left_out) text += fmt::format("  {}: {}\n", left.file, left.why);
+  return text;
+}
+
+}  // namespace tandem

@@ -1,0 +1,30 @@
+// The program of run_collective(). It uses only the engine contract.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <span>
+#include <vector>
+
+#include "engine/worker.h"
+#include "scenarios/collectives/collective_job.h"
+
+namespace tandem::collectives {
+
+// One size: how many elements each of a rank's parts has, and what that is in bytes of the larger buffer.
+struct Size {
+  std::int64_t bytes = 0;
+  std::int64_t part_count = 0;
+  std::int64_t printed_count = 0;  // nccl-tests' count: elements that one rank contributes
+};
+// Whether a communicator has this collective in place only: one buffer is input and output.
+bool works_in_place(CollectiveKind kind);
+
+std::vector<Size> sizes_of(const CollectiveSweep& sweep, int ranks);
+
+// Executes the sweep on this worker's devices. The timed calls of sizes[i] have step i. `wrong[i]` counts wrong
+// elements.
+void run_sweep(Worker& worker, const CollectiveSweep& sweep, std::span<const Size> sizes,
+               std::span<std::atomic<std::int64_t>> wrong, const std::function<void(int done)>& progress);
+
+}  // namespace tandem::collectives

@@ -1,0 +1,31 @@
+// Tables that a run of `tandem collectives` stands beside, and the machine that it models.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/collective_table.h"
+#include "topologies/topology.h"
+
+namespace tandem {
+
+// Reads output of nccl-tests (text, JSON), of `tandem collectives`, or a file of measurements (docs/validation.md).
+// Throws InputError.
+std::vector<CollectiveTable> read_collective_tables(const std::string& file, const CollectiveTable& stated = {});
+
+// Which table of a file is meant; what is empty or 0 fits any.
+struct WantedTable {
+  std::string operation;
+  std::string dtype;
+  int devices = 0;
+};
+// Returns the one table of the file that fits. Throws InputError where none does, or several do.
+CollectiveTable published_table(const std::string& file, const WantedTable& wanted);
+
+// Returns `workers` machines of a catalog name, or of a file of one machine; without `workers` one machine. A file of a
+// cluster is taken as it is. Throws InputError.
+std::shared_ptr<const Topology> machine_of(const std::string& name_or_file, std::optional<int> workers);
+
+}  // namespace tandem

@@ -1,0 +1,41 @@
+// Simulates what was measured: one run of the model for each table, over all of its sizes.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "reports/validation.h"
+#include "scenarios/validation/measurement_file.h"
+
+namespace tandem::validation {
+
+struct ReplayedRow {
+  std::int64_t bytes = 0;
+  double measured_us = 0;
+  double model_us = 0;  // nothing fitted
+  std::string algorithm{};
+};
+
+struct ReplayedTable {
+  std::string file{};
+  std::string family{};
+  std::string node{};  // the machine's name in the catalog, or its file
+  std::string operation{};
+  std::string dtype{};
+  int devices = 0;
+  int nodes = 1;
+  std::string apart{};
+  std::vector<ReplayedRow> rows{};  // by size
+};
+
+struct Replay {
+  std::vector<ReplayedTable> tables{};
+  std::vector<LeftOut> left_out{};
+};
+
+// `progress` is called after each table; may be empty.
+Replay replay_collectives(const std::vector<MeasurementFile>& files,
+                          const std::function<void(int done, int total)>& progress);
+
+}  // namespace tandem::validation

@@ -1,0 +1,25 @@
+// Which measurements are not replayed, and which are replayed and reported apart from the others. The rules look at
+// what a file states, never at an error; docs/validation.md has them in words.
+#pragma once
+
+#include <string>
+
+#include "scenarios/validation/measurement_file.h"
+
+namespace tandem::validation {
+
+// The first rule by which a table is left out; empty: none.
+//   the machine was unhealthy in the words of who published the table
+//   the file does not name the machine well enough to simulate it
+//   the collective or the element type is none of Tandem's
+std::string left_out_by(const MeasurementFile& file, const MeasuredTable& table);
+
+// The first rule by which a table is reported apart; empty: it counts.
+//   one process drives several devices: its launches have a time of their own
+//   the GPUs of the machine have no P2P: data is staged in host memory, at a rate that nobody states
+//   cards without NVLink of which nobody states whether they have P2P
+//   several nodes whose NICs are not stated
+//   several nodes over another network than InfiniBand or RoCE: EFA, TCPX, TCPXO, Slingshot, sockets
+std::string apart_by(const ReplayMachine& machine);
+
+}  // namespace tandem::validation

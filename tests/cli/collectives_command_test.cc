@@ -1,0 +1,126 @@
+#include "tests/cli/command_line.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class CollectivesCommand : public CommandLine {
+ protected:
+  static std::string log(const std::string& name) {
+    return std::string(TANDEM_SOURCE_DIR) + "/tests/reports/nccl_tests/" + name;
+  }
+};
+
+TEST_F(CollectivesCommand, MeasuresThisMachine) {
+  const Outcome outcome = tandem({"collectives", "-b", "1K", "-e", "16K", "-f", "4", "-g", "2", "-n", "3", "-w", "1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("# nThread 1 nGpus 2 minBytes 1024 maxBytes 16384 step: 4(factor) warmup iters: 1 "
+                                     "iters: 3 agg iters: 1 validation: 1 graph: 0\n"));
+  for (const char* row :
+       {"\n        1024           256     float     sum      -1  ", "\n        4096  ", "\n       16384  "}) {
+    EXPECT_THAT(outcome.out, HasSubstr(row));
+  }
+  EXPECT_THAT(outcome.out, HasSubstr("# Out of bounds values : 0 OK\n"));
+}
+
+TEST_F(CollectivesCommand, PredictsASimulatedMachineToTheByte) {
+  const std::vector<std::string> command = {"collectives", "all_gather_perf",
+                                            "--topology",  "hgx-h100",
+                                            "--workers",   "2",
+                                            "-b",          "1M",
+                                            "-e",          "4M",
+                                            "-f",          "2",
+                                            "-d",          "half"};
+  const Outcome outcome = tandem(command);
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("#  Rank 15 Group  0 Pid     15 on    worker1 device  7 "));
+  EXPECT_THAT(outcome.out, HasSubstr("\n     1048576         32768      half    none      -1  "));
+  EXPECT_EQ(tandem(command).out, outcome.out);
+}
+
+TEST_F(CollectivesCommand, PrintsTheJsonOfNcclTests) {
+  const Outcome outcome = tandem(
+      {"collectives", "broadcast", "--topology", "dgx-a100", "-g", "4", "-b", "8", "-e", "8", "-r", "3", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto json = outcome.json();
+  EXPECT_EQ(json["version"], 3);
+  EXPECT_EQ(json["config"]["ngpus"], 1);
+  EXPECT_EQ(json["config"]["devices"].size(), 4u);
+  const auto result = json["results"].at(0);
+  EXPECT_EQ(result["size"], 8);
+  EXPECT_EQ(result["type"], "float");
+  EXPECT_EQ(result["redop"], "none");
+  EXPECT_EQ(result["root"], "     3");
+  EXPECT_GT(result["out_of_place"]["time"], 0.0);
+  EXPECT_NEAR(result["out_of_place"]["bus_bw"], result["out_of_place"]["alg_bw"], 1e-12);
+  EXPECT_TRUE(result["out_of_place"]["nwrong"].is_null());
+}
+
+TEST_F(CollectivesCommand, StandsBesideAnEarlierRunOfItsOwn) {
+  for (const bool json : {false, true}) {
+    std::vector<std::string> command = {
+        "collectives", "reduce_scatter", "--topology", "hgx-h100", "-b", "1K", "-e", "1M", "-f", "4", "-o", "own"};
+    if (json) command.emplace_back("--json");
+    ASSERT_EQ(tandem(command).exit_code, 0);
+    const Outcome outcome = tandem({"collectives", "--topology", "hgx-h100", "--against", "own", "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.json()["args"].at(0), "reduce_scatter_perf");
+    ASSERT_EQ(outcome.json()["results"].size(), 6u);
+    for (const auto& result : outcome.json()["results"]) {
+      EXPECT_NEAR(result["against"]["error"], 0, 0.005);  // the text has two decimals
+    }
+  }
+}
+
+TEST_F(CollectivesCommand, ShowsTheErrorsAgainstALog) {
+  const Outcome outcome = tandem({"collectives", "--topology", "dgx-a100", "--against", log("good/plain.txt")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("  |   against     error"));
+  EXPECT_THAT(outcome.out, HasSubstr("  |     20.11  "));
+  EXPECT_THAT(outcome.out, HasSubstr("# Error against        : median "));
+  EXPECT_THAT(outcome.out, HasSubstr(" of 6 sizes\n"));
+}
+
+TEST_F(CollectivesCommand, RefusesLogsThatDoNotFit) {
+  const auto against = [&](const std::string& file, const std::vector<std::string>& more = {}) {
+    std::vector<std::string> command = {"collectives", "--topology", "hgx-h100", "--against", file};
+    command.insert(command.end(), more.begin(), more.end());
+    const Outcome outcome = tandem(command);
+    EXPECT_EQ(outcome.exit_code, 3) << file;
+    EXPECT_THAT(outcome.out, IsEmpty());
+    return outcome.err;
+  };
+  EXPECT_THAT(against(log("broken/cut_in_row.txt")), HasSubstr("cut_in_row.txt:21:7: a row of 7 columns"));
+  EXPECT_THAT(
+      against(log("good/several.txt")),
+      HasSubstr("holds several tables that fit: all_reduce of float on 8 devices (line 15), all_gather of float on "
+                "8 devices (line 40); name the collective, -d or -g"));
+  EXPECT_THAT(against(log("good/plain.txt"), {"-g", "4"}),
+              HasSubstr("holds no table that fits, only all_reduce of float"));
+  EXPECT_THAT(against("nowhere.txt"), HasSubstr("nowhere.txt"));
+}
+
+TEST_F(CollectivesCommand, NamesWhatIsWrongOnTheCommandLine) {
+  const auto refused = [&](std::vector<std::string> arguments, int exit_code, const std::string& message) {
+    arguments.insert(arguments.begin(), "collectives");
+    const Outcome outcome = tandem(arguments);
+    EXPECT_EQ(outcome.exit_code, exit_code) << message;
+    EXPECT_THAT(outcome.err, HasSubstr(message));
+    EXPECT_THAT(outcome.out, IsEmpty());
+  };
+  refused({"all_redcue"}, 2, "did you mean 'all_reduce'?");
+  refused({"-b", "1X"}, 2, "expected a size such as 8, 64K or 128M, found '1X'");
+  refused({"-b", "2K", "-e", "1K"}, 2, "-b is larger than -e");
+  refused({"-d", "f32"}, 2, "'f32' is no element type of nccl-tests");
+  refused({"--topology", "hgx-h100", "-g", "9"}, 2, "-g 9: 'hgx-h100' has 8 GPUs in a machine");
+  refused({"broadcast", "-g", "2", "-r", "2"}, 2, "-r 2: there are 2 devices");
+  refused({"--engine", "sim"}, 4, "engine 'sim' needs --topology NAME or FILE");
+  refused({"-g", "2", "-d", "half"}, 4, "engine 'cpu' has no tensors of half");
+  refused({"--topology", "hgx-h10"}, 3, "unknown catalog node 'hgx-h10'; did you mean 'hgx-h100'?");
+  refused({"--topology", "./none.yaml"}, 3, "none.yaml");
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,57 @@
+#include "tests/cli/command_line.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+class ValidateCommand : public CommandLine {
+ protected:
+  void SetUp() override {
+    CommandLine::SetUp();
+    std::string rows;
+    for (int bytes = 1024; bytes <= 1 << 20; bytes *= 4) {
+      rows += (rows.empty() ? "" : ", ") + ("{\"bytes\": " + std::to_string(bytes)) + ", \"time_us_out_of_place\": 20}";
+    }
+    write("table.json", R"({"collective": "all_reduce", "dtype": "float", "gpus": 8, "topology": {"node": "hgx-h100"},)"
+                        R"( "rows": [)" +
+                            rows + "]}");
+  }
+};
+
+TEST_F(ValidateCommand, ShowsTheErrorsOfAFolder) {
+  const Outcome outcome = tandem({"validate", "."});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("protocol links: absolute errors in percent"));
+  EXPECT_THAT(outcome.out, HasSubstr("one node"));
+  EXPECT_THAT(outcome.out, HasSubstr("hgx-h100"));
+  EXPECT_THAT(tandem({"validate", ".", "--summary"}).out, testing::Not(HasSubstr("hgx-h100")));
+}
+
+TEST_F(ValidateCommand, PrintsEveryPointAsJson) {
+  for (const auto& [protocol, points] : {std::pair{"links", 6u}, {"sizes", 3u}, {"ranks", 0u}, {"nodes", 0u}}) {
+    const Outcome outcome = tandem({"validate", ".", "--protocol", protocol, "--json"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+    EXPECT_EQ(outcome.json()["protocol"], protocol);
+    ASSERT_EQ(outcome.json()["points"].size(), points) << protocol;
+    for (const auto& point : outcome.json()["points"]) {
+      EXPECT_EQ(point["measured_us"], 20);
+      EXPECT_EQ(point["devices"], 8);
+      EXPECT_EQ(point["nodes"], 1);
+    }
+  }
+}
+
+TEST_F(ValidateCommand, RefusesWhatItCannotRead) {
+  write("broken.json", R"({"collective": "all_reduce", "gpus": 8, "rows": [{"bytes": 8, "time_us": -1}]})");
+  const Outcome broken = tandem({"validate", "."});
+  EXPECT_EQ(broken.exit_code, 3);
+  EXPECT_THAT(broken.err, HasSubstr("broken.json:1:74: rows[0].time_us: must be greater than 0, found -1"));
+  EXPECT_THAT(broken.out, IsEmpty());
+  EXPECT_EQ(tandem({"validate", "nowhere"}).exit_code, 3);
+  EXPECT_EQ(tandem({"validate", ".", "--protocol", "guess"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,194 @@
+// Sweeps of collectives, on engines that measure and on one that models.
+#include "scenarios/collectives/collective_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/nccl_tests_reader.h"
+#include "reports/nccl_tests_writer.h"
+#include "scenarios/collectives/published_tables.h"
+#include "scenarios/collectives/sweep_sizes.h"
+
+namespace tandem {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr std::array kKinds = {CollectiveKind::all_reduce,  CollectiveKind::reduce,         CollectiveKind::broadcast,
+                               CollectiveKind::all_gather,  CollectiveKind::reduce_scatter, CollectiveKind::all_to_all,
+                               CollectiveKind::send_receive};
+
+CollectiveJob on_threads(int devices, int workers = 1) {
+  return {.engine = "cpu", .topology = nullptr, .workers = workers, .devices = devices};
+}
+
+CollectiveJob on_h100s(int devices, int workers = 1) {
+  return {.engine = "sim",
+          .topology = machine_of("hgx-h100", workers),
+          .device_type = DeviceType::gpu,
+          .workers = workers,
+          .devices = devices};
+}
+
+TEST(SweepSizes, AreThoseOfNcclTests) {
+  EXPECT_EQ(parse_sweep_size("8"), 8);
+  EXPECT_EQ(parse_sweep_size("64K"), 65536);
+  EXPECT_EQ(parse_sweep_size("128M"), 1 << 27);
+  EXPECT_EQ(parse_sweep_size("1.5KiB"), 1536);
+  EXPECT_EQ(parse_sweep_size("2G"), std::int64_t{1} << 31);
+  for (const char* text : {"", "K", "8X", "8KB2", "-8", "1e999", "nan"}) EXPECT_FALSE(parse_sweep_size(text)) << text;
+  EXPECT_THAT(sweep_sizes(8, 64, 0, 2), ElementsAre(8, 16, 32, 64));
+  EXPECT_THAT(sweep_sizes(8, 30, 10, 1), ElementsAre(8, 18, 28));
+  EXPECT_THAT(sweep_sizes(8, 8, 0, 2), ElementsAre(8));
+  EXPECT_THAT(sweep_sizes(0, 64, 0, 2), ElementsAre(0));
+  EXPECT_TRUE(sweep_sizes(9, 8, 1, 1).empty());
+}
+
+TEST(Collectives, EveryKindOnThreadsMovesTheRightValues) {
+  for (const CollectiveKind kind : kKinds) {
+    for (const auto& [workers, devices] : {std::pair{1, 3}, {2, 2}}) {
+      SCOPED_TRACE(std::string(name_of(kind)) + " on " + std::to_string(workers));
+      CollectiveSweep sweep;
+      sweep.kind = kind;
+      sweep.root = 1;
+      sweep.sizes = {4, 4800, 65536};
+      sweep.warmup = 1;
+      sweep.iterations = 3;
+      const CollectiveTable table = run_collective(on_threads(devices, workers), sweep).table;
+      EXPECT_EQ(table.devices, workers * devices);
+      EXPECT_EQ(table.nodes, workers);
+      ASSERT_GE(table.rows.size(), 2u);
+      for (const CollectiveRow& row : table.rows) {
+        EXPECT_EQ(row.wrong, 0) << row.bytes;
+        EXPECT_GT(row.time_us(), 0) << row.bytes;
+      }
+    }
+  }
+}
+
+TEST(Collectives, ReduceOtherTypesAndOperations) {
+  for (const DType dtype : {DType::f64, DType::i32, DType::i64, DType::u8}) {
+    for (const Reduction reduction : {Reduction::sum, Reduction::maximum, Reduction::minimum}) {
+      CollectiveSweep sweep;
+      sweep.dtype = dtype;
+      sweep.reduction = reduction;
+      sweep.sizes = {1024};
+      sweep.iterations = 1;
+      sweep.warmup = 0;
+      const CollectiveTable table = run_collective(on_threads(3), sweep).table;
+      EXPECT_EQ(table.dtype, nccl_word_of(dtype));
+      EXPECT_EQ(table.redop, nccl_word_of(reduction));
+      EXPECT_EQ(table.rows.at(0).wrong, 0);
+    }
+  }
+}
+
+// As nccl-tests counts: a gather's size is that of the whole, its count that of a rank.
+TEST(Collectives, RoundsSizesDownToWholeElementsOfEveryRank) {
+  CollectiveSweep sweep;
+  sweep.kind = CollectiveKind::all_gather;
+  sweep.sizes = {8, 127, 128, 1000};
+  sweep.warmup = 0;
+  sweep.iterations = 1;
+  const CollectiveTable table = run_collective(on_h100s(8), sweep).table;
+  ASSERT_EQ(table.rows.size(), 3u);
+  EXPECT_EQ(table.rows[0].bytes, 96);
+  EXPECT_EQ(table.rows[0].count, 3);
+  EXPECT_EQ(table.rows[1].bytes, 128);
+  EXPECT_EQ(table.rows[2].bytes, 992);
+  EXPECT_FALSE(table.rows[2].wrong.has_value());  // there are no values
+  EXPECT_FALSE(table.rows[2].in_place_us.has_value());
+}
+
+TEST(Collectives, AreDeterministicInSimulations) {
+  CollectiveSweep sweep;
+  sweep.sizes = sweep_sizes(1024, 1 << 26, 0, 8);
+  sweep.warmup = 0;
+  sweep.iterations = 1;
+  for (const CollectiveKind kind : kKinds) {
+    sweep.kind = kind;
+    const CollectiveTable first = run_collective(on_h100s(8, 2), sweep).table;
+    const CollectiveTable second = run_collective(on_h100s(8, 2), sweep).table;
+    ASSERT_EQ(first.rows.size(), sweep.sizes.size());
+    for (std::size_t i = 0; i < first.rows.size(); ++i) EXPECT_EQ(first.rows[i].time_us(), second.rows[i].time_us());
+    EXPECT_GT(first.rows.back().time_us(), first.rows.front().time_us());
+  }
+}
+
+TEST(Collectives, RefuseWhatTheEngineLacks) {
+  CollectiveSweep sweep;
+  sweep.dtype = DType::f16;
+  sweep.sizes = {64};
+  try {
+    run_collective(on_threads(2), sweep);
+    FAIL() << "f16 on threads";
+  } catch (const UnavailableError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("engine 'cpu' has no tensors of half (it has "));
+  }
+  sweep.dtype = DType::f32;
+  sweep.root = 2;
+  EXPECT_THROW(run_collective(on_threads(2), sweep), UsageError);
+}
+
+CollectiveTable small_table() {
+  CollectiveTable table;
+  table.operation = "all_reduce";
+  table.redop = "sum";
+  table.devices = 2;
+  table.nodes = 1;
+  CollectiveRow row;
+  row.bytes = 1 << 20;
+  row.count = 1 << 18;
+  row.out_of_place_us = row.in_place_us = 100.0;
+  row.algorithm = "ring LL128, 8 channels";
+  table.rows = {row};
+  return table;
+}
+
+CollectiveRun small_run() {
+  CollectiveRun run;
+  run.engine = "sim";
+  run.topology = "box";
+  run.least_bytes = run.most_bytes = 1 << 20;
+  run.step_factor = 2;
+  run.iterations = 1;
+  run.devices_per_worker = 2;
+  run.one_process_a_device = true;
+  run.devices = {{"localhost0", 0, "GPU:0"}, {"localhost0", 1, "GPU:1"}};
+  run.device_model = "NVIDIA H100";
+  return run;
+}
+
+TEST(NcclTestsWriter, WritesTheLinesOfNcclTests) {
+  CollectiveTable published = small_table();
+  published.file = "log.txt";
+  published.rows[0].out_of_place_us = 80.0;
+  const std::string text = nccl_tests_text(small_run(), small_table(), Against(published));
+  EXPECT_THAT(text, HasSubstr("# nThread 1 nGpus 1 minBytes 1048576 maxBytes 1048576 step: 2(factor) warmup iters: 0 "
+                              "iters: 1 agg iters: 1 validation: 0 graph: 0\n"));
+  EXPECT_THAT(text, HasSubstr("#  Rank  1 Group  0 Pid      1 on localhost0 device  1 [GPU:1] NVIDIA H100\n"));
+  EXPECT_THAT(text, HasSubstr("     1048576        262144     float     sum      -1   100.00   10.49   10.49    N/A   "
+                              "100.00   10.49   10.49    N/A  |     80.00   +25.0 %  ring LL128, 8 channels\n"));
+  EXPECT_THAT(text, HasSubstr("# Out of bounds values : 0 OK\n# Avg bus bandwidth    : 10.4858\n"));
+}
+
+TEST(NcclTestsWriter, WritesWhatTheReaderReads) {
+  for (const bool json : {false, true}) {
+    const std::string text = json ? nccl_tests_json(small_run(), small_table(), Against(small_table())).dump(2)
+                                  : nccl_tests_text(small_run(), small_table(), Against(small_table()));
+    const auto tables = read_nccl_tests(text, "own");
+    ASSERT_EQ(tables.size(), 1u);
+    EXPECT_EQ(tables[0].operation, "all_reduce");
+    EXPECT_EQ(tables[0].devices, 2);
+    EXPECT_EQ(tables[0].devices_per_process, 1);
+    ASSERT_EQ(tables[0].rows.size(), 1u);
+    EXPECT_EQ(tables[0].rows[0].bytes, 1 << 20);
+    EXPECT_EQ(tables[0].rows[0].time_us(), 100.0);
+  }
+}
+
+}  // namespace
+}  // namespace tandem
