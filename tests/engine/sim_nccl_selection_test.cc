@@ -94,6 +94,9 @@ TEST(CostTable, SwitchesForAllGather) {
 TEST(CostTable, LeavesOutWhatHardwareAndElementTypesLack) {
   const Group pcie_box{over_nodes(pcie(89, 24), 4), {}};
   EXPECT_FALSE(pcie_box.table.time_us({Algorithm::ring, Protocol::ll128}, {CollectiveKind::all_reduce, 1e6}));
+  const Group bridged{over_nodes(meshed(86, 2, {{0, 1, 48}}, 1.7), 2), {}};
+  EXPECT_FALSE(bridged.table.time_us({Algorithm::ring, Protocol::ll128}, {CollectiveKind::all_reduce, 1e6}))
+      << "NCCL enables it on some generations only";
   const Group h100{over_nodes(hgx_h100(), 8), {}};
   EXPECT_EQ(h100.table.choose({CollectiveKind::all_reduce, 256 * kMiB, false}).algorithm, Algorithm::ring);
   Machine efa = over_nodes(dgx_a100(), 8, 2, 4, 12.5);

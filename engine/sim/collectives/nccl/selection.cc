@@ -224,8 +224,10 @@ bool CostTable::enables_ll128() const {
   if (settings_.forces_protocol) return true;
   const bool is_nvlink =
       machine_.gpus == 1 || machine_.intra == Intra::nvswitch || machine_.intra == Intra::nvlink_mesh;
-  return is_nvlink && !machine_.lacks_ll128 && (machine_.capability >= 70 || machine_.capability == 0) &&
-         (machine_.domains == 1 || machine_.nics_are_near);
+  const int capability = machine_.capability;
+  const bool is_tested =
+      capability == 0 || capability == 70 || capability == 80 || capability == 90 || capability >= 100;
+  return is_nvlink && is_tested && !machine_.lacks_ll128 && (machine_.domains == 1 || machine_.nics_are_near);
 }
 
 bool CostTable::is_possible(Choice choice, const Call& call) const {
