@@ -54,6 +54,11 @@ std::optional<ParallelProblem> parallel_problem(const Scenario& scenario) {
   const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
   if (!mlp && !strategy.division->gathers_layers)
     return ParallelProblem{"workload.kind", fmt::format("strategy '{}' trains workloads of kind 'mlp'", strategy.name)};
+  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
+  if (layers && layers->parameter_dtype) {
+    return ParallelProblem{"workload.parameter_dtype",
+                           fmt::format("strategy '{}' keeps parameters in the workload's dtype", strategy.name)};
+  }
   const ParallelOptions options = parallel_options(scenario);
   const auto needed = static_cast<std::int64_t>(options.data) * options.tensor * options.pipeline;
   if (needed != device_count(scenario)) {

@@ -42,9 +42,11 @@ struct LayersSettings {
   Model model;
   Stack stack{};  // the model's, with what the scenario replaces
   DType dtype = DType::f32;
+  std::optional<DType> parameter_dtype{};  // of parameters and gradients; empty: dtype
   Optimizer optimizer = Optimizer::sgd;
   std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
   bool overlap = true;                     // reduce a bucket while the backward pass goes on
+  bool variables_are_tensors = false;      // a variable for each tensor, as in TensorFlow; false: for each bucket
 };
 
 struct WorkloadSettings {

@@ -52,6 +52,10 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder) {
   layers.stack = read_stack(map.optional("stack"), layers.model.stack);
   layers.dtype = map.optional("dtype").one_of<DType>(
       {{"f32", DType::f32}, {"tf32", DType::tf32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
+  if (const YamlReader dtype = map.optional("parameter_dtype")) {
+    layers.parameter_dtype =
+        dtype.one_of<DType>({{"f32", DType::f32}, {"f16", DType::f16}, {"bf16", DType::bf16}, {"f64", DType::f64}});
+  }
   layers.optimizer = map.optional("optimizer")
                          .one_of<Optimizer>({{"sgd", Optimizer::sgd},
                                              {"momentum", Optimizer::momentum},
@@ -60,6 +64,11 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder) {
   layers.bucket_bytes = static_cast<std::int64_t>(
       map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
   layers.overlap = map.optional("overlap").boolean(true);
+  const YamlReader variables = map.optional("variables");
+  layers.variables_are_tensors = variables.one_of<bool>({{"buckets", false}, {"tensors", true}});
+  if (layers.variables_are_tensors && map.has("bucket_bytes")) {
+    map.optional("bucket_bytes").error("is for `variables: buckets`; each tensor is a variable here");
+  }
   return layers;
 }
 

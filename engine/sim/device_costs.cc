@@ -108,6 +108,10 @@ KernelRate DeviceCosts::kernel_rate(DType dtype) const {
           .is_matrix_unit = is_matrix_unit};
 }
 
+double DeviceCosts::slowdown_by_collectives() const {
+  return kernels_ ? kernel_constants::kSlowdownByCollectives : 1;
+}
+
 double DeviceCosts::copy_s(double bytes) const {
   for (const auto& [dtype, measured] : curves_) {
     if (!measured.copy.empty()) return curve_s(measured.copy, bytes, "copies");

@@ -40,6 +40,9 @@ class DeviceCosts {
   // Work that reads and writes `bytes` in total, such as the reduction inside a collective.
   double memory_s(double bytes) const;
 
+  // How much longer ops take while a collective runs on the device.
+  double slowdown_by_collectives() const;
+
   double launch_overhead_s() const { return shared(launch_overhead_s_, model_->launch_overhead_s, "launch overhead"); }
   double op_overhead_s() const { return shared(op_overhead_s_, model_->op_overhead_s, "op overhead"); }
   double synchronize_s() const { return known(model_->synchronize_s, "synchronisation time"); }

@@ -32,6 +32,10 @@ inline constexpr double kCacheBytesPerCycle = 40;
 // Where a device's model states no clock; the boost clocks of V100 to H100 are 1.41 to 1.83 GHz.
 inline constexpr double kClock_hz = 1.5e9;
 
+// How much longer a kernel takes beside a collective, whose kernel keeps some multiprocessors: 1.161 for a GEMM beside
+// an all-reduce of 256 MiB over four A100, openfabric-systems/simllm a100_hardware_envelope_v1.
+inline constexpr double kSlowdownByCollectives = 1.16;
+
 // Tiles of the output that libraries have kernels for.
 struct Tile {
   std::int64_t rows, columns;
@@ -47,8 +51,8 @@ inline constexpr std::int64_t kWinogradProducts = 36;
 // Tensor cores take at least this many channels of a group at a time: smaller groups are padded with zeros.
 inline constexpr std::int64_t kGroupChannels = 32;
 
-// What predictions of one-GPU training steps have been worth, over groups of one model, GPU, precision and software (V100,
-// A100, H100 and H200, of which the convolutional networks were fitted to):
+// What predictions of one-GPU training steps have been worth, over groups of one model, GPU, precision and software
+// (V100, A100, H100 and H200, of which the convolutional networks were fitted to):
 // tests/scenarios/training_rows_test.cc computes these figures from the published rows.
 inline constexpr int kPublishedSteps = 72;
 inline constexpr int kMedianErrorPercent = 6;

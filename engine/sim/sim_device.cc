@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <new>
 
 #include "engine/sim/sim_run.h"
@@ -67,6 +68,11 @@ Tensor SimDevice::allocate(DType dtype, Shape shape) {
   }
   auto buffer = std::make_shared<SimBuffer>(*this, size_bytes, run_.carries_values(), physical_.memory, use_);
   return {std::move(buffer), dtype, std::move(shape)};
+}
+
+bool SimDevice::is_in_collective() const {
+  return std::any_of(streams_.begin(), streams_.end(),
+                     [](const auto& stream) { return stream.second->is_in_collective(); });
 }
 
 void SimDevice::synchronize() {

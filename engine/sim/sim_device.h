@@ -42,6 +42,7 @@ class SimDevice : public Device {
   NodeIndex node() const { return physical_.node; }
   const DeviceCosts& costs() const { return physical_.costs; }
   const std::string& name() const { return name_; }
+  bool is_in_collective() const;  // whether a stream of it executes one now
   const std::map<int, std::unique_ptr<SimStream>>& streams() const { return streams_; }
 
   struct Use {

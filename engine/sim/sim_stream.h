@@ -22,6 +22,8 @@ class StreamWork {
   virtual std::string text() const = 0;  // "op 'gemm'", for the message of a deadlock
   // Whether start() itself takes care of issued_s; otherwise it is not called before that date.
   virtual bool starts_before_issue() const { return false; }
+  // Whether it runs on the device's multiprocessors beside the ops of other streams, and so slows them down.
+  virtual bool is_collective() const { return false; }
 
   double issued_s = 0;  // the date at which the host has issued it
 };
@@ -41,14 +43,15 @@ class SimStream : public Stream {
   SimDevice& sim_device() const { return device_; }
   // A record of this stream in the step of the current task.
   Record make_record(RecordKind kind, Category category, std::string name) const;
-  // Adds the host time of one launch to the debt of the current task; returns the date at which the task has issued it.
-  // Each returns when the host has issued the work.
+  // Each adds host time, that of one launch or the given one, to the debt of the current task; returns the date at
+  // which the task has issued the work.
   double charge_launch() { return charge_launch(device_.costs().launch_overhead_s()); }
   double charge_launch(double seconds);
   // For the kernel. enqueue() starts the operation immediately if nothing is before it.
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();
   bool is_idle() const { return queue_.empty(); }
+  bool is_in_collective() const { return head_started_ && queue_.front()->is_collective(); }
   std::string text() const;  // "stream 0 of /job:..., which is at op 'gemm'"
 
  private:

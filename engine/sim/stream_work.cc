@@ -41,7 +41,9 @@ void OpWork::take_effect(const SimDevice& device) const {
 void OpWork::start(SimStream& stream) {
   SimRun& run = stream.sim_device().run();
   record_.start_ns = Simulation::now_ns();
-  run.simulation().execute(stream.sim_device().node(), seconds_, alone_s_, [this, &stream, &run] {
+  const SimDevice& device = stream.sim_device();
+  const double seconds = seconds_ * (device.is_in_collective() ? device.costs().slowdown_by_collectives() : 1);
+  run.simulation().execute(stream.sim_device().node(), seconds, alone_s_, [this, &stream, &run] {
     guarded(run.scheduler(), [&] {
       if (run.carries_values()) take_effect(stream.sim_device());
       record_.end_ns = Simulation::now_ns();

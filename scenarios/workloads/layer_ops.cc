@@ -94,9 +94,8 @@ double update_bytes(Optimizer optimizer, bool is_half) {
 
 }  // namespace
 
-LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType storage) {
-  const auto element_bytes = static_cast<double>(size_of(storage));
-  const double bytes = update_bytes(optimizer, element_bytes == 2) - 3 * element_bytes;
+LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored) {
+  const double bytes = update_bytes(optimizer, size_of(used) == 2) - 3 * static_cast<double>(size_of(stored));
   return {.name = "optimizer state", .bytes = std::max(0.0, bytes) * static_cast<double>(parameters)};
 }
 

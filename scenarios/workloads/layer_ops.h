@@ -47,8 +47,8 @@ void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, 
                    Category category = Category::compute);
 
 // What an optimizer moves for `parameters` beside the three passes of plain SGD: its moments, and where parameters are
-// of half precision, their originals in f32.
-LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType storage);
+// used in half precision, their copies.
+LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored);
 
 // The index of the input buffer that a step reads, while the next batch is copied into the other one.
 inline std::size_t input_slot(int step) {

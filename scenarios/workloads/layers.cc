@@ -18,7 +18,8 @@ LayersWorkload::LayersWorkload(const LayersSettings& settings, int global_batch,
     : settings_(settings),
       global_batch_(global_batch),
       strategy_(strategy),
-      storage_(settings.dtype == DType::tf32 ? DType::f32 : settings.dtype) {}
+      storage_(settings.dtype == DType::tf32 ? DType::f32 : settings.dtype),
+      parameter_type_(settings.parameter_dtype.value_or(storage_)) {}
 
 void LayersWorkload::prepare() {
   const Scope scope = strategy_.scope();
@@ -34,49 +35,58 @@ void LayersWorkload::allocate(Replica& replica, Device& device, std::int64_t bat
   replica.batch = batch;
   const ScratchSizes sizes = scratch_sizes(settings_.model, batch);
   Stream& stream = device.compute_stream();
-  const auto filled = [&](std::int64_t count) {
-    Tensor tensor = device.allocate(storage_, {count});
+  const auto filled = [&](std::int64_t count, DType dtype) {
+    Tensor tensor = device.allocate(dtype, {count});
     stream.launch(op::fill(tensor, 0));
     return tensor;
   };
-  replica.scratch.left = filled(sizes.left);
-  replica.scratch.right = filled(sizes.right);
-  replica.scratch.result = filled(sizes.result);
-  replica.gradients = filled(buckets_.empty() ? 1 : buckets_.back().end());
+  replica.scratch.left = filled(sizes.left, storage_);
+  replica.scratch.right = filled(sizes.right, storage_);
+  replica.scratch.result = filled(sizes.result, storage_);
+  replica.gradients = filled(buckets_.empty() ? 1 : buckets_.back().end(), parameter_type_);
   Device& host = strategy_.extended().worker().cpu();
   replica.host_input = host.allocate(storage_, {batch * settings_.model.input_elements});
   host.compute_stream().launch(op::fill(replica.host_input, 0));
   host.compute_stream().synchronize();
-  for (int slot = 0; slot < 2; ++slot) replica.input.push_back(filled(replica.host_input.element_count()));
+  for (int slot = 0; slot < 2; ++slot) replica.input.push_back(filled(replica.host_input.element_count(), storage_));
   replica.input_ready.resize(2);
   replica.input_used.resize(2);
   fetch_input(replica, device, 0);
 }
 
 // Divides the gradients, from those of the last layer to those of the first, into buckets of bucket_bytes or more; the
-// last bucket may be smaller.
+// last bucket may be smaller. Where each tensor is a variable, a bucket is a tensor.
 void LayersWorkload::divide_into_buckets() {
-  const auto element_bytes = static_cast<std::int64_t>(size_of(storage_));
+  const auto element_bytes = static_cast<std::int64_t>(size_of(parameter_type_));
   Bucket bucket;
-  for (std::size_t layer = settings_.model.layers.size(); layer-- > 0;) {
-    const std::int64_t parameters = settings_.model.layers[layer].parameters();
-    if (parameters == 0) continue;
-    bucket.count += parameters;
-    bucket.first_layer = layer;
-    if (bucket.count * element_bytes < settings_.bucket_bytes) continue;
+  const auto close = [&] {
     buckets_.push_back(bucket);
     bucket = {.first = bucket.end()};
+  };
+  for (std::size_t index = settings_.model.layers.size(); index-- > 0;) {
+    const Layer& layer = settings_.model.layers[index];
+    for (auto tensor = layer.tensors.rbegin(); tensor != layer.tensors.rend(); ++tensor) {
+      bucket.count += *tensor;
+      bucket.first_layer = index;
+      if (settings_.variables_are_tensors) close();
+    }
+    if (bucket.count > 0 && bucket.first_layer == index && bucket.count * element_bytes >= settings_.bucket_bytes) {
+      close();
+    }
   }
-  if (bucket.count > 0) buckets_.push_back(bucket);
+  if (bucket.count > 0) close();
 }
 
+// Variables of tensors come in the order of the model, by which parameter servers take them in turn.
 void LayersWorkload::create_variables() {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
-    buckets_[i].parameters = strategy_.create_variable({.name = fmt::format("bucket{}", i),
-                                                        .dtype = storage_,
-                                                        .shape = {buckets_[i].count},
-                                                        .initial_value = {},
-                                                        .aggregation = VariableAggregation::sum});
+    const bool is_tensor = settings_.variables_are_tensors;
+    Bucket& bucket = buckets_[is_tensor ? buckets_.size() - 1 - i : i];
+    bucket.parameters = strategy_.create_variable({.name = fmt::format("{}{}", is_tensor ? "tensor" : "bucket", i),
+                                                   .dtype = parameter_type_,
+                                                   .shape = {bucket.count},
+                                                   .initial_value = {},
+                                                   .aggregation = VariableAggregation::sum});
   }
 }
 
@@ -114,7 +124,7 @@ void LayersWorkload::forward(Replica& replica, Device& device) const {
   for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
     const Layer& layer = settings_.model.layers[i];
     // The layers before hide the time that it takes to bring parameters from other devices.
-    if (next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
+    while (next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
     const LayerOps ops(device.compute_stream(), layer, replica.batch, settings_.dtype);
     for (const LayerKernel& kernel : kernels.forward(layer)) ops.launch(kernel, replica.scratch);
   }
@@ -132,8 +142,8 @@ void LayersWorkload::backward(const Replica& replica, Device& device) {
   const LayerKernels kernels = kernels_of(replica);
   for (auto layer = settings_.model.layers.rbegin(); layer != settings_.model.layers.rend(); ++layer) {
     const LayerOps ops(device.compute_stream(), *layer, replica.batch, settings_.dtype);
-    const Tensor of_weights =
-        layer->has_weights() ? replica.gradients.flat_slice(known, layer->parameters()) : Tensor();
+    const bool is_in_place = layer->has_weights() && parameter_type_ == storage_;  // else converted afterwards
+    const Tensor of_weights = is_in_place ? replica.gradients.flat_slice(known, layer->parameters()) : Tensor();
     for (const LayerKernel& kernel : kernels.backward(*layer, &*layer != &*first_product)) {
       ops.launch(kernel, replica.scratch, of_weights);
     }
@@ -150,8 +160,8 @@ void LayersWorkload::update(Variable& variable, const Tensor& gradient) const {
   op.category = Category::update;
   Stream& stream = variable.handle().device().compute_stream();
   stream.launch(std::move(op));
-  launch_memory(stream, optimizer_state(settings_.optimizer, gradient.element_count(), storage_), gradient, gradient,
-                Category::update);
+  launch_memory(stream, optimizer_state(settings_.optimizer, gradient.element_count(), storage_, parameter_type_),
+                gradient, gradient, Category::update);
 }
 
 }  // namespace tandem

@@ -55,7 +55,8 @@ class LayersWorkload final : public Workload {
   LayersSettings settings_;
   int global_batch_;
   Strategy& strategy_;
-  DType storage_;                // of tensors; tf32 is stored as f32
+  DType storage_;                // of activations; tf32 is stored as f32
+  DType parameter_type_;         // of parameters and gradients
   std::vector<Bucket> buckets_;  // in the order of the backward pass
   GradientUpdates updates_;
   std::vector<Replica> replicas_;

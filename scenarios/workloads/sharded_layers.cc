@@ -86,7 +86,7 @@ void ShardedLayersWorkload::step(Replica& replica, int step) const {
   backward(replica);
   replica.parameters->update();
   const std::int64_t mine = settings_.model.parameters() / options_.data;
-  launch_memory(stream, optimizer_state(settings_.optimizer, mine, storage_), replica.scratch.result,
+  launch_memory(stream, optimizer_state(settings_.optimizer, mine, storage_, storage_), replica.scratch.result,
                 replica.scratch.left, Category::update);
 }
 

@@ -48,6 +48,9 @@ TEST(Models, TotalsOfTheOthersAreThePublishedOnes) {
   EXPECT_NEAR(training_gflop(packaged("transformer_big")) / 32, 1.27, 0.01);
   EXPECT_NEAR(millions(packaged("gpt")), 1652, 1);  // "1.7B"
   EXPECT_NEAR(millions(packaged("resnet32")), 1.856, 0.001);
+  EXPECT_EQ(packaged("resnet101").parameters(), 44'549'160);
+  EXPECT_EQ(packaged("resnet152").parameters(), 60'192'808);
+  EXPECT_EQ(packaged("vgg16").parameters(), 138'357'544);
 }
 
 TEST(Models, SizesOfAScenarioReplaceThoseOfTheFile) {
@@ -82,8 +85,8 @@ TEST(Models, ConvolutionsChainTheirShapes) {
 TEST(Models, EveryPackagedModelIsRead) {
   const auto names = packaged_models();
   EXPECT_EQ(names, (std::vector<std::string>{"bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "gpt",
-                                             "layers_small", "resnet15", "resnet32", "resnet50", "resnext101_32x4d",
-                                             "transformer_big"}));
+                                             "layers_small", "resnet101", "resnet15", "resnet152", "resnet32",
+                                             "resnet50", "resnext101_32x4d", "transformer_big", "vgg16"}));
   for (const std::string& name : names) EXPECT_EQ(packaged(name).name, name);
 }
 

@@ -55,6 +55,22 @@ TEST(Workloads, EveryParameterIsReducedOnceAStep) {
   }
 }
 
+TEST(Workloads, GradientsHaveTheTypeOfTheParameters) {
+  const Report report = layers("batch: 16, dtype: bf16, parameter_dtype: f32, bucket_bytes: 1GB, optimizer: adam",
+                               "engine: {name: sim}\ntopology: hgx-h100\n");
+  ASSERT_EQ(report.summary.collectives.size(), 1u);
+  EXPECT_EQ(report.summary.collectives[0].bytes, 4 * 1'147'690);
+}
+
+TEST(Workloads, EachTensorCanBeAVariable) {
+  // 2 tensors each in fc1 and fc2 are stated as one; three convolutions and three norms: 8 variables.
+  const Report report =
+      layers("batch: 16, dtype: bf16, variables: tensors", "engine: {name: sim}\ntopology: hgx-h100\n");
+  int calls = 0;
+  for (const CollectiveSummary& collective : report.summary.collectives) calls += collective.calls_per_step;
+  EXPECT_EQ(calls, 8);
+}
+
 TEST(Workloads, OneReplicaReducesNothing) {
   EXPECT_TRUE(layers("batch: 4", "").summary.collectives.empty());
 }

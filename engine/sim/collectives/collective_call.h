@@ -84,6 +84,7 @@ class CollectiveWork : public StreamWork {
   void start(SimStream& stream) override;
   std::string text() const override { return call_->text(); }
   bool starts_before_issue() const override { return true; }  // the call waits for the last issue, once for all ranks
+  bool is_collective() const override { return true; }
 
  private:
   std::shared_ptr<CollectiveCall> call_;
