@@ -86,6 +86,8 @@ TEST(Survey, KnowsWhatSoftwareTheNetworkHas) {
   EXPECT_DOUBLE_EQ(p4d.machine.advertised_us, 75);
   EXPECT_TRUE(p4d.machine.lacks_ll128);
   EXPECT_FALSE(survey_of(make_cluster("gcp-a3-high", 2), 8).hop_is_known);
+  EXPECT_TRUE(survey_of(make_cluster("hgx-h100", 2, {.transport = "socket"}), 8).machine.lacks_ll128);
+  EXPECT_FALSE(survey_of(make_cluster("hgx-h100", 2), 8).machine.lacks_ll128);
 }
 
 TEST(Survey, RecognisesLinksByNcclsConstantAndByTheirDatasheet) {

@@ -69,7 +69,7 @@ double Mechanism::steps_us(const Steps& steps, double part, const StepCost& cost
 Duration Mechanism::ring_ll(const Steps& steps, double bytes) const {
   const double k = clock_factor();
   const double part = bytes / machine_.total_gpus;
-  const double wide = is_pcie() ? 0 : rising(part, costs_.ll_wide_from, costs_.ll_wide_to);
+  const double wide = is_pcie() || machine_.capability == 0 ? 0 : rising(part, costs_.ll_wide_from, costs_.ll_wide_to);
   double share = ll_share();
   if (settings_.version < 22100) {
     const double each = costs_.ll_block_bytes_before * machine_.total_gpus;

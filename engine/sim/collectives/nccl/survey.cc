@@ -186,9 +186,10 @@ class GroupSurvey {
     const std::string& transport = model.transport;
     const bool needs_none = transport == "infiniband" || transport == "roce";
     survey_.hop_is_known &= needs_none || model.hop_latency_s.value > 0;
+    if (transport == "socket") machine.lacks_ll128 = true;  // the host copies, whatever is between NIC and GPU
     if (transport == "efa") {
       machine.advertised_us = machine.capability < 80 ? kEfaUsOfP3 : kEfaUs;
-      machine.lacks_ll128 = machine.capability < 90;
+      machine.lacks_ll128 |= machine.capability < 90;
     }
   }
 
