@@ -78,14 +78,14 @@ TEST(CollectiveFit, TakesTheShapeOfAModelBetweenTwoSizes) {
 }
 
 // A ring: n - 1 steps of 5 us and a share of the bytes at 100 GB/s.
-double ring_s(int n, double bytes) {
+double time_of_ring_s(int n, double bytes) {
   return (n - 1) * (5e-6 + bytes / n / 100e9);
 }
 
 std::vector<CollectivePoint> rings(const std::vector<int>& devices, const std::vector<double>& bytes) {
   std::vector<CollectivePoint> points;
   for (const int n : devices) {
-    for (const double size : bytes) points.push_back(point(size, ring_s(n, size), 0, n));
+    for (const double size : bytes) points.push_back(point(size, time_of_ring_s(n, size), 0, n));
   }
   return points;
 }
@@ -95,7 +95,7 @@ TEST(CollectiveFit, OtherNumbersOfDevicesAreALineInTheSteps) {
   for (const double bytes : {8192.0, kMiB, 100 * kMiB}) {
     for (const int n : {3, 8}) {
       const auto prediction = fit.predict(wanted(bytes, 0, n));
-      EXPECT_NEAR(prediction->time_s, ring_s(n, bytes), 1e-12) << n << " devices, " << bytes;
+      EXPECT_NEAR(prediction->time_s, time_of_ring_s(n, bytes), 1e-12) << n << " devices, " << bytes;
       EXPECT_EQ(prediction->basis, "line over 2 and 4 devices");
       EXPECT_TRUE(prediction->is_extrapolated);
     }
@@ -119,7 +119,7 @@ TEST(CollectiveFit, ALineBendsAsTheModelDoes) {
   std::vector<CollectivePoint> points = rings({2, 4}, {32 * kMiB, 64 * kMiB});
   for (CollectivePoint& ring : points) ring.model_s = ring.time_s / 2;
   const CollectiveFit fit(CollectiveKind::all_gather, points);
-  const double bytes = 128 * kMiB, fast_s = 0.8 * ring_s(8, bytes);
+  const double bytes = 128 * kMiB, fast_s = 0.8 * time_of_ring_s(8, bytes);
   const auto prediction = fit.predict(wanted(bytes, fast_s / 2));
   EXPECT_NEAR(prediction->time_s, fast_s, 1e-12);
   EXPECT_EQ(prediction->basis, "line over 2 and 4 devices");

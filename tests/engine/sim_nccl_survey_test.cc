@@ -12,7 +12,7 @@ namespace tandem::sim::nccl {
 namespace {
 
 // The first `gpus` GPUs of each worker.
-std::vector<NodeIndex> gpus_of(const Topology& topology, std::size_t gpus) {
+std::vector<NodeIndex> first_gpus(const Topology& topology, std::size_t gpus) {
   std::vector<NodeIndex> found;
   for (int worker = 0; worker < topology.worker_count(); ++worker) {
     const auto all = topology.nodes_of(worker, NodeKind::gpu);
@@ -21,13 +21,13 @@ std::vector<NodeIndex> gpus_of(const Topology& topology, std::size_t gpus) {
   return found;
 }
 
-Survey survey_of(const Topology& topology, std::size_t gpus) {
+Survey surveyed(const Topology& topology, std::size_t gpus) {
   Router router(topology);
-  return Surveyor(topology, router).survey(gpus_of(topology, gpus));
+  return Surveyor(topology, router).survey(first_gpus(topology, gpus));
 }
 
 TEST(Survey, FindsASwitch) {
-  const Machine machine = survey_of(make_cluster("dgx-a100", 1), 8).machine;
+  const Machine machine = surveyed(make_cluster("dgx-a100", 1), 8).machine;
   EXPECT_EQ(machine.capability, 80);
   EXPECT_DOUBLE_EQ(machine.clock_ghz, 1.41);
   EXPECT_TRUE(machine.has_amd_host);
@@ -40,7 +40,7 @@ TEST(Survey, FindsASwitch) {
 }
 
 TEST(Survey, FindsTheNetworkOfSeveralNodes) {
-  const Survey found = survey_of(make_cluster("hgx-h100", 4), 8);
+  const Survey found = surveyed(make_cluster("hgx-h100", 4), 8);
   EXPECT_EQ(found.machine.domains, 4);
   EXPECT_EQ(found.machine.total_gpus, 32);
   EXPECT_EQ(found.machine.nics, 8);
@@ -51,7 +51,7 @@ TEST(Survey, FindsTheNetworkOfSeveralNodes) {
 }
 
 TEST(Survey, FindsTheLinksOfACubeMesh) {
-  const Machine machine = survey_of(make_cluster("dgx1-v100", 1), 5).machine;
+  const Machine machine = surveyed(make_cluster("dgx1-v100", 1), 5).machine;
   EXPECT_EQ(machine.intra, Intra::nvlink_mesh);
   EXPECT_EQ(machine.gpus, 5);
   EXPECT_EQ(machine.mesh_size(), 8) << "rings may cross the other GPUs";
@@ -61,33 +61,33 @@ TEST(Survey, FindsTheLinksOfACubeMesh) {
 }
 
 TEST(Survey, FindsPcieWithAndWithoutPeers) {
-  const Machine peers = survey_of(make_cluster("pcie-8gpu", 1), 2).machine;
+  const Machine peers = surveyed(make_cluster("pcie-8gpu", 1), 2).machine;
   EXPECT_EQ(peers.intra, Intra::pcie);
   EXPECT_DOUBLE_EQ(peers.gpu_gbs, 24);
   EXPECT_DOUBLE_EQ(peers.gpu_wire_gbs, 0.85 * 24);
-  const Machine staged = survey_of(make_cluster("rtx2080ti-2gpu", 1), 2).machine;
+  const Machine staged = surveyed(make_cluster("rtx2080ti-2gpu", 1), 2).machine;
   EXPECT_EQ(staged.intra, Intra::staged);
   EXPECT_DOUBLE_EQ(staged.gpu_wire_gbs, 4.5);
 }
 
 TEST(Survey, TakesARackThatSharesASwitchForOneDomain) {
-  const Survey rack = survey_of(make_cluster("gb200-nvl72", 18), 4);
+  const Survey rack = surveyed(make_cluster("gb200-nvl72", 18), 4);
   EXPECT_EQ(rack.machine.domains, 1);
   EXPECT_EQ(rack.machine.gpus, 72);
   EXPECT_DOUBLE_EQ(rack.machine.gpu_gbs, 721.8);
-  const Survey racks = survey_of(make_cluster("gb200-nvl72", 36), 4);
+  const Survey racks = surveyed(make_cluster("gb200-nvl72", 36), 4);
   EXPECT_EQ(racks.machine.domains, 2);
   EXPECT_EQ(racks.machine.nics, 72);
 }
 
 TEST(Survey, KnowsWhatSoftwareTheNetworkHas) {
-  const Survey p4d = survey_of(make_cluster("aws-p4d", 2), 8);
+  const Survey p4d = surveyed(make_cluster("aws-p4d", 2), 8);
   EXPECT_DOUBLE_EQ(p4d.machine.hop_us, 75);
   EXPECT_DOUBLE_EQ(p4d.machine.advertised_us, 75);
   EXPECT_TRUE(p4d.machine.lacks_ll128);
-  EXPECT_FALSE(survey_of(make_cluster("gcp-a3-high", 2), 8).hop_is_known);
-  EXPECT_TRUE(survey_of(make_cluster("hgx-h100", 2, {.transport = "socket"}), 8).machine.lacks_ll128);
-  EXPECT_FALSE(survey_of(make_cluster("hgx-h100", 2), 8).machine.lacks_ll128);
+  EXPECT_FALSE(surveyed(make_cluster("gcp-a3-high", 2), 8).hop_is_known);
+  EXPECT_TRUE(surveyed(make_cluster("hgx-h100", 2, {.transport = "socket"}), 8).machine.lacks_ll128);
+  EXPECT_FALSE(surveyed(make_cluster("hgx-h100", 2), 8).machine.lacks_ll128);
 }
 
 TEST(Survey, RecognisesLinksByNcclsConstantAndByTheirDatasheet) {

@@ -9,15 +9,7 @@
 namespace tandem {
 namespace {
 
-std::vector<DeviceId> gpus_of(int workers, int gpus) {
-  std::vector<DeviceId> ids;
-  for (int task = 0; task < workers; ++task) {
-    for (int index = 0; index < gpus; ++index) ids.push_back({"worker", task, DeviceType::gpu, index});
-  }
-  return ids;
-}
-
-EngineOptions options_for(const std::string& machine, int workers, int gpus) {
+EngineOptions nccl_options(const std::string& machine, int workers, int gpus) {
   EngineOptions options;
   options.topology = std::make_shared<const Topology>(make_cluster(machine, workers));
   options.workers.clear();
@@ -28,30 +20,30 @@ EngineOptions options_for(const std::string& machine, int workers, int gpus) {
   return options;
 }
 
-std::vector<Tensor> tensors_of(Worker& worker, std::int64_t count) {
+std::vector<Tensor> nccl_tensors(Worker& worker, std::int64_t count) {
   std::vector<Tensor> tensors;
   for (Device* device : worker.devices()) tensors.push_back(device->allocate(DType::f32, {count}));
   return tensors;
 }
 
-std::vector<Stream*> streams_of(Worker& worker, int index = 0) {
+std::vector<Stream*> nccl_streams(Worker& worker, int index = 0) {
   std::vector<Stream*> streams;
   for (Device* device : worker.devices()) streams.push_back(&device->stream(index));
   return streams;
 }
 
 // One all_reduce over all GPUs.
-Timeline all_reduce(const EngineOptions& options, int gpus, std::int64_t count) {
+Timeline nccl_all_reduce(const EngineOptions& options, int gpus, std::int64_t count) {
   const auto ids = gpus_of(static_cast<int>(options.workers.size()), gpus);
   return simulate(options, [&](Worker& worker) {
-    auto tensors = tensors_of(worker, count);
-    auto streams = streams_of(worker);
+    auto tensors = nccl_tensors(worker, count);
+    auto streams = nccl_streams(worker);
     worker.communicator(ids).all_reduce(tensors, Reduction::sum, streams);
     for (Stream* stream : streams) stream->synchronize();
   });
 }
 
-Record collective_of(const Timeline& timeline) {
+Record nccl_record(const Timeline& timeline) {
   const auto timings = collective_timings(timeline.records);
   Record record = *timings.front().record;
   record.end_ns = record.start_ns + timings.front().duration_ns;
@@ -79,8 +71,8 @@ TEST(NcclInSim, AloneOnItsLinksTakesTheTimeOfTheMechanism) {
       {"dgx1-v100", 2, 8}, {"aws-p4d", 2, 8},   {"hgx-h100", 4, 8}};
   for (const auto& [machine, workers, gpus] : machines) {
     for (const std::int64_t count : {2, 1 << 14, 1 << 20, 1 << 26}) {
-      const EngineOptions options = options_for(machine, workers, gpus);
-      const Record record = collective_of(all_reduce(options, gpus, count));
+      const EngineOptions options = nccl_options(machine, workers, gpus);
+      const Record record = nccl_record(nccl_all_reduce(options, gpus, count));
       const double expected_us = planned_us(options, gpus, 4.0 * static_cast<double>(count));
       EXPECT_NEAR(static_cast<double>(duration_ns(record)) / 1e3, expected_us, 0.01 + 1e-4 * expected_us)
           << workers << " x " << gpus << " of " << machine << ", " << 4 * count << " bytes, " << record.algorithm;
@@ -89,43 +81,43 @@ TEST(NcclInSim, AloneOnItsLinksTakesTheTimeOfTheMechanism) {
 }
 
 TEST(NcclInSim, RecordsWhatItChose) {
-  EngineOptions options = options_for("hgx-h100", 1, 8);
-  const Timeline timeline = all_reduce(options, 8, 1 << 26);
-  EXPECT_EQ(collective_of(timeline).algorithm, "NVLS Simple, 16 channels");
+  EngineOptions options = nccl_options("hgx-h100", 1, 8);
+  const Timeline timeline = nccl_all_reduce(options, 8, 1 << 26);
+  EXPECT_EQ(nccl_record(timeline).algorithm, "NVLS Simple, 16 channels");
   EXPECT_EQ(timeline.settings.at("nccl"), "model of 2.30.7, from links and public constants");
   options.nccl = {{"NCCL_ALGO", "ring"}, {"version", "2.27"}};
-  const Timeline ring = all_reduce(options, 8, 1 << 26);
-  EXPECT_EQ(collective_of(ring).algorithm, "ring Simple, 24 channels");
+  const Timeline ring = nccl_all_reduce(options, 8, 1 << 26);
+  EXPECT_EQ(nccl_record(ring).algorithm, "ring Simple, 24 channels");
   EXPECT_EQ(ring.settings.at("nccl"), "model of 2.27.0, from links and public constants; NCCL_ALGO=ring");
 }
 
 TEST(NcclInSim, RefusesVariablesBeforeTheRun) {
-  EngineOptions options = options_for("hgx-h100", 1, 8);
+  EngineOptions options = nccl_options("hgx-h100", 1, 8);
   options.nccl = {{"NCCL_PROTO", "fast"}};
   EXPECT_THROW(open_sim_engine(options), UsageError);
 }
 
 TEST(NcclInSim, RepeatsItselfToTheByte) {
-  const EngineOptions options = options_for("dgx1-v100", 2, 8);
-  EXPECT_EQ(text_of(all_reduce(options, 8, 1 << 20)), text_of(all_reduce(options, 8, 1 << 20)));
+  const EngineOptions options = nccl_options("dgx1-v100", 2, 8);
+  EXPECT_EQ(text_of(nccl_all_reduce(options, 8, 1 << 20)), text_of(nccl_all_reduce(options, 8, 1 << 20)));
 }
 
 // Two all_reduces at the same time, on two streams of every GPU.
 TEST(NcclInSim, TwoCollectivesShareTheLinks) {
-  const EngineOptions options = options_for("dgx-a100", 1, 8);
+  const EngineOptions options = nccl_options("dgx-a100", 1, 8);
   const std::int64_t count = 1 << 28;
   const auto ids = gpus_of(1, 8);
   const Timeline timeline = simulate(options, [&](Worker& worker) {
-    auto one = tensors_of(worker, count);
-    auto other = tensors_of(worker, count);
-    auto streams = streams_of(worker);
-    auto others = streams_of(worker, 1);
+    auto one = nccl_tensors(worker, count);
+    auto other = nccl_tensors(worker, count);
+    auto streams = nccl_streams(worker);
+    auto others = nccl_streams(worker, 1);
     worker.communicator(ids).all_reduce(one, Reduction::sum, streams);
     worker.communicator(ids).all_reduce(other, Reduction::sum, others);
     for (Stream* stream : streams) stream->synchronize();
     for (Stream* stream : others) stream->synchronize();
   });
-  const double alone_ns = static_cast<double>(duration_ns(collective_of(all_reduce(options, 8, count))));
+  const double alone_ns = static_cast<double>(duration_ns(nccl_record(nccl_all_reduce(options, 8, count))));
   const auto timings = collective_timings(timeline.records);
   ASSERT_EQ(timings.size(), 2U);
   for (const CollectiveTiming& timing : timings) {
@@ -135,12 +127,12 @@ TEST(NcclInSim, TwoCollectivesShareTheLinks) {
 }
 
 TEST(NcclInSim, ACopyOverTheSameLinkSlowsACollective) {
-  const EngineOptions options = options_for("dgx1-v100", 1, 2);  // one link
+  const EngineOptions options = nccl_options("dgx1-v100", 1, 2);  // one link
   const std::int64_t count = 1 << 26;
   const auto ids = gpus_of(1, 2);
   const Timeline timeline = simulate(options, [&](Worker& worker) {
-    auto tensors = tensors_of(worker, count);
-    auto streams = streams_of(worker);
+    auto tensors = nccl_tensors(worker, count);
+    auto streams = nccl_streams(worker);
     Tensor from = worker.devices()[0]->allocate(DType::f32, {count});
     Tensor to = worker.devices()[1]->allocate(DType::f32, {count});
     Stream& copies = worker.devices()[0]->stream(1);
@@ -149,17 +141,17 @@ TEST(NcclInSim, ACopyOverTheSameLinkSlowsACollective) {
     for (Stream* stream : streams) stream->synchronize();
     copies.synchronize();
   });
-  const double alone_ns = static_cast<double>(duration_ns(collective_of(all_reduce(options, 2, count))));
-  EXPECT_GT(static_cast<double>(duration_ns(collective_of(timeline))), 1.4 * alone_ns);
+  const double alone_ns = static_cast<double>(duration_ns(nccl_record(nccl_all_reduce(options, 2, count))));
+  EXPECT_GT(static_cast<double>(duration_ns(nccl_record(timeline))), 1.4 * alone_ns);
 }
 
 TEST(NcclInSim, ValuesDoNotDependOnTheModel) {
-  EngineOptions options = options_for("dgx1-v100", 1, 4);
+  EngineOptions options = nccl_options("dgx1-v100", 1, 4);
   options.values = ValueMode::real;
   const auto ids = gpus_of(1, 4);
   simulate(options, [&](Worker& worker) {
-    auto tensors = tensors_of(worker, 3);
-    auto streams = streams_of(worker);
+    auto tensors = nccl_tensors(worker, 3);
+    auto streams = nccl_streams(worker);
     for (std::size_t i = 0; i < tensors.size(); ++i) {
       auto* values = static_cast<float*>(tensors[i].data());
       for (int j = 0; j < 3; ++j) values[j] = static_cast<float>(i + 1) * static_cast<float>(j);
@@ -174,18 +166,18 @@ TEST(NcclInSim, ValuesDoNotDependOnTheModel) {
 }
 
 TEST(NcclInSim, MessagesAreTheRingOfBefore) {
-  EngineOptions options = options_for("dgx-a100", 1, 4);
+  EngineOptions options = nccl_options("dgx-a100", 1, 4);
   options.collectives = CollectiveFidelity::message;
-  const Timeline timeline = all_reduce(options, 4, 1 << 20);
-  EXPECT_EQ(collective_of(timeline).algorithm, "");
+  const Timeline timeline = nccl_all_reduce(options, 4, 1 << 20);
+  EXPECT_EQ(nccl_record(timeline).algorithm, "");
   EXPECT_EQ(timeline.settings.count("nccl"), 0U);
 }
 
 TEST(NcclInSim, WarnsOfANetworkWhoseSoftwareIsNotKnown) {
-  const Timeline small = all_reduce(options_for("gcp-a3-high", 2, 8), 8, 1 << 10);
+  const Timeline small = nccl_all_reduce(nccl_options("gcp-a3-high", 2, 8), 8, 1 << 10);
   ASSERT_FALSE(small.notes.empty());
   EXPECT_THAT(small.notes, testing::Contains(testing::HasSubstr("hop_latency of the network")));
-  EXPECT_THAT(all_reduce(options_for("gcp-a3-high", 2, 8), 8, 1 << 26).notes,
+  EXPECT_THAT(nccl_all_reduce(nccl_options("gcp-a3-high", 2, 8), 8, 1 << 26).notes,
               testing::Not(testing::Contains(testing::HasSubstr("hop_latency of the network"))));
 }
 
