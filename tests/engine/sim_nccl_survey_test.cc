@@ -70,6 +70,11 @@ TEST(Survey, FindsPcieWithAndWithoutPeers) {
   EXPECT_DOUBLE_EQ(staged.gpu_wire_gbs, 4.5);
 }
 
+TEST(Survey, LooksForGpusNearNicsThroughPcieSwitches) {
+  EXPECT_TRUE(surveyed(make_cluster("oci-bm-gpu4-8", 2), 8).machine.nics_are_near) << "behind two of them";
+  EXPECT_FALSE(surveyed(make_cluster("gcp-a2", 2), 8).machine.nics_are_near) << "behind the processor";
+}
+
 TEST(Survey, TakesARackThatSharesASwitchForOneDomain) {
   const Survey rack = surveyed(make_cluster("gb200-nvl72", 18), 4);
   EXPECT_EQ(rack.machine.domains, 1);

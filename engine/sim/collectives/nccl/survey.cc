@@ -244,17 +244,20 @@ class GroupSurvey {
     return is_connected;
   }
 
-  // Whether a NIC hangs on a PCIe switch with a GPU, or directly on one.
+  // Whether a NIC reaches a GPU through PCIe switches alone.
   bool has_near_gpu(NodeIndex nic) const {
-    bool is_near = false;
-    map_.neighbours.each(nic, LinkKind::pcie, [&](NodeIndex other, const LinkModel&) {
-      if (topology_.node(other).kind == NodeKind::gpu) is_near = true;
-      if (topology_.node(other).kind != NodeKind::pcie_switch) return;
-      map_.neighbours.each(other, LinkKind::pcie, [&](NodeIndex end, const LinkModel&) {
-        is_near |= topology_.node(end).kind == NodeKind::gpu;
+    std::vector<NodeIndex> reached = {nic};
+    for (std::size_t i = 0; i < reached.size(); ++i) {
+      bool is_near = false;
+      map_.neighbours.each(reached[i], LinkKind::pcie, [&](NodeIndex other, const LinkModel&) {
+        const NodeKind kind = topology_.node(other).kind;
+        is_near |= kind == NodeKind::gpu;
+        const bool is_new = std::find(reached.begin(), reached.end(), other) == reached.end();
+        if (kind == NodeKind::pcie_switch && is_new) reached.push_back(other);
       });
-    });
-    return is_near;
+      if (is_near) return true;
+    }
+    return false;
   }
 
   const Topology& topology_;
