@@ -51,6 +51,7 @@ struct CollectiveSummary {
   Nanoseconds time_ns = 0;
   double algbw = 0;
   double busbw = 0;
+  std::string algorithm{};  // what the engine chose, "ring LL128, 24 channels"; empty: it has no choice
 };
 
 struct Summary {

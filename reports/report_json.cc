@@ -39,6 +39,7 @@ Json collectives_to_json(const std::vector<CollectiveSummary>& collectives) {
                     {"time_ns", collective.time_ns},
                     {"algbw", finite_or_null(collective.algbw)},
                     {"busbw", finite_or_null(collective.busbw)}});
+    if (!collective.algorithm.empty()) list.back()["algorithm"] = collective.algorithm;
   }
   return list;
 }

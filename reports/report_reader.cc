@@ -30,7 +30,8 @@ CollectiveSummary read_collective(const JsonField& map) {
           .calls_per_step = map.required("calls_per_step").small_count(),
           .time_ns = map.required("time_ns").count(),
           .algbw = map.required("algbw").number(),
-          .busbw = map.required("busbw").number()};
+          .busbw = map.required("busbw").number(),
+          .algorithm = map.optional("algorithm").present() ? map.optional("algorithm").text() : ""};
 }
 
 void read_identity(const JsonField& root, Report& report) {

@@ -71,12 +71,17 @@ std::string collectives_text(const Report& report) {
   if (report.summary.collectives.empty()) return "";
   TextTable table;
   table.add({"collectives", "size", "devices", "calls/step", "time", "algbw", "busbw"});
+  std::string choices;
   for (const CollectiveSummary& collective : report.summary.collectives) {
-    table.add({"  " + collective.operation, size_text(collective.bytes), std::to_string(collective.devices),
+    const std::string size = size_text(collective.bytes);
+    table.add({"  " + collective.operation, size, std::to_string(collective.devices),
                std::to_string(collective.calls_per_step), time_text(collective.time_ns),
                bandwidth_text(collective.algbw), bandwidth_text(collective.busbw)});
+    if (collective.algorithm.empty()) continue;
+    choices +=
+        fmt::format("  {} of {} on {}: {}\n", collective.operation, size, collective.devices, collective.algorithm);
   }
-  return "\n" + table.text();
+  return "\n" + table.text() + choices;
 }
 
 std::string learning_text(const Report& report) {

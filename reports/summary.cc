@@ -176,13 +176,17 @@ PerStep per_step_of(const Timeline& timeline, const Steps& steps) {
 std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const Steps& steps) {
   const auto counts = [&steps](const Record& record) { return contains(steps, record.step); };
   std::map<std::tuple<std::string, int, std::int64_t>, std::vector<Nanoseconds>> times;
+  std::map<std::tuple<std::string, int, std::int64_t>, std::string> algorithms;  // of the last call
   for (const auto& [record, duration_ns] : collective_timings(timeline.records, counts)) {
-    times[{record->name, record->ranks, std::llround(record->bytes)}].push_back(duration_ns);
+    const std::tuple key{record->name, record->ranks, std::int64_t{std::llround(record->bytes)}};
+    times[key].push_back(duration_ns);
+    algorithms[key] = record->algorithm;
   }
   std::vector<CollectiveSummary> summaries;
   for (auto& [key, samples] : times) {
     const auto& [operation, devices, bytes] = key;
     CollectiveSummary summary{.operation = operation, .bytes = bytes, .devices = devices};
+    summary.algorithm = algorithms[key];
     summary.calls_per_step = static_cast<int>((samples.size() + steps.size() / 2) / steps.size());
     summary.time_ns = median_of(std::move(samples));
     if (summary.time_ns > 0) {

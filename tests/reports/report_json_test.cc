@@ -72,6 +72,15 @@ TEST(ReportJson, HoldsWhatThePageOfReportsPromises) {
   EXPECT_EQ(json["settings"]["threads"], "2");
 }
 
+TEST(ReportJson, SaysWhatExecutedACollectiveWhereThereWasAChoice) {
+  Report report = full_report();
+  EXPECT_FALSE(report_to_json(report)["collectives"][0].contains("algorithm"));
+  report.summary.collectives[0].algorithm = "ring LL128, 24 channels";
+  const nlohmann::ordered_json json = report_to_json(report);
+  EXPECT_EQ(json["collectives"][0]["algorithm"], "ring LL128, 24 channels");
+  EXPECT_EQ(report_from_json(json.dump(), "r.json").summary.collectives[0].algorithm, "ring LL128, 24 channels");
+}
+
 TEST(ReportJson, GivesTheSameBytesForTheSameReport) {
   EXPECT_EQ(json_text(report_to_json(full_report())), json_text(report_to_json(full_report())));
 }

@@ -73,6 +73,12 @@ TEST(ReportText, SaysWhoTookPart) {
   EXPECT_THAT(report_text(report), testing::HasSubstr("   21.3333 per step of each worker\n"));
 }
 
+TEST(ReportText, SaysWhatExecutedACollective) {
+  Report report = full_report();
+  report.summary.collectives[0].algorithm = "NVLS tree Simple, 16 channels";
+  EXPECT_THAT(report_text(report), HasSubstr(": NVLS tree Simple, 16 channels\n"));
+}
+
 TEST(ReportText, LeavesOutWhatThereIsNot) {
   Report report;
   report.scenario = "bare";
