@@ -50,7 +50,7 @@ int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags)
   Topology topology = base_topology(flags.topology);
   const Measurements measured = read_measurements({flags.files.begin(), flags.files.end()});
   CalibrationReport report;
-  report.collectives = calibrate_collectives(measured.collectives, topology);
+  report.collectives = calibrate_collectives(measured.collectives, topology, link_times_of(topology));
   if (!measured.throughputs.empty()) {
     report.device = fit_device(topology, measured.throughputs);
     topology = report.device->topology;

@@ -5,11 +5,16 @@
 #include <vector>
 
 #include "engine/collective.h"
+#include "topologies/topology.h"
 
 namespace tandem {
 
 // Returns a time in seconds for each size, 0 where none is known, or nothing at all.
 using LinkTimes =
     std::function<std::vector<double>(CollectiveKind kind, int devices, int nodes, const std::vector<double>& bytes)>;
+
+// Simulates `topology`, or a cluster of it where it is one machine and more are asked for. No times for machines
+// without GPUs, whose collectives do not go over links, and for more machines than there can be.
+LinkTimes link_times_of(const Topology& topology);
 
 }  // namespace tandem

@@ -62,6 +62,7 @@ throughput:
   EXPECT_EQ(report["collectives"][1]["devices"], 16);
   EXPECT_EQ(report["collectives"][1]["nodes"], 2);
   EXPECT_EQ(report["collectives"][1]["sizes"], 6);
+  EXPECT_GT(report["collectives"][1]["bands"][0]["links_median"].get<double>(), 0) << "a cluster of two such machines";
   const std::string yaml = read("calibrated.yaml");
   EXPECT_THAT(yaml, HasSubstr("operation: all_reduce, devices: 16, nodes: 2, bytes: 1.024kB, time: 20.11us"));
   EXPECT_THAT(yaml, HasSubstr("fitted to 2375/s (one-gpu.yaml)"));

@@ -68,17 +68,6 @@ void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seco
   }
 }
 
-void note_range(SimRun& run, const CollectivePoint& wanted, std::string_view name,
-                const std::optional<CollectiveFit::Prediction>& time) {
-  if (time && !time->is_extrapolated) return;
-  std::string where = fmt::format("{} devices", wanted.devices);
-  if (wanted.nodes > 1) where += fmt::format(" of {} nodes", wanted.nodes);
-  if (!time) return run.notes().add(fmt::format("extrapolated: {} was not measured on {}", name, where));
-  const std::string how =
-      time->basis == "beyond the measured sizes" ? " outside the measured sizes" : ", " + time->basis;
-  run.notes().add(fmt::format("extrapolated: {} on {}{}", name, where, how));
-}
-
 // What was measured on other numbers of devices says little about those that work through the memory of one node.
 std::optional<double> measured_s(SimRun& run, const CollectiveCall& call) {
   const CollectiveGroup& group = call.group();
@@ -88,10 +77,10 @@ std::optional<double> measured_s(SimRun& run, const CollectiveCall& call) {
                                .nodes = group.worker_count(),
                                .bytes = std::max(call.bytes(), 1.0)};
   if (wanted.devices == 1) return std::nullopt;
-  const CollectiveFit* fit = run.measured_times().find(kind);
+  const CollectiveFit* fit = run.measured_times().fit(kind);
   std::optional<CollectiveFit::Prediction> time;
   if (fit != nullptr && (fit->has(wanted.devices, wanted.nodes) || !is_on_one_node(group))) time = fit->predict(wanted);
-  note_range(run, wanted, name_of(kind), time);
+  note_range(run.notes(), kind, wanted, time);
   return time ? std::optional(time->time_s) : std::nullopt;
 }
 
@@ -151,12 +140,12 @@ void simulate(SimRun& run, CollectiveCall& call, Simulation::Then then) {
   const CollectiveGroup& group = call.group();
   const int devices = static_cast<int>(group.devices().size());
   const CollectiveKind kind = call.spec().kind;
-  if (const auto seconds = measured_s(run, call)) {
-    return occupy_each(run, group, *seconds, Seconds::of_all_together, then);
-  }
   if (run.fidelity() == CollectiveFidelity::fluid && run.nccl().executes(group)) {
     call.set_algorithm(run.nccl().start(run, call, std::move(then)));
     return;
+  }
+  if (const auto seconds = measured_s(run, call)) {
+    return occupy_each(run, group, *seconds, Seconds::of_all_together, then);
   }
   const double overhead_s = longest_overhead_s(group);
   if (kind == CollectiveKind::send_receive) {

@@ -1,11 +1,12 @@
 // How long a collective takes, and what it occupies meanwhile. The first of these that fits decides:
 //
-//   measured on as many devices and nodes, or such that     the measured time (engine/collective_fit.h)
-//   the measured times say something about them
-//   all devices on one physical device                      its copy and memory rates
-//   GPUs of a known architecture, fluid                     NCCL (nccl/), with its fixed time and the flows of its
-//   channels send and receive                                        a copy between the two devices otherwise the
-//   schedule of an algorithm over the routes
+//   GPUs of a known architecture, fluid        NCCL (nccl/): a fixed time and the flows of its channels; where measured
+//                                              times say something about the call, multiplied so that it takes them
+//   measured on as many devices and nodes,     the measured time (engine/collective_fit.h)
+//   or on others that say something about them
+//   send and receive                           a copy between the two devices
+//   all devices on one physical device         its copy and memory rates
+//   otherwise                                  the schedule of an algorithm over the routes
 #pragma once
 
 #include "engine/sim/collectives/collective_call.h"

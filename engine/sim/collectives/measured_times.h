@@ -1,11 +1,13 @@
-// The measured times of collectives that a topology holds, ready to be asked for other sizes.
+// The measured times of collectives that a topology holds, ready to be asked for other sizes, devices and machines.
 #pragma once
 
 #include <map>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "engine/collective_fit.h"
+#include "engine/sim/notes.h"
 #include "topologies/topology.h"
 
 namespace tandem::sim {
@@ -14,12 +16,19 @@ class MeasuredTimes {
  public:
   explicit MeasuredTimes(std::span<const CollectiveSample> samples);
 
-  bool empty() const { return fits_.empty(); }
-  // Null where the collective was not measured at all.
-  const CollectiveFit* find(CollectiveKind kind) const;
+  bool empty() const { return points_.empty(); }
+  // Empty where the collective was not measured.
+  const std::vector<CollectivePoint>& points(CollectiveKind kind) const;
+  // By the measured times alone; null where the collective was not measured.
+  const CollectiveFit* fit(CollectiveKind kind) const;
 
  private:
+  std::map<CollectiveKind, std::vector<CollectivePoint>> points_;
   std::map<CollectiveKind, CollectiveFit> fits_;
 };
+
+// Notes a time outside the measured ones. `time` is empty where they say nothing about it.
+void note_range(Notes& notes, CollectiveKind kind, const CollectivePoint& wanted,
+                const std::optional<CollectiveFit::Prediction>& time);
 
 }  // namespace tandem::sim

@@ -6,6 +6,7 @@
 #include <set>
 
 #include "engine/sim/collectives/collective_group.h"
+#include "engine/sim/collectives/measured_times.h"
 #include "engine/sim/sim_run.h"
 
 namespace tandem::sim {
@@ -28,6 +29,8 @@ struct NcclGroups::Group {
   std::vector<int> positions;                        // by rank
   std::unique_ptr<nccl::Communicator> communicator;  // null until the first call
   std::map<Key, std::shared_ptr<const Playable>> plans;
+  int machines = 0;
+  std::map<std::pair<CollectiveKind, bool>, std::optional<CollectiveFit>> fits;  // by whether switches reduce the type
 };
 
 NcclGroups::NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables)
@@ -54,6 +57,7 @@ NcclGroups::Group& NcclGroups::group_of(const CollectiveGroup& group) {
     known->positions[static_cast<std::size_t>(rank)] = static_cast<int>(known->gpus.size());
     known->gpus.push_back(group.devices()[static_cast<std::size_t>(rank)]->node());
   }
+  known->machines = group.worker_count();
   const std::set<NodeIndex> different(known->gpus.begin(), known->gpus.end());
   known->executes = different.size() > 1 && different.size() == known->gpus.size() &&
                     std::all_of(different.begin(), different.end(), [this](NodeIndex index) {
@@ -81,16 +85,14 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   const bool reduces = size_of(spec.dtype) > 1;  // NVLS knows no type of one byte
   const Key key{spec.kind, call.bytes(), root, reduces};
   if (const auto known = group.plans.find(key); known != group.plans.end()) return known->second;
-  if (!group.communicator) {
-    if (!surveyor_) surveyor_ = std::make_unique<nccl::Surveyor>(topology_, run.simulation().platform().router());
-    group.communicator = std::make_unique<nccl::Communicator>(surveyor_->survey(group.gpus), settings_);
-  }
-  const nccl::Survey& facts = group.communicator->facts();
+  const nccl::Communicator& communicator = communicator_of(run, group);
+  const nccl::Survey& facts = communicator.facts();
   if (!facts.hop_is_known && call.bytes() < kSmallBytes) {
     run.notes().add("what the network's software adds to a message is not known (hop_latency of the network): " +
                     std::string(name_of(spec.kind)) + " below 64 MiB between machines may be predicted too fast");
   }
-  const nccl::Plan plan = group.communicator->plan({spec.kind, call.bytes(), reduces}, root);
+  nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root);
+  fit_to_measured(run, group, call, reduces, plan);
   auto made = std::make_shared<const Playable>(playable(run, group, plan));
   if (kept_flows_ > kMostKeptFlows) {
     for (auto& [known, other] : groups_) other->plans.clear();
@@ -98,6 +100,62 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   }
   kept_flows_ += made->flows.size();
   return group.plans.emplace(key, std::move(made)).first->second;
+}
+
+const nccl::Communicator& NcclGroups::communicator_of(SimRun& run, Group& group) {
+  if (!surveyor_) surveyor_ = std::make_unique<nccl::Surveyor>(topology_, run.simulation().platform().router());
+  if (!group.communicator) {
+    group.communicator = std::make_unique<nccl::Communicator>(surveyor_->survey(group.gpus), settings_);
+  }
+  return *group.communicator;
+}
+
+const nccl::Communicator* NcclGroups::communicator_of(int devices, int nodes) {
+  const auto [known, is_new] = measured_.try_emplace({devices, nodes});
+  if (!is_new || nodes > topology_.worker_count() || devices % nodes != 0) return known->second.get();
+  std::vector<NodeIndex> gpus;
+  for (int worker = 0; worker < nodes; ++worker) {
+    const std::vector<NodeIndex> all = topology_.nodes_of(worker, NodeKind::gpu);
+    const auto count = static_cast<std::size_t>(devices / nodes);
+    if (all.size() < count) return nullptr;
+    gpus.insert(gpus.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
+  }
+  known->second = std::make_unique<nccl::Communicator>(surveyor_->survey(gpus), settings_);
+  return known->second.get();
+}
+
+const CollectiveFit* NcclGroups::fit_of(SimRun& run, Group& group, CollectiveKind kind, bool reduces) {
+  std::vector<CollectivePoint> points = run.measured_times().points(kind);
+  if (points.empty()) return nullptr;
+  const auto [known, is_new] = group.fits.try_emplace({kind, reduces});
+  if (!is_new) return &*known->second;
+  for (CollectivePoint& point : points) {
+    const bool is_of_group = point.devices == static_cast<int>(group.gpus.size()) && point.nodes == group.machines;
+    const nccl::Communicator* model =
+        is_of_group ? &communicator_of(run, group) : communicator_of(point.devices, point.nodes);
+    if (model == nullptr) continue;
+    const nccl::Plan plan = model->plan({kind, point.bytes, reduces});
+    point.model_s = plan.fixed_s + plan.transfer_s;
+  }
+  return &known->second.emplace(kind, points);
+}
+
+void NcclGroups::fit_to_measured(SimRun& run, Group& group, const CollectiveCall& call, bool reduces,
+                                 nccl::Plan& plan) {
+  const CollectiveKind kind = call.spec().kind;
+  const double model_s = plan.fixed_s + plan.transfer_s;
+  if (kind == CollectiveKind::send_receive || run.measured_times().empty() || model_s <= 0) return;
+  const CollectivePoint wanted{.devices = static_cast<int>(group.gpus.size()),
+                               .nodes = group.machines,
+                               .bytes = std::max(call.bytes(), 1.0),
+                               .model_s = model_s};
+  const CollectiveFit* fit = fit_of(run, group, kind, reduces);
+  const auto time = fit != nullptr ? fit->predict(wanted) : std::nullopt;
+  note_range(run.notes(), kind, wanted, time);
+  if (!time) return;
+  plan.fixed_s *= time->time_s / model_s;
+  plan.transfer_s *= time->time_s / model_s;
+  plan.algorithm += time->is_extrapolated ? ", extrapolated from measured times" : ", measured";
 }
 
 NcclGroups::Playable NcclGroups::playable(SimRun& run, Group& group, const nccl::Plan& plan) {

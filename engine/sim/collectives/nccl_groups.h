@@ -10,6 +10,7 @@
 #include <tuple>
 #include <vector>
 
+#include "engine/collective_fit.h"
 #include "engine/sim/collectives/collective_call.h"
 #include "engine/sim/collectives/nccl/plan.h"
 #include "engine/sim/network.h"
@@ -49,6 +50,12 @@ class NcclGroups {
   using ViaNics = std::tuple<NodeIndex, NodeIndex, NodeIndex, NodeIndex>;
 
   Group& group_of(const CollectiveGroup& group);
+  const nccl::Communicator& communicator_of(SimRun& run, Group& group);
+  // NCCL on so many GPUs of so many machines of the topology, for what was measured on them; null where it has fewer.
+  const nccl::Communicator* communicator_of(int devices, int nodes);
+  const CollectiveFit* fit_of(SimRun& run, Group& group, CollectiveKind kind, bool reduces);
+  // Multiplies the times of a plan, so that the call takes the measured time where nothing else is on its links.
+  void fit_to_measured(SimRun& run, Group& group, const CollectiveCall& call, bool reduces, nccl::Plan& plan);
   std::shared_ptr<const Playable> plan_of(SimRun& run, Group& group, const CollectiveCall& call);
   Playable playable(SimRun& run, Group& group, const nccl::Plan& plan);
   Network::RoutePtr route(SimRun& run, const nccl::Flow& flow, NodeIndex from, NodeIndex to);
@@ -60,7 +67,8 @@ class NcclGroups {
   std::unique_ptr<nccl::Surveyor> surveyor_;  // null until used
   std::map<const CollectiveGroup*, std::unique_ptr<Group>> groups_;
   std::map<ViaNics, Network::RoutePtr> routes_;
-  std::size_t kept_flows_ = 0;  // in the plans of all groups
+  std::map<std::pair<int, int>, std::unique_ptr<nccl::Communicator>> measured_;  // by devices and nodes
+  std::size_t kept_flows_ = 0;                                                   // in the plans of all groups
 };
 
 }  // namespace tandem::sim
