@@ -85,6 +85,18 @@ TEST(Plan, OfNvlsSendsTheBufferAndTheReducedPart) {
   EXPECT_LT(plan.flows.front().bytes / plan.transfer_s, 370.8e9);
 }
 
+TEST(Plan, OfASendIsOneFlowAtTheRateOfTheLink) {
+  const Communicator pair(survey_of(over_nodes(dgx_a100(), 2)), {});
+  const Plan plan = pair.plan({CollectiveKind::send_receive, 32 * kMiB});
+  EXPECT_EQ(plan.algorithm, "send and receive");
+  ASSERT_EQ(plan.flows.size(), 1U);
+  EXPECT_DOUBLE_EQ(plan.transfer_s, 32 * kMiB / 240e9);
+  const Communicator mesh(survey_of(over_nodes(dgx1_v100(), 2)), {});
+  EXPECT_DOUBLE_EQ(mesh.plan({CollectiveKind::send_receive, 32 * kMiB}).transfer_s, 32 * kMiB / 20e9);
+  const Communicator nodes(survey_of(over_nodes(hgx_h100(), 1, 2, 8, 50)), {});
+  EXPECT_DOUBLE_EQ(nodes.plan({CollectiveKind::send_receive, 32 * kMiB}).transfer_s, 32 * kMiB / (0.95 * 50e9));
+}
+
 TEST(Plan, OfAllToAllCountsWhatLeavesTheDomain) {
   const Communicator one(survey_of(over_nodes(dgx_a100(), 8)), {});
   EXPECT_DOUBLE_EQ(one.plan({CollectiveKind::all_to_all, 64 * kMiB}).flows.front().bytes, 56 * kMiB);

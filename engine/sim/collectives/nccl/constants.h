@@ -137,6 +137,7 @@ struct Costs {
   double p2p_large_us = 16.5;    // [a2a] more as parts grow from .. to
   double p2p_from = 18432;       // [a2a]
   double p2p_to = 9.4e6;         // [a2a]
+  double send_large_us = 5;      // of one send: vidur_a100_dgx, two GPUs of one node
   double p2p_share = 0.863;      // [a2a] of the wire, less
   double p2p_share_lost = 0.29;  // [a2a] this, divided by the GPUs of a node
   double p2p_share_pcie = 0.93;  // of NCCL's constant for PCIe: aic_l40s_nccl_2_27_3, 2 GPUs

@@ -48,6 +48,7 @@ class Mechanism {
   double nvls_gbs() const;
   double peer_gbs(int gpus) const;
   double p2p_nic_gbs() const;
+  double one_way_gbs() const;
   double ll_share() const;
   double ll128_share() const;
   double network_step_us(double fast_us) const;

@@ -26,14 +26,23 @@ Duration Mechanism::all_to_all(double bytes) const {
 
 Duration Mechanism::send_receive(double bytes, bool over_network) const {
   const double k = clock_factor();
-  const double large_us = costs_.p2p_large_us * rising(bytes, costs_.p2p_from, costs_.p2p_to);
+  const double large_us = costs_.send_large_us * rising(bytes, costs_.p2p_from, costs_.p2p_to);
   const double fixed_us = (costs_.launch_us + costs_.p2p_us + large_us) * k;
   if (over_network) {
     const double transfer_us = us_at(bytes, machine_.nic_gbs * costs_.nic_share);
     return {fixed_us + network_step_us(costs_.net_simple_us) + transfer_us, transfer_us};
   }
-  const double transfer_us = us_at(bytes, peer_gbs(2));
+  const double transfer_us = us_at(bytes, one_way_gbs());
   return {fixed_us + transfer_us, transfer_us};
+}
+
+// What one GPU can send to one other while nothing comes back.
+double Mechanism::one_way_gbs() const {
+  if (machine_.intra == Intra::pcie) return costs_.p2p_share_pcie * machine_.gpu_gbs;
+  if (machine_.intra == Intra::staged) return costs_.pcie_one_way * machine_.gpu_gbs;
+  if (machine_.intra == Intra::nvswitch) return machine_.gpu_wire_gbs;
+  const double direct_gbs = machine_.mesh(0, 1) * machine_.mesh_wire_factor;
+  return direct_gbs > 0 ? direct_gbs : graphs_.ring_wire_gbs;
 }
 
 // What one GPU can send to `gpus` - 1 others of its domain together.
