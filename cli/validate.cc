@@ -43,8 +43,8 @@ void add_validate(CLI::App& app, Action& action) {
       ->add_option(
           "--protocol", flags->protocol,
           "What is fitted: nothing (links, the default), every other size (sizes), fewer devices (ranks), one node "
-          "(nodes)")
-      ->transform(CLI::CheckedTransformer(words).description("{sizes,ranks,nodes,links}"));
+          "(nodes), the one-device row of training tables (first-row)")
+      ->transform(CLI::CheckedTransformer(words).description("{sizes,ranks,nodes,links,first-row}"));
   command->add_flag("!--summary", flags->by_family, "No table of the single machines");
   add_common_options(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return validate(*flags); }; });

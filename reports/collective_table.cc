@@ -27,11 +27,11 @@ struct Test {
   std::string_view operation;
 };
 constexpr std::array kTests{
-    Test{"all_reduce", "all_reduce"},  Test{"all_gather", "all_gather"}, Test{"reduce_scatter", "reduce_scatter"},
-    Test{"broadcast", "broadcast"},    Test{"reduce", "reduce"},         Test{"alltoall", "all_to_all"},
-    Test{"all_to_all", "all_to_all"},  Test{"sendrecv", "send_receive"}, Test{"send_receive", "send_receive"},
-    Test{"send_recv", "send_receive"}, Test{"alltoallv", "alltoallv"},   Test{"gather", "gather"},
-    Test{"scatter", "scatter"},        Test{"hypercube", "hypercube"},
+    Test{"all_reduce", "all_reduce"}, Test{"all_gather", "all_gather"}, Test{"reduce_scatter", "reduce_scatter"},
+    Test{"broadcast", "broadcast"},   Test{"reduce", "reduce"},         Test{"alltoall", "all_to_all"},
+    Test{"all_to_all", "all_to_all"}, Test{"sendrecv", "send_receive"}, Test{"send_receive", "send_receive"},
+    Test{"alltoallv", "alltoallv"},   Test{"gather", "gather"},         Test{"scatter", "scatter"},
+    Test{"hypercube", "hypercube"},
 };
 
 }  // namespace

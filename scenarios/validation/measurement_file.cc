@@ -162,7 +162,9 @@ class FileReader {
     std::vector<std::string> columns;
     for (const YamlReader& column : reader.optional("columns").list()) columns.push_back(column.text());
     std::map<int, CollectiveTable> tables;
+    const bool was_right = problems_.empty();
     for (const YamlReader& item : reader.required("rows").list()) {
+      if (was_right && !problems_.empty()) break;  // the next rows would mostly say the same again
       const Row row(item, columns);
       int of_row = devices;
       for (const char* key : {"processors", "gpus"}) {
@@ -259,7 +261,8 @@ MeasurementFile parse_measurements(std::string_view text, const std::string& fil
 bool is_measurement_file(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n");
   const bool is_json = first != text.npos && text[first] == '{';
-  return is_json && text.find("\"results\"") == text.npos;
+  const bool has_tables = text.find("\"rows\"") != text.npos || text.find("\"tables\"") != text.npos;
+  return is_json && has_tables && text.find("\"results\"") == text.npos;
 }
 
 }  // namespace tandem::validation

@@ -112,8 +112,11 @@ void predict_nodes(const std::vector<ReplayedTable>& tables, std::vector<Validat
 }  // namespace
 
 std::vector<std::pair<std::string, Protocol>> protocol_words() {
-  return {
-      {"sizes", Protocol::sizes}, {"ranks", Protocol::ranks}, {"nodes", Protocol::nodes}, {"links", Protocol::links}};
+  return {{"sizes", Protocol::sizes},
+          {"ranks", Protocol::ranks},
+          {"nodes", Protocol::nodes},
+          {"links", Protocol::links},
+          {"first-row", Protocol::first_row}};
 }
 
 std::string name_of(Protocol protocol) {
@@ -137,6 +140,8 @@ std::vector<ValidationPoint> predict(Protocol protocol, const std::vector<Replay
       return points;
     case Protocol::nodes:
       predict_nodes(tables, points);
+      return points;
+    case Protocol::first_row:
       return points;
   }
   TANDEM_UNREACHABLE("a Protocol outside its enumerators");

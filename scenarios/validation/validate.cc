@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "scenarios/validation/training.h"
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem {
@@ -27,37 +28,55 @@ std::vector<fs::path> json_files(const fs::path& folder) {
   return files;
 }
 
+// What a folder holds, each file under its name below the folder.
+struct Measurements {
+  std::vector<validation::MeasurementFile> collectives;
+  std::vector<std::pair<std::string, std::vector<validation::TrainingTable>>> training;
+};
+
 class FolderReader {
  public:
   FolderReader(fs::path folder, Validation& result) : folder_(std::move(folder)), result_(result) {}
 
-  std::vector<validation::MeasurementFile> read() {
-    std::vector<validation::MeasurementFile> files;
+  Measurements read() {
     for (const fs::path& path : json_files(folder_)) {
       try {
-        const std::string text = read_input_file(path);
-        if (!validation::is_measurement_file(text)) {
-          leave_out(path, "is no file of measurements");
-          continue;
-        }
-        files.push_back(validation::parse_measurements(text, path.string()));
-        files.back().file = name_of(path);
+        read_file(path);
       } catch (const InputError& error) {
         for (const Diagnostic& diagnostic : error.diagnostics()) problems_.add(diagnostic);
       }
     }
     problems_.throw_if_any();
-    return files;
+    return std::move(measurements_);
   }
 
  private:
-  std::string name_of(const fs::path& path) const { return path.lexically_relative(folder_).generic_string(); }
-  void leave_out(const fs::path& path, std::string why) { result_.left_out.push_back({name_of(path), std::move(why)}); }
+  void read_file(const fs::path& path) {
+    const std::string text = read_input_file(path);
+    const std::string name = path.lexically_relative(folder_).generic_string();
+    if (validation::is_training_file(text)) {
+      measurements_.training.emplace_back(name, validation::parse_training(text, path.string()));
+    } else if (validation::is_measurement_file(text) && text.find("\"collective\"") != text.npos) {
+      measurements_.collectives.push_back(validation::parse_measurements(text, path.string()));
+      measurements_.collectives.back().file = name;
+    } else {
+      result_.left_out.push_back({name, "has neither a 'collective' nor a 'workload'"});
+    }
+  }
 
   const fs::path folder_;
   Validation& result_;
   Diagnostics problems_;
+  Measurements measurements_;
 };
+
+// Says once what holds for several tables of a file.
+void append(std::vector<LeftOut>& to, const std::vector<LeftOut>& from) {
+  for (const LeftOut& left : from) {
+    const bool is_known = !to.empty() && to.back().file == left.file && to.back().why == left.why;
+    if (!is_known) to.push_back(left);
+  }
+}
 
 }  // namespace
 
@@ -65,10 +84,20 @@ Validation validate_folder(const fs::path& folder, validation::Protocol protocol
                            const std::function<void(int, int)>& progress) {
   Validation result;
   result.protocol = validation::name_of(protocol);
-  const std::vector<validation::MeasurementFile> files = FolderReader(folder, result).read();
-  validation::Replay replay = validation::replay_collectives(files, progress);
-  result.points = validation::predict(protocol, replay.tables);
-  result.left_out.insert(result.left_out.end(), replay.left_out.begin(), replay.left_out.end());
+  using validation::Protocol;
+  const Measurements measured = FolderReader(folder, result).read();
+  if (protocol != Protocol::first_row) {
+    validation::Replay replay = validation::replay_collectives(measured.collectives, progress);
+    result.points = validation::predict(protocol, replay.tables);
+    append(result.left_out, replay.left_out);
+  }
+  if (protocol != Protocol::first_row && protocol != Protocol::links) return result;
+  for (const auto& [file, tables] : measured.training) {
+    const validation::TrainingReplay replay =
+        validation::replay_training(file, tables, protocol == Protocol::first_row);
+    result.training.insert(result.training.end(), replay.points.begin(), replay.points.end());
+    append(result.left_out, replay.left_out);
+  }
   return result;
 }
 

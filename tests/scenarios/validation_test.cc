@@ -217,7 +217,7 @@ TEST_F(ValidateFolder, ReplaysEveryFileInTheOrderOfTheirNames) {
 
 TEST_F(ValidateFolder, ReportsTheProblemsOfAllFiles) {
   write("a.json", file_with(R"({"node": "hgx-h10"})"));
-  write("b.json", "{");
+  write("b.json", R"({"collective": "all_reduce", "rows": [)");
   try {
     validate_folder(folder_, Protocol::links);
     FAIL() << "two broken files were accepted";

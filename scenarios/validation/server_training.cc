@@ -1,0 +1,146 @@
+#include "scenarios/validation/server_training.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "engine/engine_info.h"
+#include "scenarios/runner.h"
+
+namespace tandem::validation {
+namespace {
+
+constexpr int kAsynchronousSteps = 12;
+constexpr int kAsynchronousWarmup = 4;
+constexpr int kFitRounds = 12;
+constexpr double kSaturated = 0.9;  // of as many times one worker's throughput
+
+// How many times as long the work of the workers' GPUs and of the servers' CPUs takes as their figures say.
+struct Slowness {
+  double worker = 1, server = 1;
+};
+
+void multiply(Figure& figure, double factor) {
+  figure.value *= factor;
+}
+
+DeviceModel slowed(DeviceModel model, double factor) {
+  for (auto& [dtype, peak] : model.peak_flops_per_s) multiply(peak, 1 / factor);
+  multiply(model.memory_bandwidth_bytes_per_s, 1 / factor);
+  multiply(model.boost_clock_hz, 1 / factor);
+  multiply(model.memory_latency_s, factor);
+  multiply(model.op_overhead_s, factor);
+  return model;
+}
+
+std::shared_ptr<const Topology> with_slowness(const Topology& topology, const Slowness& slowness) {
+  auto result = std::make_shared<Topology>(topology);
+  std::map<const DeviceModel*, std::shared_ptr<const DeviceModel>> models;
+  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
+    const Node& node = topology.node(i);
+    if (!node.device) continue;
+    auto& model = models[node.device.get()];
+    const double factor = node.kind == NodeKind::gpu ? slowness.worker : slowness.server;
+    if (!model) model = std::make_shared<const DeviceModel>(slowed(*node.device, factor));
+    result->set_device(i, model);
+  }
+  return result;
+}
+
+class ServerTable {
+ public:
+  explicit ServerTable(const TrainingTable& table) : table_(table) {
+    for (const TrainingTable::Row& row : table.rows) {
+      if (row.devices == 1) one_ = &row;
+    }
+  }
+
+  const TrainingTable::Row* one() const { return one_; }
+  const TrainingTable::Row& last() const { return table_.rows.back(); }
+  bool is_saturated() const {
+    return one_ != nullptr && last().devices > 1 && last().throughput < kSaturated * last().devices * one_->throughput;
+  }
+
+  double simulated(const TrainingTable::Row& row, const Slowness& slowness) const {
+    Scenario scenario;
+    scenario.name = table_.strategy;
+    scenario.workload = table_.workload;
+    scenario.workload.batch *= row.devices;
+    scenario.strategy.name = table_.strategy;
+    scenario.engine = {.name = std::string(model_engine().name), .values = {}, .collectives = {}};
+    scenario.topology = with_slowness(*row.machine.topology, slowness);
+    scenario.devices.type = DeviceType::gpu;
+    scenario.devices.per_worker = 1;
+    scenario.devices.workers = row.devices;
+    scenario.devices.ps = table_.parameter_servers;
+    scenario.steps = kAsynchronousSteps;
+    scenario.warmup_steps = kAsynchronousWarmup;
+    RunOptions options;
+    options.measures_scaling = false;
+    return run_scenario(scenario, options).report.throughput();
+  }
+
+  // Each divides a slowness by what is missing: times are nearly proportional to it.
+  void fit_worker(Slowness& slowness) const { slowness.worker *= simulated(*one_, slowness) / one_->throughput; }
+  void fit_server(Slowness& slowness) const { slowness.server *= simulated(last(), slowness) / last().throughput; }
+
+  TrainingPoint point(const std::string& file, const TrainingTable::Row& row) const {
+    const auto* layers = std::get_if<LayersSettings>(&table_.workload.kind);
+    TrainingPoint point;
+    point.file = file;
+    point.model = layers == nullptr ? "mlp" : layers->model.name;
+    point.strategy = table_.strategy;
+    point.devices = row.devices;
+    point.nodes = row.devices;
+    point.unit = table_.unit;
+    point.measured = row.throughput;
+    if (one_ != nullptr && row.devices > 1) point.linear = one_->throughput * row.devices;
+    return point;
+  }
+
+ private:
+  const TrainingTable& table_;
+  const TrainingTable::Row* one_ = nullptr;
+};
+
+// The server's slowness by the first saturated table; that of its figures where none is saturated.
+double server_slowness(const std::vector<TrainingTable>& tables, const TrainingTable*& fitted) {
+  for (const TrainingTable& each : tables) {
+    const ServerTable table(each);
+    if (!table.is_saturated()) continue;
+    Slowness slowness;
+    for (int round = 0; round < kFitRounds; ++round) {
+      table.fit_server(slowness);
+      table.fit_worker(slowness);
+    }
+    fitted = &each;
+    return slowness.server;
+  }
+  return 1;
+}
+
+}  // namespace
+
+void replay_parameter_servers(const std::string& file, const std::vector<TrainingTable>& tables, bool fits_first_row,
+                              TrainingReplay& replay) {
+  const TrainingTable* fitted = nullptr;
+  const double server = fits_first_row ? server_slowness(tables, fitted) : 1;
+  for (const TrainingTable& each : tables) {
+    const ServerTable table(each);
+    if (fits_first_row && table.one() == nullptr) {
+      replay.left_out.push_back({file, "has no row of one device"});
+      continue;
+    }
+    Slowness slowness{.worker = 1, .server = server};
+    for (int round = 0; fits_first_row && round < kFitRounds; ++round) table.fit_worker(slowness);
+    for (const TrainingTable::Row& row : each.rows) {
+      if (fits_first_row && (&row == table.one() || (&each == fitted && &row == &table.last()))) continue;
+      TrainingPoint point = table.point(file, row);
+      point.basis = !fits_first_row ? "device figures" : fitted ? "fitted worker and server" : "fitted on one device";
+      point.predicted = table.simulated(row, slowness);
+      replay.points.push_back(std::move(point));
+    }
+  }
+}
+
+}  // namespace tandem::validation
