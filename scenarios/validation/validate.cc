@@ -29,7 +29,7 @@ std::vector<fs::path> json_files(const fs::path& folder) {
 }
 
 // What a folder holds, each file under its name below the folder.
-struct Measurements {
+struct FolderContent {
   std::vector<validation::MeasurementFile> collectives;
   std::vector<std::pair<std::string, std::vector<validation::TrainingTable>>> training;
 };
@@ -38,7 +38,7 @@ class FolderReader {
  public:
   FolderReader(fs::path folder, Validation& result) : folder_(std::move(folder)), result_(result) {}
 
-  Measurements read() {
+  FolderContent read() {
     for (const fs::path& path : json_files(folder_)) {
       try {
         read_file(path);
@@ -67,7 +67,7 @@ class FolderReader {
   const fs::path folder_;
   Validation& result_;
   Diagnostics problems_;
-  Measurements measurements_;
+  FolderContent measurements_;
 };
 
 // Says once what holds for several tables of a file.
@@ -85,7 +85,7 @@ Validation validate_folder(const fs::path& folder, validation::Protocol protocol
   Validation result;
   result.protocol = validation::name_of(protocol);
   using validation::Protocol;
-  const Measurements measured = FolderReader(folder, result).read();
+  const FolderContent measured = FolderReader(folder, result).read();
   if (protocol != Protocol::first_row) {
     validation::Replay replay = validation::replay_collectives(measured.collectives, progress);
     result.points = validation::predict(protocol, replay.tables);
