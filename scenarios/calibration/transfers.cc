@@ -56,8 +56,9 @@ void measure_collectives(Worker& worker, const Plan& plan) {
     ids.push_back(device->id());
     streams.push_back(&device->stream(kCommunicationStream));
   }
-  // Room for three, so that two in a row never overlap.
-  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, 3 * largest(plan.collective_bytes)));
+  // Room for four, so that an all_to_all never takes its output from where its input is, wherever in the pool it
+  // begins.
+  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, 4 * largest(plan.collective_bytes)));
   Communicator& group = worker.communicator(ids);
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::string_view operation : collectives()) {
