@@ -17,20 +17,20 @@ struct Unit {
 std::span<const Unit> units_of(Dimension dimension) {
   static constexpr std::array<Unit, 3> kBytes{{{"GB", 1e9}, {"MB", 1e6}, {"kB", 1e3}}};
   static constexpr std::array<Unit, 4> kSeconds{{{"s", 1}, {"ms", 1e-3}, {"us", 1e-6}, {"ns", 1e-9}}};
-  static constexpr std::array<Unit, 3> kBandwidths{{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}}};
-  static constexpr std::array<Unit, 2> kHertz{{{"GHz", 1e9}, {"MHz", 1e6}}};
-  static constexpr std::array<Unit, 3> kRates{{{"TFLOPS", 1e12}, {"GFLOPS", 1e9}, {"MFLOPS", 1e6}}};
+  static constexpr std::array<Unit, 3> kBandwidthUnits{{{"GB/s", 1e9}, {"MB/s", 1e6}, {"kB/s", 1e3}}};
+  static constexpr std::array<Unit, 2> kHertzUnits{{{"GHz", 1e9}, {"MHz", 1e6}}};
+  static constexpr std::array<Unit, 3> kRateUnits{{{"TFLOPS", 1e12}, {"GFLOPS", 1e9}, {"MFLOPS", 1e6}}};
   switch (dimension) {
     case Dimension::bytes:
       return kBytes;
     case Dimension::seconds:
       return kSeconds;
     case Dimension::bytes_per_second:
-      return kBandwidths;
+      return kBandwidthUnits;
     case Dimension::flops_per_second:
-      return kRates;
+      return kRateUnits;
     case Dimension::hertz:
-      return kHertz;
+      return kHertzUnits;
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
