@@ -49,7 +49,7 @@ class NcclCommunicators final : public Watched {
   template <typename Issue>
   void in_group(std::string_view what, Issue&& issue);
 
-  void abort();           // also ends NCCL's kernels, so that the streams can be waited for
+  void abort() override;  // also ends NCCL's kernels, so that the streams can be waited for
   void check() override;  // throws RunError for an error that NCCL has found on its own
 
  private:

@@ -12,7 +12,7 @@ namespace {
 // The functions of one run_concurrently: which have returned, and how.
 class Join final : public Wait {
  public:
-  explicit Join(int n) : errors_(static_cast<std::size_t>(n)), missing_(n) {}
+  explicit Join(int n) : missing_(n) { errors_.resize(static_cast<std::size_t>(n)); }
 
   void call(const std::function<void(int)>& function, int i) {
     try {

@@ -91,7 +91,7 @@ std::vector<IndexedSlices> CollectiveAllReduce::concatenate_slices(const std::ve
   return whole;
 }
 
-NcclAllReduce::NcclAllReduce(Worker& worker, std::vector<Device*> devices, Packing packing)
+NcclAllReduce::NcclAllReduce(Worker& worker, const std::vector<Device*>& devices, Packing packing)
     : CollectiveAllReduce(worker, devices, ids_of(devices), packing) {}
 
 }  // namespace tandem

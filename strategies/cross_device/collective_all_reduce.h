@@ -32,7 +32,7 @@ class CollectiveAllReduce : public CrossDeviceOps {
 
 class NcclAllReduce final : public CollectiveAllReduce {
  public:
-  NcclAllReduce(Worker& worker, std::vector<Device*> devices, Packing packing = {});
+  NcclAllReduce(Worker& worker, const std::vector<Device*>& devices, Packing packing = {});
   std::string_view name() const override { return "nccl"; }
 };
 

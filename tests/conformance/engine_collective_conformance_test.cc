@@ -43,7 +43,7 @@ void try_collectives(Worker& worker, std::size_t count) {
       EXPECT_EQ(get(worker, tensors[i]), expected(static_cast<std::size_t>(rank))) << what << " on rank " << rank;
     }
   };
-  const std::vector<float> sum = expected_sum(small), large_sum = expected_sum(large);
+  std::vector<float> sum = expected_sum(small), large_sum = expected_sum(large);
   const auto part_of = [&](const std::vector<float>& whole, std::size_t rank) {
     const auto first = whole.begin() + static_cast<std::ptrdiff_t>(rank * count);
     return std::vector<float>(first, first + static_cast<std::ptrdiff_t>(count));

@@ -41,7 +41,7 @@ inline Tensor put(Worker& worker, Device& device, const std::vector<float>& valu
   const auto count = static_cast<std::int64_t>(values.size());
   const Tensor host = worker.cpu().allocate(DType::f32, {count});
   std::copy(values.begin(), values.end(), host.values<float>().begin());
-  const Tensor tensor = device.allocate(DType::f32, {count});
+  Tensor tensor = device.allocate(DType::f32, {count});
   device.compute_stream().copy(tensor, host, Category::input);
   return tensor;
 }

@@ -97,17 +97,21 @@ const std::vector<std::vector<int>> kDgx1 = {{1, 2, 3, 4}, {0, 2, 3, 5}, {0, 1, 
 TEST_P(Strategies, AutoOfTowersGoesByTheLinks) {
   if (!GetParam().collectives) GTEST_SKIP() << "a world whose links are what they are";
   const std::vector<std::vector<int>> none(8), four = {{1, 2, 3}, {0, 2, 3}, {0, 1, 3}, {0, 1, 2}};
-  for (const auto& [links, expected] : {std::pair{kDgx1, "hierarchical_copy"}, {none, "nccl"}, {four, "nccl"}}) {
-    EngineOptions options = world_options(GetParam(), 1, static_cast<int>(links.size()));
-    options.topology = with_nvlinks(links);
+  struct Case {
+    std::vector<std::vector<int>> links;
+    std::string_view expected;
+  };
+  for (const Case& on : {Case{kDgx1, "hierarchical_copy"}, {none, "nccl"}, {four, "nccl"}}) {
+    EngineOptions options = world_options(GetParam(), 1, static_cast<int>(on.links.size()));
+    options.topology = with_nvlinks(on.links);
     open_engine(GetParam().engine, std::move(options))->run([&](Worker& worker) {
       std::vector<std::vector<int>> seen;
       for (const Hardware& hardware : worker.capabilities().hardware) {
         if (hardware.type == DeviceType::gpu) seen.push_back(hardware.links);
       }
-      EXPECT_EQ(seen, links);
+      EXPECT_EQ(seen, on.links);
       const tower::MirroredStrategy towers(worker);
-      EXPECT_EQ(towers.strategy().extended().cross_device_ops_name(), expected);
+      EXPECT_EQ(towers.strategy().extended().cross_device_ops_name(), on.expected);
       expect_sums(worker, towers.strategy());
       MirroredStrategy mirrored(worker, devices_of(worker));
       EXPECT_EQ(mirrored.extended().cross_device_ops_name(), "collective");
@@ -195,7 +199,7 @@ TEST_P(Strategies, AGroupThatDoesNotFitIsRefused) {
 }
 
 Tensor largest(Stream& stream, const std::vector<Tensor>& tensors) {
-  const Tensor result = stream.device().allocate(tensors.front().dtype(), tensors.front().shape());
+  Tensor result = stream.device().allocate(tensors.front().dtype(), tensors.front().shape());
   stream.copy(result, tensors.front());
   for (const Tensor& tensor : tensors) {
     stream.launch(op::elementwise(kernel::Binary::maximum, result, result, tensor));

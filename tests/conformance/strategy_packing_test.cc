@@ -28,11 +28,11 @@ TEST_P(Strategies, EveryCrossDeviceOperationSums) {
               context.all_reduce_async(op, mine).wait();
               return Value();
             });
-            const double total = n * (n + 1) / 2 * (op == ReduceOp::sum ? n : 1);
+            const int total = n * (n + 1) / 2 * (op == ReduceOp::sum ? n : 1);
             for (const auto& mine : tensors) {
               for (std::size_t t = 0; t < sizes.size(); ++t) {
                 EXPECT_THAT(floats_of(worker, mine[t]),
-                            testing::Each(static_cast<float>(total * static_cast<double>(t + 1))))
+                            testing::Each(static_cast<float>(static_cast<std::size_t>(total) * (t + 1))))
                     << name << " over " << n << " devices, " << name_of(op);
               }
             }

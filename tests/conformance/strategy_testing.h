@@ -36,7 +36,7 @@ inline std::vector<float> floats_of(Worker& worker, const Tensor& tensor) {
 }
 
 inline Tensor filled(Device& device, Shape shape, double value) {
-  const Tensor tensor = device.allocate(DType::f32, shape);
+  Tensor tensor = device.allocate(DType::f32, shape);
   device.compute_stream().launch(op::fill(tensor, value));
   return tensor;
 }

@@ -85,7 +85,7 @@ inline std::shared_ptr<const Topology> small_cluster(int workers, int gpus) {
   for (int worker = 0; worker < workers; ++worker) {
     std::string prefix = "w";
     prefix.append(std::to_string(worker)).append(".");
-    const auto add = [&](std::string name, NodeKind kind, std::shared_ptr<const DeviceModel> device) {
+    const auto add = [&](const std::string& name, NodeKind kind, std::shared_ptr<const DeviceModel> device) {
       return topology->add_node({.name = prefix + name, .kind = kind, .worker = worker, .device = std::move(device)});
     };
     const NodeIndex inside = add("switch", NodeKind::pcie_switch, nullptr);

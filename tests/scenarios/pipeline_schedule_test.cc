@@ -57,7 +57,7 @@ int played(int stages, int micro_batches) {
     return has_gradient && forward.contains({stage, action.micro_batch});
   };
   int time = 0;
-  for (; backward.size() < static_cast<std::size_t>(stages * micro_batches); ++time) {
+  for (; backward.size() < static_cast<std::size_t>(stages) * static_cast<std::size_t>(micro_batches); ++time) {
     std::vector<int> running;
     for (int stage = 0; stage < stages; ++stage) {
       const auto index = static_cast<std::size_t>(stage);

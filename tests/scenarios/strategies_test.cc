@@ -151,7 +151,7 @@ TEST(Job, NotesWorkersThatShareTheGpusOfThisMachine) {
 }
 
 TEST(Job, RefusesWhatTheStrategyOrTheTopologyLacks) {
-  const auto message = [](Scenario scenario) -> std::string {
+  const auto message = [](const Scenario& scenario) -> std::string {
     try {
       run_scenario(scenario);
     } catch (const InputError& error) {

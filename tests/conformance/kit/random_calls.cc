@@ -58,7 +58,7 @@ class RandomCalls {
                                       .aggregation = aggregation});
   }
   static Tensor filled(double value) {
-    const Tensor tensor = replica().device().allocate(DType::f32, {2});
+    Tensor tensor = replica().device().allocate(DType::f32, {2});
     replica().device().compute_stream().launch(op::fill(tensor, value));
     return tensor;
   }

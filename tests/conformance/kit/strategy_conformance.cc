@@ -50,7 +50,7 @@ int id() {
   return replica().replica_id_in_sync_group();
 }
 Tensor filled(Device& device, const Shape& shape, double value) {
-  const Tensor tensor = device.allocate(DType::f32, shape);
+  Tensor tensor = device.allocate(DType::f32, shape);
   device.compute_stream().launch(op::fill(tensor, value));
   return tensor;
 }

@@ -47,7 +47,8 @@ std::string compare_objects(const std::string& path, const Json& expected, const
   if (!actual.is_object()) return differs(path, expected, actual);
   for (const auto& [key, value] : expected.items()) {
     if (only_explains(key)) continue;
-    const std::string below = path + "." + key;
+    std::string below = path;
+    below.append(".").append(key);
     if (!actual.contains(key)) return below + ": nothing found";
     if (key == "each") {
       if (!actual[key].is_array() || actual[key].empty()) return below + ": not a list of results";

@@ -74,12 +74,12 @@ Json on_every_device(const Json& list) {
   return {{"on_every_device", common(list)}};
 }
 
-CaseFunction dense_reduction(std::vector<std::vector<double>> by_rank) {
+CaseFunction dense_reduction(const std::vector<std::vector<double>>& by_rank) {
   return in_groups([by_rank](Stage& stage) { return sums_and_means(stage, dense_on_each(stage, by_rank)); },
                    on_every_device);
 }
 
-CaseFunction sparse_reduction(std::vector<Rows> by_rank, ReduceOp op = kSum) {
+CaseFunction sparse_reduction(const std::vector<Rows>& by_rank, ReduceOp op = kSum) {
   return in_groups([by_rank, op](Stage& stage) { return reduced(stage, op, rows_on_each(stage, by_rank)); });
 }
 

@@ -13,7 +13,7 @@ Value first_of(const Value::Parts& arguments) {
 
 // The same call in the default state, in S's scope, and in another strategy's.
 struct Places {
-  Json default_state{}, own_scope{}, other_scope{};
+  Json default_state, own_scope, other_scope;
 };
 Places in_each_place(const Stage& stage, const std::function<Json()>& call) {
   const auto outcome = [&] {

@@ -18,7 +18,7 @@ Tensor like(const Tensor& tensor) {
 }
 
 Tensor combined(kernel::Binary operation, const Tensor& a, const Tensor& b) {
-  const Tensor to = like(a);
+  Tensor to = like(a);
   to.device().compute_stream().launch(op::elementwise(operation, to, a, b));
   return to;
 }
@@ -69,14 +69,14 @@ Value per_local_replica(const Stage& stage, const std::function<Value(int)>& of)
 }
 
 Tensor plus(const Tensor& tensor, double number) {
-  const Tensor to = like(tensor);
+  Tensor to = like(tensor);
   to.device().compute_stream().launch(op::fill(to, number));
   to.device().compute_stream().launch(op::elementwise(kernel::Binary::add, to, to, tensor));
   return to;
 }
 
 Tensor times(const Tensor& tensor, double factor) {
-  const Tensor to = like(tensor);
+  Tensor to = like(tensor);
   to.device().compute_stream().launch(op::scale_add(to, tensor, factor, 0));
   return to;
 }
@@ -90,7 +90,7 @@ Tensor minus(const Tensor& a, const Tensor& b) {
 }
 
 Tensor sum_of(const Tensor& vector) {
-  const Tensor to = vector.device().allocate(vector.dtype(), Shape{});
+  Tensor to = vector.device().allocate(vector.dtype(), Shape{});
   to.device().compute_stream().launch(op::sum_axis(to, vector, 0));
   return to;
 }

@@ -37,7 +37,7 @@ bool every_step_uses_all(Division d) {
   for (int step = 0; step < d.workers; ++step) {
     std::int64_t sum = 0;
     for (const auto& list : lists) {
-      const auto begin = list.begin() + step * d.replicas;
+      const auto begin = list.begin() + static_cast<std::ptrdiff_t>(step) * d.replicas;
       sum = std::accumulate(begin, begin + d.replicas, sum);
     }
     if (sum != d.global_batch) return false;

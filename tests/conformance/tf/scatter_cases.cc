@@ -17,7 +17,7 @@ Json scattered(Stage& stage, const std::shared_ptr<Variable>& v, kernel::Scatter
 }
 
 // SUM refuses, ONLY_FIRST_REPLICA takes replica 0's.
-Json refused_or_first(Stage& stage, std::vector<double> initial, kernel::Scatter operation, std::int64_t row) {
+Json refused_or_first(Stage& stage, const std::vector<double>& initial, kernel::Scatter operation, std::int64_t row) {
   const auto a = stage.var(initial, Stage::Aggregation::sum);
   const auto b = stage.var(initial, Stage::Aggregation::only_first_replica);
   const auto scatter = [&](const std::shared_ptr<Variable>& v) {

@@ -21,7 +21,8 @@ Json changed(TowerStage& stage, double initial, Aggregation aggregation, Change 
   return {{"v", stage.json(stage.towers.read_var(*v))}, {"components", stage.components(*v)}};
 }
 
-CaseFunction changed_in_towers(double initial, Aggregation aggregation, Change change, std::function<Value()> value) {
+CaseFunction changed_in_towers(double initial, Aggregation aggregation, Change change,
+                               const std::function<Value()>& value) {
   return in_scope([=](TowerStage& stage) { return changed(stage, initial, aggregation, change, value); });
 }
 

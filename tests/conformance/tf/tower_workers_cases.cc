@@ -75,7 +75,7 @@ Json input_functions(TowerStage& stage) {
   Json contexts = Json::array();
   DistributedIteratorV1 iterator = stage.towers.make_input_fn_iterator([&](const InputContext& context) {
     contexts.push_back(to_json(context));
-    const std::int64_t first = 10 * context.input_pipeline_id();
+    const std::int64_t first = std::int64_t{10} * context.input_pipeline_id();
     return Dataset::range(first, first + 3 + context.input_pipeline_id());
   });
   return {{"contexts", contexts}, {"steps", steps_of(stage, iterator)}};
