@@ -1,7 +1,7 @@
 #include "cli/crash_note.h"
 
 #include <fmt/format.h>
-#include <signal.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX
 #include <unistd.h>
 
 #include <algorithm>

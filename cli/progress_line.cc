@@ -12,11 +12,11 @@ ProgressLine::ProgressLine(const CommonOptions& options)
     : progress_({.stream = options.quiet ? nullptr : &std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .now_s = {}}) {
 }
 
-std::function<void(int, int)> ProgressLine::of_steps(std::string what) {
+std::function<void(int, int)> ProgressLine::of_steps(const std::string& what) {
   return counted(what + ": step");
 }
 
-std::function<void(int, int)> ProgressLine::of_runs(std::string what) {
+std::function<void(int, int)> ProgressLine::of_runs(const std::string& what) {
   return counted(what + ": schedule");
 }
 

@@ -84,7 +84,7 @@ class ParameterServerExtended::VariableNames {
   std::map<std::string, int> uses_;
 };
 
-ParameterServerExtended::ParameterServerExtended(Worker& worker, std::vector<Device*> compute_devices,
+ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vector<Device*>& compute_devices,
                                                  ParameterServerOptions options)
     : StoredExtended(worker, compute_devices, servers_or_local(worker, compute_devices)),
       options_(std::move(options)),

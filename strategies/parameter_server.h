@@ -23,7 +23,7 @@ struct ParameterServerOptions {
 
 class ParameterServerExtended final : public StoredExtended {
  public:
-  ParameterServerExtended(Worker& worker, std::vector<Device*> compute_devices, ParameterServerOptions options);
+  ParameterServerExtended(Worker& worker, const std::vector<Device*>& compute_devices, ParameterServerOptions options);
   ~ParameterServerExtended() override;
 
   bool experimental_between_graph() const override { return true; }

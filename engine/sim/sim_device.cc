@@ -67,7 +67,7 @@ Tensor SimDevice::allocate(DType dtype, Shape shape) {
                                text(pool.in_use_bytes), text(pool.capacity_bytes), costs().model().name));
   }
   auto buffer = std::make_shared<SimBuffer>(*this, size_bytes, run_.carries_values(), physical_.memory, use_);
-  return {std::move(buffer), dtype, std::move(shape)};
+  return {std::move(buffer), dtype, shape};
 }
 
 bool SimDevice::is_in_collective() const {

@@ -225,16 +225,16 @@ void in_kernel(Call&& call) {
   simgrid::kernel::actor::simcall_answered(std::forward<Call>(call));
 }
 
-inline void start_actor(const std::string& name, s4u::Host* host, void* data, std::function<void()> body) {
+inline void start_actor(const std::string& name, s4u::Host* host, void* data, const std::function<void()>& body) {
 #if SIMGRID_VERSION >= 40100
-  s4u::ActorPtr actor = host->add_actor(name, [data, body = std::move(body)] {
+  s4u::ActorPtr actor = host->add_actor(name, [data, body] {
     s4u::Actor::self()->set_data(data);
     body();
   });
 #else
   s4u::ActorPtr actor = s4u::Actor::init(name, host);
   actor->set_data(data);
-  actor->start(std::move(body));
+  actor->start(body);
 #endif
 }
 

@@ -61,7 +61,7 @@ std::vector<DType> dtypes_of(const std::vector<ReducePair>& pairs) {
 
 }  // namespace
 
-ReplicatedExtended::ReplicatedExtended(Worker& worker, ReplicatedSpec spec)
+ReplicatedExtended::ReplicatedExtended(Worker& worker, const ReplicatedSpec& spec)
     : worker_(worker),
       devices_(checked(spec.devices)),
       group_(group_of(spec)),

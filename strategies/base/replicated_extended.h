@@ -24,7 +24,7 @@ struct ReplicatedSpec {
 
 class ReplicatedExtended : public StrategyExtended {
  public:
-  ReplicatedExtended(Worker& worker, ReplicatedSpec spec);
+  ReplicatedExtended(Worker& worker, const ReplicatedSpec& spec);
 
   int num_replicas_in_sync() const override { return cross_device_ops_->group_size(); }
   const std::vector<Device*>& worker_devices() const override { return devices_; }

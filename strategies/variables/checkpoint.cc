@@ -91,7 +91,7 @@ void Checkpoint::add(const std::string& name, Saveable saveable) {
   }
 }
 
-void Checkpoint::add(const std::string& name, std::shared_ptr<Variable> variable) {
+void Checkpoint::add(const std::string& name, const std::shared_ptr<Variable>& variable) {
   const bool writes = variable->strategy().extended().should_checkpoint();
   add(name, Saveable{variable->dtype(), variable->shape(), writes, [variable] { return variable->saved_value(); },
                      [variable](const Tensor& saved) { variable->restore(saved); }});

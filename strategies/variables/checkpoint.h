@@ -23,7 +23,7 @@ class Checkpoint {
  public:
   explicit Checkpoint(Worker& worker) : worker_(worker) {}
   // ValueError for a name that the checkpoint has already.
-  void add(const std::string& name, std::shared_ptr<Variable> variable);
+  void add(const std::string& name, const std::shared_ptr<Variable>& variable);
   void add(const std::string& name, const ShardedVariable& variable);
 
   // Writes a new file beside `path` and renames it when it is complete, so that a crash leaves the old file or the new

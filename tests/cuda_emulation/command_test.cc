@@ -34,7 +34,8 @@ class EmulatedCommand : public CommandLine {
     return outcome.json();
   }
   void expect_losses_of_the_cpu_engine(const nlohmann::json& report) const {
-    const auto expected = train_digits("cpu")["loss"], actual = report["loss"];
+    const auto expected = train_digits("cpu")["loss"];
+    const auto& actual = report["loss"];
     ASSERT_EQ(actual.size(), expected.size());
     for (std::size_t i = 0; i < expected.size(); ++i) {
       EXPECT_NEAR(actual[i].get<double>(), expected[i].get<double>(), 1e-5 * expected[i].get<double>()) << i;

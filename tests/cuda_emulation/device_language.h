@@ -1,6 +1,7 @@
 // What nvcc brings and a C++ compiler does not: included before each .cu file that the emulation compiles.
 #pragma once
 
+// NOLINTBEGIN(bugprone-reserved-identifier, modernize-deprecated-headers): the names are CUDA's
 #define __host__
 #define __device__
 #define __global__
@@ -73,3 +74,4 @@ inline int atomicCAS(int* at, int expected, int desired) {
   __atomic_compare_exchange_n(at, &expected, desired, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
   return expected;
 }
+// NOLINTEND(bugprone-reserved-identifier, modernize-deprecated-headers)

@@ -77,7 +77,7 @@ class Examples : public testing::TestWithParam<fs::path> {
   }
   void TearDown() override { fs::remove_all(scratch_); }
 
-  void run_command(std::string command, int line) const {
+  void run_command(const std::string& command, int line) const {
     int expected = 0;
     if (const auto comment = command.find("# exit "); comment != std::string::npos) {
       expected = std::stoi(command.substr(comment + 7));

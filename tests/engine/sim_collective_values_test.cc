@@ -37,7 +37,8 @@ class ValuesOver : public testing::TestWithParam<int> {
   }
   static float sum(std::size_t i) {
     const int n = GetParam();
-    return static_cast<float>(n * (n - 1) / 2 + 10 * n * static_cast<int>(i));
+    const int ranks = n * (n - 1) / 2;
+    return static_cast<float>(ranks + 10 * n * static_cast<int>(i));
   }
   static constexpr int kCount = 3;
 };

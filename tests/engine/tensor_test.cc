@@ -57,7 +57,7 @@ TEST(Tensor, IsSameAsOnlyItself) {
   run_on_cpu(1, 1, [](Worker& worker) {
     const Tensor tensor = worker.cpu().allocate(DType::f32, {2, 2});
     const Tensor other = worker.cpu().allocate(DType::f32, {2, 2});
-    const Tensor handle = tensor;
+    const Tensor handle = tensor;  // NOLINT(performance-unnecessary-copy-initialization): the copy is what is tested
     EXPECT_TRUE(tensor.is_same(handle));
     EXPECT_TRUE(tensor.is_same(tensor.slice(0, 2)));
     EXPECT_FALSE(tensor.is_same(other));

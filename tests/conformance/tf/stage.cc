@@ -62,7 +62,7 @@ IndexedSlices Stage::slices(Device& device, std::vector<std::int64_t> indices, c
           tensor(device, {count}, {indices.begin(), indices.end()}, DType::i64), dense_shape};
 }
 
-Value Stage::per_replica(std::vector<double> scalars) const {
+Value Stage::per_replica(const std::vector<double>& scalars) const {
   Value::Parts parts;
   for (const double scalar : scalars) {
     parts.emplace_back(tensor(device(static_cast<int>(parts.size())), Shape{}, {scalar}));

@@ -33,7 +33,7 @@ class Stage {
   IndexedSlices slices(Device& device, std::vector<std::int64_t> indices, const Shape& rows_shape,
                        std::vector<double> rows, const Shape& dense_shape, DType dtype = DType::f32) const;
   // Element i on replica i's device.
-  Value per_replica(std::vector<double> scalars) const;
+  Value per_replica(const std::vector<double>& scalars) const;
 
   Device& device(int i) const { return *strategy.extended().worker_devices().at(static_cast<std::size_t>(i)); }
 

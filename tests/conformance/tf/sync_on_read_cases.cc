@@ -67,19 +67,21 @@ Json read_in_every_way(Stage& stage) {
 }
 
 Json changed_everywhere(Stage& stage) {
-  const std::array<std::pair<Assign, double>, 3> changes = {
-      {{&Variable::assign, 1}, {&Variable::assign_add, 1}, {&Variable::assign_sub, -1}}};
+  struct Change {
+    Assign assign;
+    double number;
+  };
   Json all = Json::array();
-  for (const auto& [assign, number] : changes) {
+  for (const Change& change : {Change{&Variable::assign, 1}, {&Variable::assign_add, 1}, {&Variable::assign_sub, -1}}) {
     for (const Aggregation aggregation : {Aggregation::mean, Aggregation::only_first_replica}) {
       const VariablePtr v = stage.var(0.0, aggregation, kOnRead);
-      ((*v).*assign)(number);
+      ((*v).*change.assign)(change.number);
       all.push_back(stage.components(*v));
     }
     for (const Aggregation aggregation :
          {Aggregation::none, Aggregation::sum, Aggregation::mean, Aggregation::only_first_replica}) {
       const VariablePtr v = stage.var(0.0, aggregation, kOnRead);
-      run_each(stage, [&] { ((*v).*assign)(Value::literal(number)); });
+      run_each(stage, [&] { ((*v).*change.assign)(Value::literal(change.number)); });
       all.push_back(stage.components(*v));
     }
   }

@@ -41,7 +41,7 @@ TEST(CalibrationPlan, GoesToTheLargestProductsThatTimeAndMemoryAllow) {
   EXPECT_EQ(largest_side(gemm_shapes(fitting(plan, 8.0 * 3 * 4096 * 4096 * 8), DType::f32, 60e12)), 4096);
   const auto slow = gemm_shapes(plan, DType::f64, 0.2e12);
   EXPECT_LT(largest_side(slow), 8192);
-  const auto sides = static_cast<std::size_t>(std::cbrt(slow.size()) + 0.5);
+  const auto sides = static_cast<std::size_t>(std::lround(std::cbrt(slow.size())));
   EXPECT_EQ(slow.size(), sides * sides * sides) << "a whole grid of whichever sides are left";
   EXPECT_EQ(gemm_shapes(fitting(plan, 1), DType::f32, 1).size(), 1U) << "never nothing";
 }
