@@ -10,7 +10,7 @@ constexpr std::int64_t kRandomValues = 256 * 1024;
 
 // Returns a tensor in the host's memory, without values if the engine carries none.
 Tensor random_values(Worker& worker) {
-  const Tensor host = worker.cpu().allocate(DType::f32, {kRandomValues});
+  Tensor host = worker.cpu().allocate(DType::f32, {kRandomValues});
   std::mt19937_64 random(1);
   for (float& value : host.values<float>()) {
     value = static_cast<float>(random() >> 40) / static_cast<float>(1 << 23) - 1;  // 24 bits, exact in a float
@@ -21,10 +21,10 @@ Tensor random_values(Worker& worker) {
 // Returns a copy on the device, converted to its type.
 Tensor random_tensor(Worker& worker, Device& device, DType dtype) {
   Stream& stream = device.compute_stream();
-  const Tensor values = device.allocate(DType::f32, {kRandomValues});
+  Tensor values = device.allocate(DType::f32, {kRandomValues});
   stream.copy(values, random_values(worker), Category::other);
   if (dtype == DType::f32) return values;
-  const Tensor converted = device.allocate(dtype, {kRandomValues});
+  Tensor converted = device.allocate(dtype, {kRandomValues});
   stream.launch(op::cast(converted, values));
   return converted;
 }

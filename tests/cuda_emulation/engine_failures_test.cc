@@ -263,7 +263,7 @@ TEST_F(EngineFailures, OfKernelsSayWhatTheCpuEngineSays) {
     });
   };
   const auto filled_with = [](Device& gpu, DType dtype, Shape shape, double value) {
-    const Tensor tensor = gpu.allocate(dtype, shape);
+    Tensor tensor = gpu.allocate(dtype, shape);
     gpu.compute_stream().launch(op::fill(tensor, value));
     return tensor;
   };

@@ -104,7 +104,7 @@ bool declares(const std::string& code, const std::string& name) {
 
 std::string missing_in(const std::string& code, const std::string& qualified) {
   const auto separator = qualified.find("::");
-  const std::string first = qualified.substr(0, separator);
+  std::string first = qualified.substr(0, separator);
   if (!declares(code, first)) return first;
   if (separator == std::string::npos) return "";
   const std::string second = qualified.substr(separator + 2);

@@ -89,7 +89,7 @@ TEST_P(Strategies, OperatorsInsideRunComputeOnTheReplicasDevice) {
     MirroredStrategy strategy(worker, devices_of(worker));
     const Value captured = constant(worker.cpu(), {1, 2});
     const Value results = strategy.run([&](const Value::Parts&) {
-      const Value sum = captured + captured * static_cast<double>(replica_id() + 1);
+      Value sum = captured + captured * static_cast<double>(replica_id() + 1);
       EXPECT_EQ(&sum.tensor().device(), &get_replica_context()->device());
       return sum;
     });

@@ -8,7 +8,7 @@ namespace tandem {
 // As staged(), but gives the one result of all workers; where they differ, the list.
 inline CaseFunction agreed(std::function<Json(Stage& stage)> steps) {
   return [steps = staged(std::move(steps))](const CaseWorld& world) -> Json {
-    const Json results = steps(world);
+    Json results = steps(world);
     if (!results.is_array()) return results;
     for (const Json& result : results) {
       if (result != results.front()) return {{"workers_differ", results}};

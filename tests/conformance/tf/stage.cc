@@ -47,9 +47,9 @@ std::shared_ptr<Variable> Stage::var(std::vector<double> initial, Aggregation ag
 }
 
 Tensor Stage::tensor(Device& device, const Shape& shape, std::vector<double> values, DType dtype) const {
-  const Tensor host = host_tensor(worker.cpu(), dtype, shape, elements_of(std::move(values)));
+  Tensor host = host_tensor(worker.cpu(), dtype, shape, elements_of(std::move(values)));
   if (&device == &worker.cpu()) return host;
-  const Tensor tensor = device.allocate(dtype, shape);
+  Tensor tensor = device.allocate(dtype, shape);
   device.compute_stream().wait(worker.cpu().compute_stream().record());
   device.compute_stream().copy(tensor, host);
   return tensor;

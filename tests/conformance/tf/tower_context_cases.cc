@@ -165,7 +165,7 @@ Json marked_indices(TowerStage& stage) {
 // 2 v1 + v2 + 1 where the variables are `more1` and `more2` above what they are.
 Tensor formula(TowerStage& stage, Variable& v1, Variable& v2, double more1 = 0, double more2 = 0) {
   Device& device = current_tower().device();
-  const Tensor result = stage.tensor(device, {}, {1 + 2 * more1 + more2});
+  Tensor result = stage.tensor(device, {}, {1 + 2 * more1 + more2});
   device.compute_stream().launch(op::scale_add(result, v1.value(), 2, 1));
   device.compute_stream().launch(op::scale_add(result, v2.value(), 1, 1));
   return result;

@@ -124,7 +124,7 @@ const bool added = add_cases({
      })},
     {"var-005", staged([](Stage& stage) -> Json {
        const Value v = stage.strategy.run([&](const Value::Parts&) {
-         const VariablePtr made = stage.strategy.create_variable(scalar("foo_" + std::to_string(replica_id())));
+         VariablePtr made = stage.strategy.create_variable(scalar("foo_" + std::to_string(replica_id())));
          merge_nothing();
          return made;
        });
