@@ -36,8 +36,8 @@
 extern double tandem_simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
 #if SIMGRID_VERSION < 40000
 // simgrid::kernel::activity::CommImpl::set_rate: Comm::set_rate has no effect on a flow between two hosts in 3.32.
-extern void* tandem_simgrid_set_rate(void* comm, double bytes_per_s) __asm__(
-    "_ZN7simgrid6kernel8activity8CommImpl8set_rateEd");
+extern void* tandem_simgrid_set_rate(void* comm,
+                                     double bytes_per_s) __asm__("_ZN7simgrid6kernel8activity8CommImpl8set_rateEd");
 #endif
 #if SIMGRID_VERSION < 33500
 // Private or protected in 3.32, which never empties them: see forget_ended_engines().

@@ -107,7 +107,7 @@ TEST_P(SlowWorker, SlowsAllThatAreInStepWithIt) {
 
 INSTANTIATE_TEST_SUITE_P(Simulated, SlowWorker,
                          testing::Values(std::pair<Slow, double>{&with_slow_gpus, 5},
-                                         std::pair<Slow, double>{&with_slow_network, 1000}),
+                                         std::pair<Slow, double>{&with_slow_network, 2000}),
                          [](const auto& instance) { return instance.index == 0 ? "Gpus" : "Network"; });
 
 // Each worker adds 1 to every element in every step, through each of its replicas.
