@@ -32,7 +32,8 @@ struct ConvolutionShape {
   std::int64_t output_elements() const { return images * out_height() * out_width() * out_channels; }
   std::int64_t weights() const { return in_channels / groups * out_channels * kernel * kernel; }
   double flops() const {  // two for each multiply-accumulate; all passes have equally many
-    return 2.0 * static_cast<double>(output_elements()) * static_cast<double>(in_channels / groups * kernel * kernel);
+    const std::int64_t per_output = in_channels / groups * kernel * kernel;
+    return 2.0 * static_cast<double>(output_elements()) * static_cast<double>(per_output);
   }
 };
 

@@ -17,12 +17,12 @@ std::int64_t total(const std::vector<Layer>& layers, Of of) {
 
 Layer::Gemm Layer::Convolution::as_gemm() const {
   const std::int64_t out_height = (height + stride - 1) / stride, out_width = (width + stride - 1) / stride;
-  Gemm gemm;
-  gemm.rows = out_height * out_width;
-  gemm.columns = out_channels;
-  gemm.depth = in_channels / groups * kernel * kernel;
-  gemm.input_elements = height * width * in_channels;
-  return gemm;
+  Gemm product;
+  product.rows = out_height * out_width;
+  product.columns = out_channels;
+  product.depth = in_channels / groups * kernel * kernel;
+  product.input_elements = height * width * in_channels;
+  return product;
 }
 
 std::int64_t Layer::parameters() const {

@@ -31,7 +31,6 @@ PointwiseTraffic unfused(Pointwise operation) {
     case Pointwise::layer_norm:
       return {{0, 32, 4}, {13, 0, 5}};
     case Pointwise::scale:
-      return {{2, 0, 1}, {2, 0, 1}};
     case Pointwise::mask:
       return {{2, 0, 1}, {2, 0, 1}};
     case Pointwise::softmax:

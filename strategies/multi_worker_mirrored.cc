@@ -72,8 +72,8 @@ MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, MultiWo
     : MirroredExtended(worker, spec_of(worker, options)),
       cluster_resolver_(options.cluster_resolver ? std::move(options.cluster_resolver) : resolver_of(worker)) {}
 
-MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, ReplicatedSpec spec)
-    : MirroredExtended(worker, std::move(spec)), cluster_resolver_(resolver_of(worker)) {}
+MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec)
+    : MirroredExtended(worker, spec), cluster_resolver_(resolver_of(worker)) {}
 
 std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const VariableSpec& spec) {
   std::shared_ptr<Variable> variable = MirroredExtended::make_variable(spec);

@@ -28,7 +28,7 @@ class MultiWorkerMirroredExtended : public MirroredExtended {
   // many devices, and for options that name both a resolver and devices.
   MultiWorkerMirroredExtended(Worker& worker, MultiWorkerOptions options);
   // On `spec.devices` of this worker, which are part of `spec.group`: as many of every worker that takes part.
-  MultiWorkerMirroredExtended(Worker& worker, ReplicatedSpec spec);
+  MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec);
 
   bool experimental_between_graph() const override { return true; }
   bool should_checkpoint() const override { return first_replica_id() == 0; }

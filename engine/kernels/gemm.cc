@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "engine/kernels/element_types.h"
+#include "engine/kernels/kernels.h"
 
 namespace tandem {
 namespace {

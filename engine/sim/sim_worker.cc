@@ -40,7 +40,7 @@ void SimWorker::start(const Program& program) {
   scheduler.start(
       std::make_unique<SimTask>(fmt::format("worker {}", index_), this), cpu_.node(),
       [this, &program] { program(*this); },
-      [&scheduler](std::exception_ptr error) {
+      [&scheduler](const std::exception_ptr& error) {
         if (error) scheduler.fail(error);
       });
 }
@@ -84,7 +84,7 @@ std::unique_ptr<BackgroundTask> SimWorker::start_task(std::string_view name, std
   Scheduler& tasks = run_.scheduler();
   auto end = std::make_shared<TaskEnd>();
   tasks.start(std::make_unique<SimTask>(fmt::format("{} {}", Task::current().name(), name), this), cpu_.node(),
-              std::move(function), [&tasks, end](std::exception_ptr error) {
+              std::move(function), [&tasks, end](const std::exception_ptr& error) {
                 end->has_come = true;
                 tasks.wake_all(end->waiting);
                 if (error) tasks.fail(error);

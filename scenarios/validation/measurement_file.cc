@@ -151,7 +151,7 @@ class FileReader {
       const std::string text = scalar_text(software.optional(key));
       const auto digit = text.find_first_of("0123456789");
       if (digit == text.npos) continue;
-      const std::string number = text.substr(digit, text.find_first_not_of("0123456789.", digit) - digit);
+      std::string number = text.substr(digit, text.find_first_not_of("0123456789.", digit) - digit);
       if (number.find('.') != number.npos) return number;
     }
     return "";

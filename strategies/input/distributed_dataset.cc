@@ -100,7 +100,7 @@ DistributedDataset distribute_as_is(std::vector<Dataset> datasets, const InputWo
   return DistributedDataset(std::make_shared<DistributedInput>(std::move(datasets), spec, workers, steps_ahead));
 }
 
-DistributedDataset::DistributedDataset(Dataset dataset, Worker& worker, std::vector<Device*> devices)
+DistributedDataset::DistributedDataset(const Dataset& dataset, Worker& worker, std::vector<Device*> devices)
     : DistributedDataset(nullptr) {
   const int replicas = static_cast<int>(devices.size());
   for (const TensorSpec& component : dataset.element_spec().components) {

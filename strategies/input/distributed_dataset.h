@@ -77,7 +77,7 @@ class DistributedIterator {
 class DistributedDataset {
  public:
   // For a single worker, whose devices divide each global batch exactly. ValueError for a dataset without batches.
-  DistributedDataset(Dataset dataset, Worker& worker, std::vector<Device*> devices);
+  DistributedDataset(const Dataset& dataset, Worker& worker, std::vector<Device*> devices);
   explicit DistributedDataset(std::shared_ptr<const DistributedInput> input) : input_(std::move(input)) {}
 
   // Starts at the first step. Later iterations repeat what cache() kept and shuffle anew where they should.

@@ -11,50 +11,42 @@ Value first_of(const Value::Parts& arguments) {
   return arguments.front();
 }
 
-// The same call in the default state, in S's scope, and in another strategy's.
-struct Places {
-  Json default_state, own_scope, other_scope;
-};
-Places in_each_place(const Stage& stage, const std::function<Json()>& call) {
+// The outcomes of the same call in the default state, in S's scope, and in another strategy's.
+Json in_each_place(const Stage& stage, const std::function<Json()>& call) {
   const auto outcome = [&] {
     Json result;
     const Json error = error_of([&] { result = call(); });
     return error.is_null() ? result : error;
   };
-  Places places;
-  places.default_state = outcome();
+  Json places;
+  places["default_state"] = outcome();
   {
     const Scope scope = stage.strategy.scope();
-    places.own_scope = outcome();
+    places["own_scope"] = outcome();
   }
   MirroredStrategy other = another(stage);
   const Scope scope = other.scope();
-  places.other_scope = outcome();
+  places["other_scope"] = outcome();
   return places;
-}
-
-Json named(const Places& places) {
-  return {
-      {"default_state", places.default_state}, {"own_scope", places.own_scope}, {"other_scope", places.other_scope}};
 }
 
 const bool added = add_cases({
     {"ctx-012", staged([](Stage& stage) -> Json {
-       const Places places =
+       const Json places =
            in_each_place(stage, [&] { return stage.json(stage.strategy.reduce(kMean, Value::literal(1))); });
-       return {{"r1", places.default_state}, {"r2", places.own_scope}, {"r3", places.other_scope}};
+       return {{"r1", places["default_state"]}, {"r2", places["own_scope"]}, {"r3", places["other_scope"]}};
      })},
     {"ctx-014", staged([](Stage& stage) {
        const ReducePair pair = {Value::literal(1), "/CPU:0"};
-       return named(in_each_place(stage, [&] {
+       return in_each_place(stage, [&] {
          return stage.json(Value::list(stage.strategy.extended().batch_reduce_to(kMean, {pair, pair})));
-       }));
+       });
      })},
     {"ctx-015", staged([](Stage& stage) -> Json {
        const auto v = stage.var(1);
        const Value t = stage.tensor(stage.worker.cpu(), Shape{}, {2});
        bool same = true;
-       Json result = named(in_each_place(stage, [&] {
+       Json result = in_each_place(stage, [&] {
          stage.strategy.extended().update(v,
                                           [&](Variable& variable, const Value::Parts& arguments) {
                                             same = same && &variable == v.get() && arguments.front().is_identical(t);
@@ -62,20 +54,20 @@ const bool added = add_cases({
                                           },
                                           {t});
          return "ok";
-       }));
+       });
        result["fn_receives"] = same ? "the same v object and the same t object" : "copies";
        return result;
      })},
     {"ctx-016", staged([](Stage& stage) -> Json {
        int calls = 0;
-       Json result = named(in_each_place(stage, [&] {
+       Json result = in_each_place(stage, [&] {
          calls = 0;
          stage.strategy.extended().update_non_slot({&stage.device(0)}, [&](const Value::Parts&) -> Value {
            ++calls;
            return {};
          });
          return calls;
-       }));
+       });
        result["fn_calls_per_invocation"] = common({result["default_state"], result["own_scope"]});
        return result;
      })},
