@@ -4,6 +4,7 @@
 
 #include "engine/cuda/cuda_device.h"
 #include "engine/cuda/cuda_error.h"
+#include "engine/cuda/launch_turn.h"
 
 namespace tandem::cuda {
 namespace {
@@ -102,9 +103,7 @@ class Share {
 
   void copy(Part to, Part from, std::int64_t count) const {
     if (to.at == from.at || count == 0) return;
-    check(to.gpu == from.gpu ? cudaMemcpyAsync(to.at, from.at, bytes(count), cudaMemcpyDeviceToDevice, stream_)
-                             : cudaMemcpyPeerAsync(to.at, to.gpu, from.at, from.gpu, bytes(count), stream_),
-          "cudaMemcpyAsync", "a collective");
+    copy_memory(to.at, to.gpu, from.at, from.gpu, bytes(count), stream_, "a collective");
   }
 
   // Adds the contributions at `in_first` of the inputs, in ring order from `owner`, and stores the result at
@@ -177,6 +176,7 @@ void meet(const threads::CollectiveCall& call) {
 }  // namespace
 
 void CopiedCollectives::execute(const threads::CollectiveCall& call) {
+  const LaunchTurn turn;  // for the staged blocks, and the kernels of a GPU that loads them
   meet(call);
   for (int rank = 0; rank < call.ranks(); ++rank) Share(call, rank).issue();
   meet(call);

@@ -2,6 +2,7 @@
 
 #include "engine/cuda/cuda_error.h"
 #include "engine/cuda/cuda_kernels.h"
+#include "engine/cuda/launch_turn.h"
 
 namespace tandem::cuda {
 namespace {
@@ -40,6 +41,16 @@ void scale_only(const Launcher& at, const kernel::Gemm& op) {
   }
 }
 
+// The library chooses its kernel by these.
+std::size_t kernel_number(const kernel::Gemm& op, const GemmTypes& types) {
+  std::size_t number = static_cast<std::size_t>(types.elements) * 1024 + static_cast<std::size_t>(types.compute);
+  for (const std::int64_t part :
+       {op.m, op.n, op.k, std::int64_t{op.transpose_a}, std::int64_t{op.transpose_b}, std::int64_t{op.beta == 0}}) {
+    number = number * 1'000'003 + static_cast<std::size_t>(part);
+  }
+  return number;
+}
+
 }  // namespace
 
 // cuBLAS is column-major and sees the transposes, so this computes c' = b' a'.
@@ -50,6 +61,7 @@ void launch_gemm(const Launcher& at, const kernel::Gemm& op, DType rate) {
   const cublasOperation_t transpose_a = op.transpose_a ? CUBLAS_OP_T : CUBLAS_OP_N;
   const cublasOperation_t transpose_b = op.transpose_b ? CUBLAS_OP_T : CUBLAS_OP_N;
   const std::int64_t lda = leading(op.transpose_a ? op.m : op.k), ldb = leading(op.transpose_b ? op.k : op.n);
+  const FirstLaunch first(kernel_number(op, types));
   const auto alpha = static_cast<float>(op.alpha), beta = static_cast<float>(op.beta);
   const bool is_double = types.compute == CUBLAS_COMPUTE_64F;
   check(cublasGemmEx_64(at.blas, transpose_b, transpose_a, op.n, op.m, op.k,

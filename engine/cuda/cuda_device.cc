@@ -34,7 +34,8 @@ CudaDevice::CudaDevice(threads::RunContext& context, threads::WorkerState& worke
 std::unique_ptr<OpExecutor> CudaDevice::make_executor(int stream_index) {
   std::string text = fmt::format("stream {} of {}", stream_index, id_.text());
   if (id_.type == DeviceType::gpu) {
-    return std::make_unique<GpuExecutor>(context_, worker_, watch_, gpu_,
+    const auto use = stream_index == kCommunicationStream ? StreamUse::communication : StreamUse::computation;
+    return std::make_unique<GpuExecutor>(context_, worker_, watch_, gpu_, use,
                                          fmt::format("{} ({})", std::move(text), gpu_.text()), with_graphs_);
   }
   return std::make_unique<HostExecutor>(context_, watch_, gpu_, std::move(text));

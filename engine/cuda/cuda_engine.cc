@@ -8,6 +8,7 @@
 #include "engine/cuda/cuda_device.h"
 #include "engine/cuda/cuda_error.h"
 #include "engine/cuda/cuda_machine.h"
+#include "engine/cuda/launch_turn.h"
 #include "engine/threads/run.h"
 
 namespace tandem {
@@ -52,6 +53,7 @@ class CudaEngine final : public Engine {
         capabilities_(cuda_capabilities(gpus)),
         gpus_(gpus, watchdog_s()),
         settings_(cuda::describe_machine(gpus, nvml_.get())) {
+    cuda::LaunchTurn::set_timeout_s(gpus_.watchdog_s());
     settings_["watchdog"] = fmt::format("{} s", gpus_.watchdog_s());
   }
 
@@ -78,7 +80,10 @@ class CudaEngine final : public Engine {
 
 }  // namespace
 
+// NCCL connects GPUs at their first collective, which takes up to seconds; here when a communicator is made, unless the
+// environment says otherwise.
 std::unique_ptr<Engine> open_cuda_engine(EngineOptions options) {
+  setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   const int gpus = usable_gpus();
   return std::make_unique<CudaEngine>(std::move(options), gpus);
 }

@@ -16,7 +16,7 @@ class CudaEvent::Issued final : public threads::Wait {
 
 // A failed event counts as complete: synchronize() reports the error.
 bool CudaEvent::is_complete() const {
-  return is_issued_.load() && (!point_ || cudaEventQuery(point_->handle()) != cudaErrorNotReady);
+  return is_issued_.load() && (!point_ || query(point_->handle()) != cudaErrorNotReady);
 }
 
 // A stopped run may let a destructor's wait return before the event is issued.

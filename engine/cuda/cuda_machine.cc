@@ -15,13 +15,13 @@ namespace tandem::cuda {
 Gpu& Gpus::at(int ordinal) {
   const std::lock_guard lock(mutex_);
   std::unique_ptr<Gpu>& gpu = gpus_.at(static_cast<std::size_t>(ordinal));
-  if (!gpu) gpu = std::make_unique<Gpu>(ordinal, watchdog_s_);
+  if (!gpu) gpu = std::make_unique<Gpu>(ordinal, watchdog_s_, hangs_);
   return *gpu;
 }
 
 std::shared_ptr<threads::BlockPool> Gpus::pinned_memory() {
   const std::lock_guard lock(mutex_);
-  if (!pinned_memory_) pinned_memory_ = make_pinned_memory();
+  if (!pinned_memory_) pinned_memory_ = make_pinned_memory(hangs_);
   return pinned_memory_;
 }
 
@@ -42,7 +42,9 @@ std::shared_ptr<threads::CollectiveExecutor> CudaMachine::make_collective_execut
   for (const Device* device : devices) {
     places.push_back(static_cast<const CudaDevice*>(device)->place());
     names.push_back(device->id().text());
-    members.push_back({.rank = static_cast<int>(members.size()), .gpu = places.back(), .name = names.back()});
+    const Gpu& gpu = static_cast<const CudaDevice*>(device)->gpu();
+    members.push_back(
+        {.rank = static_cast<int>(members.size()), .gpu = places.back(), .name = names.back(), .device = &gpu});
   }
   const auto on_host = std::count(places.begin(), places.end(), kHostPlace);
   if (on_host == static_cast<std::ptrdiff_t>(places.size())) return nullptr;
@@ -54,8 +56,8 @@ std::shared_ptr<threads::CollectiveExecutor> CudaMachine::make_collective_execut
     paths_.insert(path_text(places));
   }
   if (path_for(places) == CollectivePath::copies) return std::make_shared<CopiedCollectives>();
-  auto communicators =
-      std::make_shared<NcclCommunicators>(NcclId::make(), static_cast<int>(places.size()), std::move(members));
+  auto communicators = std::make_shared<NcclCommunicators>(NcclId::make(), static_cast<int>(places.size()),
+                                                           std::move(members), gpus_.watchdog_s());
   watch_.add(communicators);
   return std::make_shared<NcclCollectives>(std::move(communicators));
 }

@@ -19,7 +19,8 @@ namespace tandem::cuda {
 // The GPUs of this machine. Each is opened at its first use and kept over the engine's runs.
 class Gpus {
  public:
-  Gpus(int count, double watchdog_s) : watchdog_s_(watchdog_s), gpus_(static_cast<std::size_t>(count)) {}
+  Gpus(int count, double watchdog_s)
+      : watchdog_s_(watchdog_s), hangs_(std::make_shared<Hangs>(count)), gpus_(static_cast<std::size_t>(count)) {}
   int count() const { return static_cast<int>(gpus_.size()); }
   Gpu& at(int ordinal);
   std::shared_ptr<threads::BlockPool> pinned_memory();
@@ -27,6 +28,7 @@ class Gpus {
 
  private:
   const double watchdog_s_;
+  const std::shared_ptr<Hangs> hangs_;
   std::mutex mutex_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::shared_ptr<threads::BlockPool> pinned_memory_;

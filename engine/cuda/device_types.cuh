@@ -9,6 +9,7 @@
 #include <type_traits>
 
 #include "engine/cuda/kernels.h"
+#include "engine/cuda/launch_turn.h"
 #include "topologies/base/error.h"
 
 namespace tandem::cuda {
@@ -26,6 +27,7 @@ inline unsigned blocks_for(std::int64_t count) {
 template <typename... Parameters, typename... Arguments>
 void start(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cudaStream_t stream,
            Arguments... arguments) {
+  const FirstLaunch first(reinterpret_cast<std::size_t>(kernel));
   kernel<<<blocks, threads, 0, stream>>>(static_cast<Parameters>(arguments)...);
 }
 #endif

@@ -5,7 +5,9 @@
 #include <cstdint>
 
 #include "engine/cuda/cuda_error.h"
+#include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/gpu_watch.h"
+#include "engine/cuda/launch_turn.h"
 #include "topologies/base/error.h"
 
 namespace tandem::cuda {
@@ -13,10 +15,21 @@ namespace {
 
 constexpr std::size_t kAlignmentBytes = 256;  // what cudaMalloc promises
 
+// Whether there was room. Any other error is one of the GPU, and may be there to stay.
+bool has_room(cudaError_t error, std::string_view call, int gpu) {
+  if (error == cudaErrorMemoryAllocation) {
+    cudaGetLastError();  // forget it: that there is no room is the caller's to report
+    return false;
+  }
+  check(error, call, gpu == kHostPlace ? "the host" : fmt::format("GPU {}", gpu));
+  return true;
+}
+
 // Allocates from the GPU's own pool, which returns memory to the system only when the pool is destroyed.
 class GpuSource final : public threads::BlockSource {
  public:
-  GpuSource(int gpu, double watchdog_s) : gpu_(gpu), watchdog_s_(watchdog_s) {
+  GpuSource(int gpu, double watchdog_s, std::shared_ptr<Hangs> hangs)
+      : gpu_(gpu), watchdog_s_(watchdog_s), hangs_(std::move(hangs)) {
     const UseGpu use(gpu);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     check(cudaDeviceGetDefaultMemPool(&pool_, gpu), "cudaDeviceGetDefaultMemPool");
@@ -34,14 +47,15 @@ class GpuSource final : public threads::BlockSource {
   void* allocate(std::size_t size_bytes) override {
     const UseGpu use(gpu_);
     void* block = nullptr;
-    if (cudaMallocAsync(&block, size_bytes, stream_) != cudaSuccess) {
-      cudaGetLastError();  // forget it: that there is no room is the caller's to report
-      return nullptr;
+    {
+      const LaunchTurn turn;  // the pool may have to grow
+      if (!has_room(cudaMallocAsync(&block, size_bytes, stream_), "cudaMallocAsync", gpu_)) return nullptr;
     }
     if (!ends_within(stream_, watchdog_s_)) {
+      hangs_->note(gpu_);
       throw RunError(fmt::format("GPU {} has not allocated memory in {} s, the watchdog's timeout", gpu_, watchdog_s_));
     }
-    check(cudaStreamQuery(stream_), "cudaStreamQuery", "an allocation");
+    check(query(stream_), "cudaStreamQuery", "an allocation");
     return block;
   }
   void release(void* block, std::size_t /*size_bytes*/) noexcept override { cudaFreeAsync(block, stream_); }
@@ -63,31 +77,76 @@ class GpuSource final : public threads::BlockSource {
 
   const int gpu_;
   const double watchdog_s_;
+  const std::shared_ptr<Hangs> hangs_;
   cudaStream_t stream_{};
   cudaMemPool_t pool_{};
 };
 
 class PinnedSource final : public threads::BlockSource {
  public:
+  explicit PinnedSource(std::shared_ptr<const Hangs> hangs) : hangs_(std::move(hangs)) {}
   std::size_t alignment_bytes() const override { return kAlignmentBytes; }
   void* allocate(std::size_t size_bytes) override {
     void* block = nullptr;
-    if (cudaHostAlloc(&block, size_bytes, cudaHostAllocPortable) == cudaSuccess) return block;
-    cudaGetLastError();
-    return nullptr;
+    const LaunchTurn turn;
+    has_room(cudaHostAlloc(&block, size_bytes, cudaHostAllocPortable), "cudaHostAlloc", kHostPlace);
+    return block;
   }
-  void release(void* block, std::size_t /*size_bytes*/) noexcept override { cudaFreeHost(block); }
+  // Keeps the block where a GPU hangs, or where its turn does not come: freeing waits for every GPU.
+  void release(void* block, std::size_t /*size_bytes*/) noexcept override {
+    if (hangs_->any()) return;
+    try {
+      const LaunchTurn turn;
+      cudaFreeHost(block);
+    } catch (const RunError&) {
+    }
+  }
+
+ private:
+  const std::shared_ptr<const Hangs> hangs_;
 };
+
+bool reach_each_other(int gpu, int peer) {
+  int there = 0, back = 0;
+  return cudaDeviceCanAccessPeer(&there, gpu, peer) == cudaSuccess && there != 0 &&
+         cudaDeviceCanAccessPeer(&back, peer, gpu) == cudaSuccess && back != 0;
+}
 
 }  // namespace
 
-UseGpu::UseGpu(int gpu) {
+KeepGpu::KeepGpu() {
   check(cudaGetDevice(&former_), "cudaGetDevice");
+}
+
+KeepGpu::~KeepGpu() {
+  cudaSetDevice(former_);
+}
+
+UseGpu::UseGpu(int gpu) {
   check(cudaSetDevice(gpu), "cudaSetDevice", fmt::format("GPU {}", gpu));
 }
 
-UseGpu::~UseGpu() {
-  cudaSetDevice(former_);
+cudaError_t query(cudaStream_t stream) {
+  const cudaError_t state = cudaStreamQuery(stream);
+  if (state == cudaErrorNotReady) cudaGetLastError();
+  return state;
+}
+
+cudaError_t query(cudaEvent_t event) {
+  const cudaError_t state = cudaEventQuery(event);
+  if (state == cudaErrorNotReady) cudaGetLastError();
+  return state;
+}
+
+// GPUs that reach each other have let each other into their pools, so that CUDA knows how to copy. Between others it
+// copies through the host.
+void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size_t bytes, cudaStream_t stream,
+                 std::string_view who) {
+  if (to_gpu == kHostPlace || from_gpu == kHostPlace || to_gpu == from_gpu || reach_each_other(to_gpu, from_gpu)) {
+    check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, stream), "cudaMemcpyAsync", who);
+  } else {
+    check(cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, bytes, stream), "cudaMemcpyPeerAsync", who);
+  }
 }
 
 GpuEvent::~GpuEvent() {
@@ -120,14 +179,16 @@ std::shared_ptr<GpuEvent> EventPool::record(cudaStream_t stream) {
   return event;
 }
 
-Gpu::Gpu(int ordinal, double watchdog_s)
+Gpu::Gpu(int ordinal, double watchdog_s, std::shared_ptr<Hangs> hangs)
     : ordinal_(ordinal),
       text_(fmt::format("GPU {}", ordinal)),
-      memory_(std::make_shared<threads::BlockPool>(std::make_unique<GpuSource>(ordinal, watchdog_s))),
+      hangs_(std::move(hangs)),
+      handles_(ordinal, hangs_),
+      memory_(std::make_shared<threads::BlockPool>(std::make_unique<GpuSource>(ordinal, watchdog_s, hangs_))),
       events_(std::make_shared<EventPool>(ordinal)) {}
 
-std::shared_ptr<threads::BlockPool> make_pinned_memory() {
-  return std::make_shared<threads::BlockPool>(std::make_unique<PinnedSource>());
+std::shared_ptr<threads::BlockPool> make_pinned_memory(std::shared_ptr<const Hangs> hangs) {
+  return std::make_shared<threads::BlockPool>(std::make_unique<PinnedSource>(std::move(hangs)));
 }
 
 }  // namespace tandem::cuda

@@ -1,4 +1,4 @@
-// A physical GPU, shared by the logical devices on it: its memory and its events.
+// A physical GPU, shared by the logical devices on it: its memory, its events and its handles.
 //
 // Threads: any.
 #pragma once
@@ -8,23 +8,46 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "engine/cuda/gpu_handles.h"
 #include "engine/threads/block_pool.h"
 
 namespace tandem::cuda {
+
+// Restores the calling thread's current GPU, whatever changes it meanwhile.
+class KeepGpu {
+ public:
+  KeepGpu();
+  ~KeepGpu();
+  KeepGpu(const KeepGpu&) = delete;
+  KeepGpu& operator=(const KeepGpu&) = delete;
+
+ private:
+  int former_ = 0;
+};
 
 // Makes a GPU the calling thread's current one, and restores the former one.
 class UseGpu {
  public:
   explicit UseGpu(int gpu);
-  ~UseGpu();
   UseGpu(const UseGpu&) = delete;
   UseGpu& operator=(const UseGpu&) = delete;
 
  private:
-  int former_ = 0;
+  const KeepGpu former_;
 };
+
+// How far a stream or an event is, or how its GPU has failed. That it is not ready is no error: CUDA keeps it as the
+// thread's last one, where it would be taken for that of a launch, so it is forgotten.
+cudaError_t query(cudaStream_t stream);
+cudaError_t query(cudaEvent_t event);
+
+// Copies between memory of GPUs or of the host, on a stream of a GPU. `to_gpu` and `from_gpu` are kHostPlace for the
+// host.
+void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size_t bytes, cudaStream_t stream,
+                 std::string_view who);
 
 class EventPool;
 
@@ -63,21 +86,27 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
 class Gpu {
  public:
   // Throws RunError when the GPU cannot be used. `watchdog_s` bounds the time of an allocation.
-  Gpu(int ordinal, double watchdog_s);
+  Gpu(int ordinal, double watchdog_s, std::shared_ptr<Hangs> hangs);
 
   int ordinal() const { return ordinal_; }
   const std::string& text() const { return text_; }  // "GPU 0"
   const std::shared_ptr<threads::BlockPool>& memory() const { return memory_; }
   EventPool& events() const { return *events_; }
+  GpuHandles& handles() { return handles_; }
+  // A GPU that hangs is waited for no more, and what its work may use is kept until the process ends.
+  bool hangs() const { return hangs_->is_hanging(ordinal_); }
+  void note_hang() { hangs_->note(ordinal_); }
 
  private:
   const int ordinal_;
   const std::string text_;
+  const std::shared_ptr<Hangs> hangs_;
+  GpuHandles handles_;
   const std::shared_ptr<threads::BlockPool> memory_;
   const std::shared_ptr<EventPool> events_;
 };
 
 // Makes a pool of host memory that GPUs copy from and to at full speed.
-std::shared_ptr<threads::BlockPool> make_pinned_memory();
+std::shared_ptr<threads::BlockPool> make_pinned_memory(std::shared_ptr<const Hangs> hangs);
 
 }  // namespace tandem::cuda

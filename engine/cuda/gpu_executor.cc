@@ -30,14 +30,17 @@ constexpr std::size_t kMostPending = 1 << 14;                       // beyond it
 // is nothing to issue, since reading the times of events is slow.
 
 GpuExecutor::GpuExecutor(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-                         std::string text, bool with_graphs)
-    : context_(context), worker_(worker), watch_(watch), gpu_(gpu), text_(std::move(text)) {
-  const UseGpu use(gpu_.ordinal());
+                         StreamUse use, std::string text, bool with_graphs)
+    : context_(context),
+      worker_(worker),
+      watch_(watch),
+      gpu_(gpu),
+      use_(use),
+      text_(std::move(text)),
+      stream_(gpu.handles().take_stream(use)) {
+  const UseGpu use_gpu(gpu_.ordinal());
   try {
-    check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
-    void* fault = nullptr;
-    check(cudaHostAlloc(&fault, sizeof(Fault), cudaHostAllocPortable | cudaHostAllocMapped), "cudaHostAlloc", text_);
-    fault_ = new (fault) Fault;
+    fault_ = gpu_.handles().take_fault();
     if (with_graphs) graphs_.emplace(stream_);
     start_clock();
   } catch (...) {
@@ -50,18 +53,14 @@ GpuExecutor::~GpuExecutor() {
   release();
 }
 
-// Runs on the thread of a task or of the run's caller, whose current GPU it restores.
+// Gives back only what is idle: the GPU may hang after all.
 void GpuExecutor::release() noexcept {
   if (is_abandoned_) return;
-  int former = 0;
-  cudaGetDevice(&former);
-  cudaSetDevice(gpu_.ordinal());
-  graphs_.reset();
-  if (blas_ != nullptr) cublasDestroy(blas_);
+  if (query(stream_) == cudaErrorNotReady) return gpu_.note_hang();
+  if (blas_ != nullptr) gpu_.handles().give_back(blas_);
   if (blas_workspace_ != nullptr) gpu_.memory()->give_back(blas_workspace_, kBlasWorkspaceBytes);
-  if (stream_ != nullptr) cudaStreamDestroy(stream_);
-  if (fault_ != nullptr) cudaFreeHost(fault_);
-  cudaSetDevice(former);
+  if (fault_ != nullptr) gpu_.handles().give_back(fault_);
+  gpu_.handles().give_back(stream_, use_);
 }
 
 // Relates the GPU's clock to the host's. Tries three times and keeps the quickest, because the host sees an event some
@@ -93,7 +92,7 @@ WorkStart GpuExecutor::begin() {
 // Gives cuBLAS a workspace: its own allocations are not allowed while a graph is captured. Where there is no room for
 // one, cuBLAS allocates after all.
 void GpuExecutor::open_blas() {
-  check(cublasCreate(&blas_), "cublasCreate", text_);
+  blas_ = gpu_.handles().take_blas();
   check(cublasSetStream(blas_, stream_), "cublasSetStream", text_);
   blas_workspace_ = gpu_.memory()->take(kBlasWorkspaceBytes);
   if (blas_workspace_ == nullptr) return;
@@ -111,16 +110,8 @@ void GpuExecutor::execute(const Op& op) {
   launch({.stream = stream_, .blas = blas_, .fault = fault_}, op);
 }
 
-// Between peers that can reach each other CUDA copies directly, between others through the host.
 void GpuExecutor::copy(const Tensor& to, const Tensor& from) {
-  const int to_place = place_of(to), from_place = place_of(from);
-  if (to_place >= 0 && from_place >= 0 && to_place != from_place) {
-    check(cudaMemcpyPeerAsync(to.data(), to_place, from.data(), from_place, to.size_bytes(), stream_),
-          "cudaMemcpyPeerAsync", text_);
-  } else {
-    check(cudaMemcpyAsync(to.data(), from.data(), to.size_bytes(), cudaMemcpyDefault, stream_), "cudaMemcpyAsync",
-          text_);
-  }
+  copy_memory(to.data(), place_of(to), from.data(), place_of(from), to.size_bytes(), stream_, text_);
 }
 
 void GpuExecutor::end(const WorkStart& start, Record record, KeepAlive keep_alive) {
@@ -147,7 +138,7 @@ void GpuExecutor::drain() {
 void GpuExecutor::settle() {
   const std::lock_guard lock(mutex_);
   bool has_settled = false;
-  while (!pending_.empty() && cudaEventQuery(pending_.front().end->handle()) == cudaSuccess) {
+  while (!pending_.empty() && query(pending_.front().end->handle()) == cudaSuccess) {
     Pending& first = pending_.front();
     done_.push_back({std::move(first.record), std::move(first.start), std::move(first.end), context_.now()});
     pending_.pop_front();
@@ -161,7 +152,7 @@ void GpuExecutor::settle() {
 void GpuExecutor::check_fault() {
   if (has_reported_fault_ || static_cast<volatile const int&>(fault_->kind) == Fault::none) return;
   has_reported_fault_ = true;
-  cudaStreamSynchronize(stream_);
+  ends_within(stream_, watch_.timeout_s());
   const std::string message = fmt::format("{}: {}", text_, fault_text(*fault_));
   worker_.fail(fault_->kind == Fault::row ? std::make_exception_ptr(InvalidArgumentError(message))
                                           : std::make_exception_ptr(RunError(message)));
@@ -221,6 +212,7 @@ void GpuExecutor::finish(std::vector<Record>& records) {
 // Leaks what a hanging GPU may still use, so that its memory serves nothing else until the process ends.
 void GpuExecutor::abandon() {
   is_abandoned_ = true;
+  gpu_.note_hang();
   worker_.fail(std::make_exception_ptr(RunError(
       fmt::format("{}: the GPU has not ended its work in {} s, the watchdog's timeout", text_, watch_.timeout_s()))));
   const std::lock_guard lock(mutex_);

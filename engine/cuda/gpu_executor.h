@@ -21,8 +21,8 @@ namespace tandem::cuda {
 class GpuExecutor final : public OpExecutor {
  public:
   // `with_graphs` lets repeated launches be launched as graphs.
-  GpuExecutor(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu, std::string text,
-              bool with_graphs);
+  GpuExecutor(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu, StreamUse use,
+              std::string text, bool with_graphs);
   ~GpuExecutor() override;
   GpuExecutor(const GpuExecutor&) = delete;
   GpuExecutor& operator=(const GpuExecutor&) = delete;
@@ -69,9 +69,10 @@ class GpuExecutor final : public OpExecutor {
   threads::WorkerState& worker_;
   GpuWatch& watch_;
   Gpu& gpu_;
+  const StreamUse use_;
   const std::string text_;
-  cudaStream_t stream_{};
-  cublasHandle_t blas_{};  // created for the first product
+  const cudaStream_t stream_;
+  cublasHandle_t blas_{};  // taken for the first product
   void* blas_workspace_ = nullptr;
   std::optional<LaunchGraphs> graphs_;
   Fault* fault_ = nullptr;  // in pinned memory

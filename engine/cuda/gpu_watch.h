@@ -5,7 +5,9 @@
 #pragma once
 
 #include <cuda_runtime.h>
+#include <nccl.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <string_view>
@@ -15,12 +17,30 @@
 
 namespace tandem::cuda {
 
-// Something that may fail on its own: check() throws RunError then. abort() ends the work it has on GPUs.
+// Something that may fail on its own: check() throws RunError then, and returns at once while somebody uses it.
+// give_up() returns the NCCL communicators whose abort ends the work that it has on GPUs, which are the caller's then.
 class Watched {
  public:
   virtual ~Watched() = default;
   virtual void check() = 0;
-  virtual void abort() = 0;
+  virtual std::vector<ncclComm_t> give_up() = 0;
+};
+
+// Aborts communicators on a thread of its own, because a GPU that hangs keeps who frees what it uses. All of them
+// together: the work of one ends only when the others' does.
+void abort_together(std::vector<ncclComm_t> communicators);
+
+// A pause in a loop that polls: none at first, since most waits are for a GPU that is nearly done. Later a free core is
+// worth more than some microseconds.
+class PollPause {
+ public:
+  void operator()() const;
+  bool is_over(double timeout_s) const {
+    return threads::Clock::now() - begin_ > std::chrono::duration<double>(timeout_s);
+  }
+
+ private:
+  const threads::Clock::time_point begin_ = threads::Clock::now();
 };
 
 // Waits until all work of the stream is done or has failed. Returns false when that takes longer than `timeout_s`.

@@ -10,17 +10,17 @@ namespace tandem::cuda {
 
 HostExecutor::HostExecutor(threads::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text)
     : context_(context), watch_(watch), gpu_(gpu), text_(std::move(text)) {
-  const UseGpu use(gpu_.ordinal());
-  check(cudaStreamCreateWithFlags(&copies_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags", text_);
+  copies_ = gpu_.handles().take_stream(StreamUse::communication);
 }
 
 // Leaks what a hanging GPU may still copy.
 HostExecutor::~HostExecutor() {
   if (!watch_.outlasts(copies_, context_.control.is_stopped())) {
+    gpu_.note_hang();
     new KeepAlive(std::move(under_way_));  // NOLINT(bugprone-unhandled-exception-at-new): without memory, the end
     return;
   }
-  cudaStreamDestroy(copies_);
+  gpu_.handles().give_back(copies_, StreamUse::communication);
 }
 
 void HostExecutor::use_on_this_thread() {
@@ -37,7 +37,7 @@ void HostExecutor::copy(const Tensor& to, const Tensor& from) {
     std::memmove(to.data(), from.data(), to.size_bytes());
     return;
   }
-  check(cudaMemcpyAsync(to.data(), from.data(), to.size_bytes(), cudaMemcpyDefault, copies_), "cudaMemcpyAsync", text_);
+  copy_memory(to.data(), place_of(to), from.data(), place_of(from), to.size_bytes(), copies_, text_);
   under_way_ = {.kernel = {}, .first = to, .second = from};
   const auto done = gpu_.events().record(copies_);
   if (watch_.wait(done->handle(), context_.control, text_) == GpuWatch::Outcome::complete) under_way_ = {};

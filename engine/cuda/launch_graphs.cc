@@ -1,6 +1,7 @@
 #include "engine/cuda/launch_graphs.h"
 
 #include "engine/cuda/cuda_error.h"
+#include "engine/cuda/launch_turn.h"
 
 namespace tandem::cuda {
 namespace {
@@ -55,6 +56,7 @@ cudaGraphExec_t LaunchGraphs::capture(const std::function<void()>& issue) const 
   }
   check(cudaStreamEndCapture(stream_, graph.out()), "cudaStreamEndCapture");
   cudaGraphExec_t executable = nullptr;
+  const LaunchTurn turn;
   check(cudaGraphInstantiate(&executable, graph.handle(), 0), "cudaGraphInstantiate");
   return executable;
 }

@@ -98,9 +98,11 @@ struct RankPart {
 
 void NcclCollectives::execute(const threads::CollectiveCall& call) {
   if (call.spec().kind == CollectiveKind::send_receive) return send(call);
-  communicators_->in_group(call.text(), [&](const NcclMember& member, ncclComm_t handle) {
-    RankPart{call, member, handle}.issue();
-  });
+  communicators_->in_group(
+      call.text(), [&](const NcclMember& member) { return stream_of(call, member.rank); },
+      [&](const NcclMember& member, ncclComm_t handle) {
+        RankPart{call, member, handle}.issue();
+      });
 }
 
 // Rank 0 of the call sends to rank 1. NCCL turns a message to the sender itself into a copy.
@@ -108,7 +110,11 @@ void NcclCollectives::send(const threads::CollectiveCall& call) {
   const auto count = static_cast<std::size_t>(call.spec().count);
   const ncclDataType_t type = type_of(call.spec().dtype);
   const int from = rank_of(call.device(0)), to = rank_of(call.device(1));
-  communicators_->in_group(call.text(), [&](const NcclMember& member, ncclComm_t handle) {
+  const auto stream = [&](const NcclMember& member) -> cudaStream_t {
+    if (member.rank == from) return stream_of(call, 0);
+    return member.rank == to ? stream_of(call, 1) : nullptr;
+  };
+  communicators_->in_group(call.text(), stream, [&](const NcclMember& member, ncclComm_t handle) {
     if (member.rank == from) {
       check(ncclSend(call.input(0).data(), count, type, to, handle, stream_of(call, 0)), "ncclSend", member.name);
     }

@@ -16,7 +16,7 @@ class NcclCollectives final : public threads::CollectiveExecutor {
       : communicators_(std::move(communicators)) {}
 
   void execute(const threads::CollectiveCall& call) override;
-  void abort() override { communicators_->abort(); }
+  void abort() override { abort_together(communicators_->give_up()); }
 
  private:
   void send(const threads::CollectiveCall& call);

@@ -2,16 +2,18 @@
 //
 // Every group starts with an id that one process makes and gives to all others, however many processes there are.
 //
-// Threads: any may call abort() and check(); calls of the rest must not overlap.
+// Threads: any may call give_up() and check(); calls of the rest must not overlap.
 #pragma once
 
 #include <nccl.h>
 
+#include <functional>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/cuda/gpu.h"
 #include "engine/cuda/gpu_watch.h"
 
 namespace tandem::cuda {
@@ -31,52 +33,49 @@ class NcclId {
 struct NcclMember {
   int rank = 0;
   int gpu = 0;
-  std::string name;  // of its device, for errors
+  std::string name;             // of its device, for errors
+  const Gpu* device = nullptr;  // outlives the communicators
 };
 
+// The communicators do not block: no thread is inside NCCL while GPUs connect or launch, so that all can be aborted.
 class NcclCommunicators final : public Watched {
  public:
-  // Returns when all `size` ranks have joined, in this process and in others. `members` are those held here, each on a
-  // GPU of its own. Throws RunError when NCCL fails.
-  NcclCommunicators(const NcclId& id, int size, std::vector<NcclMember> members);
+  using StreamOf = std::function<cudaStream_t(const NcclMember&)>;
+  using Issue = std::function<void(const NcclMember&, ncclComm_t)>;
+
+  // Returns when all `size` ranks have joined, in this process and in others, and have exchanged a first message, for
+  // which NCCL connects them. `members` are those held here, each on a GPU of its own. Throws RunError when NCCL fails,
+  // or takes longer than `timeout_s`.
+  NcclCommunicators(const NcclId& id, int size, std::vector<NcclMember> members, double timeout_s);
   ~NcclCommunicators() override;
   NcclCommunicators(const NcclCommunicators&) = delete;
   NcclCommunicators& operator=(const NcclCommunicators&) = delete;
 
   const std::vector<NcclMember>& members() const { return members_; }
-  // Calls issue(member, handle) for every member, within one NCCL group, so that none waits for another. `what` names
-  // the call in errors. Throws RunError, also after abort().
-  template <typename Issue>
-  void in_group(std::string_view what, Issue&& issue);
+  // Calls issue(member, handle) for every member, within one NCCL group, so that none waits for another. Returns when
+  // all is launched. `stream_of` returns the stream that a member uses, null for none; `what` names the call in errors.
+  // Throws RunError, also after give_up(). Keeps the current GPU.
+  void in_group(std::string_view what, const StreamOf& stream_of, const Issue& issue);
 
-  void abort() override;  // also ends NCCL's kernels, so that the streams can be waited for
+  std::vector<ncclComm_t> give_up() override;
   void check() override;  // throws RunError for an error that NCCL has found on its own
 
  private:
-  // Orders the launches of all groups: NCCL's kernels wait for their peers on GPUs that groups may share, so all ranks
-  // must see the calls of all groups in the same order.
-  static std::mutex& launch_order();
-  static void begin_group();
-  static void end_group(std::string_view what);
+  void start(const NcclId& id, int size);
+  void warm_up(int size);
+  void call_group(std::string_view what, const std::function<void()>& calls);
+  void wait_for_nccl(std::string_view what);
+  bool is_in_progress(std::string_view what);
   void check_usable() const;
+  std::string text_of(const NcclMember& member) const;
+  void order_behind_others(const StreamOf& stream_of) const;
+  void note_launched(const StreamOf& stream_of);
 
   const std::vector<NcclMember> members_;
-  std::mutex mutex_;
-  std::vector<ncclComm_t> handles_;  // of members_; empty after abort()
+  const double timeout_s_;
+  std::vector<cudaEvent_t> launched_;  // after the latest kernel of each member
+  std::mutex mutex_;                   // held for calls of NCCL, which return promptly
+  std::vector<ncclComm_t> handles_;    // of members_; empty after give_up()
 };
-
-template <typename Issue>
-void NcclCommunicators::in_group(std::string_view what, Issue&& issue) {
-  const std::scoped_lock lock(launch_order(), mutex_);
-  check_usable();
-  begin_group();
-  try {
-    for (std::size_t i = 0; i < members_.size(); ++i) issue(members_[i], handles_[i]);
-  } catch (...) {
-    ncclGroupEnd();  // closes the group; the first error is the one to report
-    throw;
-  }
-  end_group(what);
-}
 
 }  // namespace tandem::cuda

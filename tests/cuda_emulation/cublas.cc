@@ -16,6 +16,7 @@ using namespace tandem::emulation;
 struct cublasContext {
   int gpu = 0;
   cudaStream_t stream = nullptr;
+  int math_mode = CUBLAS_DEFAULT_MATH;
 };
 
 namespace {
@@ -36,6 +37,7 @@ struct Product {
   double alpha, beta;
   cudaDataType_t type;
   bool rounds_to_tf32;
+  bool reduces_in_type;  // splits k and adds the parts in the type of c, which the default mode allows
 };
 
 template <typename T>
@@ -75,6 +77,8 @@ T narrowed(Wide<T> value) {
   }
 }
 
+constexpr std::int64_t kSplit = 256;
+
 // c' = b' a', whose rows are the columns of c.
 template <typename T>
 void multiply(const Product& product) {
@@ -88,6 +92,8 @@ void multiply(const Product& product) {
       const W factor = b[static_cast<std::size_t>(column * product.k + i)];
       const W* values = &a[static_cast<std::size_t>(i * product.m)];
       for (std::int64_t row = 0; row < product.m; ++row) sums[static_cast<std::size_t>(row)] += factor * values[row];
+      if (!product.reduces_in_type || (i + 1) % kSplit != 0) continue;
+      for (W& sum : sums) sum = static_cast<W>(narrowed<T>(sum));
     }
     T* to = static_cast<T*>(const_cast<void*>(product.c.at)) + column * product.c.leading;
     for (std::int64_t row = 0; row < product.m; ++row) {
@@ -148,11 +154,14 @@ cublasStatus_t cublasGetProperty(libraryPropertyType type, int* value) {
 cublasStatus_t cublasCreate_v2(cublasHandle_t* handle) {
   if (const cublasStatus_t status = entered_blas("cublasCreate")) return status;
   if (may_disturb() != cudaSuccess) return CUBLAS_STATUS_ALLOC_FAILED;  // it allocates
+  const Synchronising synchronising("cublasCreate");
   *handle = new cublasContext{current_gpu()};
   return CUBLAS_STATUS_SUCCESS;
 }
 
 cublasStatus_t cublasDestroy_v2(cublasHandle_t handle) {
+  const Synchronising synchronising("cublasDestroy");
+  wait_for_gpu(handle->gpu);
   delete handle;
   return CUBLAS_STATUS_SUCCESS;
 }
@@ -171,8 +180,10 @@ cublasStatus_t cublasSetWorkspace_v2(cublasHandle_t handle, void* workspace, std
                                                                     : CUBLAS_STATUS_INVALID_VALUE;
 }
 
-cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t) {
-  return handle == nullptr ? CUBLAS_STATUS_NOT_INITIALIZED : entered_blas("cublasSetMathMode");
+cublasStatus_t cublasSetMathMode(cublasHandle_t handle, cublasMath_t mode) {
+  if (handle == nullptr) return CUBLAS_STATUS_NOT_INITIALIZED;
+  handle->math_mode = mode;
+  return entered_blas("cublasSetMathMode");
 }
 
 cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpose_a, cublasOperation_t transpose_b,
@@ -196,8 +207,22 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
   const auto factor = [&](const void* at) {
     return c_type == CUDA_R_64F ? *static_cast<const double*>(at) : static_cast<double>(*static_cast<const float*>(at));
   };
-  const Product product{of_a, of_b,          of_c,         m,      n,
-                        k,    factor(alpha), factor(beta), c_type, compute == CUBLAS_COMPUTE_32F_FAST_TF32};
+  const Product product{of_a,
+                        of_b,
+                        of_c,
+                        m,
+                        n,
+                        k,
+                        factor(alpha),
+                        factor(beta),
+                        c_type,
+                        compute == CUBLAS_COMPUTE_32F_FAST_TF32,
+                        (handle->math_mode & CUBLAS_MATH_DISALLOW_REDUCED_PRECISION_REDUCTION) == 0};
+  std::size_t shape = static_cast<std::size_t>(c_type);
+  for (const std::int64_t number : {m, n, k, std::int64_t{flips_a}, std::int64_t{flips_b}}) {
+    shape = shape * 1'000'003 + static_cast<std::size_t>(number);
+  }
+  const LoadingKernel loading(handle->gpu, shape);  // cuBLAS has many, and chooses by shape
   const cudaError_t error = issue(handle->stream, {[product, gpu = handle->gpu] { return perform(product, gpu); }});
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }

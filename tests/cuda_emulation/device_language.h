@@ -15,6 +15,7 @@
 #include <tuple>
 #include <vector>
 
+#include "engine/cuda/launch_turn.h"
 #include "tests/cuda_emulation/block.h"
 
 extern thread_local uint3 threadIdx, blockIdx;
@@ -23,8 +24,8 @@ extern thread_local dim3 blockDim, gridDim;
 namespace tandem::emulation {
 
 // Puts a kernel on a stream. `pointers`: what its parameters may point to. Errors show in cudaGetLastError().
-void launch(cudaStream_t stream, unsigned blocks, unsigned threads, std::vector<const void*> pointers,
-            std::function<void()> body);
+void launch(const void* kernel, cudaStream_t stream, unsigned blocks, unsigned threads,
+            std::vector<const void*> pointers, std::function<void()> body);
 
 // A parameter's aligned words, any of which may be an address. What lies between its members is left over from others.
 template <typename Parameter>
@@ -48,7 +49,9 @@ void start(void (*kernel)(Parameters...), unsigned blocks, unsigned threads, cud
   const std::tuple<Parameters...> parameters{static_cast<Parameters>(arguments)...};
   std::vector<const void*> words;
   std::apply([&](const auto&... each) { (emulation::add_words(each, words), ...); }, parameters);
-  emulation::launch(stream, blocks, threads, std::move(words), [=] { std::apply(kernel, parameters); });
+  const FirstLaunch first(reinterpret_cast<std::size_t>(kernel));
+  emulation::launch(reinterpret_cast<const void*>(kernel), stream, blocks, threads, std::move(words),
+                    [=] { std::apply(kernel, parameters); });
 }
 
 }  // namespace tandem::cuda

@@ -18,6 +18,7 @@ struct Machine {
   bool peers_reach = true;              // may GPUs be given access to each other's memory?
   std::size_t memory_bytes = 1U << 30;  // of each GPU
   std::uint64_t delay_seed = 0;         // not 0: some pieces of work are late by some hundred microseconds
+  int connect_ms = 0;                   // what connecting takes: the first collective and messages of a communicator
 };
 
 // From the environment: TANDEM_EMULATED_GPUS, _PEERS (0 or 1), _MEMORY_BYTES, _DELAY_SEED. What a process starts with.

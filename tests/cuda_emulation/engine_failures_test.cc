@@ -4,6 +4,7 @@
 #include <chrono>
 #include <thread>
 
+#include "engine/cuda/launch_turn.h"
 #include "tests/cuda_emulation/on_gpus.h"
 
 namespace tandem {
@@ -21,6 +22,7 @@ class EngineFailures : public testing::Test {
   }
   void TearDown() override {
     emulation::start(emulation::machine_of_environment());
+    const cuda::LaunchTurn aborts_are_over;
     unsetenv("TANDEM_CUDA_WATCHDOG_S");
   }
 };
@@ -81,6 +83,7 @@ struct Failure {
   std::string text;     // what the message must contain
   std::string named{};  // under which name the message has the call; as `call` where empty
   int after = 0;        // calls that go well
+  bool peers_reach = true;
 };
 
 std::ostream& operator<<(std::ostream& out, const Failure& failure) {
@@ -91,6 +94,7 @@ class EachCall : public EngineFailures, public testing::WithParamInterface<Failu
 
 TEST_P(EachCall, EndsTheRunWithItsNameAndReason) {
   const Failure& failure = GetParam();
+  emulation::start({.gpus = 2, .peers_reach = failure.peers_reach, .memory_bytes = 1 << 20});
   emulation::fail_call(failure.call, failure.error, failure.after);
   EXPECT_THAT(failure_of(use_everything),
               AllOf(HasSubstr(failure.named.empty() ? failure.call : failure.named), HasSubstr(failure.text)));
@@ -98,7 +102,7 @@ TEST_P(EachCall, EndsTheRunWithItsNameAndReason) {
 }
 
 const std::vector<Failure> kFailures{
-    {"cudaStreamCreateWithFlags", cudaErrorMemoryAllocation, "out of memory (cudaErrorMemoryAllocation)"},
+    {"cudaStreamCreateWithPriority", cudaErrorMemoryAllocation, "out of memory (cudaErrorMemoryAllocation)"},
     {"cudaDeviceGetDefaultMemPool", cudaErrorNotSupported, "(cudaErrorNotSupported)"},
     {"cudaMemPoolSetAttribute", cudaErrorNotSupported, "(cudaErrorNotSupported)"},
     {"cudaMemPoolSetAccess", cudaErrorInvalidDevice, "(cudaErrorInvalidDevice)"},
@@ -108,7 +112,7 @@ const std::vector<Failure> kFailures{
     {"cudaStreamWaitEvent", cudaErrorInvalidResourceHandle, "(cudaErrorInvalidResourceHandle)"},
     {"cudaMemcpyAsync", cudaErrorIllegalAddress,
      "): an illegal memory access was encountered (cudaErrorIllegalAddress)"},
-    {"cudaMemcpyPeerAsync", cudaErrorInvalidValue, "(GPU 0): invalid argument (cudaErrorInvalidValue)"},
+    {"cudaMemcpyPeerAsync", cudaErrorInvalidValue, "(GPU 0): invalid argument (cudaErrorInvalidValue)", "", 0, false},
     {"cudaLaunchKernel", cudaErrorLaunchFailure, "(cudaErrorLaunchFailure)", "op 'fill' on"},
     {"cudaSetDevice", cudaErrorInvalidDevice, "invalid device ordinal (cudaErrorInvalidDevice)"},
     {"cublasCreate", CUBLAS_STATUS_ALLOC_FAILED, "(CUBLAS_STATUS_ALLOC_FAILED)"},
@@ -117,10 +121,10 @@ const std::vector<Failure> kFailures{
     {"ncclGetUniqueId", ncclSystemError, "unhandled system error"},
     {"ncclCommInitRank", ncclSystemError, "rank 1 of 2, /job:worker/replica:0/task:0/device:GPU:1: unhandled", "", 1},
     {"ncclGroupStart", ncclInternalError, "(ncclInternalError)"},
-    {"ncclAllReduce", ncclSystemError, "/job:worker/replica:0/task:0/device:GPU:1: unhandled system error", "", 1},
-    {"ncclGroupEnd", ncclUnhandledCudaError, "all_reduce #0", "", 1},
+    {"ncclAllReduce", ncclSystemError, "/job:worker/replica:0/task:0/device:GPU:1: unhandled system error", "", 3},
+    {"ncclGroupEnd", ncclUnhandledCudaError, "all_reduce #0", "", 3},
     // A part of the ranks is launched, and would wait for the others for ever.
-    {"ncclLaunchKernel", ncclUnhandledCudaError, "all_reduce #0", "ncclGroupEnd", 1}};
+    {"ncclLaunchKernel", ncclUnhandledCudaError, "all_reduce #0", "ncclGroupEnd", 5}};
 
 std::string name_of_call(const testing::TestParamInfo<Failure>& info) {
   return info.param.call;
@@ -188,8 +192,10 @@ TEST_F(EngineFailures, WhatNcclFindsByItselfEndsTheWait) {
   const auto program = [](Worker& worker) {
     const std::vector<Tensor> tensors = filled(worker, 64, 1);
     for (Device* device : worker.devices()) device->synchronize();
+    Communicator& communicator = worker.communicator(ids_of(worker));
     emulation::hang_gpu(1);
-    worker.communicator(ids_of(worker)).all_reduce(tensors, Reduction::sum, compute_streams(worker));
+    communicator.all_reduce(tensors, Reduction::sum, compute_streams(worker));
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));  // it is launched by now
     emulation::fail_communicators(ncclRemoteError);
     worker.devices()[0]->synchronize();
   };
@@ -232,7 +238,7 @@ TEST_F(EngineFailures, ACollectiveThatFailsKeepsNoMemory) {
     for (Device* device : worker.devices()) device->synchronize();
   };
   EXPECT_NO_THROW(run_on_gpus(3, program));
-  emulation::fail_call("cudaMemcpyPeerAsync", cudaErrorInvalidValue, 1);
+  emulation::fail_call("cudaMemcpyAsync", cudaErrorInvalidValue, 1);
   EXPECT_THROW(run_on_gpus(3, program), RunError);
   expect_nothing_in_use();
 }

@@ -2,10 +2,12 @@
 
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstdlib>
 #include <map>
 #include <mutex>
 #include <random>
+#include <set>
 #include <thread>
 
 #include "tests/cuda_emulation/memory.h"
@@ -27,6 +29,10 @@ struct State {
   std::atomic<bool> has_injected{false};
   std::atomic<ncclResult_t> communicators_failure{ncclSuccess};
   std::atomic<std::uint64_t> threads{0};
+  std::mutex calls_mutex;  // of the next three
+  int launching = 0;
+  std::multiset<std::string> synchronising;
+  std::set<std::pair<int, std::size_t>> loaded;  // kernels, by GPU
 
   State() {
     for (int i = 0; i < kMostGpus; ++i) gpus[static_cast<std::size_t>(i)].ordinal = i;
@@ -46,15 +52,20 @@ std::uint64_t number_of(const char* variable, std::uint64_t otherwise) {
   return text == nullptr ? otherwise : std::strtoull(text, nullptr, 10);
 }
 
+[[noreturn]] void fail_between_launches(const std::string& call) {
+  std::fprintf(stderr, "emulated GPU: %s may wait for a GPU between two launches of an NCCL group\n", call.c_str());
+  std::abort();
+}
+
+}  // namespace
+
 // One piece in eight, by up to 300 us.
-void delay() {
+void be_late() {
   const std::uint64_t seed = state().machine.delay_seed;
   if (seed == 0) return;
   thread_local std::mt19937_64 random(seed * 1000 + state().threads.fetch_add(1));
   if (random() % 8 == 0) std::this_thread::sleep_for(std::chrono::microseconds(random() % 300));
 }
-
-}  // namespace
 
 Machine machine_of_environment() {
   Machine machine;
@@ -71,6 +82,10 @@ void start(const Machine& machine) {
   state().machine = machine;
   for (Gpu& gpu : state().gpus) gpu.failure = cudaSuccess;
   state().communicators_failure = ncclSuccess;
+  {
+    const std::lock_guard lock(state().calls_mutex);
+    state().loaded.clear();
+  }
   const std::lock_guard lock(state().mutex);
   state().injected.clear();
   state().has_injected = false;
@@ -132,9 +147,9 @@ cudaError_t take_last_error() {
   return error;
 }
 
-// That work is under way is no error.
+// That work is under way is noted, too, as the runtime does.
 cudaError_t noted(cudaError_t error) {
-  if (error != cudaSuccess && error != cudaErrorNotReady) last = error;
+  if (error != cudaSuccess) last = error;
   return error;
 }
 
@@ -154,7 +169,7 @@ cudaError_t entered(const char* call, int ordinal) {
 }
 
 void perform(Gpu& gpu, const Work& work) {
-  delay();
+  be_late();
   gpu.hangs.wait(true);
   if (gpu.failure != cudaSuccess && !work.always) return;
   cudaError_t none = cudaSuccess;
@@ -163,6 +178,47 @@ void perform(Gpu& gpu, const Work& work) {
 
 ncclResult_t communicators_failure() {
   return state().communicators_failure;
+}
+
+Synchronising::Synchronising(const char* call) : call_(call) {
+  {
+    const std::lock_guard lock(state().calls_mutex);
+    if (state().launching > 0) fail_between_launches(call);
+    state().synchronising.insert(call);
+  }
+  be_late();
+}
+
+Synchronising::~Synchronising() {
+  const std::lock_guard lock(state().calls_mutex);
+  state().synchronising.erase(state().synchronising.find(call_));
+}
+
+Launching::Launching() {
+  const std::lock_guard lock(state().calls_mutex);
+  if (!state().synchronising.empty()) fail_between_launches(*state().synchronising.begin());
+  ++state().launching;
+}
+
+Launching::~Launching() {
+  const std::lock_guard lock(state().calls_mutex);
+  --state().launching;
+}
+
+LoadingKernel::LoadingKernel(int gpu, std::size_t kernel) {
+  {
+    const std::lock_guard lock(state().calls_mutex);
+    if (!state().loaded.emplace(gpu, kernel).second) return;
+  }
+  synchronising_.emplace("the first launch of a kernel");
+}
+
+void wait_for_gpu(int ordinal) {
+  gpu(ordinal).hangs.wait(true);
+}
+
+void wait_for_gpus() {
+  for (Gpu& each : state().gpus) each.hangs.wait(true);
 }
 
 }  // namespace tandem::emulation

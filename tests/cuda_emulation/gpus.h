@@ -4,8 +4,10 @@
 #include <cuda_runtime.h>
 
 #include <atomic>
+#include <condition_variable>
 #include <functional>
-#include <set>
+#include <mutex>
+#include <optional>
 
 #include "tests/cuda_emulation/emulation.h"
 
@@ -13,10 +15,18 @@ namespace tandem::emulation {
 
 inline constexpr int kMostGpus = 16;
 
+// Room for the kernel of one communicator at a time. A GPU may have room for more, but promises it to nobody.
+struct CommunicationSlot {
+  std::mutex mutex;
+  std::condition_variable changed;
+  bool is_taken = false;
+};
+
 struct Gpu {
   int ordinal = 0;
   std::atomic<cudaError_t> failure{cudaSuccess};  // stays
   std::atomic<bool> hangs{false};
+  CommunicationSlot slot;
 };
 
 const Machine& machine();
@@ -45,5 +55,38 @@ struct Work {
 void perform(Gpu& gpu, const Work& work);
 
 ncclResult_t communicators_failure();
+
+// A call that may wait for GPUs. With a real one it deadlocks when some parts of an NCCL group are launched and others
+// are not; here it ends the process.
+class Synchronising {
+ public:
+  explicit Synchronising(const char* call);
+  ~Synchronising();
+  Synchronising(const Synchronising&) = delete;
+  Synchronising& operator=(const Synchronising&) = delete;
+
+ private:
+  const char* const call_;
+};
+// The time from the first launch of an NCCL group to its last.
+class Launching {
+ public:
+  Launching();
+  ~Launching();
+  Launching(const Launching&) = delete;
+  Launching& operator=(const Launching&) = delete;
+};
+// The first launch of a kernel on a GPU, which loads it.
+class LoadingKernel {
+ public:
+  LoadingKernel(int gpu, std::size_t kernel);
+
+ private:
+  std::optional<Synchronising> synchronising_;
+};
+// As long as a GPU hangs, or any of them does.
+void wait_for_gpu(int ordinal);
+void wait_for_gpus();
+void be_late();  // where the machine is to be
 
 }  // namespace tandem::emulation

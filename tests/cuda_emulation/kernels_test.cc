@@ -249,6 +249,16 @@ TEST_P(FloatingKernels, Gemm) {
   }
 }
 
+// Parts of a sum of halves are added in f32, so that the error does not grow with the number of terms.
+TEST_P(FloatingKernels, GemmOfManyTerms) {
+  constexpr std::int64_t kTerms = 16384;
+  const bool is_summed_in_its_type = GetParam() == DType::f32 || GetParam() == DType::f64;
+  compare("gemm",
+          {{{4, 5}, {4, kTerms}, {kTerms, 5}},
+           [](const Tensors& t) { return op::gemm(t[0], t[1], t[2], false, false, 1.0 / 64, 0); }},
+          GetParam(), false, is_summed_in_its_type ? kTerms : 1);
+}
+
 TEST_P(FloatingKernels, SoftmaxCrossEntropy) {
   for (const auto& [rows, classes] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 10}, {50, 33}, {17, 100}}) {
     const auto labels = [classes = classes](const Tensor& tensor, std::mt19937_64& random) {

@@ -4,8 +4,8 @@
 
 namespace tandem::emulation {
 
-void launch(cudaStream_t stream, unsigned blocks, unsigned threads, std::vector<const void*> pointers,
-            std::function<void()> body) {
+void launch(const void* kernel, cudaStream_t stream, unsigned blocks, unsigned threads,
+            std::vector<const void*> pointers, std::function<void()> body) {
   if (entered("cudaLaunchKernel", stream->gpu) != cudaSuccess) return;
   if (blocks == 0 || threads == 0 || threads > 1024) {
     noted(cudaErrorInvalidConfiguration);
@@ -15,6 +15,7 @@ void launch(cudaStream_t stream, unsigned blocks, unsigned threads, std::vector<
     noted(cudaErrorInvalidResourceHandle);
     return;
   }
+  const LoadingKernel loading(stream->gpu, reinterpret_cast<std::size_t>(kernel));
   noted(issue(stream, {[=, gpu = stream->gpu, pointers = std::move(pointers), body = std::move(body)] {
                 for (const void* pointer : pointers) {
                   if (const cudaError_t error = check_pointer(pointer, gpu)) return error;

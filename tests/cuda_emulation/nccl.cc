@@ -66,18 +66,20 @@ ncclResult_t ncclCommFinalize(ncclComm_t communicator) {
 // Waits for what is under way, as NCCL does.
 ncclResult_t ncclCommDestroy(ncclComm_t communicator) {
   if (communicator == nullptr) return ncclInvalidArgument;
-  if (const auto last = communicator->rank->last) last->is_done.wait(false);
+  const std::shared_ptr<RankState> rank = communicator->rank;
+  if (rank->state == ncclInProgress) return refused(ncclInvalidArgument, "its previous operation is in progress");
   delete communicator;
-  return ncclSuccess;
+  return free_rank(rank);
 }
 
 ncclResult_t ncclCommAbort(ncclComm_t communicator) {
   if (communicator == nullptr) return ncclInvalidArgument;
   const std::shared_ptr<RankState> rank = communicator->rank;
   rank->is_aborted = true;
-  rank->clique->wake();
+  rank->clique->abort();
+  if (!rank->blocks) rank->state.wait(ncclInProgress);
   delete communicator;
-  return ncclSuccess;
+  return free_rank(rank);
 }
 
 ncclResult_t ncclCommGetAsyncError(ncclComm_t communicator, ncclResult_t* error) {

@@ -27,9 +27,10 @@ void Clique::join(int rank, int gpu) {
   changed_.notify_all();
 }
 
-ncclResult_t Clique::wait_for_all(std::string& message) {
+ncclResult_t Clique::wait_for_all(const std::atomic<bool>& is_aborted, std::string& message) {
   std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return joined_ == ranks(); });
+  changed_.wait(lock, [&] { return joined_ == ranks() || is_aborted; });
+  if (is_aborted) return ncclInternalError;
   for (std::size_t rank = 0; rank < gpus_.size(); ++rank) {
     for (std::size_t other = 0; other < rank; ++other) {
       if (gpus_[rank] != gpus_[other]) continue;
@@ -51,13 +52,13 @@ void Clique::complete(Call& call) {
   changed_.notify_all();
 }
 
-bool Clique::meet(int rank, const Contribution& mine, const std::atomic<bool>& is_aborted) {
+bool Clique::meet(int rank, const Contribution& mine) {
   std::unique_lock lock(mutex_);
   const std::uint64_t number = calls_[static_cast<std::size_t>(rank)]++;
   Call& call = under_way_[number];
   call.ranks[rank] = mine;
-  if (call.ranks.size() == gpus_.size() && !is_aborted) complete(call);
-  changed_.wait(lock, [&] { return call.is_done || is_aborted; });
+  if (call.ranks.size() == gpus_.size() && !is_aborted()) complete(call);
+  changed_.wait(lock, [&] { return call.is_done || is_aborted(); });
   const bool is_done = call.is_done;
   if (++call.left == ranks()) under_way_.erase(number);
   return is_done;
@@ -70,7 +71,7 @@ void Clique::take(Parcel& parcel, const Message& mine) {
 }
 
 // All is posted before anything is waited for, as NCCL does within a group.
-bool Clique::exchange(int rank, const std::vector<Message>& mine, const std::atomic<bool>& is_aborted) {
+bool Clique::exchange(int rank, const std::vector<Message>& mine) {
   std::unique_lock lock(mutex_);
   std::vector<std::shared_ptr<Parcel>> sent;
   for (const Message& message : mine) {
@@ -82,18 +83,24 @@ bool Clique::exchange(int rank, const std::vector<Message>& mine, const std::ato
   for (const Message& message : mine) {
     if (message.is_send) continue;
     Mailbox& mailbox = mail_[{message.peer, rank}];
-    changed_.wait(lock, [&] { return !mailbox.empty() || is_aborted; });
-    if (is_aborted) return false;
+    changed_.wait(lock, [&] { return !mailbox.empty() || is_aborted(); });
+    if (is_aborted()) return false;
     take(*mailbox.front(), message);
     mailbox.pop_front();
     changed_.notify_all();
   }
-  for (const auto& parcel : sent) changed_.wait(lock, [&] { return parcel->is_taken || is_aborted; });
-  return !is_aborted;
+  for (const auto& parcel : sent) changed_.wait(lock, [&] { return parcel->is_taken || is_aborted(); });
+  return !is_aborted();
 }
 
-void Clique::wake() {
+bool Clique::has_ended() {
   const std::lock_guard lock(mutex_);
+  return is_aborted();
+}
+
+void Clique::abort() {
+  const std::lock_guard lock(mutex_);
+  ++aborted_;
   changed_.notify_all();
 }
 

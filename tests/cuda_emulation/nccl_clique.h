@@ -5,6 +5,7 @@
 
 #include <nccl.h>
 
+#include <array>
 #include <atomic>
 #include <condition_variable>
 #include <deque>
@@ -52,12 +53,16 @@ class Clique {
   int ranks() const { return static_cast<int>(gpus_.size()); }
   // Each rank joins once; the last to come finds the faults.
   void join(int rank, int gpu);
-  ncclResult_t wait_for_all(std::string& message);
+  ncclResult_t wait_for_all(const std::atomic<bool>& is_aborted, std::string& message);
+  // Of one rank. Work under way ends when all are aborted: the kernels of a rank also wait for the others' to end.
+  void abort();
+  bool has_ended();
+  // Whether this is the first collective, or the first messages: then its ranks have to be connected.
+  bool is_first(bool has_messages) { return !has_connected_[has_messages ? 1 : 0].exchange(true); }
 
   // On the rank's stream, in the order of its calls. False: aborted.
-  bool meet(int rank, const Contribution& mine, const std::atomic<bool>& is_aborted);
-  bool exchange(int rank, const std::vector<Message>& mine, const std::atomic<bool>& is_aborted);
-  void wake();
+  bool meet(int rank, const Contribution& mine);
+  bool exchange(int rank, const std::vector<Message>& mine);
 
  private:
   struct Call {
@@ -71,13 +76,15 @@ class Clique {
   };
   using Mailbox = std::deque<std::shared_ptr<Parcel>>;
 
+  bool is_aborted() const { return aborted_ == ranks(); }
   void complete(Call& call);
   static void take(Parcel& parcel, const Message& mine);
 
+  std::array<std::atomic<bool>, 2> has_connected_{};
   std::mutex mutex_;
   std::condition_variable changed_;
   std::vector<int> gpus_;
-  int joined_ = 0;
+  int joined_ = 0, aborted_ = 0;
   std::vector<std::uint64_t> calls_;  // of each rank so far
   std::map<std::uint64_t, Call> under_way_;
   std::map<std::pair<int, int>, Mailbox> mail_;  // from, to

@@ -103,7 +103,9 @@ TEST_F(Nccl, WaitsForAllRanksUntilItIsAborted) {
   ASSERT_EQ(all_reduce(0), ncclSuccess);
   std::this_thread::sleep_for(std::chrono::milliseconds(20));
   EXPECT_EQ(cudaStreamQuery(streams_[0]), cudaErrorNotReady);
+  ASSERT_EQ(ncclGroupStart(), ncclSuccess);
   for (ncclComm_t communicator : communicators_) EXPECT_EQ(ncclCommAbort(communicator), ncclSuccess);
+  EXPECT_EQ(ncclGroupEnd(), ncclSuccess);
   EXPECT_EQ(cudaStreamSynchronize(streams_[0]), cudaSuccess);
   EXPECT_EQ(read(0)[0], 1) << "without a result";
 }

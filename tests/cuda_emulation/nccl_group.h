@@ -10,6 +10,7 @@ namespace tandem::emulation {
 struct RankState {
   std::shared_ptr<Clique> clique;
   int rank = 0, gpu = 0;
+  bool blocks = true;  // else the calls of a group return at once, and the state says when they are done
   std::atomic<bool> is_aborted{false};
   std::atomic<ncclResult_t> state{ncclInProgress};  // in progress until all ranks have joined
   std::shared_ptr<Mark> last;                       // of its latest call: they keep their order on whatever streams
@@ -20,7 +21,8 @@ struct Call {
   ncclComm_t communicator = nullptr;
   cudaStream_t stream = nullptr;
   Contribution contribution;
-  std::vector<Message> messages;  // not empty: it is these
+  std::vector<Message> messages;      // not empty: it is these
+  std::shared_ptr<RankState> rank{};  // of the communicator
 };
 
 // Notes why as the thread's last message.
@@ -35,6 +37,8 @@ ncclResult_t noted(ncclResult_t result);
 ncclResult_t add_call(const char* name, Call call);
 ncclResult_t add_ranks(ncclComm_t* communicators, const std::shared_ptr<Clique>& clique, int first_rank,
                        const std::vector<int>& gpus, bool blocks);
+// Waits for the work of a rank whose communicator is freed, at the end of a group for all of them together.
+ncclResult_t free_rank(std::shared_ptr<RankState> rank);
 void begin_group();
 ncclResult_t end_group();
 

@@ -105,11 +105,14 @@ cudaError_t cudaFreeAsync(void* block, cudaStream_t stream) {
 cudaError_t cudaHostAlloc(void** block, std::size_t bytes, unsigned) {
   if (const cudaError_t error = entered(__func__)) return error;
   if (const cudaError_t error = may_disturb()) return noted(error);
+  const Synchronising synchronising(__func__);
   *block = allocate(kHost, bytes);
   return *block == nullptr ? noted(cudaErrorMemoryAllocation) : cudaSuccess;
 }
 
 cudaError_t cudaFreeHost(void* block) {
+  const Synchronising synchronising(__func__);
+  wait_for_gpus();
   if (const cudaError_t error = may_disturb()) return noted(error);
   if (block != nullptr && (place_of(block) != kHost || !release(block))) return noted(cudaErrorInvalidValue);
   return entered(__func__);

@@ -1,9 +1,13 @@
 // The runtime's calls about streams, events and graphs.
+#include <algorithm>
+
 #include "tests/cuda_emulation/capture.h"
 
 using namespace tandem::emulation;
 
 namespace {
+
+constexpr int kGreatestPriority = -5;  // as on Hopper
 
 // The end of a call that waits: how the GPU has failed meanwhile.
 cudaError_t state_of(int ordinal) {
@@ -12,10 +16,28 @@ cudaError_t state_of(int ordinal) {
 
 }  // namespace
 
-cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+cudaError_t cudaStreamCreateWithPriority(cudaStream_t* stream, unsigned flags, int priority) {
   if (const cudaError_t error = entered(__func__)) return error;
   if (flags != cudaStreamNonBlocking) return noted(cudaErrorNotSupported);  // no legacy stream is emulated
-  *stream = new CUstream_st(current_gpu());
+  const Synchronising synchronising(__func__);
+  *stream = new CUstream_st(current_gpu(), std::clamp(priority, kGreatestPriority, 0));
+  return cudaSuccess;
+}
+
+cudaError_t cudaStreamCreateWithFlags(cudaStream_t* stream, unsigned flags) {
+  if (const int error = injected(__func__)) return noted(static_cast<cudaError_t>(error));
+  return cudaStreamCreateWithPriority(stream, flags, 0);
+}
+
+cudaError_t cudaStreamGetPriority(cudaStream_t stream, int* priority) {
+  *priority = stream->priority;
+  return cudaSuccess;
+}
+
+cudaError_t cudaDeviceGetStreamPriorityRange(int* least, int* greatest) {
+  if (const cudaError_t error = entered(__func__)) return error;
+  *least = 0;
+  *greatest = kGreatestPriority;
   return cudaSuccess;
 }
 
@@ -37,7 +59,7 @@ cudaError_t cudaStreamSynchronize(cudaStream_t stream) {
 cudaError_t cudaStreamQuery(cudaStream_t stream) {
   if (const cudaError_t error = entered(__func__, stream->gpu)) return error;
   if (const cudaError_t error = may_disturb(stream)) return noted(error);
-  return stream->queue->is_done() ? state_of(stream->gpu) : cudaErrorNotReady;
+  return stream->queue->is_done() ? state_of(stream->gpu) : noted(cudaErrorNotReady);
 }
 
 cudaError_t cudaStreamWaitEvent(cudaStream_t stream, cudaEvent_t event, unsigned) {
@@ -79,7 +101,7 @@ cudaError_t cudaEventQuery(cudaEvent_t event) {
   const std::shared_ptr<Mark> mark = event->state->mark();
   if (mark && mark->capture) return noted(cudaErrorCapturedEvent);
   if (const cudaError_t error = may_disturb()) return noted(error);
-  return !mark || mark->is_done ? state_of(event->gpu) : cudaErrorNotReady;
+  return !mark || mark->is_done ? state_of(event->gpu) : noted(cudaErrorNotReady);
 }
 
 cudaError_t cudaEventSynchronize(cudaEvent_t event) {
@@ -98,7 +120,7 @@ cudaError_t cudaEventElapsedTime(float* elapsed_ms, cudaEvent_t first, cudaEvent
       end->capture) {
     return noted(cudaErrorInvalidResourceHandle);
   }
-  if (!begin->is_done || !end->is_done) return cudaErrorNotReady;
+  if (!begin->is_done || !end->is_done) return noted(cudaErrorNotReady);
   *elapsed_ms = std::chrono::duration<float, std::milli>(end->at - begin->at).count();
   return cudaSuccess;
 }
@@ -129,6 +151,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   if (const cudaError_t error = entered(__func__)) return error;
+  const Synchronising synchronising(__func__);  // a graph's memory, and kernels that are not loaded yet
   *executable = new CUgraphExec_st{graph->graph};
   return cudaSuccess;
 }

@@ -83,9 +83,10 @@ cudaError_t may_disturb(cudaStream_t stream = nullptr);
 }  // namespace tandem::emulation
 
 struct CUstream_st {
-  explicit CUstream_st(int on_gpu) : gpu(on_gpu), queue(tandem::emulation::Queue::on(on_gpu)) {}
+  explicit CUstream_st(int on_gpu, int with_priority = 0)
+      : gpu(on_gpu), priority(with_priority), queue(tandem::emulation::Queue::on(on_gpu)) {}
 
-  const int gpu;
+  const int gpu, priority;
   const std::shared_ptr<tandem::emulation::Queue> queue;
   std::shared_ptr<tandem::emulation::Capture> capture;  // of the mutex of all captures, with the lane
   std::size_t lane = 0;
