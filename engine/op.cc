@@ -3,6 +3,8 @@
 #include <array>
 #include <cmath>
 
+#include "engine/kernel_operands.h"
+
 namespace tandem::op {
 namespace {
 
@@ -242,44 +244,11 @@ Op host_function(std::string name, OpCost cost, std::function<void()> call) {
 }  // namespace tandem::op
 
 namespace tandem {
-namespace {
-
-struct DropLeases {
-  const Device& device;
-
-  void operator()(kernel::Gemm& op) const { drop(op.c, op.a, op.b); }
-  void operator()(kernel::Fill& op) const { drop(op.to); }
-  void operator()(kernel::Elementwise& op) const { drop(op.to, op.a, op.b); }
-  void operator()(kernel::ScaleAdd& op) const { drop(op.to, op.a); }
-  void operator()(kernel::Relu& op) const { drop(op.to, op.a); }
-  void operator()(kernel::ReluGradient& op) const { drop(op.to, op.gradient, op.output); }
-  void operator()(kernel::AddBias& op) const { drop(op.to, op.bias); }
-  void operator()(kernel::SumAxis& op) const { drop(op.to, op.a); }
-  void operator()(kernel::SoftmaxCrossEntropy& op) const {
-    drop(op.loss, op.gradient, op.correct, op.logits, op.labels);
-  }
-  void operator()(kernel::Cast& op) const { drop(op.to, op.a); }
-  void operator()(kernel::ScatterRows& op) const { drop(op.to, op.rows, op.indices); }
-  void operator()(kernel::CopyBlocks& op) const { drop(op.to, op.from); }
-  void operator()(kernel::CopyMany& op) const {
-    for (Tensor& tensor : op.to) drop(tensor);
-    for (Tensor& tensor : op.from) drop(tensor);
-  }
-  void operator()(kernel::HostFunction& /*op*/) const {}
-
-  template <typename... Operands>
-  void drop(Operands&... operands) const {
-    (drop_one(operands), ...);
-  }
-  void drop_one(Tensor& tensor) const {
-    if (tensor.has_lease() && &tensor.device() == &device) tensor = tensor.without_lease();
-  }
-};
-
-}  // namespace
 
 void drop_leases(Kernel& kernel, const Device& device) {
-  std::visit(DropLeases{device}, kernel);
+  for_each_operand(kernel, [&device](Tensor& tensor) {
+    if (tensor.has_lease() && &tensor.device() == &device) tensor = tensor.without_lease();
+  });
 }
 
 }  // namespace tandem

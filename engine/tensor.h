@@ -88,6 +88,8 @@ class Tensor {
   Tensor leased(std::shared_ptr<const void> lease) const;
   Tensor without_lease() const;
   bool has_lease() const { return has_lease_; }
+  // Gives up the handle, but keeps the memory and the lease alive; null where there is no memory.
+  std::shared_ptr<Buffer> take_memory() { return std::move(buffer_); }
 
   std::string text() const;  // "Tensor(f32 [2, 3] on /job:worker/replica:0/task:0/device:GPU:0)"
   friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor);

@@ -10,7 +10,7 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
   void add_nodes(std::span<const HostSpec> specs) {
     for (const HostSpec& spec : specs) {
       const Node& node = platform_.topology_.node(spec.node);
-      simgrid_compat::s4u::Host* host = simgrid_compat::add_host(this, node.name, kHostSpeed, spec.cores);
+      simgrid_compat::s4u::Host* host = simgrid_compat::add_host(this, node.name);
       platform_.hosts_[spec.node] = host;
       const std::size_t id = host->get_netpoint()->id();
       if (nodes_.size() <= id) nodes_.resize(id + 1);

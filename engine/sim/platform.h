@@ -12,9 +12,6 @@
 
 namespace tandem::sim {
 
-// Flop/s of a core, such that the amount of a piece of work is its time in nanoseconds.
-inline constexpr double kHostSpeed = 1e9;
-
 struct HostSpec {
   NodeIndex node = 0;
   int cores = 1;

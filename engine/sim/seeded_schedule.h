@@ -5,7 +5,7 @@
 //   where                     among whom                                    what happens
 //   Scheduler::yield()        the tasks that could run at this instant,     the chosen task runs to its next yield(),
 //                             once all of them have come to a yield()       wait or end
-//   Simulation::run_due()     the operations that ended at this instant,    the callback of the chosen one runs
+//   Simulation::take_turns()  the operations that ended at this instant,    the callback of the chosen one runs
 //                             once SimGrid has reported all of them
 //
 // A task yields when it starts, after it has waited, before it takes a monitor, and before it issues to a stream.

@@ -70,11 +70,6 @@ Tensor SimDevice::allocate(DType dtype, Shape shape) {
   return {std::move(buffer), dtype, shape};
 }
 
-bool SimDevice::is_in_collective() const {
-  return std::any_of(streams_.begin(), streams_.end(),
-                     [](const auto& stream) { return stream.second->is_in_collective(); });
-}
-
 void SimDevice::synchronize() {
   for (const auto& [index, stream] : streams_) stream->synchronize();
 }

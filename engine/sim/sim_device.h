@@ -42,7 +42,10 @@ class SimDevice : public Device {
   NodeIndex node() const { return physical_.node; }
   const DeviceCosts& costs() const { return physical_.costs; }
   const std::string& name() const { return name_; }
-  bool is_in_collective() const;  // whether a stream of it executes one now
+  // Whether a stream of it executes a collective now. The streams say so, in the kernel.
+  bool is_in_collective() const { return collectives_ > 0; }
+  void enter_collective() { ++collectives_; }
+  void leave_collective() { --collectives_; }
   const std::map<int, std::unique_ptr<SimStream>>& streams() const { return streams_; }
 
   struct Use {
@@ -59,6 +62,7 @@ class SimDevice : public Device {
   PhysicalDevice& physical_;
   std::shared_ptr<Use> use_ = std::make_shared<Use>();
   std::map<int, std::unique_ptr<SimStream>> streams_;
+  int collectives_ = 0;  // streams that execute one
 };
 
 }  // namespace tandem::sim

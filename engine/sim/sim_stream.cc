@@ -12,10 +12,11 @@ void SimStream::launch(Op op) {
   const double seconds = device_.costs().op_overhead_s() + device_.costs().op_s(op);
   const double alone_s = device_.costs().op_alone_s(op);
   const double issue_s = device_.costs().launch_overhead_s() * op.cost.kernels + op.cost.issue_s;
-  Record record = make_record(RecordKind::op, op.category, op.name);
+  Record record = make_record(RecordKind::op, op.category, std::move(op.name));
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
-  auto work = std::make_unique<OpWork>(std::move(op), seconds, alone_s, std::move(record));
+  OpNeeds needs(std::move(op.kernel), device_.run().carries_values());
+  auto work = std::make_unique<OpWork>(std::move(needs), seconds, alone_s, std::move(record));
   work->issued_s = charge_launch(issue_s);
   issue(std::move(work));
 }
@@ -94,17 +95,18 @@ void SimStream::advance() {
 
 void SimStream::start_head() {
   head_started_ = true;
-  StreamWork& head = *queue_.front();
-  Scheduler& scheduler = device_.run().scheduler();
-  if (head.starts_before_issue() || head.issued_s <= Simulation::now_s()) {
-    guarded(scheduler, [&] { head.start(*this); });
-    return;
-  }
-  device_.run().simulation().at(head.issued_s,
-                                [this, &head, &scheduler] { guarded(scheduler, [&] { head.start(*this); }); });
+  const StreamWork& head = *queue_.front();
+  if (head.is_collective()) device_.enter_collective();
+  if (head.starts_before_issue() || head.issued_s <= Simulation::now_s()) return start_issued_head();
+  device_.run().simulation().at(head.issued_s, [this] { start_issued_head(); });
+}
+
+void SimStream::start_issued_head() {
+  guarded(device_.run().scheduler(), [this] { queue_.front()->start(*this); });
 }
 
 void SimStream::finish_head() {
+  if (queue_.front()->is_collective()) device_.leave_collective();
   queue_.pop_front();
   head_started_ = false;
   ++finished_;

@@ -51,13 +51,13 @@ class SimStream : public Stream {
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();
   bool is_idle() const { return queue_.empty(); }
-  bool is_in_collective() const { return head_started_ && queue_.front()->is_collective(); }
   std::string text() const;  // "stream 0 of /job:..., which is at op 'gemm'"
 
  private:
   void issue(std::unique_ptr<StreamWork> work);
   void advance();
   void start_head();
+  void start_issued_head();
 
   SimDevice& device_;
   int index_;

@@ -65,7 +65,8 @@ inline std::string version_text() {
 
 // In seconds: dates that differ by less are equal. A hundredth of a nanosecond, which is more than the spacing of
 // doubles during the first ten hours of simulated time.
-inline constexpr const char* kTimingPrecision = "1e-11";
+inline constexpr double kTimingPrecision = 1e-11;
+inline constexpr const char* kTimingPrecisionText = "1e-11";
 
 inline void reset_clock() {
   tandem_simgrid_clock = 0;
@@ -79,10 +80,10 @@ inline void configure() {
   Engine::set_config("network/TCP-gamma:0");
   Engine::set_config("network/crosstraffic:0");
 #if SIMGRID_VERSION >= 40000
-  Engine::set_config(std::string("precision/timing:") + kTimingPrecision);
+  Engine::set_config(std::string("precision/timing:") + kTimingPrecisionText);
   Engine::set_config("precision/work-amount:1e-9");
 #else
-  Engine::set_config(std::string("surf/precision:") + kTimingPrecision);
+  Engine::set_config(std::string("surf/precision:") + kTimingPrecisionText);
   Engine::set_config("maxmin/precision:1e-9");
 #endif
 #if TANDEM_SIM_SANITIZED
@@ -117,13 +118,14 @@ inline void seal_platform() {
   if (!kLinksOnDemand) s4u::Engine::get_instance()->get_netzone_root()->seal();
 }
 
-inline s4u::Host* add_host(NetZoneImpl* zone, const std::string& name, double speed, int cores) {
+// Adds a host, where actors and the ends of flows are; work of devices is none of SimGrid's business (Processors).
+inline s4u::Host* add_host(NetZoneImpl* zone, const std::string& name) {
+  constexpr double kSpeed = 1;
 #if SIMGRID_VERSION >= 40000
-  s4u::Host* host = zone->add_host(name, {speed});
+  s4u::Host* host = zone->add_host(name, {kSpeed});
 #else
-  s4u::Host* host = zone->create_host(name, {speed});
+  s4u::Host* host = zone->create_host(name, {kSpeed});
 #endif
-  host->set_core_count(cores);
   if (kLinksOnDemand) host->seal();
   return host;
 }
@@ -175,14 +177,13 @@ inline void begin_engine(void (*ended)(void* data)) {
   reset_clock();
 }
 
-// Both start an activity in the kernel; the caller keeps the pointer until it has ended. `most_per_s` bounds the speed
-// of the work even on an idle host; 0: the speed of a core does.
-inline s4u::ActivityPtr start_exec(s4u::Host* host, double flops, double most_per_s, void* data) {
+// Both start an activity in the kernel; the caller keeps the pointer until it has ended.
+// This one takes no time, but ends only after all that SimGrid already knows to end at this instant.
+inline s4u::ActivityPtr start_instant(s4u::Host* host, void* data) {
   s4u::ExecPtr exec = s4u::Exec::init();
   exec->set_data(data);
-  exec->set_flops_amount(flops);
+  exec->set_flops_amount(0);
   exec->set_host(host);
-  if (most_per_s > 0) exec->set_bound(most_per_s);
 #if SIMGRID_VERSION >= 33500
   exec->start();
 #else

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 #include <csignal>
+#include <limits>
+#include <utility>
 
 #include "topologies/base/error.h"
 
@@ -33,9 +35,10 @@ void start_engine(void (*ended)(void*)) {
 }  // namespace
 
 Simulation::Simulation(const Topology& topology, std::span<const HostSpec> nodes, SeededSchedule* schedule)
-    : schedule_(schedule) {
+    : schedule_(schedule), processors_(nodes) {
   start_engine(&Simulation::ended);
   platform_ = std::make_unique<Platform>(topology, nodes);
+  if (!nodes.empty()) any_host_ = platform_->host(nodes.front().node);
 }
 
 Simulation::~Simulation() {
@@ -52,22 +55,53 @@ Nanoseconds Simulation::now_ns() {
 
 void Simulation::execute(NodeIndex node, double seconds, double alone_s, Then then) {
   if (seconds <= 0) return at(now_s() + alone_s, std::move(then));
-  const double most_per_s = alone_s > seconds ? kHostSpeed * seconds / alone_s : 0;
-  Activity& activity = begin_activity(in_scheduled_order(std::move(then)));
-  activity.handle = simgrid_compat::start_exec(platform_->host(node), seconds * kHostSpeed, most_per_s, &activity);
+  ++under_way_;
+  processors_.add(node, seconds, alone_s, in_scheduled_order(std::move(then)));
+  set_timer();
 }
 
 void Simulation::at(double date_s, Then then) {
-  Activity& activity = begin_activity(in_scheduled_order(std::move(then)));
-  simgrid_compat::at(std::max(date_s, now_s()), [&activity] { activity.simulation->finish(activity); });
+  ++under_way_;
+  agenda_.add(std::max(date_s, now_s()), in_scheduled_order(std::move(then)));
+  set_timer();
+}
+
+// Calls all that is due; more may become due meanwhile.
+void Simulation::reach_date() {
+  timer_ = nullptr;
+  is_at_date_ = true;
+  do {
+    while (!agenda_.empty() && agenda_.first_date_s() <= now_s()) end(agenda_.take_first());
+  } while (end_work());
+  is_at_date_ = false;
+  set_timer();
+}
+
+bool Simulation::end_work() {
+  processors_.take_ended(now_s(), ended_work_);
+  const bool has_ended = !ended_work_.empty();
+  for (const Then& then : ended_work_) end(then);
+  ended_work_.clear();
+  return has_ended;
+}
+
+void Simulation::set_timer() {
+  if (is_at_date_) return;
+  processors_.settle(now_s());
+  double date_s = processors_.next_end_s();
+  if (!agenda_.empty()) date_s = std::min(date_s, agenda_.first_date_s());
+  if (timer_ != nullptr) {
+    if (timer_date_s_ == date_s) return;
+    simgrid_compat::remove(std::exchange(timer_, nullptr));
+  }
+  if (date_s == std::numeric_limits<double>::infinity()) return;
+  timer_date_s_ = date_s;
+  timer_ = simgrid_compat::at(std::max(date_s, now_s()), [this] { reach_date(); });
 }
 
 Simulation::Alarm Simulation::set_alarm(double date_s, Then then) {
   ++under_way_;
-  return simgrid_compat::at(std::max(date_s, now_s()), [this, then = std::move(then)] {
-    then();
-    count_end();
-  });
+  return simgrid_compat::at(std::max(date_s, now_s()), [this, then = std::move(then)] { end(then); });
 }
 
 void Simulation::call_off(Alarm alarm) {
@@ -108,20 +142,29 @@ Simulation::Activity& Simulation::begin_activity(Then then) {
 void Simulation::ended(void* activity) {
   if (activity == nullptr) return;  // SimGrid's own, of the platform
   auto& done = *static_cast<Activity*>(activity);
+  done.simulation->end_work_before_flow();
   done.simulation->finish(done);
+}
+
+// Work whose end lies after that of a flow by rounding alone still comes first.
+void Simulation::end_work_before_flow() {
+  is_at_date_ = true;
+  const bool has_ended = end_work();
+  is_at_date_ = false;
+  if (has_ended) set_timer();
 }
 
 void Simulation::finish(Activity& activity) {
   ended_.clear();  // earlier ones: the kernel has finished with them
   const Then then = std::exchange(activity.then, nullptr);
-  if (activity.handle) ended_.push_back(std::move(activity.handle));
+  ended_.push_back(std::move(activity.handle));
   activity.handle = nullptr;
   free_.push_back(&activity);
-  then();
-  count_end();
+  end(then);
 }
 
-void Simulation::count_end() {
+void Simulation::end(const Then& then) {
+  then();
   --under_way_;
   if (under_way_ == 0 && on_idle_) on_idle_();
 }
@@ -131,16 +174,14 @@ Simulation::Then Simulation::in_scheduled_order(Then then) {
   return [this, then = std::move(then)] {
     ++under_way_;
     due_.push_back(then);
-    if (due_.size() == 1) simgrid_compat::at(now_s(), [this] { run_due(); });
+    if (due_.size() > 1) return;
+    Activity& turns = begin_activity([this] { take_turns(); });
+    turns.handle = simgrid_compat::start_instant(any_host_, &turns);
   };
 }
 
-void Simulation::run_due() {
-  while (!due_.empty()) {
-    const Then then = schedule_->take_one(due_);
-    then();
-    count_end();
-  }
+void Simulation::take_turns() {
+  while (!due_.empty()) end(schedule_->take_one(due_));
 }
 
 }  // namespace tandem::sim

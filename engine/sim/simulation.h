@@ -1,4 +1,7 @@
-// SimGrid's clock and activities as callbacks: work on a host, bytes between two hosts, a date.
+// SimGrid's clock and what ends by it, as callbacks: work on a node, bytes between two hosts, a date.
+//
+// SimGrid sees the transfers, and one timer for the earliest date and end of work of all others (Agenda, Processors).
+// What comes at one instant comes in this order, until nothing is left that does: dates, ends of work, ends of flows.
 //
 // One Simulation at a time in a process. Everything here runs in SimGrid's kernel: call it inside in_kernel() or from
 // a callback. Callbacks must not throw: whoever passes one that can fail catches and reports to the run (guarded()).
@@ -11,7 +14,9 @@
 #include <span>
 #include <vector>
 
+#include "engine/sim/agenda.h"
 #include "engine/sim/platform.h"
+#include "engine/sim/processors.h"
 #include "engine/sim/seeded_schedule.h"
 #include "engine/sim/simgrid_compat.h"
 #include "engine/timeline.h"
@@ -23,7 +28,7 @@ class Simulation {
   using Then = std::function<void()>;
 
   // `nodes` become hosts, with their numbers of cores. `schedule` decides the order of what ends at the same instant;
-  // null: the order in which SimGrid reports the ends.
+  // null: the order above.
   Simulation(const Topology& topology, std::span<const HostSpec> nodes, SeededSchedule* schedule = nullptr);
   ~Simulation();
   Simulation(const Simulation&) = delete;
@@ -53,7 +58,7 @@ class Simulation {
   struct Activity {
     Simulation* simulation = nullptr;
     Then then;
-    simgrid_compat::s4u::ActivityPtr handle;  // null for a date
+    simgrid_compat::s4u::ActivityPtr handle;
   };
   // Starts a flow of at least one byte over the links of the route, without their latency, at no more than
   // `most_bytes_per_s` (0: no bound). Calls `ended` at its end
@@ -72,12 +77,23 @@ class Simulation {
   static void ended(void* activity);
   Activity& begin_activity(Then then);
   void finish(Activity& activity);
-  void count_end();
-  void run_due();
+  void end(const Then& then);
+  void reach_date();
+  bool end_work();
+  void end_work_before_flow();
+  void set_timer();
+  void take_turns();
 
   SeededSchedule* schedule_;
   std::vector<Then> due_;  // ended at this instant; each awaits its turn
   std::unique_ptr<Platform> platform_;
+  simgrid_compat::s4u::Host* any_host_ = nullptr;
+  Agenda agenda_;
+  Processors processors_;
+  std::vector<Then> ended_work_;            // kept for its memory
+  simgrid_compat::Timer* timer_ = nullptr;  // of the earliest date or end of work; null: there is none
+  double timer_date_s_ = 0;
+  bool is_at_date_ = false;  // the timer will be set when all of this date has been called
   std::function<void()> on_idle_;
   std::deque<Activity> activities_;  // a deque, because their addresses must not change
   std::vector<Activity*> free_;

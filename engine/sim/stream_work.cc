@@ -4,6 +4,7 @@
 
 #include <cstring>
 
+#include "engine/kernel_operands.h"
 #include "engine/kernels/kernels.h"
 #include "engine/sim/sim_run.h"
 
@@ -28,49 +29,69 @@ std::string SimEvent::text() const {
   return "an event of " + device_.name();
 }
 
+OpNeeds::OpNeeds(Kernel kernel, bool is_executed) {
+  std::size_t operands = 0;
+  for_each_operand(kernel, [&operands](const Tensor&) { ++operands; });
+  if (is_executed || operands > kUsualOperands || std::holds_alternative<kernel::HostFunction>(kernel)) {
+    kernel_ = std::make_unique<Kernel>(std::move(kernel));
+    return;
+  }
+  for_each_operand(
+      kernel, [this, next = std::size_t{0}](Tensor& tensor) mutable { memory_.at(next++) = tensor.take_memory(); });
+}
+
+void OpNeeds::execute() const {
+  tandem::execute(*kernel_);
+}
+
 void OpWork::take_effect(const SimDevice& device) const {
   try {
-    execute(op_.kernel);
+    needs_.execute();
   } catch (const InvalidArgumentError& error) {
-    throw InvalidArgumentError(fmt::format("op '{}' on {}: {}", op_.name, device.id().text(), error.what()));
+    throw InvalidArgumentError(fmt::format("op '{}' on {}: {}", record_.name, device.id().text(), error.what()));
   } catch (const std::exception& error) {
-    throw RunError(fmt::format("op '{}' on {}: {}", op_.name, device.id().text(), error.what()));
+    throw RunError(fmt::format("op '{}' on {}: {}", record_.name, device.id().text(), error.what()));
   }
 }
 
+// Callbacks of the hot path capture no more than two pointers, which std::function holds without allocating.
 void OpWork::start(SimStream& stream) {
-  SimRun& run = stream.sim_device().run();
   record_.start_ns = Simulation::now_ns();
   const SimDevice& device = stream.sim_device();
   const double seconds = seconds_ * (device.is_in_collective() ? device.costs().slowdown_by_collectives() : 1);
-  run.simulation().execute(stream.sim_device().node(), seconds, alone_s_, [this, &stream, &run] {
-    guarded(run.scheduler(), [&] {
-      if (run.carries_values()) take_effect(stream.sim_device());
-      record_.end_ns = Simulation::now_ns();
-      run.add_record(std::move(record_));
-      stream.finish_head();
-    });
+  stream.sim_device().run().simulation().execute(device.node(), seconds, alone_s_, [this, &stream] { end(stream); });
+}
+
+void OpWork::end(SimStream& stream) {
+  SimRun& run = stream.sim_device().run();
+  guarded(run.scheduler(), [&] {
+    if (run.carries_values()) take_effect(stream.sim_device());
+    record_.end_ns = Simulation::now_ns();
+    run.add_record(std::move(record_));
+    stream.finish_head();
   });
 }
 
 void CopyWork::start(SimStream& stream) {
-  SimRun& run = stream.sim_device().run();
   record_.start_ns = Simulation::now_ns();
   const double overhead_s = stream.sim_device().costs().op_overhead_s();
-  const auto end = [this, &stream, &run] {
-    if (run.carries_values()) std::memmove(to_.data(), from_.data(), from_.size_bytes());
-    record_.end_ns = Simulation::now_ns();
-    run.add_record(std::move(record_));
-    stream.finish_head();
-  };
-  const auto move = [this, &run, end] {
-    guarded(run.scheduler(), [&] {
-      move_bytes(static_cast<SimDevice&>(from_.device()), static_cast<SimDevice&>(to_.device()),
-                 static_cast<double>(from_.size_bytes()), true, end);
-    });
-  };
-  if (overhead_s <= 0) return move();
-  run.simulation().at(Simulation::now_s() + overhead_s, move);
+  if (overhead_s <= 0) return move(stream);
+  stream.sim_device().run().simulation().at(Simulation::now_s() + overhead_s, [this, &stream] {
+    guarded(stream.sim_device().run().scheduler(), [&] { move(stream); });
+  });
+}
+
+void CopyWork::move(SimStream& stream) {
+  move_bytes(static_cast<SimDevice&>(from_.device()), static_cast<SimDevice&>(to_.device()),
+             static_cast<double>(from_.size_bytes()), true, [this, &stream] { end(stream); });
+}
+
+void CopyWork::end(SimStream& stream) {
+  SimRun& run = stream.sim_device().run();
+  if (run.carries_values()) std::memmove(to_.data(), from_.data(), from_.size_bytes());
+  record_.end_ns = Simulation::now_ns();
+  run.add_record(std::move(record_));
+  stream.finish_head();
 }
 
 void RecordWork::start(SimStream& stream) {

@@ -1,6 +1,8 @@
 // The operations of a stream that need no other device's part: ops, copies, and the two ends of an event.
 #pragma once
 
+#include <array>
+#include <memory>
 #include <vector>
 
 #include "engine/sim/sim_stream.h"
@@ -25,16 +27,30 @@ class SimEvent : public EventState {
   std::vector<SimStream*> streams_;
 };
 
-class OpWork : public StreamWork {
+// What an op must have until it ends: in runs with values its kernel, in others only the memory of its operands, which
+// stays in use as long as a stream might touch it.
+class OpNeeds {
  public:
-  OpWork(Op op, double seconds, double alone_s, Record record)
-      : op_(std::move(op)), seconds_(seconds), alone_s_(alone_s), record_(std::move(record)) {}
-  void start(SimStream& stream) override;
-  std::string text() const override { return "op '" + op_.name + "'"; }
+  OpNeeds(Kernel kernel, bool is_executed);
+  void execute() const;  // only where `is_executed`
 
  private:
+  static constexpr std::size_t kUsualOperands = 3;
+  std::array<std::shared_ptr<Buffer>, kUsualOperands> memory_;
+  std::unique_ptr<Kernel> kernel_;  // null where memory_ has all it takes
+};
+
+class OpWork : public StreamWork {
+ public:
+  OpWork(OpNeeds needs, double seconds, double alone_s, Record record)
+      : needs_(std::move(needs)), seconds_(seconds), alone_s_(alone_s), record_(std::move(record)) {}
+  void start(SimStream& stream) override;
+  std::string text() const override { return "op '" + record_.name + "'"; }
+
+ private:
+  void end(SimStream& stream);
   void take_effect(const SimDevice& device) const;
-  Op op_;
+  OpNeeds needs_;
   double seconds_, alone_s_;
   Record record_;
 };
@@ -47,6 +63,8 @@ class CopyWork : public StreamWork {
   std::string text() const override { return "a copy"; }
 
  private:
+  void move(SimStream& stream);
+  void end(SimStream& stream);
   Tensor to_;
   Tensor from_;
   Record record_;

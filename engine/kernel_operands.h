@@ -1,0 +1,50 @@
+// The operands of a kernel, whatever its kind: for code that treats all of them alike.
+#pragma once
+
+#include <variant>
+
+#include "engine/op.h"
+
+namespace tandem {
+
+// Calls `visit` with each tensor of a kernel, also with empty ones. A host function has none that are known.
+template <typename Visit>
+class OperandVisitor {
+ public:
+  explicit OperandVisitor(Visit& visit) : visit_(visit) {}
+
+  void operator()(kernel::Gemm& kernel) const { all(kernel.c, kernel.a, kernel.b); }
+  void operator()(kernel::Fill& kernel) const { all(kernel.to); }
+  void operator()(kernel::Elementwise& kernel) const { all(kernel.to, kernel.a, kernel.b); }
+  void operator()(kernel::ScaleAdd& kernel) const { all(kernel.to, kernel.a); }
+  void operator()(kernel::Relu& kernel) const { all(kernel.to, kernel.a); }
+  void operator()(kernel::ReluGradient& kernel) const { all(kernel.to, kernel.gradient, kernel.output); }
+  void operator()(kernel::AddBias& kernel) const { all(kernel.to, kernel.bias); }
+  void operator()(kernel::SumAxis& kernel) const { all(kernel.to, kernel.a); }
+  void operator()(kernel::SoftmaxCrossEntropy& kernel) const {
+    all(kernel.loss, kernel.gradient, kernel.correct, kernel.logits, kernel.labels);
+  }
+  void operator()(kernel::Cast& kernel) const { all(kernel.to, kernel.a); }
+  void operator()(kernel::ScatterRows& kernel) const { all(kernel.to, kernel.rows, kernel.indices); }
+  void operator()(kernel::CopyBlocks& kernel) const { all(kernel.to, kernel.from); }
+  void operator()(kernel::CopyMany& kernel) const {
+    for (Tensor& tensor : kernel.to) visit_(tensor);
+    for (Tensor& tensor : kernel.from) visit_(tensor);
+  }
+  void operator()(kernel::HostFunction& /*kernel*/) const {}
+
+ private:
+  template <typename... Operands>
+  void all(Operands&... operands) const {
+    (visit_(operands), ...);
+  }
+
+  Visit& visit_;
+};
+
+template <typename Visit>
+void for_each_operand(Kernel& kernel, Visit&& visit) {
+  std::visit(OperandVisitor<std::remove_reference_t<Visit>>(visit), kernel);
+}
+
+}  // namespace tandem
