@@ -55,6 +55,11 @@ struct EngineOptions {
   // NCCL_MAX_NCHANNELS, NCCL_NVLS_ENABLE, NCCL_COLLNET_ENABLE; its "version" ("2.27"; default: the newest known); and
   // "devices_per_process", how many GPUs each process of the job drives (1). Engines that model collectives only.
   std::map<std::string, std::string> nccl{};
+  // How many devices wait for one another in every step, and how much the time of equal work differs among them: its
+  // standard deviation as a share of the mean (empty: the model's own). The kernels of simulated GPUs take as long as
+  // the slowest device is expected to take. Engines that model collectives only; unused by others.
+  int devices_in_step = 1;
+  std::optional<double> work_spread;
   // Permutes the order of tasks that could run at one instant, and of work that ends at one. Equal seeds give equal
   // runs; empty: the engine's own order. Engines with EngineInfo::seeded_schedule only.
   std::optional<std::uint64_t> schedule_seed;

@@ -60,6 +60,12 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
     lacks("schedule_seed", "its threads are scheduled by the operating system");
   }
   if (options.graphs && !engine.graphs) lacks("graphs", "it launches nothing on a GPU");
+  if (options.devices_in_step < 1) {
+    throw UsageError(fmt::format("{} devices are in step, must be at least 1", options.devices_in_step));
+  }
+  if (options.work_spread && !(*options.work_spread >= 0 && *options.work_spread <= 1)) {
+    throw UsageError(fmt::format("the work spread is {}, must be 0 to 1", *options.work_spread));
+  }
   if (!(options.deadlock_timeout_s > 0) || std::isinf(options.deadlock_timeout_s)) {
     throw UsageError(fmt::format("the deadlock timeout is {} s, must be greater than 0", options.deadlock_timeout_s));
   }

@@ -79,6 +79,11 @@ int parameter_servers(const Scenario& scenario) {
   return scenario.devices.ps.value_or(is_required && training_workers(scenario) > 1 ? 1 : 0);
 }
 
+int devices_in_step(const Scenario& scenario) {
+  const int workers = parameter_servers(scenario) > 0 ? 1 : training_workers(scenario);
+  return workers * scenario.devices.per_worker;
+}
+
 std::vector<WorkerSpec> tasks_of(const Scenario& scenario) {
   check_workers(scenario);
   const int workers = training_workers(scenario);

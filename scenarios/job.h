@@ -12,6 +12,9 @@ namespace tandem {
 int training_workers(const Scenario& scenario);
 // The number of parameter servers: the scenario's, else one if the strategy requires it.
 int parameter_servers(const Scenario& scenario);
+// The number of devices that wait for one another in every step: all that train, but only those of one worker where
+// workers take turns at parameter servers.
+int devices_in_step(const Scenario& scenario);
 
 // All tasks of the job, those that train first. A single task is "localhost", as without a cluster. Parameter servers
 // take turns on the machines where no worker trains, or on all machines if there is none left. All tasks share the

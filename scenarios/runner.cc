@@ -69,6 +69,8 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
   options.values = scenario.engine.values;
   options.collectives = scenario.engine.collectives;
   options.nccl = scenario.engine.nccl;
+  options.devices_in_step = devices_in_step(scenario);
+  options.work_spread = scenario.workload.spread;
   options.schedule_seed = run_options.schedule_seed;
   options.graphs = scenario.engine.graphs;
   try {

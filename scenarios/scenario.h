@@ -50,7 +50,8 @@ struct LayersSettings {
 };
 
 struct WorkloadSettings {
-  int batch = 1;  // global: all replicas together
+  int batch = 1;                   // global: all replicas together
+  std::optional<double> spread{};  // EngineOptions::work_spread
   std::variant<MlpSettings, LayersSettings> kind;
 };
 

@@ -78,6 +78,7 @@ WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder) {
   enum class Kind : std::uint8_t { mlp, layers };
   WorkloadSettings workload;
   workload.batch = map.required("batch").integer(1, kMostBatch, 1);
+  if (const YamlReader spread = map.optional("spread")) workload.spread = spread.number({.least = 0, .most = 1});
   const YamlReader kind = map.required("kind");
   if (kind.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}}) == Kind::mlp) {
     workload.kind = read_mlp(map, folder);

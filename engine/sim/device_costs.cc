@@ -49,8 +49,8 @@ ProductShape product_of(const kernel::Gemm& gemm) {
 
 }  // namespace
 
-DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes)
-    : model_(std::move(model)), kernels_(kernel_costs_of(*model_)), notes_(notes) {
+DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting)
+    : model_(std::move(model)), kernels_(kernel_costs_of(*model_)), waiting_(waiting), notes_(notes) {
   if (!model_->rates.empty() && concurrency > model_->cores) {
     alone_ = std::make_unique<DeviceCosts>(model_, model_->cores, notes);
   }
@@ -80,8 +80,12 @@ double DeviceCosts::op_s(const Op& op) const {
   return std::max(flops_s(op.cost), memory);
 }
 
-// A kernel's start is what the device's own overhead leaves of it.
 double DeviceCosts::kernel_s(const Op& op) const {
+  return waiting_ * undisturbed_kernel_s(op);
+}
+
+// A kernel's start is what the device's own overhead leaves of it.
+double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
   const double charged_s = op_overhead_s();
   known(model_->memory_bandwidth_bytes_per_s, "memory bandwidth");
   if (const auto* convolution = std::get_if<ConvolutionShape>(&op.cost.shape)) {

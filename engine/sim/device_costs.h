@@ -23,7 +23,8 @@ class DeviceCosts {
  public:
   // `concurrency`: the number of logical devices on the node. Of the measured curves those for the nearest number of
   // devices are used.
-  DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes);
+  // `waiting`: how much longer kernels take because devices wait for one another in every step (slowest_device.h).
+  DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting = 1);
 
   // Each throws RunError naming the model when it has no rate for the work, such as for the op's element type.
   double op_s(const Op& op) const;
@@ -56,6 +57,7 @@ class DeviceCosts {
     RateCurve copy;
   };
   double kernel_s(const Op& op) const;
+  double undisturbed_kernel_s(const Op& op) const;
   KernelRate kernel_rate(DType dtype) const;
   double gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const;
   double flops_s(const OpCost& cost) const;
@@ -77,7 +79,8 @@ class DeviceCosts {
   std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that is no different
   std::map<DType, Curves> curves_;
   std::optional<KernelCosts> kernels_;  // of a GPU of known architecture, without measured curves
-  double op_overhead_s_ = 0;            // at this concurrency; 0: not measured
+  double waiting_;
+  double op_overhead_s_ = 0;  // at this concurrency; 0: not measured
   double launch_overhead_s_ = 0;
   Notes& notes_;
   mutable std::set<const Figure*> noted_;  // the assumed figures used so far

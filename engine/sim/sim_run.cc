@@ -4,12 +4,24 @@
 
 #include <algorithm>
 
+#include "engine/sim/kernel_constants.h"
 #include "engine/sim/placement.h"
 #include "engine/sim/sim_monitor.h"
 #include "engine/sim/sim_stream.h"
 #include "engine/sim/sim_worker.h"
+#include "engine/sim/slowest_device.h"
 
 namespace tandem::sim {
+namespace {
+
+double waiting_in_step(const EngineOptions& options) {
+  if (options.devices_in_step <= 1) return 1;
+  const double spread = options.work_spread.value_or(kernel_constants::kWorkSpread);
+  return (1 + kernel_constants::kInStepOverhead) * slowest_of(options.devices_in_step, spread);
+}
+
+}  // namespace
+
 SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
     : options_(options),
       capabilities_(capabilities),
@@ -33,10 +45,11 @@ SimRun::~SimRun() {
 void SimRun::add_devices() {
   std::map<NodeIndex, int> devices_on;
   for (const PlacedDevice& placed : placed_) ++devices_on[placed.node];
+  const double waiting = waiting_in_step(options_);
   for (const auto& [node, count] : devices_on) {
     const auto& model = topology().node(node).device;
     auto memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = model->memory_bytes.value});
-    physical_[node].reset(new PhysicalDevice{node, DeviceCosts(model, count, notes_), std::move(memory)});
+    physical_[node].reset(new PhysicalDevice{node, DeviceCosts(model, count, notes_, waiting), std::move(memory)});
   }
   for (const PlacedDevice& placed : placed_) {
     const int index = static_cast<int>(devices_.size());

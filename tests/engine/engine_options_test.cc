@@ -91,6 +91,15 @@ TEST_P(EngineOptionsTest, NameWhatAnEngineDoesNotHave) {
                          "has no devices of type GPU, as /job:worker/task:0 asks for (it has CPU)");
 }
 
+TEST_P(EngineOptionsTest, RefuseStepsOfNoDevicesAndImpossibleSpreads) {
+  EngineOptions wrong = options();
+  wrong.devices_in_step = 0;
+  expect_refused(wrong, "0 devices are in step, must be at least 1");
+  wrong = options();
+  wrong.work_spread = 1.5;
+  expect_refused(wrong, "the work spread is 1.5, must be 0 to 1");
+}
+
 TEST_P(EngineOptionsTest, RefuseWorkersThatMakeNoCluster) {
   EngineOptions wrong = options(2);
   wrong.workers[1].task = 0;

@@ -1,0 +1,33 @@
+#include "engine/sim/slowest_device.h"
+
+#include <cmath>
+
+namespace tandem::sim {
+namespace {
+
+// Beyond it nothing is left to add, for as many devices as a double can count.
+constexpr double kLimit = 10;
+constexpr int kIntervals = 4000;
+
+double normal_distribution(double x) {
+  return 0.5 * std::erfc(-x / std::sqrt(2.0));
+}
+
+}  // namespace
+
+// A variable with the distribution function F has the mean of 1 - F over the positive numbers less that of F over the
+// negative ones; the maximum's is F to the power `count`. By Simpson's rule.
+double expected_maximum(int count) {
+  if (count <= 1) return 0;
+  const double width = kLimit / kIntervals;
+  double sum = 0;
+  for (int i = 0; i <= kIntervals; ++i) {
+    const double x = i * width;
+    const double value = 1 - std::pow(normal_distribution(x), count) - std::pow(normal_distribution(-x), count);
+    const bool is_end = i == 0 || i == kIntervals;
+    sum += value * (is_end ? 1 : i % 2 == 1 ? 4 : 2);
+  }
+  return sum * width / 3;
+}
+
+}  // namespace tandem::sim
