@@ -89,6 +89,10 @@ std::string percent_text(double ratio) {
   return fmt::format("{:.1f} %", ratio * 100);
 }
 
+std::string short_percent(double ratio) {
+  return fmt::format("{:.1f}", ratio * 100);
+}
+
 std::vector<std::string> words_of(const std::string& text) {
   std::istringstream in(text);
   std::vector<std::string> words;

@@ -41,6 +41,8 @@ std::string size_text(std::int64_t bytes);
 std::string error_text(double relative);
 // "12.3 %"
 std::string percent_text(double ratio);
+// "12.3", for tables in percent
+std::string short_percent(double ratio);
 
 std::vector<std::string> words_of(const std::string& text);
 

@@ -9,6 +9,7 @@
 
 #include "reports/statistics.h"
 #include "reports/text_table.h"
+#include "reports/training_errors.h"
 #include "reports/validation.h"
 
 namespace tandem {
@@ -56,10 +57,6 @@ void add_spreads(const std::vector<double>& times, std::vector<double>& spreads)
       if (a != b) spreads.push_back(std::abs(times[a] / times[b] - 1));
     }
   }
-}
-
-std::string short_percent(double ratio) {
-  return fmt::format("{:.1f}", ratio * 100);
 }
 
 std::string spread_text(const std::vector<double>& spreads) {
@@ -140,29 +137,6 @@ std::string collectives_text(const Validation& validation, bool by_family) {
   return summary.text() + (by_family ? families.text() : "");
 }
 
-std::string training_text(const std::vector<TrainingPoint>& points) {
-  if (points.empty()) return "";
-  TextTable table(3);
-  table.add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"});
-  table.add_rule();
-  std::vector<double> errors, linear;
-  for (const TrainingPoint& point : points) {
-    errors.push_back(std::abs(point.error()));
-    if (point.linear > 0) linear.push_back(std::abs(point.linear / point.measured - 1));
-    table.add({point.model, point.strategy, point.file, fmt::to_string(point.devices),
-               rate_text(point.measured, point.unit), rate_text(point.predicted, point.unit), error_text(point.error()),
-               point.linear > 0 ? error_text(point.linear / point.measured - 1) : "-"});
-  }
-  std::string text = table.text() + "\n";
-  text += fmt::format("{} rows: error median {}, p95 {}", points.size(), percent_text(median_of(errors)),
-                      percent_text(p95_of(errors)));
-  if (!linear.empty()) {
-    text += fmt::format("; as many times one device: median {}, p95 {}", percent_text(median_of(linear)),
-                        percent_text(p95_of(linear)));
-  }
-  return text + "\n\n";
-}
-
 }  // namespace
 
 std::string validation_text(const Validation& validation, bool by_family) {
@@ -170,7 +144,7 @@ std::string validation_text(const Validation& validation, bool by_family) {
       "protocol {}: absolute errors in percent; repeated: how far measurements of the same are "
       "apart, median / p95\n\n",
       validation.protocol);
-  text += collectives_text(validation, by_family) + training_text(validation.training);
+  text += collectives_text(validation, by_family) + training_errors_text(validation.training, by_family);
   if (validation.left_out.empty()) return text;
   text += fmt::format("left out: {}\n", validation.left_out.size());
   for (const LeftOut& left : validation.left_out) text += fmt::format("  {}: {}\n", left.file, left.why);

@@ -13,7 +13,7 @@
 namespace tandem::validation {
 namespace {
 
-constexpr int kSteps = 4;  // the first is warm-up; simulated steps are equal
+constexpr int kSteps = 2;  // the first is warm-up; simulated steps are equal
 constexpr int kWarmupSteps = 1;
 
 std::string model_of(const TrainingTable& table) {

@@ -1,0 +1,89 @@
+#include "reports/training_errors.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <numeric>
+#include <tuple>
+
+#include "reports/statistics.h"
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kNear = 0.10;
+
+double mean_of(const std::vector<double>& values) {
+  return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
+}
+
+// Of one group of rows.
+class RowErrors {
+ public:
+  void add(const TrainingPoint& point) {
+    errors_.push_back(std::abs(point.error()));
+    if (std::abs(point.error()) > std::abs(worst_)) worst_ = point.error();
+    if (point.linear > 0) linear_.push_back(std::abs(point.linear / point.measured - 1));
+  }
+
+  // After the cells that name the group.
+  void add_cells(std::vector<std::string>& cells) const {
+    const auto near = std::count_if(errors_.begin(), errors_.end(), [](double error) { return error <= kNear; });
+    cells.push_back(fmt::to_string(errors_.size()));
+    cells.push_back(short_percent(mean_of(errors_)));
+    cells.push_back(short_percent(median_of(errors_)));
+    cells.push_back(short_percent(p95_of(errors_)));
+    cells.push_back(fmt::format("{:+.1f}", worst_ * 100));
+    cells.push_back(fmt::format("{:.0f} %", 100.0 * static_cast<double>(near) / static_cast<double>(errors_.size())));
+    cells.push_back(linear_.empty() ? "-" : short_percent(mean_of(linear_)));
+  }
+
+ private:
+  std::vector<double> errors_, linear_;
+  double worst_ = 0;  // with its sign
+};
+
+std::string summary_text(const std::vector<TrainingPoint>& points) {
+  using Key = std::tuple<std::string, std::string, std::string>;  // strategy, nodes, file; no file: all of them
+  std::map<Key, RowErrors> groups;
+  for (const TrainingPoint& point : points) {
+    const std::string nodes = point.nodes == 1 ? "one node" : "several nodes";
+    groups[{point.strategy, nodes, ""}].add(point);
+    groups[{point.strategy, nodes, point.file}].add(point);
+  }
+  TextTable table(3);
+  table.add({"strategy", "machines", "file", "rows", "mean", "median", "p95", "worst", "within 10 %", "linear: mean"});
+  table.add_rule();
+  for (const auto& [key, errors] : groups) {
+    const auto& [strategy, nodes, file] = key;
+    std::vector<std::string> cells = {"", "", file};
+    if (file.empty()) cells = {strategy, nodes, "all"};
+    errors.add_cells(cells);
+    table.add(std::move(cells));
+  }
+  return table.text() + "\n";
+}
+
+std::string rows_text(const std::vector<TrainingPoint>& points) {
+  TextTable table(3);
+  table.add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"});
+  table.add_rule();
+  for (const TrainingPoint& point : points) {
+    table.add({point.model, point.strategy, point.file, fmt::to_string(point.devices),
+               rate_text(point.measured, point.unit), rate_text(point.predicted, point.unit), error_text(point.error()),
+               point.linear > 0 ? error_text(point.linear / point.measured - 1) : "-"});
+  }
+  return table.text() + "\n";
+}
+
+}  // namespace
+
+std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row) {
+  if (points.empty()) return "";
+  return (by_row ? rows_text(points) : "") + summary_text(points);
+}
+
+}  // namespace tandem
