@@ -164,10 +164,10 @@ void meet(const threads::CollectiveCall& call) {
     return static_cast<CudaDevice&>(call.device(rank)).gpu().events();
   };
   for (int rank = 1; rank < call.ranks(); ++rank) {
-    const auto ready = events(rank).record(Share::stream_of(call, rank));
+    const auto ready = events(rank).record(Share::stream_of(call, rank), Timing::none);
     check(cudaStreamWaitEvent(lead, ready->handle(), 0), "cudaStreamWaitEvent", "a collective");
   }
-  const auto all = events(0).record(lead);
+  const auto all = events(0).record(lead, Timing::none);
   for (int rank = 1; rank < call.ranks(); ++rank) {
     check(cudaStreamWaitEvent(Share::stream_of(call, rank), all->handle(), 0), "cudaStreamWaitEvent", "a collective");
   }

@@ -1,6 +1,7 @@
 #include "engine/cuda/cuda_description.h"
 
 #include <fmt/format.h>
+#include <link.h>
 #include <unistd.h>
 
 #include <array>
@@ -103,6 +104,13 @@ void add_versions(const Nvml* nvml, Settings& settings) {
   if (!release.empty()) settings["gpu_driver"] = release;
 }
 
+int note_file(dl_phdr_info* info, std::size_t /*size*/, void* search) {
+  auto& [start, found] = *static_cast<std::pair<std::string_view, std::string>*>(search);
+  const std::string_view path = info->dlpi_name == nullptr ? "" : info->dlpi_name;
+  if (path.substr(path.rfind('/') + 1).starts_with(start)) found = path;
+  return found.empty() ? 0 : 1;
+}
+
 // Records the environment variables that the libraries read, because they decide the times.
 void add_environment(Settings& settings) {
   for (char** entry = environ; *entry != nullptr; ++entry) {
@@ -124,6 +132,12 @@ std::vector<int> peers_of(int gpu, int gpus) {
 }
 
 }  // namespace
+
+std::string loaded_file(std::string_view start) {
+  std::pair<std::string_view, std::string> search{start, ""};
+  dl_iterate_phdr(note_file, &search);
+  return search.second;
+}
 
 std::vector<Hardware> machine_hardware(int gpus) {
   std::vector<Hardware> hardware = {cpu::this_processor()};
@@ -163,9 +177,14 @@ std::string nccl_version(int version) {
 }  // namespace cuda
 
 LibraryVersions cuda_libraries() {
-  return {{"cuda", cuda::cuda_version(CUDART_VERSION)},
-          {"cublas", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)},
-          {"nccl", cuda::nccl_version(NCCL_VERSION_CODE)}};
+  LibraryVersions libraries{{"cuda", cuda::cuda_version(CUDART_VERSION)},
+                            {"cublas", fmt::format("{}.{}.{}", CUBLAS_VER_MAJOR, CUBLAS_VER_MINOR, CUBLAS_VER_PATCH)},
+                            {"nccl", cuda::nccl_version(NCCL_VERSION_CODE)}};
+  for (const auto& [name, file] :
+       {std::pair{"cuda_file", "libcudart.so"}, {"cublas_file", "libcublas.so"}, {"nccl_file", "libnccl.so"}}) {
+    if (std::string path = cuda::loaded_file(file); !path.empty()) libraries.emplace_back(name, std::move(path));
+  }
+  return libraries;
 }
 
 }  // namespace tandem

@@ -23,6 +23,9 @@ Settings describe_machine(int gpus, const Nvml* nvml);
 // Adds the present clocks as "gpu_clocks", where they are known.
 void add_clocks(int gpus, const Nvml& nvml, Settings& settings);
 
+// Returns the file of the loaded library whose name begins so, "" for none.
+std::string loaded_file(std::string_view start);
+
 // "13.0" from 13000 and "2.28.9" from 22809, as CUDA and NCCL number themselves.
 std::string cuda_version(int version);
 std::string nccl_version(int version);

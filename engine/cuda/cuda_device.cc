@@ -10,6 +10,8 @@
 namespace tandem::cuda {
 namespace {
 
+constexpr double kLongestWaitS = 1;
+
 std::string bytes_text(double bytes) {
   return format_quantity(bytes, Dimension::bytes);
 }
@@ -52,7 +54,8 @@ CudaStream& CudaDevice::stream(int index) {
   return *found->second;
 }
 
-// Waits for the device's work before giving up, because finished work may still hold memory.
+// Waits for the device's work before giving up, because finished work may still hold memory; then a little for that of
+// other logical devices on the GPU.
 Tensor CudaDevice::allocate(DType dtype, Shape shape) {
   if (dtype == DType::tf32) {
     throw RunError(fmt::format("{}: no tensors of tf32, which is a rate and no element type", id_.text()));
@@ -61,7 +64,7 @@ Tensor CudaDevice::allocate(DType dtype, Shape shape) {
   void* block = memory_->take(bytes);
   if (block == nullptr) {
     synchronize();
-    block = memory_->take(bytes);
+    block = place() == kHostPlace ? memory_->take(bytes) : gpu_.take_when_settled(bytes, kLongestWaitS);
   }
   if (block == nullptr) {
     throw RunError(fmt::format("{}: no memory for a tensor {} of {}, {}: {} in use on this device, of what {} has",

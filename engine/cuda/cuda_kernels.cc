@@ -72,10 +72,10 @@ struct Launch {
     std::int64_t outer = 1, inner = 1;
     for (int axis = 0; axis < op.axis; ++axis) outer *= shape[axis];
     for (int axis = op.axis + 1; axis < shape.rank(); ++axis) inner *= shape[axis];
-    launch_sum(at.stream, op.to.dtype(), op.to.data(), op.a.data(), outer, shape[op.axis], inner);
+    launch_sum(at.stream, at.scratch, op.to.dtype(), op.to.data(), op.a.data(), outer, shape[op.axis], inner);
   }
   void operator()(const kernel::SoftmaxCrossEntropy& op) const {
-    launch_loss(at.stream,
+    launch_loss(at.stream, at.scratch,
                 {.dtype = op.logits.dtype(),
                  .correct_dtype = op.correct ? op.correct.dtype() : DType::i32,
                  .loss = op.loss.data(),

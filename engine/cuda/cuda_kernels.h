@@ -21,6 +21,7 @@ struct Launcher {
   cudaStream_t stream{};
   cublasHandle_t blas{};
   Fault* fault = nullptr;
+  Scratch scratch{};
 };
 
 // Launches any kernel but a host function, whose operands have been checked. Throws RunError when the launch fails.

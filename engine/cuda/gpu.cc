@@ -151,32 +151,60 @@ void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size
 
 GpuEvent::~GpuEvent() {
   const std::lock_guard lock(pool_->mutex_);
-  pool_->free_.push_back(handle_);
+  pool_->free_[static_cast<std::size_t>(timing_)].push_back(handle_);
 }
 
 EventPool::~EventPool() {
-  for (cudaEvent_t event : free_) cudaEventDestroy(event);
+  for (const auto& events : free_) {
+    for (cudaEvent_t event : events) cudaEventDestroy(event);
+  }
 }
 
-cudaEvent_t EventPool::take() {
+cudaEvent_t EventPool::take(Timing timing) {
   {
     const std::lock_guard lock(mutex_);
-    if (!free_.empty()) {
-      cudaEvent_t event = free_.back();
-      free_.pop_back();
+    std::vector<cudaEvent_t>& free = free_[static_cast<std::size_t>(timing)];
+    if (!free.empty()) {
+      cudaEvent_t event = free.back();
+      free.pop_back();
       return event;
     }
   }
   const UseGpu use(gpu_);
   cudaEvent_t event{};
-  check(cudaEventCreate(&event), "cudaEventCreate");
+  const unsigned flags = timing == Timing::measured ? cudaEventDefault : cudaEventDisableTiming;
+  check(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
   return event;
 }
 
-std::shared_ptr<GpuEvent> EventPool::record(cudaStream_t stream) {
-  auto event = std::make_shared<GpuEvent>(shared_from_this(), take());
+std::shared_ptr<GpuEvent> EventPool::record(cudaStream_t stream, Timing timing) {
+  auto event = std::make_shared<GpuEvent>(shared_from_this(), take(timing), timing);
   check(cudaEventRecord(event->handle(), stream), "cudaEventRecord");
   return event;
+}
+
+void Gpu::add_user(GpuUser& user) {
+  const std::lock_guard lock(users_mutex_);
+  users_.push_back(&user);
+}
+
+void Gpu::remove_user(GpuUser& user) {
+  const std::lock_guard lock(users_mutex_);
+  std::erase(users_, &user);
+}
+
+// What others have under way may hold memory until they look. Their work may also wait for the caller's, so this does
+// not wait for its end.
+void* Gpu::take_when_settled(std::size_t bytes, double timeout_s) {
+  const PollPause pause;
+  for (;;) {
+    {
+      const std::lock_guard lock(users_mutex_);
+      for (GpuUser* user : users_) user->settle();
+    }
+    if (void* block = memory_->take(bytes); block != nullptr || pause.is_over(timeout_s)) return block;
+    pause();
+  }
 }
 
 Gpu::Gpu(int ordinal, double watchdog_s, std::shared_ptr<Hangs> hangs)

@@ -5,6 +5,7 @@
 
 #include <cuda_runtime.h>
 
+#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -50,11 +51,14 @@ void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size
                  std::string_view who);
 
 class EventPool;
+// Whether a point has a time, which costs the host and the GPU more.
+enum class Timing : bool { none, measured };
 
 // A point in a CUDA stream, with its time; given back to its pool for reuse.
 class GpuEvent {
  public:
-  GpuEvent(std::shared_ptr<EventPool> pool, cudaEvent_t handle) : pool_(std::move(pool)), handle_(handle) {}
+  GpuEvent(std::shared_ptr<EventPool> pool, cudaEvent_t handle, Timing timing)
+      : pool_(std::move(pool)), handle_(handle), timing_(timing) {}
   ~GpuEvent();
   GpuEvent(const GpuEvent&) = delete;
   GpuEvent& operator=(const GpuEvent&) = delete;
@@ -63,6 +67,7 @@ class GpuEvent {
  private:
   const std::shared_ptr<EventPool> pool_;
   const cudaEvent_t handle_;
+  const Timing timing_;
 };
 
 class EventPool : public std::enable_shared_from_this<EventPool> {
@@ -72,15 +77,22 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   EventPool(const EventPool&) = delete;
   EventPool& operator=(const EventPool&) = delete;
 
-  std::shared_ptr<GpuEvent> record(cudaStream_t stream);
+  std::shared_ptr<GpuEvent> record(cudaStream_t stream, Timing timing);
 
  private:
   friend class GpuEvent;
-  cudaEvent_t take();
+  cudaEvent_t take(Timing timing);
 
   const int gpu_;
   std::mutex mutex_;
-  std::vector<cudaEvent_t> free_;
+  std::array<std::vector<cudaEvent_t>, 2> free_;  // by Timing
+};
+
+// Somebody who keeps memory of a GPU for work under way; settle() gives back that of work that is done. Any thread.
+class GpuUser {
+ public:
+  virtual ~GpuUser() = default;
+  virtual void settle() = 0;
 };
 
 class Gpu {
@@ -93,6 +105,10 @@ class Gpu {
   const std::shared_ptr<threads::BlockPool>& memory() const { return memory_; }
   EventPool& events() const { return *events_; }
   GpuHandles& handles() { return handles_; }
+  void add_user(GpuUser& user);
+  void remove_user(GpuUser& user);
+  // Takes a block, or null when all users have given back what they could within the time.
+  void* take_when_settled(std::size_t bytes, double timeout_s);
   // A GPU that hangs is waited for no more, and what its work may use is kept until the process ends.
   bool hangs() const { return hangs_->is_hanging(ordinal_); }
   void note_hang() { hangs_->note(ordinal_); }
@@ -104,6 +120,8 @@ class Gpu {
   GpuHandles handles_;
   const std::shared_ptr<threads::BlockPool> memory_;
   const std::shared_ptr<EventPool> events_;
+  std::mutex users_mutex_;
+  std::vector<GpuUser*> users_;
 };
 
 // Makes a pool of host memory that GPUs copy from and to at full speed.

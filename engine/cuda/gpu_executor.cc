@@ -15,6 +15,10 @@ constexpr int kSettleEvery = 64;  // operations: finished ones must not hold the
 constexpr std::size_t kBlasWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
 constexpr std::size_t kMostPending = 1 << 14;                       // beyond it the host waits for the GPU
 
+bool needs_scratch(const Kernel& kernel) {
+  return std::holds_alternative<kernel::SumAxis>(kernel) || std::holds_alternative<kernel::SoftmaxCrossEntropy>(kernel);
+}
+
 }  // namespace
 
 // The life of an operation:
@@ -43,6 +47,7 @@ GpuExecutor::GpuExecutor(threads::RunContext& context, threads::WorkerState& wor
     fault_ = gpu_.handles().take_fault();
     if (with_graphs) graphs_.emplace(stream_);
     start_clock();
+    gpu_.add_user(*this);
   } catch (...) {
     release();
     throw;
@@ -50,6 +55,7 @@ GpuExecutor::GpuExecutor(threads::RunContext& context, threads::WorkerState& wor
 }
 
 GpuExecutor::~GpuExecutor() {
+  gpu_.remove_user(*this);
   release();
 }
 
@@ -59,6 +65,7 @@ void GpuExecutor::release() noexcept {
   if (query(stream_) == cudaErrorNotReady) return gpu_.note_hang();
   if (blas_ != nullptr) gpu_.handles().give_back(blas_);
   if (blas_workspace_ != nullptr) gpu_.memory()->give_back(blas_workspace_, kBlasWorkspaceBytes);
+  if (scratch_.at != nullptr) gpu_.memory()->give_back(scratch_.at, scratch_.bytes);
   if (fault_ != nullptr) gpu_.handles().give_back(fault_);
   gpu_.handles().give_back(stream_, use_);
 }
@@ -69,7 +76,7 @@ void GpuExecutor::start_clock() {
   Nanoseconds least = 0;
   for (int i = 0; i < 3; ++i) {
     const Nanoseconds before = context_.now();
-    auto event = gpu_.events().record(stream_);
+    auto event = gpu_.events().record(stream_, Timing::measured);
     if (watch_.wait(event->handle(), context_.control, text_) == GpuWatch::Outcome::stopped) {
       context_.control.throw_stopped();
     }
@@ -86,7 +93,9 @@ void GpuExecutor::use_on_this_thread() {
 }
 
 WorkStart GpuExecutor::begin() {
-  return {.issued_ns = context_.now(), .event = gpu_.events().record(stream_)};
+  const Nanoseconds now = context_.now();
+  if (latest_end_) return {.issued_ns = now, .event = latest_end_, .is_end_of_other = true};
+  return {.issued_ns = now, .event = gpu_.events().record(stream_, Timing::measured)};
 }
 
 // Gives cuBLAS a workspace: its own allocations are not allowed while a graph is captured. Where there is no room for
@@ -99,6 +108,14 @@ void GpuExecutor::open_blas() {
   check(cublasSetWorkspace(blas_, blas_workspace_, kBlasWorkspaceBytes), "cublasSetWorkspace", text_);
 }
 
+// Takes less where there is no room: then sums have fewer parts.
+void GpuExecutor::take_scratch() {
+  constexpr std::size_t kLeast = 1 << 10;
+  for (std::size_t bytes = kScratchBytes; scratch_.at == nullptr && bytes >= kLeast; bytes /= 4) {
+    scratch_ = {.at = gpu_.memory()->take(bytes), .bytes = bytes};
+  }
+}
+
 void GpuExecutor::execute(const Op& op) {
   if (const auto* host = std::get_if<kernel::HostFunction>(&op.kernel)) {
     drain();
@@ -107,7 +124,8 @@ void GpuExecutor::execute(const Op& op) {
   }
   check_operands(op.kernel, gpu_.ordinal());
   if (std::holds_alternative<kernel::Gemm>(op.kernel) && blas_ == nullptr) open_blas();
-  launch({.stream = stream_, .blas = blas_, .fault = fault_}, op);
+  if (needs_scratch(op.kernel) && scratch_.at == nullptr) take_scratch();
+  launch({.stream = stream_, .blas = blas_, .fault = fault_, .scratch = scratch_}, op);
 }
 
 void GpuExecutor::copy(const Tensor& to, const Tensor& from) {
@@ -115,7 +133,8 @@ void GpuExecutor::copy(const Tensor& to, const Tensor& from) {
 }
 
 void GpuExecutor::end(const WorkStart& start, Record record, KeepAlive keep_alive) {
-  auto end = gpu_.events().record(stream_);
+  auto end = gpu_.events().record(stream_, Timing::measured);
+  latest_end_ = end;
   std::size_t waiting = 0;
   {
     const std::lock_guard lock(mutex_);
@@ -127,6 +146,7 @@ void GpuExecutor::end(const WorkStart& start, Record record, KeepAlive keep_aliv
 }
 
 void GpuExecutor::wait(const GpuEvent& event) {
+  latest_end_.reset();  // the wait is no part of the next operation
   check(cudaStreamWaitEvent(stream_, event.handle(), 0), "cudaStreamWaitEvent", text_);
 }
 
@@ -137,14 +157,22 @@ void GpuExecutor::drain() {
 
 void GpuExecutor::settle() {
   const std::lock_guard lock(mutex_);
-  bool has_settled = false;
-  while (!pending_.empty() && query(pending_.front().end->handle()) == cudaSuccess) {
+  const std::size_t done = count_done();
+  const Nanoseconds now = context_.now();
+  for (std::size_t i = 0; i < done; ++i) {
     Pending& first = pending_.front();
-    done_.push_back({std::move(first.record), std::move(first.start), std::move(first.end), context_.now()});
+    done_.push_back({std::move(first.record), std::move(first.start), std::move(first.end), now});
     pending_.pop_front();
-    has_settled = true;
   }
-  if (has_settled) check_fault();
+  if (done > 0) check_fault();
+}
+
+// The operations of a stream end in their order: the newest is asked first, then by halves.
+std::size_t GpuExecutor::count_done() {
+  const auto is_done = [](const Pending& pending) { return query(pending.end->handle()) == cudaSuccess; };
+  if (pending_.empty() || is_done(pending_.back())) return pending_.size();
+  const auto first = std::partition_point(pending_.begin(), pending_.end() - 1, is_done);
+  return static_cast<std::size_t>(first - pending_.begin());
 }
 
 // Reports what a kernel found wrong. A kernel stores the kind before the other fields; all are there once the stream is
@@ -171,7 +199,8 @@ void GpuExecutor::read_times(Done& done) {
   constexpr Nanoseconds kClockSpan = 1'000'000'000;
   Nanoseconds start = time_of(*done.start.event), end = time_of(*done.end);
   Nanoseconds correction = std::min<Nanoseconds>(0, done.seen_ns - end);
-  if (correction == 0) correction = std::clamp<Nanoseconds>(done.start.issued_ns - start, 0, done.seen_ns - end);
+  if (correction == 0 && !done.start.is_end_of_other)
+    correction = std::clamp<Nanoseconds>(done.start.issued_ns - start, 0, done.seen_ns - end);
   clock_ns_ += correction;
   start += correction;
   end += correction;
@@ -184,7 +213,7 @@ void GpuExecutor::read_times(Done& done) {
 }
 
 bool GpuExecutor::tidy() {
-  constexpr int kAtOnce = 16;
+  constexpr int kAtOnce = 4;
   settle();
   for (int i = 0; i < kAtOnce; ++i) {
     std::optional<Done> done;

@@ -2,7 +2,7 @@
 // issue.
 //
 // The operands of an operation are kept alive until the GPU has finished it, so that memory goes back to its pool in
-// stream order. Every operation has an event before it and one after it.
+// stream order. Every operation has an event before it and one after it; neighbours share the one between them.
 #pragma once
 
 #include <deque>
@@ -32,7 +32,7 @@ class GpuExecutor final : public OpExecutor {
   void execute(const Op& op) override;
   void copy(const Tensor& to, const Tensor& from) override;
   void end(const WorkStart& start, Record record, KeepAlive keep_alive) override;
-  std::shared_ptr<GpuEvent> mark() override { return gpu_.events().record(stream_); }
+  std::shared_ptr<GpuEvent> mark() override { return gpu_.events().record(stream_, Timing::none); }
   void wait(const GpuEvent& event) override;
   void drain() override;
   bool tidy() override;
@@ -57,10 +57,12 @@ class GpuExecutor final : public OpExecutor {
     Nanoseconds seen_ns = 0;
   };
   void release() noexcept;
+  std::size_t count_done();
   void abandon();
   bool has_failed() const { return worker_.has_failed() || context_.control.is_stopped(); }
   void start_clock();
   void open_blas();
+  void take_scratch();
   Nanoseconds time_of(const GpuEvent& event) const;  // on the host's clock
   void read_times(Done& done);
   void check_fault();
@@ -74,8 +76,10 @@ class GpuExecutor final : public OpExecutor {
   const cudaStream_t stream_;
   cublasHandle_t blas_{};  // taken for the first product
   void* blas_workspace_ = nullptr;
+  Scratch scratch_;
   std::optional<LaunchGraphs> graphs_;
-  Fault* fault_ = nullptr;  // in pinned memory
+  Fault* fault_ = nullptr;                // in pinned memory
+  std::shared_ptr<GpuEvent> latest_end_;  // of an operation that nothing but another operation may follow; else null
   std::shared_ptr<GpuEvent> clock_event_;
   Nanoseconds clock_ns_ = 0;  // when the host saw that event
   int since_settled_ = 0;

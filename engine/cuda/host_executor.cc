@@ -39,7 +39,7 @@ void HostExecutor::copy(const Tensor& to, const Tensor& from) {
   }
   copy_memory(to.data(), place_of(to), from.data(), place_of(from), to.size_bytes(), copies_, text_);
   under_way_ = {.kernel = {}, .first = to, .second = from};
-  const auto done = gpu_.events().record(copies_);
+  const auto done = gpu_.events().record(copies_, Timing::none);
   if (watch_.wait(done->handle(), context_.control, text_) == GpuWatch::Outcome::complete) under_way_ = {};
 }
 

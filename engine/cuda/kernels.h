@@ -22,6 +22,13 @@ struct Fault {
 // In the order of kernel::Binary.
 enum class Arithmetic : std::uint8_t { add, subtract, multiply, divide, maximum, minimum };
 
+// Memory of the GPU for the parts of sums, used in the stream's order. Null where there was no room.
+inline constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
+struct Scratch {
+  void* at = nullptr;
+  std::size_t bytes = 0;
+};
+
 void launch_fill(cudaStream_t stream, DType dtype, void* to, double value, std::int64_t count);
 void launch_arithmetic(cudaStream_t stream, DType dtype, Arithmetic operation, void* to, const void* a, const void* b,
                        std::int64_t count, Fault* fault);
@@ -36,8 +43,8 @@ void launch_add_bias(cudaStream_t stream, DType dtype, void* to, const void* bia
 void launch_cast(cudaStream_t stream, DType to_dtype, void* to, DType from_dtype, const void* from, std::int64_t count);
 
 // a is [outer, length, inner], to is [outer, inner].
-void launch_sum(cudaStream_t stream, DType dtype, void* to, const void* a, std::int64_t outer, std::int64_t length,
-                std::int64_t inner);
+void launch_sum(cudaStream_t stream, const Scratch& scratch, DType dtype, void* to, const void* a, std::int64_t outer,
+                std::int64_t length, std::int64_t inner);
 
 // Logits of a floating type; `gradient` and `correct` may be null.
 struct LossArguments {
@@ -48,9 +55,10 @@ struct LossArguments {
   std::int64_t rows, classes;
   double loss_scale, gradient_scale;
 };
-void launch_loss(cudaStream_t stream, const LossArguments& arguments, Fault* fault);
+void launch_loss(cudaStream_t stream, const Scratch& scratch, const LossArguments& arguments, Fault* fault);
 
-// Rows of `width` elements, one after the other: to[indices[i]] op= rows[i]; `replaces` stores instead.
+// Rows of `width` elements, those of one index one after the other: to[indices[i]] op= rows[i]; `replaces` stores
+// instead.
 void launch_scatter(cudaStream_t stream, DType dtype, bool replaces, Arithmetic operation, void* to,
                     std::int64_t to_rows, const void* rows, const std::int64_t* indices, std::int64_t count,
                     std::int64_t width, Fault* fault);

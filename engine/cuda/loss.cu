@@ -3,7 +3,8 @@
 namespace tandem::cuda {
 namespace {
 
-constexpr unsigned kWarp = 32, kWarps = 16, kAllLanes = 0xffffffff;
+constexpr unsigned kWarp = 32, kAllLanes = 0xffffffff;
+constexpr unsigned kRowThreads = 512;  // of a block that takes a whole row
 
 template <typename W>
 struct Largest {
@@ -13,106 +14,172 @@ struct Largest {
 
 // Ties go to the first class.
 template <typename W>
-__device__ Largest<W> largest_of(Largest<W> mine) {
-  for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
-    const Largest<W> other{__shfl_xor_sync(kAllLanes, mine.logit, distance),
-                           __shfl_xor_sync(kAllLanes, mine.at, distance)};
-    if (other.logit > mine.logit || (other.logit == mine.logit && other.at < mine.at)) mine = other;
-  }
-  return mine;
+__device__ Largest<W> larger(Largest<W> mine, Largest<W> other) {
+  return other.logit > mine.logit || (other.logit == mine.logit && other.at < mine.at) ? other : mine;
 }
 
-__device__ double sum_of(double mine) {
-  for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
-    mine += __shfl_xor_sync(kAllLanes, mine, distance);
+// The threads that share a row: a warp, or a block of kRowThreads.
+struct WarpOfRow {
+  static constexpr unsigned kThreads = kWarp;
+  __device__ static unsigned lane() { return threadIdx.x % kWarp; }
+  template <typename W>
+  __device__ static Largest<W> largest_of(Largest<W> mine) {
+    for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
+      mine = larger(mine,
+                    {__shfl_xor_sync(kAllLanes, mine.logit, distance), __shfl_xor_sync(kAllLanes, mine.at, distance)});
+    }
+    return mine;
   }
-  return mine;
-}
+  __device__ static double sum_of(double mine) {
+    for (unsigned distance = kWarp / 2; distance > 0; distance /= 2) {
+      mine += __shfl_xor_sync(kAllLanes, mine, distance);
+    }
+    return mine;
+  }
+  __device__ static void meet() { __syncwarp(); }
+};
 
-struct RowLoss {
+struct BlockOfRow {
+  static constexpr unsigned kThreads = kRowThreads, kWarps = kRowThreads / kWarp;
+  __device__ static unsigned lane() { return threadIdx.x; }
+  template <typename W>
+  __device__ static Largest<W> largest_of(Largest<W> mine) {
+    __shared__ Largest<W> of_warps[kWarps];
+    mine = WarpOfRow::largest_of(mine);
+    if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = mine;
+    __syncthreads();
+    mine = of_warps[0];
+    for (unsigned warp = 1; warp < kWarps; ++warp) mine = larger(mine, of_warps[warp]);
+    return mine;
+  }
+  __device__ static double sum_of(double mine) {
+    __shared__ double of_warps[kWarps];
+    mine = WarpOfRow::sum_of(mine);
+    if (threadIdx.x % kWarp == 0) of_warps[threadIdx.x / kWarp] = mine;
+    __syncthreads();
+    mine = of_warps[0];
+    for (unsigned warp = 1; warp < kWarps; ++warp) mine += of_warps[warp];
+    return mine;
+  }
+  __device__ static void meet() { __syncthreads(); }
+};
+
+// The loss and the correct rows of those that one group of threads has taken, in their order.
+struct PartOfLoss {
   double loss;
-  bool is_correct;
+  long long correct;
 };
 
 // Shifting by the largest logit keeps every exponential within [0, 1]. The gradient may share the logits' memory: each
 // lane writes only where it alone reads, after the label's logit is known.
-template <typename T>
-__device__ RowLoss row_loss(const T* logits, T* gradient, std::int64_t classes, std::int64_t label, double scale) {
+template <typename T, typename Group>
+__device__ PartOfLoss row_loss(const T* logits, T* gradient, std::int64_t classes, std::int64_t label, double scale) {
   using W = Wide<T>;
-  const unsigned lane = threadIdx.x % kWarp;
   Largest<W> largest{load(logits), 0};
-  for (std::int64_t c = lane; c < classes; c += kWarp) {
+  for (std::int64_t c = Group::lane(); c < classes; c += Group::kThreads) {
     if (const W x = load(logits + c); x > largest.logit) largest = {x, c};
   }
-  largest = largest_of(largest);
+  largest = Group::largest_of(largest);
   const W shift = largest.logit, label_logit = load(logits + label);
   double sum = 0;
-  for (std::int64_t c = lane; c < classes; c += kWarp) sum += exp(load(logits + c) - shift);
-  sum = sum_of(sum);
-  __syncwarp();
+  for (std::int64_t c = Group::lane(); c < classes; c += Group::kThreads) sum += exp(load(logits + c) - shift);
+  sum = Group::sum_of(sum);
+  Group::meet();
   if (gradient != nullptr) {
     const W factor = static_cast<W>(scale / sum);
-    for (std::int64_t c = lane; c < classes; c += kWarp) {
+    for (std::int64_t c = Group::lane(); c < classes; c += Group::kThreads) {
       const W softmax = exp(load(logits + c) - shift) * factor;
       store(gradient + c, c == label ? softmax - static_cast<W>(scale) : softmax);
     }
   }
-  return {log(sum) - static_cast<double>(label_logit - shift), largest.at == label};
+  return {log(sum) - static_cast<double>(label_logit - shift), largest.at == label ? 1 : 0};
 }
 
-// One block, so that the sum over rows has one order; a warp a row.
-template <typename T, typename Count>
-__global__ void loss_of_rows(LossArguments arguments, Fault* fault) {
-  __shared__ double losses[kWarps];
-  __shared__ long long hits[kWarps];
-  const unsigned warp = threadIdx.x / kWarp;
-  double loss = 0;
-  long long correct = 0;
-  for (std::int64_t row = warp; row < arguments.rows; row += kWarps) {
+// Each group takes every `groups`-th row, so that equal inputs give equal sums.
+template <typename T, typename Group>
+__global__ void __launch_bounds__(kRowThreads, 1)
+    loss_of_rows(LossArguments arguments, PartOfLoss* parts, Fault* fault) {
+  const std::int64_t groups_of_block = blockDim.x / Group::kThreads;
+  const std::int64_t group = blockIdx.x * groups_of_block + threadIdx.x / Group::kThreads;
+  PartOfLoss part{0, 0};
+  for (std::int64_t row = group; row < arguments.rows; row += gridDim.x * groups_of_block) {
     const std::int64_t label = arguments.labels[row];
     if (label < 0 || label >= arguments.classes) {
-      if (threadIdx.x % kWarp == 0) report(fault, Fault::label, row, label, arguments.classes);
+      if (Group::lane() == 0) report(fault, Fault::label, row, label, arguments.classes);
       continue;
     }
     const std::int64_t first = row * arguments.classes;
     T* gradient = arguments.gradient == nullptr ? nullptr : static_cast<T*>(arguments.gradient) + first;
-    const RowLoss result = row_loss(static_cast<const T*>(arguments.logits) + first, gradient, arguments.classes, label,
-                                    arguments.gradient_scale);
-    loss += result.loss;
-    correct += result.is_correct ? 1 : 0;
+    const PartOfLoss one = row_loss<T, Group>(static_cast<const T*>(arguments.logits) + first, gradient,
+                                              arguments.classes, label, arguments.gradient_scale);
+    part.loss += one.loss;
+    part.correct += one.correct;
+    Group::meet();
   }
-  if (threadIdx.x % kWarp == 0) {
-    losses[warp] = loss;
-    hits[warp] = correct;
+  if (Group::lane() == 0) parts[group] = part;
+}
+
+// One block, which adds the parts in their order.
+template <typename T, typename Count>
+__global__ void __launch_bounds__(kThreads)
+    add_parts(LossArguments arguments, const PartOfLoss* parts, std::int64_t count) {
+  __shared__ PartOfLoss sums[kThreads];
+  PartOfLoss sum{0, 0};
+  for (std::int64_t i = threadIdx.x; i < count; i += kThreads) {
+    sum.loss += parts[i].loss;
+    sum.correct += parts[i].correct;
   }
+  sums[threadIdx.x] = sum;
   __syncthreads();
-  if (threadIdx.x != 0) return;
-  for (unsigned i = 1; i < kWarps; ++i) {
-    losses[0] += losses[i];
-    hits[0] += hits[i];
+  for (unsigned half = kThreads / 2; half > 0; half /= 2) {
+    if (threadIdx.x < half) {
+      sums[threadIdx.x].loss += sums[threadIdx.x + half].loss;
+      sums[threadIdx.x].correct += sums[threadIdx.x + half].correct;
+    }
+    __syncthreads();
   }
-  store(static_cast<T*>(arguments.loss), static_cast<Wide<T>>(arguments.loss_scale * losses[0]));
-  if (arguments.correct != nullptr) store(static_cast<Count*>(arguments.correct), static_cast<Wide<Count>>(hits[0]));
+  if (threadIdx.x != 0) return;
+  store(static_cast<T*>(arguments.loss), static_cast<Wide<T>>(arguments.loss_scale * sums[0].loss));
+  if (arguments.correct != nullptr) {
+    store(static_cast<Count*>(arguments.correct), static_cast<Wide<Count>>(sums[0].correct));
+  }
 }
 
 template <typename T>
-void launch_for(cudaStream_t stream, const LossArguments& arguments, Fault* fault) {
-  with_type(arguments.correct_dtype,
-            [&]<typename Count>() { start(loss_of_rows<T, Count>, 1, kWarps * kWarp, stream, arguments, fault); });
+void launch_for(cudaStream_t stream, const Scratch& scratch, const LossArguments& arguments, Fault* fault) {
+  constexpr std::int64_t kLongRow = 1024, kMostBlocks = 1024, kWarpsOfBlock = 8;
+  if (scratch.at == nullptr) throw RunError("softmax_cross_entropy: no memory for the parts of its sum");
+  auto* parts = static_cast<PartOfLoss*>(scratch.at);
+  const auto room = static_cast<std::int64_t>(scratch.bytes / sizeof(PartOfLoss)) / kWarpsOfBlock;
+  const bool is_long = arguments.classes > kLongRow;
+  const std::int64_t groups_of_block = is_long ? 1 : kWarpsOfBlock;
+  std::int64_t blocks = (arguments.rows + groups_of_block - 1) / groups_of_block;
+  if (blocks > kMostBlocks) blocks = kMostBlocks;
+  if (blocks > room) blocks = room;
+  if (blocks < 1) blocks = 1;  // also of no rows, whose loss is 0
+  if (is_long) {
+    start(loss_of_rows<T, BlockOfRow>, static_cast<unsigned>(blocks), kRowThreads, stream, arguments, parts, fault);
+  } else {
+    start(loss_of_rows<T, WarpOfRow>, static_cast<unsigned>(blocks), kWarpsOfBlock * kWarp, stream, arguments, parts,
+          fault);
+  }
+  with_type(arguments.correct_dtype, [&]<typename Count>() {
+    start(add_parts<T, Count>, 1, kThreads, stream, arguments, parts, blocks * groups_of_block);
+  });
 }
 
 }  // namespace
 
-void launch_loss(cudaStream_t stream, const LossArguments& arguments, Fault* fault) {
+void launch_loss(cudaStream_t stream, const Scratch& scratch, const LossArguments& arguments, Fault* fault) {
   switch (arguments.dtype) {
     case DType::f64:
-      return launch_for<double>(stream, arguments, fault);
+      return launch_for<double>(stream, scratch, arguments, fault);
     case DType::f32:
-      return launch_for<float>(stream, arguments, fault);
+      return launch_for<float>(stream, scratch, arguments, fault);
     case DType::f16:
-      return launch_for<__half>(stream, arguments, fault);
+      return launch_for<__half>(stream, scratch, arguments, fault);
     case DType::bf16:
-      return launch_for<__nv_bfloat16>(stream, arguments, fault);
+      return launch_for<__nv_bfloat16>(stream, scratch, arguments, fault);
     default:
       throw RunError("softmax_cross_entropy of integers");
   }

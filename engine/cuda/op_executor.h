@@ -19,6 +19,7 @@ namespace tandem::cuda {
 struct WorkStart {
   Nanoseconds issued_ns = 0;        // on the host's clock
   std::shared_ptr<GpuEvent> event;  // null on the host
+  bool is_end_of_other = false;     // the event is the end of the work before, which may be earlier than the issue
 };
 
 // What a piece of work uses, which must stay alive until it is done.
@@ -28,9 +29,8 @@ struct KeepAlive {
   std::vector<Op> ops{};
 };
 
-class OpExecutor {
+class OpExecutor : public GpuUser {
  public:
-  virtual ~OpExecutor() = default;
   virtual void use_on_this_thread() = 0;
   // Marks the start of a piece of work. One execute() or copy() follows, then end().
   virtual WorkStart begin() = 0;
@@ -46,7 +46,6 @@ class OpExecutor {
   // Does a little of what is off the critical path; called when there is nothing to issue. Returns whether more is
   // left.
   virtual bool tidy() = 0;
-  virtual void settle() = 0;                              // any thread: frees what finished work kept alive
   virtual void finish(std::vector<Record>& records) = 0;  // any thread: waits for all work, appends its records
   virtual LaunchGraphs* graphs() { return nullptr; }      // null where every op is launched by itself
   virtual cudaStream_t gpu_stream() const = 0;            // any thread; null on the host

@@ -3,30 +3,50 @@
 namespace tandem::cuda {
 namespace {
 
-// A thread a column takes the rows one after the other: an index may come twice.
+// A block takes an index where it comes first and all rows of that index in their order; a thread, columns of them. So
+// rows of different indices are added at once, and those of one index in one order.
 template <typename T>
-__global__ void scatter(bool replaces, Arithmetic operation, T* to, std::int64_t to_rows, const T* rows,
-                        const std::int64_t* indices, std::int64_t count, std::int64_t width, Fault* fault) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t column = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; column < width;
-       column += step) {
-    for (std::int64_t i = 0; i < count; ++i) {
-      const std::int64_t row = indices[i];
-      if (row < 0 || row >= to_rows) {
-        report(fault, Fault::row, i, row, to_rows);
-        return;
+__global__ void __launch_bounds__(kThreads, 1)
+    scatter(bool replaces, Arithmetic operation, T* to, std::int64_t to_rows, const T* __restrict__ rows,
+            const std::int64_t* __restrict__ indices, std::int64_t count, std::int64_t width, Fault* fault) {
+  __shared__ int is_equal[kThreads];
+  __shared__ int some_are_equal;
+  for (std::int64_t first = blockIdx.x; first < count; first += gridDim.x) {
+    const std::int64_t row = indices[first];
+    if (threadIdx.x == 0 && (row < 0 || row >= to_rows)) report(fault, Fault::row, first, row, to_rows);
+    if (row < 0 || row >= to_rows) continue;
+    bool came_before = false;
+    for (std::int64_t begin = 0; begin < count && !came_before; begin += kThreads) {
+      const std::int64_t mine = begin + threadIdx.x;
+      if (threadIdx.x == 0) some_are_equal = 0;
+      __syncthreads();
+      is_equal[threadIdx.x] = mine < count && indices[mine] == row ? 1 : 0;
+      if (is_equal[threadIdx.x] != 0) atomicCAS(&some_are_equal, 0, 1);
+      __syncthreads();
+      if (some_are_equal != 0) {
+        const std::int64_t end = begin + kThreads < count ? begin + kThreads : count;
+        for (std::int64_t i = begin; i < end && !came_before; ++i) {
+          if (is_equal[i - begin] == 0) continue;
+          came_before = i < first;
+          for (std::int64_t column = threadIdx.x; column < width && !came_before; column += kThreads) {
+            T* at = to + row * width + column;
+            const Wide<T> value = load(rows + i * width + column);
+            store(at, replaces ? value : apply(operation, load(at), value, fault));
+          }
+        }
       }
-      T* at = to + row * width + column;
-      const Wide<T> value = load(rows + i * width + column);
-      store(at, replaces ? value : apply(operation, load(at), value, fault));
+      __syncthreads();
     }
   }
 }
 
+constexpr std::int64_t kMostScatterBlocks = 65536;
+
 // In units of what block sizes, distances and addresses are all multiples of.
 template <typename Unit>
-__global__ void copy_units(Unit* to, const Unit* from, std::int64_t count, std::int64_t block, std::int64_t to_stride,
-                           std::int64_t from_stride) {
+__global__ void __launch_bounds__(kThreads)
+    copy_units(Unit* to, const Unit* from, std::int64_t count, std::int64_t block, std::int64_t to_stride,
+               std::int64_t from_stride) {
   const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
   for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count * block;
        i += step) {
@@ -35,7 +55,7 @@ __global__ void copy_units(Unit* to, const Unit* from, std::int64_t count, std::
 }
 
 // Every count-th block works on the same copy, in the largest units that its addresses and size are multiples of.
-__global__ void copy_several(CopyArguments arguments) {
+__global__ void __launch_bounds__(kThreads) copy_several(CopyArguments arguments) {
   const int mine = static_cast<int>(blockIdx.x) % arguments.count;
   const std::int64_t blocks = gridDim.x / static_cast<unsigned>(arguments.count);
   const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) / arguments.count * blockDim.x + threadIdx.x;
@@ -76,8 +96,8 @@ void launch_scatter(cudaStream_t stream, DType dtype, bool replaces, Arithmetic 
                     std::int64_t width, Fault* fault) {
   if (count * width == 0) return;
   with_type(dtype, [&]<typename T>() {
-    start(scatter<T>, blocks_for(width), kThreads, stream, replaces, operation, static_cast<T*>(to), to_rows,
-          static_cast<const T*>(rows), indices, count, width, fault);
+    start(scatter<T>, static_cast<unsigned>(count < kMostScatterBlocks ? count : kMostScatterBlocks), kThreads, stream,
+          replaces, operation, static_cast<T*>(to), to_rows, static_cast<const T*>(rows), indices, count, width, fault);
   });
 }
 

@@ -5,6 +5,7 @@
 #define __host__
 #define __device__
 #define __global__
+#define __launch_bounds__(...)
 #define __shared__ static thread_local  // a block runs on one host thread
 
 #include <cuda_runtime.h>

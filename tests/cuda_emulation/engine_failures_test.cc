@@ -106,7 +106,7 @@ const std::vector<Failure> kFailures{
     {"cudaDeviceGetDefaultMemPool", cudaErrorNotSupported, "(cudaErrorNotSupported)"},
     {"cudaMemPoolSetAttribute", cudaErrorNotSupported, "(cudaErrorNotSupported)"},
     {"cudaMemPoolSetAccess", cudaErrorInvalidDevice, "(cudaErrorInvalidDevice)"},
-    {"cudaEventCreate", cudaErrorMemoryAllocation, "(cudaErrorMemoryAllocation)"},
+    {"cudaEventCreateWithFlags", cudaErrorMemoryAllocation, "(cudaErrorMemoryAllocation)"},
     {"cudaEventRecord", cudaErrorLaunchFailure, "unspecified launch failure (cudaErrorLaunchFailure)", "", 20},
     {"cudaHostAlloc", cudaErrorMemoryAllocation, "(cudaErrorMemoryAllocation)"},
     {"cudaStreamWaitEvent", cudaErrorInvalidResourceHandle, "(cudaErrorInvalidResourceHandle)"},

@@ -154,6 +154,44 @@ TEST_F(EngineLaunches, AGpuThatHasFailedIsNotOutOfMemory) {
   EXPECT_THAT([&] { run_on_gpus(2, run); }, ThrowsMessage<RunError>(HasSubstr("cudaErrorIllegalAddress")));
 }
 
+TEST_F(EngineLaunches, NeighboursShareTheEventBetweenThem) {
+  emulation::start({.gpus = 1});
+  const Timeline timeline = run_on_gpus(1, [](Worker& worker) {
+    const Tensor tensor = filled(worker, 64, 1)[0];
+    Stream& stream = worker.devices()[0]->compute_stream();
+    stream.synchronize();
+    emulation::hang_gpu(0);
+    for (int i = 0; i < 3; ++i) stream.launch(op::fill(tensor, i));
+    std::this_thread::sleep_for(std::chrono::milliseconds(100));  // all are issued
+    emulation::release_gpus();
+    stream.synchronize();
+  });
+  std::vector<Record> fills;
+  for (const Record& record : timeline.records) {
+    if (record.name == "fill") fills.push_back(record);
+  }
+  ASSERT_EQ(fills.size(), 4U);
+  EXPECT_EQ(fills[2].start_ns, fills[1].end_ns);
+  EXPECT_EQ(fills[3].start_ns, fills[2].end_ns);
+  EXPECT_LT(fills[3].start_ns, fills[3].end_ns);
+}
+
+// Two logical devices on one GPU: what the first has freed comes back although it does nothing more.
+TEST_F(EngineLaunches, MemoryOfAnotherLogicalDeviceComesBackWhenItIsNeeded) {
+  emulation::start({.gpus = 1, .memory_bytes = 1 << 20});
+  const auto run = [](Worker& worker) {
+    Device &first = *worker.devices()[0], &second = *worker.devices()[1];
+    {
+      const Tensor tensor = first.allocate(DType::u8, {700'000});
+      first.compute_stream().launch(op::fill(tensor, 1));
+    }
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));  // issued, and kept alive by the stream
+    second.compute_stream().launch(op::fill(second.allocate(DType::u8, {700'000}), 2));
+    second.synchronize();
+  };
+  EXPECT_NO_THROW(run_on_gpus(2, run));
+}
+
 // Nothing at the end may wait for the GPU: neither freeing handles and pinned memory, nor the communicators.
 TEST_F(EngineLaunches, AGpuThatHangsForEverDoesNotKeepTheRunOrTheNextOne) {
   const auto begin = std::chrono::steady_clock::now();

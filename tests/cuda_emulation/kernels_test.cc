@@ -183,11 +183,54 @@ TEST_P(Kernels, AddBias) {
 TEST_P(Kernels, SumAxis) {
   const std::vector<std::tuple<Shape, Shape, int>> cases{
       {{37, 45}, {45}, 0}, {{37, 45}, {37}, 1}, {{3, 70, 5}, {3, 5}, 1}, {{300}, {}, 0},
-      {{1, 1}, {1}, 1},    {{4, 0}, {4}, 1},    {{0, 4}, {4}, 0}};
+      {{1, 1}, {1}, 1},    {{4, 0}, {4}, 1},    {{0, 4}, {4}, 0},        {{3, 300}, {3}, 1}};
   for (const auto& [from, to, axis] : cases) {
     compare("sum_axis " + std::to_string(axis),
             {{to, from}, [axis = axis](const Tensors& t) { return op::sum_axis(t[0], t[1], axis); }}, GetParam());
   }
+}
+
+// Sums that are divided into parts: a vector, few columns, few rows.
+TEST_P(Kernels, SumsOfManyTerms) {
+  const std::vector<std::tuple<Shape, Shape, int>> cases{{{20000}, {}, 0}, {{3000, 7}, {7}, 0}, {{2, 9000}, {2}, 1}};
+  for (const auto& [from, to, axis] : cases) {
+    compare("sum_axis " + std::to_string(axis),
+            {{to, from}, [axis = axis](const Tensors& t) { return op::sum_axis(t[0], t[1], axis); }}, GetParam(), false,
+            is_half(GetParam()) ? 1 : 16);
+  }
+}
+
+// 16 bytes at once where the memory is aligned, single elements where it is not.
+TEST_P(Kernels, UnalignedOperands) {
+  for (const std::int64_t first : {0, 1}) {
+    for (const std::int64_t count : {1, 15, 16, 17, 1000}) {
+      compare("elementwise",
+              {{{count + first}, {count + first}, {count + first}},
+               [=](const Tensors& t) {
+                 const auto part = [&](const Tensor& whole) { return whole.slice(first, count); };
+                 return op::elementwise(kernel::Binary::add, part(t[0]), part(t[1]), part(t[2]));
+               }},
+              GetParam());
+    }
+  }
+}
+
+TEST_P(Kernels, AddBiasToOneAndToManyColumns) {
+  for (const auto& [rows, columns] : {std::pair<std::int64_t, std::int64_t>{1000, 1}, {3, 2000}, {2000, 3}}) {
+    compare("add_bias", {{{rows, columns}, {columns}}, [](const Tensors& t) { return op::add_bias(t[0], t[1]); }},
+            GetParam());
+  }
+}
+
+// One index often, and in parts that blocks look through one after the other.
+TEST_P(Kernels, ScatterManyRows) {
+  Sample sample{{{5, 9}, {700, 9}, {700}},
+                [](const Tensors& t) { return op::scatter_rows(kernel::Scatter::replace, t[0], t[1], t[2]); },
+                {{}, {}, [](const Tensor& tensor, std::mt19937_64& random) { fill_below(tensor, 4, random); }},
+                {{2, DType::i64}}};
+  compare("scatter_rows", sample, GetParam(), true);
+  sample.make = [](const Tensors& t) { return op::scatter_rows(kernel::Scatter::maximum, t[0], t[1], t[2]); };
+  compare("scatter_rows", sample, GetParam(), true);
 }
 
 TEST_P(Kernels, ScatterRows) {
@@ -260,7 +303,8 @@ TEST_P(FloatingKernels, GemmOfManyTerms) {
 }
 
 TEST_P(FloatingKernels, SoftmaxCrossEntropy) {
-  for (const auto& [rows, classes] : {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 10}, {50, 33}, {17, 100}}) {
+  for (const auto& [rows, classes] :
+       {std::pair<std::int64_t, std::int64_t>{1, 1}, {5, 10}, {50, 33}, {17, 100}, {3, 1500}}) {
     const auto labels = [classes = classes](const Tensor& tensor, std::mt19937_64& random) {
       fill_below(tensor, classes, random);
     };

@@ -1,0 +1,34 @@
+#!/bin/sh
+# Packs the programs for a machine with GPUs and without a compiler: bundle.sh SOURCES PROGRAMS OUTPUT.tar.xz
+#
+# In it: the programs, the libraries that such a machine lacks, the scenarios and the catalog, and `start`. Not in it:
+# CUDA, cuBLAS and NCCL, which `start` finds there, the driver, and the C library.
+set -eu
+sources=$1 programs=$2 output=$3
+folder=$(mktemp -d)
+trap 'rm -rf "$folder"' EXIT
+bundle=$folder/tandem-gpu
+mkdir -p "$bundle/bin" "$bundle/lib" "$bundle/share/tandem/topologies" "$bundle/share/tandem/scenarios"
+
+for program in "$programs"/*; do
+  cp -L "$program" "$bundle/bin/"
+  strip "$bundle/bin/$(basename "$program")"
+done
+nvidia='lib(cudart|cublas|cublasLt|nccl|cuda|nvidia-ml)\.so'
+system='(linux-vdso|ld-linux.*|lib(c|m|dl|rt|pthread|resolv)\.so.*)'
+ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u | while read -r name path; do
+  if printf '%s\n' "$name" | grep -qE "^$nvidia"; then
+    printf '%s\n' "$name" >>"$bundle/needs"
+  elif ! printf '%s\n' "$name" | grep -qE "^$system"; then
+    cp -L "$path" "$bundle/lib/$name"
+    strip --strip-unneeded "$bundle/lib/$name" 2>/dev/null || true
+  fi
+done
+touch "$bundle/needs"
+cp -r "$sources/topologies/catalog" "$bundle/share/tandem/topologies/"
+cp -r "$sources/scenarios/models" "$sources/scenarios/examples" "$sources/scenarios/data" "$bundle/share/tandem/scenarios/"
+cp "$sources/scenarios/scenario.schema.json" "$bundle/share/tandem/scenarios/"
+cp "$sources/tests/gpu/gpu.sh" "$sources/LICENSE" "$bundle/"
+cp "$sources/tests/gpu/bundle_start.sh" "$bundle/start"
+tar -C "$folder" -cJf "$output" tandem-gpu
+echo "$output: $(($(stat -c %s "$output") / 1000000)) MB; needs on the machine: $(tr '\n' ' ' <"$bundle/needs")"

@@ -1,0 +1,51 @@
+#!/bin/sh
+# gpu.sh, on programs of an emulated machine: it goes through its steps, keeps what is done, and says what failed; and a
+# bundle's start finds libraries in a Python wheel's folder. gpu_script_test.sh SOURCES TANDEM KERNELS FAILURES
+set -eu
+sources=$1
+scratch=$(mktemp -d)
+trap 'rm -rf "$scratch"' EXIT
+fail() { echo "failed: $*" >&2 && exit 1; }
+has() { grep -qE "$2" "$1" || { cat "$1" >&2 && fail "$1 lacks '$2'"; }; }
+
+mkdir "$scratch/bin"
+ln -s "$2" "$scratch/bin/tandem"
+ln -s "$3" "$scratch/bin/kernels"
+ln -s "$4" "$scratch/bin/failures"
+printf '#!/bin/sh\nexit 3\n' >"$scratch/bin/against_raw"
+printf '#!/bin/sh\n[ "$1" = --gtest_list_tests ] && printf "A.\\n  One\\n" || exec sleep 60\n' >"$scratch/bin/engine"
+chmod +x "$scratch/bin/against_raw" "$scratch/bin/engine"
+export TANDEM_PROGRAMS="$scratch/bin" TANDEM_SCENARIOS="$sources/scenarios/examples"
+gpu() { "$sources/tests/gpu/gpu.sh" --out "$scratch/out" "$@" >"$scratch/said" 2>&1; }
+
+gpu machine train failures || { cat "$scratch/said" && fail "a good run"; }
+has "$scratch/out/summary.txt" '^train +2 +0 +0 +0'
+has "$scratch/out/summary.txt" '^failures +4 +0 +0 +0'
+has "$scratch/out/logs/machine.versions.log" '^engines: .*cuda'
+has "$scratch/out/digits.json" '"engine": "cuda"'
+before=$(stat -c %Y "$scratch/out/logs/train.digits.log")
+gpu machine train failures || fail "going on"
+[ "$(stat -c %Y "$scratch/out/logs/train.digits.log")" = "$before" ] || fail "what is done is done again"
+[ "$(grep -c '^failures' "$scratch/out/cases.tsv")" = 4 ] || fail "a case twice"
+if gpu against_raw; then fail "a failure is none"; fi
+has "$scratch/out/summary.txt" 'against_raw +all: failed, exit code 3'
+if gpu --time 1 engine; then :; fi
+if grep -q '^engine' "$scratch/out/cases.tsv"; then fail "a case that was cut has a result"; fi
+if gpu unknown; then fail "an unknown step"; fi
+has "$scratch/said" "no step 'unknown' \(known: machine"
+
+# A bundle.
+mkdir -p "$scratch/bundle/bin" "$scratch/bundle/lib"
+cp "$sources/tests/gpu/bundle_start.sh" "$scratch/bundle/start"
+printf '#!/bin/sh\necho "$LD_LIBRARY_PATH"\n' >"$scratch/bundle/bin/tandem"
+chmod +x "$scratch/bundle/bin/tandem" "$scratch/bundle/start"
+echo libnot-here.so.7 >"$scratch/bundle/needs"
+if "$scratch/bundle/start" --version >"$scratch/said" 2>&1; then fail "a missing library"; fi
+has "$scratch/said" 'not found on this machine: libnot-here.so.7; TANDEM_CUDA_LIBRARIES'
+command -v python3 >/dev/null 2>&1 || exit 0
+export PYTHONUSERBASE="$scratch/python"
+site=$(python3 -c 'import site; print(site.getusersitepackages())')
+mkdir -p "$site/nvidia/some/lib"
+touch "$site/nvidia/some/lib/libnot-here.so.7"
+"$scratch/bundle/start" --version >"$scratch/said" 2>&1 || fail "a wheel's library"
+has "$scratch/said" "/lib:$site/nvidia/some/lib"
