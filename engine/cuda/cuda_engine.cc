@@ -65,6 +65,9 @@ class CudaEngine final : public Engine {
     Timeline timeline = run.run(program);
     timeline.settings = settings_;
     timeline.settings["graphs"] = options_.graphs ? "on" : "off";
+    if (std::string counts = gpus_.take_graph_counts(); !counts.empty()) {
+      timeline.settings["graph_launches"] = std::move(counts);
+    }
     if (nvml_) cuda::add_clocks(gpus_.count(), *nvml_, timeline.settings);  // still those of the work
     if (std::string paths = machine.collectives(); !paths.empty()) timeline.settings["collectives"] = std::move(paths);
     return timeline;

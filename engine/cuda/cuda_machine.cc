@@ -25,6 +25,22 @@ std::shared_ptr<threads::BlockPool> Gpus::pinned_memory() {
   return pinned_memory_;
 }
 
+std::string Gpus::take_graph_counts() {
+  const std::lock_guard lock(mutex_);
+  std::int64_t series = 0, as_graphs = 0, captured = 0, updated = 0;
+  for (const auto& gpu : gpus_) {
+    if (!gpu) continue;
+    GraphCounts& counts = gpu->graph_counts();
+    series += counts.series.exchange(0);
+    as_graphs += counts.as_graphs.exchange(0);
+    captured += counts.captured.exchange(0);
+    updated += counts.updated.exchange(0);
+  }
+  if (series == 0) return "";
+  return fmt::format("{} of {} series launched as graphs; {} captured, {} updated", as_graphs, series, captured,
+                     updated);
+}
+
 // The copies of a host device are executed by the GPU of its number, so that several GPUs share the work.
 std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunContext& context,
                                                                threads::WorkerState& worker, DeviceId id, int index) {

@@ -25,6 +25,7 @@ class Gpus {
   Gpu& at(int ordinal);
   std::shared_ptr<threads::BlockPool> pinned_memory();
   double watchdog_s() const { return watchdog_s_; }  // GpuWatch's timeout
+  std::string take_graph_counts();                   // since the last call, in words; "" without any
 
  private:
   const double watchdog_s_;

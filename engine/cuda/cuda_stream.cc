@@ -62,7 +62,7 @@ void CudaStream::flush() {
   attempt(name, threads::After::success, [&] {
     const NvtxRange range(name);
     const WorkStart start = executor_->begin();
-    executor_->graphs()->launch(batch.key(), [&] {
+    executor_->graphs()->launch(batch.series(), [&] {
       for (const Op& op : ops) executor_->execute(op);
     });
     Record record = make_record(RecordKind::op, ops.front().category, name, batch.step());

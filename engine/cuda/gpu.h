@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/cuda/gpu_handles.h"
+#include "engine/cuda/launch_graphs.h"
 #include "engine/threads/block_pool.h"
 
 namespace tandem::cuda {
@@ -105,6 +106,7 @@ class Gpu {
   const std::shared_ptr<threads::BlockPool>& memory() const { return memory_; }
   EventPool& events() const { return *events_; }
   GpuHandles& handles() { return handles_; }
+  GraphCounts& graph_counts() { return graph_counts_; }  // of all runs
   void add_user(GpuUser& user);
   void remove_user(GpuUser& user);
   // Takes a block, or null when all users have given back what they could within the time.
@@ -120,6 +122,7 @@ class Gpu {
   GpuHandles handles_;
   const std::shared_ptr<threads::BlockPool> memory_;
   const std::shared_ptr<EventPool> events_;
+  GraphCounts graph_counts_;
   std::mutex users_mutex_;
   std::vector<GpuUser*> users_;
 };

@@ -45,7 +45,7 @@ GpuExecutor::GpuExecutor(threads::RunContext& context, threads::WorkerState& wor
   const UseGpu use_gpu(gpu_.ordinal());
   try {
     fault_ = gpu_.handles().take_fault();
-    if (with_graphs) graphs_.emplace(stream_);
+    if (with_graphs) graphs_.emplace(stream_, gpu_.graph_counts());
     start_clock();
     gpu_.add_user(*this);
   } catch (...) {

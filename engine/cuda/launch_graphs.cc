@@ -1,5 +1,7 @@
 #include "engine/cuda/launch_graphs.h"
 
+#include <algorithm>
+
 #include "engine/cuda/cuda_error.h"
 #include "engine/cuda/launch_turn.h"
 
@@ -7,20 +9,45 @@ namespace tandem::cuda {
 namespace {
 
 // Owns a captured graph, which is needed until it is instantiated.
-class Graph {
+class CapturedGraph {
  public:
-  Graph() = default;
-  ~Graph() {
+  CapturedGraph() = default;
+  ~CapturedGraph() {
     if (handle_ != nullptr) cudaGraphDestroy(handle_);
   }
-  Graph(const Graph&) = delete;
-  Graph& operator=(const Graph&) = delete;
+  CapturedGraph(const CapturedGraph&) = delete;
+  CapturedGraph& operator=(const CapturedGraph&) = delete;
   cudaGraph_t* out() { return &handle_; }
   cudaGraph_t handle() const { return handle_; }
 
  private:
   cudaGraph_t handle_ = nullptr;
 };
+
+// Captures in thread-local mode, so that other threads may make calls that are forbidden during a capture.
+void capture(CapturedGraph& graph, cudaStream_t stream, const std::function<void()>& issue) {
+  check(cudaStreamBeginCapture(stream, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
+  try {
+    issue();
+  } catch (...) {
+    cudaStreamEndCapture(stream, graph.out());  // the first error is the one to tell
+    cudaGetLastError();
+    throw;
+  }
+  check(cudaStreamEndCapture(stream, graph.out()), "cudaStreamEndCapture");
+}
+
+// Returns false where the kernels are others after all, as a library may choose them by alignment.
+bool update(cudaGraphExec_t executable, const CapturedGraph& graph) {
+  cudaGraphExecUpdateResultInfo result{};
+  const cudaError_t error = cudaGraphExecUpdate(executable, graph.handle(), &result);
+  if (error == cudaErrorGraphExecUpdateFailure) {
+    cudaGetLastError();
+    return false;
+  }
+  check(error, "cudaGraphExecUpdate");
+  return true;
+}
 
 }  // namespace
 
@@ -29,36 +56,50 @@ LaunchGraphs::~LaunchGraphs() {
 }
 
 void LaunchGraphs::forget_all() {
-  for (const auto& [key, graph] : graphs_) {
-    if (graph != nullptr) cudaGraphExecDestroy(graph);
+  for (const auto& [shape, graphs] : graphs_) {
+    for (const Graph& graph : graphs) cudaGraphExecDestroy(graph.executable);
   }
   graphs_.clear();
+  launches_ = 0;
 }
 
-void LaunchGraphs::launch(const std::string& key, const std::function<void()>& issue) {
-  if (graphs_.size() >= kMostGraphs) forget_all();
-  const auto [entry, is_new] = graphs_.try_emplace(key, nullptr);
+void LaunchGraphs::launch(const LaunchSeries& series, const std::function<void()>& issue) {
+  ++counts_.series;
+  if (launches_ > kMostLaunches || graphs_.size() >= kMostSeries) forget_all();
+  const auto [entry, is_new] = graphs_.try_emplace(series.shape);
   if (is_new) return issue();
-  if (entry->second == nullptr) entry->second = capture(issue);
-  check(cudaGraphLaunch(entry->second, stream_), "cudaGraphLaunch");
+  Graphs& graphs = entry->second;
+  const auto known = std::find_if(graphs.begin(), graphs.end(),
+                                  [&](const Graph& graph) { return graph.addresses == series.addresses; });
+  if (known == graphs.end()) {
+    add(graphs, series, issue);
+  } else {
+    std::rotate(known, known + 1, graphs.end());
+  }
+  check(cudaGraphLaunch(graphs.back().executable, stream_), "cudaGraphLaunch");
+  ++counts_.as_graphs;
 }
 
-// Captures in thread-local mode, so that other threads may make calls that are forbidden during a capture.
-cudaGraphExec_t LaunchGraphs::capture(const std::function<void()>& issue) const {
-  check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "cudaStreamBeginCapture");
-  Graph graph;
-  try {
-    issue();
-  } catch (...) {
-    cudaStreamEndCapture(stream_, graph.out());  // the first error is the one to tell
-    cudaGetLastError();
-    throw;
-  }
-  check(cudaStreamEndCapture(stream_, graph.out()), "cudaStreamEndCapture");
-  cudaGraphExec_t executable = nullptr;
+void LaunchGraphs::add(Graphs& graphs, const LaunchSeries& series, const std::function<void()>& issue) {
+  CapturedGraph captured;
+  capture(captured, stream_, issue);
   const LaunchTurn turn;
-  check(cudaGraphInstantiate(&executable, graph.handle(), 0), "cudaGraphInstantiate");
-  return executable;
+  if (graphs.size() == kMostOfShape) {
+    std::rotate(graphs.begin(), graphs.begin() + 1, graphs.end());
+    if (update(graphs.back().executable, captured)) {
+      graphs.back().addresses = series.addresses;
+      ++counts_.updated;
+      return;
+    }
+    cudaGraphExecDestroy(graphs.back().executable);
+    graphs.pop_back();
+    launches_ -= series.launches;
+  }
+  cudaGraphExec_t executable = nullptr;
+  check(cudaGraphInstantiate(&executable, captured.handle(), 0), "cudaGraphInstantiate");
+  graphs.push_back({series.addresses, executable});
+  launches_ += series.launches;
+  ++counts_.captured;
 }
 
 }  // namespace tandem::cuda

@@ -1,38 +1,64 @@
 // Launches a repeated series of launches as one CUDA graph.
 //
 // The first time a series is launched as it is, the second time it is captured into a graph, and from then on the graph
-// is launched. Two series are the same when their keys are equal.
+// is launched. A series that comes with other addresses, because the memory of its operands is another's now, updates a
+// graph that exists, which takes less than to make one.
 //
-// Threads: the stream's own.
+// Threads: the stream's own; the counts are any thread's.
 #pragma once
 
 #include <cuda_runtime.h>
 
+#include <atomic>
+#include <cstdint>
 #include <functional>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 namespace tandem::cuda {
 
+// What tells a series from others: two with equal shapes differ in addresses only.
+struct LaunchSeries {
+  std::string shape, addresses;
+  std::size_t launches = 0;
+};
+
+// How often series were launched, and how.
+struct GraphCounts {
+  std::atomic<std::int64_t> series{0}, as_graphs{0}, captured{0}, updated{0};
+};
+
 class LaunchGraphs {
  public:
-  explicit LaunchGraphs(cudaStream_t stream) : stream_(stream) {}
+  LaunchGraphs(cudaStream_t stream, GraphCounts& counts) : stream_(stream), counts_(counts) {}
   ~LaunchGraphs();
   LaunchGraphs(const LaunchGraphs&) = delete;
   LaunchGraphs& operator=(const LaunchGraphs&) = delete;
 
   // `issue` issues the launches of the series to the stream, and nothing else. Throws RunError and what `issue` throws.
-  void launch(const std::string& key, const std::function<void()>& issue);
+  void launch(const LaunchSeries& series, const std::function<void()>& issue);
 
  private:
-  // A program that never repeats itself must not fill the memory: beyond this number all graphs are forgotten.
-  static constexpr std::size_t kMostGraphs = 1024;
+  // A program that never repeats itself must not fill the memory: beyond so many launches in graphs, and so many series
+  // seen, all are forgotten.
+  static constexpr std::size_t kMostLaunches = std::size_t{1} << 16, kMostSeries = 4096;
+  // Of one shape. A step whose operands change places by turns needs one for each turn.
+  static constexpr std::size_t kMostOfShape = 4;
 
-  cudaGraphExec_t capture(const std::function<void()>& issue) const;
+  struct Graph {
+    std::string addresses;
+    cudaGraphExec_t executable = nullptr;
+  };
+  using Graphs = std::vector<Graph>;  // the latest used is the last
+
+  void add(Graphs& graphs, const LaunchSeries& series, const std::function<void()>& issue);
   void forget_all();
 
   const cudaStream_t stream_;
-  std::unordered_map<std::string, cudaGraphExec_t> graphs_;  // null for a series seen once
+  GraphCounts& counts_;
+  std::unordered_map<std::string, Graphs> graphs_;  // by shape; empty for a series seen once
+  std::size_t launches_ = 0;                        // in all graphs
 };
 
 }  // namespace tandem::cuda

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/cuda/launch_graphs.h"
 #include "engine/cuda/op_identity.h"
 #include "engine/op.h"
 
@@ -17,7 +18,8 @@ class OpBatch {
     return ops_.empty() || (step == step_ && op.category == ops_.front().category && ops_.size() < kMostOps);
   }
   void add(Op op, int step) {
-    append_identity(key_, op);
+    append_identity(series_.shape, series_.addresses, op);
+    ++series_.launches;
     bytes_ += op.cost.bytes;
     flops_ += op.cost.flops;
     step_ = step;
@@ -25,7 +27,7 @@ class OpBatch {
   }
 
   bool is_empty() const { return ops_.empty(); }
-  const std::string& key() const { return key_; }
+  const LaunchSeries& series() const { return series_; }
   int step() const { return step_; }
   double bytes() const { return bytes_; }
   double flops() const { return flops_; }
@@ -35,7 +37,7 @@ class OpBatch {
   static constexpr std::size_t kMostOps = 4096;
 
   std::vector<Op> ops_;
-  std::string key_;
+  LaunchSeries series_;
   int step_ = 0;
   double bytes_ = 0, flops_ = 0;
 };

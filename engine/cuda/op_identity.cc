@@ -9,7 +9,7 @@ namespace {
 
 class Identity {
  public:
-  explicit Identity(std::string& key) : key_(key) {}
+  Identity(std::string& shape, std::string& addresses) : shape_(shape), addresses_(addresses) {}
 
   template <typename... Fields>
   void add(const Fields&... fields) {
@@ -45,21 +45,23 @@ class Identity {
   template <typename Number>
   void add_one(Number number) {
     static_assert(std::is_arithmetic_v<Number> || std::is_enum_v<Number>);
-    key_.append(reinterpret_cast<const char*>(&number), sizeof number);
+    shape_.append(reinterpret_cast<const char*>(&number), sizeof number);
   }
   void add_one(const Tensor& tensor) {
     if (!tensor) return add_one(false);
-    add(true, reinterpret_cast<std::uintptr_t>(tensor.data()), tensor.dtype(), tensor.shape().rank());
+    const void* address = tensor.data();
+    addresses_.append(reinterpret_cast<const char*>(&address), sizeof address);
+    add(true, tensor.dtype(), tensor.shape().rank());
     for (int axis = 0; axis < tensor.shape().rank(); ++axis) add_one(tensor.shape()[axis]);
   }
 
-  std::string& key_;
+  std::string &shape_, &addresses_;
 };
 
 }  // namespace
 
-void append_identity(std::string& key, const Op& op) {
-  Identity identity(key);
+void append_identity(std::string& shape, std::string& addresses, const Op& op) {
+  Identity identity(shape, addresses);
   identity.add(op.kernel.index(), op.cost.dtype);
   std::visit(identity, op.kernel);
 }

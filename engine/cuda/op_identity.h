@@ -1,4 +1,4 @@
-// The identity of a launch: its kernel, the addresses of its operands, and every number it is given.
+// The identity of a launch: its kernel, every number it is given, and the addresses of its operands.
 #pragma once
 
 #include <string>
@@ -7,7 +7,8 @@
 
 namespace tandem::cuda {
 
-// Appends bytes that are equal only for equal launches. Must not be called for host functions.
-void append_identity(std::string& key, const Op& op);
+// Appends bytes to `shape` that are equal only for launches that are equal but for addresses, and to `addresses` those
+// that are equal only for equal addresses. Must not be called for host functions.
+void append_identity(std::string& shape, std::string& addresses, const Op& op);
 
 }  // namespace tandem::cuda

@@ -80,6 +80,40 @@ TEST_F(LaunchGraphs, OfOtherNumbersAreOthers) {
       << "the third step is like the first";
 }
 
+// The operands of each step are those of `places` places by turns, as when memory comes back late.
+Program steps_at_places(int steps, int places, std::vector<float>& sums) {
+  return [=, &sums](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    Stream& stream = gpu.compute_stream();
+    std::vector<Tensor> at;
+    for (int i = 0; i < places; ++i) at.push_back(filled(worker, 5, 0)[0]);
+    const Tensor one = filled(worker, 5, 1)[0], here = worker.cpu().allocate(DType::f32, {5});
+    stream.synchronize();
+    for (int step = 0; step < steps; ++step) {
+      const Tensor& sum = at[static_cast<std::size_t>(step % places)];
+      for (int i = 0; i < kOps; ++i) stream.launch(op::elementwise(kernel::Binary::add, sum, sum, one));
+      stream.copy(here, sum);
+      stream.synchronize();
+      sums.push_back(here.values<float>()[4]);
+    }
+  };
+}
+
+TEST_F(LaunchGraphs, OfOtherAddressesAreUpdated) {
+  std::vector<float> sums;
+  const Timeline timeline = run(true, steps_at_places(12, 6, sums));
+  EXPECT_THAT(sums, testing::ElementsAre(10, 10, 10, 10, 10, 10, 20, 20, 20, 20, 20, 20));
+  EXPECT_EQ(timeline.settings.at("graph_launches"), "11 of 13 series launched as graphs; 4 captured, 7 updated")
+      << "the first is the filling of the operands";
+}
+
+TEST_F(LaunchGraphs, OfAFewPlacesAreCapturedOnceEach) {
+  std::vector<float> sums;
+  const Timeline timeline = run(true, steps_at_places(12, 3, sums));
+  EXPECT_EQ(timeline.settings.at("graph_launches"), "11 of 13 series launched as graphs; 3 captured, 0 updated");
+  EXPECT_EQ(sums.back(), 40);
+}
+
 TEST_F(LaunchGraphs, AFailureWhileOneIsCapturedIsTold) {
   std::vector<float> sums;
   emulation::fail_call("cudaGraphInstantiate", cudaErrorMemoryAllocation);

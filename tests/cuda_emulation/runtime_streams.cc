@@ -156,6 +156,22 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
   return cudaSuccess;
 }
 
+// As long as the graphs differ in what their nodes work on only; here: in their number and order.
+cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result) {
+  if (const cudaError_t error = entered(__func__)) return error;
+  const auto lanes_of = [](const Graph& nodes) {
+    std::vector<std::size_t> lanes;
+    for (const Graph::Node& node : nodes.nodes) lanes.push_back(node.lane);
+    return lanes;
+  };
+  if (lanes_of(*executable->graph) != lanes_of(*graph->graph)) {
+    result->result = cudaGraphExecUpdateErrorTopologyChanged;
+    return noted(cudaErrorGraphExecUpdateFailure);
+  }
+  executable->graph = graph->graph;
+  return cudaSuccess;
+}
+
 cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
   return entered(__func__, stream->gpu);
 }
