@@ -4,15 +4,16 @@
 #include <charconv>
 #include <cmath>
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/check_pairs.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/expectations.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
+#include "cli/verdicts.h"
 #include "reports/check.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
@@ -29,6 +30,7 @@ struct CheckFlags {
   std::string baseline;
   bool update = false;
   CheckLimits limits;
+  PairFlags pairs;
 };
 
 // Reads "5%" or "0.05", but not "5", which could mean either 5 % or 500 %.
@@ -40,37 +42,6 @@ std::optional<double> parse_tolerance(std::string_view text) {
   if (error != std::errc{} || end != text.data() + text.size() || !std::isfinite(value)) return std::nullopt;
   if (value < 0 || (!percent && value >= 1)) return std::nullopt;
   return percent ? value / 100 : value;
-}
-
-int exit_code_of(Verdict verdict) {
-  switch (verdict) {
-    case Verdict::ok:
-    case Verdict::improved:
-      return kOk;
-    case Verdict::regressed:
-    case Verdict::model_changed:
-      return kNotMet;
-    case Verdict::inconclusive:
-      return kInconclusive;
-  }
-  TANDEM_UNREACHABLE("a verdict without an exit code");
-}
-
-Color color_of(Verdict verdict) {
-  const int code = exit_code_of(verdict);
-  return code == kOk ? Color::green : code == kNotMet ? Color::red : Color::yellow;
-}
-
-// Returns check_text() with a colored verdict if stdout is a terminal.
-std::string shown_text(const CheckFlags& flags, const CheckResult& result, const Report& report,
-                       const Report& baseline) {
-  std::string text = check_text(result, report, baseline);
-  if (!flags.common.output.empty()) return text;
-  const std::string verdict(name_of(result.verdict));
-  const std::size_t at = text.find(": " + verdict + "\n");
-  if (at == std::string::npos) return text;
-  return text.replace(at + 2, verdict.size(),
-                      colored(verdict, color_of(result.verdict), std::cout, flags.common.no_color));
 }
 
 Report load_baseline(const std::string& file) {
@@ -103,6 +74,7 @@ int update_baseline(const CheckFlags& flags, const Scenario& scenario) {
 }
 
 int check_scenario(const CheckFlags& flags) {
+  if (!flags.pairs.program.empty()) return check_pairs(flags.common, flags.scenario, flags.pairs);
   const Output output(flags.common);
   const Scenario scenario = scenario_from(flags.scenario);
   if (flags.update) return update_baseline(flags, scenario);
@@ -112,22 +84,56 @@ int check_scenario(const CheckFlags& flags) {
   if (output.json()) {
     output.write_json(check_to_json(result, report, baseline));
   } else {
-    output.write_text(shown_text(flags, result, report, baseline));
+    output.write_text(with_colored_verdict(check_text(result, report, baseline), result.verdict, flags.common));
   }
   const int expectations = report_expectations(scenario.expect, report);
   const int verdict = exit_code_of(result.verdict);
   return expectations == kOk ? verdict : expectations;
 }
 
+// Of --against.
+void add_pair_options(CLI::App& command, CheckFlags& flags) {
+  CLI::Option* const margin = command.add_option_function<std::string>(
+      "--margin",
+      [&flags](const std::string& text) {
+        const std::optional<double> value = parse_tolerance(text);
+        if (!value || *value <= 0 || *value >= 1) {
+          throw CLI::ValidationError("--margin", "expected a percentage above 0 and below 100, found '" + text + "'");
+        }
+        flags.pairs.margin = *value;
+      },
+      "Change of the step time that does not matter (default: 3%)");
+  CLI::Option* const seed = command.add_option("--seed", flags.pairs.seed, "Repeats an order of launches");
+  CLI::Option* const timeout = command.add_option_function<std::string>(
+      "--launch-timeout",
+      [&flags](const std::string& text) {
+        const auto seconds = parse_quantity(text, Dimension::seconds);
+        if (!seconds || *seconds <= 0) {
+          throw CLI::ValidationError("--launch-timeout",
+                                     fmt::format("{}, found '{}'", expectation(Dimension::seconds), text));
+        }
+        flags.pairs.launch_timeout_s = *seconds;
+      },
+      "A launch that takes longer has failed (default: 600s)");
+  for (CLI::Option* const option : {margin, seed, timeout}) option->needs("--against");
+  for (const char* const of_baselines : {"--tolerance", "--max-step-time"}) {
+    command.get_option(of_baselines)->needs("--baseline");
+  }
+}
+
 }  // namespace
 
 void add_check(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("check", "Run a scenario and compare its timings with a stored baseline");
+  CLI::App* command = app.add_subcommand(
+      "check", "Run a scenario and compare its timings with a stored baseline, or with another tandem's");
   auto flags = std::make_shared<CheckFlags>();
   command->add_option("scenario", flags->scenario, "The scenario file")->required();
-  command->add_option("--baseline", flags->baseline, "A report, as `tandem run --json` or --update writes it")
-      ->required();
-  command->add_flag("--update", flags->update, "Store this run as the baseline");
+  CLI::Option_group* const with = command->add_option_group("compared with");
+  with->add_option("--baseline", flags->baseline, "A report, as `tandem run --json` or --update writes it");
+  with->add_option("--against", flags->pairs.program,
+                   "Another tandem, launched in turns with this one; for measured times");
+  with->require_option(1);
+  command->add_flag("--update", flags->update, "Store this run as the baseline")->needs("--baseline");
   command->add_option_function<std::string>(
       "--tolerance",
       [flags](const std::string& text) {
@@ -148,6 +154,7 @@ void add_check(CLI::App& app, Action& action) {
         flags->limits.max_step_time_ns = static_cast<Nanoseconds>(*seconds * 1e9);
       },
       "A budget for the median step time, such as 12.5ms");
+  add_pair_options(*command, *flags);
   add_common_options(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return check_scenario(*flags); }; });
 }

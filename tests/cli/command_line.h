@@ -31,6 +31,7 @@ class CommandLine : public testing::Test {
 
   std::string write(const std::string& name, const std::string& text) const;  // returns the name
   std::string read(const std::string& name) const;
+  const std::filesystem::path& folder() const { return folder_; }
   bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
 
   // A quick training on this machine's CPU: 12 steps, the first 2 of them warm-up. Returns its file name.

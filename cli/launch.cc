@@ -1,0 +1,94 @@
+#include "cli/launch.h"
+
+#include <fmt/format.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <chrono>
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <memory>
+#include <thread>
+
+#include "cli/interrupt.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr auto kBetweenLooks = std::chrono::milliseconds(5);
+
+using File = std::unique_ptr<std::FILE, int (*)(std::FILE*)>;
+
+// A file without a name; a program's output may be larger than a pipe holds.
+File scratch_file() {
+  File file(std::tmpfile(), &std::fclose);
+  if (!file) throw RunError(fmt::format("cannot make a temporary file: {}", std::strerror(errno)));
+  return file;
+}
+
+std::string contents_of(std::FILE* file) {
+  std::rewind(file);
+  std::string text;
+  std::array<char, 65536> part{};
+  for (std::size_t n = 0; (n = std::fread(part.data(), 1, part.size(), file)) > 0;) text.append(part.data(), n);
+  return text;
+}
+
+// Ends the process when it goes out of scope, unless it has ended.
+class Process {
+ public:
+  Process(const std::vector<std::string>& command, std::FILE* output, std::FILE* error) {
+    std::vector<char*> words;
+    for (const std::string& word : command) words.push_back(const_cast<char*>(word.c_str()));
+    words.push_back(nullptr);
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
+    posix_spawn_file_actions_adddup2(&actions, fileno(error), STDERR_FILENO);
+    const int failure = posix_spawn(&id_, words.front(), &actions, nullptr, words.data(), environ);
+    posix_spawn_file_actions_destroy(&actions);
+    if (failure != 0) throw RunError(fmt::format("cannot start {}: {}", command.front(), std::strerror(failure)));
+  }
+  ~Process() {
+    if (has_ended_) return;
+    kill(id_, SIGKILL);
+    waitpid(id_, nullptr, 0);
+  }
+  Process(const Process&) = delete;
+  Process& operator=(const Process&) = delete;
+
+  bool has_ended() {
+    has_ended_ = has_ended_ || waitpid(id_, &status_, WNOHANG) == id_;
+    return has_ended_;
+  }
+  int exit_code() const { return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_); }
+
+ private:
+  pid_t id_ = 0;
+  int status_ = 0;
+  bool has_ended_ = false;
+};
+
+}  // namespace
+
+LaunchResult launch(const std::vector<std::string>& command, double timeout_s) {
+  const File output = scratch_file();
+  const File error = scratch_file();
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
+  Process process(command, output.get(), error.get());
+  while (!process.has_ended()) {
+    check_for_interrupt();
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw RunError(fmt::format("{} has not ended after {:g} s", command.front(), timeout_s));
+    }
+    std::this_thread::sleep_for(kBetweenLooks);
+  }
+  return {process.exit_code(), contents_of(output.get()), contents_of(error.get())};
+}
+
+}  // namespace tandem

@@ -1,0 +1,149 @@
+#include "reports/paired_check.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <random>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+double as_change(double log_ratio) {
+  return std::expm1(log_ratio);
+}
+
+CentreInterval as_changes(const CentreInterval& logs) {
+  return {.estimate = as_change(logs.estimate), .lower = as_change(logs.lower), .upper = as_change(logs.upper)};
+}
+
+Verdict verdict_of(const CentreInterval& logs, double margin) {
+  if (logs.lower > margin) return Verdict::regressed;
+  if (logs.upper < -margin) return Verdict::improved;
+  if (logs.lower > -margin && logs.upper < margin) return Verdict::ok;
+  return Verdict::inconclusive;
+}
+
+// The interval narrows with the square root of the number of pairs; it must be as narrow as the estimate is far from
+// the margin.
+std::optional<int> pairs_needed(const CentreInterval& logs, double margin, int pairs) {
+  const double half_width = (logs.upper - logs.lower) / 2;
+  const double distance = std::abs(std::abs(logs.estimate) - margin);
+  const double needed = pairs * std::pow(half_width / distance, 2);
+  if (!(needed < 1e6)) return std::nullopt;
+  return std::max(static_cast<int>(std::ceil(needed)), pairs + 1);
+}
+
+std::map<std::string, Nanoseconds> parts_of(const Report& report) {
+  const PerStep& step = report.summary.per_step;
+  std::map<std::string, Nanoseconds> parts = {{"per_step.compute", step.compute},
+                                              {"per_step.communication", step.communication},
+                                              {"per_step.exposed_communication", step.exposed_communication},
+                                              {"per_step.update", step.update},
+                                              {"per_step.input", step.input},
+                                              {"per_step.idle", step.idle}};
+  for (const CollectiveSummary& collective : report.summary.collectives) {
+    parts[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
+  }
+  return parts;
+}
+
+double log_ratio(const Launch& one, const Launch& other, Nanoseconds time_of_one, Nanoseconds time_of_other) {
+  TANDEM_CHECK(one.is_new != other.is_new, "a pair has one launch of each program");
+  const double ratio = std::log(static_cast<double>(time_of_one) / static_cast<double>(time_of_other));
+  return one.is_new ? ratio : -ratio;
+}
+
+// Of one part of the step; empty where a launch lacks it, or spends no time in it.
+std::vector<double> log_ratios_of_part(const std::vector<std::map<std::string, Nanoseconds>>& parts,
+                                       const std::vector<Launch>& launches, const std::string& name) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i + 1 < launches.size(); i += 2) {
+    const auto one = parts[i].find(name);
+    const auto other = parts[i + 1].find(name);
+    if (one == parts[i].end() || other == parts[i + 1].end() || one->second <= 0 || other->second <= 0) return {};
+    ratios.push_back(log_ratio(launches[i], launches[i + 1], one->second, other->second));
+  }
+  return ratios;
+}
+
+}  // namespace
+
+std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin) {
+  const int pairs = static_cast<int>(log_ratios.size());
+  const auto* const look = std::find_if(std::begin(kPairedLooks), std::end(kPairedLooks),
+                                        [&](const PairedLook& due) { return due.pairs == pairs; });
+  if (look == std::end(kPairedLooks)) return std::nullopt;
+  const std::optional<CentreInterval> logs = centre_of(log_ratios, look->level);
+  TANDEM_CHECK(logs.has_value(), "every look has pairs enough for its level");
+  PairedResult result{.margin = margin, .change = as_changes(*logs), .level = look->level, .pairs = pairs};
+  result.verdict = verdict_of(*logs, std::log1p(margin));
+  if (result.verdict != Verdict::inconclusive) return result;
+  if (look + 1 != std::end(kPairedLooks)) return std::nullopt;
+  result.pairs_needed = pairs_needed(*logs, std::log1p(margin), pairs);
+  return result;
+}
+
+bool LaunchOrder::is_new(int launch) const {
+  constexpr int kLaunchesOfBlock = 4;
+  std::mt19937_64 random(seed_);
+  random.discard(static_cast<unsigned long long>(launch / kLaunchesOfBlock));
+  const bool begins_with_new = (random() >> 63) != 0;
+  const int place = launch % kLaunchesOfBlock;
+  const bool is_outer = place == 0 || place == kLaunchesOfBlock - 1;
+  return is_outer == begins_with_new;
+}
+
+std::vector<double> log_ratios_of(const std::vector<Launch>& launches) {
+  std::vector<double> ratios;
+  for (std::size_t i = 0; i + 1 < launches.size(); i += 2) {
+    ratios.push_back(log_ratio(launches[i], launches[i + 1], launches[i].report.summary.step_time.median,
+                               launches[i + 1].report.summary.step_time.median));
+  }
+  return ratios;
+}
+
+void add_figures(PairedResult& result, const std::vector<Launch>& launches) {
+  std::vector<std::map<std::string, Nanoseconds>> parts;
+  for (const Launch& launch : launches) parts.push_back(parts_of(launch.report));
+  std::vector<double> p_values;
+  for (const auto& [name, time] : parts.front()) {
+    const std::vector<double> ratios = log_ratios_of_part(parts, launches, name);
+    if (ratios.empty()) continue;
+    const std::optional<CentreInterval> logs = centre_of(ratios, result.level);
+    if (!logs) continue;
+    result.figures.push_back({.name = name, .change = as_changes(*logs)});
+    p_values.push_back(signed_rank_p_value(ratios));
+  }
+  const std::vector<double> adjusted = holm_adjusted(p_values);
+  for (std::size_t i = 0; i < adjusted.size(); ++i) result.figures[i].adjusted_p_value = adjusted[i];
+}
+
+void check_comparable(const Report& report, const Report& first, const std::string& name) {
+  const auto same = [&](const char* what, const auto& here, const auto& there) {
+    if (here == there) return;
+    throw InputError(
+        {{.file = name,
+          .path = "",
+          .message = fmt::format("{} is '{}', in the first launch '{}'; launches that are compared must be "
+                                 "of one job on one machine",
+                                 what, here, there)}});
+  };
+  const auto setting = [](const Report& of, const char* key) {
+    const auto found = of.settings.find(key);
+    return found == of.settings.end() ? std::string("(none)") : found->second;
+  };
+  same("the scenario's content (hash)", report.scenario_hash, first.scenario_hash);
+  same("the engine", report.engine, first.engine);
+  same("the number of replicas", report.replicas, first.replicas);
+  same("the number of workers", report.workers, first.workers);
+  same("the number of hardware threads", setting(report, "hardware_threads"), setting(first, "hardware_threads"));
+  if (report.summary.step_time.median <= 0) {
+    throw InputError({{.file = name, .path = "", .message = "its steps take no time"}});
+  }
+}
+
+}  // namespace tandem

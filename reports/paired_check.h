@@ -1,0 +1,82 @@
+// Compares two programs by launches that take turns on one machine: is the new one slower?
+//
+// The unit of repetition is the launch: y is the logarithm of a launch's median step time, and d = y(new) - y(old) of
+// two neighbouring launches. The centre of the differences is estimated with an exact interval (signed_rank.h) when
+// there are 8, 16 and 32 pairs. The verdict follows from the interval and a margin:
+//   regressed      the whole interval is above the margin
+//   improved       it is below the margin
+//   ok             it is inside the margin: the two are equally fast, as far as the margin says
+//   inconclusive   none of these after 32 pairs
+// The probability of a wrong "regressed" is at most 0.005 + 0.010 + 0.010 for a true change at the margin itself, and
+// far smaller for none.
+#pragma once
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reports/check.h"
+#include "reports/signed_rank.h"
+
+namespace tandem {
+
+// When the differences are looked at, and the one-sided level of the interval then.
+struct PairedLook {
+  int pairs;
+  double level;
+};
+inline constexpr PairedLook kPairedLooks[] = {{8, 0.005}, {16, 0.010}, {32, 0.010}};
+
+// One of the two launches of a pair.
+struct Launch {
+  bool is_new = false;
+  Report report;
+};
+
+// A phase of the step or a collective, which is shown and decides nothing.
+struct PairedFigure {
+  std::string name;             // "per_step.compute"
+  CentreInterval change{};      // new / old - 1
+  double adjusted_p_value = 1;  // of no change, by Holm's correction over all figures
+};
+
+struct PairedResult {
+  Verdict verdict = Verdict::inconclusive;
+  double margin = 0;        // 0.03: 3 %
+  CentreInterval change{};  // of the step time, new / old - 1
+  double level = 0;         // one-sided, of the interval
+  int pairs = 0;
+  std::optional<int> pairs_needed{};  // inconclusive: about so many would decide; empty: no number can be told
+  std::vector<PairedFigure> figures{};
+};
+
+// What the differences say so far; empty: no look is due at their number, or this one does not decide and is not the
+// last.
+std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin);
+
+// The order of the launches of one block of two pairs, drawn by the seed: old new new old, or new old old new.
+// `is_new(i)` of launch i = 0, 1, 2, ...
+class LaunchOrder {
+ public:
+  explicit LaunchOrder(std::uint64_t seed) : seed_(seed) {}
+  bool is_new(int launch) const;
+
+ private:
+  std::uint64_t seed_;
+};
+
+// The differences of neighbouring launches: 0 and 1, 2 and 3, ...
+std::vector<double> log_ratios_of(const std::vector<Launch>& launches);
+// Adds the phases and collectives that all launches have.
+void add_figures(PairedResult& result, const std::vector<Launch>& launches);
+
+// InputError if the launches' reports are not of one job and machine; `name` says which launch.
+void check_comparable(const Report& report, const Report& first, const std::string& name);
+
+nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
+                                            std::uint64_t seed);
+std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches);
+
+}  // namespace tandem

@@ -1,0 +1,86 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/paired_check.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+std::string interval_text(const CentreInterval& interval) {
+  return fmt::format("{:+.1f} to {:+.1f} %", interval.lower * 100, interval.upper * 100);
+}
+
+std::string reason_of(const PairedResult& result) {
+  const std::string margin = percent_text(result.margin);
+  switch (result.verdict) {
+    case Verdict::regressed:
+      return fmt::format("the whole interval is above the margin of {}", margin);
+    case Verdict::improved:
+      return fmt::format("the whole interval is below the margin of {}", margin);
+    case Verdict::ok:
+      return fmt::format("the whole interval is inside the margin of {}", margin);
+    default:
+      break;
+  }
+  const std::string needed = result.pairs_needed ? fmt::format("about {} pairs would decide", *result.pairs_needed)
+                                                 : "the change is so near the margin that no number of pairs is stated";
+  return fmt::format("the interval crosses the margin of {}; {}", margin, needed);
+}
+
+nlohmann::ordered_json change_json(const CentreInterval& change) {
+  return {{"estimate", change.estimate}, {"lower", change.lower}, {"upper", change.upper}};
+}
+
+}  // namespace
+
+nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
+                                            std::uint64_t seed) {
+  using Json = nlohmann::ordered_json;
+  Json json;
+  json["schema_version"] = kReportSchemaVersion;
+  json["kind"] = "paired_check";
+  json["tandem_version"] = version();
+  json["verdict"] = name_of(result.verdict);
+  json["margin"] = result.margin;
+  json["change"] = change_json(result.change);
+  json["confidence"] = 1 - 2 * result.level;
+  json["pairs"] = result.pairs;
+  if (result.verdict == Verdict::inconclusive) {
+    json["pairs_needed"] = result.pairs_needed ? Json(*result.pairs_needed) : Json();
+  }
+  json["seed"] = seed;
+  json["launches"] = Json::array();
+  for (const Launch& launch : launches) {
+    json["launches"].push_back({{"program", launch.is_new ? "new" : "old"},
+                                {"tandem_version", launch.report.tandem_version},
+                                {"step_time_ns", launch.report.summary.step_time.median}});
+  }
+  json["figures"] = Json::array();
+  for (const PairedFigure& figure : result.figures) {
+    json["figures"].push_back(
+        {{"name", figure.name}, {"change", change_json(figure.change)}, {"adjusted_p_value", figure.adjusted_p_value}});
+  }
+  return json;
+}
+
+std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches) {
+  std::string text = fmt::format("{}: {}\n", title_of(launches.front().report), name_of(result.verdict));
+  text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches\n", error_text(result.change.estimate),
+                      100 * (1 - 2 * result.level), interval_text(result.change), result.pairs);
+  text += reason_of(result) + "\n";
+  if (result.figures.empty()) return text;
+  TextTable table;
+  table.add({"for information", "change", "interval", "p of no change (Holm)"});
+  table.add_rule();
+  for (const PairedFigure& figure : result.figures) {
+    table.add({figure.name, error_text(figure.change.estimate), interval_text(figure.change),
+               fmt::format("{:.3f}", figure.adjusted_p_value)});
+  }
+  return text + "\n" + table.text();
+}
+
+}  // namespace tandem

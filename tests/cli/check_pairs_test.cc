@@ -1,0 +1,102 @@
+// `tandem check --against`: this program and others in turns.
+#include <filesystem>
+
+#include "tests/cli/command_line.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+class CheckPairs : public CommandLine {
+ protected:
+  void SetUp() override {
+    CommandLine::SetUp();
+    write_small_scenario();
+  }
+  // A program of this name that does what the shell script says.
+  void write_program(const std::string& name, const std::string& script) const {
+    write(name, "#!/bin/sh\n" + script + "\n");
+    std::filesystem::permissions(folder() / name, std::filesystem::perms::owner_all);
+  }
+  // One that repeats a report of the scenario with another step time.
+  void write_program_with_steps_of(const std::string& name, std::int64_t step_ns) const {
+    auto report = tandem({"run", "small.yaml", "--json", "-q"}).json();
+    report["step_time_ns"]["median"] = step_ns;
+    write(name + ".json", report.dump());
+    write_program(name, "cat " + (folder() / (name + ".json")).string());
+  }
+  Outcome check(const std::string& program, const std::vector<std::string>& more = {}) const {
+    std::vector<std::string> command = {"check", "small.yaml", "--against", program, "-q"};
+    command.insert(command.end(), more.begin(), more.end());
+    return tandem(command);
+  }
+};
+
+TEST_F(CheckPairs, LaunchesThisProgramAndItselfInTurns) {
+  const Outcome outcome = check(TANDEM_BINARY, {"--json", "--seed", "7"});
+  EXPECT_THAT(outcome.exit_code, testing::AnyOf(0, 1, 6)) << outcome.err;
+  const auto json = outcome.json();
+  EXPECT_EQ(json["kind"], "paired_check");
+  EXPECT_EQ(json["seed"], 7);
+  EXPECT_EQ(json["launches"].size(), 2 * json["pairs"].get<std::size_t>());
+  EXPECT_LE(json["change"]["lower"], json["change"]["estimate"]);
+  EXPECT_LE(json["change"]["estimate"], json["change"]["upper"]);
+}
+
+TEST_F(CheckPairs, FindsThatThisProgramIsSlowerOrFaster) {
+  write_program_with_steps_of("fast", 1);
+  const Outcome slower = check("./fast");
+  EXPECT_EQ(slower.exit_code, 1) << slower.err;
+  EXPECT_THAT(slower.out, HasSubstr(": regressed\n"));
+  EXPECT_THAT(slower.out, HasSubstr("8 pairs of launches"));
+  write_program_with_steps_of("slow", 3'600'000'000'000);
+  const Outcome faster = check("./slow");
+  EXPECT_EQ(faster.exit_code, 0) << faster.err;
+  EXPECT_THAT(faster.out, HasSubstr(": improved\n"));
+}
+
+TEST_F(CheckPairs, NamesTheLaunchThatFails) {
+  write_program("crash", "echo 'it broke' >&2; exit 7");
+  const Outcome crash = check("./crash");
+  EXPECT_EQ(crash.exit_code, 5);
+  EXPECT_THAT(crash.err, HasSubstr("(./crash) ended with exit code 7: it broke"));
+  write_program("hang", "exec sleep 600");
+  const Outcome hang = check("./hang", {"--launch-timeout", "100ms"});
+  EXPECT_EQ(hang.exit_code, 5);
+  EXPECT_THAT(hang.err, HasSubstr("has not ended after 0.1 s"));
+}
+
+TEST_F(CheckPairs, RefusesWhatCannotBeCompared) {
+  EXPECT_EQ(check("nowhere").exit_code, 3);
+  EXPECT_THAT(check("nowhere").err, HasSubstr("nowhere: no such program"));
+  write_program("other", "echo hello");
+  EXPECT_EQ(check("./other").exit_code, 3);
+  EXPECT_THAT(check("./other").err, HasSubstr("(./other)"));
+  const Outcome simulated = tandem({"check", example("resnet50-hgx-h100.yaml"), "--against", TANDEM_BINARY, "-q"});
+  EXPECT_EQ(simulated.exit_code, 3);
+  EXPECT_THAT(simulated.err, HasSubstr("use --baseline"));
+}
+
+TEST_F(CheckPairs, TakesAMarginThatIsAPercentageAndOneOtherSide) {
+  for (const char* margin : {"0%", "100%", "-3%", "3", "much"}) {
+    EXPECT_EQ(check(TANDEM_BINARY, {"--margin", margin}).exit_code, 2) << margin;
+  }
+  EXPECT_EQ(check(TANDEM_BINARY, {"--baseline", "b.json"}).exit_code, 2);
+  EXPECT_EQ(check(TANDEM_BINARY, {"--tolerance", "5%"}).exit_code, 2);
+  EXPECT_EQ(tandem({"check", "small.yaml"}).exit_code, 2);
+  EXPECT_EQ(tandem({"check", "small.yaml", "--baseline", "b.json", "--margin", "3%"}).exit_code, 2);
+}
+
+TEST_F(CheckPairs, LeavesNoLaunchBehindWhenInterrupted) {
+  write_program("hang", "echo $$ > pid; exec sleep 600");
+  write_program_with_steps_of("fast", 1);
+  const Outcome outcome = tandem_interrupted({"check", "small.yaml", "--against", "./hang", "-q"}, 1.5);
+  EXPECT_EQ(outcome.exit_code, 130);
+  const std::string pid = read("pid");
+  ASSERT_FALSE(pid.empty());
+  EXPECT_FALSE(std::filesystem::exists("/proc/" + pid.substr(0, pid.find('\n'))));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,141 @@
+// Verdicts over pairs of launches, and how often they are wrong.
+#include "reports/paired_check.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <random>
+
+#include "tests/reports/testing.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+std::vector<double> equal_ratios(int pairs, double change) {
+  return std::vector<double>(static_cast<std::size_t>(pairs), std::log1p(change));
+}
+
+TEST(PairedLook, ComesAfterEightSixteenAndThirtyTwoPairs) {
+  for (int pairs = 1; pairs <= 40; ++pairs) {
+    const bool is_due = pairs == 8 || pairs == 16 || pairs == 32;
+    EXPECT_EQ(look_at(equal_ratios(pairs, 0), 0.03).has_value(), is_due) << pairs;
+  }
+}
+
+TEST(PairedLook, DecidesByTheIntervalAndTheMargin) {
+  EXPECT_EQ(look_at(equal_ratios(8, 0.02), 0.03)->verdict, Verdict::ok);
+  EXPECT_EQ(look_at(equal_ratios(8, 0.04), 0.03)->verdict, Verdict::regressed);
+  EXPECT_EQ(look_at(equal_ratios(8, -0.04), 0.03)->verdict, Verdict::improved);
+  EXPECT_NEAR(look_at(equal_ratios(8, 0.04), 0.03)->change.estimate, 0.04, 1e-12);
+}
+
+TEST(PairedLook, WantsMorePairsWhileTheIntervalCrossesTheMargin) {
+  std::vector<double> ratios = equal_ratios(8, 0.02);
+  ratios[3] = std::log1p(0.10);
+  EXPECT_FALSE(look_at(ratios, 0.03).has_value()) << "all of 8 differences span the interval";
+  for (int i = 8; i < 32; ++i) ratios.push_back(std::log1p(i % 2 == 0 ? 0.01 : 0.045));
+  const auto last = look_at(ratios, 0.03);
+  ASSERT_TRUE(last.has_value());
+  EXPECT_EQ(last->verdict, Verdict::inconclusive);
+  EXPECT_GT(last->pairs_needed.value(), 32);
+}
+
+TEST(LaunchOrder, IsABlockOfFourThatReadsTheSameBackwards) {
+  int begin_with_new = 0;
+  for (std::uint64_t seed = 0; seed < 200; ++seed) {
+    const LaunchOrder order(seed), same(seed);
+    for (int block = 0; block < 4; ++block) {
+      const int first = 4 * block;
+      EXPECT_NE(order.is_new(first), order.is_new(first + 1));
+      EXPECT_EQ(order.is_new(first), order.is_new(first + 3));
+      EXPECT_EQ(order.is_new(first + 1), order.is_new(first + 2));
+      EXPECT_EQ(order.is_new(first), same.is_new(first));
+      begin_with_new += order.is_new(first) ? 1 : 0;
+    }
+  }
+  EXPECT_NEAR(begin_with_new, 400, 60) << "of 800 blocks";
+}
+
+// Runs the whole sequence of looks for a true change, with noise of each launch; returns the shares of the verdicts.
+std::map<Verdict, double> shares_of_verdicts(double change, double launch_noise, int trials) {
+  std::mt19937_64 random(20261122);
+  std::normal_distribution<double> noise(0, launch_noise);
+  std::map<Verdict, double> shares;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::vector<double> ratios;
+    std::optional<PairedResult> result;
+    while (!result) {
+      ratios.push_back(std::log1p(change) + noise(random) - noise(random));
+      result = look_at(ratios, 0.03);
+    }
+    shares[result->verdict] += 1.0 / trials;
+  }
+  return shares;
+}
+
+TEST(PairedCheck, IsSeldomWrong) {
+  constexpr int kTrials = 4000;
+  EXPECT_LE(shares_of_verdicts(0, 0.01, kTrials)[Verdict::regressed], 0.001);
+  EXPECT_LE(shares_of_verdicts(0, 0.03, kTrials)[Verdict::regressed], 0.001);
+  EXPECT_LE(shares_of_verdicts(0.03, 0.01, kTrials)[Verdict::regressed], 0.03);
+  EXPECT_LE(shares_of_verdicts(0.03, 0.03, kTrials)[Verdict::regressed], 0.03);
+}
+
+TEST(PairedCheck, FindsFivePercent) {
+  std::map<Verdict, double> shares = shares_of_verdicts(0.05, 0.01, 4000);
+  EXPECT_GE(shares[Verdict::regressed], 0.95);
+  shares = shares_of_verdicts(-0.06, 0.01, 4000);
+  EXPECT_GE(shares[Verdict::improved], 0.95);
+}
+
+Launch launch_of(bool is_new, Nanoseconds step, Nanoseconds compute) {
+  Launch launch{.is_new = is_new, .report = {}};
+  launch.report.summary.step_time.median = step;
+  launch.report.summary.per_step.compute = compute;
+  return launch;
+}
+
+TEST(PairedCheck, TakesNeighboursAsPairsWhicheverCameFirst) {
+  const std::vector<Launch> launches = {launch_of(false, 100, 50), launch_of(true, 110, 50), launch_of(true, 220, 100),
+                                        launch_of(false, 200, 100)};
+  EXPECT_THAT(log_ratios_of(launches), testing::ElementsAre(testing::DoubleNear(std::log(1.1), 1e-12),
+                                                            testing::DoubleNear(std::log(1.1), 1e-12)));
+}
+
+TEST(PairedCheck, ShowsPartsWithoutDecidingByThem) {
+  std::vector<Launch> launches;
+  for (int i = 0; i < 16; ++i) launches.push_back(launch_of(i % 2 == 1, 100'000, i % 2 == 1 ? 60'000 : 50'000));
+  auto result = look_at(log_ratios_of(launches), 0.03);
+  ASSERT_TRUE(result.has_value());
+  add_figures(*result, launches);
+  EXPECT_EQ(result->verdict, Verdict::ok);
+  ASSERT_EQ(result->figures.size(), 1u) << "nobody spends time in the other parts";
+  EXPECT_EQ(result->figures[0].name, "per_step.compute");
+  EXPECT_NEAR(result->figures[0].change.estimate, 0.2, 1e-9);
+  EXPECT_EQ(result->figures[0].adjusted_p_value, 2.0 / 256);
+}
+
+TEST(PairedCheck, RefusesLaunchesOfAnotherJobOrMachine) {
+  const Report first = launch_of(false, 100, 50).report;
+  const auto problem = [&](const std::function<void(Report&)>& change) {
+    Report other = first;
+    change(other);
+    try {
+      check_comparable(other, first, "launch 2");
+    } catch (const InputError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(problem([](Report&) {}), "");
+  EXPECT_THAT(problem([](Report& report) { report.scenario_hash = "1"; }),
+              testing::HasSubstr("launch 2: the scenario's content"));
+  EXPECT_THAT(problem([](Report& report) { report.settings["hardware_threads"] = "3"; }),
+              testing::HasSubstr("the number of hardware threads is '3', in the first launch '(none)'"));
+  EXPECT_THAT(problem([](Report& report) { report.summary.step_time.median = 0; }), testing::HasSubstr("no time"));
+}
+
+}  // namespace
+}  // namespace tandem
