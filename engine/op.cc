@@ -27,7 +27,7 @@ void check_like(const Tensor& to, const Tensor& other, const char* name) {
                  std::string(name) + " of " + to.shape().text() + " and " + other.shape().text());
 }
 
-Op make(std::string name, OpCost cost, Kernel kernel) {
+Op make(std::string name, OpCost cost, Kernel&& kernel) {
   return {.name = std::move(name), .category = Category::compute, .cost = cost, .kernel = std::move(kernel)};
 }
 

@@ -75,7 +75,13 @@ Tensor Tensor::reshape(Shape shape) const {
 }
 
 Tensor Tensor::flat_slice(std::int64_t first, std::int64_t count) const {
-  return reshape({element_count()}).slice(first, count);
+  const std::int64_t elements = element_count();
+  TANDEM_REQUIRE(first >= 0 && count >= 0 && first <= elements - count,
+                 "a slice beyond the shape " + Shape{elements}.text());
+  Tensor part = *this;
+  part.shape_ = Shape{count};
+  part.offset_bytes_ += static_cast<std::size_t>(first) * size_of(dtype_);
+  return part;
 }
 
 bool Tensor::is_same(const Tensor& other) const {

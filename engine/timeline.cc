@@ -1,7 +1,6 @@
 #include "engine/timeline.h"
 
 #include <algorithm>
-#include <tuple>
 
 #include "topologies/base/error.h"
 
@@ -35,12 +34,6 @@ std::string_view name_of(RecordKind kind) {
       return "step";
   }
   TANDEM_UNREACHABLE("a RecordKind outside its enumerators");
-}
-
-void sort_records(std::vector<Record>& records) {
-  std::stable_sort(records.begin(), records.end(), [](const Record& a, const Record& b) {
-    return std::tie(a.start_ns, a.worker, a.device, a.stream) < std::tie(b.start_ns, b.worker, b.device, b.stream);
-  });
 }
 
 std::vector<CollectiveTiming> collective_timings(const std::vector<Record>& records,

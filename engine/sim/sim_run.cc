@@ -106,8 +106,7 @@ Timeline SimRun::take_timeline() {
   Timeline timeline;
   timeline.engine = capabilities_.engine;
   for (const auto& device : devices_) timeline.devices.push_back({device->name(), device->worker()});
-  sort_records(records_);
-  timeline.records = std::move(records_);
+  timeline.records = records_.take_sorted();
   timeline.notes = notes_.take();
   timeline.settings = {
       {"collectives", fidelity() == CollectiveFidelity::fluid ? "fluid" : "message"},

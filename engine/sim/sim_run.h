@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/record_log.h"
 #include "engine/shared_objects.h"
 #include "engine/sim/collectives/collective_group.h"
 #include "engine/sim/collectives/measured_times.h"
@@ -51,7 +52,7 @@ class SimRun {
   SharedObjects& shared() { return shared_; }
   SimDevice& device(const DeviceId& id);  // throws UnavailableError naming the known ones
   int current_step() const;               // of the running task's worker
-  void add_record(Record record) { records_.push_back(std::move(record)); }
+  void add_record(Record&& record) { records_.add(std::move(record)); }
 
  private:
   void add_devices();
@@ -74,7 +75,7 @@ class SimRun {
   std::vector<std::unique_ptr<SimDevice>> devices_;
   std::map<DeviceId, SimDevice*> by_id_;
   std::vector<std::unique_ptr<SimWorker>> workers_;
-  std::vector<Record> records_;
+  RecordLog records_;
   SharedObjects shared_;  // the last member, because the objects may hold memory of the devices
 };
 

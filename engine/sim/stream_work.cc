@@ -29,7 +29,7 @@ std::string SimEvent::text() const {
   return "an event of " + device_.name();
 }
 
-OpNeeds::OpNeeds(Kernel kernel, bool is_executed) {
+OpNeeds::OpNeeds(Kernel&& kernel, bool is_executed) {
   std::size_t operands = 0;
   for_each_operand(kernel, [&operands](const Tensor&) { ++operands; });
   if (is_executed || operands > kUsualOperands || std::holds_alternative<kernel::HostFunction>(kernel)) {

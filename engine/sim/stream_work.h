@@ -31,7 +31,7 @@ class SimEvent : public EventState {
 // stays in use as long as a stream might touch it.
 class OpNeeds {
  public:
-  OpNeeds(Kernel kernel, bool is_executed);
+  OpNeeds(Kernel&& kernel, bool is_executed);
   void execute() const;  // only where `is_executed`
 
  private:

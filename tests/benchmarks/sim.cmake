@@ -1,4 +1,5 @@
 find_package(benchmark REQUIRED)
-add_executable(tandem_sim_benchmarks ${CMAKE_CURRENT_LIST_DIR}/sim_benchmark.cc)
+add_executable(tandem_sim_benchmarks ${CMAKE_CURRENT_LIST_DIR}/sim_benchmark.cc
+  ${CMAKE_CURRENT_LIST_DIR}/sim_step_benchmark.cc)
 tandem_compile_options(tandem_sim_benchmarks)
-target_link_libraries(tandem_sim_benchmarks PRIVATE tandem_engine_sim benchmark::benchmark_main)
+target_link_libraries(tandem_sim_benchmarks PRIVATE tandem_engine_sim tandem_scenarios fmt::fmt benchmark::benchmark_main)

@@ -45,11 +45,27 @@ TEST(Tensor, SlicesAndReshapesShareItsMemory) {
     const Tensor flat = tensor.flat_slice(10, 2);
     EXPECT_EQ(flat.shape(), (Shape{2}));
     EXPECT_THAT(flat.values<std::int32_t>(), testing::ElementsAre(10, 11));
+    EXPECT_THAT(rows.flat_slice(1, 3).values<std::int32_t>(), testing::ElementsAre(4, 5, 6));
+    EXPECT_EQ(tensor.flat_slice(12, 0).element_count(), 0);
     const Tensor turned = rows.reshape({3, 2});
+    EXPECT_EQ(rows.shape(), (Shape{2, 3})) << "a reshape leaves the tensor as it is";
+    EXPECT_EQ(tensor.flat_slice(2, 4).reshape({2, 2}).values<std::int32_t>()[3], 5);
     turned.values<std::int32_t>()[0] = 42;
     EXPECT_EQ(tensor.values<std::int32_t>()[3], 42);
     EXPECT_EQ(tensor.slice(4, 0).element_count(), 0);
     EXPECT_EQ(tensor.size_bytes(), 48U);
+  });
+}
+
+TEST(Tensor, RefusesPartsThatItLacks) {
+  run_on_cpu(1, 1, [](Worker& worker) {
+    const Tensor tensor = worker.cpu().allocate(DType::f32, {2, 3});
+    const auto beyond = testing::ThrowsMessage<UsageError>("a slice beyond the shape [6]");
+    EXPECT_THAT([&] { tensor.flat_slice(4, 3); }, beyond);
+    EXPECT_THAT([&] { tensor.flat_slice(-1, 1); }, beyond);
+    EXPECT_THAT([&] { tensor.flat_slice(0, -1); }, beyond);
+    EXPECT_THAT([&] { tensor.reshape({4}); },
+                testing::ThrowsMessage<UsageError>("a reshape of [2, 3] to [4] changes the number of elements"));
   });
 }
 

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "engine/collective.h"
+#include "engine/record_log.h"
 #include "engine/task.h"
 
 namespace tandem {
@@ -18,6 +19,50 @@ TEST(Timeline, NamesItsCategoriesAndKinds) {
   EXPECT_EQ(name_of(RecordKind::copy), "copy");
   EXPECT_EQ(name_of(RecordKind::collective), "collective");
   EXPECT_EQ(name_of(RecordKind::step), "step");
+}
+
+Record record_at(Nanoseconds start_ns, int worker, int device, int stream, std::string name) {
+  Record record;
+  record.name = std::move(name);
+  record.worker = worker;
+  record.device = device;
+  record.stream = stream;
+  record.start_ns = start_ns;
+  return record;
+}
+
+std::string names_of(const std::vector<Record>& records) {
+  std::string names;
+  for (const Record& record : records) names += record.name;
+  return names;
+}
+
+TEST(Timeline, SortsByStartThenWorkerDeviceAndStream) {
+  std::vector<Record> records = {record_at(2, 0, 0, 0, "g"),  record_at(1, 1, 0, 0, "e"), record_at(1, 0, 1, 0, "d"),
+                                 record_at(1, 0, 0, 1, "c"),  record_at(1, 0, 0, 0, "b"), record_at(1, 0, -1, 5, "a"),
+                                 record_at(-1, 9, 9, 9, "_"), record_at(1, 1, 0, 0, "f")};
+  sort_records(records);
+  EXPECT_EQ(names_of(records), "_abcdefg") << "the host before devices, equal ones as they came";
+}
+
+TEST(RecordLog, HandsOverWhatALargeRunLeavesInTheSameOrderAndIsEmptyThen) {
+  constexpr int kRecords = 5000;
+  RecordLog log;
+  std::vector<Record> expected;
+  for (int i = 0; i < kRecords; ++i) {
+    Record record = record_at(i * 37 % 100, i * 11 % 7, i % 3, i % 2, "record " + std::to_string(i));
+    expected.push_back(record);
+    log.add(std::move(record));
+  }
+  sort_records(expected);
+  const std::vector<Record> sorted = log.take_sorted();
+  ASSERT_EQ(sorted.size(), expected.size());
+  for (int i = 0; i < kRecords; ++i) {
+    const auto place = static_cast<std::size_t>(i);
+    ASSERT_EQ(sorted[place].name, expected[place].name);
+    ASSERT_LE(sorted[i == 0 ? 0 : place - 1].start_ns, sorted[place].start_ns);
+  }
+  EXPECT_TRUE(log.take_sorted().empty());
 }
 
 // The factors of nccl-tests' doc/PERFORMANCE.md.
