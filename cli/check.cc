@@ -91,7 +91,7 @@ int check_scenario(const CheckFlags& flags) {
   return expectations == kOk ? verdict : expectations;
 }
 
-// Of --against.
+// The options of --against.
 void add_pair_options(CLI::App& command, CheckFlags& flags) {
   CLI::Option* const margin = command.add_option_function<std::string>(
       "--margin",
