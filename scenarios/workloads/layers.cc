@@ -28,7 +28,10 @@ void LayersWorkload::prepare() {
   const std::vector<Device*>& devices = strategy_.extended().worker_devices();
   const std::vector<std::int64_t> batches = batch_share(global_batch_, strategy_).local;
   replicas_.resize(devices.size());
-  for (std::size_t i = 0; i < devices.size(); ++i) allocate(replicas_[i], *devices[i], batches[i]);
+  for (std::size_t i = 0; i < devices.size(); ++i) {
+    replicas_[i].kernels = &kernels_for(batches[i]);
+    allocate(replicas_[i], *devices[i], batches[i]);
+  }
 }
 
 void LayersWorkload::allocate(Replica& replica, Device& device, std::int64_t batch) const {
@@ -114,19 +117,28 @@ void LayersWorkload::fetch_input(Replica& replica, Device& device, int step) con
   replica.input_ready[input_slot(step)] = stream.record();
 }
 
-LayerKernels LayersWorkload::kernels_of(const Replica& replica) const {
-  return {settings_.stack, settings_.dtype, replica.batch, settings_.model.depends_on_stack()};
+const LayersWorkload::StepKernels& LayersWorkload::kernels_for(std::int64_t batch) {
+  const auto [entry, is_new] = kernels_.try_emplace(batch);
+  if (!is_new) return entry->second;
+  const std::vector<Layer>& layers = settings_.model.layers;
+  const auto first_product =
+      std::find_if(layers.begin(), layers.end(), [](const Layer& layer) { return layer.gemm.has_value(); });
+  const LayerKernels kernels(settings_.stack, settings_.dtype, batch, settings_.model.depends_on_stack());
+  for (auto layer = layers.begin(); layer != layers.end(); ++layer) {
+    entry->second.forward.push_back(kernels.forward(*layer));
+    entry->second.backward.push_back(kernels.backward(*layer, layer != first_product));
+  }
+  return entry->second;
 }
 
 void LayersWorkload::forward(Replica& replica, Device& device) const {
-  const LayerKernels kernels = kernels_of(replica);
   auto next = buckets_.rbegin();
   for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
     const Layer& layer = settings_.model.layers[i];
     // The layers before hide the time that it takes to bring parameters from other devices.
     while (next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
     const LayerOps ops(device.compute_stream(), layer, replica.batch, settings_.dtype);
-    for (const LayerKernel& kernel : kernels.forward(layer)) ops.launch(kernel, replica.scratch);
+    for (const LayerKernel& kernel : replica.kernels->forward[i]) ops.launch(kernel, replica.scratch);
   }
 }
 
@@ -137,17 +149,15 @@ void LayersWorkload::backward(const Replica& replica, Device& device) {
     updates_.begin({bucket.parameters}, {replica.gradients.flat_slice(bucket.first, bucket.count)});
   };
   std::int64_t known = 0;
-  const auto first_product = std::find_if(settings_.model.layers.begin(), settings_.model.layers.end(),
-                                          [](const Layer& layer) { return layer.gemm.has_value(); });
-  const LayerKernels kernels = kernels_of(replica);
-  for (auto layer = settings_.model.layers.rbegin(); layer != settings_.model.layers.rend(); ++layer) {
-    const LayerOps ops(device.compute_stream(), *layer, replica.batch, settings_.dtype);
-    const bool is_in_place = layer->has_weights() && parameter_type_ == storage_;  // else converted afterwards
-    const Tensor of_weights = is_in_place ? replica.gradients.flat_slice(known, layer->parameters()) : Tensor();
-    for (const LayerKernel& kernel : kernels.backward(*layer, &*layer != &*first_product)) {
+  for (std::size_t i = settings_.model.layers.size(); i-- > 0;) {
+    const Layer& layer = settings_.model.layers[i];
+    const LayerOps ops(device.compute_stream(), layer, replica.batch, settings_.dtype);
+    const bool is_in_place = layer.has_weights() && parameter_type_ == storage_;  // else converted afterwards
+    const Tensor of_weights = is_in_place ? replica.gradients.flat_slice(known, layer.parameters()) : Tensor();
+    for (const LayerKernel& kernel : replica.kernels->backward[i]) {
       ops.launch(kernel, replica.scratch, of_weights);
     }
-    known += layer->parameters();
+    known += layer.parameters();
     while (settings_.overlap && begun < buckets_.size() && buckets_[begun].end() <= known) begin_next();
   }
   while (begun < buckets_.size()) begin_next();

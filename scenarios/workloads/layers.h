@@ -6,6 +6,7 @@
 // keep their parameters in one variable, which is read before the first of these layers.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -25,9 +26,14 @@ class LayersWorkload final : public Workload {
   std::string throughput_unit() const override { return settings_.model.unit + "/s"; }
 
  private:
+  // What a step launches for each layer, in the model's order.
+  struct StepKernels {
+    std::vector<std::vector<LayerKernel>> forward, backward;
+  };
   // The memory of one replica: operands that all layers share, the gradients, and the input of two steps.
   struct Replica {
     std::int64_t batch = 0;
+    const StepKernels* kernels = nullptr;
     Scratch scratch;
     Tensor gradients;  // all parameters, in the order of the backward pass
     Tensor host_input;
@@ -50,7 +56,7 @@ class LayersWorkload final : public Workload {
   void forward(Replica& replica, Device& device) const;
   void backward(const Replica& replica, Device& device);
   void update(Variable& variable, const Tensor& gradient) const;
-  LayerKernels kernels_of(const Replica& replica) const;
+  const StepKernels& kernels_for(std::int64_t batch);
 
   LayersSettings settings_;
   int global_batch_;
@@ -59,6 +65,7 @@ class LayersWorkload final : public Workload {
   DType parameter_type_;         // of parameters and gradients
   std::vector<Bucket> buckets_;  // in the order of the backward pass
   GradientUpdates updates_;
+  std::map<std::int64_t, StepKernels> kernels_;  // by the examples of a replica
   std::vector<Replica> replicas_;
 };
 
