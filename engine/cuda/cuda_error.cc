@@ -59,7 +59,7 @@ void check(cublasStatus_t status, std::string_view call, std::string_view where)
 }
 
 void check(ncclResult_t result, std::string_view call, std::string_view where) {
-  if (result != ncclSuccess) throw RunError(error_text(result, call, where));
+  if (result != ncclSuccess && result != ncclInProgress) throw RunError(error_text(result, call, where));
 }
 
 }  // namespace tandem::cuda

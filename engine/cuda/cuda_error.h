@@ -15,7 +15,7 @@ std::string error_text(cudaError_t error, std::string_view call, std::string_vie
 std::string error_text(cublasStatus_t status, std::string_view call, std::string_view where = {});
 std::string error_text(ncclResult_t result, std::string_view call, std::string_view where = {});
 
-// Each throws RunError unless the call went well.
+// Each throws RunError unless the call went well. A call of NCCL that is still in progress has, so far.
 void check(cudaError_t error, std::string_view call, std::string_view where = {});
 void check(cublasStatus_t status, std::string_view call, std::string_view where = {});
 void check(ncclResult_t result, std::string_view call, std::string_view where = {});
