@@ -35,9 +35,10 @@ TEST(Nvml, WritesClocksAsFarAsTheyAreKnown) {
 
 TEST(CudaLibraries, AreThoseItWasBuiltWith) {
   const LibraryVersions libraries = engine_info("cuda").libraries();
-  ASSERT_EQ(libraries.size(), 3U);
+  ASSERT_EQ(libraries.size(), 6U);
   EXPECT_EQ(libraries[0].first, "cuda");
   EXPECT_EQ(libraries[2].first, "nccl");
+  EXPECT_EQ(libraries[5].first, "nccl_file");
   for (const auto& [name, version] : libraries) EXPECT_NE(version.find('.'), std::string::npos) << name;
 }
 
