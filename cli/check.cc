@@ -44,6 +44,12 @@ std::optional<double> parse_tolerance(std::string_view text) {
   return percent ? value / 100 : value;
 }
 
+double seconds_of(const char* option, const std::string& text) {
+  const auto seconds = parse_quantity(text, Dimension::seconds);
+  if (seconds && *seconds > 0) return *seconds;
+  throw CLI::ValidationError(option, fmt::format("{}, found '{}'", expectation(Dimension::seconds), text));
+}
+
 Report load_baseline(const std::string& file) {
   if (!std::filesystem::exists(file)) {
     throw InputError({{.file = file, .path = "", .message = "no such baseline; --update stores this run as one"}});
@@ -106,14 +112,7 @@ void add_pair_options(CLI::App& command, CheckFlags& flags) {
   CLI::Option* const seed = command.add_option("--seed", flags.pairs.seed, "Repeats an order of launches");
   CLI::Option* const timeout = command.add_option_function<std::string>(
       "--launch-timeout",
-      [&flags](const std::string& text) {
-        const auto seconds = parse_quantity(text, Dimension::seconds);
-        if (!seconds || *seconds <= 0) {
-          throw CLI::ValidationError("--launch-timeout",
-                                     fmt::format("{}, found '{}'", expectation(Dimension::seconds), text));
-        }
-        flags.pairs.launch_timeout_s = *seconds;
-      },
+      [&flags](const std::string& text) { flags.pairs.launch_timeout_s = seconds_of("--launch-timeout", text); },
       "A launch that takes longer has failed (default: 600s)");
   for (CLI::Option* const option : {margin, seed, timeout}) option->needs("--against");
   for (const char* const of_baselines : {"--tolerance", "--max-step-time"}) {
@@ -146,12 +145,7 @@ void add_check(CLI::App& app, Action& action) {
   command->add_option_function<std::string>(
       "--max-step-time",
       [flags](const std::string& text) {
-        const auto seconds = parse_quantity(text, Dimension::seconds);
-        if (!seconds || *seconds <= 0) {
-          throw CLI::ValidationError("--max-step-time",
-                                     fmt::format("{}, found '{}'", expectation(Dimension::seconds), text));
-        }
-        flags->limits.max_step_time_ns = static_cast<Nanoseconds>(*seconds * 1e9);
+        flags->limits.max_step_time_ns = static_cast<Nanoseconds>(seconds_of("--max-step-time", text) * 1e9);
       },
       "A budget for the median step time, such as 12.5ms");
   add_pair_options(*command, *flags);

@@ -57,7 +57,7 @@ double log_ratio(const Launch& one, const Launch& other, Nanoseconds time_of_one
   return one.is_new ? ratio : -ratio;
 }
 
-// Of one part of the step; empty where a launch lacks it, or spends no time in it.
+// The differences of one part of the step; empty if a launch lacks it or spends no time in it.
 std::vector<double> log_ratios_of_part(const std::vector<std::map<std::string, Nanoseconds>>& parts,
                                        const std::vector<Launch>& launches, const std::string& name) {
   std::vector<double> ratios;

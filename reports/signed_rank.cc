@@ -81,7 +81,7 @@ double signed_rank_p_value(const std::vector<double>& differences) {
     const double rank = static_cast<double>(first + 1 + end) / 2;  // the mean of the ranks that are tied
     for (; first < end; ++first) (nonzero[first] > 0 ? positive : negative) += rank;
   }
-  // Of half a rank the next whole one: never significant because of a tie.
+  // Half a rank is rounded up, so that a tie never makes a result significant.
   const int smaller = static_cast<int>(std::ceil(std::min(positive, negative)));
   return std::min(1.0, 2 * signed_rank_probability(static_cast<int>(nonzero.size()), smaller));
 }

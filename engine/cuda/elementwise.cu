@@ -6,7 +6,7 @@
 namespace tandem::cuda {
 namespace {
 
-// 16 bytes of elements, which a thread loads or stores at once.
+// 16 bytes of elements: what a thread loads or stores in one access.
 template <typename T>
 class Pack {
  public:

@@ -17,7 +17,8 @@
 
 namespace tandem::cuda {
 
-// Something that may fail on its own: check() throws RunError then, and returns at once while somebody uses it.
+// Something that may fail on its own. check() throws RunError if it has failed; while another thread uses it, check()
+// returns without looking.
 // give_up() returns the NCCL communicators whose abort ends the work that it has on GPUs, which are the caller's then.
 class Watched {
  public:

@@ -43,7 +43,7 @@ class LaunchGraphs {
   // A program that never repeats itself must not fill the memory: beyond so many launches in graphs, and so many series
   // seen, all are forgotten.
   static constexpr std::size_t kMostLaunches = std::size_t{1} << 16, kMostSeries = 4096;
-  // Of one shape. A step whose operands change places by turns needs one for each turn.
+  // The graphs that are kept for one shape. A step whose operands alternate between addresses needs one for each.
   static constexpr std::size_t kMostOfShape = 4;
 
   struct Graph {

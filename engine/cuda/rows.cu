@@ -4,7 +4,7 @@ namespace tandem::cuda {
 namespace {
 
 // A block takes an index where it comes first and all rows of that index in their order; a thread, columns of them. So
-// rows of different indices are added at once, and those of one index in one order.
+// rows of different indices are added in parallel, and those of one index always in the same order.
 template <typename T>
 __global__ void __launch_bounds__(kThreads, 1)
     scatter(bool replaces, Arithmetic operation, T* to, std::int64_t to_rows, const T* __restrict__ rows,

@@ -36,8 +36,8 @@ inline constexpr double kClock_hz = 1.5e9;
 // an all-reduce of 256 MiB over four A100, openfabric-systems/simllm a100_hardware_envelope_v1.
 inline constexpr double kSlowdownByCollectives = 1.16;
 
-// Of devices that wait for one another in every step: what replicating costs a kernel's device beside the collectives
-// (copies into buckets, hooks of the framework), and the standard deviation of equal work's time among them. Fitted
+// For devices that wait for one another in every step: the work of the framework beside the collectives (copies into
+// buckets, hooks) as a share of the kernels' time, and the standard deviation of the time of equal work. Fitted
 // together to the one-node rows of fixed shape in tests/validation/training, without Lambda's; fitted on the
 // convolutional networks alone or the transformers alone, they halve the errors of the other kind as well.
 inline constexpr double kInStepOverhead = 0.02;
