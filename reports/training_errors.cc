@@ -20,7 +20,7 @@ double mean_of(const std::vector<double>& values) {
   return std::accumulate(values.begin(), values.end(), 0.0) / static_cast<double>(values.size());
 }
 
-// Of one group of rows.
+// The errors of one group of rows.
 class RowErrors {
  public:
   void add(const TrainingPoint& point) {

@@ -17,13 +17,17 @@ std::vector<DeviceId> ids_of(const std::vector<Device*>& devices) {
   return ids;
 }
 
-// A collective is called for this worker's devices only: those of another worker are called for by that worker.
-void check_own(const Worker& worker, const std::vector<Device*>& devices) {
+// A collective is called for this worker's devices only: the programs of other workers call it for theirs.
+std::vector<Device*> checked_own(const Worker& worker, std::vector<Device*> devices) {
   for (const Device* device : devices) {
     if (device->worker() == worker.index()) continue;
-    throw ValueError(fmt::format("a collective all-reduce of {} {} got {}, a device of another worker", worker.job(),
-                                 worker.task(), device->id().text()));
+    throw ValueError(
+        fmt::format("a collective all-reduce of {} {} over {}, which belongs to another worker: only "
+                    "reduction_to_one_device and hierarchical_copy work on devices of several workers that one "
+                    "program drives",
+                    worker.job(), worker.task(), device->id().text()));
   }
+  return devices;
 }
 
 const std::vector<DeviceId>& checked_group(const std::vector<DeviceId>& group, const std::vector<DeviceId>& own) {
@@ -52,11 +56,10 @@ Packing packing_with(const Packing& packing, const CommunicationOptions& options
 CollectiveAllReduce::CollectiveAllReduce(Worker& worker, std::vector<Device*> devices,
                                          const std::vector<DeviceId>& group, Packing packing,
                                          const CommunicationOptions& options)
-    : CrossDeviceOps(worker, std::move(devices), packing_with(packing, options)),
+    : CrossDeviceOps(worker, checked_own(worker, std::move(devices)), packing_with(packing, options)),
       group_(checked_group(group, ids_of(this->devices()))),
       communicator_(worker.communicator(group_)),
       timeout_s_(options.timeout_seconds) {
-  check_own(worker, this->devices());
   if (timeout_s_) communicator_.set_timeout(timeout_s_);
 }
 

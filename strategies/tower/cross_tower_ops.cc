@@ -71,7 +71,6 @@ Value CrossTowerOps::broadcast(const Value& value, const Destinations& destinati
 CrossDeviceOps& CrossTowerOps::ops_for(const std::string& name, const Value& value, const Packing& packing) {
   std::vector<Device*> devices = devices_of(value);
   if (devices.empty()) devices = {&worker_.cpu()};
-  check_collectives(name, worker_, devices);
   std::unique_ptr<CrossDeviceOps>& ops = ops_[{name, devices}];
   if (!ops) ops = make_cross_device_ops(name, worker_, devices, ids_of(devices), packing);
   return *ops;

@@ -61,18 +61,22 @@ bool are_of(const Worker& worker, const std::vector<Device*>& devices) {
                      [&worker](const Device* device) { return device->worker() == worker.index(); });
 }
 
+// Replaces "auto" by what 1.12 chooses for the devices.
+void choose_cross_tower_ops(const Worker& worker, ReplicatedSpec& spec) {
+  if (spec.cross_device_ops != "auto") return;
+  if (!are_of(worker, spec.devices)) {
+    spec.cross_device_ops = "reduction_to_one_device";  // 1.12 reduces over several workers through their hosts
+    return;
+  }
+  const CrossDeviceChoice choice = choose_automatically_v1(worker, spec.devices);
+  spec.cross_device_ops = option_name_of(choice.algorithm);
+  if (choice.algorithm == CrossDeviceAlgorithm::hierarchical_copy) spec.packing = {.num_packs = choice.num_packs};
+}
+
 std::shared_ptr<Strategy> mirrored_on(Worker& worker, std::vector<Device*> devices, const MirroredOptions& options) {
   ReplicatedSpec spec{
       .devices = std::move(devices), .cross_device_ops = options.cross_tower_ops, .packing = options.packing};
-  if (options.cross_tower_ops != "auto") {
-    check_collectives(options.cross_tower_ops, worker, spec.devices);
-  } else if (!are_of(worker, spec.devices)) {
-    spec.cross_device_ops = "reduction_to_one_device";  // 1.12 reduces over several workers through their hosts
-  } else {
-    const CrossDeviceChoice choice = choose_automatically_v1(worker, spec.devices);
-    spec.cross_device_ops = option_name_of(choice.algorithm);
-    if (choice.algorithm == CrossDeviceAlgorithm::hierarchical_copy) spec.packing = {.num_packs = choice.num_packs};
-  }
+  choose_cross_tower_ops(worker, spec);
   return std::make_shared<TowerStrategy>(
       "mirrored", std::make_unique<TowerExtended<MirroredExtended>>(options.release, worker, std::move(spec)),
       TowerStrategy::Settings{.release = options.release,
@@ -123,17 +127,6 @@ std::vector<DeviceId> first_devices_in_sync(Worker& worker, int count) {
   if (count == 0) return hosts_of(all);
   std::erase_if(all, [count](const DeviceId& id) { return id.index >= count; });
   return all;
-}
-
-void check_collectives(std::string_view cross_device_ops, const Worker& worker, const std::vector<Device*>& devices) {
-  if (cross_device_ops != "nccl" && cross_device_ops != "collective") return;
-  for (const Device* device : devices) {
-    if (device->worker() == worker.index()) continue;
-    throw ValueError(
-        fmt::format("{} over {}, which belongs to another worker: only reduction_to_one_device and "
-                    "hierarchical_copy work on devices of several workers that one program drives",
-                    cross_device_ops, device->id().text()));
-  }
 }
 
 MirroredStrategy::MirroredStrategy(Worker& worker, MirroredOptions options)

@@ -81,8 +81,4 @@ std::vector<Device*> devices_by_number(Worker& worker, int num_gpus);
 // Returns the first `count` compute devices of every worker that trains, or for 0 each one's CPU:0, the chief's first.
 std::vector<DeviceId> first_devices_in_sync(Worker& worker, int count);
 
-// ValueError when the operations of this name are collectives and one of the devices belongs to another worker: its
-// program would have to take part.
-void check_collectives(std::string_view cross_device_ops, const Worker& worker, const std::vector<Device*>& devices);
-
 }  // namespace tandem::tower

@@ -16,7 +16,7 @@ struct Layout {
   int ranks() const { return workers * devices; }
 };
 
-// Of rank r, element i: whole numbers, so that every sum is exact, distinct enough to notice a wrong place.
+// Element i of rank r: whole numbers, so that every sum is exact, distinct enough to notice a wrong place.
 template <typename T>
 T element(int rank, std::int64_t i) {
   return static_cast<T>((rank + 1) * 3 + i % 13);

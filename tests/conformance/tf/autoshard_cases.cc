@@ -47,7 +47,7 @@ Json value(Json json) {
   return {{"value", std::move(json)}};
 }
 
-// Of a list of records: the files they are of, and the records of each (one list if all are alike).
+// Returns the files of a list of records, and the records of each (one list if all are alike).
 Json files_of(const Json& all) {
   std::map<int, Json> by_file;
   for (const Json& record : all) by_file[record[0]].push_back(record[1]);

@@ -53,7 +53,8 @@ inline constexpr std::array<std::pair<std::string_view, XgmiUnit>, 3> kXgmiUnits
 inline constexpr double kEfaUs = 75;
 inline constexpr double kEfaUsOfP3 = 150;
 
-// Of NCCL's constant, where rings cross a GPU (NVB): five GPUs of a DGX-1 V100 reach 37.2 on two rings of 20.
+// The share of NCCL's constant that rings reach where they cross a GPU (NVB): five GPUs of a DGX-1 V100 reach 37.2 on
+// two rings of 20.
 inline constexpr double kCrossingShare = 0.93;
 
 inline constexpr int kMostChannels = 32;               // MAXCHANNELS, src/include/device.h
@@ -146,8 +147,8 @@ struct Costs {
 };
 inline constexpr Costs kCosts{};
 
-// Of NCCL's constants for PCIe: what a ring reaches, which reads and writes at the same time. aic_l40s_nccl_2_27_3 with
-// 2 GPUs 0.84, v100pcie_x4_1node_bessemer 0.78 to 0.93.
+// The share of NCCL's constants for PCIe that a ring reaches, which reads and writes at the same time.
+// aic_l40s_nccl_2_27_3 with 2 GPUs 0.84, v100pcie_x4_1node_bessemer 0.78 to 0.93.
 inline constexpr double kPcieShare = 0.85;
 // What a ring reaches through memory of the host: kernels read it at 5.67 to 6.41 (microsoft/superbenchmark
 // tests/data/gpu_copy_bw_performance.log), and three quarters of that are left when they write as well: rtx2080ti_x2,
