@@ -13,7 +13,9 @@
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "engine/engine_info.h"
+#include "reports/report_text.h"
 #include "reports/text_table.h"
+#include "scenarios/machine_watch.h"
 #include "topologies/base/units.h"
 #include "topologies/readers/topology_yaml.h"
 
@@ -24,6 +26,7 @@ struct CalibrateFlags {
   CommonOptions common;
   std::string engine{machine_engine().name};
   std::vector<std::string> dtypes;
+  int tries = 3;
   CalibrateOptions options;
   CalibrateFromFlags from;
 };
@@ -110,8 +113,11 @@ int calibrate_machine(CalibrateFlags flags) {
   ProgressLine progress(flags.common);
   flags.options.progress = progress.of_stages("calibrating");
   for (const std::string& name : flags.dtypes) flags.options.dtypes.push_back(*dtype_from_name(name));
-  const Topology topology = calibrate(flags.engine, flags.options);
+  std::optional<Topology> measured;
+  const auto use = measure_undisturbed(flags.tries, [&] { measured = calibrate(flags.engine, flags.options); });
+  const Topology& topology = *measured;
   progress.finish();
+  if (use && use->is_disturbed()) std::cerr << "tandem: disturbed: " << lost_text(*use) << "\n";
   std::ostringstream yaml;
   write_topology_yaml(topology, yaml);
   output.write_text(yaml.str());
@@ -138,6 +144,8 @@ std::vector<CLI::Option*> add_measuring_options(CLI::App& command, CalibrateFlag
                       "Measure matrix products of these types: f32,bf16 (default: all of the engine; with --quick f32)")
           ->delimiter(',')
           ->check(known_dtype()),
+      command.add_option("--tries", flags.tries, "How often to measure while others disturb it (default: 3)")
+          ->check(CLI::Range(1, 100)),
       command.add_flag("--quick", flags.options.quick, "Fewer sizes and repetitions")};
 }
 

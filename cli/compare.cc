@@ -14,6 +14,7 @@
 #include "reports/compare.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/job.h"
+#include "scenarios/machine_watch.h"
 #include "scenarios/runner.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 
@@ -29,6 +30,7 @@ struct CompareFlags {
   std::vector<int> replicas;
   std::vector<std::string> cross_device_ops;
   std::optional<int> steps;
+  int tries = 3;
   bool details = false;
 };
 
@@ -81,7 +83,7 @@ std::vector<DType> dtypes_of(const Scenario& scenario) {
 
 // What the predicting engine simulates: the given file, or the machine that the measuring engine runs on.
 std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Scenario& scenario,
-                                             ProgressLine& progress) {
+                                             ProgressLine& progress, std::optional<MachineUse>& calibration_use) {
   if (auto topology = topology_from(flags.topology)) return topology;
   CalibrateOptions options;
   options.quick = true;
@@ -91,11 +93,14 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   options.device_type = flags.device_type;
   options.dtypes = dtypes_of(scenario);
   options.progress = progress.of_stages("calibrating this machine");
-  auto topology = machine_topology(flags.engines.front(), options);
+  std::shared_ptr<const Topology> topology;
+  calibration_use =
+      measure_undisturbed(flags.tries, [&] { topology = machine_topology(flags.engines.front(), options); });
   progress.finish();
   return topology;
 }
 
+// Measures again, up to flags.tries times, while others disturb it.
 Report run_variant(const CompareFlags& flags, const Scenario& scenario, const Variant& variant,
                    const std::string& engine, std::shared_ptr<const Topology> topology, ProgressLine& progress) {
   RunOptions options;
@@ -106,7 +111,11 @@ Report run_variant(const CompareFlags& flags, const Scenario& scenario, const Va
   options.steps = flags.steps;
   options.cross_device_ops = variant.cross_device_ops;
   options.progress = progress.of_steps(fmt::format("{} on {}", scenario.name, engine));
-  return run_scenario(scenario, options).report;
+  Report report = run_scenario(scenario, options).report;
+  for (int attempt = 1; attempt < flags.tries && report.is_disturbed(); ++attempt) {
+    report = run_scenario(scenario, options).report;
+  }
+  return report;
 }
 
 std::string default_engines_text() {
@@ -129,11 +138,12 @@ int compare_engines(CompareFlags flags) {
   ProgressLine progress(flags.common);
   std::vector<Comparison> comparisons;
   try {
-    const auto topology = topology_for(flags, scenario, progress);
+    std::optional<MachineUse> calibration_use;
+    const auto topology = topology_for(flags, scenario, progress, calibration_use);
     for (const Variant& variant : variants_of(flags)) {
       const Report measured = run_variant(flags, scenario, variant, flags.engines[0], topology, progress);
-      comparisons.push_back(
-          compare(measured, run_variant(flags, scenario, variant, flags.engines[1], topology, progress)));
+      comparisons.push_back(compare(
+          measured, run_variant(flags, scenario, variant, flags.engines[1], topology, progress), calibration_use));
     }
   } catch (const std::exception&) {
     // Ctrl-C leaves the comparisons that are complete.
@@ -170,6 +180,8 @@ void add_compare(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->check(known_cross_device_ops({"all"}));
   command->add_option("--steps", flags->steps, "Steps of each run, warm-up included")->check(CLI::Range(1, 1 << 30));
+  command->add_option("--tries", flags->tries, "How often to measure while others disturb it (default: 3)")
+      ->check(CLI::Range(1, 100));
   command->add_flag("--details", flags->details, "Every part of the step and every collective, of every variant");
   add_common_options(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return compare_engines(*flags); }; });

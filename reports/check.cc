@@ -5,6 +5,7 @@
 #include <cmath>
 #include <set>
 
+#include "reports/report_text.h"
 #include "reports/text_table.h"
 #include "topologies/base/error.h"
 
@@ -14,17 +15,10 @@ namespace {
 // Returns every time in a report, by name.
 std::map<std::string, Nanoseconds> times_of(const Report& report) {
   const Summary& summary = report.summary;
-  std::map<std::string, Nanoseconds> times = {
-      {"step_time.median", summary.step_time.median},
-      {"step_time.min", summary.step_time.min},
-      {"step_time.p95", summary.step_time.p95},
-      {"per_step.compute", summary.per_step.compute},
-      {"per_step.communication", summary.per_step.communication},
-      {"per_step.exposed_communication", summary.per_step.exposed_communication},
-      {"per_step.update", summary.per_step.update},
-      {"per_step.input", summary.per_step.input},
-      {"per_step.idle", summary.per_step.idle},
-  };
+  std::map<std::string, Nanoseconds> times = {{"step_time.median", summary.step_time.median},
+                                              {"step_time.min", summary.step_time.min},
+                                              {"step_time.p95", summary.step_time.p95}};
+  for (const auto& [name, time] : step_figures()) times[fmt::format("per_step.{}", name)] = summary.per_step.*time;
   for (const CollectiveSummary& collective : summary.collectives) {
     times[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
   }
@@ -121,7 +115,11 @@ void check_measured(const Report& report, const Report& baseline, const CheckLim
   const double beyond = std::abs(result.change) - result.tolerance;
   const std::string limits_text =
       fmt::format("tolerance {}, noise {}", percent_text(result.tolerance), percent_text(result.noise));
-  if (std::min(now.samples, then.samples) < limits.min_samples) {
+  if (report.is_disturbed() || baseline.is_disturbed()) {
+    result.verdict = Verdict::inconclusive;
+    result.reasons.push_back(fmt::format("{} was disturbed: {}", report.is_disturbed() ? "the run" : "the baseline",
+                                         lost_text(*(report.is_disturbed() ? report : baseline).machine_use)));
+  } else if (std::min(now.samples, then.samples) < limits.min_samples) {
     result.verdict = Verdict::inconclusive;
     result.reasons.push_back(fmt::format("too few steps: {} now and {} in the baseline; at least {} are needed",
                                          now.samples, then.samples, limits.min_samples));

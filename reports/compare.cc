@@ -25,23 +25,13 @@ ComparedFigure figure_of(std::string name, double measured, double predicted) {
 }
 
 std::vector<ComparedFigure> figures_of(const Report& measured, const Report& predicted) {
-  struct Phase {
-    const char* name;
-    Nanoseconds PerStep::*time;
-  };
-  constexpr std::array<Phase, 6> kPhases{{{"compute", &PerStep::compute},
-                                          {"communication", &PerStep::communication},
-                                          {"exposed_communication", &PerStep::exposed_communication},
-                                          {"update", &PerStep::update},
-                                          {"input", &PerStep::input},
-                                          {"idle", &PerStep::idle}}};
   std::vector<ComparedFigure> figures;
   figures.push_back(figure_of("step_time", static_cast<double>(measured.summary.step_time.median),
                               static_cast<double>(predicted.summary.step_time.median)));
   figures.push_back(figure_of("throughput", measured.throughput(), predicted.throughput()));
-  for (const Phase& phase : kPhases) {
-    figures.push_back(figure_of(phase.name, static_cast<double>(measured.summary.per_step.*phase.time),
-                                static_cast<double>(predicted.summary.per_step.*phase.time)));
+  for (const auto& [name, time] : step_figures()) {
+    figures.push_back(figure_of(name, static_cast<double>(measured.summary.per_step.*time),
+                                static_cast<double>(predicted.summary.per_step.*time)));
   }
   return figures;
 }
@@ -139,13 +129,20 @@ const ComparedFigure& Comparison::figure(std::string_view name) const {
   return *found;
 }
 
-Comparison compare(const Report& measured, const Report& predicted) {
+Comparison compare(const Report& measured, const Report& predicted, const std::optional<MachineUse>& calibration) {
   Comparison comparison;
   comparison.measured = measured;
   comparison.predicted = predicted;
   comparison.figures = figures_of(measured, predicted);
   note_differences(comparison);
   compare_collectives(comparison);
+  for (const auto& use : {calibration, measured.machine_use}) {
+    if (use && use->is_disturbed()) comparison.disturbance = use;
+  }
+  if (comparison.disturbance) {
+    for (ComparedFigure& figure : comparison.figures) figure.error.reset();
+    for (ComparedCollective& collective : comparison.collectives) collective.error.reset();
+  }
   comparison.bands = bands_of(comparison.collectives);
   comparison.loss_max_relative_difference = loss_difference(measured.loss, predicted.loss);
   const StepTime& time = measured.summary.step_time;

@@ -16,7 +16,7 @@ struct ComparedFigure {
   std::string name;     // "step_time", "throughput", "compute", "communication", ...
   double measured = 0;  // nanoseconds, or units per second
   double predicted = 0;
-  std::optional<double> error;  // empty when the measured figure is 0
+  std::optional<double> error;  // empty when the measured figure is 0, and if the run was disturbed
 };
 
 // A collective that both reports have, with equal operation, bytes and devices.
@@ -47,6 +47,8 @@ struct Comparison {
   std::vector<SizeBand> bands;
   // Largest |predicted - measured| / |measured| over the steps for which both have a loss.
   std::optional<double> loss_max_relative_difference;
+  // What disturbed the measured run or the calibration that predicts it; the errors are then empty.
+  std::optional<MachineUse> disturbance{};
   double noise = 0;                // median absolute deviation / median of the measured step times
   std::vector<std::string> notes;  // what does not match, or is in one of the reports only
 
@@ -54,7 +56,10 @@ struct Comparison {
   const ComparedFigure& figure(std::string_view name) const;
 };
 
-Comparison compare(const Report& measured, const Report& predicted);
+// `calibration` is what the machine did while it was calibrated for the prediction. Where that or the measured run was
+// disturbed there are no errors: they would say nothing of the model.
+Comparison compare(const Report& measured, const Report& predicted,
+                   const std::optional<MachineUse>& calibration = std::nullopt);
 
 // Makes one document with both reports and the errors of each comparison (docs/reports.md).
 nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons);

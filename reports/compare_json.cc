@@ -47,6 +47,7 @@ Json comparison_to_json(const Comparison& comparison) {
   json["replicas"] = comparison.measured.replicas;
   json["cross_device_ops"] = comparison.measured.cross_device_ops;
   json["noise"] = comparison.noise;
+  json["disturbed"] = comparison.disturbance.has_value();
   json["errors"] = std::move(errors);
   json["collectives"] = collectives_to_json(comparison.collectives);
   json["size_bands"] = bands_to_json(comparison.bands);

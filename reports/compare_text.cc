@@ -26,11 +26,13 @@ struct PartRow {
 
 constexpr PartRow kPartRows[] = {
     {"compute", "  compute", "compute"},
-    {"communication", "  communication", nullptr},
-    {"exposed_communication", "    of it exposed", "exposed communication"},
     {"update", "  update", "update"},
-    {"input", "  input", "input"},
-    {"idle", "  idle", nullptr},
+    {"exposed_input", "  exposed input", "exposed input"},
+    {"exposed_communication", "  exposed communication", "exposed communication"},
+    {"other", "  other", "other"},
+    {"idle", "  idle", "idle"},
+    {"input", "input, hidden or not", nullptr},
+    {"communication", "communication, hidden or not", nullptr},
 };
 
 std::string label_of(const Report& report, std::string_view otherwise) {
@@ -74,7 +76,7 @@ bool is_headline(const Comparison& comparison, const PartRow& row) {
 // Returns the error of a part relative to the measured step: how much of the step's error it explains.
 std::string share_of_step(const Comparison& comparison, const ComparedFigure& part) {
   const ComparedFigure& step = comparison.figure("step_time");
-  return step.measured == 0 ? "-" : error_text((part.predicted - part.measured) / step.measured);
+  return step.measured == 0 || comparison.disturbance ? "-" : error_text((part.predicted - part.measured) / step.measured);
 }
 
 // Adds the parts that take a good share of the step in either run; returns the names of the others that take any time.
@@ -159,10 +161,21 @@ TextTable table_of(const Comparison& comparison, bool is_headline) {
   return table;
 }
 
+// What must be known before any figure of a disturbed comparison.
+std::string disturbed_text(const Comparison& comparison) {
+  if (!comparison.disturbance) return "";
+  return wrapped_list("",
+                      words_of(fmt::format("DISTURBED: {}. No errors are shown: they would say nothing of the "
+                                           "model. Try again on a machine that nobody else uses.",
+                                           lost_text(*comparison.disturbance))),
+                      "") +
+         "\n";
+}
+
 std::string headline_text(const Comparison& comparison) {
   TextTable table = table_of(comparison, true);
   const std::vector<std::string> left_out = add_headline_parts(table, comparison);
-  std::string text = title_line(comparison) + table.text() + "\n";
+  std::string text = disturbed_text(comparison) + title_line(comparison) + table.text() + "\n";
   text += wrapped_list(
       fmt::format("left out (see --details), below {:.0f} % of the step in both runs: ", kHeadlineShare * 100),
       left_out, ",");
@@ -173,8 +186,8 @@ std::string details_text(const Comparison& comparison) {
   TextTable table = table_of(comparison, false);
   add_parts(table, comparison);
   add_collectives(table, comparison);
-  return title_line(comparison) + table.text() + bands_text(comparison) + "\n" + noise_text(comparison) +
-         loss_text(comparison);
+  return disturbed_text(comparison) + title_line(comparison) + table.text() + bands_text(comparison) + "\n" +
+         noise_text(comparison) + loss_text(comparison);
 }
 
 // Adds what holds for all comparisons.
@@ -210,6 +223,7 @@ std::string overview_text(const std::vector<Comparison>& comparisons) {
              "error", "noise", "compute", "comm."});
   table.add_rule();
   std::vector<double> errors;
+  int disturbed = 0;
   for (const Comparison& comparison : comparisons) {
     const ComparedFigure& step = comparison.figure("step_time");
     table.add({std::to_string(comparison.measured.replicas), comparison.measured.cross_device_ops,
@@ -217,8 +231,11 @@ std::string overview_text(const std::vector<Comparison>& comparisons) {
                comparison.measured.deterministic ? "-" : percent_text(comparison.noise),
                error_cell(comparison.figure("compute").error), error_cell(comparison.figure("communication").error)});
     if (step.error) errors.push_back(std::abs(*step.error));
+    disturbed += comparison.disturbance ? 1 : 0;
   }
   std::string text = wrapped_list("", words_of(title), "") + "\n" + table.text();
+  if (disturbed > 0)
+    text += fmt::format("\nDISTURBED: {} of {} runs, which show no error\n", disturbed, comparisons.size());
   if (errors.empty()) return text + "\n";
   return text + fmt::format("\nstep time: median |error| {}, largest {} over {} runs\n",
                             percent_text(median_of(errors)),

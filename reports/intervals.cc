@@ -24,6 +24,23 @@ Nanoseconds length_of(const IntervalSet& set) {
   return length;
 }
 
+IntervalSet difference_of(const IntervalSet& a, const IntervalSet& b) {
+  IntervalSet left;
+  auto taken = b.begin();
+  for (const Interval& interval : a) {
+    Nanoseconds from = interval.start;
+    while (taken != b.end() && taken->end <= from) ++taken;
+    // What is taken may reach into the next interval of `a`: `taken` stays there.
+    for (; taken != b.end() && taken->start < interval.end; ++taken) {
+      if (taken->start > from) left.push_back({from, taken->start});
+      from = taken->end;
+      if (from >= interval.end) break;
+    }
+    if (from < interval.end) left.push_back({from, interval.end});
+  }
+  return left;
+}
+
 Nanoseconds overlap_of(const IntervalSet& a, const IntervalSet& b) {
   Nanoseconds length = 0;
   // The first of b that can reach into a; from there on both sets are walked once.

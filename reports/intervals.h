@@ -19,6 +19,8 @@ using IntervalSet = std::vector<Interval>;
 
 IntervalSet union_of(std::vector<Interval> intervals);
 Nanoseconds length_of(const IntervalSet& set);
+// Returns the part of `a` that is not in `b`.
+IntervalSet difference_of(const IntervalSet& a, const IntervalSet& b);
 // Returns the length of the intersection.
 Nanoseconds overlap_of(const IntervalSet& a, const IntervalSet& b);
 

@@ -38,13 +38,10 @@ std::optional<int> pairs_needed(const CentreInterval& logs, double margin, int p
 }
 
 std::map<std::string, Nanoseconds> parts_of(const Report& report) {
-  const PerStep& step = report.summary.per_step;
-  std::map<std::string, Nanoseconds> parts = {{"per_step.compute", step.compute},
-                                              {"per_step.communication", step.communication},
-                                              {"per_step.exposed_communication", step.exposed_communication},
-                                              {"per_step.update", step.update},
-                                              {"per_step.input", step.input},
-                                              {"per_step.idle", step.idle}};
+  std::map<std::string, Nanoseconds> parts;
+  for (const auto& [name, time] : step_figures()) {
+    parts[fmt::format("per_step.{}", name)] = report.summary.per_step.*time;
+  }
   for (const CollectiveSummary& collective : report.summary.collectives) {
     parts[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
   }

@@ -1,5 +1,7 @@
 #include "reports/report.h"
 
+#include <algorithm>
+#include <array>
 #include <cmath>
 
 namespace tandem {
@@ -15,12 +17,37 @@ double rate(double units, const StepTime& time) {
   return step_s > 0 && std::isfinite(units) ? units / step_s : 0;
 }
 
+constexpr std::array<StepPart, 8> kFigures{{{"compute", &PerStep::compute},
+                                            {"update", &PerStep::update},
+                                            {"exposed_input", &PerStep::exposed_input},
+                                            {"exposed_communication", &PerStep::exposed_communication},
+                                            {"other", &PerStep::other},
+                                            {"idle", &PerStep::idle},
+                                            {"input", &PerStep::input},
+                                            {"communication", &PerStep::communication}}};
+
 }  // namespace
+
+std::span<const StepPart> step_parts() {
+  return std::span(kFigures).first(6);
+}
+
+std::span<const StepPart> step_figures() {
+  return kFigures;
+}
+
+double MachineUse::lost() const {
+  const auto to_others = static_cast<double>(std::min(waited, others));
+  // What is stolen from the machine is stolen from whoever runs.
+  const double own_share = own + others > 0 ? static_cast<double>(own) / static_cast<double>(own + others) : 0;
+  const double all = to_others + static_cast<double>(stolen) * own_share;
+  return all > 0 ? all / (static_cast<double>(own) + all) : 0;
+}
 
 double Report::throughput() const {
   if (!asynchronous || summary.workers.empty()) return rate(units_per_step, summary.step_time);
   double sum = 0;
-  for (const StepTime& time : summary.workers) sum += rate(units_per_step / workers, time);
+  for (const WorkerSummary& worker : summary.workers) sum += rate(units_per_step / workers, worker.step_time);
   return sum;
 }
 

@@ -1,13 +1,13 @@
 // The report of one run: a summary of its timing records, in the same form for every engine.
 //
-// Times are integer nanoseconds. A step takes as long as its slowest worker. "Per step" figures are the median over
-// the measured steps of the mean over the devices that have such work; work belongs to the step that issued it.
-// The first `warmup_steps` steps are left out of every figure.
+// Times are integer nanoseconds. A step takes as long as its slowest worker. The first `warmup_steps` steps are left
+// out of every figure.
 #pragma once
 
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,17 +27,37 @@ struct StepTime {
   int samples = 0;
 };
 
-// Where a step's time goes, per device. Each figure is the length of the union of the intervals of that category within
-// the step, so that overlapping streams are not counted twice. `exposed_communication` is the part of the communication
-// during which no compute, update or input work runs on the device; `idle` is the part of the step during which nothing
-// runs on it.
+// Where a step's time goes. Every instant of a step belongs to one of the first six: to the first whose work runs on
+// the device then, in their order, so that they add up to the step. "Exposed" is what no earlier one runs beside; the
+// rest is hidden. Nothing runs on the device while it is idle: it waits for the host or for other devices.
 struct PerStep {
   Nanoseconds compute = 0;
-  Nanoseconds communication = 0;
-  Nanoseconds exposed_communication = 0;
-  Nanoseconds input = 0;
   Nanoseconds update = 0;
+  Nanoseconds exposed_input = 0;
+  Nanoseconds exposed_communication = 0;
+  Nanoseconds other = 0;
   Nanoseconds idle = 0;
+  // Whole, hidden or exposed.
+  Nanoseconds input = 0;
+  Nanoseconds communication = 0;
+
+  bool operator==(const PerStep&) const = default;
+};
+
+// A figure of PerStep and its name in documents.
+struct StepPart {
+  const char* name;
+  Nanoseconds PerStep::*time;
+};
+std::span<const StepPart> step_parts();    // the six that add up, in their order
+std::span<const StepPart> step_figures();  // these, then input and communication
+
+// What devices do that train no replica, such as a server's or a host that keeps the variables: the busiest of them,
+// its share of the measured time as parts of a step.
+struct OtherDevices {
+  std::string busiest;  // its name
+  int count = 0;
+  PerStep per_step;
 };
 
 // The collectives of a run with the same operation, bytes and devices. The time is the median over the calls of the
@@ -54,11 +74,18 @@ struct CollectiveSummary {
   std::string algorithm{};  // what the engine chose, "ring LL128, 24 channels"; empty: it has no choice
 };
 
-struct Summary {
+// The steps of one worker. The parts add up to its own median.
+struct WorkerSummary {
   StepTime step_time;
   PerStep per_step;
+};
+
+struct Summary {
+  StepTime step_time;
+  PerStep per_step;  // the mean over the devices that train; adds up to step_time.median
+  std::optional<OtherDevices> other_devices{};
   std::vector<CollectiveSummary> collectives;  // by operation, devices, bytes
-  std::vector<StepTime> workers;               // for each worker that has steps, by index
+  std::vector<WorkerSummary> workers;          // for each worker that has steps, by index
 };
 
 // How the steps of several workers are counted. in_step: steps of the same number are one step, which lasts as long as
@@ -67,6 +94,25 @@ enum class Pace : std::uint8_t { in_step, each_its_own };
 
 // Throws Error when no step remains after the warm-up.
 Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace = Pace::in_step);
+
+// What this machine did while the steps were measured, in time of its processors.
+struct MachineUse {
+  int cores = 0;
+  Nanoseconds time = 0;                   // on the clock
+  Nanoseconds own = 0;                    // what the run used
+  Nanoseconds waited = 0;                 // while threads of the run were ready and had no processor
+  Nanoseconds others = 0;                 // what other programs and the system used
+  Nanoseconds stolen = 0;                 // what a virtual machine did not get
+  std::int64_t involuntary_switches = 0;  // of threads of the run
+
+  // The share of the time that the run asked for and did not get: its threads waited and others ran, or it was stolen.
+  // Threads that only wait for one another, being more than the processors, lose nothing to others.
+  double lost() const;
+  bool is_disturbed() const { return lost() > kDisturbed; }
+  static constexpr double kDisturbed = 0.05;
+
+  bool operator==(const MachineUse&) const = default;
+};
 
 struct Report {
   std::string tandem_version{version()};  // the build that made the report
@@ -91,7 +137,10 @@ struct Report {
   std::vector<double> loss;                  // per step, where the workload has one
   std::map<std::string, double> metrics;     // "test_accuracy"
   std::map<std::string, std::string> settings;
+  std::optional<MachineUse> machine_use{};  // of a measured run, where the system says it
   std::vector<std::string> notes;
+
+  bool is_disturbed() const { return machine_use && machine_use->is_disturbed(); }
 
   // Returns units_per_step / median step time. For an asynchronous run: the sum over the workers of a worker's share of
   // the units / its median step time. 0 when no time passed.

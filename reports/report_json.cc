@@ -21,12 +21,27 @@ Json step_time_to_json(const StepTime& time) {
 }
 
 Json per_step_to_json(const PerStep& per_step) {
-  return {{"compute", per_step.compute},
-          {"communication", per_step.communication},
-          {"exposed_communication", per_step.exposed_communication},
-          {"input", per_step.input},
-          {"update", per_step.update},
-          {"idle", per_step.idle}};
+  Json json = Json::object();
+  for (const auto& [name, time] : step_figures()) json[name] = per_step.*time;
+  return json;
+}
+
+Json other_devices_to_json(const OtherDevices& others) {
+  Json json = {{"busiest", others.busiest}, {"count", others.count}};
+  json.update(per_step_to_json(others.per_step));
+  return json;
+}
+
+Json machine_use_to_json(const MachineUse& use) {
+  return {{"disturbed", use.is_disturbed()},
+          {"lost", use.lost()},
+          {"cores", use.cores},
+          {"time_ns", use.time},
+          {"own_ns", use.own},
+          {"waited_ns", use.waited},
+          {"others_ns", use.others},
+          {"stolen_ns", use.stolen},
+          {"involuntary_switches", use.involuntary_switches}};
 }
 
 Json collectives_to_json(const std::vector<CollectiveSummary>& collectives) {
@@ -79,19 +94,24 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["warmup_steps"] = report.warmup_steps;
   json["step_time_ns"] = step_time_to_json(report.summary.step_time);
   if (report.workers > 1) {
-    json["worker_step_time_ns"] = Json::array();
-    for (const StepTime& time : report.summary.workers) json["worker_step_time_ns"].push_back(step_time_to_json(time));
+    json["worker_step_time_ns"] = json["worker_per_step_ns"] = Json::array();
+    for (const WorkerSummary& worker : report.summary.workers) {
+      json["worker_step_time_ns"].push_back(step_time_to_json(worker.step_time));
+      json["worker_per_step_ns"].push_back(per_step_to_json(worker.per_step));
+    }
   }
   json["throughput"] = {{"value", finite_or_null(report.throughput())},
                         {"unit", report.throughput_unit},
                         {"units_per_step", finite_or_null(report.units_per_step)}};
   json["per_step_ns"] = per_step_to_json(report.summary.per_step);
+  if (report.summary.other_devices) json["other_devices_ns"] = other_devices_to_json(*report.summary.other_devices);
   json["collectives"] = collectives_to_json(report.summary.collectives);
   if (report.scaling_efficiency) json["scaling_efficiency"] = finite_or_null(*report.scaling_efficiency);
   json["loss"] = Json::array();
   for (const double loss : report.loss) json["loss"].push_back(finite_or_null(loss));
   json["metrics"] = map_to_json(report.metrics);
   json["settings"] = map_to_json(report.settings);
+  if (report.machine_use) json["machine_use"] = machine_use_to_json(*report.machine_use);
   json["notes"] = report.notes;
   return json;
 }

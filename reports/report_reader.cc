@@ -15,12 +15,19 @@ StepTime read_step_time(const JsonField& map) {
 }
 
 PerStep read_per_step(const JsonField& map) {
-  return {.compute = map.required("compute").count(),
-          .communication = map.required("communication").count(),
-          .exposed_communication = map.required("exposed_communication").count(),
-          .input = map.required("input").count(),
-          .update = map.required("update").count(),
-          .idle = map.required("idle").count()};
+  PerStep per_step;
+  for (const auto& [name, time] : step_figures()) per_step.*time = map.required(name).count();
+  return per_step;
+}
+
+void read_workers(const JsonField& root, std::vector<WorkerSummary>& workers) {
+  for (const JsonField& item : root.optional("worker_step_time_ns").items()) {
+    workers.push_back({.step_time = read_step_time(item), .per_step = {}});
+  }
+  auto worker = workers.begin();
+  for (const JsonField& item : root.optional("worker_per_step_ns").items()) {
+    if (worker != workers.end()) (worker++)->per_step = read_per_step(item);
+  }
 }
 
 CollectiveSummary read_collective(const JsonField& map) {
@@ -57,13 +64,16 @@ void read_identity(const JsonField& root, Report& report) {
 
 void read_results(const JsonField& root, Report& report) {
   report.summary.step_time = read_step_time(root.required("step_time_ns"));
-  for (const JsonField& item : root.optional("worker_step_time_ns").items()) {
-    report.summary.workers.push_back(read_step_time(item));
-  }
+  read_workers(root, report.summary.workers);
   const JsonField throughput = root.required("throughput");
   report.throughput_unit = throughput.required("unit").text();
   report.units_per_step = throughput.required("units_per_step").number();
   report.summary.per_step = read_per_step(root.required("per_step_ns"));
+  if (const JsonField others = root.optional("other_devices_ns"); others.present()) {
+    report.summary.other_devices = OtherDevices{.busiest = others.required("busiest").text(),
+                                                .count = others.required("count").small_count(),
+                                                .per_step = read_per_step(others)};
+  }
   for (const JsonField& item : root.required("collectives").items()) {
     report.summary.collectives.push_back(read_collective(item));
   }
@@ -72,6 +82,15 @@ void read_results(const JsonField& root, Report& report) {
   for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number());
   for (const auto& [name, value] : root.optional("metrics").entries()) report.metrics[name] = value.number();
   for (const auto& [name, value] : root.optional("settings").entries()) report.settings[name] = value.text();
+  if (const JsonField use = root.optional("machine_use"); use.present()) {
+    report.machine_use = MachineUse{.cores = use.required("cores").small_count(),
+                                    .time = use.required("time_ns").count(),
+                                    .own = use.required("own_ns").count(),
+                                    .waited = use.required("waited_ns").count(),
+                                    .others = use.required("others_ns").count(),
+                                    .stolen = use.required("stolen_ns").count(),
+                                    .involuntary_switches = use.required("involuntary_switches").count()};
+  }
   for (const JsonField& item : root.optional("notes").items()) report.notes.push_back(item.text());
 }
 

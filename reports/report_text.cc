@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 
 #include "reports/text_table.h"
@@ -46,21 +47,56 @@ std::string headline_figures(const Report& report) {
   return text;
 }
 
-std::string phases_text(const Report& report) {
-  const PerStep& phases = report.summary.per_step;
+// "  exposed input"
+std::string label_of(const StepPart& part) {
+  std::string label = fmt::format("  {}", part.name);
+  std::replace(label.begin(), label.end(), '_', ' ');
+  return label;
+}
+
+// "550.9 us of update (24.8 %)"
+std::string share_text(Nanoseconds time, std::string_view name, Nanoseconds step) {
+  return fmt::format("{} of {} ({})", time_text(time), name,
+                     step > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(step)) : "-");
+}
+
+std::string hidden_text(const Report& report) {
+  const PerStep& step = report.summary.per_step;
+  std::vector<std::string> hidden;
+  const auto add = [&](std::string_view name, Nanoseconds time) {
+    if (time > 0) hidden.push_back(share_text(time, name, report.summary.step_time.median));
+  };
+  add("input", step.input - step.exposed_input);
+  add("communication", step.communication - step.exposed_communication);
+  return wrapped_list("hidden behind these: ", hidden, ",");
+}
+
+std::string other_devices_text(const Report& report) {
+  const auto& others = report.summary.other_devices;
+  if (!others) return "";
+  std::vector<std::string> parts;
+  for (const StepPart& part : step_parts()) {
+    const Nanoseconds time = others->per_step.*part.time;
+    if (time > 0) parts.push_back(share_text(time, label_of(part).substr(2), report.summary.step_time.median));
+  }
+  const std::string which = others->count == 1 ? "which trains no replica"
+                                               : fmt::format("the busiest of {} that train no replica", others->count);
+  return wrapped_list("", words_of(fmt::format("on {}, {}: {}", others->busiest, which, fmt::join(parts, ", "))), "");
+}
+
+std::string parts_text(const Report& report) {
   const auto share = [&](Nanoseconds time) {
     const Nanoseconds step = report.summary.step_time.median;
     return step > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(step)) : std::string("-");
   };
   TextTable table;
   table.add({"where a step goes, per device", "time", "of the step"});
-  table.add({"  compute", time_text(phases.compute), share(phases.compute)});
-  table.add({"  communication", time_text(phases.communication), share(phases.communication)});
-  table.add({"    of it exposed", time_text(phases.exposed_communication), share(phases.exposed_communication)});
-  table.add({"  update", time_text(phases.update), share(phases.update)});
-  table.add({"  input", time_text(phases.input), share(phases.input)});
-  table.add({"  idle", time_text(phases.idle), share(phases.idle)});
-  return table.text();
+  for (const StepPart& part : step_parts()) {
+    const Nanoseconds time = report.summary.per_step.*part.time;
+    if (part.time == &PerStep::other && time == 0) continue;
+    table.add({label_of(part), time_text(time), share(time)});
+  }
+  return table.text() + hidden_text(report) + other_devices_text(report);
 }
 
 std::string bandwidth_text(double bytes_per_s) {
@@ -106,6 +142,10 @@ std::string title_of(const Report& report) {
   return text;
 }
 
+std::string lost_text(const MachineUse& use) {
+  return fmt::format("{} of the processor time that the run asked for went elsewhere", percent_text(use.lost()));
+}
+
 std::string settings_text(const std::string& label, const Report& report) {
   std::vector<std::string> items;
   for (const auto& [name, value] : report.settings) items.push_back(name + " " + value);
@@ -120,9 +160,11 @@ std::string notes_text(const Report& report) {
 
 std::string report_text(const Report& report) {
   std::string text = title_of(report) + "\n" + origin_of(report) + "\n\n";
-  text += headline_figures(report) + "\n" + phases_text(report) + collectives_text(report);
+  if (report.is_disturbed()) text += "DISTURBED: " + lost_text(*report.machine_use) + ".\n\n";
+  text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
   if (const std::string settings = settings_text("settings    ", report); !settings.empty()) text += "\n" + settings;
+  if (report.machine_use && !report.is_disturbed()) text += "machine     " + lost_text(*report.machine_use) + "\n";
   if (!report.notes.empty()) text += "\nnotes\n" + notes_text(report);
   return text;
 }

@@ -13,6 +13,8 @@ std::string report_text(const Report& report);
 std::string title_of(const Report& report);
 // "network model CM02, ...", wrapped; "" without settings. Every line ends in a newline.
 std::string settings_text(const std::string& label, const Report& report);
+// "3.1 % of the processor time that the run asked for went elsewhere"
+std::string lost_text(const MachineUse& use);
 // One wrapped bullet for each note.
 std::string notes_text(const Report& report);
 

@@ -5,6 +5,7 @@
 #include "engine/engine_info.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/job.h"
+#include "scenarios/machine_watch.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
 #include "scenarios/training.h"
@@ -148,6 +149,30 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.notes.insert(report.notes.end(), notes.begin(), notes.end());
 }
 
+// Counts what the machine does from the last warm-up step to the last step, on the first worker's thread.
+class MeasuredSteps {
+ public:
+  MeasuredSteps(const Scenario& scenario, std::function<void(int step, int steps)> progress)
+      : warmup_steps_(scenario.warmup_steps), progress_(std::move(progress)) {
+    if (warmup_steps_ == 0) begin_ = machine_counts();
+  }
+
+  void step_done(int done, int steps) {
+    if (done == warmup_steps_) begin_ = machine_counts();
+    if (done == steps) end_ = machine_counts();
+    if (progress_) progress_(done, steps);
+  }
+
+  std::optional<MachineUse> machine_use() const {
+    return begin_ && end_ ? std::optional(use_between(*begin_, *end_)) : std::nullopt;
+  }
+
+ private:
+  int warmup_steps_;
+  std::function<void(int step, int steps)> progress_;
+  std::optional<MachineCounts> begin_, end_;
+};
+
 RunResult run_once(Scenario scenario, const RunOptions& options) {
   RunResult result;
   const std::unique_ptr<Engine> engine = open(scenario, options);
@@ -155,16 +180,19 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
   const bool divides_model = strategy_info(scenario.strategy.name).division.has_value();
   std::vector<TrainingResult> results(tasks.size());
+  MeasuredSteps measured(scenario, options.progress);
+  const auto progress = [&measured](int step, int steps) { measured.step_done(step, steps); };
   result.timeline = engine->run([&](Worker& worker) {
     TrainingResult& mine = results.at(static_cast<std::size_t>(worker.index()));
     if (divides_model) {
-      train_parallel(worker, scenario, options.progress, mine.report);
+      train_parallel(worker, scenario, progress, mine.report);
     } else {
-      train(worker, scenario, options.progress, mine);
+      train(worker, scenario, progress, mine);
     }
   });
   result.report = merged(results, scenario);
   add_facts(result.report, scenario, engine->capabilities(), result.timeline);
+  if (!result.report.deterministic) result.report.machine_use = measured.machine_use();
   const std::vector<std::string> shared = notes_of_shared_gpus(scenario, tasks, engine->capabilities());
   result.report.notes.insert(result.report.notes.end(), shared.begin(), shared.end());
   return result;

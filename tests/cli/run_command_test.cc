@@ -53,7 +53,7 @@ TEST_F(RunCommand, RefusesGpusThatAreNotThere) {
 TEST_F(RunCommand, PrintsAReportForPeople) {
   const Outcome outcome = tandem({"run", example("resnet50-hgx-h100.yaml")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
-  for (const char* part : {"step time", "throughput", "communication", "of it exposed", "settings"}) {
+  for (const char* part : {"step time", "throughput", "exposed communication", "idle", "settings"}) {
     EXPECT_THAT(outcome.out, HasSubstr(part));
   }
 }

@@ -28,6 +28,19 @@ TEST(CheckSimulated, EqualTimesAreOkAndOneNanosecondIsNot) {
   EXPECT_EQ(check(slower, baseline, {.tolerance = 0.001}).verdict, Verdict::ok);
 }
 
+TEST(CheckMeasured, ADisturbedRunDecidesNothing) {
+  const Report baseline = full_report();
+  Report slower = baseline;
+  slower.summary.step_time.median *= 2;
+  EXPECT_EQ(check(slower, baseline, {}).verdict, Verdict::regressed);
+  Report disturbed = slower;
+  disturbed.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
+  const CheckResult result = check(disturbed, baseline, {});
+  EXPECT_EQ(result.verdict, Verdict::inconclusive);
+  EXPECT_THAT(result.reasons.front(), HasSubstr("the run was disturbed: 25.0 % of the processor time"));
+  EXPECT_EQ(check(slower, disturbed, {}).verdict, Verdict::inconclusive);
+}
+
 TEST(CheckSimulated, NamesEveryTimeThatDiffers) {
   const Report baseline = simulated_report();
   Report changed = baseline;

@@ -86,6 +86,27 @@ TEST(Compare, SaysWhatIsNotTheSameJob) {
               testing::Contains("the number of replicas differs: measured '2', predicted '4'"));
 }
 
+Report disturbed_report() {
+  Report report = full_report();
+  report.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
+  return report;
+}
+
+TEST(Compare, ADisturbedMeasurementHasNoErrors) {
+  for (const Comparison& comparison : {compare(disturbed_report(), simulated_report()),
+                                       compare(full_report(), simulated_report(), disturbed_report().machine_use)}) {
+    ASSERT_TRUE(comparison.disturbance);
+    for (const ComparedFigure& figure : comparison.figures) EXPECT_EQ(figure.error, std::nullopt) << figure.name;
+    EXPECT_EQ(comparison.collectives.at(0).error, std::nullopt);
+    EXPECT_THAT(comparison.bands, testing::IsEmpty());
+    const std::string text = comparisons_text({comparison});
+    EXPECT_THAT(text,
+                testing::StartsWith("DISTURBED: 25.0 % of the processor time that the run asked for went elsewhere."));
+    EXPECT_THAT(comparisons_text({comparison}, true), testing::StartsWith("DISTURBED: "));
+    EXPECT_THAT(comparisons_text({comparison, comparison}), HasSubstr("DISTURBED: 2 of 2 runs, which show no error\n"));
+  }
+}
+
 TEST(CompareText, ShowsTheHeadlineOfMeasuredSimulatedAndError) {
   const std::string text = comparisons_text({off_by_some()});
   EXPECT_THAT(text, HasSubstr("measured (cpu)"));
@@ -101,9 +122,9 @@ TEST(CompareText, ShowsTheHeadlineOfMeasuredSimulatedAndError) {
 
 TEST(CompareText, ShowsEveryPartAndCollectiveWithDetails) {
   const std::string text = comparisons_text({off_by_some()}, true);
-  EXPECT_THAT(text, testing::ContainsRegex("  communication +700.0 us +350.0 us +-50.0 %"));
-  EXPECT_THAT(text, testing::ContainsRegex("    of it exposed +"));
-  EXPECT_THAT(text, testing::ContainsRegex("  input +"));
+  EXPECT_THAT(text, testing::ContainsRegex("communication, hidden or not +700.0 us +350.0 us +-50.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("  exposed communication +"));
+  EXPECT_THAT(text, testing::ContainsRegex("  exposed input +"));
   EXPECT_THAT(text, testing::ContainsRegex("all_reduce 1 MiB x 2 +150.0 us +165.0 us +\\+10.0 %"));
   EXPECT_THAT(text, testing::Not(HasSubstr("left out")));
 }
@@ -114,16 +135,16 @@ TEST(CompareText, LeavesOutPartsBelowATenthOfTheStepInBothRuns) {
   Report predicted = simulated_report();
   measured.summary.step_time.median = 2'000'000;
   predicted.summary.step_time.median = 1'000'000;
-  measured.summary.per_step = {.compute = 200'000, .input = 199'999, .update = 0, .idle = 1'000'000};
-  predicted.summary.per_step = {.compute = 0, .input = 99'999, .update = 100'000, .idle = 0};
+  measured.summary.per_step = {.compute = 200'000, .update = 0, .exposed_input = 199'999, .idle = 1'600'001};
+  predicted.summary.per_step = {.compute = 0, .update = 100'000, .exposed_input = 99'999, .idle = 800'001};
   const std::string text = comparisons_text({compare(measured, predicted)});
   EXPECT_THAT(text,
               testing::ContainsRegex("\n  compute +200.0 us +0 +-100.0 % +-10.0 %\n"));  // of the error; of the step
   EXPECT_THAT(text, testing::ContainsRegex("\n  update +0 +100.0 us +- +\\+5.0 %\n"));
-  EXPECT_THAT(text, testing::Not(HasSubstr("\n  input ")));
-  EXPECT_THAT(text, testing::Not(HasSubstr("idle")));     // the rest of the step, which no model predicts by itself
-  EXPECT_THAT(text, testing::Not(HasSubstr("exposed")));  // takes no time in either
-  EXPECT_THAT(text, HasSubstr("left out (see --details), below 10 % of the step in both runs: input\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("\n  exposed input ")));
+  EXPECT_THAT(text, testing::ContainsRegex("\n  idle +1.600 ms +800.0 us +-50.0 % +-40.0 %\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("communication")));  // takes no time in either
+  EXPECT_THAT(text, HasSubstr("left out (see --details), below 10 % of the step in both runs: exposed input\n"));
 }
 
 TEST(CompareText, ShowsARowForEachOfSeveralAndTheHeadlineOfTheLast) {

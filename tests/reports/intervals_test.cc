@@ -15,6 +15,16 @@ TEST(Intervals, LengthIsExactBeyondWhatDoublesHold) {
   EXPECT_EQ(length_of(union_of({{far, far + 1}, {0, 1}})), 2);
 }
 
+TEST(Intervals, DifferenceIsWhatTheOtherLacks) {
+  const IntervalSet a{{0, 10}, {20, 30}, {40, 50}};
+  EXPECT_EQ(difference_of(a, {{5, 25}, {27, 28}, {29, 41}, {60, 70}}),
+            (IntervalSet{{0, 5}, {25, 27}, {28, 29}, {41, 50}}));
+  EXPECT_EQ(difference_of(a, {{0, 50}}), IntervalSet{});
+  EXPECT_EQ(difference_of(a, {{10, 20}, {30, 40}}), a);
+  EXPECT_EQ(difference_of(a, {}), a);
+  EXPECT_EQ(difference_of({}, a), IntervalSet{});
+}
+
 TEST(Intervals, OverlapCountsWhatIsInBoth) {
   const IntervalSet a{{0, 10}, {20, 30}, {40, 50}};
   EXPECT_EQ(overlap_of(a, {{5, 25}, {29, 41}, {60, 70}}), 5 + 5 + 1 + 1);

@@ -33,20 +33,27 @@ Report of_several_workers() {
   report.workers = 3;
   report.parameter_servers = 2;
   report.asynchronous = true;
+  report.summary.other_devices = OtherDevices{.busiest = "a server", .count = 2, .per_step = {.update = 7, .idle = 8}};
   for (const Nanoseconds median : {1'000'000, 2'000'000, 4'000'000}) {
     report.summary.workers.push_back(
-        {.median = median, .min = 1, .p95 = 2, .median_absolute_deviation = 3, .samples = 4});
+        {.step_time = {.median = median, .min = 1, .p95 = 2, .median_absolute_deviation = 3, .samples = 4},
+         .per_step = {.compute = median, .communication = 5}});
   }
   return report;
 }
 
 TEST(ReportJson, ReadsBackSeveralWorkers) {
-  const Report report = of_several_workers();
+  Report report = of_several_workers();
+  report.machine_use =
+      MachineUse{.cores = 2, .time = 1, .own = 2, .waited = 3, .others = 4, .stolen = 5, .involuntary_switches = 6};
   const std::string text = json_text(report_to_json(report));
   const Report read = report_from_json(text, "baseline.json");
   EXPECT_EQ(json_text(report_to_json(read)), text);
   EXPECT_EQ(read.throughput(), report.throughput());
   EXPECT_EQ(read.workers, 3);
+  EXPECT_EQ(read.machine_use, report.machine_use);
+  EXPECT_EQ(read.summary.workers.at(1).per_step, report.summary.workers.at(1).per_step);
+  EXPECT_EQ(read.summary.other_devices->per_step, report.summary.other_devices->per_step);
 }
 
 TEST(ReportJson, ReadsReportsOfOneWorkerFromBeforeThereWereSeveral) {

@@ -1,6 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "tests/reports/testing.h"
 #include "topologies/base/error.h"
 
@@ -45,8 +47,8 @@ TEST(Summary, WorkersThatAreNotInStepHaveStepsOfTheirOwn) {
   EXPECT_EQ(report.summary.step_time.samples, 4);
   EXPECT_EQ(report.summary.step_time.median, 260);  // of 100, 120, 400, 420
   ASSERT_EQ(report.summary.workers.size(), 2u);
-  EXPECT_EQ(report.summary.workers[0].median, 110);
-  EXPECT_EQ(report.summary.workers[1].median, 410);
+  EXPECT_EQ(report.summary.workers[0].step_time.median, 110);
+  EXPECT_EQ(report.summary.workers[1].step_time.median, 410);
   report.asynchronous = true;
   report.workers = 2;
   report.units_per_step = 64;
@@ -55,33 +57,41 @@ TEST(Summary, WorkersThatAreNotInStepHaveStepsOfTheirOwn) {
 }
 
 TEST(Summary, OverlappingStreamsCountOnceAndOnlyUncoveredCommunicationIsExposed) {
-  const Summary summary = summary_of({
-      step_record(0, 0, 0, 100),
-      work_record(Category::input, 0, 2, 0, 0, 10),
-      work_record(Category::compute, 0, 0, 0, 10, 50),
-      work_record(Category::compute, 0, 3, 0, 40, 60),  // overlaps: union 50
-      work_record(Category::communication, 0, 1, 0, 45, 80),
-      work_record(Category::communication, 0, 4, 0, 70, 90),  // union 45
-      work_record(Category::update, 0, 0, 0, 85, 95),
-  });
-  EXPECT_EQ(summary.per_step.input, 10);
-  EXPECT_EQ(summary.per_step.compute, 50);
-  EXPECT_EQ(summary.per_step.communication, 45);
-  EXPECT_EQ(summary.per_step.exposed_communication, 25);  // 60..85; before it compute runs, after it the update
-  EXPECT_EQ(summary.per_step.update, 10);
+  const PerStep step = summary_of({
+                                      step_record(0, 0, 0, 100),
+                                      work_record(Category::input, 0, 2, 0, 0, 20),
+                                      work_record(Category::compute, 0, 0, 0, 10, 50),
+                                      work_record(Category::compute, 0, 3, 0, 40, 60),  // overlaps: union 50
+                                      work_record(Category::communication, 0, 1, 0, 45, 80),
+                                      work_record(Category::communication, 0, 4, 0, 70, 90),  // union 45
+                                      work_record(Category::update, 0, 0, 0, 85, 95),
+                                      work_record(Category::other, 0, 0, 0, 94, 98),
+                                  })
+                           .per_step;
+  // Exposed communication is 60 to 85: before it compute runs, after it the update.
+  EXPECT_EQ(step, (PerStep{.compute = 50,
+                           .update = 10,
+                           .exposed_input = 10,
+                           .exposed_communication = 25,
+                           .other = 3,
+                           .idle = 2,
+                           .input = 20,
+                           .communication = 45}));
 }
 
-TEST(Summary, WorkOfTheNextStepHidesCommunicationButCountsForItsOwnStep) {
-  const Summary summary = summary_of({
-      step_record(0, 0, 0, 100),
-      step_record(0, 1, 100, 200),
-      work_record(Category::communication, 0, 1, 0, 90, 130),
-      work_record(Category::compute, 0, 0, 1, 100, 120),
-      work_record(Category::communication, 0, 1, 1, 150, 190),
-  });
-  EXPECT_EQ(summary.per_step.communication, 40);
-  EXPECT_EQ(summary.per_step.exposed_communication, (20 + 40) / 2);
-  EXPECT_EQ(summary.per_step.compute, (0 + 20) / 2);
+TEST(Summary, WhatRunsDuringAStepCountsWhicheverStepIssuedIt) {
+  const PerStep step = summary_of({
+                                      step_record(0, 0, 0, 100),
+                                      step_record(0, 1, 100, 200),
+                                      work_record(Category::communication, 0, 1, 0, 90, 130),
+                                      work_record(Category::compute, 0, 0, 1, 100, 120),
+                                      work_record(Category::communication, 0, 1, 1, 150, 190),
+                                  })
+                           .per_step;
+  EXPECT_EQ(step.compute, (0 + 20) / 2);
+  EXPECT_EQ(step.communication, (10 + 70) / 2);
+  EXPECT_EQ(step.exposed_communication, (10 + 50) / 2);
+  EXPECT_EQ(step.idle, (90 + 30) / 2);
 }
 
 TEST(Summary, ADeviceIsIdleWhileNothingRunsOnItWithinTheStep) {
@@ -93,15 +103,79 @@ TEST(Summary, ADeviceIsIdleWhileNothingRunsOnItWithinTheStep) {
   EXPECT_EQ(summary.per_step.idle, (40 + 0) / 2);
 }
 
-TEST(Summary, PhasesAreTheMeanOverTheDevicesThatHaveThem) {
-  const Summary summary = summary_of({
-      step_record(0, 0, 0, 100), work_record(Category::compute, 0, 0, 0, 0, 40),
-      work_record(Category::compute, 1, 0, 0, 0, 60),
-      work_record(Category::update, 1, 0, 0, 60, 90),  // on one device only
-  });
-  EXPECT_EQ(summary.per_step.compute, 50);
-  EXPECT_EQ(summary.per_step.update, 30);
-  EXPECT_EQ(summary.per_step.communication, 0);
+TEST(Summary, PartsAreTheMeanOverTheDevicesThatTrain) {
+  const PerStep step = summary_of({
+                                      step_record(0, 0, 0, 100), work_record(Category::compute, 0, 0, 0, 0, 40),
+                                      work_record(Category::compute, 1, 0, 0, 0, 60),
+                                      work_record(Category::update, 1, 0, 0, 60, 90),  // on one device only
+                                  })
+                           .per_step;
+  EXPECT_EQ(step, (PerStep{.compute = 50, .update = 15, .idle = 35}));
+}
+
+Nanoseconds sum_of(const PerStep& step) {
+  Nanoseconds sum = 0;
+  for (const StepPart& part : step_parts()) sum += step.*part.time;
+  return sum;
+}
+
+TEST(Summary, PartsOfStepsOfUnequalLengthsAddUpToTheMedianStep) {
+  std::vector<Record> records;
+  Nanoseconds now = 0;
+  const std::array<Nanoseconds, 7> lengths{100, 103, 900, 101, 107, 40, 102};
+  for (int step = 0; step < 7; ++step) {
+    const Nanoseconds end = now + lengths.at(static_cast<std::size_t>(step));
+    records.push_back(step_record(0, step, now, end));
+    records.push_back(work_record(Category::compute, 0, 0, step, now, now + 31));
+    records.push_back(work_record(Category::communication, 0, 1, step, now + 17, end - 3));
+    now = end;
+  }
+  const Summary summary = summary_of(records);
+  EXPECT_EQ(summary.step_time.median, 102);
+  EXPECT_EQ(sum_of(summary.per_step), 102);
+  // The longest and the shortest step are no part of it: of the five others each computes for 31.
+  EXPECT_EQ(summary.per_step.compute, 31);
+  EXPECT_EQ(summary.per_step.exposed_communication, 68);
+  EXPECT_EQ(summary.per_step.idle, 3);
+}
+
+// Devices 0 and 1 of two_device_timeline(), but of two workers.
+Timeline two_worker_timeline(std::vector<Record> records) {
+  Timeline timeline = two_device_timeline(std::move(records));
+  timeline.devices[1] = {"/job:ps/replica:0/task:0/device:CPU:0", 1};
+  for (Record& record : timeline.records) {
+    if (record.kind != RecordKind::step) record.worker = record.device;
+  }
+  return timeline;
+}
+
+TEST(Summary, AWorkerThatIsDoneEarlierWaitsForTheOthers) {
+  const Summary summary = summarize(two_worker_timeline({
+                                        step_record(0, 0, 0, 100),
+                                        step_record(1, 0, 0, 60),
+                                        work_record(Category::compute, 0, 0, 0, 0, 90),
+                                        work_record(Category::compute, 1, 0, 0, 0, 50),
+                                    }),
+                                    0);
+  EXPECT_EQ(summary.per_step, (PerStep{.compute = 70, .idle = (10 + 10 + 40) / 2}));
+  ASSERT_EQ(summary.workers.size(), 2u);
+  EXPECT_EQ(summary.workers[0].per_step, (PerStep{.compute = 90, .idle = 10}));
+  EXPECT_EQ(summary.workers[1].per_step, (PerStep{.compute = 50, .idle = 10})) << "of its own step";
+}
+
+TEST(Summary, WhatAServerDoesIsApart) {
+  const Summary summary = summarize(
+      two_worker_timeline({
+          step_record(0, 0, 100, 200), step_record(0, 1, 200, 300), work_record(Category::compute, 0, 0, 0, 100, 150),
+          work_record(Category::compute, 0, 0, 1, 200, 250), work_record(Category::update, 1, 0, 0, 160, 190),
+          work_record(Category::update, 1, 0, 1, 260, 310),  // 40 within the steps
+      }),
+      0);
+  EXPECT_EQ(summary.per_step, (PerStep{.compute = 50, .idle = 50}));
+  ASSERT_TRUE(summary.other_devices);
+  EXPECT_EQ(summary.other_devices->busiest, "/job:ps/replica:0/task:0/device:CPU:0");
+  EXPECT_EQ(summary.other_devices->count, 1);
+  EXPECT_EQ(summary.other_devices->per_step, (PerStep{.update = (30 + 40) / 2, .idle = 65}));
 }
 
 TEST(Summary, ACollectiveRunsFromTheLastArrivalToTheLastEnd) {

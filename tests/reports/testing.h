@@ -71,11 +71,13 @@ inline Report full_report() {
   report.summary.step_time = {
       .median = 2'000'000, .min = 1'900'000, .p95 = 2'500'000, .median_absolute_deviation = 40'000, .samples = 37};
   report.summary.per_step = {.compute = 1'200'000,
-                             .communication = 700'000,
-                             .exposed_communication = 500'000,
-                             .input = 90'000,
                              .update = 80'000,
-                             .idle = 130'000};
+                             .exposed_input = 60'000,
+                             .exposed_communication = 500'000,
+                             .other = 30'000,
+                             .idle = 130'000,
+                             .input = 90'000,
+                             .communication = 700'000};
   report.summary.collectives = {{.operation = "all_reduce",
                                  .bytes = 1 << 20,
                                  .devices = 2,

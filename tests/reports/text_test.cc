@@ -44,11 +44,33 @@ TEST(ReportText, HoldsEveryFigure) {
   EXPECT_THAT(text, testing::ContainsRegex("step time +2.000 ms +median of 37 steps; min 1.900 ms, p95 2.500 ms"));
   EXPECT_THAT(text, testing::ContainsRegex("throughput +32.0 k examples/s"));
   EXPECT_THAT(text, testing::ContainsRegex("scaling +87.5 %"));
-  EXPECT_THAT(text, testing::ContainsRegex("    of it exposed +500.0 us +25.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("  exposed communication +500.0 us +25.0 %"));
+  EXPECT_THAT(text, testing::ContainsRegex("  idle +130.0 us +6.5 %"));
+  EXPECT_THAT(text, HasSubstr("hidden behind these: 30.00 us of input (1.5 %), 200.0 us of communication (10.0 %)\n"));
   EXPECT_THAT(text, testing::ContainsRegex("all_reduce +1 MiB +2 +4 +150.0 us +6.990 GB/s +6.980 GB/s"));
   EXPECT_THAT(text, HasSubstr("blas OpenBLAS 0.3.21, threads 2"));
   EXPECT_THAT(text, HasSubstr("test_accuracy"));
   EXPECT_THAT(text, HasSubstr("  - a caveat"));
+}
+
+TEST(ReportText, SaysBeforeEveryFigureThatTheRunWasDisturbed) {
+  Report report = full_report();
+  report.machine_use = MachineUse{.cores = 2, .time = 500, .own = 980, .waited = 20, .others = 30};
+  EXPECT_THAT(report_text(report), HasSubstr("machine     2.0 % of the processor time that the run asked for went"));
+  EXPECT_THAT(report_text(report), testing::Not(HasSubstr("DISTURBED")));
+  report.machine_use->own = 180;
+  const std::string text = report_text(report);
+  EXPECT_LT(text.find("DISTURBED: 10.0 % of the processor time"), text.find("step time"));
+}
+
+TEST(ReportText, NamesTheBusiestOfTheDevicesThatTrainNothing) {
+  Report report = full_report();
+  EXPECT_THAT(report_text(report), testing::Not(HasSubstr("train no replica")));
+  report.summary.other_devices = OtherDevices{.busiest = "/job:ps/replica:0/task:1/device:CPU:0",
+                                              .count = 2,
+                                              .per_step = {.update = 500'000, .idle = 1'500'000}};
+  EXPECT_THAT(report_text(report), HasSubstr("on /job:ps/replica:0/task:1/device:CPU:0, the busiest of 2 that train no "
+                                             "replica: 500.0 us of\nupdate (25.0 %), 1.500 ms of idle (75.0 %)\n"));
 }
 
 TEST(ReportText, FitsATerminal) {

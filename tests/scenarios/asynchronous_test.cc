@@ -70,7 +70,7 @@ std::shared_ptr<const Topology> with_slow_network(const Topology& base, double f
 
 double ratio(const Report& a, const Report& b, int worker) {
   const auto median = [worker](const Report& report) {
-    return static_cast<double>(report.summary.workers.at(static_cast<std::size_t>(worker)).median);
+    return static_cast<double>(report.summary.workers.at(static_cast<std::size_t>(worker)).step_time.median);
   };
   return median(a) / median(b);
 }

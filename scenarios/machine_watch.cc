@@ -1,0 +1,87 @@
+#include "scenarios/machine_watch.h"
+
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+#include <thread>
+
+namespace tandem {
+namespace {
+
+constexpr Nanoseconds kSecond = 1'000'000'000;
+
+// The first line of /proc/stat (proc(5)): ticks of all processors as user, nice, system, idle, iowait, irq, softirq and
+// steal. What guests take is in user and nice already.
+bool read_processors(MachineCounts& counts) {
+  std::ifstream file("/proc/stat");
+  std::string label;
+  std::int64_t user = 0, nice = 0, system = 0, idle = 0, iowait = 0, irq = 0, softirq = 0, steal = 0;
+  if (!(file >> label >> user >> nice >> system >> idle >> iowait >> irq >> softirq >> steal)) return false;
+  const Nanoseconds tick = kSecond / sysconf(_SC_CLK_TCK);
+  counts.busy = (user + nice + system + irq + softirq) * tick;
+  counts.stolen = steal * tick;
+  return true;
+}
+
+Nanoseconds nanoseconds_of(const timeval& time) {
+  return time.tv_sec * kSecond + time.tv_usec * Nanoseconds{1000};
+}
+
+// The second number of a thread's schedstat is how long it was ready and did not run.
+bool read_threads(MachineCounts& counts) {
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/task", error)) {
+    std::ifstream file(entry.path() / "schedstat");
+    Nanoseconds ran = 0, waited = 0;
+    // A thread may end meanwhile.
+    if (file >> ran >> waited) counts.waited[std::stoi(entry.path().filename().string())] = waited;
+  }
+  return !error && !counts.waited.empty();
+}
+
+}  // namespace
+
+std::optional<MachineCounts> machine_counts() {
+  MachineCounts counts;
+  counts.time = std::chrono::steady_clock::now();
+  counts.cores = static_cast<int>(std::thread::hardware_concurrency());
+  rusage usage{};
+  if (getrusage(RUSAGE_SELF, &usage) != 0 || !read_processors(counts) || !read_threads(counts)) return std::nullopt;
+  counts.own = nanoseconds_of(usage.ru_utime) + nanoseconds_of(usage.ru_stime);
+  counts.involuntary_switches = usage.ru_nivcsw;
+  return counts;
+}
+
+MachineUse use_between(const MachineCounts& begin, const MachineCounts& end) {
+  MachineUse use{.cores = end.cores};
+  use.time = std::chrono::duration_cast<std::chrono::nanoseconds>(end.time - begin.time).count();
+  use.own = end.own - begin.own;
+  use.others = std::max<Nanoseconds>(0, end.busy - begin.busy - use.own);
+  use.stolen = end.stolen - begin.stolen;
+  use.involuntary_switches = end.involuntary_switches - begin.involuntary_switches;
+  for (const auto& [thread, waited] : end.waited) {
+    const auto before = begin.waited.find(thread);
+    use.waited += waited - (before == begin.waited.end() ? 0 : before->second);
+  }
+  return use;
+}
+
+std::optional<MachineUse> measure_undisturbed(int tries, const std::function<void()>& measure) {
+  std::optional<MachineUse> use;
+  for (int attempt = 0; attempt < tries && (attempt == 0 || (use && use->is_disturbed())); ++attempt) {
+    const std::optional<MachineCounts> begin = machine_counts();
+    measure();
+    const std::optional<MachineCounts> end = machine_counts();
+    use.reset();
+    if (!begin || !end) continue;
+    use = use_between(*begin, *end);
+    use->waited = use->others;
+  }
+  return use;
+}
+
+}  // namespace tandem
