@@ -27,6 +27,7 @@ class LayerReader {
     if (const YamlReader embedding = map_.optional("embedding")) read_embedding(embedding);
     read_then();
     read_parameters();
+    read_split();
     return std::move(layer_);
   }
 
@@ -99,7 +100,8 @@ class LayerReader {
     gemm.input_elements = gemm.rows * gemm.depth;
     layer_.gemm = gemm;
     // Weights that another layer has already: those of the word embeddings, in a decoder.
-    if (!map.optional("shared_weights").boolean(false)) layer_.tensors.push_back(gemm.depth * gemm.columns);
+    layer_.shared_weights = map.optional("shared_weights").boolean(false);
+    if (!layer_.shared_weights) layer_.tensors.push_back(gemm.depth * gemm.columns);
   }
 
   void read_embedding(const YamlReader& map) {
@@ -157,9 +159,55 @@ class LayerReader {
     }
   }
 
+  void read_split() {
+    const YamlReader split = map_.optional("split");
+    if (!split) return;
+    layer_.split = split.one_of<Layer::Split>({{"columns", Layer::Split::columns},
+                                               {"rows", Layer::Split::rows},
+                                               {"count", Layer::Split::count},
+                                               {"entries", Layer::Split::entries}},
+                                              Layer::Split::none);
+    const bool is_batched = layer_.gemm && layer_.gemm->batched;
+    const bool fits = layer_.split == Layer::Split::entries ? layer_.embedding.has_value()
+                      : layer_.split == Layer::Split::count ? is_batched
+                                                            : map_.has("dense");
+    if (fits) return;
+    split.error(layer_.split == Layer::Split::entries ? "'entries' is for an embedding"
+                : layer_.split == Layer::Split::count ? "'count' is for batched products"
+                                                      : "'columns' and 'rows' are for dense layers");
+    layer_.split = Layer::Split::none;
+  }
+
   YamlReader map_;
   const ModelSizes& sizes_;
   Layer layer_;
+};
+
+// Between layers that are split by columns and the one that is split by rows, every device has its part of the
+// activations only, and every layer must say how it works on such a part. Layers next to each other that are split by
+// columns share an input.
+class SplitChecker {
+ public:
+  void check(const YamlReader& reader, const Layer& layer) {
+    const bool needs_part = layer.split == Layer::Split::rows || layer.split == Layer::Split::count;
+    const bool needs_whole = layer.split == Layer::Split::none || layer.split == Layer::Split::entries ||
+                             (layer.split == Layer::Split::columns && before_ != Layer::Split::columns);
+    if (needs_part && !is_open_) reader.error("is split by rows or count, and no layer before it by columns");
+    if (needs_whole && is_open_) {
+      reader.error(
+          "is between a layer that is split by columns and one that is split by rows; it needs 'rows' or 'count'");
+    }
+    const bool ends_in_loss = std::count(layer.then.begin(), layer.then.end(), Pointwise::cross_entropy) > 0;
+    is_open_ = (layer.split == Layer::Split::columns && !ends_in_loss) || layer.split == Layer::Split::count;
+    before_ = ends_in_loss ? Layer::Split::none : layer.split;
+  }
+  void finish(const YamlReader& list) const {
+    if (is_open_) list.error("ends with layers that are split by columns, and none by rows after them");
+  }
+
+ private:
+  bool is_open_ = false;
+  Layer::Split before_ = Layer::Split::none;
 };
 
 void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Layer>& layers) {
@@ -169,6 +217,7 @@ void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Laye
   for (std::int64_t i = 0; i < repeat; ++i) {
     for (Layer layer : group) {
       layer.name = fmt::format("{}.{}.{}", name, i, layer.name);
+      layer.block = Layer::Block{.group = name, .copy = i};
       layers.push_back(std::move(layer));
     }
   }
@@ -178,13 +227,18 @@ void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Laye
 
 std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& sizes) {
   std::vector<Layer> layers;
+  SplitChecker splits;
   for (const YamlReader& layer : list.list()) {
     if (layer.is_map() && layer.has("layers")) {
+      splits.finish(layer);
       read_group(layer, sizes, layers);
+      splits = {};
     } else {
       layers.push_back(LayerReader(layer, sizes).read());
+      splits.check(layer, layers.back());
     }
   }
+  splits.finish(list);
   return layers;
 }
 

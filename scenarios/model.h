@@ -49,6 +49,21 @@ struct Layer {
     int backward_passes = 0;
   };
 
+  // How tensor-parallel devices divide a layer (Megatron-LM: Shoeybi and others, arXiv:1909.08053).
+  enum class Split : std::uint8_t {
+    none,     // every device computes all of it
+    columns,  // of a dense layer's weights: part of the output; backward, the gradients of the input are summed
+    rows,     // of a dense layer's weights: part of the input; forward, the outputs are summed
+    count,    // some of the batched products
+    entries,  // rows of an embedding's table; forward, the outputs are summed
+  };
+  // Which copy of a group that repeats it belongs to, of the outermost one.
+  struct Block {
+    std::string group{};
+    std::int64_t copy = 0;
+    bool operator==(const Block&) const = default;
+  };
+
   std::string name;
   std::optional<Gemm> gemm;  // of a convolution, too: as_gemm()
   std::optional<Convolution> convolution;
@@ -56,6 +71,9 @@ struct Layer {
   std::optional<Embedding> embedding;
   std::vector<Pointwise> then;        // what is done to the output, in this order
   std::vector<std::int64_t> tensors;  // elements of each parameter, in order of creation
+  bool shared_weights = false;        // a dense layer whose weights are another layer's parameters
+  Split split = Split::none;
+  std::optional<Block> block{};
 
   std::int64_t parameters() const;
   bool has_weights() const;              // whether its product's right operand is among its parameters

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "scenarios/job.h"
+#include "scenarios/layer_division.h"
 #include "strategies/base/errors.h"
 #include "strategies/parallel/trainer.h"
 #include "strategies/strategies.h"
@@ -18,11 +19,72 @@ std::string mesh_text(const MeshSettings& mesh) {
   return fmt::format("data {} x tensor {} x pipeline {}", mesh.data, mesh.tensor, mesh.pipeline);
 }
 
+std::optional<ParallelProblem> problem_at(std::string path, std::optional<std::string> message) {
+  if (!message) return std::nullopt;
+  return ParallelProblem{std::move(path), std::move(*message)};
+}
+
+// Why a table of layers cannot be divided over a mesh: each of its sizes must divide what it divides.
+std::optional<ParallelProblem> table_problem(const LayersSettings& layers, const ParallelOptions& options) {
+  if (auto problem = problem_at("strategy.tensor", tensor_problem(layers.model, options.tensor))) return problem;
+  if (auto problem = problem_at("strategy.pipeline", stage_problem(layers.model, options.stages()))) return problem;
+  if (options.batch % options.data != 0) {
+    return ParallelProblem{"strategy.data",
+                           fmt::format("{} replicas do not divide a batch of {}", options.data, options.batch)};
+  }
+  if (options.batch / options.data % options.micro_batches != 0) {
+    return ParallelProblem{"strategy.micro_batches",
+                           fmt::format("{} micro-batches do not divide a replica's batch of {}", options.micro_batches,
+                                       options.batch / options.data)};
+  }
+  return std::nullopt;
+}
+
+// What a table of layers cannot do with a strategy, whatever the sizes of its mesh.
+std::optional<ParallelProblem> kind_problem(const LayersSettings& layers, const StrategyInfo& strategy) {
+  using LayerTables = ModelDivision::LayerTables;
+  const LayerTables use = strategy.division->layer_tables;
+  if (use == LayerTables::none) {
+    return ParallelProblem{"workload.kind", fmt::format("strategy '{}' trains workloads of kind 'mlp'", strategy.name)};
+  }
+  if (use == LayerTables::gathered && layers.parameter_dtype) {
+    return ParallelProblem{"workload.parameter_dtype",
+                           fmt::format("strategy '{}' keeps parameters in the workload's dtype", strategy.name)};
+  }
+  if (use == LayerTables::divided && layers.gradient_accumulation_steps > 1) {
+    return ParallelProblem{"workload.gradient_accumulation_steps",
+                           fmt::format("strategy '{}' accumulates gradients over its micro_batches", strategy.name)};
+  }
+  return std::nullopt;
+}
+
+// Why a table or a perceptron cannot be divided as the options say.
+std::optional<ParallelProblem> division_problem(const WorkloadSettings& workload, const StrategyInfo& strategy,
+                                                const ParallelOptions& options) {
+  try {
+    check_interleaving(options);
+  } catch (const ValueError& error) {
+    return ParallelProblem{"strategy.virtual_stages", error.what()};
+  }
+  const auto* layers = std::get_if<LayersSettings>(&workload.kind);
+  if (layers && strategy.division->layer_tables == ModelDivision::LayerTables::divided) {
+    return table_problem(*layers, options);
+  }
+  try {
+    const auto* mlp = std::get_if<MlpSettings>(&workload.kind);
+    check_division(mlp ? linear_stack(*mlp) : LinearStack{.sizes = {1, 1}}, options);
+  } catch (const ValueError& error) {
+    return ParallelProblem{"strategy", error.what()};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 ParallelOptions parallel_options(const Scenario& scenario) {
   const MeshSettings& mesh = scenario.strategy.mesh;
-  ParallelOptions options{.micro_batches = mesh.micro_batches, .batch = scenario.workload.batch};
+  ParallelOptions options{
+      .micro_batches = mesh.micro_batches, .virtual_stages = mesh.virtual_stages, .batch = scenario.workload.batch};
   if (const auto axis = strategy_info(scenario.strategy.name).division->axis) {
     options.*axis = device_count(scenario);
     return options;
@@ -51,13 +113,8 @@ int devices_of_one_replica(const Scenario& scenario) {
 std::optional<ParallelProblem> parallel_problem(const Scenario& scenario) {
   const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
   if (!strategy.division) return std::nullopt;
-  const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
-  if (!mlp && !strategy.division->gathers_layers)
-    return ParallelProblem{"workload.kind", fmt::format("strategy '{}' trains workloads of kind 'mlp'", strategy.name)};
-  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
-  if (layers && layers->parameter_dtype) {
-    return ParallelProblem{"workload.parameter_dtype",
-                           fmt::format("strategy '{}' keeps parameters in the workload's dtype", strategy.name)};
+  if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {
+    if (auto problem = kind_problem(*layers, strategy)) return problem;
   }
   const ParallelOptions options = parallel_options(scenario);
   const auto needed = static_cast<std::int64_t>(options.data) * options.tensor * options.pipeline;
@@ -65,12 +122,7 @@ std::optional<ParallelProblem> parallel_problem(const Scenario& scenario) {
     return ParallelProblem{"strategy", fmt::format("a mesh of {} needs {} devices, found {}",
                                                    mesh_text(scenario.strategy.mesh), needed, device_count(scenario))};
   }
-  try {
-    check_division(mlp ? linear_stack(*mlp) : LinearStack{.sizes = {1, 1}}, options);
-  } catch (const ValueError& error) {
-    return ParallelProblem{"strategy", error.what()};
-  }
-  return std::nullopt;
+  return division_problem(scenario.workload, strategy, options);
 }
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #include "scenarios/parallel_training.h"
 
 #include "scenarios/parallel_settings.h"
+#include "scenarios/workloads/divided_layers.h"
 #include "scenarios/workloads/parallel_mlp.h"
 #include "scenarios/workloads/sharded_layers.h"
 #include "strategies/strategies.h"
@@ -10,11 +11,15 @@ namespace {
 
 std::unique_ptr<Workload> parallel_workload(Worker& worker, const Scenario& scenario) {
   const ParallelOptions options = parallel_options(scenario);
+  const ModelDivision& division = *strategy_info(scenario.strategy.name).division;
   if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {
+    if (division.layer_tables == ModelDivision::LayerTables::divided) {
+      return std::make_unique<DividedLayersWorkload>(*layers, worker, options);
+    }
     return std::make_unique<ShardedLayersWorkload>(*layers, worker, options);
   }
   return std::make_unique<ParallelMlpWorkload>(std::get<MlpSettings>(scenario.workload.kind), worker, options,
-                                               strategy_info(scenario.strategy.name).division->make_trainer);
+                                               division.make_trainer);
 }
 
 }  // namespace

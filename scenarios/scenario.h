@@ -46,6 +46,9 @@ struct LayersSettings {
   Optimizer optimizer = Optimizer::sgd;
   std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
   bool overlap = true;                     // reduce a bucket while the backward pass goes on
+  bool overlap_tensor = true;              // sum gradients of inputs while those of weights are computed
+  int gradient_accumulation_steps = 1;     // passes over parts of the batch before gradients are reduced and applied
+  bool activation_checkpointing = false;   // blocks are computed again before their backward pass
   bool variables_are_tensors = false;      // a variable for each tensor, as in TensorFlow; false: for each bucket
 };
 
@@ -59,6 +62,7 @@ struct WorkloadSettings {
 struct MeshSettings {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis, where the strategy leaves them to the user
   int micro_batches = 1;                   // in how many parts a replica's batch passes through a pipeline
+  int virtual_stages = 1;                  // stages of each device of a pipeline
 };
 
 struct StrategySettings {

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int kMostMicroBatches = 1 << 20;
 constexpr int kMostAlongAnAxis = 1 << 16;
+constexpr int kMostVirtualStages = 1024;
 
 void does_not_use(const YamlReader& entry, const std::string& strategy) {
   entry.error(fmt::format("strategy '{}' does not use it", strategy));
@@ -47,6 +48,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   };
   const bool sizes_are_given = division != nullptr && division->axis == nullptr;
   read("micro_batches", kMostMicroBatches, division != nullptr && division->micro_batches, mesh.micro_batches);
+  read("virtual_stages", kMostVirtualStages, division != nullptr && division->micro_batches, mesh.virtual_stages);
   read("data", kMostAlongAnAxis, sizes_are_given, mesh.data);
   read("tensor", kMostAlongAnAxis, sizes_are_given, mesh.tensor);
   read("pipeline", kMostAlongAnAxis, sizes_are_given, mesh.pipeline);

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <limits>
 
 #include "scenarios/layer_reader.h"
@@ -64,12 +65,29 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder) {
   layers.bucket_bytes = static_cast<std::int64_t>(
       map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
   layers.overlap = map.optional("overlap").boolean(true);
+  layers.overlap_tensor = map.optional("overlap_tensor").boolean(true);
+  layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
+  layers.activation_checkpointing = map.optional("activation_checkpointing").boolean(false);
   const YamlReader variables = map.optional("variables");
   layers.variables_are_tensors = variables.one_of<bool>({{"buckets", false}, {"tensors", true}});
   if (layers.variables_are_tensors && map.has("bucket_bytes")) {
     map.optional("bucket_bytes").error("is for `variables: buckets`; each tensor is a variable here");
   }
   return layers;
+}
+
+void check_accumulation(const YamlReader& map, const LayersSettings& layers, int batch) {
+  if (layers.gradient_accumulation_steps > batch) {
+    map.optional("gradient_accumulation_steps")
+        .error(fmt::format("{} passes over a batch of {} leave some without an example",
+                           layers.gradient_accumulation_steps, batch));
+  }
+  const std::vector<Layer>& all = layers.model.layers;
+  const bool has_blocks = std::any_of(all.begin(), all.end(), [](const Layer& layer) { return !!layer.block; });
+  if (layers.activation_checkpointing && !has_blocks && !all.empty()) {
+    map.optional("activation_checkpointing")
+        .error(fmt::format("computes again the groups that repeat; model '{}' has none", layers.model.name));
+  }
 }
 
 }  // namespace
@@ -84,6 +102,7 @@ WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder) {
     workload.kind = read_mlp(map, folder);
   } else {
     workload.kind = read_layers(map, folder);
+    check_accumulation(map, std::get<LayersSettings>(workload.kind), workload.batch);
   }
   return workload;
 }

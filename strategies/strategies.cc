@@ -68,13 +68,20 @@ StrategyInfo dividing(std::string name, ModelDivision division) {
 }
 
 std::vector<StrategyInfo> dividing_strategies() {
+  using LayerTables = ModelDivision::LayerTables;
   return {
-      dividing("fully_sharded",
-               {.make_trainer = make_fully_sharded, .axis = &ParallelOptions::data, .gathers_layers = true}),
-      dividing("tensor_parallel", {.make_trainer = make_mesh_trainer, .axis = &ParallelOptions::tensor}),
-      dividing("pipeline_parallel",
-               {.make_trainer = make_mesh_trainer, .axis = &ParallelOptions::pipeline, .micro_batches = true}),
-      dividing("mesh", {.make_trainer = make_mesh_trainer, .micro_batches = true}),
+      dividing(
+          "fully_sharded",
+          {.make_trainer = make_fully_sharded, .axis = &ParallelOptions::data, .layer_tables = LayerTables::gathered}),
+      dividing(
+          "tensor_parallel",
+          {.make_trainer = make_mesh_trainer, .axis = &ParallelOptions::tensor, .layer_tables = LayerTables::divided}),
+      dividing("pipeline_parallel", {.make_trainer = make_mesh_trainer,
+                                     .axis = &ParallelOptions::pipeline,
+                                     .micro_batches = true,
+                                     .layer_tables = LayerTables::divided}),
+      dividing("mesh",
+               {.make_trainer = make_mesh_trainer, .micro_batches = true, .layer_tables = LayerTables::divided}),
   };
 }
 

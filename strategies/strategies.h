@@ -3,6 +3,7 @@
 // Threads: register before the first run; everything else may be called from any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -43,10 +44,11 @@ enum class ServerUse : std::uint8_t {
 struct ModelDivision {
   TrainerFactory make_trainer{};
   int ParallelOptions::*axis = nullptr;  // the axis of all devices; null: the user gives the sizes of the three
-  bool micro_batches = false;            // reads ParallelOptions::micro_batches
-  // Gathers a layer's parameters before it computes the layer, so that it trains tables of layers (workloads of kind
-  // `layers`), too.
-  bool gathers_layers = false;
+  bool micro_batches = false;            // reads ParallelOptions::micro_batches and virtual_stages
+  // How it trains tables of layers (workloads of kind `layers`). gathered: a layer's parameters are gathered before the
+  // layer is computed. divided: the layers themselves are divided over the mesh.
+  enum class LayerTables : std::uint8_t { none, gathered, divided };
+  LayerTables layer_tables = LayerTables::none;
 };
 
 // What is known of a strategy without making one.

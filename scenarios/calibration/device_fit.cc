@@ -41,20 +41,6 @@ DeviceModel slower(DeviceModel model, double factor, const std::string& source) 
   return model;
 }
 
-Topology with_slower_devices(const Topology& topology, DeviceType type, double factor, const std::string& source) {
-  Topology result = topology;
-  const NodeKind kind = type == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu;
-  std::map<const DeviceModel*, std::shared_ptr<const DeviceModel>> models;
-  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
-    const Node& node = topology.node(i);
-    if (node.kind != kind || !node.device) continue;
-    auto& model = models[node.device.get()];
-    if (!model) model = std::make_shared<const DeviceModel>(slower(*node.device, factor, source));
-    result.set_device(i, model);
-  }
-  return result;
-}
-
 // One device training in the model's world.
 double simulated_per_second(const Topology& topology, DeviceType type, const WorkloadSettings& workload) {
   Scenario scenario;
@@ -72,21 +58,6 @@ double simulated_per_second(const Topology& topology, DeviceType type, const Wor
   return run_scenario(scenario, options).report.throughput();
 }
 
-// Times are nearly proportional to the factor, so that dividing by what is left converges in a few runs.
-double factor_for(const Topology& topology, DeviceType type, const MeasuredThroughput& measured) {
-  constexpr int kMostRuns = 30;
-  constexpr double kEnough = 1e-6;
-  double factor = 1;
-  for (int run = 0; run < kMostRuns; ++run) {
-    const Topology slowed = with_slower_devices(topology, type, factor, "");
-    const double missing = simulated_per_second(slowed, type, measured.workload) / measured.per_second;
-    if (std::abs(missing - 1) < kEnough) return factor;
-    factor *= missing;
-  }
-  throw RunError(fmt::format("no speed of the device gives {} ({})", rate_text(measured.per_second, "examples/s"),
-                             measured.source));
-}
-
 MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path& path) {
   MeasuredThroughput entry;
   entry.workload = read_workload(map.required("workload"), path.parent_path());
@@ -96,6 +67,34 @@ MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path
 }
 
 }  // namespace
+
+Topology with_slower_devices(const Topology& topology, double factor, const std::string& source) {
+  Topology result = topology;
+  const NodeKind kind = fitted_type(topology) == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu;
+  std::map<const DeviceModel*, std::shared_ptr<const DeviceModel>> models;
+  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
+    const Node& node = topology.node(i);
+    if (node.kind != kind || !node.device) continue;
+    auto& model = models[node.device.get()];
+    if (!model) model = std::make_shared<const DeviceModel>(slower(*node.device, factor, source));
+    result.set_device(i, model);
+  }
+  return result;
+}
+
+// Times are nearly proportional to the factor, so that dividing by what is left converges in a few runs.
+double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,
+                           const std::string& source) {
+  constexpr int kMostRuns = 30;
+  constexpr double kEnough = 1e-6;
+  double factor = 1;
+  for (int run = 0; run < kMostRuns; ++run) {
+    const double missing = simulated(with_slower_devices(topology, factor, "")) / per_second;
+    if (std::abs(missing - 1) < kEnough) return factor;
+    factor *= missing;
+  }
+  throw RunError(fmt::format("no speed of the device gives {} ({})", rate_text(per_second, "examples/s"), source));
+}
 
 std::vector<MeasuredThroughput> read_throughputs(const std::filesystem::path& path) {
   const YamlDocument document = YamlDocument::load(path);
@@ -118,11 +117,12 @@ DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThrough
   for (const MeasuredThroughput& each : measured) {
     const double before = simulated_per_second(topology, type, each.workload);
     fit.throughputs.push_back({.source = each.source, .measured = each.per_second, .before = before});
-    logarithms += std::log(factor_for(topology, type, each));
+    const auto simulated = [&](const Topology& slowed) { return simulated_per_second(slowed, type, each.workload); };
+    logarithms += std::log(slowness_of_devices(topology, simulated, each.per_second, each.source));
     source += fmt::format(" {:.6g}/s ({})", each.per_second, each.source);
   }
   fit.factor = std::exp(logarithms / static_cast<double>(measured.size()));
-  fit.topology = with_slower_devices(topology, type, fit.factor, source);
+  fit.topology = with_slower_devices(topology, fit.factor, source);
   for (std::size_t i = 0; i < measured.size(); ++i) {
     fit.throughputs[i].after = simulated_per_second(fit.topology, type, measured[i].workload);
   }

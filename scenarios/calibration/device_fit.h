@@ -2,6 +2,7 @@
 #pragma once
 
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -39,5 +40,14 @@ struct DeviceFit {
 // factors. Computes on GPUs where the topology has any, else on CPUs. Throws RunError for a workload whose time does
 // not depend on the device.
 DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThroughput>& measured);
+
+// Simulates on a topology what was measured; returns units per second.
+using SimulatedThroughput = std::function<double(const Topology&)>;
+// The factor by which all devices of that kind have to be slower for a simulation to give `per_second`. Throws RunError
+// as fit_device() does. `source` is for its message.
+double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,
+                           const std::string& source);
+// The topology with those devices slower by a factor.
+Topology with_slower_devices(const Topology& topology, double factor, const std::string& source);
 
 }  // namespace tandem

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <map>
 
-#include "engine/engine_info.h"
 #include "scenarios/calibration/device_fit.h"
 #include "scenarios/runner.h"
 #include "scenarios/validation/server_training.h"
@@ -16,22 +15,9 @@ namespace {
 constexpr int kSteps = 2;  // the first is warm-up; simulated steps are equal
 constexpr int kWarmupSteps = 1;
 
-std::string model_of(const TrainingTable& table) {
-  const auto* layers = std::get_if<LayersSettings>(&table.workload.kind);
-  return layers == nullptr ? "mlp" : layers->model.name;
-}
-
 double simulate(const TrainingTable& table, const TrainingTable::Row& row, std::shared_ptr<const Topology> topology) {
-  Scenario scenario;
-  scenario.name = model_of(table);
-  scenario.workload = table.workload;
-  scenario.workload.batch *= row.devices;
-  scenario.strategy.name = table.strategy;
-  scenario.engine = {.name = std::string(model_engine().name), .values = {}, .collectives = {}};
+  Scenario scenario = scenario_of(table, row);
   scenario.topology = std::move(topology);
-  scenario.devices.type = DeviceType::gpu;
-  scenario.devices.per_worker = row.devices / row.machine.nodes;
-  scenario.devices.workers = row.machine.nodes;
   scenario.steps = kSteps;
   scenario.warmup_steps = kWarmupSteps;
   RunOptions options;
@@ -48,40 +34,58 @@ const TrainingTable::Row* row_of_one_device(const TrainingTable& table) {
 TrainingPoint training_point(const std::string& file, const TrainingTable& table, const TrainingTable::Row& row) {
   TrainingPoint point;
   point.file = file;
-  point.model = model_of(table);
-  point.strategy = table.strategy;
+  point.model = model_of(row.workload.value_or(table.workload));
+  point.strategy = row.strategy ? row.strategy->name : table.strategy;
   point.devices = row.devices;
   point.nodes = row.machine.nodes;
   point.unit = table.unit;
   point.measured = row.throughput;
-  if (const auto* one = row_of_one_device(table); one != nullptr && row.devices > 1) {
+  // Rows with workloads of their own differ in more than the number of devices.
+  if (const auto* one = row_of_one_device(table); one != nullptr && row.devices > 1 && !row.workload) {
     point.linear = one->throughput * row.devices;
   }
   return point;
 }
 
-std::shared_ptr<const Topology> fitted(const TrainingTable& table, const TrainingTable::Row& one,
-                                       const Topology& topology) {
-  const MeasuredThroughput measured{
-      .workload = table.workload, .per_second = one.throughput, .source = "its first row"};
-  return std::make_shared<const Topology>(fit_device(topology, {measured}).topology);
+// The row that the device is fitted to: that of one device or, where rows divide the model and none is of one device,
+// the first one.
+const TrainingTable::Row* row_to_fit(const TrainingTable& table) {
+  if (const TrainingTable::Row* one = row_of_one_device(table)) return one;
+  return table.rows.front().strategy ? &table.rows.front() : nullptr;
+}
+
+// How many times as long the device takes for its work as its figures say.
+double slowness_in(const TrainingTable& table, const TrainingTable::Row& row) {
+  const std::string source = "its first row";
+  if (row.devices == 1) {
+    const WorkloadSettings workload = row.workload.value_or(table.workload);
+    return fit_device(*row.machine.topology, {{.workload = workload, .per_second = row.throughput, .source = source}})
+        .factor;
+  }
+  const auto simulated = [&](const Topology& topology) {
+    return simulate(table, row, std::make_shared<const Topology>(topology));
+  };
+  return slowness_of_devices(*row.machine.topology, simulated, row.throughput, source);
 }
 
 void replay_table(const std::string& file, const TrainingTable& table, bool fits_first_row, TrainingReplay& replay) {
-  const TrainingTable::Row* one = row_of_one_device(table);
-  if (fits_first_row && (one == nullptr || table.rows.size() < 2)) {
-    replay.left_out.push_back({file, one == nullptr ? "has no row of one device" : "has only one row"});
+  const TrainingTable::Row* const first = row_to_fit(table);
+  if (fits_first_row && (first == nullptr || table.rows.size() < 2)) {
+    replay.left_out.push_back({file, first == nullptr ? "has no row of one device" : "has only one row"});
     return;
   }
+  const double slowness = fits_first_row ? slowness_in(table, *first) : 1;
   std::map<int, std::shared_ptr<const Topology>> fitted_by_nodes;
   for (const TrainingTable::Row& row : table.rows) {
-    if (fits_first_row && &row == one) continue;
+    if (fits_first_row && &row == first) continue;
     TrainingPoint point = training_point(file, table, row);
-    point.basis = fits_first_row ? "fitted on one device" : "device figures";
+    point.basis = !fits_first_row       ? "device figures"
+                  : first->devices == 1 ? "fitted on one device"
+                                        : "fitted on the first row";
     std::shared_ptr<const Topology> topology = row.machine.topology;
     if (fits_first_row) {
       std::shared_ptr<const Topology>& fit = fitted_by_nodes[row.machine.nodes];
-      if (!fit) fit = fitted(table, *one, *topology);
+      if (!fit) fit = std::make_shared<const Topology>(with_slower_devices(*topology, slowness, "its first row"));
       topology = fit;
     }
     point.predicted = simulate(table, row, topology);

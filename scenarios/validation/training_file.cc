@@ -5,7 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 
+#include "engine/engine_info.h"
 #include "reports/nccl_tests_json.h"
+#include "scenarios/parallel_settings.h"
+#include "scenarios/strategy_reader.h"
 #include "scenarios/words.h"
 #include "scenarios/workload_reader.h"
 #include "strategies/strategies.h"
@@ -71,10 +74,23 @@ class TrainingReader {
     const int nodes = reader.optional("nodes").integer(1, kMostTrainingDevices, 1);
     if (!reader.diagnostics().empty()) return;
     const int machines = row.devices + table.parameter_servers;
-    if (auto machine = table.parameter_servers > 0 ? read_replay_machine(entry, machines, machines)
-                                                   : read_replay_machine(entry, row.devices, nodes)) {
-      row.machine = std::move(*machine);
-      table.rows.push_back(std::move(row));
+    auto machine = table.parameter_servers > 0 ? read_replay_machine(entry, machines, machines)
+                                               : read_replay_machine(entry, row.devices, nodes);
+    if (!machine) return;
+    row.machine = std::move(*machine);
+    read_own(reader, table, row);
+    table.rows.push_back(std::move(row));
+  }
+
+  // What a row states itself, and whether it fits the row's devices.
+  static void read_own(const YamlReader& reader, const TrainingTable& table, TrainingTable::Row& row) {
+    if (const YamlReader workload = reader.optional("workload")) {
+      row.workload = read_workload(workload, std::filesystem::path(reader.file()).parent_path());
+    }
+    if (const YamlReader strategy = reader.optional("strategy")) row.strategy = read_strategy(strategy);
+    if (!(row.workload || row.strategy) || !reader.diagnostics().empty()) return;
+    if (const auto problem = parallel_problem(scenario_of(table, row))) {
+      reader.error(fmt::format("{}: {}", problem->path, problem->message));
     }
   }
 
@@ -91,6 +107,26 @@ std::vector<TrainingTable> parse_training(std::string_view text, const std::stri
   std::vector<TrainingTable> tables = TrainingReader(root).read();
   problems.throw_if_any();
   return tables;
+}
+
+Scenario scenario_of(const TrainingTable& table, const TrainingTable::Row& row) {
+  Scenario scenario;
+  scenario.workload = row.workload.value_or(table.workload);
+  if (!row.workload) scenario.workload.batch *= row.devices;
+  scenario.name = model_of(scenario.workload);
+  scenario.strategy.name = table.strategy;
+  if (row.strategy) scenario.strategy = *row.strategy;
+  scenario.engine = {.name = std::string(model_engine().name), .values = {}, .collectives = {}};
+  scenario.topology = row.machine.topology;
+  scenario.devices.type = DeviceType::gpu;
+  scenario.devices.per_worker = row.devices / row.machine.nodes;
+  scenario.devices.workers = row.machine.nodes;
+  return scenario;
+}
+
+std::string model_of(const WorkloadSettings& workload) {
+  const auto* layers = std::get_if<LayersSettings>(&workload.kind);
+  return layers == nullptr ? "mlp" : layers->model.name;
 }
 
 bool is_training_file(std::string_view text) {

@@ -1,6 +1,7 @@
 // Reads a file of measured training throughputs (docs/validation.md).
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -10,12 +11,14 @@
 
 namespace tandem::validation {
 
-// One model with one precision, batch and strategy, on several numbers of devices.
+// One model with one precision, batch and strategy, on several numbers of devices; or rows that state their own.
 struct TrainingTable {
   struct Row {
     int devices = 1;
     double throughput = 0;  // of all devices, in units per second
     ReplayMachine machine{};
+    std::optional<WorkloadSettings> workload{};  // instead of the table's, with the batch of all devices
+    std::optional<StrategySettings> strategy{};  // instead of the table's
   };
   WorkloadSettings workload{};  // with the batch of one device
   std::string strategy{};
@@ -27,6 +30,10 @@ struct TrainingTable {
 
 // Throws InputError with every problem. `file` names it, and a model that it names lies beside it.
 std::vector<TrainingTable> parse_training(std::string_view text, const std::string& file);
+
+// The row as a scenario on its machine, without parameter servers and steps.
+Scenario scenario_of(const TrainingTable& table, const TrainingTable::Row& row);
+std::string model_of(const WorkloadSettings& workload);
 
 // Whether the text is such a file rather than one of collectives.
 bool is_training_file(std::string_view text);

@@ -5,9 +5,9 @@
 
 namespace tandem {
 
-ScratchSizes scratch_sizes(const Model& model, std::int64_t batch) {
+ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch) {
   ScratchSizes sizes;
-  for (const Layer& layer : model.layers) {
+  for (const Layer& layer : layers) {
     if (const auto& gemm = layer.gemm) {
       const std::int64_t m = batch * gemm->count * gemm->rows;
       sizes.left = std::max(sizes.left, m * gemm->depth);
@@ -93,6 +93,12 @@ double update_bytes(Optimizer optimizer, bool is_half) {
 }
 
 }  // namespace
+
+LayerKernel accumulation(std::int64_t parameters, DType stored) {
+  constexpr double kPasses = 3;  // reads both, writes one
+  return {.name = "accumulate",
+          .bytes = kPasses * static_cast<double>(parameters) * static_cast<double>(size_of(stored))};
+}
 
 LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored) {
   const double bytes = update_bytes(optimizer, size_of(used) == 2) - 3 * static_cast<double>(size_of(stored));

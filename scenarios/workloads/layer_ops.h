@@ -12,11 +12,11 @@
 
 namespace tandem {
 
-// Elements that suffice for the operands of every layer of a model.
+// Elements that suffice for the operands of every one of the layers.
 struct ScratchSizes {
   std::int64_t left = 1, right = 1, result = 1;
 };
-ScratchSizes scratch_sizes(const Model& model, std::int64_t batch);
+ScratchSizes scratch_sizes(const std::vector<Layer>& layers, std::int64_t batch);
 
 // Flat tensors of at least these sizes.
 struct Scratch {
@@ -49,6 +49,9 @@ void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, 
 // What an optimizer moves for `parameters` beside the three passes of plain SGD: its moments, and where parameters are
 // used in half precision, their copies.
 LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored);
+
+// The sum of gradients with those of earlier passes over parts of a batch.
+LayerKernel accumulation(std::int64_t parameters, DType stored);
 
 // The index of the input buffer that a step reads, while the next batch is copied into the other one.
 inline std::size_t input_slot(int step) {

@@ -4,8 +4,10 @@
 
 #include <algorithm>
 
+#include "scenarios/layer_division.h"
 #include "scenarios/workloads/batch_share.h"
 #include "strategies/base/replica_context.h"
+#include "strategies/parallel/linear.h"
 
 namespace tandem {
 namespace {
@@ -29,14 +31,14 @@ void LayersWorkload::prepare() {
   const std::vector<std::int64_t> batches = batch_share(global_batch_, strategy_).local;
   replicas_.resize(devices.size());
   for (std::size_t i = 0; i < devices.size(); ++i) {
-    replicas_[i].kernels = &kernels_for(batches[i]);
+    replicas_[i].passes = passes_of(batches[i]);
     allocate(replicas_[i], *devices[i], batches[i]);
   }
 }
 
 void LayersWorkload::allocate(Replica& replica, Device& device, std::int64_t batch) const {
   replica.batch = batch;
-  const ScratchSizes sizes = scratch_sizes(settings_.model, batch);
+  const ScratchSizes sizes = scratch_sizes(settings_.model.layers, replica.passes.front().batch);
   Stream& stream = device.compute_stream();
   const auto filled = [&](std::int64_t count, DType dtype) {
     Tensor tensor = device.allocate(dtype, {count});
@@ -104,9 +106,11 @@ void LayersWorkload::replica_step(Replica& replica, int step) {
   Device& device = get_replica_context()->device();
   device.compute_stream().wait(replica.input_ready[input_slot(step)]);
   fetch_input(replica, device, step + 1);
-  forward(replica, device);
-  replica.input_used[input_slot(step)] = device.compute_stream().record();
-  backward(replica, device);
+  for (const Pass& pass : replica.passes) {
+    forward(replica, pass, device);
+    if (pass.is_last) replica.input_used[input_slot(step)] = device.compute_stream().record();
+    backward(replica, pass, device);
+  }
 }
 
 // Brings the batch of `step` to the device while the step before it computes.
@@ -115,6 +119,16 @@ void LayersWorkload::fetch_input(Replica& replica, Device& device, int step) con
   stream.wait(replica.input_used[input_slot(step)]);
   stream.copy(replica.input[input_slot(step)], replica.host_input, Category::input);
   replica.input_ready[input_slot(step)] = stream.record();
+}
+
+std::vector<LayersWorkload::Pass> LayersWorkload::passes_of(std::int64_t batch) {
+  const int count = settings_.gradient_accumulation_steps;
+  std::vector<Pass> passes;
+  for (int i = 0; i < count; ++i) {
+    const std::int64_t part = part_of(batch, count, i).count;
+    passes.push_back({.batch = part, .kernels = &kernels_for(part), .is_first = i == 0, .is_last = i + 1 == count});
+  }
+  return passes;
 }
 
 const LayersWorkload::StepKernels& LayersWorkload::kernels_for(std::int64_t batch) {
@@ -131,18 +145,18 @@ const LayersWorkload::StepKernels& LayersWorkload::kernels_for(std::int64_t batc
   return entry->second;
 }
 
-void LayersWorkload::forward(Replica& replica, Device& device) const {
+void LayersWorkload::forward(const Replica& replica, const Pass& pass, Device& device) const {
   auto next = buckets_.rbegin();
   for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
     const Layer& layer = settings_.model.layers[i];
     // The layers before hide the time that it takes to bring parameters from other devices.
-    while (next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
-    const LayerOps ops(device.compute_stream(), layer, replica.batch, settings_.dtype);
-    for (const LayerKernel& kernel : replica.kernels->forward[i]) ops.launch(kernel, replica.scratch);
+    while (pass.is_first && next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
+    const LayerOps ops(device.compute_stream(), layer, pass.batch, settings_.dtype);
+    for (const LayerKernel& kernel : pass.kernels->forward[i]) ops.launch(kernel, replica.scratch);
   }
 }
 
-void LayersWorkload::backward(const Replica& replica, Device& device) {
+void LayersWorkload::backward(const Replica& replica, const Pass& pass, Device& device) {
   std::size_t begun = 0;
   const auto begin_next = [&] {
     const Bucket& bucket = buckets_[begun++];
@@ -150,18 +164,32 @@ void LayersWorkload::backward(const Replica& replica, Device& device) {
   };
   std::int64_t known = 0;
   for (std::size_t i = settings_.model.layers.size(); i-- > 0;) {
-    const Layer& layer = settings_.model.layers[i];
-    const LayerOps ops(device.compute_stream(), layer, replica.batch, settings_.dtype);
-    const bool is_in_place = layer.has_weights() && parameter_type_ == storage_;  // else converted afterwards
-    const Tensor of_weights = is_in_place ? replica.gradients.flat_slice(known, layer.parameters()) : Tensor();
-    for (const LayerKernel& kernel : replica.kernels->backward[i]) {
-      ops.launch(kernel, replica.scratch, of_weights);
-    }
-    known += layer.parameters();
+    layer_backward(replica, pass, i, known, device.compute_stream());
+    known += settings_.model.layers[i].parameters();
+    if (!pass.is_last) continue;
     while (settings_.overlap && begun < buckets_.size() && buckets_[begun].end() <= known) begin_next();
   }
+  if (!pass.is_last) return;
   while (begun < buckets_.size()) begin_next();
   updates_.apply([this](Variable& variable, const Tensor& gradient) { update(variable, gradient); });
+}
+
+void LayersWorkload::layer_backward(const Replica& replica, const Pass& pass, std::size_t index,
+                                    std::int64_t first_gradient, Stream& stream) const {
+  const std::vector<Layer>& layers = settings_.model.layers;
+  const auto block = settings_.activation_checkpointing ? block_ending_at(layers, index) : std::nullopt;
+  for (std::size_t i = block.value_or(index + 1); i <= index; ++i) {
+    const LayerOps again(stream, layers[i], pass.batch, settings_.dtype);
+    for (const LayerKernel& kernel : pass.kernels->forward[i]) again.launch(kernel, replica.scratch);
+  }
+  const Layer& layer = layers[index];
+  const LayerOps ops(stream, layer, pass.batch, settings_.dtype);
+  const bool is_in_place = layer.has_weights() && parameter_type_ == storage_;  // else converted afterwards
+  const Tensor of_weights = is_in_place ? replica.gradients.flat_slice(first_gradient, layer.parameters()) : Tensor();
+  for (const LayerKernel& kernel : pass.kernels->backward[index]) ops.launch(kernel, replica.scratch, of_weights);
+  if (pass.is_first || layer.parameters() == 0) return;
+  const Tensor mine = replica.gradients.flat_slice(first_gradient, layer.parameters());
+  launch_memory(stream, accumulation(layer.parameters(), parameter_type_), mine, mine);
 }
 
 void LayersWorkload::update(Variable& variable, const Tensor& gradient) const {

@@ -30,10 +30,16 @@ class LayersWorkload final : public Workload {
   struct StepKernels {
     std::vector<std::vector<LayerKernel>> forward, backward;
   };
+  // One of the passes over parts of the batch after which gradients are reduced.
+  struct Pass {
+    std::int64_t batch = 0;
+    const StepKernels* kernels = nullptr;
+    bool is_first = true, is_last = true;
+  };
   // The memory of one replica: operands that all layers share, the gradients, and the input of two steps.
   struct Replica {
     std::int64_t batch = 0;
-    const StepKernels* kernels = nullptr;
+    std::vector<Pass> passes;
     Scratch scratch;
     Tensor gradients;  // all parameters, in the order of the backward pass
     Tensor host_input;
@@ -53,8 +59,11 @@ class LayersWorkload final : public Workload {
   void create_variables();
   void replica_step(Replica& replica, int step);
   void fetch_input(Replica& replica, Device& device, int step) const;
-  void forward(Replica& replica, Device& device) const;
-  void backward(const Replica& replica, Device& device);
+  std::vector<Pass> passes_of(std::int64_t batch);
+  void forward(const Replica& replica, const Pass& pass, Device& device) const;
+  void backward(const Replica& replica, const Pass& pass, Device& device);
+  void layer_backward(const Replica& replica, const Pass& pass, std::size_t layer, std::int64_t first_gradient,
+                      Stream& stream) const;
   void update(Variable& variable, const Tensor& gradient) const;
   const StepKernels& kernels_for(std::int64_t batch);
 

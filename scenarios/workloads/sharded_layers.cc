@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scenarios/layer_division.h"
 #include "scenarios/workloads/parallel_mlp.h"
 #include "strategies/multi_worker_mirrored.h"
 
@@ -54,7 +55,8 @@ ShardedLayersWorkload::Replica ShardedLayersWorkload::make_replica(std::size_t i
     on.compute_stream().launch(op::fill(tensor, 0));
     return tensor;
   };
-  const ScratchSizes sizes = scratch_sizes(settings_.model, replica.batch);
+  const ScratchSizes sizes =
+      scratch_sizes(settings_.model.layers, part_of(replica.batch, settings_.gradient_accumulation_steps, 0).count);
   replica.scratch = {
       .left = filled(device, sizes.left), .right = filled(device, sizes.right), .result = filled(device, sizes.result)};
   replica.host_input = filled(worker_.cpu(), replica.batch * settings_.model.input_elements);
@@ -81,11 +83,16 @@ void ShardedLayersWorkload::step(Replica& replica, int step) const {
   Stream& stream = replica.device->compute_stream();
   stream.wait(replica.input_ready[input_slot(step)]);
   fetch_input(replica, step + 1);
-  forward(replica);
-  replica.input_used[input_slot(step)] = stream.record();
-  backward(replica);
-  replica.parameters->update();
   const std::int64_t mine = settings_.model.parameters() / options_.data;
+  for (int pass = 0; pass < settings_.gradient_accumulation_steps; ++pass) {
+    const std::int64_t batch = part_of(replica.batch, settings_.gradient_accumulation_steps, pass).count;
+    forward(replica, batch);
+    if (pass + 1 == settings_.gradient_accumulation_steps) replica.input_used[input_slot(step)] = stream.record();
+    backward(replica, batch);
+    if (pass == 0) continue;
+    launch_memory(stream, accumulation(mine, storage_), replica.scratch.result, replica.scratch.left);
+  }
+  replica.parameters->update();
   launch_memory(stream, optimizer_state(settings_.optimizer, mine, storage_, storage_), replica.scratch.result,
                 replica.scratch.left, Category::update);
 }
@@ -97,10 +104,10 @@ Scratch ShardedLayersWorkload::with_weights(const Replica& replica, std::size_t 
   return scratch;
 }
 
-void ShardedLayersWorkload::forward(const Replica& replica) const {
+void ShardedLayersWorkload::forward(const Replica& replica, std::int64_t batch) const {
   Stream& stream = replica.device->compute_stream();
   ShardedParameters& parameters = *replica.parameters;
-  const LayerKernels kernels = kernels_of(replica);
+  const LayerKernels kernels = kernels_for(batch);
   Tensor unit;
   for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
     const Layer& layer = settings_.model.layers[i];
@@ -111,13 +118,13 @@ void ShardedLayersWorkload::forward(const Replica& replica) const {
       if (settings_.overlap && number + 1 < parameters.units()) parameters.prefetch(number + 1);
     }
     const Scratch scratch = with_weights(replica, i, unit);
-    const LayerOps ops(stream, layer, replica.batch, settings_.dtype);
+    const LayerOps ops(stream, layer, batch, settings_.dtype);
     for (const LayerKernel& kernel : kernels.forward(layer)) ops.launch(kernel, scratch);
   }
   parameters.release(parameters.units() - 1);
 }
 
-void ShardedLayersWorkload::backward(const Replica& replica) const {
+void ShardedLayersWorkload::backward(const Replica& replica, std::int64_t batch) const {
   ShardedParameters& parameters = *replica.parameters;
   Tensor unit, gradients;
   for (std::size_t i = settings_.model.layers.size(); i-- > 0;) {
@@ -127,26 +134,35 @@ void ShardedLayersWorkload::backward(const Replica& replica) const {
       if (settings_.overlap && number > 0) parameters.prefetch(number - 1);
       gradients = parameters.gradients(number);
     }
-    layer_backward(replica, i, with_weights(replica, i, unit), gradients);
+    layer_backward(replica, batch, i, with_weights(replica, i, unit), gradients);
     if (i > 0 && number == places_[i - 1].unit) continue;
     parameters.release(number);
     parameters.reduce_gradients(number);
   }
 }
 
-void ShardedLayersWorkload::layer_backward(const Replica& replica, std::size_t index, const Scratch& scratch,
-                                           const Tensor& gradients) const {
-  const Layer& layer = settings_.model.layers[index];
-  const LayerOps ops(replica.device->compute_stream(), layer, replica.batch, settings_.dtype);
+// A block that is computed again works on scratch memory, like everything here but the weights.
+void ShardedLayersWorkload::layer_backward(const Replica& replica, std::int64_t batch, std::size_t index,
+                                           const Scratch& scratch, const Tensor& gradients) const {
+  const std::vector<Layer>& layers = settings_.model.layers;
+  Stream& stream = replica.device->compute_stream();
+  const LayerKernels kernels = kernels_for(batch);
+  const auto block = settings_.activation_checkpointing ? block_ending_at(layers, index) : std::nullopt;
+  for (std::size_t i = block.value_or(index + 1); i <= index; ++i) {
+    const LayerOps again(stream, layers[i], batch, settings_.dtype);
+    for (const LayerKernel& kernel : kernels.forward(layers[i])) again.launch(kernel, replica.scratch);
+  }
+  const Layer& layer = layers[index];
+  const LayerOps ops(stream, layer, batch, settings_.dtype);
   const Tensor of_weights =
       layer.has_weights() ? gradients.flat_slice(places_[index].first, layer.parameters()) : Tensor();
-  for (const LayerKernel& kernel : kernels_of(replica).backward(layer, index != first_product_)) {
+  for (const LayerKernel& kernel : kernels.backward(layer, index != first_product_)) {
     ops.launch(kernel, scratch, of_weights);
   }
 }
 
-LayerKernels ShardedLayersWorkload::kernels_of(const Replica& replica) const {
-  return {settings_.stack, settings_.dtype, replica.batch, settings_.model.depends_on_stack()};
+LayerKernels ShardedLayersWorkload::kernels_for(std::int64_t batch) const {
+  return {settings_.stack, settings_.dtype, batch, settings_.model.depends_on_stack()};
 }
 
 void ShardedLayersWorkload::finish(Report& report, bool /*carries_values*/) {

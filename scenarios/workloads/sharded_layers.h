@@ -43,12 +43,13 @@ class ShardedLayersWorkload final : public Workload {
   Replica make_replica(std::size_t index);
   void fetch_input(Replica& replica, int step) const;
   void step(Replica& replica, int step) const;
-  void forward(const Replica& replica) const;
-  void backward(const Replica& replica) const;
-  void layer_backward(const Replica& replica, std::size_t layer, const Scratch& scratch, const Tensor& gradients) const;
+  void forward(const Replica& replica, std::int64_t batch) const;
+  void backward(const Replica& replica, std::int64_t batch) const;
+  void layer_backward(const Replica& replica, std::int64_t batch, std::size_t layer, const Scratch& scratch,
+                      const Tensor& gradients) const;
   // The unit's parameters where the layer has weights of its own, for both operands of its products.
   Scratch with_weights(const Replica& replica, std::size_t layer, const Tensor& unit) const;
-  LayerKernels kernels_of(const Replica& replica) const;
+  LayerKernels kernels_for(std::int64_t batch) const;
 
   LayersSettings settings_;
   Worker& worker_;

@@ -14,19 +14,25 @@ Tensor matrix(const Tensor& flat, std::int64_t rows, std::int64_t features) {
 
 }  // namespace
 
-MeshStage::MeshStage(Device& device, Device& host, const LinearStack& stack, const ParallelOptions& options,
-                     MeshPlace place, MeshGroups groups, Range layers)
-    : device_(device),
+MeshStage::MeshStage(const MeshSeat& seat, Device& host, const LinearStack& stack, const ParallelOptions& options,
+                     int stage, Range layers, int live)
+    : device_(*seat.device),
       options_(options),
       sgd_(stack.sgd),
       last_layer_(stack.layers() - 1),
-      place_(place),
-      groups_(groups),
-      rows_(part_of(options.batch, options.data, place.data)),
-      stage_inputs_(static_cast<std::size_t>(options.micro_batches)) {
+      stage_(stage),
+      place_(seat.place),
+      groups_(seat.groups),
+      rows_(part_of(options.batch, options.data, seat.place.data)),
+      stage_inputs_(static_cast<std::size_t>(options.micro_batches)),
+      outputs_(static_cast<std::size_t>(live)) {
   for (std::int64_t i = 0; i < layers.count; ++i) make_layer(host, stack, static_cast<int>(layers.first + i));
   make_activations(stack);
-  open_channels();
+  open_channels(channels_, seat, options, stage,
+                {.rows = micro_batch(0).count,
+                 .inputs = layers_.front().shard.inputs.count,
+                 .outputs = layers_.back().shard.outputs.count,
+                 .live = live});
 }
 
 Tensor MeshStage::filled(std::int64_t count) const {
@@ -50,8 +56,6 @@ void MeshStage::make_layer(Device& host, const LinearStack& stack, int index) {
 void MeshStage::make_activations(const LinearStack& stack) {
   const std::int64_t rows = micro_batch(0).count;
   std::int64_t widest = 1;
-  outputs_.resize(
-      static_cast<std::size_t>(live_micro_batches(place_.stage, options_.pipeline, options_.micro_batches)));
   for (const Layer& layer : layers_) {
     widest = std::max({widest, layer.shard.inputs.count, layer.shard.outputs.count});
     if (&layer == &layers_.back()) break;
@@ -73,42 +77,6 @@ void MeshStage::make_activations(const LinearStack& stack) {
   for (auto& slot : outputs_) slot.push_back(device_.allocate(DType::f32, {rows * classes}));
 }
 
-// Keeps one more input than there are live micro-batches, because the next one arrives while the stage computes.
-void MeshStage::open_channels() {
-  ChannelSpec spec{.communicator = groups_.pipeline, .rows = micro_batch(0).count};
-  if (!is_first()) {
-    spec.peer = place_.stage - 1;
-    spec.features = layers_.front().shard.inputs.count;
-    spec.stream = kReceiveInputStream;
-    spec.buffers = static_cast<int>(outputs_.size()) + 1;
-    input_channel_.emplace(device_, spec);
-    spec.stream = kSendGradientStream;
-    spec.buffers = 2;
-    input_gradient_channel_.emplace(device_, spec);
-  }
-  if (is_last()) return;
-  spec.peer = place_.stage + 1;
-  spec.features = layers_.back().shard.outputs.count;
-  spec.buffers = 2;
-  spec.stream = kSendOutputStream;
-  output_channel_.emplace(device_, spec);
-  spec.stream = kReceiveGradientStream;
-  gradient_channel_.emplace(device_, spec);
-}
-
-void MeshStage::step(const Tensor& inputs, const Tensor& labels) {
-  fetch(inputs, labels);
-  for (const PipelineAction action :
-       one_forward_one_backward(place_.stage, options_.pipeline, options_.micro_batches)) {
-    if (action.pass == PipelineAction::Pass::forward) {
-      forward(action.micro_batch);
-    } else {
-      backward(action.micro_batch);
-    }
-  }
-  update();
-}
-
 void MeshStage::fetch(const Tensor& inputs, const Tensor& labels) {
   Stream& stream = device_.stream(kInputStream);
   if (is_first()) stream.copy(whole_inputs_, inputs.slice(rows_.first, rows_.count), Category::input);
@@ -121,7 +89,7 @@ void MeshStage::fetch(const Tensor& inputs, const Tensor& labels) {
 void MeshStage::forward(int index) {
   const Range rows = micro_batch(index);
   Tensor& stage_input = stage_inputs_[static_cast<std::size_t>(index)];
-  stage_input = is_first() ? inputs_.slice(rows.first, rows.count) : input_channel_->receive(rows.count);
+  stage_input = is_first() ? inputs_.slice(rows.first, rows.count) : channels_.input->receive(rows.count);
   Tensor input = stage_input;
   for (std::size_t i = 0; i < layers_.size(); ++i) {
     const LayerShard& shard = layers_[i].shard;
@@ -136,13 +104,13 @@ void MeshStage::forward(int index) {
   if (is_last()) {
     loss(index, input);
   } else {
-    output_channel_->send();
+    channels_.output->send();
   }
 }
 
 Tensor MeshStage::output_of(int index, std::size_t layer) {
   const std::int64_t rows = micro_batch(index).count;
-  if (layer + 1 == layers_.size() && !is_last()) return output_channel_->next(rows);
+  if (layer + 1 == layers_.size() && !is_last()) return channels_.output->next(rows);
   const std::vector<Tensor>& slot = outputs_[static_cast<std::size_t>(index) % outputs_.size()];
   return matrix(slot[layer], rows, layers_[layer].shard.outputs.count);
 }
@@ -161,24 +129,24 @@ void MeshStage::loss(int index, const Tensor& logits) {
 
 void MeshStage::backward(int index) {
   const std::int64_t rows = micro_batch(index).count;
-  Tensor of_output =
-      is_last() ? matrix(logits_gradient_, rows, layers_.back().shard.outputs.count) : gradient_channel_->receive(rows);
+  Tensor of_output = is_last() ? matrix(logits_gradient_, rows, layers_.back().shard.outputs.count)
+                               : channels_.gradient->receive(rows);
   for (std::size_t i = layers_.size(); i-- > 0;) {
     const Tensor of_input = input_gradient_of(i, rows);
     layer_backward(i, index, of_output, of_input);
     of_output = of_input;
   }
-  if (!is_last()) gradient_channel_->release();
+  if (!is_last()) channels_.gradient->release();
   if (!is_first()) {
-    input_gradient_channel_->send();
-    input_channel_->release();
+    channels_.input_gradient->send();
+    channels_.input->release();
   }
 }
 
 // The memory for the gradients of a layer's input; none for the input of the whole stack.
 Tensor MeshStage::input_gradient_of(std::size_t layer, std::int64_t rows) {
   if (layer > 0) return matrix(of_activations_[layer % 2], rows, layers_[layer].shard.inputs.count);
-  return is_first() ? Tensor() : input_gradient_channel_->next(rows);
+  return is_first() ? Tensor() : channels_.input_gradient->next(rows);
 }
 
 void MeshStage::layer_backward(std::size_t i, int index, const Tensor& of_output, const Tensor& of_input) {

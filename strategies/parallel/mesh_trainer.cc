@@ -3,21 +3,10 @@
 #include <fmt/format.h>
 
 #include "strategies/base/errors.h"
-#include "strategies/multi_worker_mirrored.h"
 #include "strategies/values/host_values.h"
 
 namespace tandem {
 namespace {
-
-constexpr const char* kData = "data";
-constexpr const char* kTensor = "tensor";
-constexpr const char* kPipeline = "pipeline";
-
-std::vector<MeshAxis> axes_of(const ParallelOptions& options) {
-  return {{.name = kPipeline, .size = options.pipeline},
-          {.name = kData, .size = options.data},
-          {.name = kTensor, .size = options.tensor}};
-}
 
 std::vector<int> stages_of(const LinearStack& stack, int stages) {
   std::vector<double> costs;
@@ -27,76 +16,88 @@ std::vector<int> stages_of(const LinearStack& stack, int stages) {
 
 }  // namespace
 
+void check_interleaving(const ParallelOptions& options) {
+  if (options.virtual_stages == 1) return;
+  if (options.pipeline == 1) {
+    throw ValueError(fmt::format("{} virtual stages of each device need a pipeline of at least two devices",
+                                 options.virtual_stages));
+  }
+  if (options.micro_batches % options.pipeline != 0) {
+    throw ValueError(
+        fmt::format("with virtual stages, micro-batches go through the {} devices of a pipeline in "
+                    "rounds of {}; {} of them do not divide into rounds",
+                    options.pipeline, options.pipeline, options.micro_batches));
+  }
+}
+
 void check_division(const LinearStack& stack, const ParallelOptions& options) {
+  check_interleaving(options);
   if (options.batch / options.data < options.micro_batches) {
     throw ValueError(fmt::format("a batch of {} leaves some of {} replicas x {} micro-batches without an example",
                                  options.batch, options.data, options.micro_batches));
   }
-  stages_of(stack, options.pipeline);
+  stages_of(stack, options.stages());
   for (int layer = 0; layer < stack.layers(); ++layer) layer_shard(stack, layer, options.tensor, 0);
 }
 
 MeshTrainer::MeshTrainer(Worker& worker, LinearStack stack, const ParallelOptions& options)
-    : worker_(worker),
-      stack_(std::move(stack)),
-      options_(options),
-      mesh_(worker, devices_in_sync(worker), axes_of(options)) {
+    : worker_(worker), stack_(std::move(stack)), options_(options), layout_(worker, options) {
   check_division(stack_, options_);
-  make_stages();
+  const std::vector<int> first_layers = stages_of(stack_, options_.stages());
+  for (const MeshSeat& place : layout_.seats()) seats_.push_back(make_seat(place, first_layers));
 }
 
-GroupCollectives& MeshTrainer::group(int rank, const char* axis) {
-  Communicator& communicator = mesh_.communicator(rank, axis);
-  std::unique_ptr<GroupCollectives>& group = groups_[&communicator];
-  if (!group) group = std::make_unique<GroupCollectives>(worker_, communicator);
-  return *group;
-}
-
-void MeshTrainer::make_stages() {
-  const std::vector<int> first = stages_of(stack_, options_.pipeline);
-  for (std::size_t i = 0; i < mesh_.local_devices().size(); ++i) {
-    const int rank = mesh_.local_ranks()[i];
-    const MeshPlace place{.data = mesh_.coordinate(rank, kData),
-                          .tensor = mesh_.coordinate(rank, kTensor),
-                          .stage = mesh_.coordinate(rank, kPipeline)};
-    const MeshGroups groups{
-        .data = &group(rank, kData), .tensor = &group(rank, kTensor), .pipeline = &mesh_.communicator(rank, kPipeline)};
-    const auto stage = static_cast<std::size_t>(place.stage);
-    const Range layers{.first = first[stage], .count = first[stage + 1] - first[stage]};
-    stages_.push_back(
-        std::make_unique<MeshStage>(*mesh_.local_devices()[i], worker_.cpu(), stack_, options_, place, groups, layers));
-    const bool has_loss = stages_.back()->is_last() && place.tensor == 0;
-    loss_at_.push_back(has_loss ? losses_ : -1);
-    if (has_loss) losses_ += options_.micro_batches;
+MeshTrainer::Seat MeshTrainer::make_seat(const MeshSeat& place, const std::vector<int>& first_layers) {
+  Seat seat{.actions = interleaved_one_forward_one_backward(place.place.pipeline, options_.pipeline,
+                                                            options_.virtual_stages, options_.micro_batches)};
+  for (int chunk = 0; chunk < options_.virtual_stages; ++chunk) {
+    const int stage = chunk * options_.pipeline + place.place.pipeline;
+    const auto index = static_cast<std::size_t>(stage);
+    const Range layers{.first = first_layers[index], .count = first_layers[index + 1] - first_layers[index]};
+    seat.stages.push_back(std::make_unique<MeshStage>(place, worker_.cpu(), stack_, options_, stage, layers,
+                                                      live_micro_batches(seat.actions, chunk)));
+    seat.chunks.push_back(seat.stages.back().get());
   }
+  if (seat.stages.back()->is_last() && place.place.tensor == 0) {
+    seat.losses_at = losses_;
+    losses_ += options_.micro_batches;
+  }
+  return seat;
 }
 
 Tensor MeshTrainer::train_step(const Tensor& inputs, const Tensor& labels) {
   Tensor losses = worker_.cpu().allocate(DType::f32, {losses_});
-  worker_.run_concurrently(static_cast<int>(stages_.size()), [&](int i) {
-    MeshStage& stage = *stages_[static_cast<std::size_t>(i)];
-    stage.step(inputs, labels);
-    const std::int64_t first = loss_at_[static_cast<std::size_t>(i)];
-    if (first < 0) return;
-    stage.device().compute_stream().copy(losses.slice(first, options_.micro_batches), stage.losses(), Category::other);
-  });
+  worker_.run_concurrently(static_cast<int>(seats_.size()),
+                           [&](int i) { step(seats_[static_cast<std::size_t>(i)], inputs, labels, losses); });
   return losses;
+}
+
+void MeshTrainer::step(const Seat& seat, const Tensor& inputs, const Tensor& labels, const Tensor& losses) const {
+  for (const auto& stage : seat.stages) stage->fetch(inputs, labels);
+  run_passes(seat.actions, seat.chunks);
+  for (const auto& stage : seat.stages) stage->update();
+  if (seat.losses_at < 0) return;
+  const MeshStage& last = *seat.stages.back();
+  last.device().compute_stream().copy(losses.slice(seat.losses_at, options_.micro_batches), last.losses(),
+                                      Category::other);
 }
 
 LinearTensors MeshTrainer::read_layer(int layer) {
   Device& host = worker_.cpu();
   const LinearShape shape = stack_.shape(layer);
   LinearTensors whole = linear_views(host.allocate(DType::f32, {shape.parameters()}), shape);
-  for (const auto& stage : stages_) {
-    if (stage->place().data != 0 || !stage->has_layer(layer)) continue;
-    const LinearTensors part = stage->parameters(layer);
-    const LayerShard& shard = stage->shard(layer);
-    const bool by_rows = shard.split == Split::rows;
-    const Range range = by_rows ? shard.inputs : shard.outputs;
-    host.compute_stream().launch(
-        op::place_along(whole.weights, copied_to_host(worker_, part.weights), by_rows ? 0 : 1, range.first));
-    host.compute_stream().launch(
-        op::place_along(whole.bias, copied_to_host(worker_, part.bias), 0, shard.outputs.first));
+  for (const Seat& seat : seats_) {
+    for (const auto& stage : seat.stages) {
+      if (stage->place().data != 0 || !stage->has_layer(layer)) continue;
+      const LinearTensors part = stage->parameters(layer);
+      const LayerShard& shard = stage->shard(layer);
+      const bool by_rows = shard.split == Split::rows;
+      const Range range = by_rows ? shard.inputs : shard.outputs;
+      host.compute_stream().launch(
+          op::place_along(whole.weights, copied_to_host(worker_, part.weights), by_rows ? 0 : 1, range.first));
+      host.compute_stream().launch(
+          op::place_along(whole.bias, copied_to_host(worker_, part.bias), 0, shard.outputs.first));
+    }
   }
   return whole;
 }

@@ -1,12 +1,11 @@
-// Data, tensor and pipeline parallelism combined on a mesh of devices. An axis of size 1 switches its kind off.
-// Tensor-parallel devices have neighbouring ranks; data-parallel devices are further apart, pipeline stages furthest.
+// Data, tensor and pipeline parallelism of a stack of linear layers on a mesh of devices. An axis of size 1 switches
+// its kind off.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <vector>
 
-#include "strategies/parallel/device_mesh.h"
+#include "strategies/parallel/mesh_layout.h"
 #include "strategies/parallel/mesh_stage.h"
 
 namespace tandem {
@@ -20,16 +19,22 @@ class MeshTrainer final : public ParallelTrainer {
   LinearTensors read_layer(int layer) override;
 
  private:
-  GroupCollectives& group(int rank, const char* axis);
-  void make_stages();
+  // What one device does in a step.
+  struct Seat {
+    std::vector<std::unique_ptr<MeshStage>> stages{};
+    std::vector<StageChunk*> chunks{};  // the stages
+    std::vector<PipelineAction> actions{};
+    std::int64_t losses_at = -1;  // where the losses of its last stage go; -1: it has none
+  };
+
+  Seat make_seat(const MeshSeat& place, const std::vector<int>& first_layers);
+  void step(const Seat& seat, const Tensor& inputs, const Tensor& labels, const Tensor& losses) const;
 
   Worker& worker_;
   LinearStack stack_;
   ParallelOptions options_;
-  DeviceMesh mesh_;
-  std::map<Communicator*, std::unique_ptr<GroupCollectives>> groups_;
-  std::vector<std::unique_ptr<MeshStage>> stages_;  // one per local device
-  std::vector<std::int64_t> loss_at_;               // where a stage's losses go; -1: it has none
+  MeshLayout layout_;
+  std::vector<Seat> seats_;  // one for each local device
   std::int64_t losses_ = 0;
 };
 

@@ -11,7 +11,7 @@ Tensor first_rows(const Tensor& flat, std::int64_t rows, std::int64_t features) 
 
 Receiver::Receiver(Device& device, ChannelSpec spec)
     : device_(device), spec_(spec), buffers_(static_cast<std::size_t>(spec.buffers)) {
-  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(DType::f32, {spec.rows * spec.features});
+  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(spec.dtype, {spec.rows * spec.features});
 }
 
 Tensor Receiver::receive(std::int64_t rows) {
@@ -31,7 +31,7 @@ void Receiver::release() {
 
 Sender::Sender(Device& device, ChannelSpec spec)
     : device_(device), spec_(spec), buffers_(static_cast<std::size_t>(spec.buffers)) {
-  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(DType::f32, {spec.rows * spec.features});
+  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(spec.dtype, {spec.rows * spec.features});
 }
 
 Tensor Sender::next(std::int64_t rows) {

@@ -1,4 +1,4 @@
-// One direction of the exchange between a pipeline stage and its neighbour: f32 matrices [rows, features], one for each
+// One direction of the exchange between a pipeline stage and its neighbour: matrices [rows, features], one for each
 // micro-batch in turn, on a stream of their own.
 //
 // Threads: the task of the stage's device.
@@ -17,6 +17,7 @@ struct ChannelSpec {
   int stream = 0;                       // this device's stream for it
   std::int64_t rows = 0, features = 0;  // the largest matrix
   int buffers = 2;                      // how many matrices may be in use or on their way
+  DType dtype = DType::f32;
 };
 
 class Receiver {

@@ -10,8 +10,14 @@
 
 namespace tandem {
 
-int live_micro_batches(int stage, int stages, int micro_batches) {
-  return std::min(micro_batches, stages - stage);
+int live_micro_batches(std::span<const PipelineAction> actions, int chunk) {
+  int live = 0, most = 0;
+  for (const PipelineAction& action : actions) {
+    if (action.chunk != chunk) continue;
+    live += action.pass == PipelineAction::Pass::forward ? 1 : -1;
+    most = std::max(most, live);
+  }
+  return most;
 }
 
 std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int micro_batches) {
@@ -26,6 +32,33 @@ std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int 
   for (int i = micro_batches - warm_up; i < micro_batches; ++i) {
     actions.push_back({PipelineAction::Pass::backward, i});
   }
+  return actions;
+}
+
+// Both passes of all stages of the device, numbered in their order: a round of micro-batches through chunk 0, then
+// through chunk 1, and so on; the backward passes in the opposite order of chunks.
+std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int devices, int chunks,
+                                                                 int micro_batches) {
+  if (chunks == 1) return one_forward_one_backward(device, devices, micro_batches);
+  TANDEM_REQUIRE(device >= 0 && device < devices && micro_batches >= 1 && micro_batches % devices == 0,
+                 "micro-batches that do not go through the pipeline in rounds");
+  const int passes = micro_batches * chunks;
+  const auto action = [&](PipelineAction::Pass pass, int number) {
+    const int chunk = number % (devices * chunks) / devices;
+    const bool is_forward = pass == PipelineAction::Pass::forward;
+    return PipelineAction{.pass = pass,
+                          .micro_batch = number / (devices * chunks) * devices + number % devices,
+                          .chunk = is_forward ? chunk : chunks - 1 - chunk};
+  };
+  const int warm_up =
+      micro_batches == devices ? passes : std::min(passes, 2 * (devices - device - 1) + (chunks - 1) * devices);
+  std::vector<PipelineAction> actions;
+  for (int i = 0; i < warm_up; ++i) actions.push_back(action(PipelineAction::Pass::forward, i));
+  for (int i = warm_up; i < passes; ++i) {
+    actions.push_back(action(PipelineAction::Pass::forward, i));
+    actions.push_back(action(PipelineAction::Pass::backward, i - warm_up));
+  }
+  for (int i = passes - warm_up; i < passes; ++i) actions.push_back(action(PipelineAction::Pass::backward, i));
   return actions;
 }
 

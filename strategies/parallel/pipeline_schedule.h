@@ -11,6 +11,7 @@ struct PipelineAction {
   enum class Pass : std::uint8_t { forward, backward };
   Pass pass = Pass::forward;
   int micro_batch = 0;
+  int chunk = 0;  // which of the device's stages: 0 is the first one
   bool operator==(const PipelineAction&) const = default;
 };
 
@@ -20,8 +21,15 @@ struct PipelineAction {
 // stage) micro-batches are between their two passes at any time. Needs 0 <= stage < stages and micro_batches >= 1.
 std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int micro_batches);
 
-// How many micro-batches hold activations at the same time in that schedule.
-int live_micro_batches(int stage, int stages, int micro_batches);
+// The same for devices with several stages each (Narayanan and others, arXiv:2104.04473, section 2.2): of the
+// `devices` x `chunks` stages, device d has d, d + devices, and so on. Micro-batches go through in rounds of `devices`,
+// each round through all of a device's stages before the next one. Their number must be a multiple of `devices` unless
+// there is one chunk, which gives one_forward_one_backward().
+std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int devices, int chunks,
+                                                                 int micro_batches);
+
+// How many micro-batches of a chunk are between their two passes at the same time, at most.
+int live_micro_batches(std::span<const PipelineAction> actions, int chunk = 0);
 
 // Divides layers into `stages` runs of at least one layer such that the most expensive run costs least. Returns the
 // first layer of each stage, and the number of layers at the end. ValueError for more stages than layers.

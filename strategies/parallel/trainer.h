@@ -32,10 +32,16 @@ struct LinearStack {
 struct ParallelOptions {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis of the mesh
   int micro_batches = 1;                   // in how many parts a replica's batch goes through the pipeline
+  int virtual_stages = 1;                  // stages of each device of a pipeline, which take turns on it
   std::int64_t batch = 1;                  // rows of a step, for all replicas together
+
+  int stages() const { return pipeline * virtual_stages; }
 };
 
-// Throws ValueError when there are too few layers for the mesh, or too few rows for its replicas and micro-batches.
+// Throws ValueError for interleaved stages without a pipeline, or with micro-batches that do not go through it in
+// rounds.
+void check_interleaving(const ParallelOptions& options);
+// The same, and when there are too few layers for the mesh, or too few rows for its replicas and micro-batches.
 void check_division(const LinearStack& stack, const ParallelOptions& options);
 
 class ParallelTrainer {

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 
 #include "strategies/base/errors.h"
 
@@ -37,21 +38,25 @@ TEST(OneForwardOneBackward, HoldsAtMostAsManyMicroBatchesAsStagesRemain) {
         }
         EXPECT_EQ(live, 0);
         EXPECT_LE(peak, stages - stage);
-        EXPECT_EQ(peak, live_micro_batches(stage, stages, micro_batches));
+        EXPECT_EQ(peak, live_micro_batches(one_forward_one_backward(stage, stages, micro_batches)));
       }
     }
   }
 }
 
-// Plays the schedule with one unit of time for every pass; returns how long it takes, or -1 when nobody can go on.
-int played(int stages, int micro_batches) {
+// Plays the schedule with one unit of time for every pass of a stage; returns how long it takes, or -1 when nobody can
+// go on.
+int played(int devices, int micro_batches, int chunks = 1) {
   std::vector<std::vector<PipelineAction>> schedules;
-  for (int stage = 0; stage < stages; ++stage) {
-    schedules.push_back(one_forward_one_backward(stage, stages, micro_batches));
+  for (int device = 0; device < devices; ++device) {
+    schedules.push_back(interleaved_one_forward_one_backward(device, devices, chunks, micro_batches));
   }
+  const int stages = devices * chunks;
   std::vector<std::size_t> next(schedules.size(), 0);
   std::set<std::pair<int, int>> forward, backward;  // done: stage, micro-batch
-  const auto can_run = [&](int stage, const PipelineAction& action) {
+  const auto stage_of = [&](int device, const PipelineAction& action) { return action.chunk * devices + device; };
+  const auto can_run = [&](int device, const PipelineAction& action) {
+    const int stage = stage_of(device, action);
     if (action.pass == kForward) return stage == 0 || forward.contains({stage - 1, action.micro_batch});
     const bool has_gradient = stage + 1 == stages || backward.contains({stage + 1, action.micro_batch});
     return has_gradient && forward.contains({stage, action.micro_batch});
@@ -59,17 +64,17 @@ int played(int stages, int micro_batches) {
   int time = 0;
   for (; backward.size() < static_cast<std::size_t>(stages) * static_cast<std::size_t>(micro_batches); ++time) {
     std::vector<int> running;
-    for (int stage = 0; stage < stages; ++stage) {
-      const auto index = static_cast<std::size_t>(stage);
-      if (next[index] < schedules[index].size() && can_run(stage, schedules[index][next[index]])) {
-        running.push_back(stage);
+    for (int device = 0; device < devices; ++device) {
+      const auto index = static_cast<std::size_t>(device);
+      if (next[index] < schedules[index].size() && can_run(device, schedules[index][next[index]])) {
+        running.push_back(device);
       }
     }
     if (running.empty()) return -1;
-    for (const int stage : running) {
-      const auto index = static_cast<std::size_t>(stage);
+    for (const int device : running) {
+      const auto index = static_cast<std::size_t>(device);
       const PipelineAction action = schedules[index][next[index]++];
-      (action.pass == kForward ? forward : backward).insert({stage, action.micro_batch});
+      (action.pass == kForward ? forward : backward).insert({stage_of(device, action), action.micro_batch});
     }
   }
   return time;
@@ -81,6 +86,45 @@ TEST(OneForwardOneBackward, EndsAsSoonAsAnyScheduleCan) {
       EXPECT_EQ(played(stages, micro_batches), 2 * (micro_batches + stages - 1)) << stages << " " << micro_batches;
     }
   }
+}
+
+// As figure 4 of Narayanan and others, arXiv:2104.04473, draws device 1 of 4 with two chunks and eight micro-batches.
+TEST(Interleaved, IsTheScheduleOfThePaper) {
+  const std::vector<PipelineAction> actions = interleaved_one_forward_one_backward(0, 4, 2, 8);
+  std::string text;
+  for (const PipelineAction& action : actions) {
+    text += (action.pass == kForward ? " " : " -") + std::to_string(action.micro_batch + 1) + (action.chunk ? "'" : "");
+  }
+  EXPECT_EQ(text, " 1 2 3 4 1' 2' 3' 4' 5 6 7 -1' 8 -2' 5' -3' 6' -4' 7' -1 8' -2 -3 -4 -5' -6' -7' -8' -5 -6 -7 -8");
+}
+
+// A pass of a stage takes one unit; without interleaving it would take as many units as there are chunks.
+TEST(Interleaved, DividesTheBubbleByTheStagesOfADevice) {
+  for (const int devices : {2, 3, 4, 8}) {
+    for (const int chunks : {1, 2, 3, 5}) {
+      for (int rounds = 1; rounds <= 4; ++rounds) {
+        const int micro_batches = rounds * devices;
+        EXPECT_EQ(played(devices, micro_batches, chunks), 2 * (micro_batches * chunks + devices - 1))
+            << devices << " " << chunks << " " << micro_batches;
+      }
+    }
+  }
+}
+
+TEST(Interleaved, HoldsNoMoreThanItsWarmUpNeeds) {
+  for (const int devices : {2, 4}) {
+    for (int device = 0; device < devices; ++device) {
+      const auto actions = interleaved_one_forward_one_backward(device, devices, 3, 8 * devices);
+      int all = 0;
+      for (int chunk = 0; chunk < 3; ++chunk) {
+        const int live = live_micro_batches(actions, chunk);
+        EXPECT_LE(live, 3 * devices);
+        all += live;
+      }
+      EXPECT_GE(all, 2 * (devices - device - 1) + 2 * devices + 1);
+    }
+  }
+  EXPECT_EQ(interleaved_one_forward_one_backward(1, 4, 1, 7), one_forward_one_backward(1, 4, 7));
 }
 
 TEST(DivideIntoStages, MakesTheMostExpensiveStageAsCheapAsPossible) {

@@ -2,8 +2,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
+
 #include "scenarios/validation/training.h"
 #include "topologies/base/error.h"
+#include "topologies/base/strict_yaml.h"
 
 namespace tandem::validation {
 namespace {
@@ -60,6 +63,55 @@ TEST(TrainingFile, ReportsWhatIsWrong) {
   EXPECT_THAT(problem(training_file("")), HasSubstr("tables[0]: holds no rows"));
 }
 
+std::string gpt_row(int devices, const std::string& strategy, int layers = 2) {
+  return R"({"devices": )" + std::to_string(devices) + R"(, "throughput": 100, "strategy": )" + strategy +
+         R"(, "workload": {"kind": "layers", "model": "gpt", "sizes": {"tokens": 128, "layers": )" +
+         std::to_string(layers) + R"(}, "batch": 8, "dtype": "f16"}})";
+}
+
+TEST(TrainingFile, HasRowsWithWorkloadsAndStrategiesOfTheirOwn) {
+  const auto tables =
+      parse_training(training_file(R"({"devices": 1, "throughput": 500}, )" +
+                                   gpt_row(4, R"({"name": "mesh", "tensor": 2, "pipeline": 2, "micro_batches": 4})")),
+                     "made up");
+  const TrainingTable& table = tables.at(0);
+  ASSERT_EQ(table.rows.size(), 2u);
+  EXPECT_EQ(scenario_of(table, table.rows[0]).workload.batch, 64);
+  EXPECT_EQ(scenario_of(table, table.rows[0]).strategy.name, "mirrored");
+  const Scenario own = scenario_of(table, table.rows[1]);
+  EXPECT_EQ(own.name, "gpt");
+  EXPECT_EQ(own.workload.batch, 8);  // of all devices
+  EXPECT_EQ(own.strategy.name, "mesh");
+  EXPECT_EQ(own.strategy.mesh.micro_batches, 4);
+  EXPECT_EQ(own.devices.per_worker, 4);
+  const TrainingReplay replay = replay_training("made up", tables, true);
+  ASSERT_EQ(replay.points.size(), 1u);
+  EXPECT_EQ(replay.points[0].model, "gpt");
+  EXPECT_EQ(replay.points[0].strategy, "mesh");
+  EXPECT_EQ(replay.points[0].linear, 0);  // another model than that of the first row
+  EXPECT_GT(replay.points[0].predicted, 0);
+}
+
+TEST(TrainingFile, ReportsRowsThatDoNotDivide) {
+  const auto problem = [](const std::string& row) -> std::string {
+    try {
+      parse_training(training_file(row), "t.json");
+    } catch (const InputError& error) {
+      return error.diagnostics().at(0).text();
+    }
+    return "";
+  };
+  EXPECT_THAT(
+      problem(gpt_row(4, R"({"name": "mesh", "tensor": 2})")),
+      HasSubstr("tables[0].rows[0]: strategy: a mesh of data 1 x tensor 2 x pipeline 1 needs 2 devices, found 4"));
+  EXPECT_THAT(problem(gpt_row(5, R"({"name": "tensor_parallel"})")),
+              HasSubstr("strategy.tensor: 5 tensor-parallel devices do not divide the 24 products (heads)"));
+  EXPECT_THAT(problem(gpt_row(2, R"({"name": "pipeline_parallel"})", 3)),
+              HasSubstr("strategy.pipeline: 2 stages do not divide the 3 blocks 'block' of model 'gpt'"));
+  EXPECT_THAT(problem(gpt_row(2, R"("mesh")")),
+              HasSubstr("tables[0].rows[0].strategy: expected a map, found the text"));
+}
+
 // The device is fitted to the first row, so that the factor between rows is the model's and the level is the table's.
 TEST(TrainingReplay, FitsTheFirstRow) {
   const std::string rows = R"({"devices": 1, "throughput": 500}, {"devices": 4, "throughput": 1900})";
@@ -83,6 +135,29 @@ TEST(TrainingReplay, LeavesOutTablesThatCannotBeFitted) {
   };
   EXPECT_EQ(why(R"({"devices": 2, "throughput": 5})"), "has no row of one device");
   EXPECT_EQ(why(R"({"devices": 1, "throughput": 5})"), "has only one row");
+}
+
+// Nothing is dropped in silence: docs/fidelity.md names each file of the open set with its errors, or what it lacks.
+TEST(OpenTrainingSet, IsReplayedOrListedWithWhatItLacks) {
+  const std::string page = read_input_file(TANDEM_SOURCE_DIR "/docs/fidelity.md");
+  int files = 0;
+  for (const auto& entry :
+       std::filesystem::recursive_directory_iterator(TANDEM_SOURCE_DIR "/tests/validation/training")) {
+    if (entry.path().extension() != ".json") continue;
+    ++files;
+    const std::string name = entry.path().filename().string();
+    const std::string text = read_input_file(entry.path());
+    ASSERT_TRUE(is_training_file(text)) << name;
+    for (const TrainingTable& table : parse_training(text, entry.path().string())) {
+      if (table.lacks.empty()) {
+        EXPECT_FALSE(table.rows.empty()) << name;
+        EXPECT_THAT(page, HasSubstr(name));
+      } else {
+        EXPECT_THAT(page, HasSubstr(name + ": does not state " + table.lacks));
+      }
+    }
+  }
+  EXPECT_GE(files, 49);
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+#include "strategies/parallel/mesh_layout.h"
+
+#include <algorithm>
+#include <array>
+
+#include "strategies/multi_worker_mirrored.h"
+
+namespace tandem {
+namespace {
+
+constexpr const char* kData = "data";
+constexpr const char* kTensor = "tensor";
+constexpr const char* kPipeline = "pipeline";
+
+std::vector<MeshAxis> axes_of(const ParallelOptions& options) {
+  return {{.name = kPipeline, .size = options.pipeline},
+          {.name = kData, .size = options.data},
+          {.name = kTensor, .size = options.tensor}};
+}
+
+}  // namespace
+
+MeshLayout::MeshLayout(Worker& worker, const ParallelOptions& options)
+    : worker_(worker), options_(options), mesh_(worker, devices_in_sync(worker), axes_of(options)) {
+  for (std::size_t i = 0; i < mesh_.local_devices().size(); ++i) {
+    const int rank = mesh_.local_ranks()[i];
+    seats_.push_back({.device = mesh_.local_devices()[i],
+                      .rank = rank,
+                      .place = {.data = mesh_.coordinate(rank, kData),
+                                .tensor = mesh_.coordinate(rank, kTensor),
+                                .pipeline = mesh_.coordinate(rank, kPipeline)},
+                      .groups = groups_of(rank)});
+  }
+}
+
+GroupCollectives* MeshLayout::group(Communicator& communicator) {
+  std::unique_ptr<GroupCollectives>& group = groups_[&communicator];
+  if (!group) group = std::make_unique<GroupCollectives>(worker_, communicator);
+  return group.get();
+}
+
+MeshGroups MeshLayout::groups_of(int rank) {
+  MeshGroups groups{.data = group(mesh_.communicator(rank, kData)),
+                    .tensor = group(mesh_.communicator(rank, kTensor)),
+                    .activations = &mesh_.communicator(rank, kPipeline)};
+  groups.gradients = groups.activations;
+  if (options_.virtual_stages == 1) return groups;
+  std::vector<DeviceId> backwards;
+  for (const int member : mesh_.group(rank, kPipeline)) backwards.push_back(mesh_.device(member));
+  std::reverse(backwards.begin(), backwards.end());
+  groups.gradients = &worker_.communicator(backwards);
+  return groups;
+}
+
+GroupCollectives* MeshLayout::ends_of(const MeshSeat& seat) {
+  const std::vector<int> members = mesh_.group(seat.rank, kPipeline);
+  const bool is_end = seat.rank == members.front() || seat.rank == members.back();
+  if (!is_end || members.size() == 1) return nullptr;
+  const std::array ends{mesh_.device(members.front()), mesh_.device(members.back())};
+  return group(worker_.communicator(ends));
+}
+
+void run_passes(std::span<const PipelineAction> actions, std::span<StageChunk* const> chunks) {
+  for (const PipelineAction& action : actions) {
+    StageChunk& chunk = *chunks[static_cast<std::size_t>(action.chunk)];
+    if (action.pass == PipelineAction::Pass::forward) {
+      chunk.forward(action.micro_batch);
+    } else {
+      chunk.backward(action.micro_batch);
+    }
+  }
+}
+
+}  // namespace tandem

@@ -1,0 +1,198 @@
+// Tables of layers on a mesh, simulated: what dividing, accumulating and computing again cost and save.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/scenarios/running.h"
+
+namespace tandem {
+namespace {
+
+RunResult run_blocks(const std::string& strategy, int batch, int devices, const std::string& more = "",
+                     const std::string& engine = "{name: sim}") {
+  const Scenario scenario = read_scenario(
+      "workload: {kind: layers, model: files/blocks.yaml, batch: " + std::to_string(batch) + ", dtype: f16" + more +
+      "}\nstrategy: " + strategy + "\nengine: " + engine +
+      "\ntopology: {cluster: {node: dgx-a100, workers: 1, overrides: {nvlink: {bandwidth: 1000000GB/s, latency: "
+      "0.1ns}}}}\ndevices: {type: gpu, per_worker: " +
+      std::to_string(devices) + "}\nsteps: 2\nwarmup_steps: 1\n");
+  RunOptions options;
+  options.measures_scaling = false;
+  return run_scenario(scenario, options);
+}
+
+double step_of(const RunResult& result) {
+  return static_cast<double>(result.report.summary.step_time.median);
+}
+
+bool is_all_reduce(const Record& record) {
+  return record.kind == RecordKind::collective && record.name == "all_reduce";
+}
+
+int first_gpu(const Timeline& timeline) {
+  for (std::size_t i = 0; i < timeline.devices.size(); ++i) {
+    if (timeline.devices[i].name.find("GPU:0") != std::string::npos) return static_cast<int>(i);
+  }
+  return -1;
+}
+
+int all_reduces(const RunResult& result) {
+  const int device = first_gpu(result.timeline);
+  return static_cast<int>(std::count_if(
+      result.timeline.records.begin(), result.timeline.records.end(),
+      [&](const Record& record) { return record.step == 1 && record.device == device && is_all_reduce(record); }));
+}
+
+// Of products and convolutions: everything else has fewer flops than bytes.
+double flops(const RunResult& result) {
+  double sum = 0;
+  for (const Record& record : result.timeline.records) {
+    if (record.step == 1 && record.flops > record.bytes) sum += record.flops;
+  }
+  return sum;
+}
+
+// The block is split by columns (twice, of one input) and by rows once: one sum forward, one backward.
+TEST(DividedLayers, SumOnceForEachPassOfAPair) {
+  EXPECT_EQ(all_reduces(run_blocks("{name: tensor_parallel}", 4, 4)), 8 * 2);
+  const std::string mesh = "{name: mesh, tensor: 4, micro_batches: 2}";
+  EXPECT_EQ(all_reduces(run_blocks(mesh, 4, 4)), 2 * 8 * 2);
+  EXPECT_EQ(all_reduces(run_blocks(mesh, 4, 4, ", activation_checkpointing: true")), 2 * 8 * 3);
+  EXPECT_EQ(all_reduces(run_blocks(mesh, 4, 4, ", overlap_tensor: false")), 2 * 8 * 2);
+}
+
+TEST(DividedLayers, ReduceGradientsOnceForAllMicroBatches) {
+  const std::string one_bucket = ", bucket_bytes: 1000GB";
+  EXPECT_EQ(all_reduces(run_blocks("{name: mesh, data: 4, micro_batches: 1}", 8, 4, one_bucket)), 1);
+  EXPECT_EQ(all_reduces(run_blocks("{name: mesh, data: 4, micro_batches: 2}", 8, 4, one_bucket)), 1);
+  EXPECT_EQ(all_reduces(run_blocks("{name: mesh, data: 4, micro_batches: 2}", 8, 4, one_bucket + ", overlap: false")),
+            1);
+  EXPECT_EQ(all_reduces(run_blocks("{name: mesh, data: 2, pipeline: 2, micro_batches: 2, virtual_stages: 2}", 8, 4,
+                                   one_bucket)),
+            2);  // one for each stage of the device
+}
+
+// Everything of a block but its last layer is divided, and that one has 4 of its 6 units of flops.
+TEST(DividedLayers, DoTheFlopsOfTheWholeModelTogether) {
+  const double alone = flops(run_blocks("{name: mesh}", 8, 1));
+  EXPECT_DOUBLE_EQ(flops(run_blocks("{name: mesh, data: 4}", 8, 4)) / alone, 1);
+  EXPECT_DOUBLE_EQ(flops(run_blocks("{name: mesh, pipeline: 4, micro_batches: 4}", 8, 4)) / alone, 1);
+  EXPECT_DOUBLE_EQ(
+      flops(run_blocks("{name: mesh, pipeline: 2, data: 2, micro_batches: 4, virtual_stages: 4}", 8, 4)) / alone, 1);
+  const double whole = 4 * 4096.0 * 4096;                     // of a block's weights
+  const double divided = 2 * 4096.0 * 4096 + 16 * 256.0 * 8;  // and of its product without weights
+  EXPECT_NEAR(flops(run_blocks("{name: tensor_parallel}", 8, 4)) / alone, (4 * whole + divided) / (whole + divided),
+              0.001);
+}
+
+TEST(DividedLayers, HaveTheirPartOfTheParameters) {
+  const double block = 6 * 4096.0 * 4096 + 4096;
+  const auto parameters = [](const RunResult& result) { return result.report.metrics.at("parameters_per_device"); };
+  EXPECT_EQ(parameters(run_blocks("{name: mesh}", 8, 1)), 8 * block + 4096);
+  EXPECT_EQ(parameters(run_blocks("{name: pipeline_parallel, micro_batches: 4}", 8, 4)), 2 * block + 4096);
+  EXPECT_EQ(parameters(run_blocks("{name: tensor_parallel}", 8, 4)), 8 * (4.5 * 4096 * 4096 + 4096) + 4096);
+}
+
+// The embeddings are those of the first stage and of the loss: both have them, and sum their gradients.
+TEST(DividedLayers, KeepTheEmbeddingsAtBothEndsOfAPipeline) {
+  const auto run = [](const std::string& strategy) {
+    const Scenario scenario = read_scenario(
+        "workload: {kind: layers, model: gpt, sizes: {layers: 2, tokens: 128}, batch: 4, dtype: f16}\nstrategy: " +
+        strategy + "\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: 2}\nsteps: 2\nwarmup_steps: 1\n");
+    return run_scenario(scenario);
+  };
+  const RunResult pipeline = run("{name: pipeline_parallel, micro_batches: 2}");
+  EXPECT_EQ(all_reduces(pipeline), 1);
+  const double hidden = 2304, words = 51200, positions = 128;
+  const double block = 12 * hidden * hidden + 13 * hidden;
+  EXPECT_EQ(pipeline.report.metrics.at("parameters_per_device"), block + (words + positions) * hidden);
+  // Tensor parallel, they are shared on each device. Forward: embeddings, two a block, three small ones of the loss.
+  EXPECT_EQ(all_reduces(run("{name: tensor_parallel}")), (1 + 2 * 2 + 3) + (2 * 2 + 1));
+}
+
+double bubble_of(const std::string& strategy, int micro_batches, int devices) {
+  const RunResult result = run_blocks(strategy + std::to_string(micro_batches) + "}", micro_batches, devices);
+  const PerStep& per_step = result.report.summary.per_step;
+  return 1 - static_cast<double>(per_step.compute + per_step.update) / step_of(result);
+}
+
+class LayerBubble : public testing::TestWithParam<std::tuple<int, int>> {};
+
+// With p devices, m micro-batches and v stages a device, (p-1)/v of m + (p-1)/v.
+TEST_P(LayerBubble, ShrinksAsTheFormulaSays) {
+  const auto [micro_batches, chunks] = GetParam();
+  constexpr int kDevices = 4;
+  const double idle = (kDevices - 1.0) / chunks;
+  EXPECT_NEAR(bubble_of("{name: pipeline_parallel, virtual_stages: " + std::to_string(chunks) + ", micro_batches: ",
+                        micro_batches, kDevices),
+              idle / (micro_batches + idle), 0.03);
+}
+INSTANTIATE_TEST_SUITE_P(MicroBatchesAndStages, LayerBubble,
+                         testing::Combine(testing::Values(4, 8, 16), testing::Values(1, 2)));
+
+TEST(DividedLayers, InterleaveOnTwoDevices) {
+  const auto run = [](int chunks, int micro_batches) {
+    return bubble_of(
+        "{name: pipeline_parallel, virtual_stages: " + std::to_string(chunks) + ", micro_batches: ", micro_batches, 2);
+  };
+  EXPECT_NEAR(run(1, 4), 1 / 5.0, 0.02);
+  EXPECT_NEAR(run(2, 4), 0.5 / 4.5, 0.02);
+  EXPECT_NEAR(run(4, 4), 0.25 / 4.25, 0.02);
+}
+
+TEST(DividedLayers, ComputeBlocksAgain) {
+  for (const char* strategy : {"{name: mesh}", "{name: mirrored}", "{name: fully_sharded}"}) {
+    const double once = flops(run_blocks(strategy, 4, 1));
+    const double again = flops(run_blocks(strategy, 4, 1, ", activation_checkpointing: true"));
+    const double forward = 2 * 4 * 412451078144.0;  // all products are in blocks
+    EXPECT_NEAR((again - once) / forward, 1, 1e-9) << strategy;
+  }
+}
+
+TEST(GradientAccumulation, ReducesOnceForAllPasses) {
+  for (const char* strategy : {"{name: mirrored}", "{name: multi_worker_mirrored}"}) {
+    const std::string one_bucket = ", bucket_bytes: 1000GB";
+    const RunResult once = run_blocks(strategy, 16, 4, one_bucket);
+    const RunResult often = run_blocks(strategy, 16, 4, one_bucket + ", gradient_accumulation_steps: 4");
+    EXPECT_EQ(all_reduces(once), 1);
+    EXPECT_EQ(all_reduces(often), 1);
+    EXPECT_DOUBLE_EQ(flops(often) / flops(once), 1);
+    EXPECT_GT(step_of(often), step_of(once));  // the gradients of three passes are added
+  }
+}
+
+TEST(GradientAccumulation, TakesBatchesThatItDoesNotDivide) {
+  const RunResult once = run_blocks("{name: mirrored}", 7, 2);
+  EXPECT_DOUBLE_EQ(flops(run_blocks("{name: mirrored}", 7, 2, ", gradient_accumulation_steps: 3")) / flops(once), 1);
+}
+
+// ZeRO's third stage has no gradients to add to but the sharded ones: each pass gathers and scatters.
+TEST(GradientAccumulation, ScattersInEveryPassWhereParametersAreSharded) {
+  const auto scatters = [](const RunResult& result) {
+    return std::count_if(result.timeline.records.begin(), result.timeline.records.end(), [](const Record& record) {
+      return record.step == 1 && record.kind == RecordKind::collective && record.name == "reduce_scatter";
+    });
+  };
+  const auto once = scatters(run_blocks("{name: fully_sharded}", 8, 2));
+  EXPECT_GT(once, 0);
+  EXPECT_EQ(scatters(run_blocks("{name: fully_sharded}", 8, 2, ", gradient_accumulation_steps: 4")), 4 * once);
+}
+
+// The same program with threads as devices, for which the sizes are small.
+class DividedLayersForReal : public testing::TestWithParam<const char*> {};
+
+TEST_P(DividedLayersForReal, Run) {
+  const Scenario scenario = read_scenario(
+      std::string("workload: {kind: layers, model: files/blocks.yaml, sizes: {tokens: 4, hidden: 32, heads: 8}, batch: "
+                  "8, dtype: f32, activation_checkpointing: true, optimizer: adam}\nstrategy: ") +
+      GetParam() + "\nengine: {name: cpu}\ndevices: {type: cpu, per_worker: 4}\nsteps: 3\nwarmup_steps: 1\n");
+  EXPECT_GT(run_unscaled(scenario).summary.per_step.compute, 0);
+}
+INSTANTIATE_TEST_SUITE_P(Ways, DividedLayersForReal,
+                         testing::Values("{name: tensor_parallel}", "{name: pipeline_parallel, micro_batches: 4}",
+                                         "{name: mesh, data: 2, tensor: 2, micro_batches: 2}",
+                                         "{name: mesh, data: 2, pipeline: 2, micro_batches: 4, virtual_stages: 2}",
+                                         "{name: mesh, tensor: 2, pipeline: 2, micro_batches: 2, virtual_stages: 4}"));
+
+}  // namespace
+}  // namespace tandem
