@@ -76,7 +76,8 @@ bool is_headline(const Comparison& comparison, const PartRow& row) {
 // Returns the error of a part relative to the measured step: how much of the step's error it explains.
 std::string share_of_step(const Comparison& comparison, const ComparedFigure& part) {
   const ComparedFigure& step = comparison.figure("step_time");
-  return step.measured == 0 || comparison.disturbance ? "-" : error_text((part.predicted - part.measured) / step.measured);
+  return step.measured == 0 || comparison.disturbance ? "-"
+                                                      : error_text((part.predicted - part.measured) / step.measured);
 }
 
 // Adds the parts that take a good share of the step in either run; returns the names of the others that take any time.

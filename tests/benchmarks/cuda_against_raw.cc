@@ -171,7 +171,8 @@ Pair small_kernels(const Sizes& sizes, bool graphs) {
   return pair;
 }
 
-// All-reduce of logical devices on one GPU: every rank's gradient is read once and written once, as one copy of all of them does.
+// All-reduce of logical devices on one GPU: every rank's gradient is read once and written once, as one copy of all of
+// them does.
 Pair all_reduce(const Sizes& sizes, int devices) {
   Pair pair;
   run_on(devices, false, [&](Worker& worker) {
