@@ -64,8 +64,9 @@ struct EngineOptions {
   // runs; empty: the engine's own order. Engines with EngineInfo::seeded_schedule only.
   std::optional<std::uint64_t> schedule_seed;
   // Launches a repeated series of ops of a stream as one CUDA graph. The ops are held back until somebody waits for
-  // them, and leave one record. Engines with EngineInfo::graphs only.
+  // them or there are many, and leave one record. Engines with EngineInfo::graphs only.
   bool graphs = false;
+  RecordLevel records = RecordLevel::all;
   double deadlock_timeout_s = 10;  // wall time without progress after which a real engine gives up
 };
 

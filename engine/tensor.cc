@@ -113,6 +113,10 @@ Tensor Tensor::without_lease() const {
   return tensor;
 }
 
+void Tensor::lend() {
+  if (buffer_ && !has_lease_) buffer_ = buffer_->memory();
+}
+
 std::string Tensor::text() const {
   if (!buffer_) return "Tensor()";
   return fmt::format("Tensor({} {} on {})", name_of(dtype_), shape_.text(), device().id().text());

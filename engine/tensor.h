@@ -50,6 +50,9 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   virtual std::size_t size_bytes() const = 0;
   virtual void* data() const = 0;               // device address; null where no values are carried
   virtual bool is_host_accessible() const = 0;  // whether the calling thread may dereference data()
+  // What work under way holds in place of this: the same memory, which no longer counts as in use when the program has
+  // given up its own handles. So the memory in use follows from the program alone, not from the times of its work.
+  virtual std::shared_ptr<Buffer> memory() { return shared_from_this(); }
 };
 
 class Tensor {
@@ -90,6 +93,9 @@ class Tensor {
   bool has_lease() const { return has_lease_; }
   // Gives up the handle, but keeps the memory and the lease alive; null where there is no memory.
   std::shared_ptr<Buffer> take_memory() { return std::move(buffer_); }
+  // For engines: turns this into a handle for work under way, see Buffer::memory(). One with a lease stays as it is.
+  void lend();
+  Buffer& buffer() const { return *buffer_; }
 
   std::string text() const;  // "Tensor(f32 [2, 3] on /job:worker/replica:0/task:0/device:GPU:0)"
   friend std::ostream& operator<<(std::ostream& out, const Tensor& tensor);

@@ -36,6 +36,23 @@ std::string_view name_of(RecordKind kind) {
   TANDEM_UNREACHABLE("a RecordKind outside its enumerators");
 }
 
+std::string_view name_of(RecordLevel level) {
+  switch (level) {
+    case RecordLevel::all:
+      return "all";
+    case RecordLevel::collectives:
+      return "collectives";
+    case RecordLevel::steps:
+      return "steps";
+  }
+  TANDEM_UNREACHABLE("a RecordLevel outside its enumerators");
+}
+
+bool is_recorded(RecordKind kind, RecordLevel level) {
+  if (kind == RecordKind::step || level == RecordLevel::all) return true;
+  return kind == RecordKind::collective && level == RecordLevel::collectives;
+}
+
 std::vector<CollectiveTiming> collective_timings(const std::vector<Record>& records,
                                                  const std::function<bool(const Record&)>& counts) {
   struct Call {

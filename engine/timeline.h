@@ -22,6 +22,12 @@ enum class RecordKind : std::uint8_t { op, copy, collective, step };
 std::string_view name_of(Category category);
 std::string_view name_of(RecordKind kind);
 
+// What a run records: all of it, or of each step only itself, with or without its collectives. A GPU spends time on
+// every record of its work.
+enum class RecordLevel : std::uint8_t { all, collectives, steps };
+std::string_view name_of(RecordLevel level);
+bool is_recorded(RecordKind kind, RecordLevel level);
+
 inline constexpr int kNoStep = -1;
 inline constexpr int kNoDevice = -1;  // the host of a worker
 

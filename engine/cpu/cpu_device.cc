@@ -52,8 +52,8 @@ Tensor CpuDevice::allocate(DType dtype, Shape shape) {
                                bytes_text(static_cast<double>(memory_in_use_bytes())),
                                bytes_text(static_cast<double>(context_.memory->limit_bytes()))));
   }
-  return {std::make_shared<threads::PooledBuffer>(*this, context_.memory, memory_use_, block, bytes, true), dtype,
-          shape};
+  auto memory = std::make_shared<threads::PooledMemory>(*this, context_.memory, block, bytes, true);
+  return {std::make_shared<threads::PooledBuffer>(std::move(memory), memory_use_), dtype, shape};
 }
 
 void CpuDevice::synchronize() {

@@ -10,8 +10,6 @@
 namespace tandem::cuda {
 namespace {
 
-constexpr double kLongestWaitS = 1;
-
 std::string bytes_text(double bytes) {
   return format_quantity(bytes, Dimension::bytes);
 }
@@ -23,15 +21,29 @@ std::vector<DType> cuda_dtypes() {
 }
 
 CudaDevice::CudaDevice(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-                       std::shared_ptr<threads::BlockPool> memory, DeviceId id, int index, bool with_graphs)
+                       std::shared_ptr<threads::BlockPool> pinned, std::shared_ptr<IssueOrder> order, DeviceId id,
+                       int index, bool with_graphs)
     : context_(context),
       worker_(worker),
       watch_(watch),
       gpu_(gpu),
-      memory_(std::move(memory)),
+      pinned_(std::move(pinned)),
+      order_(std::move(order)),
+      compute_stream_(order_->add_stream()),
       id_(std::move(id)),
       index_(index),
-      with_graphs_(with_graphs) {}
+      with_graphs_(with_graphs) {
+  if (place() == kHostPlace) return;
+  memory_ = std::make_shared<DeviceMemory>(*this, gpu_, order_, compute_stream_);
+  gpu_.add_user(*memory_);
+}
+
+// Tensors may outlive the run, and give back their memory then.
+CudaDevice::~CudaDevice() {
+  if (!memory_) return;
+  gpu_.remove_user(*memory_);
+  memory_->close();
+}
 
 std::unique_ptr<OpExecutor> CudaDevice::make_executor(int stream_index) {
   std::string text = fmt::format("stream {} of {}", stream_index, id_.text());
@@ -48,32 +60,36 @@ CudaStream& CudaDevice::stream(int index) {
   const std::lock_guard lock(mutex_);
   auto found = streams_.find(index);
   if (found == streams_.end()) {
-    auto stream = std::make_unique<CudaStream>(context_, worker_, watch_, *this, index, make_executor(index));
+    const int number = index == kComputeStream ? compute_stream_ : order_->add_stream();
+    auto stream =
+        std::make_unique<CudaStream>(context_, worker_, watch_, *this, index, make_executor(index), order_, number);
     found = streams_.emplace(index, std::move(stream)).first;
   }
   return *found->second;
 }
 
-// Waits for the device's work before giving up, because finished work may still hold memory; then a little for that of
-// other logical devices on the GPU.
+std::shared_ptr<Buffer> CudaDevice::take(std::size_t bytes) {
+  if (memory_) return memory_->take(bytes);
+  void* block = pinned_->take(bytes);
+  if (block == nullptr) {
+    synchronize();  // finished work may still hold memory
+    block = pinned_->take(bytes);
+  }
+  if (block == nullptr) return nullptr;
+  auto memory = std::make_shared<threads::PooledMemory>(*this, pinned_, block, bytes, true);
+  return std::make_shared<threads::PooledBuffer>(std::move(memory), pinned_use_);
+}
+
 Tensor CudaDevice::allocate(DType dtype, Shape shape) {
   if (dtype == DType::tf32) {
     throw RunError(fmt::format("{}: no tensors of tf32, which is a rate and no element type", id_.text()));
   }
   const std::size_t bytes = static_cast<std::size_t>(shape.element_count()) * size_of(dtype);
-  void* block = memory_->take(bytes);
-  if (block == nullptr) {
-    synchronize();
-    block = place() == kHostPlace ? memory_->take(bytes) : gpu_.take_when_settled(bytes, kLongestWaitS);
-  }
-  if (block == nullptr) {
-    throw RunError(fmt::format("{}: no memory for a tensor {} of {}, {}: {} in use on this device, of what {} has",
-                               id_.text(), shape.text(), name_of(dtype), bytes_text(static_cast<double>(bytes)),
-                               bytes_text(static_cast<double>(memory_in_use_bytes())),
-                               place() == kHostPlace ? "the host" : gpu_.text()));
-  }
-  return {std::make_shared<threads::PooledBuffer>(*this, memory_, memory_use_, block, bytes, place() == kHostPlace),
-          dtype, shape};
+  if (auto buffer = take(bytes)) return {std::move(buffer), dtype, shape};
+  throw RunError(fmt::format("{}: no memory for a tensor {} of {}, {}: {} in use on this device, of what {} has",
+                             id_.text(), shape.text(), name_of(dtype), bytes_text(static_cast<double>(bytes)),
+                             bytes_text(static_cast<double>(memory_in_use_bytes())),
+                             place() == kHostPlace ? "the host" : gpu_.text()));
 }
 
 std::vector<CudaStream*> CudaDevice::streams() {

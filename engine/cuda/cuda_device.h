@@ -8,22 +8,27 @@
 
 #include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/cuda_stream.h"
+#include "engine/cuda/device_memory.h"
 
 namespace tandem::cuda {
 
 class CudaDevice final : public threads::LocalDevice {
  public:
-  // `gpu` is the one that the device is on, or that executes the host's copies; `memory` is the GPU's or pinned.
+  // `gpu` is the one that the device is on, or that executes the host's copies; `pinned` is the host's memory.
   CudaDevice(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Gpu& gpu,
-             std::shared_ptr<threads::BlockPool> memory, DeviceId id, int index, bool with_graphs);
+             std::shared_ptr<threads::BlockPool> pinned, std::shared_ptr<IssueOrder> order, DeviceId id, int index,
+             bool with_graphs);
+  ~CudaDevice() override;
+  CudaDevice(const CudaDevice&) = delete;
+  CudaDevice& operator=(const CudaDevice&) = delete;
 
   const DeviceId& id() const override { return id_; }
   int index() const override { return index_; }
   int worker() const override { return worker_.index(); }
   CudaStream& stream(int index) override;
   Tensor allocate(DType dtype, Shape shape) override;
-  std::int64_t memory_in_use_bytes() const override { return memory_use_->in_use_bytes.load(); }
-  std::int64_t memory_peak_bytes() const override { return memory_use_->peak_bytes.load(); }
+  std::int64_t memory_in_use_bytes() const override { return memory_use().in_use_bytes.load(); }
+  std::int64_t memory_peak_bytes() const override { return memory_use().peak_bytes.load(); }
   void synchronize() override;
   void finish(std::vector<Record>& records) override;
 
@@ -33,16 +38,21 @@ class CudaDevice final : public threads::LocalDevice {
  private:
   std::unique_ptr<OpExecutor> make_executor(int stream_index);
   std::vector<CudaStream*> streams();
+  std::shared_ptr<Buffer> take(std::size_t bytes);
+  const threads::MemoryUse& memory_use() const { return memory_ ? memory_->use() : *pinned_use_; }
 
   threads::RunContext& context_;
   threads::WorkerState& worker_;
   GpuWatch& watch_;
   Gpu& gpu_;
-  const std::shared_ptr<threads::BlockPool> memory_;
+  const std::shared_ptr<threads::BlockPool> pinned_;
+  const std::shared_ptr<IssueOrder> order_;
+  const int compute_stream_;  // its number in that order
   const DeviceId id_;
   const int index_;
   const bool with_graphs_;
-  const std::shared_ptr<threads::MemoryUse> memory_use_ = std::make_shared<threads::MemoryUse>();
+  const std::shared_ptr<threads::MemoryUse> pinned_use_ = std::make_shared<threads::MemoryUse>();
+  std::shared_ptr<DeviceMemory> memory_;  // null for the host
   std::mutex mutex_;
   std::map<int, std::unique_ptr<CudaStream>> streams_;
 };

@@ -24,6 +24,7 @@ void CudaEvent::synchronize() {
   stream_.control().wait_as_task(Issued(*this), &waiters_);
   if (is_issued_.load() && point_) stream_.wait_for(*point_);
   stream_.throw_if_failed();
+  if (!stream_.control().is_stopped()) stream_.note_done(clock_);
 }
 
 void CudaEvent::issue(std::shared_ptr<GpuEvent> point) {

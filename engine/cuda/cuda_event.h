@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 
+#include "engine/cuda/issue_order.h"
 #include "engine/cuda/op_executor.h"
 #include "engine/device.h"
 #include "engine/threads/waiter.h"
@@ -24,11 +25,15 @@ class CudaEvent final : public EventState {
   // Waits on a stream's thread until the event is issued. Returns false when the run was stopped first.
   bool wait_until_issued(threads::Waiter& waiter);
   const GpuEvent* point() const { return point_.get(); }  // once issued
+  // What is done when the event is complete, in the order of issue. Set once, before anybody waits.
+  void set_clock(StreamClock clock) { clock_ = std::move(clock); }
+  const StreamClock& clock() const { return clock_; }
 
  private:
   class Issued;
 
   CudaStream& stream_;
+  StreamClock clock_;
   std::shared_ptr<GpuEvent> point_;  // written before is_issued_
   std::atomic<bool> is_issued_{false};
   threads::WaitList waiters_;

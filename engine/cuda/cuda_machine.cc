@@ -45,8 +45,7 @@ std::string Gpus::take_graph_counts() {
 std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunContext& context,
                                                                threads::WorkerState& worker, DeviceId id, int index) {
   Gpu& gpu = gpus_.at(gpu_of(id.index, gpus_.count()));
-  auto memory = id.type == DeviceType::gpu ? gpu.memory() : gpus_.pinned_memory();
-  return std::make_unique<CudaDevice>(context, worker, watch_, gpu, std::move(memory), std::move(id), index,
+  return std::make_unique<CudaDevice>(context, worker, watch_, gpu, gpus_.pinned_memory(), order_, std::move(id), index,
                                       with_graphs_);
 }
 

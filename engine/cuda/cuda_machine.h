@@ -12,6 +12,7 @@
 
 #include "engine/cuda/gpu.h"
 #include "engine/cuda/gpu_watch.h"
+#include "engine/cuda/issue_order.h"
 #include "engine/threads/local_device.h"
 
 namespace tandem::cuda {
@@ -50,6 +51,7 @@ class CudaMachine final : public threads::Machine {
   Gpus& gpus_;
   const bool with_graphs_;
   GpuWatch watch_;
+  const std::shared_ptr<IssueOrder> order_ = std::make_shared<IssueOrder>();
   mutable std::mutex mutex_;
   std::set<std::string> paths_;
 };

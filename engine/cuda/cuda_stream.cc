@@ -5,14 +5,37 @@
 #include <exception>
 #include <utility>
 
+#include "engine/cuda/device_memory.h"
 #include "engine/cuda/nvtx_range.h"
 
 namespace tandem::cuda {
 
 CudaStream::CudaStream(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Device& device,
-                       int index, std::unique_ptr<OpExecutor> executor)
-    : QueuedStream(context, worker, device, index), watch_(watch), executor_(std::move(executor)) {
+                       int index, std::unique_ptr<OpExecutor> executor, std::shared_ptr<IssueOrder> order, int number)
+    : QueuedStream(context, worker, device, index),
+      watch_(watch),
+      executor_(std::move(executor)),
+      order_(std::move(order)),
+      number_(number) {
   start();
+  if (Gpu* gpu = executor_->gpu()) gpu->add_user(*this);
+}
+
+CudaStream::~CudaStream() {
+  if (Gpu* gpu = executor_->gpu()) gpu->remove_user(*this);
+  end_thread();
+}
+
+std::unique_lock<std::mutex> CudaStream::begin_issue() {
+  std::unique_lock lock(issue_mutex_);
+  ++issued_;
+  return lock;
+}
+
+void CudaStream::lend(Tensor& operand) {
+  if (!operand) return;
+  if (auto* buffer = dynamic_cast<DeviceBuffer*>(&operand.buffer())) buffer->note_use({number_, issued_});
+  operand.lend();
 }
 
 void CudaStream::wait_for(const GpuEvent& point) {

@@ -14,22 +14,28 @@
 
 namespace tandem::cuda {
 
-class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent> {
+class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, public GpuUser {
  public:
   CudaStream(threads::RunContext& context, threads::WorkerState& worker, GpuWatch& watch, Device& device, int index,
-             std::unique_ptr<OpExecutor> executor);
-  ~CudaStream() override { end_thread(); }
+             std::unique_ptr<OpExecutor> executor, std::shared_ptr<IssueOrder> order, int number);
+  ~CudaStream() override;
   CudaStream(const CudaStream&) = delete;
   CudaStream& operator=(const CudaStream&) = delete;
 
   void synchronize() override { record().synchronize(); }
   void finish(std::vector<Record>& records);
+  std::size_t settle() override { return executor_->settle() + left(); }
 
+  void note_done(const StreamClock& clock) { order_->note_done(clock); }
   // Called on a task: returns when the GPU has reached the point, throws when it has failed.
   void wait_for(const GpuEvent& point);
   cudaStream_t gpu_stream() const { return executor_->gpu_stream(); }
 
  private:
+  std::unique_lock<std::mutex> begin_issue() override;
+  void lend(Tensor& operand) override;
+  void note_mark(CudaEvent& event) override { event.set_clock(order_->at({number_, issued_})); }
+  void note_wait(const CudaEvent& event) override { order_->wait(number_, event.clock()); }
   void begin_thread() override;
   bool tidy() override;
   void flush() override;
@@ -47,6 +53,10 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent> {
   GpuWatch& watch_;
   const std::unique_ptr<OpExecutor> executor_;
   OpBatch batch_;  // ops held back, where the executor has graphs
+  const std::shared_ptr<IssueOrder> order_;
+  const int number_;        // in that order
+  std::mutex issue_mutex_;  // held while something is issued
+  std::uint64_t issued_ = 0;
 };
 
 }  // namespace tandem::cuda

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cstdint>
+#include <optional>
 
 #include "engine/cuda/cuda_error.h"
 #include "engine/cuda/cuda_kernels.h"
@@ -193,17 +195,26 @@ void Gpu::remove_user(GpuUser& user) {
   std::erase(users_, &user);
 }
 
-// What others have under way may hold memory until they look. Their work may also wait for the caller's, so this does
-// not wait for its end.
-void* Gpu::take_when_settled(std::size_t bytes, double timeout_s) {
-  const PollPause pause;
+std::size_t Gpu::settle_users() {
+  const std::lock_guard lock(users_mutex_);
+  std::size_t left = 0;
+  for (GpuUser* user : users_) left += user->settle();
+  return left;
+}
+
+// What users have under way may hold memory until they look, or until it is done. It may also wait for the caller's own
+// work, so this gives up when nothing has ended for a while.
+void* Gpu::take_when_settled(std::size_t bytes) {
+  constexpr double kLongestPauseS = 1;
+  if (void* block = memory_->take(bytes); block != nullptr) return block;
+  std::size_t least = settle_users();
+  auto pause = std::make_optional<PollPause>();
   for (;;) {
-    {
-      const std::lock_guard lock(users_mutex_);
-      for (GpuUser* user : users_) user->settle();
-    }
-    if (void* block = memory_->take(bytes); block != nullptr || pause.is_over(timeout_s)) return block;
-    pause();
+    if (void* block = memory_->take(bytes); block != nullptr || pause->is_over(kLongestPauseS)) return block;
+    (*pause)();
+    const std::size_t left = settle_users();
+    if (left < least) pause.emplace();
+    least = std::min(least, left);
   }
 }
 

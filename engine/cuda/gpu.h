@@ -89,11 +89,11 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   std::array<std::vector<cudaEvent_t>, 2> free_;  // by Timing
 };
 
-// Somebody who keeps memory of a GPU for work under way; settle() gives back that of work that is done. Any thread.
+// Somebody who keeps memory of a GPU for work under way. Any thread.
 class GpuUser {
  public:
   virtual ~GpuUser() = default;
-  virtual void settle() = 0;
+  virtual std::size_t settle() = 0;  // gives back that of work that is done; returns how much work or memory is left
 };
 
 class Gpu {
@@ -109,13 +109,16 @@ class Gpu {
   GraphCounts& graph_counts() { return graph_counts_; }  // of all runs
   void add_user(GpuUser& user);
   void remove_user(GpuUser& user);
-  // Takes a block, or null when all users have given back what they could within the time.
-  void* take_when_settled(std::size_t bytes, double timeout_s);
+  // Takes a block. Where there is no room, waits for the GPU's users, as long as any of them gets on; null when that
+  // does not help.
+  void* take_when_settled(std::size_t bytes);
   // A GPU that hangs is waited for no more, and what its work may use is kept until the process ends.
   bool hangs() const { return hangs_->is_hanging(ordinal_); }
   void note_hang() { hangs_->note(ordinal_); }
 
  private:
+  std::size_t settle_users();
+
   const int ordinal_;
   const std::string text_;
   const std::shared_ptr<Hangs> hangs_;

@@ -47,7 +47,6 @@ GpuExecutor::GpuExecutor(threads::RunContext& context, threads::WorkerState& wor
     fault_ = gpu_.handles().take_fault();
     if (with_graphs) graphs_.emplace(stream_, gpu_.graph_counts());
     start_clock();
-    gpu_.add_user(*this);
   } catch (...) {
     release();
     throw;
@@ -55,7 +54,6 @@ GpuExecutor::GpuExecutor(threads::RunContext& context, threads::WorkerState& wor
 }
 
 GpuExecutor::~GpuExecutor() {
-  gpu_.remove_user(*this);
   release();
 }
 
@@ -155,7 +153,7 @@ void GpuExecutor::drain() {
   settle();
 }
 
-void GpuExecutor::settle() {
+std::size_t GpuExecutor::settle() {
   const std::lock_guard lock(mutex_);
   const std::size_t done = count_done();
   const Nanoseconds now = context_.now();
@@ -165,6 +163,7 @@ void GpuExecutor::settle() {
     pending_.pop_front();
   }
   if (done > 0) check_fault();
+  return pending_.size();
 }
 
 // The operations of a stream end in their order: the newest is asked first, then by halves.

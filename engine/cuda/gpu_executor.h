@@ -27,6 +27,7 @@ class GpuExecutor final : public OpExecutor {
   GpuExecutor(const GpuExecutor&) = delete;
   GpuExecutor& operator=(const GpuExecutor&) = delete;
 
+  Gpu* gpu() override { return &gpu_; }
   void use_on_this_thread() override;
   WorkStart begin() override;
   void execute(const Op& op) override;
@@ -36,7 +37,7 @@ class GpuExecutor final : public OpExecutor {
   void wait(const GpuEvent& event) override;
   void drain() override;
   bool tidy() override;
-  void settle() override;
+  std::size_t settle() override;
   void finish(std::vector<Record>& records) override;
   LaunchGraphs* graphs() override { return graphs_ ? &*graphs_ : nullptr; }
   cudaStream_t gpu_stream() const override { return stream_; }

@@ -18,6 +18,7 @@ class HostExecutor final : public OpExecutor {
   HostExecutor(const HostExecutor&) = delete;
   HostExecutor& operator=(const HostExecutor&) = delete;
 
+  Gpu* gpu() override { return nullptr; }
   void use_on_this_thread() override;
   WorkStart begin() override { return {.issued_ns = context_.now(), .event = nullptr}; }
   void execute(const Op& op) override;
@@ -27,7 +28,7 @@ class HostExecutor final : public OpExecutor {
   void wait(const GpuEvent& event) override;
   void drain() override {}
   bool tidy() override { return false; }
-  void settle() override {}
+  std::size_t settle() override { return 0; }
   void finish(std::vector<Record>& records) override { log_.move_to(records); }
   cudaStream_t gpu_stream() const override { return nullptr; }
 

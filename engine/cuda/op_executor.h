@@ -29,8 +29,12 @@ struct KeepAlive {
   std::vector<Op> ops{};
 };
 
-class OpExecutor : public GpuUser {
+class OpExecutor {
  public:
+  virtual ~OpExecutor() = default;
+  virtual Gpu* gpu() = 0;  // any thread; that it works on, null for the host
+  // Any thread: gives back the memory of work that is done; returns how much is left.
+  virtual std::size_t settle() = 0;
   virtual void use_on_this_thread() = 0;
   // Marks the start of a piece of work. One execute() or copy() follows, then end().
   virtual WorkStart begin() = 0;

@@ -14,21 +14,19 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-class SimBuffer : public Buffer {
+// The values of a tensor, or nothing. Work under way holds it, and the program by a SimBuffer.
+class SimMemory : public Buffer {
  public:
-  SimBuffer(Device& device, std::size_t size_bytes, bool has_values, std::shared_ptr<MemoryPool> pool,
-            std::shared_ptr<SimDevice::Use> use)
-      : device_(device), size_bytes_(size_bytes), pool_(std::move(pool)), use_(std::move(use)) {
-    if (has_values) data_ = ::operator new(std::max<std::size_t>(size_bytes, 1), kAlignment);
-    pool_->in_use_bytes += static_cast<double>(size_bytes_);
-    use_->in_use += static_cast<std::int64_t>(size_bytes_);
-    use_->peak = std::max(use_->peak, use_->in_use);
-  }
-  ~SimBuffer() override {
+  explicit SimMemory(Device& device) : device_(device) {}
+  SimMemory(Device& device, std::size_t size_bytes)
+      : device_(device),
+        size_bytes_(size_bytes),
+        data_(::operator new(std::max<std::size_t>(size_bytes, 1), kAlignment)) {}
+  ~SimMemory() override {
     if (data_ != nullptr) ::operator delete(data_, kAlignment);
-    pool_->in_use_bytes -= static_cast<double>(size_bytes_);
-    use_->in_use -= static_cast<std::int64_t>(size_bytes_);
   }
+  SimMemory(const SimMemory&) = delete;
+  SimMemory& operator=(const SimMemory&) = delete;
 
   Device& device() const override { return device_; }
   std::size_t size_bytes() const override { return size_bytes_; }
@@ -37,16 +35,48 @@ class SimBuffer : public Buffer {
 
  private:
   Device& device_;
-  std::size_t size_bytes_;
-  std::shared_ptr<MemoryPool> pool_;
-  std::shared_ptr<SimDevice::Use> use_;
-  void* data_ = nullptr;
+  const std::size_t size_bytes_ = 0;
+  void* const data_ = nullptr;
+};
+
+class SimBuffer : public Buffer {
+ public:
+  // `memory` has the values, if there are any.
+  SimBuffer(std::shared_ptr<Buffer> memory, std::size_t size_bytes, std::shared_ptr<MemoryPool> pool,
+            std::shared_ptr<SimDevice::Use> use)
+      : memory_(std::move(memory)), size_bytes_(size_bytes), pool_(std::move(pool)), use_(std::move(use)) {
+    pool_->in_use_bytes += static_cast<double>(size_bytes_);
+    use_->in_use += static_cast<std::int64_t>(size_bytes_);
+    use_->peak = std::max(use_->peak, use_->in_use);
+  }
+  ~SimBuffer() override {
+    pool_->in_use_bytes -= static_cast<double>(size_bytes_);
+    use_->in_use -= static_cast<std::int64_t>(size_bytes_);
+  }
+
+  Device& device() const override { return memory_->device(); }
+  std::size_t size_bytes() const override { return size_bytes_; }
+  void* data() const override { return memory_->data(); }
+  bool is_host_accessible() const override { return memory_->is_host_accessible(); }
+  std::shared_ptr<Buffer> memory() override { return memory_; }
+
+ private:
+  const std::shared_ptr<Buffer> memory_;
+  const std::size_t size_bytes_;
+  const std::shared_ptr<MemoryPool> pool_;
+  const std::shared_ptr<SimDevice::Use> use_;
 };
 
 }  // namespace
 
 SimDevice::SimDevice(SimRun& run, DeviceId id, int index, int worker, PhysicalDevice& physical)
-    : run_(run), id_(std::move(id)), name_(id_.text()), index_(index), worker_(worker), physical_(physical) {}
+    : run_(run),
+      id_(std::move(id)),
+      name_(id_.text()),
+      index_(index),
+      worker_(worker),
+      physical_(physical),
+      no_values_(std::make_shared<SimMemory>(*this)) {}
 
 SimDevice::~SimDevice() = default;
 
@@ -66,8 +96,9 @@ Tensor SimDevice::allocate(DType dtype, Shape shape) {
                                text(static_cast<double>(size_bytes)), name_of(dtype), shape.text(),
                                text(pool.in_use_bytes), text(pool.capacity_bytes), costs().model().name));
   }
-  auto buffer = std::make_shared<SimBuffer>(*this, size_bytes, run_.carries_values(), physical_.memory, use_);
-  return {std::move(buffer), dtype, shape};
+  std::shared_ptr<Buffer> memory = no_values_;
+  if (run_.carries_values()) memory = std::make_shared<SimMemory>(*this, size_bytes);
+  return {std::make_shared<SimBuffer>(std::move(memory), size_bytes, physical_.memory, use_), dtype, shape};
 }
 
 void SimDevice::synchronize() {

@@ -61,6 +61,7 @@ class SimDevice : public Device {
   int worker_;
   PhysicalDevice& physical_;
   std::shared_ptr<Use> use_ = std::make_shared<Use>();
+  const std::shared_ptr<Buffer> no_values_;  // what work under way holds of tensors without values
   std::map<int, std::unique_ptr<SimStream>> streams_;
   int collectives_ = 0;  // streams that execute one
 };

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include "engine/kernel_operands.h"
 #include "engine/sim/sim_run.h"
 #include "engine/sim/stream_work.h"
 
@@ -15,6 +16,7 @@ void SimStream::launch(Op op) {
   Record record = make_record(RecordKind::op, op.category, std::move(op.name));
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
+  for_each_operand(op.kernel, [](Tensor& operand) { operand.lend(); });
   OpNeeds needs(std::move(op.kernel), device_.run().carries_values());
   auto work = std::make_unique<OpWork>(std::move(needs), seconds, alone_s, std::move(record));
   work->issued_s = charge_launch(issue_s);
@@ -26,7 +28,10 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
   Record record = make_record(RecordKind::copy, category, "copy");
   record.bytes = static_cast<double>(from.size_bytes());
   const bool is_in_order = index_ == kComputeStream && &from.device() == &device_;
-  auto work = std::make_unique<CopyWork>(to, is_in_order ? from.without_lease() : from, std::move(record));
+  Tensor target = to, source = is_in_order ? from.without_lease() : from;
+  target.lend();
+  source.lend();
+  auto work = std::make_unique<CopyWork>(std::move(target), std::move(source), std::move(record));
   work->issued_s = charge_launch();
   issue(std::move(work));
 }

@@ -55,24 +55,25 @@ void BlockPool::release_kept() {
   kept_.clear();
 }
 
-PooledBuffer::PooledBuffer(Device& device, std::shared_ptr<BlockPool> pool, std::shared_ptr<MemoryUse> use, void* block,
-                           std::size_t size_bytes, bool is_host_accessible)
-    : device_(device),
-      pool_(std::move(pool)),
-      use_(std::move(use)),
-      block_(block),
-      size_bytes_(size_bytes),
-      is_host_accessible_(is_host_accessible) {
+void MemoryUse::add(std::size_t size_bytes) {
   const auto bytes = static_cast<std::int64_t>(size_bytes);
-  const std::int64_t in_use = use_->in_use_bytes.fetch_add(bytes) + bytes;
-  std::int64_t peak = use_->peak_bytes.load();
-  while (peak < in_use && !use_->peak_bytes.compare_exchange_weak(peak, in_use)) {
+  const std::int64_t in_use = in_use_bytes.fetch_add(bytes) + bytes;
+  std::int64_t peak = peak_bytes.load();
+  while (peak < in_use && !peak_bytes.compare_exchange_weak(peak, in_use)) {
   }
 }
 
-PooledBuffer::~PooledBuffer() {
-  use_->in_use_bytes.fetch_sub(static_cast<std::int64_t>(size_bytes_));
-  pool_->give_back(block_, size_bytes_);
+PooledMemory::PooledMemory(Device& device, std::shared_ptr<BlockPool> pool, void* block, std::size_t size_bytes,
+                           bool is_host_accessible)
+    : device_(device),
+      pool_(std::move(pool)),
+      block_(block),
+      size_bytes_(size_bytes),
+      is_host_accessible_(is_host_accessible) {}
+
+PooledBuffer::PooledBuffer(std::shared_ptr<PooledMemory> memory, std::shared_ptr<MemoryUse> use)
+    : memory_(std::move(memory)), use_(std::move(use)) {
+  use_->add(memory_->size_bytes());
 }
 
 }  // namespace tandem::threads

@@ -41,9 +41,9 @@ class BlockPool {
   // Takes a block back. No work may still use it.
   void give_back(void* block, std::size_t size_bytes) noexcept;
   std::size_t limit_bytes() const { return limit_bytes_; }
+  std::size_t size_class(std::size_t size_bytes) const;  // of a block that is given out for so many bytes
 
  private:
-  std::size_t size_class(std::size_t size_bytes) const;
   void* allocate(std::size_t size_bytes);
   void release_kept();
 
@@ -54,20 +54,24 @@ class BlockPool {
   std::map<std::size_t, std::vector<void*>> kept_;  // by size class
 };
 
-// The memory that one device has in use.
+// The memory of one device that its program has in use.
 struct MemoryUse {
+  void add(std::size_t size_bytes);
+  void subtract(std::size_t size_bytes) { in_use_bytes.fetch_sub(static_cast<std::int64_t>(size_bytes)); }
+
   std::atomic<std::int64_t> in_use_bytes{0};
   std::atomic<std::int64_t> peak_bytes{0};
 };
 
-class PooledBuffer final : public Buffer {
+// A block that goes back to its pool when neither the program nor work under way holds it.
+class PooledMemory final : public Buffer {
  public:
   // Takes over `block`, which the pool gave out for `size_bytes`.
-  PooledBuffer(Device& device, std::shared_ptr<BlockPool> pool, std::shared_ptr<MemoryUse> use, void* block,
-               std::size_t size_bytes, bool is_host_accessible);
-  ~PooledBuffer() override;
-  PooledBuffer(const PooledBuffer&) = delete;
-  PooledBuffer& operator=(const PooledBuffer&) = delete;
+  PooledMemory(Device& device, std::shared_ptr<BlockPool> pool, void* block, std::size_t size_bytes,
+               bool is_host_accessible);
+  ~PooledMemory() override { pool_->give_back(block_, size_bytes_); }
+  PooledMemory(const PooledMemory&) = delete;
+  PooledMemory& operator=(const PooledMemory&) = delete;
 
   Device& device() const override { return device_; }
   std::size_t size_bytes() const override { return size_bytes_; }
@@ -76,11 +80,29 @@ class PooledBuffer final : public Buffer {
 
  private:
   Device& device_;
-  std::shared_ptr<BlockPool> pool_;
-  std::shared_ptr<MemoryUse> use_;
-  void* block_;
-  std::size_t size_bytes_;
-  bool is_host_accessible_;
+  const std::shared_ptr<BlockPool> pool_;
+  void* const block_;
+  const std::size_t size_bytes_;
+  const bool is_host_accessible_;
+};
+
+// The same block as the program holds it: it counts as in use.
+class PooledBuffer final : public Buffer {
+ public:
+  PooledBuffer(std::shared_ptr<PooledMemory> memory, std::shared_ptr<MemoryUse> use);
+  ~PooledBuffer() override { use_->subtract(memory_->size_bytes()); }
+  PooledBuffer(const PooledBuffer&) = delete;
+  PooledBuffer& operator=(const PooledBuffer&) = delete;
+
+  Device& device() const override { return memory_->device(); }
+  std::size_t size_bytes() const override { return memory_->size_bytes(); }
+  void* data() const override { return memory_->data(); }
+  bool is_host_accessible() const override { return memory_->is_host_accessible(); }
+  std::shared_ptr<Buffer> memory() override { return memory_; }
+
+ private:
+  const std::shared_ptr<PooledMemory> memory_;
+  const std::shared_ptr<MemoryUse> use_;
 };
 
 }  // namespace tandem::threads

@@ -74,12 +74,14 @@ CollectiveCall::CollectiveCall(RunControl& control, const CollectiveSpec& spec, 
                              : blocks_per_part_ * (has_parts(spec.kind) ? ranks() : 1)),
       outputs_(devices_.size()),
       inputs_(devices_.size()),
+      has_provided_(devices_.size()),
       streams_(devices_.size()),
       has_arrived_(devices_.size()) {}
 
 void CollectiveCall::provide(int rank, Tensor output, Tensor input) {
   outputs_[static_cast<std::size_t>(rank)] = std::move(output);
   inputs_[static_cast<std::size_t>(rank)] = std::move(input);
+  has_provided_[static_cast<std::size_t>(rank)] = true;
 }
 
 bool CollectiveCall::execute(int rank, Stream& stream, Waiter& waiter, std::optional<double> timeout_s) {

@@ -48,7 +48,13 @@ class CollectiveCall {
 
   // Hands over the tensors of a rank, at issue and before its execute(). A rank with one tensor passes it twice.
   void provide(int rank, Tensor output, Tensor input);
-  bool has_provided(int rank) const { return static_cast<bool>(outputs_[static_cast<std::size_t>(rank)]); }
+  bool has_provided(int rank) const { return has_provided_[static_cast<std::size_t>(rank)]; }
+  // Calls lend(tensor) for the tensors of a rank, which must not have arrived.
+  template <typename Lend>
+  void lend(int rank, Lend&& lend) {
+    lend(outputs_[static_cast<std::size_t>(rank)]);
+    lend(inputs_[static_cast<std::size_t>(rank)]);
+  }
 
   // Takes part for `rank`, on its stream's thread. Returns true when all ranks are done, false when the run was stopped
   // first. Throws DeadlineExceededError when that took longer than `timeout_s`, and the error of a broken call.
@@ -99,6 +105,7 @@ class CollectiveCall {
 
   // Held until all are done: a rank that leaves a stopped run must not free memory that others still use.
   std::vector<Tensor> outputs_, inputs_;
+  std::vector<bool> has_provided_;  // under the group's lock
   std::vector<Stream*> streams_;
   std::vector<std::atomic<bool>> has_arrived_;
   static constexpr int kBroken = 1 << 30;

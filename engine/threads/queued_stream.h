@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,7 @@
 #include <utility>
 #include <variant>
 
+#include "engine/kernel_operands.h"
 #include "engine/threads/collective_call.h"
 #include "engine/threads/local_device.h"
 #include "engine/threads/run_context.h"
@@ -53,6 +55,11 @@ class StreamBase : public LocalStream {
   void start_thread(std::function<void()> body);
   void end_thread();  // once what was issued is worked off. Must be called before the derived class's members go
 
+  // For what is issued: begin_issue() opens it and is held until it is in the queue; then lend() turns each of its
+  // operands into a handle for work under way.
+  virtual std::unique_lock<std::mutex> begin_issue() { return {}; }
+  virtual void lend(Tensor& operand) { operand.lend(); }
+
   // Work belongs to the step of the worker that issues it, which need not own the device.
   int step_of_caller() const;
   Record make_record(RecordKind kind, Category category, std::string name, int step) const;
@@ -84,25 +91,37 @@ class QueuedStream : public StreamBase {
  public:
   void launch(Op op) override {
     if (index_ == kComputeStream) drop_leases(op.kernel, device_);
+    const auto issuing = begin_issue();
+    for_each_operand(op.kernel, [this](Tensor& operand) { lend(operand); });
     push(std::move(op));
   }
   void copy(const Tensor& to, const Tensor& from, Category category) override {
     check_copy(to, from, device());
     const bool is_in_order = index_ == kComputeStream && &from.device() == &device_;
-    push(Copy{to, is_in_order ? from.without_lease() : from, category});
+    Copy copy{to, is_in_order ? from.without_lease() : from, category};
+    const auto issuing = begin_issue();
+    lend(copy.to);
+    lend(copy.from);
+    push(std::move(copy));
   }
   Event record() override {
     auto event = std::make_shared<EventType>(static_cast<StreamType&>(*this));
+    const auto issuing = begin_issue();
+    note_mark(*event);
     push(Mark{event});
     return Event(std::move(event));
   }
   void wait(const Event& event) override {
-    if (event.is_complete()) return;
+    if (!event.state()) return;
     auto state = std::dynamic_pointer_cast<EventType>(event.state());
     TANDEM_REQUIRE(state != nullptr, "an event of another engine");
-    push(WaitFor{std::move(state)});
+    const auto issuing = begin_issue();
+    note_wait(*state);
+    if (!state->is_complete()) push(WaitFor{std::move(state)});
   }
   void join(std::shared_ptr<CollectiveCall> call, int rank, std::optional<double> timeout_s) override {
+    const auto issuing = begin_issue();
+    call->lend(rank, [this](Tensor& operand) { lend(operand); });
     push(Collective{std::move(call), rank, timeout_s});
   }
 
@@ -116,10 +135,15 @@ class QueuedStream : public StreamBase {
     std::shared_ptr<EventType> event;
   };
 
+  // Called between begin_issue() and the queue.
+  virtual void note_mark(EventType& /*event*/) {}
+  virtual void note_wait(const EventType& /*event*/) {}
+
   void start() {
     start_thread([this] { work_off(); });
   }
   bool is_empty() const { return queue_.is_empty(); }
+  std::size_t left() const { return queue_.size(); }
 
   // Called on the stream's thread.
   virtual void begin_thread() {}

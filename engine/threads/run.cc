@@ -16,7 +16,7 @@ Run::Run(const Capabilities& capabilities, const EngineOptions& options, std::sh
       deadlock_timeout_s_(options.deadlock_timeout_s),
       specs_(options.workers),
       machine_(machine),
-      context_(std::move(memory)),
+      context_(std::move(memory), options.records),
       shared_(std::make_unique<ThreadMonitor>(context_.control)),
       pool_(context_.control) {
   add_workers(options.workers);

@@ -14,14 +14,18 @@
 namespace tandem::threads {
 
 struct RunContext {
-  explicit RunContext(std::shared_ptr<BlockPool> memory_pool) : memory(std::move(memory_pool)) {}
+  RunContext(std::shared_ptr<BlockPool> memory_pool, RecordLevel record_level)
+      : memory(std::move(memory_pool)), records(record_level) {}
 
   Nanoseconds now() const {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   }
 
+  bool is_recorded(RecordKind kind) const { return tandem::is_recorded(kind, records); }
+
   RunControl control;
   std::shared_ptr<BlockPool> memory;
+  const RecordLevel records;
   std::atomic<std::int64_t> next_sequence{0};  // of collectives
   const std::chrono::steady_clock::time_point start = std::chrono::steady_clock::now();
 };

@@ -51,6 +51,10 @@ class WorkQueue {
   }
 
   bool is_empty() const { return popped_.load() == pushed_.load(); }
+  std::size_t size() const {
+    const std::uint64_t popped = popped_.load();  // first, since it never passes the other
+    return static_cast<std::size_t>(pushed_.load() - popped);
+  }
 
  private:
   static constexpr std::uint64_t kSegmentItems = 64;

@@ -120,6 +120,29 @@ TEST_P(EveryEngine, CountsMemory) {
   });
 }
 
+// However late the work is: what a program has in use is what it holds.
+TEST_P(EveryEngine, CountsTheMemoryThatTheProgramHolds) {
+  run(1, 2, [](Worker& worker) {
+    std::vector<Stream*> streams;
+    for (Device* device : worker.devices()) streams.push_back(&device->stream(kCommunicationStream));
+    for (int i = 0; i < 20; ++i) {
+      std::vector<Tensor> tensors;
+      for (Device* device : worker.devices()) {
+        tensors.push_back(device->allocate(DType::f32, {1000}));
+        const Tensor copy = device->allocate(DType::f32, {1000});
+        device->compute_stream().launch(op::fill(tensors.back(), i));
+        device->compute_stream().copy(copy, tensors.back());
+        device->stream(kCommunicationStream).wait(device->compute_stream().record());
+      }
+      worker.communicator(all_devices(worker)).all_reduce(tensors, Reduction::sum, streams);
+    }
+    for (Device* device : worker.devices()) {
+      EXPECT_EQ(device->memory_in_use_bytes(), 0);
+      EXPECT_EQ(device->memory_peak_bytes(), 8000);
+    }
+  });
+}
+
 TEST_P(EveryEngine, RunsFunctionsConcurrently) {
   run(2, 1, [](Worker& worker) {
     Task::current().context() = 5;

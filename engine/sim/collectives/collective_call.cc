@@ -26,10 +26,13 @@ void CollectiveCall::join(int caller, const CollectiveSpec& spec) const {
 }
 
 void CollectiveCall::set_tensors(int rank, const Tensor& output, const Tensor& input) {
-  outputs_[static_cast<std::size_t>(rank)] = output;
-  if (output.is_same(input)) return;
-  inputs_.resize(outputs_.size());
-  inputs_[static_cast<std::size_t>(rank)] = input;
+  const auto store = [&](std::vector<Tensor>& tensors, const Tensor& tensor) {
+    tensors.resize(arrivals_.size());
+    tensors[static_cast<std::size_t>(rank)] = tensor;
+    tensors[static_cast<std::size_t>(rank)].lend();
+  };
+  store(outputs_, output);
+  if (!output.is_same(input)) store(inputs_, input);
 }
 
 double CollectiveCall::bytes() const {

@@ -1,0 +1,49 @@
+// What is ordered before what, as a program issues it: by streams, events and waits, whatever the times of the work.
+//
+// Memory that one piece of work has used may serve another as soon as the other is issued after it in this order.
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <mutex>
+#include <span>
+#include <vector>
+
+namespace tandem::cuda {
+
+// A place in the order of issue of one stream: its `position` pieces of work so far.
+struct StreamPoint {
+  int stream = 0;
+  std::uint64_t position = 0;
+};
+
+// How far each stream has come, at least: a vector clock.
+class StreamClock {
+ public:
+  void reach(StreamPoint point);
+  void merge(const StreamClock& other);
+  bool covers(StreamPoint point) const;
+
+ private:
+  std::vector<std::uint64_t> positions_;  // by stream; streams beyond its end have not begun
+};
+
+// The streams of one run.
+class IssueOrder {
+ public:
+  int add_stream();  // returns its number
+  // What is done once a stream has reached the point: all that it has issued or waited for.
+  StreamClock at(StreamPoint now) const;
+  void wait(int stream, const StreamClock& clock);  // the stream's later work comes after these points
+  void note_done(const StreamClock& clock);         // a task has seen that all of it is done
+  // Whether all points come before whatever the stream issues from now on.
+  bool are_before(std::span<const StreamPoint> points, int stream) const;
+
+ private:
+  mutable std::mutex mutex_;
+  std::vector<StreamClock> clocks_;  // by stream
+  StreamClock done_;
+};
+
+}  // namespace tandem::cuda
