@@ -22,6 +22,13 @@ inline unsigned blocks_for(std::int64_t count) {
   return static_cast<unsigned>(blocks < 4096 ? blocks : 4096);
 }
 
+// What kernels count with where they can: 64-bit arithmetic takes several instructions. A thread's index may pass the
+// count by a step, so there is a bit to spare.
+using NarrowIndex = unsigned;
+inline bool fits_narrow(std::int64_t count) {
+  return count < (std::int64_t{1} << 31);
+}
+
 // Starts a kernel. Where no nvcc compiles this, tests/cuda_emulation brings its own.
 #ifdef __CUDACC__
 template <typename... Parameters, typename... Arguments>

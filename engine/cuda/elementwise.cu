@@ -13,8 +13,12 @@ class Pack {
   static constexpr int kElements = static_cast<int>(sizeof(uint4) / sizeof(T));
 
   Pack() = default;
-  __device__ Pack(const T* from, std::int64_t pack) : bytes_(reinterpret_cast<const uint4*>(from)[pack]) {}
-  __device__ void store_to(T* to, std::int64_t pack) const { reinterpret_cast<uint4*>(to)[pack] = bytes_; }
+  template <typename Index>
+  __device__ Pack(const T* from, Index pack) : bytes_(reinterpret_cast<const uint4*>(from)[pack]) {}
+  template <typename Index>
+  __device__ void store_to(T* to, Index pack) const {
+    reinterpret_cast<uint4*>(to)[pack] = bytes_;
+  }
   __device__ Wide<T> at(int i) const {
     T element;
     memcpy(&element, reinterpret_cast<const char*>(&bytes_) + static_cast<std::size_t>(i) * sizeof(T), sizeof(T));
@@ -37,19 +41,24 @@ bool are_aligned(std::initializer_list<const void*> places) {
 }
 
 // work.pack(p) for whole packs where memory is aligned, and work.element(i) for what is left.
-template <typename Work>
-__global__ void __launch_bounds__(kThreads, 1) for_each(Work work, std::int64_t packs, std::int64_t count) {
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t p = first; p < packs; p += step) work.pack(p);
-  for (std::int64_t i = packs * Work::kPack + first; i < count; i += step) work.element(i);
+template <typename Index, typename Work>
+__global__ void __launch_bounds__(kThreads, 1) for_each(Work work, Index packs, Index count) {
+  const Index first = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const Index step = static_cast<Index>(gridDim.x) * blockDim.x;
+  for (Index p = first; p < packs; p += step) work.pack(p);
+  for (Index i = packs * Work::kPack + first; i < count; i += step) work.element(i);
 }
 
 template <typename Work>
 void launch(cudaStream_t stream, std::int64_t count, bool is_aligned, const Work& work) {
   if (count == 0) return;
   const std::int64_t packs = is_aligned ? count / Work::kPack : 0;
-  start(for_each<Work>, blocks_for(packs == 0 ? count : packs), kThreads, stream, work, packs, count);
+  const unsigned blocks = blocks_for(packs == 0 ? count : packs);
+  if (fits_narrow(count)) {
+    start(for_each<NarrowIndex, Work>, blocks, kThreads, stream, work, packs, count);
+  } else {
+    start(for_each<std::int64_t, Work>, blocks, kThreads, stream, work, packs, count);
+  }
 }
 
 // to[i] = compute(in[0][i], in[1][i]). `to` may be one of the inputs: each thread reads before it writes.
@@ -60,12 +69,14 @@ struct Map {
   const T* in[Inputs];
   Compute compute;
 
-  __device__ void element(std::int64_t i) const {
+  template <typename Index>
+  __device__ void element(Index i) const {
     Wide<T> values[Inputs];
     for (int input = 0; input < Inputs; ++input) values[input] = load(in[input] + i);
     store(to + i, compute(values));
   }
-  __device__ void pack(std::int64_t p) const {
+  template <typename Index>
+  __device__ void pack(Index p) const {
     Pack<T> packs[Inputs], result;
     for (int input = 0; input < Inputs; ++input) packs[input] = Pack<T>(in[input], p);
     for (int i = 0; i < kPack; ++i) {
@@ -82,8 +93,12 @@ struct Filler {
   static constexpr int kPack = Pack<T>::kElements;
   T* to;
   Wide<T> value;
-  __device__ void element(std::int64_t i) const { store(to + i, value); }
-  __device__ void pack(std::int64_t p) const {
+  template <typename Index>
+  __device__ void element(Index i) const {
+    store(to + i, value);
+  }
+  template <typename Index>
+  __device__ void pack(Index p) const {
     Pack<T> result;
     for (int i = 0; i < kPack; ++i) result.set(i, value);
     result.store_to(to, p);
@@ -125,13 +140,29 @@ struct RectifierGradient {
   __device__ Wide<T> operator()(const Wide<T>* x) const { return x[1] > Wide<T>{0} ? x[0] : Wide<T>{0}; }
 };
 
+// So many elements that the larger ones fill 16 bytes, in one access.
+template <typename T, int kCount>
+struct alignas(sizeof(T) * kCount) Bundle {
+  T elements[kCount];
+};
+
 template <typename To, typename From>
 struct Caster {
-  static constexpr int kPack = 1;
+  static constexpr int kPack =
+      static_cast<int>(sizeof(uint4) / (sizeof(To) > sizeof(From) ? sizeof(To) : sizeof(From)));
   To* to;
   const From* from;
-  __device__ void element(std::int64_t i) const { store(to + i, converted<Wide<To>>(load(from + i))); }
-  __device__ void pack(std::int64_t p) const { element(p); }
+  template <typename Index>
+  __device__ void element(Index i) const {
+    store(to + i, converted<Wide<To>>(load(from + i)));
+  }
+  template <typename Index>
+  __device__ void pack(Index p) const {
+    const Bundle<From, kPack> source = reinterpret_cast<const Bundle<From, kPack>*>(from)[p];
+    Bundle<To, kPack> result;
+    for (int i = 0; i < kPack; ++i) store(result.elements + i, converted<Wide<To>>(load(source.elements + i)));
+    reinterpret_cast<Bundle<To, kPack>*>(to)[p] = result;
+  }
 };
 
 template <typename T>
@@ -139,14 +170,16 @@ struct Reducer {
   static constexpr int kPack = Pack<T>::kElements;
   ReduceArguments arguments;
   Arithmetic operation;
-  __device__ void element(std::int64_t i) const {
+  template <typename Index>
+  __device__ void element(Index i) const {
     Wide<T> value = load(static_cast<const T*>(arguments.inputs[0]) + i);
     for (int rank = 1; rank < arguments.ranks; ++rank) {
       value = apply(operation, value, load(static_cast<const T*>(arguments.inputs[rank]) + i), nullptr);
     }
     for (int copy = 0; copy < arguments.copies; ++copy) store(static_cast<T*>(arguments.outputs[copy]) + i, value);
   }
-  __device__ void pack(std::int64_t p) const {
+  template <typename Index>
+  __device__ void pack(Index p) const {
     const Pack<T> first(static_cast<const T*>(arguments.inputs[0]), p);
     Wide<T> values[kPack];
     for (int i = 0; i < kPack; ++i) values[i] = first.at(i);
@@ -160,23 +193,61 @@ struct Reducer {
   }
 };
 
-// Threads take elements that are multiples of `columns` apart, so that each has one column and one value of the bias.
+// An element, in the way of a Pack.
 template <typename T>
+class Single {
+ public:
+  static constexpr int kElements = 1;
+
+  Single() = default;
+  template <typename Index>
+  __device__ Single(const T* from, Index i) : element_(from[i]) {}
+  template <typename Index>
+  __device__ void store_to(T* to, Index i) const {
+    to[i] = element_;
+  }
+  __device__ Wide<T> at(int) const { return load(&element_); }
+  __device__ void set(int, Wide<T> value) { store(&element_, value); }
+
+ private:
+  T element_;
+};
+
+template <typename Unit, typename T, typename Index>
+__device__ void add_to(T* to, Index at, const Unit& bias) {
+  Unit unit(to, at);
+  for (int i = 0; i < Unit::kElements; ++i) unit.set(i, add(unit.at(i), bias.at(i)));
+  unit.store_to(to, at);
+}
+
+// In units of what rows are multiples of: `width` of them in a row, `count` in all. Threads take units that are
+// multiples of `width` apart, so that each has one part of the bias, and divides once.
+template <typename Unit, typename T, typename Index>
 __global__ void __launch_bounds__(kThreads)
-    add_bias(T* __restrict__ to, const T* __restrict__ bias, std::int64_t rows, std::int64_t columns) {
-  const std::int64_t first = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x;
-  const std::int64_t threads = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  if (columns > threads) {
-    for (std::int64_t column = first; column < columns; column += threads) {
-      const Wide<T> value = load(bias + column);
-      for (std::int64_t i = column; i < rows * columns; i += columns) store(to + i, add(load(to + i), value));
+    add_bias(T* __restrict__ to, const T* __restrict__ bias, Index count, Index width) {
+  const Index first = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x;
+  const Index threads = static_cast<Index>(gridDim.x) * blockDim.x;
+  if (width > threads) {
+    for (Index column = first; column < width; column += threads) {
+      const Unit part(bias, column);
+      for (Index i = column; i < count; i += width) add_to(to, i, part);
     }
     return;
   }
-  const std::int64_t step = threads / columns * columns;
+  const Index step = threads / width * width;
   if (first >= step) return;
-  const Wide<T> value = load(bias + first % columns);
-  for (std::int64_t i = first; i < rows * columns; i += step) store(to + i, add(load(to + i), value));
+  const Unit part(bias, first % width);
+  for (Index i = first; i < count; i += step) add_to(to, i, part);
+}
+
+template <typename Unit, typename T>
+void start_add_bias(cudaStream_t stream, T* to, const T* bias, std::int64_t count, std::int64_t width) {
+  const unsigned blocks = blocks_for(count < width ? width : count);
+  if (fits_narrow(count)) {
+    start(add_bias<Unit, T, NarrowIndex>, blocks, kThreads, stream, to, bias, count, width);
+  } else {
+    start(add_bias<Unit, T, std::int64_t>, blocks, kThreads, stream, to, bias, count, width);
+  }
 }
 
 }  // namespace
@@ -231,8 +302,14 @@ void launch_add_bias(cudaStream_t stream, DType dtype, void* to, const void* bia
                      std::int64_t columns) {
   if (rows * columns == 0) return;
   with_type(dtype, [&]<typename T>() {
-    start(add_bias<T>, blocks_for(rows * columns), kThreads, stream, static_cast<T*>(to), static_cast<const T*>(bias),
-          rows, columns);
+    T* target = static_cast<T*>(to);
+    const T* source = static_cast<const T*>(bias);
+    constexpr std::int64_t kPack = Pack<T>::kElements;
+    if (columns % kPack == 0 && are_aligned({to, bias})) {
+      start_add_bias<Pack<T>>(stream, target, source, rows * columns / kPack, columns / kPack);
+    } else {
+      start_add_bias<Single<T>>(stream, target, source, rows * columns, columns);
+    }
   });
 }
 
@@ -240,7 +317,8 @@ void launch_cast(cudaStream_t stream, DType to_dtype, void* to, DType from_dtype
                  std::int64_t count) {
   with_type(from_dtype, [&]<typename From>() {
     with_type(to_dtype, [&]<typename To>() {
-      launch(stream, count, false, Caster<To, From>{static_cast<To*>(to), static_cast<const From*>(from)});
+      launch(stream, count, are_aligned({to, from}),
+             Caster<To, From>{static_cast<To*>(to), static_cast<const From*>(from)});
     });
   });
 }

@@ -43,14 +43,13 @@ __global__ void __launch_bounds__(kThreads, 1)
 constexpr std::int64_t kMostScatterBlocks = 65536;
 
 // In units of what block sizes, distances and addresses are all multiples of.
-template <typename Unit>
+template <typename Unit, typename Index>
 __global__ void __launch_bounds__(kThreads)
-    copy_units(Unit* to, const Unit* from, std::int64_t count, std::int64_t block, std::int64_t to_stride,
-               std::int64_t from_stride) {
-  const std::int64_t step = static_cast<std::int64_t>(gridDim.x) * blockDim.x;
-  for (std::int64_t i = static_cast<std::int64_t>(blockIdx.x) * blockDim.x + threadIdx.x; i < count * block;
-       i += step) {
-    to[i / block * to_stride + i % block] = from[i / block * from_stride + i % block];
+    copy_units(Unit* to, const Unit* from, Index count, Index block, std::int64_t to_stride, std::int64_t from_stride) {
+  const Index step = static_cast<Index>(gridDim.x) * blockDim.x;
+  for (Index i = static_cast<Index>(blockIdx.x) * blockDim.x + threadIdx.x; i < count; i += step) {
+    const Index row = i / block, unit = i - row * block;
+    to[row * to_stride + unit] = from[row * from_stride + unit];
   }
 }
 
@@ -84,8 +83,16 @@ struct Blocks {
   template <typename Unit>
   void copy(cudaStream_t stream) const {
     constexpr auto kSize = static_cast<std::int64_t>(sizeof(Unit));
-    start(copy_units<Unit>, blocks_for(count * bytes / kSize), kThreads, stream, static_cast<Unit*>(to),
-          static_cast<const Unit*>(from), count, bytes / kSize, to_stride / kSize, from_stride / kSize);
+    const std::int64_t units = count * bytes / kSize;
+    const auto start_with = [&](auto kernel) {
+      start(kernel, blocks_for(units), kThreads, stream, static_cast<Unit*>(to), static_cast<const Unit*>(from), units,
+            bytes / kSize, to_stride / kSize, from_stride / kSize);
+    };
+    if (fits_narrow(units)) {
+      start_with(copy_units<Unit, NarrowIndex>);
+    } else {
+      start_with(copy_units<Unit, std::int64_t>);
+    }
   }
 };
 

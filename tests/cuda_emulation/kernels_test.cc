@@ -117,6 +117,16 @@ class Kernels : public testing::TestWithParam<DType> {
   }
 };
 class FloatingKernels : public Kernels {};
+class WideKernels : public testing::Test {
+ protected:
+  void SetUp() override {
+    try {
+      open_gpus(1);
+    } catch (const UnavailableError& error) {
+      GTEST_SKIP() << error.what();
+    }
+  }
+};
 
 std::string name_of_type(const testing::TestParamInfo<DType>& info) {
   return std::string(name_of(info.param));
@@ -140,6 +150,28 @@ TEST_P(Kernels, FillAndCopy) {
 TEST_P(Kernels, MoreElementsThanThreads) {
   constexpr std::int64_t kCount = 4096 * 256 + 1000;
   compare("fill", {{{kCount}}, [](const Tensors& t) { return op::fill(t[0], 3); }}, GetParam(), true);
+}
+
+// Where 32 bits do not count so far. Only the ends are looked at.
+TEST_F(WideKernels, CountBeyondTwoToThe31) {
+  constexpr std::int64_t kCount = (std::int64_t{1} << 31) + 37;
+  const auto engine = open_gpus(1);
+  if (engine->capabilities().hardware.back().memory_bytes < 8e9) GTEST_SKIP() << "too little memory for 4 GiB";
+  engine->run([](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    Stream& stream = gpu.compute_stream();
+    const Tensor a = gpu.allocate(DType::u8, {kCount}), bias = gpu.allocate(DType::u8, {1});
+    const Tensor here = worker.cpu().allocate(DType::u8, {64});
+    stream.launch(op::fill(a, 3));
+    stream.launch(op::fill(bias, 4));
+    stream.launch(op::add_bias(a.reshape({kCount, 1}), bias));
+    stream.launch(op::elementwise(kernel::Binary::multiply, a, a, a));
+    for (const std::int64_t first : {std::int64_t{0}, kCount - 64}) {
+      stream.copy(here, a.flat_slice(first, 64));
+      stream.synchronize();
+      EXPECT_THAT(here.values<std::uint8_t>(), testing::Each(49)) << first;
+    }
+  });
 }
 
 TEST_P(Kernels, Elementwise) {
@@ -177,7 +209,10 @@ TEST_P(Kernels, Rectifiers) {
 }
 
 TEST_P(Kernels, AddBias) {
-  compare("add_bias", {{{37, 45}, {45}}, [](const Tensors& t) { return op::add_bias(t[0], t[1]); }}, GetParam());
+  for (const auto& [rows, columns] : {std::pair{37, 45}, {37, 48}, {1, 1}, {3, 9000}, {700, 16}, {0, 5}}) {
+    compare("add_bias", {{{rows, columns}, {columns}}, [](const Tensors& t) { return op::add_bias(t[0], t[1]); }},
+            GetParam());
+  }
 }
 
 TEST_P(Kernels, SumAxis) {
