@@ -102,7 +102,8 @@ void NcclCollectives::execute(const threads::CollectiveCall& call) {
       call.text(), [&](const NcclMember& member) { return stream_of(call, member.rank); },
       [&](const NcclMember& member, ncclComm_t handle) {
         RankPart{call, member, handle}.issue();
-      });
+      },
+      [&] { return call.is_run_stopped(); });
 }
 
 // Rank 0 of the call sends to rank 1. NCCL turns a message to the sender itself into a copy.
@@ -114,14 +115,15 @@ void NcclCollectives::send(const threads::CollectiveCall& call) {
     if (member.rank == from) return stream_of(call, 0);
     return member.rank == to ? stream_of(call, 1) : nullptr;
   };
-  communicators_->in_group(call.text(), stream, [&](const NcclMember& member, ncclComm_t handle) {
+  const auto issue = [&](const NcclMember& member, ncclComm_t handle) {
     if (member.rank == from) {
       check(ncclSend(call.input(0).data(), count, type, to, handle, stream_of(call, 0)), "ncclSend", member.name);
     }
     if (member.rank == to) {
       check(ncclRecv(call.output(1).data(), count, type, from, handle, stream_of(call, 1)), "ncclRecv", member.name);
     }
-  });
+  };
+  communicators_->in_group(call.text(), stream, issue, [&] { return call.is_run_stopped(); });
 }
 
 int NcclCollectives::rank_of(const Device& device) const {

@@ -7,6 +7,7 @@
 #include <charconv>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "engine/cuda/cuda_error.h"
@@ -194,14 +195,15 @@ void NcclCommunicators::warm_up(int size) {
 
 // NCCL's kernels wait for their peers on GPUs that communicators may share, and a GPU promises room for one of them
 // only. So all GPUs must execute the calls of all communicators in one order: that of their launches.
-void NcclCommunicators::in_group(std::string_view what, const StreamOf& stream_of, const Issue& issue) {
+void NcclCommunicators::in_group(std::string_view what, const StreamOf& stream_of, const Issue& issue,
+                                 const IsStopped& is_stopped) {
   const LaunchTurn turn;
   const KeepGpu keep;
   order_behind_others(stream_of);
   call_group(what, [&] {
     for (std::size_t i = 0; i < members_.size(); ++i) issue(members_[i], handles_[i]);
   });
-  wait_for_nccl(what);
+  wait_for_nccl(what, is_stopped);
   note_launched(stream_of);
 }
 
@@ -219,9 +221,16 @@ void NcclCommunicators::call_group(std::string_view what, const std::function<vo
   if (result != ncclInProgress) cuda::check(result, "ncclGroupEnd", what);
 }
 
-void NcclCommunicators::wait_for_nccl(std::string_view what) {
+void NcclCommunicators::wait_for_nccl(std::string_view what, const IsStopped& is_stopped) {
+  constexpr double kGraceS = 1;
   const PollPause pause;
+  std::optional<PollPause> since_stopped;
   while (is_in_progress(what)) {
+    if (!since_stopped && is_stopped && is_stopped()) since_stopped.emplace();
+    if (since_stopped && since_stopped->is_over(kGraceS)) {
+      abort_together(give_up());
+      throw RunError(fmt::format("{}: its launch was given up, because the run has ended", what));
+    }
     if (pause.is_over(timeout_s_))
       throw RunError(fmt::format("{}: NCCL has not launched it in {} s", what, timeout_s_));
     pause();

@@ -42,6 +42,7 @@ class NcclCommunicators final : public Watched {
  public:
   using StreamOf = std::function<cudaStream_t(const NcclMember&)>;
   using Issue = std::function<void(const NcclMember&, ncclComm_t)>;
+  using IsStopped = std::function<bool()>;
 
   // Returns when all `size` ranks have joined, in this process and in others, and have exchanged a first message, for
   // which NCCL connects them. `members` are those held here, each on a GPU of its own. Throws RunError when NCCL fails,
@@ -54,8 +55,9 @@ class NcclCommunicators final : public Watched {
   const std::vector<NcclMember>& members() const { return members_; }
   // Calls issue(member, handle) for every member, within one NCCL group, so that none waits for another. Returns when
   // all is launched. `stream_of` returns the stream that a member uses, null for none; `what` names the call in errors.
-  // Throws RunError, also after give_up(). Keeps the current GPU.
-  void in_group(std::string_view what, const StreamOf& stream_of, const Issue& issue);
+  // Throws RunError, also after give_up(). Gives up by itself a second after `is_stopped`: a launch that does not end
+  // would keep the thread. Keeps the current GPU.
+  void in_group(std::string_view what, const StreamOf& stream_of, const Issue& issue, const IsStopped& is_stopped = {});
 
   std::vector<ncclComm_t> give_up() override;
   void check() override;  // throws RunError for an error that NCCL has found on its own
@@ -64,7 +66,7 @@ class NcclCommunicators final : public Watched {
   void start(const NcclId& id, int size);
   void warm_up(int size);
   void call_group(std::string_view what, const std::function<void()>& calls);
-  void wait_for_nccl(std::string_view what);
+  void wait_for_nccl(std::string_view what, const IsStopped& is_stopped = {});
   bool is_in_progress(std::string_view what);
   void check_usable() const;
   std::string text_of(const NcclMember& member) const;

@@ -244,6 +244,10 @@ std::string CollectiveCall::text() const {
                    [this](int rank) { return has_arrived_[static_cast<std::size_t>(rank)].load(); });
 }
 
+bool CollectiveCall::is_run_stopped() const {
+  return control_.is_stopped();
+}
+
 std::vector<DeviceId> CollectiveCall::device_ids() const {
   std::vector<DeviceId> ids;
   for (const Device* device : devices_) ids.push_back(device->id());

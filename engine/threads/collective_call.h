@@ -75,6 +75,7 @@ class CollectiveCall {
   const Tensor& input(int rank) const { return inputs_[static_cast<std::size_t>(rank)]; }
   Stream& stream(int rank) const { return *streams_[static_cast<std::size_t>(rank)]; }
   CollectiveExecutor* executor() const { return executor_.get(); }
+  bool is_run_stopped() const;  // then nobody waits for the result any more
 
  private:
   class Progress;

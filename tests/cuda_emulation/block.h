@@ -12,7 +12,7 @@ void run_blocks(unsigned blocks, unsigned threads, const std::function<void()>& 
 // What kernels call while they run.
 void synchronize_block();
 void synchronize_warp();
-// Of the thread whose lane differs by `mask`. At most 8 bytes.
+// Of the thread whose number in its warp differs by `mask`. At most 8 bytes.
 unsigned long long exchange(unsigned long long mine, unsigned mask);
 
 }  // namespace tandem::emulation

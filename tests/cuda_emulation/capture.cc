@@ -48,23 +48,23 @@ std::mutex& captures_mutex() {
 }
 
 void Capture::join(cudaStream_t stream) {
-  stream->lane = graph_->lanes.size();
-  graph_->lanes.push_back(stream->gpu);
+  stream->branch = graph_->branches.size();
+  graph_->branches.push_back(stream->gpu);
   streams_.insert(stream);
 }
 
 std::size_t Capture::add(cudaStream_t stream, Work work, std::vector<std::size_t> after) {
-  graph_->nodes.push_back({stream->lane, std::move(work), std::move(after)});
+  graph_->nodes.push_back({stream->branch, std::move(work), std::move(after)});
   return graph_->nodes.size() - 1;
 }
 
-// Whether some lane ends without another having waited for its end.
+// Whether some branch ends without another having waited for its end.
 bool Capture::is_unjoined() const {
   std::vector<bool> is_last(graph_->nodes.size(), false);
-  for (std::size_t lane = 0; lane < graph_->lanes.size(); ++lane) {
+  for (std::size_t branch = 0; branch < graph_->branches.size(); ++branch) {
     for (std::size_t node = is_last.size(); node-- > 0;) {
-      if (graph_->nodes[node].lane != lane) continue;
-      is_last[node] = lane != origin_->lane;
+      if (graph_->nodes[node].branch != branch) continue;
+      is_last[node] = branch != origin_->branch;
       break;
     }
   }

@@ -104,7 +104,7 @@ void multiply(const Product& product) {
   }
 }
 
-cudaError_t perform(const Product& product, int gpu) {
+cudaError_t execute(const Product& product, int gpu) {
   const std::size_t size = product.type == CUDA_R_64F ? 8 : product.type == CUDA_R_32F ? 4 : 2;
   for (const Operand* operand : {&product.a, &product.b, &product.c}) {
     if (const cudaError_t error = check_access(operand->at, operand->elements() * size, gpu)) return error;
@@ -223,7 +223,7 @@ cublasStatus_t cublasGemmEx_64(cublasHandle_t handle, cublasOperation_t transpos
     shape = shape * 1'000'003 + static_cast<std::size_t>(number);
   }
   const LoadingKernel loading(handle->gpu, shape);  // cuBLAS has many, and chooses by shape
-  const cudaError_t error = issue(handle->stream, {[product, gpu = handle->gpu] { return perform(product, gpu); }});
+  const cudaError_t error = issue(handle->stream, {[product, gpu = handle->gpu] { return execute(product, gpu); }});
   return error == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_EXECUTION_FAILED;
 }
 

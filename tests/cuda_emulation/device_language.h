@@ -66,7 +66,7 @@ inline void __syncwarp() {
 }
 
 template <typename T>
-T __shfl_xor_sync(unsigned /*lanes*/, T mine, unsigned mask) {
+T __shfl_xor_sync(unsigned /*threads*/, T mine, unsigned mask) {
   unsigned long long word = 0;
   std::memcpy(&word, &mine, sizeof(T));
   word = tandem::emulation::exchange(word, mask);

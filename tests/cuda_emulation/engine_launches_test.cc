@@ -1,5 +1,7 @@
 // What GPUs must have together or in one order: launches of NCCL's groups beside calls that wait for a GPU, several
 // communicators on one GPU, connecting, and what becomes of a thread's state.
+#include <sys/prctl.h>
+
 #include <chrono>
 #include <optional>
 #include <thread>
@@ -154,6 +156,15 @@ TEST_F(EngineLaunches, AGpuThatHasFailedIsNotOutOfMemory) {
   EXPECT_THAT([&] { run_on_gpus(2, run); }, ThrowsMessage<RunError>(HasSubstr("cudaErrorIllegalAddress")));
 }
 
+TEST_F(EngineLaunches, PollingThreadsWakeUpOnTime) {
+  std::thread([] {
+    const cuda::PollPause pause;
+    while (!pause.is_over(300e-6)) pause();
+    pause();
+    EXPECT_EQ(prctl(PR_GET_TIMERSLACK), 1);
+  }).join();
+}
+
 TEST_F(EngineLaunches, NeighboursShareTheEventBetweenThem) {
   emulation::start({.gpus = 1});
   const Timeline timeline = run_on_gpus(1, [](Worker& worker) {
@@ -190,6 +201,46 @@ TEST_F(EngineLaunches, MemoryOfAnotherLogicalDeviceComesBackWhenItIsNeeded) {
     second.synchronize();
   };
   EXPECT_NO_THROW(run_on_gpus(2, run));
+}
+
+// A launch that does not end keeps neither the stream's thread nor the run, long before the watchdog: whichever rank is
+// the last to arrive, whose thread launches for all.
+TEST_F(EngineLaunches, ALaunchThatDoesNotEndIsAbortedWhenTheRunEnds) {
+  setenv("TANDEM_CUDA_WATCHDOG_S", "60", 1);
+  for (const std::size_t last : {0, 1}) {
+    emulation::start({.gpus = 2});
+    const auto begin = std::chrono::steady_clock::now();
+    const auto run = [&](Worker& worker) {
+      const std::vector<Tensor> tensors = filled(worker, 64, 1);
+      Communicator& communicator = worker.communicator(ids_of(worker));
+      emulation::hold_launches(true);
+      worker.devices()[last]->compute_stream().launch(
+          op::host_function("late", {}, [] { std::this_thread::sleep_for(std::chrono::milliseconds(50)); }));
+      communicator.all_reduce(tensors, Reduction::sum, compute_streams(worker));
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      throw Error("the program gives up");
+    };
+    EXPECT_THAT([&] { run_on_gpus(2, run); }, ThrowsMessage<Error>("the program gives up"));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20)) << "rank " << last << " is the last";
+    const cuda::LaunchTurn aborts_are_over;
+  }
+}
+
+TEST_F(EngineLaunches, AMessageWhoseLaunchDoesNotEndIsAbortedWhenTheRunEnds) {
+  setenv("TANDEM_CUDA_WATCHDOG_S", "60", 1);
+  emulation::start({.gpus = 2});
+  const auto begin = std::chrono::steady_clock::now();
+  const auto run = [](Worker& worker) {
+    const std::vector<Tensor> tensors = filled(worker, 64, 1);
+    Communicator& communicator = worker.communicator(ids_of(worker));
+    emulation::hold_launches(true);
+    communicator.send(tensors[0], 1, worker.devices()[0]->compute_stream());
+    communicator.receive(tensors[1], 0, worker.devices()[1]->compute_stream());
+    std::this_thread::sleep_for(std::chrono::milliseconds(200));
+    throw Error("the program gives up");
+  };
+  EXPECT_THAT([&] { run_on_gpus(2, run); }, ThrowsMessage<Error>("the program gives up"));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(20));
 }
 
 // Nothing at the end may wait for the GPU: neither freeing handles and pinned memory, nor the communicators.

@@ -29,6 +29,8 @@ struct State {
   std::atomic<bool> has_injected{false};
   std::atomic<ncclResult_t> communicators_failure{ncclSuccess};
   std::atomic<std::uint64_t> threads{0};
+  std::atomic<bool> holds_launches{false};
+  std::atomic<int> timed_events{0}, plain_events{0};
   std::mutex calls_mutex;  // of the next three
   int launching = 0;
   std::multiset<std::string> synchronising;
@@ -82,6 +84,8 @@ void start(const Machine& machine) {
   state().machine = machine;
   for (Gpu& gpu : state().gpus) gpu.failure = cudaSuccess;
   state().communicators_failure = ncclSuccess;
+  state().holds_launches = false;
+  state().timed_events = state().plain_events = 0;
   {
     const std::lock_guard lock(state().calls_mutex);
     state().loaded.clear();
@@ -168,7 +172,7 @@ cudaError_t entered(const char* call, int ordinal) {
   return noted(gpu(ordinal).failure);
 }
 
-void perform(Gpu& gpu, const Work& work) {
+void execute(Gpu& gpu, const Work& work) {
   be_late();
   gpu.hangs.wait(true);
   if (gpu.failure != cudaSuccess && !work.always) return;
@@ -178,6 +182,22 @@ void perform(Gpu& gpu, const Work& work) {
 
 ncclResult_t communicators_failure() {
   return state().communicators_failure;
+}
+
+void hold_launches(bool hold) {
+  state().holds_launches = hold;
+}
+
+bool holds_launches() {
+  return state().holds_launches;
+}
+
+void count_event(bool is_timed) {
+  ++(is_timed ? state().timed_events : state().plain_events);
+}
+
+EventCounts recorded_events() {
+  return {state().timed_events, state().plain_events};
 }
 
 Synchronising::Synchronising(const char* call) : call_(call) {

@@ -52,9 +52,11 @@ struct Work {
   bool always = false;
 };
 // On a thread of the emulation: late where the machine is to be, and not while the GPU hangs.
-void perform(Gpu& gpu, const Work& work);
+void execute(Gpu& gpu, const Work& work);
 
 ncclResult_t communicators_failure();
+bool holds_launches();
+void count_event(bool is_timed);
 
 // A call that may wait for GPUs. With a real one it deadlocks when some parts of an NCCL group are launched and others
 // are not; here it ends the process.

@@ -18,27 +18,27 @@ class Progress {
   std::vector<std::atomic<bool>> is_done_;
 };
 
-void run_lane(const Graph& graph, std::size_t lane, Progress& progress) {
+void run_branch(const Graph& graph, std::size_t branch, Progress& progress) {
   for (std::size_t i = 0; i < graph.nodes.size(); ++i) {
     const Graph::Node& node = graph.nodes[i];
-    if (node.lane != lane) continue;
+    if (node.branch != branch) continue;
     for (const std::size_t before : node.after) progress.wait_for(before);
-    perform(gpu(graph.lanes[lane]), node.work);
+    execute(gpu(graph.branches[branch]), node.work);
     progress.finish(i);
   }
 }
 
 }  // namespace
 
-// The first lane is the one that the graph was begun on.
+// The first branch is the one that the graph was begun on.
 cudaError_t run(Graph& graph) {
   const std::lock_guard lock(graph.mutex);
   Progress progress(graph.nodes.size());
   std::vector<std::thread> others;
-  for (std::size_t lane = 1; lane < graph.lanes.size(); ++lane) {
-    others.emplace_back([&, lane] { run_lane(graph, lane, progress); });
+  for (std::size_t branch = 1; branch < graph.branches.size(); ++branch) {
+    others.emplace_back([&, branch] { run_branch(graph, branch, progress); });
   }
-  run_lane(graph, 0, progress);
+  run_branch(graph, 0, progress);
   for (std::thread& other : others) other.join();
   return cudaSuccess;
 }

@@ -47,7 +47,7 @@ void Clique::complete(Call& call) {
     if (!contribution.agrees_with(call.ranks.begin()->second)) fail("ranks call different collectives");
     all.push_back(contribution);
   }
-  perform(all);
+  execute(all);
   call.is_done = true;
   changed_.notify_all();
 }

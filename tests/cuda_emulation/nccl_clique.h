@@ -44,7 +44,7 @@ struct Message {
 
 std::size_t size_of(ncclDataType_t type);
 // As all ranks' contributions, in the order of ranks; on host memory.
-void perform(const std::vector<Contribution>& ranks);
+void execute(const std::vector<Contribution>& ranks);
 
 class Clique {
  public:

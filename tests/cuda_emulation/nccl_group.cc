@@ -138,6 +138,8 @@ ncclResult_t launch(const std::vector<Call>& calls) {
   for (const Call& call : calls) {
     if (const ncclResult_t result = put_on_stream(call); result != ncclSuccess) return result;
     be_late();
+    while (holds_launches() && !call.rank->is_aborted) std::this_thread::yield();
+    if (call.rank->is_aborted) return ncclInternalError;
   }
   return ncclSuccess;
 }
@@ -172,7 +174,7 @@ ncclResult_t finish(const Group& ended) {
   return result;
 }
 
-ncclResult_t perform_group() {
+ncclResult_t execute_group() {
   Group ended = std::exchange(group, {});
   bool blocks = true;
   for (const auto& rank : ended.joining) rank->clique->join(rank->rank, rank->gpu);
@@ -235,7 +237,7 @@ ncclResult_t add_call(const char* name, Call call) {
   if (const ncclResult_t result = check_call(name, call); result != ncclSuccess) return noted(result);
   call.rank = call.communicator->rank;
   add_to_group(std::move(call));
-  return group.depth > 0 ? ncclSuccess : perform_group();
+  return group.depth > 0 ? ncclSuccess : execute_group();
 }
 
 ncclResult_t add_ranks(ncclComm_t* communicators, const std::shared_ptr<Clique>& clique, int first_rank,
@@ -249,12 +251,12 @@ ncclResult_t add_ranks(ncclComm_t* communicators, const std::shared_ptr<Clique>&
     rank.blocks = blocks;
     group.joining.push_back(communicators[i]->rank);
   }
-  return group.depth > 0 ? ncclSuccess : perform_group();
+  return group.depth > 0 ? ncclSuccess : execute_group();
 }
 
 ncclResult_t free_rank(std::shared_ptr<RankState> rank) {
   group.freed.push_back(std::move(rank));
-  return group.depth > 0 ? ncclSuccess : perform_group();
+  return group.depth > 0 ? ncclSuccess : execute_group();
 }
 
 void begin_group() {
@@ -266,7 +268,7 @@ ncclResult_t end_group() {
   if (--group.depth > 0) return ncclSuccess;
   if (group.error == ncclSuccess) group.error = entered_nccl("ncclGroupEnd");
   if (group.error != ncclSuccess) return give_up_group();
-  return perform_group();
+  return execute_group();
 }
 
 }  // namespace tandem::emulation

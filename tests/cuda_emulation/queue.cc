@@ -39,7 +39,7 @@ void Queue::work_off() {
     Work work = std::move(work_.front());
     work_.pop_front();
     lock.unlock();
-    perform(gpu_, work);
+    execute(gpu_, work);
     work = {};
     lock.lock();
     ++done_;

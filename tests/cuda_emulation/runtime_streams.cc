@@ -88,6 +88,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecordWithFlags(cudaEvent_t event, cudaStream_t stream, unsigned flags) {
   if (const cudaError_t error = entered(__func__, stream->gpu)) return error;
   if (event->gpu != stream->gpu) return noted(cudaErrorInvalidResourceHandle);
+  count_event(event->has_time);
   return noted(record(event, stream, (flags & cudaEventRecordExternal) != 0));
 }
 
@@ -121,7 +122,8 @@ cudaError_t cudaEventElapsedTime(float* elapsed_ms, cudaEvent_t first, cudaEvent
     return noted(cudaErrorInvalidResourceHandle);
   }
   if (!begin->is_done || !end->is_done) return noted(cudaErrorNotReady);
-  *elapsed_ms = std::chrono::duration<float, std::milli>(end->at - begin->at).count();
+  const std::chrono::duration<double, std::milli> elapsed = end->at - begin->at;
+  *elapsed_ms = static_cast<float>(elapsed.count() * (1 + machine().clock_drift));
   return cudaSuccess;
 }
 
@@ -159,12 +161,12 @@ cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph,
 // As long as the graphs differ in what their nodes work on only; here: in their number and order.
 cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, cudaGraphExecUpdateResultInfo* result) {
   if (const cudaError_t error = entered(__func__)) return error;
-  const auto lanes_of = [](const Graph& nodes) {
-    std::vector<std::size_t> lanes;
-    for (const Graph::Node& node : nodes.nodes) lanes.push_back(node.lane);
-    return lanes;
+  const auto branches_of = [](const Graph& nodes) {
+    std::vector<std::size_t> branches;
+    for (const Graph::Node& node : nodes.nodes) branches.push_back(node.branch);
+    return branches;
   };
-  if (lanes_of(*executable->graph) != lanes_of(*graph->graph)) {
+  if (branches_of(*executable->graph) != branches_of(*graph->graph)) {
     result->result = cudaGraphExecUpdateErrorTopologyChanged;
     return noted(cudaErrorGraphExecUpdateFailure);
   }

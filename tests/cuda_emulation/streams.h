@@ -1,7 +1,7 @@
 // Emulated streams, events and graphs: what is behind CUDA's handles, and how work gets into them.
 //
-// A stream is a queue with a thread, which works on when the stream is destroyed. A graph has a lane for each stream
-// that was captured, and events between lanes; its lanes run on threads of their own.
+// A stream is a queue with a thread, which works on when the stream is destroyed. A graph has a branch for each stream
+// that was captured, and events between branches; its branches run on threads of their own.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -60,11 +60,11 @@ class EventState {
 
 struct Graph {
   struct Node {
-    std::size_t lane;
+    std::size_t branch;
     Work work;
     std::vector<std::size_t> after;
   };
-  std::vector<int> lanes;  // the GPU of each
+  std::vector<int> branches;  // the GPU of each
   std::vector<Node> nodes;
   std::mutex mutex;  // held while it runs: never twice at a time
 };
@@ -88,8 +88,8 @@ struct CUstream_st {
 
   const int gpu, priority;
   const std::shared_ptr<tandem::emulation::Queue> queue;
-  std::shared_ptr<tandem::emulation::Capture> capture;  // of the mutex of all captures, with the lane
-  std::size_t lane = 0;
+  std::shared_ptr<tandem::emulation::Capture> capture;  // of the mutex of all captures, with the branch
+  std::size_t branch = 0;
 };
 
 struct CUevent_st {
