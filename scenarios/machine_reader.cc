@@ -90,6 +90,10 @@ EngineSettings read_engine(const YamlReader& map) {
   }
   for (const auto& [variable, value] : map.optional("nccl").entries()) engine.nccl[variable] = value.text();
   engine.graphs = map.optional("graphs").boolean(engine.graphs);
+  if (const YamlReader records = map.optional("records")) {
+    engine.records = records.one_of<RecordLevel>(
+        {{"all", RecordLevel::all}, {"collectives", RecordLevel::collectives}, {"steps", RecordLevel::steps}});
+  }
   return engine;
 }
 

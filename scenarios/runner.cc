@@ -1,5 +1,7 @@
 #include "scenarios/runner.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "engine/engine_info.h"
@@ -34,9 +36,9 @@ void check_strategy(const Scenario& scenario) {
 // Returns the scenario with the options' changes.
 Scenario with_options(Scenario scenario, const RunOptions& options) {
   scenario.devices.type = device_type_for(scenario, options);
-  // The scenario's options are for its own engine, not for another one.
+  // The scenario's options are for its own engine, not for another one, but for what every engine does alike.
   if (!options.engine.empty() && options.engine != scenario.engine.name) {
-    scenario.engine = {.name = options.engine, .values = {}, .collectives = {}};
+    scenario.engine = {.name = options.engine, .values = {}, .collectives = {}, .records = scenario.engine.records};
   }
   if (options.topology) scenario.topology = options.topology;
   if (options.replicas) scenario.devices.per_worker = *options.replicas;
@@ -74,6 +76,7 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
   options.work_spread = scenario.workload.spread;
   options.schedule_seed = run_options.schedule_seed;
   options.graphs = scenario.engine.graphs;
+  options.records = scenario.engine.records;
   try {
     return open_engine(scenario.engine.name, std::move(options));
   } catch (const InputError&) {
@@ -145,6 +148,11 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step);
   report.settings = timeline.settings;
   report.notes = timeline.notes;
+  if (scenario.engine.records != RecordLevel::all) {
+    report.notes.push_back(fmt::format(
+        "records: {} only, so the report has no times of {}", name_of(scenario.engine.records),
+        scenario.engine.records == RecordLevel::collectives ? "ops and copies" : "ops, copies and collectives"));
+  }
   const std::vector<std::string> notes = notes_of_workload(scenario);
   report.notes.insert(report.notes.end(), notes.begin(), notes.end());
 }

@@ -80,6 +80,7 @@ struct EngineSettings {
   std::optional<CollectiveFidelity> collectives;
   std::map<std::string, std::string> nccl{};  // see EngineOptions::nccl
   bool graphs = false;                        // sequences of ops that repeat are launched as one graph
+  RecordLevel records = RecordLevel::all;
 };
 
 struct DeviceSettings {

@@ -23,6 +23,7 @@ void CpuStream::log(Record record, Nanoseconds start, Nanoseconds end) {
 void CpuStream::execute(Op& op, int step) {
   const Nanoseconds start = context_.now();
   if (!attempt(op.name, threads::After::success, [&] { tandem::execute(op.kernel); })) return;
+  if (!context_.is_recorded(RecordKind::op)) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::op, op.category, std::move(op.name), step);
   record.bytes = op.cost.bytes;
@@ -34,6 +35,7 @@ void CpuStream::execute(Copy& copy, int step) {
   const Nanoseconds start = context_.now();
   const std::size_t bytes = copy.to.size_bytes();
   if (!attempt("copy", threads::After::success, [&] { std::memmove(copy.to.data(), copy.from.data(), bytes); })) return;
+  if (!context_.is_recorded(RecordKind::copy)) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::copy, copy.category, "copy", step);
   record.bytes = static_cast<double>(bytes);
@@ -53,7 +55,7 @@ void CpuStream::execute(Collective& collective, int step) {
   const Nanoseconds start = context_.now();
   bool took_part = false;
   attempt(collective.call->name(collective.rank), threads::After::anything, [&] { took_part = take_part(collective); });
-  if (!took_part) return;
+  if (!took_part || !context_.is_recorded(RecordKind::collective)) return;
   const Nanoseconds end = context_.now();
   log(make_record(collective, step), start, end);
 }

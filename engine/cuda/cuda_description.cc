@@ -160,9 +160,15 @@ Settings describe_machine(int gpus, const Nvml* nvml) {
   return settings;
 }
 
-void add_clocks(int gpus, const Nvml& nvml, Settings& settings) {
+std::vector<std::string> bus_ids(int gpus) {
+  std::vector<std::string> ids;
+  for (int gpu = 0; gpu < gpus; ++gpu) ids.push_back(pci_bus_id(gpu));
+  return ids;
+}
+
+void add_clocks(const std::vector<std::string>& texts, Settings& settings) {
   PerGpu clocks;
-  for (int gpu = 0; gpu < gpus; ++gpu) clocks.add(clocks_text(nvml.state_of(pci_bus_id(gpu))));
+  for (const std::string& text : texts) clocks.add(text);
   clocks.store(settings, "gpu_clocks");
 }
 

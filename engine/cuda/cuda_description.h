@@ -20,8 +20,10 @@ std::vector<Hardware> machine_hardware(int gpus);
 // variables that these read. `nvml` may be null.
 Settings describe_machine(int gpus, const Nvml* nvml);
 
-// Adds the present clocks as "gpu_clocks", where they are known.
-void add_clocks(int gpus, const Nvml& nvml, Settings& settings);
+// Returns by what NVML names the GPUs.
+std::vector<std::string> bus_ids(int gpus);
+// Adds the clocks of the GPUs as "gpu_clocks", where they are known.
+void add_clocks(const std::vector<std::string>& texts, Settings& settings);
 
 // Returns the file of the loaded library whose name begins so, "" for none.
 std::string loaded_file(std::string_view start);

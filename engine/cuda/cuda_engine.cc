@@ -4,6 +4,7 @@
 
 #include <cstdlib>
 
+#include "engine/cuda/clock_log.h"
 #include "engine/cuda/cuda_description.h"
 #include "engine/cuda/cuda_device.h"
 #include "engine/cuda/cuda_error.h"
@@ -60,15 +61,17 @@ class CudaEngine final : public Engine {
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Timeline run(const Program& program) override {
+    cuda::ClockLog clocks(cuda::bus_ids(gpus_.count()), nvml_);
     cuda::CudaMachine machine(gpus_, options_.graphs);
     threads::Run run(capabilities_, options_, nullptr, machine);
     Timeline timeline = run.run(program);
     timeline.settings = settings_;
     timeline.settings["graphs"] = options_.graphs ? "on" : "off";
+    timeline.settings["record_clock"] = gpus_.clock_text();
     if (std::string counts = gpus_.take_graph_counts(); !counts.empty()) {
       timeline.settings["graph_launches"] = std::move(counts);
     }
-    if (nvml_) cuda::add_clocks(gpus_.count(), *nvml_, timeline.settings);  // still those of the work
+    cuda::add_clocks(clocks.finish(), timeline.settings);
     if (std::string paths = machine.collectives(); !paths.empty()) timeline.settings["collectives"] = std::move(paths);
     return timeline;
   }

@@ -41,6 +41,15 @@ std::string Gpus::take_graph_counts() {
                      updated);
 }
 
+// CUDA documents the resolution with cudaEventElapsedTime.
+std::string Gpus::clock_text() const {
+  const std::lock_guard lock(mutex_);
+  Nanoseconds most = 0;
+  for (const auto& gpu : gpus_) most = gpu ? std::max(most, gpu->clock().error_ns()) : most;
+  return fmt::format("times of CUDA events, to about 0.5 us; GPU and host agree to {:.1f} us",
+                     static_cast<double>(most) * 1e-3);
+}
+
 // The copies of a host device are executed by the GPU of its number, so that several GPUs share the work.
 std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunContext& context,
                                                                threads::WorkerState& worker, DeviceId id, int index) {

@@ -27,11 +27,12 @@ class Gpus {
   std::shared_ptr<threads::BlockPool> pinned_memory();
   double watchdog_s() const { return watchdog_s_; }  // GpuWatch's timeout
   std::string take_graph_counts();                   // since the last call, in words; "" without any
+  std::string clock_text() const;                    // how precise records are
 
  private:
   const double watchdog_s_;
   const std::shared_ptr<Hangs> hangs_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::shared_ptr<threads::BlockPool> pinned_memory_;
 };

@@ -2,7 +2,9 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "engine/cuda/device_memory.h"
@@ -17,6 +19,7 @@ CudaStream::CudaStream(threads::RunContext& context, threads::WorkerState& worke
       executor_(std::move(executor)),
       order_(std::move(order)),
       number_(number) {
+  order_->set_stream(number_, *this);
   start();
   if (Gpu* gpu = executor_->gpu()) gpu->add_user(*this);
 }
@@ -34,8 +37,22 @@ std::unique_lock<std::mutex> CudaStream::begin_issue() {
 
 void CudaStream::lend(Tensor& operand) {
   if (!operand) return;
-  if (auto* buffer = dynamic_cast<DeviceBuffer*>(&operand.buffer())) buffer->note_use({number_, issued_});
+  if (auto* buffer = dynamic_cast<DeviceBuffer*>(&operand.buffer())) {
+    for (const StreamPoint former : buffer->note_use({number_, issued_})) issue_behind(former);
+  }
   operand.lend();
+}
+
+// The other stream has issued more since, which is waited for, too. Its order of issue need not be held for that.
+void CudaStream::issue_behind(StreamPoint point) {
+  auto& other = static_cast<CudaStream&>(*order_->stream(point.stream));
+  StreamClock clock;
+  clock.reach(point);
+  auto event = std::make_shared<CudaEvent>(other);
+  event->set_clock(std::move(clock));
+  other.push(Mark{event});
+  note_wait(*event);
+  push(WaitFor{std::move(event)});
 }
 
 void CudaStream::wait_for(const GpuEvent& point) {
@@ -67,16 +84,24 @@ bool CudaStream::tidy() {
 }
 
 // Holds launches back where there are graphs: nothing can tell whether an op has been issued before a mark, a wait, a
-// copy or a collective follows it.
+// copy or a collective follows it. The GPU begins after some dozens all the same, and has ever more at a time.
 void CudaStream::execute(Op& op, int step) {
   const bool is_launch = !std::holds_alternative<kernel::HostFunction>(op.kernel);
   const bool is_held_back = executor_->graphs() != nullptr && is_launch;
   if (!is_held_back || !batch_.takes(op, step)) flush();
   if (!is_held_back) return launch_now(op, step);
   batch_.add(std::move(op), step);
+  if (batch_.size() < batch_limit_) return;
+  launch_batch();
+  batch_limit_ = std::min(2 * batch_limit_, kMostOfBatch);
 }
 
 void CudaStream::flush() {
+  launch_batch();
+  batch_limit_ = kFirstBatch;
+}
+
+void CudaStream::launch_batch() {
   if (batch_.is_empty()) return;
   OpBatch batch = std::exchange(batch_, {});
   std::vector<Op> ops = batch.take_ops();
@@ -84,13 +109,16 @@ void CudaStream::flush() {
   const std::string name = fmt::format("graph of {} ops", ops.size());
   attempt(name, threads::After::success, [&] {
     const NvtxRange range(name);
-    const WorkStart start = executor_->begin();
+    const WorkStart start = executor_->begin(context_.is_recorded(RecordKind::op));
     executor_->graphs()->launch(batch.series(), [&] {
       for (const Op& op : ops) executor_->execute(op);
     });
-    Record record = make_record(RecordKind::op, ops.front().category, name, batch.step());
-    record.bytes = batch.bytes();
-    record.flops = batch.flops();
+    std::optional<Record> record;
+    if (context_.is_recorded(RecordKind::op)) {
+      record = make_record(RecordKind::op, ops.front().category, name, batch.step());
+      record->bytes = batch.bytes();
+      record->flops = batch.flops();
+    }
     executor_->end(start, std::move(record), {.ops = std::move(ops)});
   });
 }
@@ -98,11 +126,14 @@ void CudaStream::flush() {
 void CudaStream::launch_now(Op& op, int step) {
   attempt(op.name, threads::After::success, [&] {
     const NvtxRange range(op.name);
-    const WorkStart start = executor_->begin();
+    const WorkStart start = executor_->begin(context_.is_recorded(RecordKind::op));
     executor_->execute(op);
-    Record record = make_record(RecordKind::op, op.category, op.name, step);
-    record.bytes = op.cost.bytes;
-    record.flops = op.cost.flops;
+    std::optional<Record> record;
+    if (context_.is_recorded(RecordKind::op)) {
+      record = make_record(RecordKind::op, op.category, op.name, step);
+      record->bytes = op.cost.bytes;
+      record->flops = op.cost.flops;
+    }
     executor_->end(start, std::move(record), {.kernel = std::move(op.kernel)});
   });
 }
@@ -111,10 +142,13 @@ void CudaStream::execute(Copy& copy, int step) {
   flush();
   attempt("copy", threads::After::success, [&] {
     const NvtxRange range("copy");
-    const WorkStart start = executor_->begin();
+    const WorkStart start = executor_->begin(context_.is_recorded(RecordKind::copy));
     executor_->copy(copy.to, copy.from);
-    Record record = make_record(RecordKind::copy, copy.category, "copy", step);
-    record.bytes = static_cast<double>(copy.to.size_bytes());
+    std::optional<Record> record;
+    if (context_.is_recorded(RecordKind::copy)) {
+      record = make_record(RecordKind::copy, copy.category, "copy", step);
+      record->bytes = static_cast<double>(copy.to.size_bytes());
+    }
     executor_->end(start, std::move(record), {.first = copy.to, .second = copy.from});
   });
 }
@@ -147,10 +181,13 @@ void CudaStream::issue(const Collective& collective, int step) {
   threads::CollectiveCall& call = *collective.call;
   if (collective.timeout_s && !worker_.missed_deadline()) executor_->drain();
   const auto deadline = threads::deadline_after(collective.timeout_s);
-  const WorkStart start = executor_->begin();
+  const bool is_recorded = context_.is_recorded(RecordKind::collective);
+  const WorkStart start = executor_->begin(is_recorded);
   KeepAlive keep_alive{.first = call.output(collective.rank), .second = call.input(collective.rank)};
   if (!take_part(collective)) return;
-  executor_->end(start, make_record(collective, step), std::move(keep_alive));
+  std::optional<Record> record;
+  if (is_recorded) record = make_record(collective, step);
+  executor_->end(start, std::move(record), std::move(keep_alive));
   if (collective.timeout_s) wait_within(collective, deadline);
 }
 

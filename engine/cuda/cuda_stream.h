@@ -34,6 +34,7 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, pu
  private:
   std::unique_lock<std::mutex> begin_issue() override;
   void lend(Tensor& operand) override;
+  void issue_behind(StreamPoint point);
   void note_mark(CudaEvent& event) override { event.set_clock(order_->at({number_, issued_})); }
   void note_wait(const CudaEvent& event) override { order_->wait(number_, event.clock()); }
   void begin_thread() override;
@@ -47,12 +48,15 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, pu
   // ready for it to when the GPU is done.
   void execute(Collective& collective, int step) override;
   void launch_now(Op& op, int step);
+  void launch_batch();
   void issue(const Collective& collective, int step);
   void wait_within(const Collective& collective, threads::Clock::time_point deadline);
 
   GpuWatch& watch_;
   const std::unique_ptr<OpExecutor> executor_;
+  static constexpr std::size_t kFirstBatch = 64, kMostOfBatch = 4096;
   OpBatch batch_;  // ops held back, where the executor has graphs
+  std::size_t batch_limit_ = kFirstBatch;
   const std::shared_ptr<IssueOrder> order_;
   const int number_;        // in that order
   std::mutex issue_mutex_;  // held while something is issued

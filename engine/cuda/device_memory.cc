@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/device.h"
 #include "topologies/base/error.h"
@@ -16,14 +17,15 @@ constexpr std::size_t kMostWaiting = 8;
 
 }  // namespace
 
-void DeviceBlock::note_use(StreamPoint point) {
+bool DeviceBlock::note_use(StreamPoint point) {
   const auto known =
       std::find_if(uses_.begin(), uses_.end(), [&](StreamPoint use) { return use.stream == point.stream; });
   if (known == uses_.end()) {
     uses_.push_back(point);
-  } else {
-    known->position = std::max(known->position, point.position);
+    return true;
   }
+  known->position = std::max(known->position, point.position);
+  return false;
 }
 
 DeviceMemory::DeviceMemory(Device& device, Gpu& gpu, std::shared_ptr<const IssueOrder> order, int compute_stream)
@@ -98,12 +100,13 @@ DeviceBuffer::~DeviceBuffer() {
   memory_->keep(std::move(block_));
 }
 
-void DeviceBuffer::note_use(StreamPoint point) {
+std::vector<StreamPoint> DeviceBuffer::note_use(StreamPoint point) {
   std::unique_lock lock(memory_->mutex_);
   if (!is_used_ && !memory_->order_->are_before(block_->uses_, point.stream)) change_block(point.stream, lock);
-  if (!is_used_) block_->uses_.clear();
+  if (!is_used_) block_->former_uses_ = std::exchange(block_->uses_, {});
   is_used_ = true;
-  block_->note_use(point);
+  if (!block_->note_use(point) || block_->former_uses_.empty()) return {};
+  return memory_->order_->not_before(block_->former_uses_, point.stream);
 }
 
 // Finds a block without the lock, since that may wait for the GPU.

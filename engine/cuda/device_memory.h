@@ -36,13 +36,14 @@ class DeviceBlock final : public Buffer {
  private:
   friend class DeviceMemory;
   friend class DeviceBuffer;
-  void note_use(StreamPoint point);
+  bool note_use(StreamPoint point);  // returns whether it is the stream's first
 
   Device& device_;
   const std::shared_ptr<threads::BlockPool> pool_;
   void* const at_;
   const std::size_t size_bytes_;
-  std::vector<StreamPoint> uses_;  // the latest of each stream; guarded by the DeviceMemory's mutex
+  // The latest use by each stream: for this tensor, and for the one before it. Guarded by the DeviceMemory's mutex.
+  std::vector<StreamPoint> uses_, former_uses_;
 };
 
 class DeviceMemory final : public GpuUser, public std::enable_shared_from_this<DeviceMemory> {
@@ -86,9 +87,10 @@ class DeviceBuffer final : public Buffer {
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
-  // Notes work that is issued to a stream and uses the memory. Throws RunError where the first needs another block and
-  // there is no room.
-  void note_use(StreamPoint point);
+  // Notes work that is issued to a stream and uses the memory. Returns what the stream must wait for before: former
+  // uses of the block, if several streams use the tensor without any order between them. Throws RunError where the
+  // first needs another block and there is no room.
+  std::vector<StreamPoint> note_use(StreamPoint point);
 
   Device& device() const override { return block_->device(); }
   std::size_t size_bytes() const override { return size_bytes_; }

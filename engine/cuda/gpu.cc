@@ -128,18 +128,6 @@ UseGpu::UseGpu(int gpu) {
   check(cudaSetDevice(gpu), "cudaSetDevice", fmt::format("GPU {}", gpu));
 }
 
-cudaError_t query(cudaStream_t stream) {
-  const cudaError_t state = cudaStreamQuery(stream);
-  if (state == cudaErrorNotReady) cudaGetLastError();
-  return state;
-}
-
-cudaError_t query(cudaEvent_t event) {
-  const cudaError_t state = cudaEventQuery(event);
-  if (state == cudaErrorNotReady) cudaGetLastError();
-  return state;
-}
-
 // GPUs that reach each other have let each other into their pools, so that CUDA knows how to copy. Between others it
 // copies through the host.
 void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size_t bytes, cudaStream_t stream,
@@ -149,40 +137,6 @@ void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size
   } else {
     check(cudaMemcpyPeerAsync(to, to_gpu, from, from_gpu, bytes, stream), "cudaMemcpyPeerAsync", who);
   }
-}
-
-GpuEvent::~GpuEvent() {
-  const std::lock_guard lock(pool_->mutex_);
-  pool_->free_[static_cast<std::size_t>(timing_)].push_back(handle_);
-}
-
-EventPool::~EventPool() {
-  for (const auto& events : free_) {
-    for (cudaEvent_t event : events) cudaEventDestroy(event);
-  }
-}
-
-cudaEvent_t EventPool::take(Timing timing) {
-  {
-    const std::lock_guard lock(mutex_);
-    std::vector<cudaEvent_t>& free = free_[static_cast<std::size_t>(timing)];
-    if (!free.empty()) {
-      cudaEvent_t event = free.back();
-      free.pop_back();
-      return event;
-    }
-  }
-  const UseGpu use(gpu_);
-  cudaEvent_t event{};
-  const unsigned flags = timing == Timing::measured ? cudaEventDefault : cudaEventDisableTiming;
-  check(cudaEventCreateWithFlags(&event, flags), "cudaEventCreateWithFlags");
-  return event;
-}
-
-std::shared_ptr<GpuEvent> EventPool::record(cudaStream_t stream, Timing timing) {
-  auto event = std::make_shared<GpuEvent>(shared_from_this(), take(timing), timing);
-  check(cudaEventRecord(event->handle(), stream), "cudaEventRecord");
-  return event;
 }
 
 void Gpu::add_user(GpuUser& user) {
@@ -224,7 +178,13 @@ Gpu::Gpu(int ordinal, double watchdog_s, std::shared_ptr<Hangs> hangs)
       hangs_(std::move(hangs)),
       handles_(ordinal, hangs_),
       memory_(std::make_shared<threads::BlockPool>(std::make_unique<GpuSource>(ordinal, watchdog_s, hangs_))),
-      events_(std::make_shared<EventPool>(ordinal)) {}
+      events_(std::make_shared<EventPool>(ordinal)),
+      clock_stream_(handles_.take_stream(StreamUse::computation)),
+      clock_(*events_, clock_stream_) {
+  if (clock_.start(watchdog_s)) return;
+  note_hang();
+  throw RunError(fmt::format("{} has not reached a point in {} s, the watchdog's timeout", text_, watchdog_s));
+}
 
 std::shared_ptr<threads::BlockPool> make_pinned_memory(std::shared_ptr<const Hangs> hangs) {
   return std::make_shared<threads::BlockPool>(std::make_unique<PinnedSource>(std::move(hangs)));

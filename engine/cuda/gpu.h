@@ -5,13 +5,14 @@
 
 #include <cuda_runtime.h>
 
-#include <array>
 #include <memory>
 #include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "engine/cuda/gpu_clock.h"
+#include "engine/cuda/gpu_events.h"
 #include "engine/cuda/gpu_handles.h"
 #include "engine/cuda/launch_graphs.h"
 #include "engine/threads/block_pool.h"
@@ -41,53 +42,10 @@ class UseGpu {
   const KeepGpu former_;
 };
 
-// How far a stream or an event is, or how its GPU has failed. That it is not ready is no error: CUDA keeps it as the
-// thread's last one, where it would be taken for that of a launch, so it is forgotten.
-cudaError_t query(cudaStream_t stream);
-cudaError_t query(cudaEvent_t event);
-
 // Copies between memory of GPUs or of the host, on a stream of a GPU. `to_gpu` and `from_gpu` are kHostPlace for the
 // host.
 void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size_t bytes, cudaStream_t stream,
                  std::string_view who);
-
-class EventPool;
-// Whether a point has a time, which costs the host and the GPU more.
-enum class Timing : bool { none, measured };
-
-// A point in a CUDA stream, with its time; given back to its pool for reuse.
-class GpuEvent {
- public:
-  GpuEvent(std::shared_ptr<EventPool> pool, cudaEvent_t handle, Timing timing)
-      : pool_(std::move(pool)), handle_(handle), timing_(timing) {}
-  ~GpuEvent();
-  GpuEvent(const GpuEvent&) = delete;
-  GpuEvent& operator=(const GpuEvent&) = delete;
-  cudaEvent_t handle() const { return handle_; }
-
- private:
-  const std::shared_ptr<EventPool> pool_;
-  const cudaEvent_t handle_;
-  const Timing timing_;
-};
-
-class EventPool : public std::enable_shared_from_this<EventPool> {
- public:
-  explicit EventPool(int gpu) : gpu_(gpu) {}
-  ~EventPool();
-  EventPool(const EventPool&) = delete;
-  EventPool& operator=(const EventPool&) = delete;
-
-  std::shared_ptr<GpuEvent> record(cudaStream_t stream, Timing timing);
-
- private:
-  friend class GpuEvent;
-  cudaEvent_t take(Timing timing);
-
-  const int gpu_;
-  std::mutex mutex_;
-  std::array<std::vector<cudaEvent_t>, 2> free_;  // by Timing
-};
 
 // Somebody who keeps memory of a GPU for work under way. Any thread.
 class GpuUser {
@@ -100,12 +58,16 @@ class Gpu {
  public:
   // Throws RunError when the GPU cannot be used. `watchdog_s` bounds the time of an allocation.
   Gpu(int ordinal, double watchdog_s, std::shared_ptr<Hangs> hangs);
+  ~Gpu() { handles_.give_back(clock_stream_, StreamUse::computation); }
+  Gpu(const Gpu&) = delete;
+  Gpu& operator=(const Gpu&) = delete;
 
   int ordinal() const { return ordinal_; }
   const std::string& text() const { return text_; }  // "GPU 0"
   const std::shared_ptr<threads::BlockPool>& memory() const { return memory_; }
   EventPool& events() const { return *events_; }
   GpuHandles& handles() { return handles_; }
+  GpuClock& clock() { return clock_; }
   GraphCounts& graph_counts() { return graph_counts_; }  // of all runs
   void add_user(GpuUser& user);
   void remove_user(GpuUser& user);
@@ -125,6 +87,8 @@ class Gpu {
   GpuHandles handles_;
   const std::shared_ptr<threads::BlockPool> memory_;
   const std::shared_ptr<EventPool> events_;
+  const cudaStream_t clock_stream_;
+  GpuClock clock_;
   GraphCounts graph_counts_;
   std::mutex users_mutex_;
   std::vector<GpuUser*> users_;

@@ -12,6 +12,7 @@ namespace tandem::cuda {
 namespace {
 
 constexpr int kSettleEvery = 64;  // operations: finished ones must not hold their memory for long
+constexpr int kMarkEvery = 32;    // operations without records: one event tells of so many that they are done
 constexpr std::size_t kBlasWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
 constexpr std::size_t kMostPending = 1 << 14;                       // beyond it the host waits for the GPU
 
@@ -26,7 +27,7 @@ bool needs_scratch(const Kernel& kernel) {
 //   state     | held in  | next: on what
 //   ----------|----------|----------------------------------------------------------------------------------
 //   issued    | pending_ | done: settle() sees its end event and releases the operands. Or abandoned
-//   done      | done_    | recorded: tidy() reads the times of its two events
+//   done      | done_    | recorded: tidy() reads the times of its two events. Final without a record
 //   recorded  | log_     | final: finish() hands the record over
 //   abandoned | leaked   | final: the GPU hangs and may still use the operands, so nobody frees them
 //
@@ -46,7 +47,6 @@ GpuExecutor::GpuExecutor(threads::RunContext& context, threads::WorkerState& wor
   try {
     fault_ = gpu_.handles().take_fault();
     if (with_graphs) graphs_.emplace(stream_, gpu_.graph_counts());
-    start_clock();
   } catch (...) {
     release();
     throw;
@@ -68,29 +68,12 @@ void GpuExecutor::release() noexcept {
   gpu_.handles().give_back(stream_, use_);
 }
 
-// Relates the GPU's clock to the host's. Tries three times and keeps the quickest, because the host sees an event some
-// microseconds late.
-void GpuExecutor::start_clock() {
-  Nanoseconds least = 0;
-  for (int i = 0; i < 3; ++i) {
-    const Nanoseconds before = context_.now();
-    auto event = gpu_.events().record(stream_, Timing::measured);
-    if (watch_.wait(event->handle(), context_.control, text_) == GpuWatch::Outcome::stopped) {
-      context_.control.throw_stopped();
-    }
-    const Nanoseconds after = context_.now();
-    if (clock_event_ && after - before >= least) continue;
-    least = after - before;
-    clock_event_ = std::move(event);
-    clock_ns_ = after;
-  }
-}
-
 void GpuExecutor::use_on_this_thread() {
   check(cudaSetDevice(gpu_.ordinal()), "cudaSetDevice", gpu_.text());
 }
 
-WorkStart GpuExecutor::begin() {
+WorkStart GpuExecutor::begin(bool is_recorded) {
+  if (!is_recorded) return {};
   const Nanoseconds now = context_.now();
   if (latest_end_) return {.issued_ns = now, .event = latest_end_, .is_end_of_other = true};
   return {.issued_ns = now, .event = gpu_.events().record(stream_, Timing::measured)};
@@ -130,17 +113,35 @@ void GpuExecutor::copy(const Tensor& to, const Tensor& from) {
   copy_memory(to.data(), place_of(to), from.data(), place_of(from), to.size_bytes(), stream_, text_);
 }
 
-void GpuExecutor::end(const WorkStart& start, Record record, KeepAlive keep_alive) {
-  auto end = gpu_.events().record(stream_, Timing::measured);
-  latest_end_ = end;
+void GpuExecutor::end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) {
+  const bool is_recorded = record.has_value();
   std::size_t waiting = 0;
   {
     const std::lock_guard lock(mutex_);
-    pending_.push_back({std::move(record), start, std::move(end), std::move(keep_alive)});
+    pending_.push_back({std::move(record), start, nullptr, std::move(keep_alive)});
     waiting = pending_.size();
+  }
+  latest_end_.reset();
+  if (is_recorded) {
+    latest_end_ = gpu_.events().record(stream_, Timing::measured);
+    note_end(latest_end_);
+  } else if (++since_marked_ >= kMarkEvery) {
+    mark();
   }
   if (++since_settled_ % kSettleEvery == 0) settle();
   if (waiting >= kMostPending) drain();
+}
+
+std::shared_ptr<GpuEvent> GpuExecutor::mark() {
+  auto event = gpu_.events().record(stream_, Timing::none);
+  note_end(event);
+  return event;
+}
+
+void GpuExecutor::note_end(const std::shared_ptr<GpuEvent>& event) {
+  since_marked_ = 0;
+  const std::lock_guard lock(mutex_);
+  for (auto latest = pending_.rbegin(); latest != pending_.rend() && !latest->end; ++latest) latest->end = event;
 }
 
 void GpuExecutor::wait(const GpuEvent& event) {
@@ -155,23 +156,30 @@ void GpuExecutor::drain() {
 
 std::size_t GpuExecutor::settle() {
   const std::lock_guard lock(mutex_);
-  const std::size_t done = count_done();
-  const Nanoseconds now = context_.now();
-  for (std::size_t i = 0; i < done; ++i) {
-    Pending& first = pending_.front();
-    done_.push_back({std::move(first.record), std::move(first.start), std::move(first.end), now});
-    pending_.pop_front();
-  }
-  if (done > 0) check_fault();
+  note_done(count_done());
   return pending_.size();
 }
 
 // The operations of a stream end in their order: the newest is asked first, then by halves.
 std::size_t GpuExecutor::count_done() {
-  const auto is_done = [](const Pending& pending) { return query(pending.end->handle()) == cudaSuccess; };
+  const auto is_done = [](const Pending& pending) {
+    return pending.end && query(pending.end->handle()) == cudaSuccess;
+  };
   if (pending_.empty() || is_done(pending_.back())) return pending_.size();
   const auto first = std::partition_point(pending_.begin(), pending_.end() - 1, is_done);
   return static_cast<std::size_t>(first - pending_.begin());
+}
+
+void GpuExecutor::note_done(std::size_t count) {
+  if (count == 0) return;
+  const Nanoseconds now = context_.now();
+  gpu_.clock().refresh(pending_[count - 1].record ? pending_[count - 1].end : nullptr);
+  for (; count > 0; --count) {
+    Pending& first = pending_.front();
+    if (first.record) done_.push_back({std::move(*first.record), std::move(first.start), std::move(first.end), now});
+    pending_.pop_front();
+  }
+  check_fault();
 }
 
 // Reports what a kernel found wrong. A kernel stores the kind before the other fields; all are there once the stream is
@@ -185,30 +193,15 @@ void GpuExecutor::check_fault() {
                                           : std::make_exception_ptr(RunError(message)));
 }
 
-Nanoseconds GpuExecutor::time_of(const GpuEvent& event) const {
-  float elapsed_ms = 0;
-  check(cudaEventElapsedTime(&elapsed_ms, clock_event_->handle(), event.handle()), "cudaEventElapsedTime", text_);
-  return clock_ns_ + static_cast<Nanoseconds>(static_cast<double>(elapsed_ms) * 1e6);
-}
-
-// The two clocks agree only to some microseconds. Work starts after it was issued and ends before it was seen to be
-// done: where the GPU's clock says otherwise, its offset is corrected, so that durations stay as the GPU measured them.
-// CUDA gives times as a float in milliseconds, which is precise only near the reference event; so that event moves on.
 void GpuExecutor::read_times(Done& done) {
-  constexpr Nanoseconds kClockSpan = 1'000'000'000;
-  Nanoseconds start = time_of(*done.start.event), end = time_of(*done.end);
-  Nanoseconds correction = std::min<Nanoseconds>(0, done.seen_ns - end);
-  if (correction == 0 && !done.start.is_end_of_other)
-    correction = std::clamp<Nanoseconds>(done.start.issued_ns - start, 0, done.seen_ns - end);
-  clock_ns_ += correction;
-  start += correction;
-  end += correction;
-  done.record.start_ns = std::max(start, done.start.issued_ns);
-  done.record.end_ns = std::max(end, done.record.start_ns);
-  if (end - clock_ns_ > kClockSpan) {
-    clock_event_ = done.end;
-    clock_ns_ = end;
-  }
+  const Nanoseconds begin = context_.begin_ns();
+  const GpuClock::Interval times = gpu_.clock().times_of({.start = *done.start.event,
+                                                          .end = *done.end,
+                                                          .issued_ns = begin + done.start.issued_ns,
+                                                          .seen_ns = begin + done.seen_ns,
+                                                          .follows_another = done.start.is_end_of_other});
+  done.record.start_ns = times.start_ns - begin;
+  done.record.end_ns = times.end_ns - begin;
 }
 
 bool GpuExecutor::tidy() {
@@ -230,7 +223,10 @@ bool GpuExecutor::tidy() {
 
 void GpuExecutor::finish(std::vector<Record>& records) {
   if (!watch_.outlasts(stream_, has_failed())) return abandon();
-  settle();
+  if (query(stream_) == cudaSuccess) {
+    const std::lock_guard lock(mutex_);
+    note_done(pending_.size());
+  }
   if (worker_.has_failed()) return;
   while (tidy()) {
   }

@@ -1,8 +1,8 @@
 // Executes work on a GPU: issues it to a CUDA stream and times it by events, which are read when there is nothing to
 // issue.
 //
-// The operands of an operation are kept alive until the GPU has finished it, so that memory goes back to its pool in
-// stream order. Every operation has an event before it and one after it; neighbours share the one between them.
+// The operands of an operation are kept alive until the GPU has finished it. One that leaves a record has an event with
+// a time before it and one after it; neighbours share the one between them. Of others some dozens share a plain event.
 #pragma once
 
 #include <deque>
@@ -29,11 +29,11 @@ class GpuExecutor final : public OpExecutor {
 
   Gpu* gpu() override { return &gpu_; }
   void use_on_this_thread() override;
-  WorkStart begin() override;
+  WorkStart begin(bool is_recorded) override;
   void execute(const Op& op) override;
   void copy(const Tensor& to, const Tensor& from) override;
-  void end(const WorkStart& start, Record record, KeepAlive keep_alive) override;
-  std::shared_ptr<GpuEvent> mark() override { return gpu_.events().record(stream_, Timing::none); }
+  void end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) override;
+  std::shared_ptr<GpuEvent> mark() override;
   void wait(const GpuEvent& event) override;
   void drain() override;
   bool tidy() override;
@@ -45,9 +45,9 @@ class GpuExecutor final : public OpExecutor {
  private:
   // Work that was issued and is not known to be done.
   struct Pending {
-    Record record;
+    std::optional<Record> record;
     WorkStart start;
-    std::shared_ptr<GpuEvent> end;
+    std::shared_ptr<GpuEvent> end;  // after it, and maybe others; null until there is one
     KeepAlive keep_alive;
   };
   // Work that was done before `seen_ns`; its times are not read yet.
@@ -59,12 +59,12 @@ class GpuExecutor final : public OpExecutor {
   };
   void release() noexcept;
   std::size_t count_done();
+  void note_done(std::size_t count);
+  void note_end(const std::shared_ptr<GpuEvent>& event);
   void abandon();
   bool has_failed() const { return worker_.has_failed() || context_.control.is_stopped(); }
-  void start_clock();
   void open_blas();
   void take_scratch();
-  Nanoseconds time_of(const GpuEvent& event) const;  // on the host's clock
   void read_times(Done& done);
   void check_fault();
 
@@ -81,9 +81,7 @@ class GpuExecutor final : public OpExecutor {
   std::optional<LaunchGraphs> graphs_;
   Fault* fault_ = nullptr;                // in pinned memory
   std::shared_ptr<GpuEvent> latest_end_;  // of an operation that nothing but another operation may follow; else null
-  std::shared_ptr<GpuEvent> clock_event_;
-  Nanoseconds clock_ns_ = 0;  // when the host saw that event
-  int since_settled_ = 0;
+  int since_settled_ = 0, since_marked_ = 0;
   bool is_abandoned_ = false;
   threads::RecordLog log_;
 

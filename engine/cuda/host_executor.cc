@@ -43,10 +43,11 @@ void HostExecutor::copy(const Tensor& to, const Tensor& from) {
   if (watch_.wait(done->handle(), context_.control, text_) == GpuWatch::Outcome::complete) under_way_ = {};
 }
 
-void HostExecutor::end(const WorkStart& start, Record record, KeepAlive /*keep_alive*/) {
-  record.start_ns = start.issued_ns;
-  record.end_ns = context_.now();
-  log_.add(std::move(record));
+void HostExecutor::end(const WorkStart& start, std::optional<Record> record, KeepAlive /*keep_alive*/) {
+  if (!record) return;
+  record->start_ns = start.issued_ns;
+  record->end_ns = context_.now();
+  log_.add(std::move(*record));
 }
 
 void HostExecutor::wait(const GpuEvent& event) {

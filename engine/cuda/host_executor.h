@@ -20,10 +20,10 @@ class HostExecutor final : public OpExecutor {
 
   Gpu* gpu() override { return nullptr; }
   void use_on_this_thread() override;
-  WorkStart begin() override { return {.issued_ns = context_.now(), .event = nullptr}; }
+  WorkStart begin(bool /*is_recorded*/) override { return {.issued_ns = context_.now(), .event = nullptr}; }
   void execute(const Op& op) override;
   void copy(const Tensor& to, const Tensor& from) override;
-  void end(const WorkStart& start, Record record, KeepAlive keep_alive) override;
+  void end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) override;
   std::shared_ptr<GpuEvent> mark() override { return nullptr; }
   void wait(const GpuEvent& event) override;
   void drain() override {}

@@ -25,7 +25,18 @@ bool StreamClock::covers(StreamPoint point) const {
 int IssueOrder::add_stream() {
   const std::lock_guard lock(mutex_);
   clocks_.emplace_back();
+  streams_.push_back(nullptr);
   return static_cast<int>(clocks_.size()) - 1;
+}
+
+void IssueOrder::set_stream(int number, Stream& stream) {
+  const std::lock_guard lock(mutex_);
+  streams_[static_cast<std::size_t>(number)] = &stream;
+}
+
+Stream* IssueOrder::stream(int number) const {
+  const std::lock_guard lock(mutex_);
+  return streams_[static_cast<std::size_t>(number)];
 }
 
 StreamClock IssueOrder::at(StreamPoint now) const {
@@ -45,12 +56,22 @@ void IssueOrder::note_done(const StreamClock& clock) {
   done_.merge(clock);
 }
 
+bool IssueOrder::is_before(StreamPoint point, int stream) const {
+  return point.stream == stream || clocks_[static_cast<std::size_t>(stream)].covers(point) || done_.covers(point);
+}
+
 bool IssueOrder::are_before(std::span<const StreamPoint> points, int stream) const {
   const std::lock_guard lock(mutex_);
-  const StreamClock& clock = clocks_[static_cast<std::size_t>(stream)];
-  return std::all_of(points.begin(), points.end(), [&](StreamPoint point) {
-    return point.stream == stream || clock.covers(point) || done_.covers(point);
-  });
+  return std::all_of(points.begin(), points.end(), [&](StreamPoint point) { return is_before(point, stream); });
+}
+
+std::vector<StreamPoint> IssueOrder::not_before(std::span<const StreamPoint> points, int stream) const {
+  const std::lock_guard lock(mutex_);
+  std::vector<StreamPoint> others;
+  for (const StreamPoint point : points) {
+    if (!is_before(point, stream)) others.push_back(point);
+  }
+  return others;
 }
 
 }  // namespace tandem::cuda

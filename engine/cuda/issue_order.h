@@ -10,6 +10,8 @@
 #include <span>
 #include <vector>
 
+#include "engine/device.h"
+
 namespace tandem::cuda {
 
 // A place in the order of issue of one stream: its `position` pieces of work so far.
@@ -33,16 +35,22 @@ class StreamClock {
 class IssueOrder {
  public:
   int add_stream();  // returns its number
+  void set_stream(int number, Stream& stream);
+  Stream* stream(int number) const;  // null before set_stream()
   // What is done once a stream has reached the point: all that it has issued or waited for.
   StreamClock at(StreamPoint now) const;
   void wait(int stream, const StreamClock& clock);  // the stream's later work comes after these points
   void note_done(const StreamClock& clock);         // a task has seen that all of it is done
   // Whether all points come before whatever the stream issues from now on.
   bool are_before(std::span<const StreamPoint> points, int stream) const;
+  std::vector<StreamPoint> not_before(std::span<const StreamPoint> points, int stream) const;  // those that do not
 
  private:
+  bool is_before(StreamPoint point, int stream) const;
+
   mutable std::mutex mutex_;
-  std::vector<StreamClock> clocks_;  // by stream
+  std::vector<StreamClock> clocks_;  // by stream, as the next
+  std::vector<Stream*> streams_;
   StreamClock done_;
 };
 

@@ -12,15 +12,16 @@
 #include <atomic>
 #include <cstdint>
 #include <functional>
-#include <string>
 #include <unordered_map>
 #include <vector>
+
+#include "engine/cuda/identity_hash.h"
 
 namespace tandem::cuda {
 
 // What tells a series from others: two with equal shapes differ in addresses only.
 struct LaunchSeries {
-  std::string shape, addresses;
+  IdentityHash shape, addresses;
   std::size_t launches = 0;
 };
 
@@ -47,7 +48,7 @@ class LaunchGraphs {
   static constexpr std::size_t kMostOfShape = 4;
 
   struct Graph {
-    std::string addresses;
+    IdentityHash addresses;
     cudaGraphExec_t executable = nullptr;
   };
   using Graphs = std::vector<Graph>;  // the latest used is the last
@@ -57,8 +58,8 @@ class LaunchGraphs {
 
   const cudaStream_t stream_;
   GraphCounts& counts_;
-  std::unordered_map<std::string, Graphs> graphs_;  // by shape; empty for a series seen once
-  std::size_t launches_ = 0;                        // in all graphs
+  std::unordered_map<IdentityHash, Graphs, IdentityHash::Of> graphs_;  // by shape; empty for a series seen once
+  std::size_t launches_ = 0;                                           // in all graphs
 };
 
 }  // namespace tandem::cuda

@@ -1,7 +1,6 @@
-// Ops of one stream that are held back, to be launched together when somebody needs them done.
+// Ops of one stream that are held back, to be launched together.
 #pragma once
 
-#include <string>
 #include <utility>
 #include <vector>
 
@@ -15,10 +14,10 @@ namespace tandem::cuda {
 class OpBatch {
  public:
   bool takes(const Op& op, int step) const {
-    return ops_.empty() || (step == step_ && op.category == ops_.front().category && ops_.size() < kMostOps);
+    return ops_.empty() || (step == step_ && op.category == ops_.front().category);
   }
   void add(Op op, int step) {
-    append_identity(series_.shape, series_.addresses, op);
+    add_identity(series_.shape, series_.addresses, op);
     ++series_.launches;
     bytes_ += op.cost.bytes;
     flops_ += op.cost.flops;
@@ -27,6 +26,7 @@ class OpBatch {
   }
 
   bool is_empty() const { return ops_.empty(); }
+  std::size_t size() const { return ops_.size(); }
   const LaunchSeries& series() const { return series_; }
   int step() const { return step_; }
   double bytes() const { return bytes_; }
@@ -34,8 +34,6 @@ class OpBatch {
   std::vector<Op> take_ops() { return std::move(ops_); }
 
  private:
-  static constexpr std::size_t kMostOps = 4096;
-
   std::vector<Op> ops_;
   LaunchSeries series_;
   int step_ = 0;

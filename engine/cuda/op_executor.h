@@ -6,6 +6,7 @@
 #include <cuda_runtime.h>
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "engine/cuda/gpu.h"
@@ -18,7 +19,7 @@ namespace tandem::cuda {
 // The start of a piece of work.
 struct WorkStart {
   Nanoseconds issued_ns = 0;        // on the host's clock
-  std::shared_ptr<GpuEvent> event;  // null on the host
+  std::shared_ptr<GpuEvent> event;  // null on the host, and for work without a record
   bool is_end_of_other = false;     // the event is the end of the work before, which may be earlier than the issue
 };
 
@@ -36,13 +37,13 @@ class OpExecutor {
   // Any thread: gives back the memory of work that is done; returns how much is left.
   virtual std::size_t settle() = 0;
   virtual void use_on_this_thread() = 0;
-  // Marks the start of a piece of work. One execute() or copy() follows, then end().
-  virtual WorkStart begin() = 0;
+  // Marks the start of a piece of work, which leaves a record or not. One execute() or copy() follows, then end().
+  virtual WorkStart begin(bool is_recorded) = 0;
   // Issues the work to the GPU, or executes it here. Throws RunError.
   virtual void execute(const Op& op) = 0;
   virtual void copy(const Tensor& to, const Tensor& from) = 0;
-  // Ends the work that begin() opened, and keeps `record` with its start and end filled in.
-  virtual void end(const WorkStart& start, Record record, KeepAlive keep_alive) = 0;
+  // Ends the work that begin() opened, and keeps its record, if it leaves one, with its start and end filled in.
+  virtual void end(const WorkStart& start, std::optional<Record> record, KeepAlive keep_alive) = 0;
   // Returns the point where all work issued so far is done, or null when it is done already.
   virtual std::shared_ptr<GpuEvent> mark() = 0;
   virtual void wait(const GpuEvent& event) = 0;  // makes later work wait for the event

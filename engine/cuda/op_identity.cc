@@ -9,7 +9,7 @@ namespace {
 
 class Identity {
  public:
-  Identity(std::string& shape, std::string& addresses) : shape_(shape), addresses_(addresses) {}
+  Identity(IdentityHash& shape, IdentityHash& addresses) : shape_(shape), addresses_(addresses) {}
 
   template <typename... Fields>
   void add(const Fields&... fields) {
@@ -45,22 +45,21 @@ class Identity {
   template <typename Number>
   void add_one(Number number) {
     static_assert(std::is_arithmetic_v<Number> || std::is_enum_v<Number>);
-    shape_.append(reinterpret_cast<const char*>(&number), sizeof number);
+    shape_.add_number(number);
   }
   void add_one(const Tensor& tensor) {
     if (!tensor) return add_one(false);
-    const void* address = tensor.data();
-    addresses_.append(reinterpret_cast<const char*>(&address), sizeof address);
+    addresses_.add_number(reinterpret_cast<std::uintptr_t>(tensor.data()));
     add(true, tensor.dtype(), tensor.shape().rank());
     for (int axis = 0; axis < tensor.shape().rank(); ++axis) add_one(tensor.shape()[axis]);
   }
 
-  std::string &shape_, &addresses_;
+  IdentityHash &shape_, &addresses_;
 };
 
 }  // namespace
 
-void append_identity(std::string& shape, std::string& addresses, const Op& op) {
+void add_identity(IdentityHash& shape, IdentityHash& addresses, const Op& op) {
   Identity identity(shape, addresses);
   identity.add(op.kernel.index(), op.cost.dtype);
   std::visit(identity, op.kernel);

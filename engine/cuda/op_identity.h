@@ -1,14 +1,13 @@
 // The identity of a launch: its kernel, every number it is given, and the addresses of its operands.
 #pragma once
 
-#include <string>
-
+#include "engine/cuda/identity_hash.h"
 #include "engine/op.h"
 
 namespace tandem::cuda {
 
-// Appends bytes to `shape` that are equal only for launches that are equal but for addresses, and to `addresses` those
-// that are equal only for equal addresses. Must not be called for host functions.
-void append_identity(std::string& shape, std::string& addresses, const Op& op);
+// Adds to `shape` what tells launches apart that differ in more than addresses, and to `addresses` what tells these
+// apart. Must not be called for host functions.
+void add_identity(IdentityHash& shape, IdentityHash& addresses, const Op& op);
 
 }  // namespace tandem::cuda

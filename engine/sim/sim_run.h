@@ -52,7 +52,9 @@ class SimRun {
   SharedObjects& shared() { return shared_; }
   SimDevice& device(const DeviceId& id);  // throws UnavailableError naming the known ones
   int current_step() const;               // of the running task's worker
-  void add_record(Record&& record) { records_.add(std::move(record)); }
+  void add_record(Record&& record) {
+    if (is_recorded(record.kind, options_.records)) records_.add(std::move(record));
+  }
 
  private:
   void add_devices();

@@ -135,6 +135,12 @@ class QueuedStream : public StreamBase {
     std::shared_ptr<EventType> event;
   };
 
+  template <typename Work>
+  void push(Work&& work) {
+    queue_.push(Item{std::forward<Work>(work), step_of_caller()});
+    waiter_.unpark();
+  }
+
   // Called between begin_issue() and the queue.
   virtual void note_mark(EventType& /*event*/) {}
   virtual void note_wait(const EventType& /*event*/) {}
@@ -172,12 +178,6 @@ class QueuedStream : public StreamBase {
    private:
     const QueuedStream& stream_;
   };
-
-  template <typename Work>
-  void push(Work&& work) {
-    queue_.push(Item{std::forward<Work>(work), step_of_caller()});
-    waiter_.unpark();
-  }
 
   void work_off() {
     waiter_.use_on_this_thread();

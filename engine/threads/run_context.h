@@ -21,6 +21,10 @@ struct RunContext {
     return std::chrono::duration_cast<std::chrono::nanoseconds>(std::chrono::steady_clock::now() - start).count();
   }
 
+  // The run's begin in nanoseconds of the steady clock.
+  Nanoseconds begin_ns() const {
+    return std::chrono::duration_cast<std::chrono::nanoseconds>(start.time_since_epoch()).count();
+  }
   bool is_recorded(RecordKind kind) const { return tandem::is_recorded(kind, records); }
 
   RunControl control;

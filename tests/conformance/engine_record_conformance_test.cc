@@ -1,5 +1,6 @@
 // The same program leaves the same operations in the same order on every stream, whatever the engine.
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "tests/conformance/engine_conformance.h"
@@ -77,6 +78,29 @@ TEST(Engines, AgreeOnValuesAndOnTheSequenceOfOperations) {
   EXPECT_THAT(first_values, ElementsAre(0.125, 0.25, 0.375, 0.5));
   // Two streams of each of four devices and the steps of two workers.
   EXPECT_EQ(first_sequences.size(), 2U * 2 * 2 + 2);
+}
+
+TEST_P(EveryEngine, RecordsWhatItIsAskedFor) {
+  const auto kinds_at = [&](RecordLevel level) {
+    EngineOptions options = world_options(GetParam(), 1, 2);
+    options.records = level;
+    const Timeline timeline = open_engine(GetParam().engine, std::move(options))->run([](Worker& worker) {
+      worker.begin_step(0);
+      std::vector<Tensor> tensors;
+      for (Device* device : worker.devices()) tensors.push_back(put(worker, *device, {1, 2, 3}));
+      for (const Tensor& tensor : tensors) tensor.device().compute_stream().launch(op::scale_add(tensor, tensor, 1, 1));
+      worker.communicator(all_devices(worker)).all_reduce(tensors, Reduction::sum, streams_of(worker, kComputeStream));
+      EXPECT_THAT(get(worker, tensors[1]), testing::ElementsAre(4, 8, 12)) << "the work is the same";
+      worker.end_step();
+    });
+    std::set<RecordKind> kinds;
+    for (const Record& record : timeline.records) kinds.insert(record.kind);
+    return kinds;
+  };
+  EXPECT_THAT(kinds_at(RecordLevel::all),
+              testing::ElementsAre(RecordKind::op, RecordKind::copy, RecordKind::collective, RecordKind::step));
+  EXPECT_THAT(kinds_at(RecordLevel::collectives), testing::ElementsAre(RecordKind::collective, RecordKind::step));
+  EXPECT_THAT(kinds_at(RecordLevel::steps), testing::ElementsAre(RecordKind::step));
 }
 
 TEST_P(EveryEngine, RecordsAreOrderedAndLieWithinTheirSteps) {

@@ -114,6 +114,36 @@ TEST_F(DeviceMemory, ChangesItsPlaceForAFirstUseOnAnotherStream) {
   });
 }
 
+// The first use is on the compute stream, whose block it is; another stream writes the rest, and is not ordered.
+TEST_F(DeviceMemory, IsWaitedForByEachStreamThatUsesIt) {
+  run_on_gpus(1, [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    Stream &compute = gpu.compute_stream(), &other = gpu.stream(kInputStream);
+    const Tensor kept = allocate(gpu);
+    reserve(gpu, 1);
+    for (int i = 0; i < 50; ++i) {
+      emulation::hang_gpu(0);
+      const void* place = nullptr;
+      {
+        const Tensor former = allocate(gpu);
+        compute.launch(op::fill(former, i));
+        compute.launch(op::scale_add(kept, former, 1, 0));
+        place = former.data();
+      }
+      const Tensor parts = allocate(gpu);
+      EXPECT_EQ(parts.data(), place);
+      compute.launch(op::fill(parts.flat_slice(0, 500), 1));
+      other.launch(op::fill(parts.flat_slice(500, 500), 2));
+      emulation::release_gpus();
+      const Tensor here = worker.cpu().allocate(DType::f32, {kCount});
+      compute.copy(here, kept);
+      compute.synchronize();
+      EXPECT_EQ(here.values<float>()[999], i);
+      gpu.synchronize();
+    }
+  });
+}
+
 TEST_F(DeviceMemory, SeenToBeDoneIsFreeForEveryStream) {
   run_on_gpus(1, [](Worker& worker) {
     Device& gpu = *worker.devices()[0];

@@ -185,7 +185,8 @@ TEST_F(EngineFailures, AGpuThatHangsEndsAllocationsAndNewStreams) {
     emulation::hang_gpu(1);
     worker.devices()[1]->stream(3);
   };
-  EXPECT_THAT(failure_of(open_stream), AllOf(HasSubstr("GPU 1"), HasSubstr("1 s, the watchdog's timeout")));
+  EXPECT_THAT(failure_of(open_stream), AllOf(HasSubstr("stream 3 of /job:worker/replica:0/task:0/device:GPU:1"),
+                                             HasSubstr("1 s, the watchdog's timeout")));
 }
 
 TEST_F(EngineFailures, WhatNcclFindsByItselfEndsTheWait) {

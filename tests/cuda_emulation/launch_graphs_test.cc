@@ -1,5 +1,7 @@
 // Ops that come again go as one launch, and do what they did one by one.
 #include <algorithm>
+#include <chrono>
+#include <thread>
 
 #include "tests/cuda_emulation/on_gpus.h"
 
@@ -112,6 +114,28 @@ TEST_F(LaunchGraphs, OfAFewPlacesAreCapturedOnceEach) {
   const Timeline timeline = run(true, steps_at_places(12, 3, sums));
   EXPECT_EQ(timeline.settings.at("graph_launches"), "11 of 13 series launched as graphs; 3 captured, 0 updated");
   EXPECT_EQ(sums.back(), 40);
+}
+
+// Nobody waits for the ops, and more are to come: the GPU begins all the same.
+TEST_F(LaunchGraphs, BeginBeforeTheLastOpIsIssued) {
+  run(true, [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    Stream& stream = gpu.compute_stream();
+    const Tensor sum = filled(worker, 5, 0)[0], one = filled(worker, 5, 1)[0];
+    stream.synchronize();
+    for (int i = 0; i < 100; ++i) stream.launch(op::elementwise(kernel::Binary::add, sum, sum, one));
+    const auto begin = std::chrono::steady_clock::now();
+    const auto has_begun = [&] { return *static_cast<const volatile float*>(sum.data()) >= 64; };
+    while (!has_begun() && std::chrono::steady_clock::now() - begin < std::chrono::seconds(5)) {
+      std::this_thread::yield();
+    }
+    EXPECT_TRUE(has_begun());
+    for (int i = 0; i < 100; ++i) stream.launch(op::elementwise(kernel::Binary::add, sum, sum, one));
+    const Tensor here = worker.cpu().allocate(DType::f32, {5});
+    stream.copy(here, sum);
+    stream.synchronize();
+    EXPECT_EQ(here.values<float>()[4], 200);
+  });
 }
 
 TEST_F(LaunchGraphs, AFailureWhileOneIsCapturedIsTold) {

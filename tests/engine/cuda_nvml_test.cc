@@ -3,6 +3,10 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
+#include <thread>
+
+#include "engine/cuda/clock_log.h"
 #include "engine/engine_info.h"
 
 namespace tandem::cuda {
@@ -31,6 +35,22 @@ TEST(Nvml, WritesClocksAsFarAsTheyAreKnown) {
   EXPECT_EQ(clocks_text({.sm_most_mhz = 1980}), "SM at most 1980 MHz");
   EXPECT_EQ(clocks_text({.memory_mhz = 2619}), "memory 2619 MHz");
   EXPECT_EQ(clocks_text({}), "");
+}
+
+TEST(ClockLog, ReadsClocksDuringTheRun) {
+  ClockLog clocks({"0000:1B:00.0", "0000:2A:00.0"}, Nvml::open(TANDEM_FAKE_NVML), std::chrono::milliseconds(5));
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  const std::vector<std::string> texts = clocks.finish();
+  ASSERT_EQ(texts.size(), 2U);
+  EXPECT_TRUE(texts[0].starts_with("SM 1755 of 1980 MHz")) << texts[0];
+  EXPECT_NE(texts[0].find("(SM 1755 to 1755 MHz in "), std::string::npos) << texts[0];
+  EXPECT_EQ(texts[1], "") << "a GPU it does not know";
+}
+
+TEST(ClockLog, OfAShortRunIsReadAtItsEnd) {
+  ClockLog clocks({"0000:1B:00.0"}, Nvml::open(TANDEM_FAKE_NVML), std::chrono::minutes(1));
+  EXPECT_TRUE(clocks.finish()[0].starts_with("SM 1755 of 1980 MHz"));
+  EXPECT_EQ(ClockLog({"0000:1B:00.0"}, nullptr).finish()[0], "") << "without the library";
 }
 
 TEST(CudaLibraries, AreThoseItWasBuiltWith) {
