@@ -57,28 +57,6 @@ TEST_F(EmulatedCommand, TrainsDigitsOnTwoGpusByNccl) {
   EXPECT_EQ(report["settings"]["collectives"], "NCCL on GPUs 0, 1");
 }
 
-// The same program takes the same memory, whatever executes it and however late.
-TEST_F(EmulatedCommand, TakesTheMemoryThatTheSimulatorSays) {
-  const auto peak_of = [&](const std::string& file, const std::string& engine) {
-    const Outcome outcome = tandem({"run", file, "--engine", engine, "--steps", "12", "--json"});
-    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-    return outcome.json()["metrics"]["memory_peak_bytes"].get<double>();
-  };
-  for (const char* name : {"fully-sharded.yaml", "mesh.yaml", "pipeline-parallel.yaml", "tensor-parallel.yaml"}) {
-    std::ifstream example_file(example(name));
-    std::string text, line;
-    while (std::getline(example_file, line) && line != "expect:") {  // smaller, for the emulation's sake
-      if (line.starts_with("  hidden:")) line = "  hidden: [64, 48, 64, 48, 64, 48, 64, 48, 64]";
-      if (line.starts_with("  batch:")) line = "  batch: 64";
-      text += line + "\n";
-    }
-    const std::string file = write(name, text);
-    const double simulated = peak_of(file, "sim");
-    EXPECT_GT(simulated, 0);
-    EXPECT_EQ(peak_of(file, "cuda"), simulated) << name;
-  }
-}
-
 // The example names devices of type cpu, for the engine that it names.
 TEST_F(EmulatedCommand, AnEngineOfGpusComputesOnThemUnlessItIsToldOtherwise) {
   const std::vector<std::string> command = {"run", example("digits.yaml"), "--engine", "cuda", "--json", "--steps",
