@@ -146,6 +146,10 @@ std::vector<CLI::Option*> add_measuring_options(CLI::App& command, CalibrateFlag
           ->check(known_dtype()),
       command.add_option("--tries", flags.tries, "How often to measure while others disturb it (default: 3)")
           ->check(CLI::Range(1, 100)),
+      command
+          .add_option("--warm-up", flags.options.warm_up_s,
+                      "Let GPUs multiply for so many seconds first (default: 10; with --quick 5)")
+          ->check(CLI::NonNegativeNumber),
       command.add_flag("--quick", flags.options.quick, "Fewer sizes and repetitions")};
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <ctime>
 
+#include "engine/engine_info.h"
 #include "scenarios/calibration/machine.h"
 
 namespace tandem {
@@ -97,8 +98,11 @@ class Calibration {
     return std::clamp(places_ * cores, 1, kMost);
   }
 
-  std::unique_ptr<Engine> open(DeviceType type, int devices) const {
+  std::unique_ptr<Engine> open(DeviceType type, int devices, RecordLevel records = RecordLevel::all,
+                               bool graphs = false) const {
     EngineOptions options;
+    options.records = records;
+    options.graphs = graphs;
     options.workers = {WorkerSpec{.job = "localhost", .device_type = type, .device_count = devices}};
     options.topology = options_.topology;
     return open_engine(engine_, std::move(options));
@@ -112,9 +116,12 @@ class Calibration {
       calibration::Parts parts{.work = n % places_ == 0 || n == devices_,
                                .concurrent_copies = type_ == DeviceType::gpu && n == used,
                                .routes = n == used ? routes_between(type_, used) : std::vector<Route>{},
-                               .collectives = n > 1};
+                               .collectives = n > 1,
+                               .slowdown = type_ == DeviceType::gpu && n > 1 && n == used};
       if (!parts.work && !parts.collectives) continue;
-      const Plan plan = calibration::plan_for(capabilities_, type_, options_.quick, options_.dtypes);
+      Plan plan = calibration::plan_for(capabilities_, type_, options_.quick, options_.dtypes);
+      if (options_.warm_up_s && type_ == DeviceType::gpu) plan.warm_up_s = *options_.warm_up_s;
+      if (!measured.runs.empty()) plan.warm_up_s = std::min(plan.warm_up_s, kLaterWarmUpS);
       measured.runs.push_back(measure(type_, n, plan, std::move(parts)));
     }
     return measured;
@@ -142,10 +149,24 @@ class Calibration {
         options_.progress(fmt::format("calibrating {}, {} of {} devices", stage, devices, devices_), done_, runs_);
       });
     });
+    if (type == DeviceType::gpu && measurement.parts.work) measure_without_records(measurement);
     ++done_;
     keep_fullest_place(measurement, places);
     return measurement;
   }
+
+  // A record costs time of its own, which is no part of what the simulator shall predict.
+  void measure_without_records(Measurement& measurement) const {
+    const auto measure_into = [&](std::vector<calibration::TinyOp>& ops, bool graphs) {
+      open(DeviceType::gpu, measurement.devices, RecordLevel::steps, graphs)->run([&](Worker& worker) {
+        run_unrecorded_program(worker, measurement.plan, ops);
+      });
+    };
+    measure_into(measurement.findings.unrecorded, false);
+    if (engine_info(engine_).graphs) measure_into(measurement.findings.graphed, true);
+  }
+
+  static constexpr double kLaterWarmUpS = 1;
 
   const std::string engine_;
   const CalibrateOptions& options_;

@@ -22,6 +22,7 @@ struct CalibrateOptions {
   int max_devices = 0;
   bool quick = false;                          // fewer sizes and repetitions
   std::optional<DeviceType> device_type{};     // empty: GPUs where the engine has some, else CPUs
+  std::optional<double> warm_up_s{};           // of GPUs, with products; empty: 5 s (quick) or 10 s
   std::vector<DType> dtypes{};                 // of matrix products; empty: f32 (quick) or all of the engine's
   std::shared_ptr<const Topology> topology{};  // for an engine that models a machine: which one
   std::function<void(std::string_view stage, int done, int total)> progress{};  // may be empty

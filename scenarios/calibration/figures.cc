@@ -58,16 +58,42 @@ std::vector<RateSample> samples_of(const std::map<double, Rate>& rates, double f
 
 }  // namespace
 
+namespace {
+
 // Ops on an idle stream show how fast the host issues them, ops on a busy one how fast the device executes them. The
 // slower of the two delays the next op.
-Overheads overheads_of(const Measurement& measurement) {
+Overheads overheads_from(const Statistic& queued, const Statistic& idle, const Statistic& launch) {
   constexpr double kClearly = 1.25;
+  Overheads overheads{.op = queued, .launch = launch, .in_record_s = 0};
+  if (idle.median > kClearly * queued.median && idle.median > launch.median) overheads.launch = idle;
+  return overheads;
+}
+
+Overheads overheads_from(const std::vector<TinyOp>& ops) {
+  std::vector<double> queued, idle, issue;
+  for (const TinyOp& op : ops) {
+    queued.push_back(op.queued_s);
+    idle.push_back(op.idle_s);
+    issue.push_back(op.issue_s);
+  }
+  return overheads_from(middle_of(queued), middle_of(idle), statistic_of(issue));
+}
+
+}  // namespace
+
+Overheads overheads_of(const Measurement& measurement) {
   const Statistic queued = middle_of(intervals_of(measurement, kQueuedOpLabel));
-  const Statistic issued = middle_of(intervals_of(measurement, kTinyOpLabel));
-  Overheads overheads{.op = queued, .launch = statistic_of(measurement.findings.launch_s), .in_record_s = 0};
-  if (issued.median > kClearly * queued.median && issued.median > overheads.launch.median) overheads.launch = issued;
+  const Statistic idle = middle_of(intervals_of(measurement, kTinyOpLabel));
+  Overheads overheads = measurement.findings.unrecorded.empty()
+                            ? overheads_from(queued, idle, statistic_of(measurement.findings.launch_s))
+                            : overheads_from(measurement.findings.unrecorded);
   overheads.in_record_s = std::min(queued.median, middle_of(durations_of(measurement, kQueuedOpLabel)).median);
   return overheads;
+}
+
+std::optional<Overheads> graph_overheads_of(const Measurement& measurement) {
+  if (measurement.findings.graphed.empty()) return std::nullopt;
+  return overheads_from(measurement.findings.graphed);
 }
 
 Statistic synchronize_time(const Measurement& measurement) {
@@ -90,9 +116,12 @@ Rates rates_of(const Measurement& measurement) {
   for (const GemmShape& shape : measurement.findings.gemms) {
     rates.gemm[shape] = rate_of(shape.flops(), durations[label_of(shape)], in_record_s);
   }
-  for (const std::int64_t bytes : measurement.plan.memory_bytes) {
-    const auto amount = static_cast<double>(bytes);
-    rates.memory[amount] = rate_of(amount, durations[memory_label(bytes)], in_record_s);
+  for (const DType dtype : measurement.plan.memory_dtypes) {
+    const std::int64_t element_bytes = 3 * static_cast<std::int64_t>(size_of(dtype));
+    for (const std::int64_t bytes : measurement.plan.memory_bytes) {
+      const auto amount = static_cast<double>(std::max<std::int64_t>(1, bytes / element_bytes) * element_bytes);
+      rates.memory[dtype][amount] = rate_of(amount, durations[memory_label(dtype, bytes)], in_record_s);
+    }
   }
   for (const auto& [bytes, times] : copies_of(measurement, kLocalCopies)) {
     rates.copy[bytes] = rate_of(bytes, times, in_record_s);
@@ -108,8 +137,8 @@ std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copie
   DeviceRates& f32 = entries[DType::f32];
   f32.op_overhead_s = overheads.op.median / sharing;
   f32.launch_overhead_s = overheads.launch.median;
-  f32.memory = samples_of(rates.memory, sharing);
   f32.copy = samples_of(rates.copy, copies_occupy ? sharing : 1);
+  for (const auto& [dtype, memory] : rates.memory) entries[dtype].memory = samples_of(memory, sharing);
   for (const auto& [shape, rate] : rates.gemm) {
     entries[shape.dtype].gemm.push_back({.m = static_cast<double>(shape.m),
                                          .n = static_cast<double>(shape.n),

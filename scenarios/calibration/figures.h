@@ -6,6 +6,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -34,7 +35,9 @@ struct Overheads {
   Statistic launch;        // what the host takes before the next op can start
   double in_record_s = 0;  // the part of an op's record that is no work
 };
-Overheads overheads_of(const Measurement& measurement);
+Overheads overheads_of(const Measurement& measurement);  // without records where it was measured without
+// What ops cost that go as graphs; empty where it was not measured.
+std::optional<Overheads> graph_overheads_of(const Measurement& measurement);
 Statistic synchronize_time(const Measurement& measurement);
 
 // Rates of one logical device by size or shape. The spread is that of the times.
@@ -44,7 +47,7 @@ struct Rate {
 };
 struct Rates {
   std::map<GemmShape, Rate> gemm;
-  std::map<double, Rate> memory;  // by bytes
+  std::map<DType, std::map<double, Rate>> memory;  // by bytes; f32 always
   std::map<double, Rate> copy;
 };
 Rates rates_of(const Measurement& measurement);

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "topologies/base/units.h"
+
 namespace tandem::calibration {
 namespace {
 
@@ -47,15 +49,31 @@ void set_overheads(DeviceModel& model, const Measurement& alone, const Sources& 
   const Overheads overheads = overheads_of(alone);
   model.launch_overhead_s = sources.measured(overheads.launch.median, overheads.launch.relative_spread,
                                              "host time before the next op can start");
-  model.op_overhead_s = sources.measured(overheads.op.median, overheads.op.relative_spread,
-                                         "start to start of queued ops that do nothing");
+  const bool is_unrecorded = !alone.findings.unrecorded.empty();
+  model.op_overhead_s = sources.measured(
+      overheads.op.median, overheads.op.relative_spread,
+      is_unrecorded ? "queued ops that do nothing, without records" : "start to start of queued ops that do nothing");
   const Statistic synchronize = synchronize_time(alone);
   model.synchronize_s =
       sources.measured(synchronize.median, synchronize.relative_spread, "end of work to return of the wait");
 }
 
+// Whether a product waits for copies from the host beside it.
 bool copies_occupy(const DeviceMeasurements& measurements) {
   return measurements.type == DeviceType::cpu || working_runs(measurements).front()->findings.overlap < 0.5;
+}
+
+// What the simulator does not use, as facts of the measurement: ops that go as graphs, products beside collectives.
+void add_findings(const DeviceMeasurements& measured, std::map<std::string, std::string>& facts) {
+  for (const Measurement& run : measured.runs) {
+    if (const auto graphs = graph_overheads_of(run); graphs && run.devices == measured.runs.front().devices) {
+      facts["graph_op_overhead"] = format_quantity(graphs->op.median, Dimension::seconds);
+      facts["graph_launch_overhead"] = format_quantity(graphs->launch.median, Dimension::seconds);
+    }
+    if (run.findings.slowdowns.empty()) continue;
+    facts["collective_slowdown"] =
+        fmt::format("{:.3f} (products beside all_reduce, by those alone)", statistic_of(run.findings.slowdowns).median);
+  }
 }
 
 // The measured links between the host and the devices, and between the devices.
@@ -189,6 +207,7 @@ void add_facts(Topology& topology, const MeasuredMachine& machine) {
   facts["processor"] = machine.host.runs.front().hardware.name;
   facts["logical_devices"] = fmt::format("{} on {}", last.devices, measured.places);
   facts["repetitions"] = fmt::format("{} or more", last.plan.repetitions);
+  add_findings(measured, facts);
   topology.set_measured_with(std::move(facts));
 }
 
@@ -204,7 +223,7 @@ DeviceModel model_of(const DeviceMeasurements& measurements, const std::string& 
   model.copy_engines = copies_occupy(measurements) ? 0 : 1;
   const Rates rates = rates_of(alone);
   set_peaks(model, rates, sources);
-  const auto& [bytes, memory] = *rates.memory.rbegin();
+  const auto& [bytes, memory] = *rates.memory.at(DType::f32).rbegin();
   model.memory_bandwidth_bytes_per_s =
       sources.measured(memory.per_s, memory.relative_spread, fmt::format("element-wise op over {:.0f} bytes", bytes));
   model.memory_bytes = sources.told(alone.hardware.memory_bytes, "as the machine says");

@@ -6,8 +6,9 @@
 namespace tandem::calibration {
 namespace {
 
-constexpr double kWarmUpS = 0.3;  // all devices work this long before anything counts
-constexpr double kBlockS = 0.01;  // long enough to issue kQueuedOps in the meantime
+constexpr double kWarmUpS = 0.3;              // all devices work this long before anything counts
+constexpr std::int64_t kMostWorkSide = 2048;  // of products that are only there to work
+constexpr double kBlockS = 0.01;              // long enough to issue kQueuedOps in the meantime
 constexpr int kTinyOps = 400;
 constexpr int kQueuedOps = 200;
 
@@ -21,9 +22,53 @@ void launch_tiny(Stream& stream, const Tensor& one, std::string_view label, int 
 
 }  // namespace
 
+namespace {
+
+// Products on the compute stream of one device.
+class Products {
+ public:
+  Products(Worker& worker, Device& device, const Plan& plan)
+      : stream_(device.compute_stream()),
+        side_(std::min(kMostWorkSide, largest(plan.gemm_sides))),
+        operands_(worker, device, DType::f32, 12 * side_ * side_, 0) {}
+
+  void launch(int count) {
+    for (int i = 0; i < count; ++i) {
+      Op op = op::gemm(operands_.take_matrix(side_, side_), operands_.take_matrix(side_, side_),
+                       operands_.take_matrix(side_, side_));
+      op.name = kBlockerLabel;
+      stream_.launch(std::move(op));
+    }
+  }
+
+ private:
+  Stream& stream_;
+  const std::int64_t side_;
+  Pool operands_;
+};
+
+std::vector<Products> products_of(Worker& worker, const Plan& plan) {
+  std::vector<Products> products;
+  for (Device* device : worker.devices()) products.emplace_back(worker, *device, plan);
+  return products;
+}
+
+}  // namespace
+
+void warm_up(Worker& worker, const Plan& plan) {
+  constexpr int kAtOnce = 8;
+  if (plan.warm_up_s <= 0) return;
+  std::vector<Products> products = products_of(worker, plan);
+  const Nanoseconds begin = worker.now();
+  while (seconds_between(begin, worker.now()) < plan.warm_up_s) {
+    for (Products& each : products) each.launch(kAtOnce);
+    synchronize_all(worker);
+  }
+}
+
 Blocker::Blocker(Worker& worker, const Plan& plan)
     : worker_(worker),
-      pools_(pools_of(worker, DType::f32, largest(plan.memory_bytes))),
+      pools_(pools_of(worker, DType::f32, largest(plan.memory_bytes), plan.pool_bytes)),
       count_(largest(plan.memory_bytes) / 12) {
   const Nanoseconds begin = worker.now();
   while (seconds_between(begin, worker.now()) < kWarmUpS) {
@@ -97,37 +142,117 @@ void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findi
   measure_synchronize(worker, plan, blocker, findings);
 }
 
-// Runs products on one stream and copies on another for about the same time, each alone and both together.
+namespace {
+
+// Calls issue(device) for each device in a task of its own, all together. Returns how long each took with its work.
+std::vector<double> times_of_all(Worker& worker, const std::function<void(std::size_t device)>& issue) {
+  std::vector<double> times(worker.devices().size());
+  worker.run_concurrently(static_cast<int>(times.size()), [&](int d) {
+    const auto index = static_cast<std::size_t>(d);
+    const Nanoseconds begin = worker.now();
+    issue(index);
+    worker.devices()[index]->synchronize();
+    times[index] = seconds_between(begin, worker.now());
+  });
+  return times;
+}
+
+}  // namespace
+
+// Times are differences, without what comes once: the wait, and the work before. Where places have unequal numbers of
+// devices, those of the first place count, which has the most.
+void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp>& ops) {
+  constexpr int kOps = 1000;
+  constexpr int kUnmeasured = 2;  // rounds after which graphs are captured
+  const auto places = static_cast<std::size_t>(places_of(worker.capabilities(), worker.devices().front()->id().type));
+  Blocker blocker(worker, plan);
+  std::vector<Tensor> ones;
+  for (Device* device : worker.devices()) ones.push_back(device->allocate(DType::f32, {1}));
+  std::vector<double> issue_s(ones.size());
+  const auto launch = [&](std::size_t d, int count) {
+    const Nanoseconds begin = worker.now();
+    launch_tiny(worker.devices()[d]->compute_stream(), ones[d], kTinyOpLabel, count);
+    issue_s[d] = seconds_between(begin, worker.now()) / count;
+  };
+  for (int round = 0; round < kUnmeasured + plan.repetitions; ++round) {
+    const auto once = times_of_all(worker, [&](std::size_t d) { launch(d, kOps); });
+    const auto twice = times_of_all(worker, [&](std::size_t d) { launch(d, 2 * kOps); });
+    const std::vector<double> issued = issue_s;
+    const auto block = times_of_all(worker, [&](std::size_t d) { blocker.launch_for(d, kBlockS); });
+    const auto both = times_of_all(worker, [&](std::size_t d) {
+      blocker.launch_for(d, kBlockS);
+      launch(d, kOps);
+    });
+    for (std::size_t d = 0; d < ones.size() && round >= kUnmeasured; d += places) {
+      ops.push_back({.issue_s = issued[d],
+                     .idle_s = std::max(0.0, twice[d] - once[d]) / kOps,
+                     .queued_s = std::max(0.0, both[d] - block[d]) / kOps});
+    }
+  }
+}
+
+// Runs products on one stream and copies from the host on another for about the same time, each alone and both
+// together.
 void measure_overlap(Worker& worker, const Plan& plan, Findings& findings) {
-  constexpr std::int64_t kMostSide = 2048;
   constexpr int kCopies = 8;
   Device& device = *worker.devices().front();
-  const std::int64_t side = std::min(kMostSide, largest(plan.gemm_sides));
   const std::int64_t count = largest(plan.copy_bytes) / 4;
-  Pool operands(worker, device, DType::f32, 12 * side * side), copied(worker, device, DType::f32, 8 * count);
-  const auto products = [&](int n) {
-    for (int i = 0; i < n; ++i) {
-      Op op = op::gemm(operands.take_matrix(side, side), operands.take_matrix(side, side),
-                       operands.take_matrix(side, side));
-      op.name = kBlockerLabel;
-      device.compute_stream().launch(std::move(op));
-    }
-  };
+  Products products(worker, device, plan);
+  const Tensor here = worker.cpu().allocate(DType::f32, {count}), there = device.allocate(DType::f32, {count});
+  worker.cpu().compute_stream().launch(op::fill(here, 1));
+  worker.cpu().synchronize();
   const auto copies = [&] {
-    for (int i = 0; i < kCopies; ++i) device.stream(kInputStream).copy(copied.take(count), copied.take(count));
+    for (int i = 0; i < kCopies; ++i) device.stream(kInputStream).copy(there, here);
   };
-  products(1);
+  products.launch(1);
   copies();
   synchronize_all(worker);
   const double copies_s = time_of(worker, copies);
-  const double one_s = time_of(worker, [&] { products(1); });
+  const double one_s = time_of(worker, [&] { products.launch(1); });
   const int n = static_cast<int>(std::clamp(copies_s / one_s, 1.0, 1000.0));
-  const double products_s = time_of(worker, [&] { products(n); });
+  const double products_s = time_of(worker, [&] { products.launch(n); });
   const double both_s = time_of(worker, [&] {
-    products(n);
+    products.launch(n);
     copies();
   });
   findings.overlap = (copies_s + products_s - both_s) / std::min(copies_s, products_s);
+}
+
+// Products alone, and while all-reduces take longer than they do.
+void measure_slowdown(Worker& worker, const Plan& plan, Findings& findings) {
+  constexpr double kProductsS = 0.02, kLonger = 2;
+  constexpr double kMostCalls = 1000;
+  std::vector<Products> products = products_of(worker, plan);
+  std::vector<Tensor> buffers;
+  std::vector<Stream*> streams;
+  std::vector<DeviceId> ids;
+  for (Device* device : worker.devices()) {
+    buffers.push_back(device->allocate(DType::f32, {largest(plan.collective_bytes) / 4}));
+    device->compute_stream().launch(op::fill(buffers.back(), 0));
+    streams.push_back(&device->stream(kCommunicationStream));
+    ids.push_back(device->id());
+  }
+  synchronize_all(worker);
+  Communicator& group = worker.communicator(ids);
+  const auto reduce = [&](int calls) {
+    for (int i = 0; i < calls; ++i) group.all_reduce(buffers, Reduction::sum, streams);
+  };
+  const auto multiply = [&](int count) {
+    const Nanoseconds begin = worker.now();
+    for (Products& each : products) each.launch(count);
+    for (Device* device : worker.devices()) device->compute_stream().synchronize();
+    return seconds_between(begin, worker.now());
+  };
+  time_of(worker, [&] { reduce(1); });
+  const double call_s = time_of(worker, [&] { reduce(1); });
+  multiply(1);
+  const int count = static_cast<int>(std::clamp(kProductsS / multiply(1), 1.0, 1000.0));
+  for (int i = 0; i < plan.repetitions; ++i) {
+    const double alone_s = multiply(count);
+    reduce(static_cast<int>(std::clamp(kLonger * alone_s / call_s, 1.0, kMostCalls)));
+    findings.slowdowns.push_back(multiply(count) / alone_s);
+    synchronize_all(worker);
+  }
 }
 
 }  // namespace tandem::calibration

@@ -38,6 +38,7 @@ Plan for_gpus(bool quick) {
             .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 4 * kMiB, 32 * kMiB, 128 * kMiB},
             .pool_bytes = 32 * kMiB,
             .repetitions = 5,
+            .warm_up_s = 5,
             .shape_budget_s = 0.005,
             .dtype_budget_s = 5};
   if (quick) return plan;
@@ -46,6 +47,7 @@ Plan for_gpus(bool quick) {
   plan.collective_bytes = {256,  kKiB,     4 * kKiB,  16 * kKiB, 64 * kKiB, 256 * kKiB,
                            kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB, 256 * kMiB};
   plan.repetitions = 11;
+  plan.warm_up_s = 10;
   plan.shape_budget_s = 0.02;
   plan.dtype_budget_s = 60;
   return plan;
@@ -76,6 +78,10 @@ std::vector<GemmShape> grid_of(DType dtype, const std::vector<std::int64_t>& sid
 Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, const std::vector<DType>& dtypes) {
   Plan plan = type == DeviceType::gpu ? for_gpus(quick) : for_processors(quick);
   plan.gemm_dtypes = measured_dtypes(capabilities, quick, dtypes);
+  for (const DType rate : plan.gemm_dtypes) {
+    std::vector<DType>& stored = plan.memory_dtypes;
+    if (std::find(stored.begin(), stored.end(), storage_of(rate)) == stored.end()) stored.push_back(storage_of(rate));
+  }
   return plan;
 }
 
@@ -124,8 +130,8 @@ std::string label_of(const GemmShape& shape) {
   return fmt::format("gemm {} {}x{}x{}", name_of(shape.dtype), shape.m, shape.n, shape.k);
 }
 
-std::string memory_label(std::int64_t bytes) {
-  return fmt::format("memory {}", bytes);
+std::string memory_label(DType dtype, std::int64_t bytes) {
+  return fmt::format("memory {} {}", name_of(dtype), bytes);
 }
 
 }  // namespace tandem::calibration

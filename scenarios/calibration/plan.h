@@ -20,6 +20,7 @@ struct GemmShape {
 
 struct Plan {
   std::vector<DType> gemm_dtypes;
+  std::vector<DType> memory_dtypes = {DType::f32};  // of element-wise ops
   // All lists rise.
   std::vector<std::int64_t> gemm_sides;        // the grid of m, n and k
   std::vector<std::int64_t> memory_bytes;      // element-wise ops: bytes read plus written
@@ -27,6 +28,7 @@ struct Plan {
   std::vector<std::int64_t> collective_bytes;  // buffers of all_reduce
   std::int64_t pool_bytes = 0;                 // the block through which operands rotate: see Pool
   int repetitions = 0;                         // of every measurement, at least
+  double warm_up_s = 0;                        // of products, until clocks and temperatures are those of work
   double shape_budget_s = 0;                   // time for one shape, over all rounds
   double dtype_budget_s = 0;                   // time for all shapes of a type; sides that exceed it are left out
 };
@@ -53,7 +55,7 @@ std::vector<std::string_view> collectives();
 
 // The labels by which records are found again.
 std::string label_of(const GemmShape& shape);
-std::string memory_label(std::int64_t bytes);
+std::string memory_label(DType dtype, std::int64_t bytes);
 inline constexpr std::string_view kTinyOpLabel = "tiny";           // issued to an idle stream
 inline constexpr std::string_view kQueuedOpLabel = "tiny queued";  // behind work, so that the issuing does not count
 inline constexpr std::string_view kBlockerLabel = "work";

@@ -31,8 +31,9 @@ Tensor random_tensor(Worker& worker, Device& device, DType dtype) {
 
 }  // namespace
 
-Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes)
-    : block_(device.allocate(dtype, {bytes / static_cast<std::int64_t>(size_of(dtype))})) {
+Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std::int64_t small_bytes)
+    : block_(device.allocate(dtype, {bytes / static_cast<std::int64_t>(size_of(dtype))})),
+      small_(small_bytes / static_cast<std::int64_t>(size_of(dtype))) {
   const Tensor random = random_tensor(worker, device, dtype);
   for (std::int64_t first = 0; first < block_.element_count(); first += kRandomValues) {
     const std::int64_t count = std::min(kRandomValues, block_.element_count() - first);
@@ -41,16 +42,18 @@ Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes)
   device.synchronize();
 }
 
+// An operand that would take more than a quarter of the small part may take all of the block.
 Tensor Pool::take(std::int64_t count) {
-  if (next_ + count > block_.element_count()) next_ = 0;
+  const std::int64_t all = block_.element_count();
+  if (next_ + count > (4 * count <= small_ ? std::min(small_, all) : all)) next_ = 0;
   Tensor part = block_.flat_slice(next_, count);
   next_ += count;
   return part;
 }
 
-std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes) {
+std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes, std::int64_t small_bytes) {
   std::vector<Pool> pools;
-  for (Device* device : worker.devices()) pools.emplace_back(worker, *device, dtype, bytes);
+  for (Device* device : worker.devices()) pools.emplace_back(worker, *device, dtype, bytes, small_bytes);
   return pools;
 }
 

@@ -6,22 +6,25 @@
 namespace tandem::calibration {
 
 // A block of memory through which operands rotate, so that a measured op finds them where an op of a training step
-// would: in a shared cache rather than in the innermost one. The values are random between -1 and 1, since they
+// would: in a shared cache rather than in the innermost one. Small operands rotate through its first part only, since
+// the whole would not fit into any cache. The values are random between -1 and 1, since they
 // influence the power that a device draws, and thus its clock.
 class Pool {
  public:
-  // Allocates at least `bytes` and fills them on the compute stream.
-  Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes);
+  // Allocates at least `bytes` and fills them on the compute stream. `small_bytes`: what small operands rotate through;
+  // 0: all of it.
+  Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std::int64_t small_bytes = 0);
 
   Tensor take(std::int64_t count);  // the next elements, wrapping around
   Tensor take_matrix(std::int64_t rows, std::int64_t columns) { return take(rows * columns).reshape({rows, columns}); }
 
  private:
   Tensor block_;
+  std::int64_t small_ = 0;  // elements
   std::int64_t next_ = 0;
 };
 
 // Makes a pool on each compute device.
-std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes);
+std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes, std::int64_t small_bytes = 0);
 
 }  // namespace tandem::calibration

@@ -12,6 +12,8 @@ int places_of(const Capabilities& capabilities, DeviceType type) {
 
 void run_program(Worker& worker, const Plan& plan, const Parts& parts, Findings& findings,
                  const std::function<void(std::string_view stage)>& stage) {
+  stage("warming up");
+  warm_up(worker, plan);
   {
     stage("launching");
     Blocker blocker(worker, plan);
@@ -33,6 +35,10 @@ void run_program(Worker& worker, const Plan& plan, const Parts& parts, Findings&
   if (parts.collectives) {
     stage("collectives");
     measure_collectives(worker, plan);
+  }
+  if (parts.slowdown) {
+    stage("products beside collectives");
+    measure_slowdown(worker, plan, findings);
   }
 }
 

@@ -29,14 +29,24 @@ struct Parts {
   bool concurrent_copies = false;  // how much copies and work slow each other down
   std::vector<Route> routes{};     // copies along these routes, one route at a time
   bool collectives = false;
+  bool slowdown = false;  // how much collectives slow products down; each device has a place of its own
+};
+
+// What an op that does nothing takes without a record, by the host's clock.
+struct TinyOp {
+  double issue_s = 0;   // the host, until it has issued it
+  double idle_s = 0;    // until it is done, on an idle stream
+  double queued_s = 0;  // the device, behind other work
 };
 
 struct Findings {
   std::vector<double> launch_s;                    // to issue one op, while each device has a task that issues
   std::vector<Nanoseconds> synchronize_return_ns;  // clock when synchronize() returned, one per kSynchronizeLabel op
   std::vector<GemmShape> gemms;
-  double overlap =
-      0;  // of copies and work: 1 if both together take as long as the longer one, 0 if as long as their sum
+  // Of copies from the host and products: 1 if both together take as long as the longer one, 0 if as long as their sum.
+  double overlap = 0;
+  std::vector<double> slowdowns;            // times of products beside a collective, by those alone
+  std::vector<TinyOp> unrecorded, graphed;  // runs without records: one by one, and as graphs
 };
 
 // Returns the number of physical devices of a type; logical device i is on place i mod places.
@@ -45,5 +55,8 @@ int places_of(const Capabilities& capabilities, DeviceType type);
 // Runs the program. Calls `stage` with the name of each stage that begins.
 void run_program(Worker& worker, const Plan& plan, const Parts& parts, Findings& findings,
                  const std::function<void(std::string_view stage)>& stage);
+
+// The program of a run without records: what ops cost besides their work.
+void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp>& ops);
 
 }  // namespace tandem::calibration

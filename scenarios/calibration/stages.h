@@ -23,11 +23,13 @@ class Blocker {
   double one_s_ = 0;
 };
 
+void warm_up(Worker& worker, const Plan& plan);
 void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings);
 void measure_products(Worker& worker, const Plan& plan, Findings& findings);
 void measure_memory(Worker& worker, const Plan& plan);
 void measure_local_copies(Worker& worker, const Plan& plan);
 void measure_overlap(Worker& worker, const Plan& plan, Findings& findings);
+void measure_slowdown(Worker& worker, const Plan& plan, Findings& findings);
 void measure_routes(Worker& worker, const Plan& plan, const std::vector<Route>& routes);
 void measure_collectives(Worker& worker, const Plan& plan);
 

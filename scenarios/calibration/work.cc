@@ -18,8 +18,8 @@ double product_s(Worker& worker, DType dtype, std::int64_t side) {
   constexpr int kTimed = 2;
   const auto size = static_cast<std::int64_t>(size_of(dtype));
   Device& device = *worker.devices().front();
-  Pool inputs(worker, device, storage_of(dtype), 2 * size * side * side);
-  Pool outputs(worker, device, storage_of(dtype), size * side * side);
+  Pool inputs(worker, device, storage_of(dtype), 2 * size * side * side, 0);
+  Pool outputs(worker, device, storage_of(dtype), size * side * side, 0);
   const auto multiply = [&](int times) {
     for (int i = 0; i < times; ++i) {
       Op op = product({dtype, side, side, side}, inputs, outputs);
@@ -52,8 +52,9 @@ void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmSh
   const DType dtype = shapes.front().dtype;
   const std::int64_t side = shapes.back().m;  // the largest
   const std::int64_t matrix = side * side * static_cast<std::int64_t>(size_of(dtype));
-  std::vector<Pool> inputs = pools_of(worker, storage_of(dtype), std::max(plan.pool_bytes / 2, 2 * matrix));
-  std::vector<Pool> outputs = pools_of(worker, storage_of(dtype), std::max(plan.pool_bytes / 2, matrix));
+  const std::int64_t small = plan.pool_bytes / 2;
+  std::vector<Pool> inputs = pools_of(worker, storage_of(dtype), std::max(small, 2 * matrix), small);
+  std::vector<Pool> outputs = pools_of(worker, storage_of(dtype), std::max(small, matrix), small);
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const GemmShape& shape : shapes) {
       for (int i = 0; i < repetitions_of(plan, shape, flops_per_s); ++i) {
@@ -77,15 +78,19 @@ void measure_products(Worker& worker, const Plan& plan, Findings& findings) {
   }
 }
 
-void measure_memory(Worker& worker, const Plan& plan) {
-  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, largest(plan.memory_bytes)));
+namespace {
+
+void measure_memory_of(Worker& worker, const Plan& plan, DType dtype) {
+  std::vector<Pool> pools =
+      pools_of(worker, dtype, std::max(plan.pool_bytes, largest(plan.memory_bytes)), plan.pool_bytes);
+  const auto size = static_cast<std::int64_t>(size_of(dtype));
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::int64_t bytes : plan.memory_bytes) {
-      const std::int64_t count = bytes / 12;  // `to` is read and written, `a` is read
+      const std::int64_t count = std::max<std::int64_t>(1, bytes / (3 * size));  // reads `to` and `a`, writes `to`
       for (int i = 0; i < kPerRound; ++i) {
         for (std::size_t d = 0; d < pools.size(); ++d) {
           Op op = op::scale_add(pools[d].take(count), pools[d].take(count), 0.5, 0.5);
-          op.name = memory_label(bytes);
+          op.name = memory_label(dtype, bytes);
           worker.devices()[d]->compute_stream().launch(std::move(op));
         }
       }
@@ -94,11 +99,18 @@ void measure_memory(Worker& worker, const Plan& plan) {
   }
 }
 
+}  // namespace
+
+void measure_memory(Worker& worker, const Plan& plan) {
+  for (const DType dtype : plan.memory_dtypes) measure_memory_of(worker, plan, dtype);
+}
+
 // Each device copies from the next one on the same physical device; a device that is alone there copies within itself.
 void measure_local_copies(Worker& worker, const Plan& plan) {
   const std::size_t devices = worker.devices().size();
   const auto places = static_cast<std::size_t>(places_of(worker.capabilities(), worker.devices().front()->id().type));
-  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, 2 * largest(plan.copy_bytes)));
+  std::vector<Pool> pools =
+      pools_of(worker, DType::f32, std::max(plan.pool_bytes, 2 * largest(plan.copy_bytes)), plan.pool_bytes);
   worker.begin_step(kLocalCopies);
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::int64_t bytes : plan.copy_bytes) {

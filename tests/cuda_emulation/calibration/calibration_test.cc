@@ -23,6 +23,7 @@ Topology calibrated(int gpus, int devices, std::vector<DType> dtypes) {
   CalibrateOptions options;
   options.max_devices = devices;
   options.quick = true;
+  options.warm_up_s = 0.1;
   options.dtypes = std::move(dtypes);
   return calibrate("cuda", options);
 }
@@ -57,6 +58,10 @@ TEST(EmulatedCalibration, MeasuresGpusAndTheLinksBetweenThem) {
   const Topology found = calibrated(2, 2, {DType::f32});
   EXPECT_EQ(names_of(found), (std::set<std::string>{"w0.cpu0", "w0.gpu0", "w0.gpu1"}));
   EXPECT_EQ(found.link_count(), 6U) << "each GPU with the host, and the two, both ways";
+  const DeviceModel& gpu = *found.node(found.find("w0.gpu0").value()).device;
+  EXPECT_THAT(found.measured_with().at("collective_slowdown"), HasSubstr("products beside all_reduce"));
+  EXPECT_THAT(found.measured_with().at("graph_launch_overhead"), HasSubstr("s"));
+  EXPECT_THAT(gpu.op_overhead_s.source, HasSubstr("without records"));
   std::ostringstream yaml;
   write_topology_yaml(found, yaml);
   EXPECT_EQ(parse_topology_yaml(yaml.str(), "found.yaml").link_count(), 6U);

@@ -147,10 +147,17 @@ TEST(SimulatedMachine, GivesBackTheLinksBetweenItsGpus) {
   EXPECT_THAT(port.latency_s.value, about(kPeerLatency / 2));
 }
 
-TEST(SimulatedMachine, TellsWhetherCopiesTakeTheGpusTime) {
-  DeviceModel without_engines = gpu_model();
-  without_engines.copy_engines = 0;
-  EXPECT_EQ(model_of(calibrated(machine(1, without_engines), 1), "w0.gpu0").copy_engines, 0);
+// The simulated ones of a device with curves do not.
+TEST(SimulatedMachine, TellsHowMuchCollectivesSlowProductsDown) {
+  EXPECT_TRUE(calibrated(machine(2), 2).measured_with().at("collective_slowdown").starts_with("1.0"));
+  EXPECT_FALSE(calibrated(machine(1), 1).measured_with().contains("collective_slowdown")) << "there is none";
+}
+
+TEST(SimulatedMachine, GivesBackMemoryRatesOfEachType) {
+  const Topology found = calibrated(machine(1), 1, {DType::f32, DType::bf16});
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    EXPECT_THAT(rates_of(model_of(found, "w0.gpu0"), 1, dtype).memory.back().bytes_per_s, about(kMemory));
+  }
 }
 
 // The host is what ops wait for: the device's share is seen behind other work only.
