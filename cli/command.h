@@ -32,6 +32,7 @@ void add_compare(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_collectives(CLI::App& app, Action& action);
+void add_manual(CLI::App& app, Action& action);  // `completion` and `man`
 void add_schema(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 

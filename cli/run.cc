@@ -62,7 +62,7 @@ int run(RunFlags flags) {
   if (output.json()) {
     output.write_json(report_to_json(result.report));
   } else {
-    output.write_text(report_text(result.report));
+    output.write_text(report_text(result.report, flags.all));
   }
   return report_expectations(scenario.expect, result.report);
 }
@@ -110,6 +110,7 @@ void add_run(CLI::App& app, Action& action) {
                    "Run under so many seeds, from --schedule-seed (default: 1) on; values must not depend on it")
       ->check(CLI::Range(1, 1 << 30))
       ->excludes(trace);
+  command->add_flag("--all", flags->all, "Show every collective, however many there are");
   add_common_options(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return flags->explore ? explore(*flags) : run(*flags); }; });
 }

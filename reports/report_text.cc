@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <span>
 
 #include "reports/text_table.h"
 #include "topologies/base/units.h"
@@ -103,12 +104,17 @@ std::string bandwidth_text(double bytes_per_s) {
   return std::isfinite(bytes_per_s) ? format_quantity(bytes_per_s, Dimension::bytes_per_second) : "-";
 }
 
-std::string collectives_text(const Report& report) {
-  if (report.summary.collectives.empty()) return "";
+constexpr std::size_t kMostCollectives = 12;  // rows of a report that is not asked for all
+
+std::string collectives_text(const Report& report, bool all) {
+  const std::vector<CollectiveSummary>& collectives = report.summary.collectives;
+  if (collectives.empty()) return "";
+  // One row more says no more than the line that would stand for it.
+  const std::size_t shown = all || collectives.size() <= kMostCollectives + 1 ? collectives.size() : kMostCollectives;
   TextTable table;
   table.add({"collectives", "size", "devices", "calls/step", "time", "algbw", "busbw"});
   std::string choices;
-  for (const CollectiveSummary& collective : report.summary.collectives) {
+  for (const CollectiveSummary& collective : std::span(collectives).first(shown)) {
     const std::string size = size_text(collective.bytes);
     table.add({"  " + collective.operation, size, std::to_string(collective.devices),
                std::to_string(collective.calls_per_step), time_text(collective.time_ns),
@@ -117,7 +123,16 @@ std::string collectives_text(const Report& report) {
     choices +=
         fmt::format("  {} of {} on {}: {}\n", collective.operation, size, collective.devices, collective.algorithm);
   }
-  return "\n" + table.text() + choices;
+  const std::size_t more = collectives.size() - shown;
+  return "\n" + table.text() + (more > 0 ? fmt::format("  ... and {} more (--all)\n", more) : "") + choices;
+}
+
+// "test_accuracy 0.977716", "memory_peak 486.0 MB"
+std::string metric_text(std::string_view name, double value) {
+  constexpr std::string_view kBytes = "_bytes";
+  if (!name.ends_with(kBytes)) return fmt::format("{:<11} {:.6g}", name, value);
+  return fmt::format("{:<11} {}", name.substr(0, name.size() - kBytes.size()),
+                     format_quantity(value, Dimension::bytes));
 }
 
 std::string learning_text(const Report& report) {
@@ -126,7 +141,7 @@ std::string learning_text(const Report& report) {
     text += fmt::format("loss        {:.6g} -> {:.6g} in {}\n", report.loss.front(), report.loss.back(),
                         plural(static_cast<int>(report.loss.size()), "step"));
   }
-  for (const auto& [name, value] : report.metrics) text += fmt::format("{:<11} {:.6g}\n", name, value);
+  for (const auto& [name, value] : report.metrics) text += metric_text(name, value) + "\n";
   return text;
 }
 
@@ -158,10 +173,10 @@ std::string notes_text(const Report& report) {
   return text;
 }
 
-std::string report_text(const Report& report) {
+std::string report_text(const Report& report, bool all) {
   std::string text = title_of(report) + "\n" + origin_of(report) + "\n\n";
   if (report.is_disturbed()) text += "DISTURBED: " + lost_text(*report.machine_use) + ".\n\n";
-  text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report);
+  text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
   if (const std::string settings = settings_text("settings    ", report); !settings.empty()) text += "\n" + settings;
   if (report.machine_use && !report.is_disturbed()) text += "machine     " + lost_text(*report.machine_use) + "\n";

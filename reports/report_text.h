@@ -7,7 +7,8 @@
 
 namespace tandem {
 
-std::string report_text(const Report& report);
+// Of many collectives only the first, unless `all` is set.
+std::string report_text(const Report& report, bool all = false);
 
 // "digits: 2 replicas, mirrored, nccl_all_reduce"
 std::string title_of(const Report& report);

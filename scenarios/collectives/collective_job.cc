@@ -139,8 +139,9 @@ int devices_of_machine(const CollectiveJob& job) {
   }
   CollectiveJob one = job;
   one.workers = one.devices = 1;
+  const std::unique_ptr<Engine> engine = open_for(one);
   int count = 0;
-  for (const Hardware& hardware : open_for(one)->capabilities().hardware) {
+  for (const Hardware& hardware : engine->capabilities().hardware) {
     if (hardware.type == job.device_type) count += hardware.cores;
   }
   return count;

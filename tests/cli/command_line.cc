@@ -62,8 +62,13 @@ Outcome CommandLine::tandem(const std::vector<std::string>& arguments) const {
 }
 
 Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& arguments, double after_s, int signal) const {
+#ifdef __SANITIZE_ADDRESS__
+  constexpr double kSlower = 5;  // the program, from its start on
+#else
+  constexpr double kSlower = 1;
+#endif
   const pid_t process = start(folder_, arguments);
-  std::this_thread::sleep_for(std::chrono::duration<double>(after_s));
+  std::this_thread::sleep_for(std::chrono::duration<double>(kSlower * after_s));
   kill(process, signal);
   return finished(process, folder_);
 }

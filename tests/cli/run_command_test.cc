@@ -171,7 +171,7 @@ TEST_F(RunCommand, SaysThatLogicalDevicesShareAGpu) {
   EXPECT_THAT(tandem(as_json).json()["notes"], testing::Contains(note));
   EXPECT_THAT(tandem(nine).out, HasSubstr("shared: 9 logical devices are on 8 GPUs of one machine"));
   as_json[5] = "8";
-  for (const auto& other : tandem(as_json).json()["notes"]) {
+  for (const auto json = tandem(as_json).json(); const auto& other : json["notes"]) {
     EXPECT_THAT(other.get<std::string>(), testing::Not(HasSubstr("shared")));
   }
 }

@@ -35,7 +35,7 @@ TEST_F(ValidateCommand, PrintsEveryPointAsJson) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.json()["protocol"], protocol);
     ASSERT_EQ(outcome.json()["points"].size(), points) << protocol;
-    for (const auto& point : outcome.json()["points"]) {
+    for (const auto json = outcome.json(); const auto& point : json["points"]) {
       EXPECT_EQ(point["measured_us"], 20);
       EXPECT_EQ(point["devices"], 8);
       EXPECT_EQ(point["nodes"], 1);

@@ -53,6 +53,21 @@ TEST(ReportText, HoldsEveryFigure) {
   EXPECT_THAT(text, HasSubstr("  - a caveat"));
 }
 
+TEST(ReportText, ShortensLongTablesOfCollectives) {
+  Report report = full_report();
+  report.summary.collectives.resize(13, report.summary.collectives.front());
+  EXPECT_THAT(report_text(report), testing::Not(HasSubstr("more (--all)")));
+  report.summary.collectives.resize(53, report.summary.collectives.front());
+  EXPECT_THAT(report_text(report), HasSubstr("\n  ... and 41 more (--all)\n"));
+  EXPECT_THAT(report_text(report, true), testing::Not(HasSubstr("more (--all)")));
+}
+
+TEST(ReportText, GivesMetricsTheirUnits) {
+  Report report = full_report();
+  report.metrics["memory_peak_bytes"] = 486e6;
+  EXPECT_THAT(report_text(report), HasSubstr("memory_peak 486MB\n"));
+}
+
 TEST(ReportText, SaysBeforeEveryFigureThatTheRunWasDisturbed) {
   Report report = full_report();
   report.machine_use = MachineUse{.cores = 2, .time = 500, .own = 980, .waited = 20, .others = 30};
