@@ -53,6 +53,7 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
   if (run.collectives) add("--collectives", *run.collectives == CollectiveFidelity::fluid ? "fluid" : "message");
   for (const auto& [variable, value] : run.nccl) add("--nccl", variable + "=" + value);
   if (run.graphs) words.emplace_back("--graphs");
+  if (!run.symmetry) words.emplace_back("--no-symmetry");
   add("--explore", "1");
   add("--schedule-seed", std::to_string(seed));
   return fmt::format("{}", fmt::join(words, " "));

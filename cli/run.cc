@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
@@ -38,7 +39,12 @@ void write_traces(const Timeline& timeline, const std::string& pattern) {
   if (pattern.find(kWorkerMark) == std::string::npos) return write_trace(timeline, pattern, std::nullopt);
   int workers = 0;
   for (const TimelineDevice& device : timeline.devices) workers = std::max(workers, device.worker + 1);
-  for (int worker = 0; worker < workers; ++worker) write_trace(timeline, trace_file(pattern, worker), worker);
+  std::set<int> simulated;  // empty: all of them
+  for (const WorkerClass& one : timeline.classes) simulated.insert(one.representative);
+  for (int worker = 0; worker < workers; ++worker) {
+    if (!simulated.empty() && !simulated.contains(worker)) continue;
+    write_trace(timeline, trace_file(pattern, worker), worker);
+  }
 }
 
 // Throws before the run what write_traces() would throw after it.
@@ -89,6 +95,7 @@ void add_overrides(CLI::App& command, RunFlags& flags) {
   command.add_option("--collectives", run.collectives, "Fidelity of simulated collectives: fluid or message")
       ->transform(CLI::CheckedTransformer(fidelities).description("{fluid,message}"));
   add_nccl_option(command, run.nccl);
+  command.add_flag("!--no-symmetry", run.symmetry, "Simulate every worker, even those that do the same as others");
   command.add_flag("--graphs", run.graphs, "Launch ops that come again as one CUDA graph");
 }
 

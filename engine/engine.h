@@ -63,6 +63,11 @@ struct EngineOptions {
   // Permutes the order of tasks that could run at one instant, and of work that ends at one. Equal seeds give equal
   // runs; empty: the engine's own order. Engines with EngineInfo::seeded_schedule only.
   std::optional<std::uint64_t> schedule_seed;
+  // By worker: workers of equal numbers are declared to do the same. The engine may run some of them for all, after it
+  // has seen that their machines and their communication are equal, too, and a witness does the same; its run() may
+  // then end with RunAgain. Empty: every worker runs. Engines with EngineInfo::symmetry only; runs that carry values or
+  // have a seed run every worker.
+  std::vector<int> alike{};
   // Launches a repeated series of ops of a stream as one CUDA graph. The ops are held back until somebody waits for
   // them or there are many, and leave one record. Engines with EngineInfo::graphs only.
   bool graphs = false;
@@ -71,6 +76,10 @@ struct EngineOptions {
 };
 
 using Program = std::function<void(Worker&)>;
+
+// Thrown by Engine::run where EngineOptions::alike: workers turned out to differ that had been taken for equal. What
+// the program left behind is void; the caller begins anew and calls run() again, which knows more then, and ends.
+struct RunAgain {};
 
 class Engine {
  public:

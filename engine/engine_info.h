@@ -25,6 +25,7 @@ struct EngineInfo {
   bool graphs = false;              // takes EngineOptions::graphs
   bool models_collectives = false;  // takes EngineOptions::collectives
   bool optional_values = false;     // takes ValueMode::none
+  bool symmetry = false;            // takes EngineOptions::alike
   std::vector<DeviceType> device_types = {DeviceType::cpu};  // that a worker may compute on
   // What a job computes on that names neither a type nor a topology.
   DeviceType default_device = DeviceType::cpu;

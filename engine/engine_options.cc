@@ -60,6 +60,11 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
     lacks("schedule_seed", "its threads are scheduled by the operating system");
   }
   if (options.graphs && !engine.graphs) lacks("graphs", "it launches nothing on a GPU");
+  if (!options.alike.empty() && !engine.symmetry) lacks("alike", "every worker runs");
+  if (!options.alike.empty() && options.alike.size() != options.workers.size()) {
+    throw UsageError(fmt::format("{} workers are said to be alike or not, must be all {}", options.alike.size(),
+                                 options.workers.size()));
+  }
   if (options.devices_in_step < 1) {
     throw UsageError(fmt::format("{} devices are in step, must be at least 1", options.devices_in_step));
   }

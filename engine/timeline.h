@@ -44,6 +44,7 @@ struct Record {
   double bytes = 0;  // ops: read plus written; copies: copied; collectives: the buffer of one rank
   double flops = 0;
   int ranks = 0;              // collectives: devices taking part
+  int calls = 1;              // collectives: how many equal calls of other groups this one stands for, itself included
   std::int64_t sequence = 0;  // collectives: equal on all ranks of one call, unique in the run
   std::string algorithm{};    // collectives: what the engine chose, "ring LL128, 24 channels"; empty: no choice
 };
@@ -53,11 +54,18 @@ struct TimelineDevice {
   int worker = 0;
 };
 
+// Workers that did the same, so that the records of one of them stand for all.
+struct WorkerClass {
+  int representative = 0;  // index of the worker that has the records
+  int workers = 1;         // itself included
+};
+
 struct Timeline {
   std::string engine;                           // "cpu", "sim"
   std::vector<TimelineDevice> devices;          // every device of the cluster
   std::vector<Record> records;                  // ordered by start, then worker, device, stream
   std::map<std::string, std::string> settings;  // what decided the times: network model, threads, versions
+  std::vector<WorkerClass> classes{};           // empty: every worker has its own records
   std::vector<std::string> notes;               // caveats for the reader: "extrapolated: all_reduce beyond 64 MB"
 };
 

@@ -74,6 +74,13 @@ struct CollectiveSummary {
   std::string algorithm{};  // what the engine chose, "ring LL128, 24 channels"; empty: it has no choice
 };
 
+// Workers that one of them stood for: its figures are theirs.
+struct ReportedClass {
+  std::string representative;  // "/job:worker/task:0"
+  int workers = 1;             // itself included
+  int devices = 0;             // of all of them
+};
+
 // The steps of one worker. The parts add up to its own median.
 struct WorkerSummary {
   StepTime step_time;
@@ -85,7 +92,7 @@ struct Summary {
   PerStep per_step;  // the mean over the devices that train; adds up to step_time.median
   std::optional<OtherDevices> other_devices{};
   std::vector<CollectiveSummary> collectives;  // by operation, devices, bytes
-  std::vector<WorkerSummary> workers;          // for each worker that has steps, by index
+  std::vector<WorkerSummary> workers;          // for each worker that has steps and is simulated, by index
 };
 
 // How the steps of several workers are counted. in_step: steps of the same number are one step, which lasts as long as
@@ -132,6 +139,7 @@ struct Report {
   bool deterministic = false;  // a simulation: times compare exactly
   double units_per_step = 0;   // examples in one global batch
   std::string throughput_unit = "examples/s";
+  std::vector<ReportedClass> classes;  // simulations: the workers that ran, where others did not; by index
   Summary summary;
   std::optional<double> scaling_efficiency;  // throughput / (replicas * throughput of one replica), where measured
   std::vector<double> loss;                  // per step, where the workload has one

@@ -59,6 +59,14 @@ Json collectives_to_json(const std::vector<CollectiveSummary>& collectives) {
   return list;
 }
 
+Json classes_to_json(const std::vector<ReportedClass>& classes) {
+  Json list = Json::array();
+  for (const ReportedClass& one : classes) {
+    list.push_back({{"representative", one.representative}, {"workers", one.workers}, {"devices", one.devices}});
+  }
+  return list;
+}
+
 template <typename Value>
 Json map_to_json(const std::map<std::string, Value>& values) {
   Json object = Json::object();
@@ -92,6 +100,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["asynchronous"] = report.asynchronous;
   json["steps"] = report.steps;
   json["warmup_steps"] = report.warmup_steps;
+  if (!report.classes.empty()) json["symmetry"] = classes_to_json(report.classes);
   json["step_time_ns"] = step_time_to_json(report.summary.step_time);
   if (report.workers > 1) {
     json["worker_step_time_ns"] = json["worker_per_step_ns"] = Json::array();

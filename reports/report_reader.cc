@@ -41,6 +41,12 @@ CollectiveSummary read_collective(const JsonField& map) {
           .algorithm = map.optional("algorithm").present() ? map.optional("algorithm").text() : ""};
 }
 
+ReportedClass read_class(const JsonField& map) {
+  return {.representative = map.required("representative").text(),
+          .workers = map.required("workers").small_count(),
+          .devices = map.required("devices").small_count()};
+}
+
 void read_identity(const JsonField& root, Report& report) {
   report.tandem_version = root.required("tandem_version").text();
   report.scenario = root.required("scenario").text();
@@ -63,6 +69,7 @@ void read_identity(const JsonField& root, Report& report) {
 }
 
 void read_results(const JsonField& root, Report& report) {
+  for (const JsonField& item : root.optional("symmetry").items()) report.classes.push_back(read_class(item));
   report.summary.step_time = read_step_time(root.required("step_time_ns"));
   read_workers(root, report.summary.workers);
   const JsonField throughput = root.required("throughput");

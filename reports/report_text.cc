@@ -135,6 +135,21 @@ std::string metric_text(std::string_view name, double value) {
                      format_quantity(value, Dimension::bytes));
 }
 
+// Who stood for whom; a few of many.
+std::string symmetry_text(const Report& report) {
+  if (report.classes.empty()) return "";
+  constexpr std::size_t kMost = 6;
+  std::vector<std::string> items;
+  for (const ReportedClass& one : report.classes) {
+    if (items.size() == kMost) break;
+    items.push_back(fmt::format("{} for {} ({})", one.representative, plural(one.workers, "worker"),
+                                plural(one.devices, "device")));
+  }
+  const std::size_t more = report.classes.size() - items.size();
+  if (more > 0) items.push_back(fmt::format("and {} more of {}", more, report.classes.size()));
+  return wrapped_list("simulated   ", items, ",");
+}
+
 std::string learning_text(const Report& report) {
   std::string text;
   if (!report.loss.empty()) {
@@ -178,6 +193,7 @@ std::string report_text(const Report& report, bool all) {
   if (report.is_disturbed()) text += "DISTURBED: " + lost_text(*report.machine_use) + ".\n\n";
   text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
+  if (const std::string symmetry = symmetry_text(report); !symmetry.empty()) text += "\n" + symmetry;
   if (const std::string settings = settings_text("settings    ", report); !settings.empty()) text += "\n" + settings;
   if (report.machine_use && !report.is_disturbed()) text += "machine     " + lost_text(*report.machine_use) + "\n";
   if (!report.notes.empty()) text += "\nnotes\n" + notes_text(report);

@@ -22,12 +22,14 @@ using Times = std::array<Nanoseconds, kParts + 2>;
 // What runs on a device, by rank: the intervals of each category that no earlier one covers.
 struct DeviceWork {
   int worker = 0;
+  int devices = 1;  // for which it stands, itself included
   std::array<IntervalSet, kRanking.size()> exposed;
   IntervalSet input, communication;
 };
 
 struct DeviceRecords {
   int worker = 0;
+  int devices = 1;
   bool computes = false;  // in a measured step
   std::array<std::vector<Interval>, kRanking.size()> work;
 };
@@ -38,10 +40,13 @@ std::size_t rank_of(Category category) {
 
 std::map<int, DeviceRecords> records_by_device(const Timeline& timeline, const std::vector<int>& steps) {
   std::map<int, DeviceRecords> devices;
+  std::map<int, int> workers;
+  for (const WorkerClass& one : timeline.classes) workers[one.representative] = one.workers;
   for (const Record& record : timeline.records) {
     if (record.kind == RecordKind::step || record.device == kNoDevice) continue;
     DeviceRecords& device = devices[record.device];
     device.worker = record.worker;
+    if (const auto one = workers.find(record.worker); one != workers.end()) device.devices = one->second;
     device.work[rank_of(record.category)].push_back({record.start_ns, record.end_ns});
     if (record.category == Category::compute && !device.computes) {
       device.computes = std::binary_search(steps.begin(), steps.end(), record.step);
@@ -51,7 +56,8 @@ std::map<int, DeviceRecords> records_by_device(const Timeline& timeline, const s
 }
 
 DeviceWork work_of(DeviceRecords&& records) {
-  DeviceWork work{.worker = records.worker, .exposed = {}, .input = {}, .communication = {}};
+  DeviceWork work{
+      .worker = records.worker, .devices = records.devices, .exposed = {}, .input = {}, .communication = {}};
   IntervalSet covered;
   for (std::size_t rank = 0; rank < kRanking.size(); ++rank) {
     IntervalSet all = union_of(std::move(records.work[rank]));
@@ -93,12 +99,13 @@ class Samples {
 
   void extend(Key key, Nanoseconds length) { samples_[key].length = std::max(samples_[key].length, length); }
 
-  // Adds what a device did in its worker's step. It was idle for the rest of a longer sample: others were not done.
-  void add(Key key, const Times& times, Nanoseconds step) {
+  // Adds what each of so many devices did in its worker's step. It was idle for the rest of a longer sample: others
+  // were not done.
+  void add(Key key, const Times& times, Nanoseconds step, int devices) {
     Sample& sample = samples_.at(key);
-    for (std::size_t i = 0; i < times.size(); ++i) sample.sum[i] += times[i];
-    sample.sum[kIdle] += sample.length - step;
-    ++sample.devices;
+    for (std::size_t i = 0; i < times.size(); ++i) sample.sum[i] += times[i] * devices;
+    sample.sum[kIdle] += (sample.length - step) * devices;
+    sample.devices += devices;
   }
 
   // The mean over the devices and over the middle half of the samples, in proportion to `median`.
@@ -187,8 +194,8 @@ class Division {
     for (const Window& window : of_worker) {
       const Times times = times_in(window.time, device);
       const Nanoseconds length = window.time.end - window.time.start;
-      all_.add(key(worker, window.step), times, length);
-      workers_.at(worker).add({window.step, 0}, times, length);
+      all_.add(key(worker, window.step), times, length, device.devices);
+      workers_.at(worker).add({window.step, 0}, times, length, device.devices);
     }
   }
 
@@ -214,7 +221,9 @@ class Busiest {
 
   void add(const std::string& name, const DeviceWork& device) {
     const Times times = times_in(measured_, device);
-    if (count_++ > 0 && times[kIdle] >= times_[kIdle]) return;
+    const bool is_first = count_ == 0;
+    count_ += device.devices;
+    if (!is_first && times[kIdle] >= times_[kIdle]) return;
     name_ = name;
     times_ = times;
   }

@@ -71,7 +71,7 @@ std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const St
   std::map<std::tuple<std::string, int, std::int64_t>, std::string> algorithms;  // of the last call
   for (const auto& [record, duration_ns] : collective_timings(timeline.records, counts)) {
     const std::tuple key{record->name, record->ranks, std::int64_t{std::llround(record->bytes)}};
-    times[key].push_back(duration_ns);
+    times[key].insert(times[key].end(), static_cast<std::size_t>(record->calls), duration_ns);
     algorithms[key] = record->algorithm;
   }
   std::vector<CollectiveSummary> summaries;

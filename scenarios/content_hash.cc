@@ -4,7 +4,8 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <sstream>
+#include <ostream>
+#include <streambuf>
 #include <string_view>
 
 #include "scenarios/scenario.h"
@@ -17,15 +18,40 @@ namespace {
 class Fnv1a {
  public:
   void add(std::string_view text) {
-    for (const char c : text) add_byte(static_cast<unsigned char>(c));
-    add_byte(0xff);  // not a byte of UTF-8: keeps "ab", "c" apart from "a", "bc"
+    add_part(text);
+    end_text();
   }
+  // A text in parts.
+  void add_part(std::string_view part) {
+    for (const char c : part) add_byte(static_cast<unsigned char>(c));
+  }
+  void end_text() { add_byte(0xff); }  // not a byte of UTF-8: keeps "ab", "c" apart from "a", "bc"
   void add(std::int64_t number) { add(std::string_view(std::to_string(number))); }
   std::string text() const { return fmt::format("{:016x}", hash_); }
 
  private:
   void add_byte(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3; }
   std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+// Hashes what is written to it: the text of a topology of thousands of machines is never kept.
+class HashingBuffer : public std::streambuf {
+ public:
+  explicit HashingBuffer(Fnv1a& hash) : hash_(hash) {}
+
+ protected:
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    hash_.add_part({text, static_cast<std::size_t>(size)});
+    return size;
+  }
+  int_type overflow(int_type character) override {
+    const char one = traits_type::to_char_type(character);
+    hash_.add_part({&one, 1});
+    return character;
+  }
+
+ private:
+  Fnv1a& hash_;
 };
 
 // Keys in alphabetical order: their order in the file means nothing.
@@ -88,9 +114,10 @@ std::string content_hash(const Scenario& scenario) {
   if (scenario.document) add(hash, scenario.document->root());
   std::visit([&](const auto& kind) { add(hash, kind); }, scenario.workload.kind);
   if (scenario.topology) {
-    std::ostringstream topology;
+    HashingBuffer buffer(hash);
+    std::ostream topology(&buffer);
     write_topology_yaml(*scenario.topology, topology);
-    hash.add(topology.str());
+    hash.end_text();
   }
   return hash.text();
 }

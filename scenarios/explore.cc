@@ -31,6 +31,7 @@ Exploration explore_schedules(const Scenario& scenario, const RunOptions& option
   RunOptions run = options;
   run.topology = topology_for(scenario, options);  // once, since no two calibrations are equal
   run.measures_scaling = false;
+  run.symmetry = false;
   run.schedule_seed.reset();
   int runs = 0;
   const auto progress = [&] {

@@ -94,6 +94,7 @@ EngineSettings read_engine(const YamlReader& map) {
     engine.records = records.one_of<RecordLevel>(
         {{"all", RecordLevel::all}, {"collectives", RecordLevel::collectives}, {"steps", RecordLevel::steps}});
   }
+  engine.symmetry = map.optional("symmetry").one_of<bool>({{"auto", true}, {"off", false}}, engine.symmetry);
   return engine;
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
+#include "scenarios/alike.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/job.h"
 #include "scenarios/machine_watch.h"
@@ -49,6 +50,7 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   if (options.collectives) scenario.engine.collectives = options.collectives;
   for (const auto& [variable, value] : options.nccl) scenario.engine.nccl[variable] = value;
   if (options.graphs) scenario.engine.graphs = true;
+  if (!options.symmetry) scenario.engine.symmetry = false;
   check_strategy(scenario);
   if (const auto problem = parallel_problem(scenario)) {
     throw InputError({scenario.problem_at(problem->path, problem->message)});
@@ -77,6 +79,7 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
   options.schedule_seed = run_options.schedule_seed;
   options.graphs = scenario.engine.graphs;
   options.records = scenario.engine.records;
+  if (scenario.engine.symmetry && engine_info(scenario.engine.name).symmetry) options.alike = alike_tasks(scenario);
   try {
     return open_engine(scenario.engine.name, std::move(options));
   } catch (const InputError&) {
@@ -134,6 +137,19 @@ std::vector<std::string> notes_of_workload(const Scenario& scenario) {
   return notes;
 }
 
+// Who stood for whom, by name.
+std::vector<ReportedClass> classes_of(const Scenario& scenario, const Timeline& timeline) {
+  std::vector<ReportedClass> classes;
+  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
+  for (const WorkerClass& one : timeline.classes) {
+    const WorkerSpec& task = tasks.at(static_cast<std::size_t>(one.representative));
+    classes.push_back({.representative = fmt::format("/job:{}/task:{}", task.job, task.task),
+                       .workers = one.workers,
+                       .devices = one.workers * task.device_count});
+  }
+  return classes;
+}
+
 void add_facts(Report& report, const Scenario& scenario, const Capabilities& capabilities, const Timeline& timeline) {
   report.scenario = scenario.name;
   report.scenario_hash = scenario.hash;
@@ -146,6 +162,7 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.deterministic = capabilities.deterministic;
   report.units_per_step = scenario.workload.batch;
   report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step);
+  report.classes = classes_of(scenario, timeline);
   report.settings = timeline.settings;
   report.notes = timeline.notes;
   if (scenario.engine.records != RecordLevel::all) {
@@ -187,17 +204,25 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   check_capabilities(scenario, engine->capabilities());
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
   const bool divides_model = strategy_info(scenario.strategy.name).division.has_value();
-  std::vector<TrainingResult> results(tasks.size());
+  std::vector<TrainingResult> results;
   MeasuredSteps measured(scenario, options.progress);
   const auto progress = [&measured](int step, int steps) { measured.step_done(step, steps); };
-  result.timeline = engine->run([&](Worker& worker) {
+  const auto train_one = [&](Worker& worker) {
     TrainingResult& mine = results.at(static_cast<std::size_t>(worker.index()));
     if (divides_model) {
       train_parallel(worker, scenario, progress, mine.report);
     } else {
       train(worker, scenario, progress, mine);
     }
-  });
+  };
+  for (bool has_run = false; !has_run;) {
+    results.assign(tasks.size(), {});
+    try {
+      result.timeline = engine->run(train_one);
+      has_run = true;
+    } catch (const RunAgain&) {
+    }
+  }
   result.report = merged(results, scenario);
   add_facts(result.report, scenario, engine->capabilities(), result.timeline);
   if (!result.report.deterministic) result.report.machine_use = measured.machine_use();

@@ -25,6 +25,7 @@ struct RunOptions {
   std::optional<CollectiveFidelity> collectives;
   std::map<std::string, std::string> nccl{};          // over the scenario's
   bool graphs = false;                                // true: also where the scenario does not ask for them
+  bool symmetry = true;                               // false: also where the scenario leaves it to the engine
   std::optional<std::uint64_t> schedule_seed;         // see EngineOptions::schedule_seed
   bool measures_scaling = true;                       // run simulations again, on one replica, for scaling_efficiency
   std::function<void(int step, int steps)> progress;  // called from worker 0 after each step; may be empty

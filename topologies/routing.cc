@@ -9,21 +9,12 @@
 #include <unordered_map>
 
 #include "topologies/base/error.h"
-#include "topologies/graph.h"
+#include "topologies/meeting_search.h"
 
 namespace tandem {
 namespace {
 
-using Picoseconds = std::uint64_t;  // whole numbers, so that equal paths cost exactly the same
-
-constexpr double kReferenceBytes = 1 << 20;
 constexpr std::uint32_t kNone = std::numeric_limits<std::uint32_t>::max();
-
-Picoseconds cost_of(const LinkModel& model) {
-  constexpr double kMost = 1e16;  // a thousand such hops still fit into 64 bits
-  const double seconds = model.latency_s.value + kReferenceBytes / model.bandwidth_bytes_per_s.value;
-  return static_cast<Picoseconds>(std::clamp(std::round(seconds * 1e12), 1.0, kMost));
-}
 
 std::uint64_t mixed(std::uint64_t x) {  // the finalizer of splitmix64
   x += 0x9e3779b97f4a7c15u;
@@ -78,58 +69,13 @@ Route empty_route() {
   return {.bandwidth_bytes_per_s = std::numeric_limits<double>::infinity()};
 }
 
-// An edge of the graph as the search needs it.
-struct Arc {
-  NodeIndex to;
-  Edge edge;
-};
-
-// The arcs out of every node, sorted by the worker they lead into. A fabric switch may have 16,384 ports, and a search
-// looks only at those of two workers.
-class Arcs {
- public:
-  explicit Arcs(const Topology& topology) : topology_(topology) {
-    const Graph graph = graph_of(topology);
-    starts_.reserve(topology.node_count() + 1);
-    arcs_.reserve(boost::num_edges(graph));
-    for (NodeIndex node = 0; node < topology.node_count(); ++node) {
-      starts_.push_back(arcs_.size());
-      for (auto [edge, end] = boost::out_edges(node, graph); edge != end; ++edge) {
-        arcs_.push_back({static_cast<NodeIndex>(boost::target(*edge, graph)), graph[*edge]});
-      }
-      const auto first = arcs_.begin() + static_cast<std::ptrdiff_t>(starts_.back());
-      std::stable_sort(first, arcs_.end(), [&](const Arc& a, const Arc& b) { return worker(a) < worker(b); });
-    }
-    starts_.push_back(arcs_.size());
-  }
-
-  // Returns the arcs from `node` to nodes of a worker, or of the fabric for kNoWorker.
-  std::span<const Arc> into(NodeIndex node, int worker_index) const {
-    const std::span<const Arc> all(arcs_.data() + starts_[node], starts_[node + 1] - starts_[node]);
-    const auto first = std::lower_bound(all.begin(), all.end(), worker_index,
-                                        [this](const Arc& arc, int value) { return worker(arc) < value; });
-    const auto last = std::upper_bound(first, all.end(), worker_index,
-                                       [this](int value, const Arc& arc) { return value < worker(arc); });
-    return {first, last};
-  }
-
- private:
-  int worker(const Arc& arc) const { return topology_.node(arc.to).worker; }
-  const Topology& topology_;
-  std::vector<std::size_t> starts_;
-  std::vector<Arc> arcs_;
-};
-
 // Dijkstra's search over states: a node, and whether it is a GPU reached by one NVLink hop from the start,
-// the only GPUs that may be crossed. The arrays are allocated once; a search touches what it visits.
+// the only GPUs that may be crossed. The arrays are allocated once; a search touches what it visits. Through fabrics it
+// visits only nodes that may be on a cheapest route, which changes neither those routes nor their order.
 class Search {
  public:
-  explicit Search(const Topology& topology) : topology_(topology), arcs_(topology), visits_(2 * topology.node_count()) {
-    costs_.reserve(topology.link_count());
-    for (LinkIndex link = 0; link < topology.link_count(); ++link) {
-      costs_.push_back(cost_of(*topology.link(link).model));
-    }
-  }
+  explicit Search(const Topology& topology)
+      : topology_(topology), arcs_(topology), meeting_(topology, arcs_), visits_(2 * topology.node_count()) {}
 
   // Returns the cheapest route, or nothing when there is none.
   std::optional<Route> find(const Key& key) {
@@ -138,7 +84,7 @@ class Search {
     return trace(end, key);
   }
 
-  std::uint64_t visited_count() const { return visited_; }
+  std::uint64_t visited_count() const { return visited_ + meeting_.visited_count(); }
 
  private:
   using State = std::uint32_t;
@@ -170,6 +116,9 @@ class Search {
     open_ = {};
     start_ = 2 * from;
     to_ = to;
+    is_bounded_ = meeting_.knows(from, to);
+    if (is_bounded_) bound_ = meeting_.run(from, to);
+    if (is_bounded_ && bound_ == MeetingSearch::kNoRoute) return kNone;
     visits_[start_] = {.search = search_};
     open_.emplace(0, start_);
     const int home = topology_.node(from).worker;
@@ -193,7 +142,7 @@ class Search {
       if (!may_leave(state, arc)) continue;
       const bool crossable = state == start_ && is_nvlink(arc) && is_gpu(arc.to);
       if (is_gpu(arc.to) && arc.to != to_ && !crossable) continue;
-      reach(2 * arc.to + (crossable ? 1 : 0), visits_[state].cost + costs_[arc.edge.link], state, arc.edge);
+      reach(2 * arc.to + (crossable ? 1 : 0), visits_[state].cost + arcs_.cost(arc), state, arc.edge);
     }
   }
 
@@ -202,7 +151,12 @@ class Search {
     return is_crossable(state) && is_nvlink(arc) && is_gpu(arc.to);
   }
 
+  bool may_be_on_route(NodeIndex node, Picoseconds cost) const {
+    return !is_bounded_ || (cost <= bound_ && meeting_.rest_at_least(node) <= bound_ - cost);
+  }
+
   void reach(State state, Picoseconds cost, State from, Edge edge) {
+    if (!may_be_on_route(node_of(state), cost)) return;
     Visit& visit = visits_[state];
     const bool is_new = visit.search != search_;
     if (!is_new && visit.cost < cost) return;
@@ -236,12 +190,14 @@ class Search {
 
   const Topology& topology_;
   Arcs arcs_;
-  std::vector<Picoseconds> costs_;  // by link
-  std::vector<Visit> visits_;       // by state
+  MeetingSearch meeting_;
+  std::vector<Visit> visits_;  // by state
   std::vector<Step> steps_;
   std::priority_queue<Open, std::vector<Open>, std::greater<>> open_;
   State start_ = 0;
   NodeIndex to_ = 0;
+  bool is_bounded_ = false;
+  Picoseconds bound_ = 0;  // of the whole route, where is_bounded_
   std::uint64_t search_ = 0;
   std::uint64_t visited_ = 0;
 };

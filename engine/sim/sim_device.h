@@ -20,7 +20,7 @@ struct MemoryPool {
 
 struct PhysicalDevice {
   NodeIndex node = 0;
-  DeviceCosts costs;
+  std::shared_ptr<const DeviceCosts> costs;
   std::shared_ptr<MemoryPool> memory;
 };
 
@@ -40,7 +40,7 @@ class SimDevice : public Device {
 
   SimRun& run() { return run_; }
   NodeIndex node() const { return physical_.node; }
-  const DeviceCosts& costs() const { return physical_.costs; }
+  const DeviceCosts& costs() const { return *physical_.costs; }
   const std::string& name() const { return name_; }
   // Whether a stream of it executes a collective now. The streams say so, in the kernel.
   bool is_in_collective() const { return collectives_ > 0; }

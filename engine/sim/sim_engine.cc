@@ -6,6 +6,7 @@
 #include "engine/sim/placement.h"
 #include "engine/sim/sim_run.h"
 #include "engine/sim/simgrid_compat.h"
+#include "engine/sim/symmetry/symmetry.h"
 
 namespace tandem {
 namespace {
@@ -86,14 +87,35 @@ Capabilities capabilities_of(const EngineOptions& options) {
 
 class SimEngine : public Engine {
  public:
-  explicit SimEngine(EngineOptions options) : options_(std::move(options)), capabilities_(capabilities_of(options_)) {}
+  explicit SimEngine(EngineOptions options) : options_(std::move(options)), capabilities_(capabilities_of(options_)) {
+    if (sim::symmetry::Symmetry::is_possible(options_)) {
+      symmetry_ = std::make_unique<sim::symmetry::Symmetry>(options_);
+    }
+  }
 
   const Capabilities& capabilities() const override { return capabilities_; }
-  Timeline run(const Program& program) override { return sim::SimRun(options_, capabilities_).execute(program); }
+  Timeline run(const Program& program) override {
+    if (symmetry_ && symmetry_->begin_run()) return run_some(program);
+    Timeline timeline = sim::SimRun(options_, capabilities_).execute(program);
+    if (symmetry_ && !symmetry_->note().empty()) timeline.notes.push_back(symmetry_->note());
+    return timeline;
+  }
 
  private:
+  // An error is told by a run of every worker, in which it names those whom it concerns.
+  Timeline run_some(const Program& program) {
+    try {
+      return sim::SimRun(options_, capabilities_, symmetry_.get()).execute(program);
+    } catch (const sim::symmetry::Again&) {
+    } catch (...) {
+      symmetry_->turn_off("");
+    }
+    throw RunAgain();
+  }
+
   EngineOptions options_;
   Capabilities capabilities_;
+  std::unique_ptr<sim::symmetry::Symmetry> symmetry_;  // null: every worker runs
 };
 
 }  // namespace

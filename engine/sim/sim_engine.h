@@ -13,6 +13,7 @@ inline EngineInfo sim_engine_info() {
           .seeded_schedule = true,
           .models_collectives = true,
           .optional_values = true,
+          .symmetry = true,
           .device_types = {DeviceType::cpu, DeviceType::gpu}};
 }
 

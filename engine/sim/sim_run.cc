@@ -22,12 +22,15 @@ double waiting_in_step(const EngineOptions& options) {
 
 }  // namespace
 
-SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities)
+SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, symmetry::Symmetry* symmetry)
     : options_(options),
       capabilities_(capabilities),
+      symmetry_(symmetry != nullptr ? std::optional<symmetry::RunSymmetry>(std::in_place, *this, *symmetry)
+                                    : std::nullopt),
       placed_(place_devices(options)),
+      hosts_(running_hosts()),
       schedule_(options.schedule_seed),
-      simulation_(*options.topology, hosts_of(*options.topology, placed_), schedule_ ? &*schedule_ : nullptr),
+      simulation_(*options.topology, hosts_, schedule_ ? &*schedule_ : nullptr),
       network_(simulation_),
       scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
       measured_times_(options.topology->collectives()),
@@ -42,14 +45,24 @@ SimRun::~SimRun() {
   Task::set_provider_of_this_thread(nullptr);
 }
 
+std::vector<HostSpec> SimRun::running_hosts() const {
+  std::vector<PlacedDevice> running = placed_;
+  std::erase_if(running, [this](const PlacedDevice& device) { return !runs(device.worker); });
+  return hosts_of(topology(), running);
+}
+
+// Nodes of one model with equally many devices cost the same.
 void SimRun::add_devices() {
   std::map<NodeIndex, int> devices_on;
   for (const PlacedDevice& placed : placed_) ++devices_on[placed.node];
   const double waiting = waiting_in_step(options_);
+  std::map<std::pair<const DeviceModel*, int>, std::shared_ptr<const DeviceCosts>> costs;
   for (const auto& [node, count] : devices_on) {
     const auto& model = topology().node(node).device;
     auto memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = model->memory_bytes.value});
-    physical_[node].reset(new PhysicalDevice{node, DeviceCosts(model, count, notes_, waiting), std::move(memory)});
+    std::shared_ptr<const DeviceCosts>& cost = costs[{model.get(), count}];
+    if (!cost) cost = std::make_shared<const DeviceCosts>(model, count, notes_, waiting);
+    physical_[node].reset(new PhysicalDevice{node, cost, std::move(memory)});
   }
   for (const PlacedDevice& placed : placed_) {
     const int index = static_cast<int>(devices_.size());
@@ -64,19 +77,26 @@ void SimRun::add_workers() {
   std::size_t next = 0;
   for (std::size_t worker = 0; worker < options_.workers.size(); ++worker) {
     const WorkerSpec& spec = options_.workers[worker];
+    first_devices_.push_back(static_cast<int>(next));
     std::vector<Device*> local;
     for (int i = 0; i < spec.device_count; ++i) local.push_back(devices_[next++].get());
     const bool has_own_cpu = spec.device_type == DeviceType::cpu && spec.device_count > 0;
     SimDevice& cpu = has_own_cpu ? static_cast<SimDevice&>(*local.front()) : *devices_[next++];
-    workers_.push_back(std::make_unique<SimWorker>(*this, static_cast<int>(worker), spec, std::move(local), cpu));
+    workers_.emplace_back();
+    if (!runs(static_cast<int>(worker))) continue;
+    workers_.back() = std::make_unique<SimWorker>(*this, static_cast<int>(worker), spec, std::move(local), cpu);
   }
 }
 
 Timeline SimRun::execute(const Program& program) {
-  for (const auto& worker : workers_) worker->start(program);
+  for (const auto& worker : workers_) {
+    if (worker) worker->start(program);
+  }
   simulation_.run();
   if (scheduler_.error()) std::rethrow_exception(scheduler_.error());
-  return take_timeline();
+  Timeline timeline = take_timeline();
+  if (symmetry_) symmetry_->finish(timeline);
+  return timeline;
 }
 
 SimDevice& SimRun::device(const DeviceId& id) {

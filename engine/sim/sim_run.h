@@ -4,6 +4,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "engine/engine.h"
@@ -19,6 +21,7 @@
 #include "engine/sim/seeded_schedule.h"
 #include "engine/sim/sim_device.h"
 #include "engine/sim/simulation.h"
+#include "engine/sim/symmetry/run_symmetry.h"
 
 namespace tandem::sim {
 
@@ -26,8 +29,9 @@ class SimWorker;
 
 class SimRun {
  public:
-  // `options` have been checked (open_sim_engine); they and `capabilities` must outlive the run.
-  SimRun(const EngineOptions& options, const Capabilities& capabilities);
+  // `options` have been checked (open_sim_engine); they and `capabilities` must outlive the run. `symmetry`: what is
+  // known about workers that stand for others; null: every worker runs.
+  SimRun(const EngineOptions& options, const Capabilities& capabilities, symmetry::Symmetry* symmetry = nullptr);
   ~SimRun();
   SimRun(const SimRun&) = delete;
   SimRun& operator=(const SimRun&) = delete;
@@ -47,6 +51,11 @@ class SimRun {
   NcclGroups& nccl() { return nccl_; }
   const MeasuredTimes& measured_times() const { return measured_times_; }
 
+  symmetry::RunSymmetry* symmetry() { return symmetry_ ? &*symmetry_ : nullptr; }  // null: every worker runs
+  bool runs(int worker) const { return !symmetry_ || symmetry_->runs(worker); }
+  int first_device_of(int worker) const { return first_devices_[static_cast<std::size_t>(worker)]; }
+  Network::Pair two_hosts() const { return {hosts_[0].node, hosts_[1].node}; }  // of running workers
+
   int worker_count() const { return static_cast<int>(workers_.size()); }
   const std::vector<WorkerSpec>& specs() const { return options_.workers; }
   SharedObjects& shared() { return shared_; }
@@ -57,6 +66,7 @@ class SimRun {
   }
 
  private:
+  std::vector<HostSpec> running_hosts() const;
   void add_devices();
   void add_workers();
   std::vector<std::string> pending_work() const;
@@ -64,8 +74,10 @@ class SimRun {
 
   const EngineOptions& options_;
   const Capabilities& capabilities_;
+  std::optional<symmetry::RunSymmetry> symmetry_;
   Notes notes_;
   std::vector<PlacedDevice> placed_;
+  std::vector<HostSpec> hosts_;
   std::optional<SeededSchedule> schedule_;
   Simulation simulation_;
   Network network_;
@@ -75,8 +87,15 @@ class SimRun {
   NcclGroups nccl_;
   std::map<NodeIndex, std::unique_ptr<PhysicalDevice>> physical_;
   std::vector<std::unique_ptr<SimDevice>> devices_;
-  std::map<DeviceId, SimDevice*> by_id_;
-  std::vector<std::unique_ptr<SimWorker>> workers_;
+  struct IdHash {
+    std::size_t operator()(const DeviceId& id) const {
+      const auto place = static_cast<std::size_t>(id.task) * 64 + static_cast<std::size_t>(id.index) * 2;
+      return (place + static_cast<std::size_t>(id.type)) ^ (std::hash<std::string>()(id.job) << 1);
+    }
+  };
+  std::unordered_map<DeviceId, SimDevice*, IdHash> by_id_;  // never iterated
+  std::vector<int> first_devices_;                          // by worker
+  std::vector<std::unique_ptr<SimWorker>> workers_;         // null: another one stands for it
   RecordLog records_;
   SharedObjects shared_;  // the last member, because the objects may hold memory of the devices
 };

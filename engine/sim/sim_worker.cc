@@ -76,7 +76,21 @@ void SimWorker::run_concurrently(int n, const std::function<void(int)>& function
   }
 }
 
+// Workers that meet otherwise than in collectives have their own places in an order.
+void SimWorker::needs_all_workers(std::string_view why) const {
+  if (run_.symmetry() == nullptr) return;
+  run_.symmetry()->give_up(fmt::format("worker {} {}", index_, why));
+  run_.scheduler().throw_if_failed();
+}
+
+Device& SimWorker::device(const DeviceId& id) {
+  SimDevice& device = run_.device(id);
+  if (device.worker() != index_) needs_all_workers("uses a device of another worker");
+  return device;
+}
+
 std::shared_ptr<void> SimWorker::shared(std::string_view name, const SharedFactory& make) {
+  needs_all_workers("shares an object with others");
   return run_.shared().get(name, make);
 }
 

@@ -25,7 +25,7 @@ class SimWorker : public Worker {
   const Capabilities& capabilities() const override { return run_.capabilities(); }
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return cpu_; }
-  Device& device(const DeviceId& id) override { return run_.device(id); }
+  Device& device(const DeviceId& id) override;
   Nanoseconds now() override;
   void run_concurrently(int n, const std::function<void(int)>& function) override;
   std::unique_ptr<BackgroundTask> start_task(std::string_view name, std::function<void()> function) override;
@@ -38,6 +38,8 @@ class SimWorker : public Worker {
   void start(const Program& program);  // in a task of its own
 
  private:
+  void needs_all_workers(std::string_view why) const;
+
   SimRun& run_;
   int index_;
   const WorkerSpec& spec_;

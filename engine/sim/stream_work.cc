@@ -107,6 +107,7 @@ void WaitWork::start(SimStream& stream) {
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then) {
   SimRun& run = from.run();
   if (from.node() != to.node()) {
+    if (run.symmetry() != nullptr) return run.symmetry()->copy(from, to, bytes, with_latency, std::move(then));
     return run.network().transfer(from.node(), to.node(), bytes, with_latency, std::move(then));
   }
   const DeviceCosts& costs = from.costs();

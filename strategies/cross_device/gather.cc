@@ -4,6 +4,9 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
+#include <string_view>
+#include <utility>
 
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
@@ -75,9 +78,11 @@ void check_shapes(const std::vector<Shape>& shapes, int axis) {
 
 std::vector<DeviceId> hosts_of(const std::vector<DeviceId>& group) {
   std::vector<DeviceId> hosts;
+  std::set<std::pair<int, std::string_view>> known;
   for (const DeviceId& id : group) {
-    const DeviceId host{.job = id.job, .task = id.task, .type = DeviceType::cpu, .index = 0};
-    if (std::find(hosts.begin(), hosts.end(), host) == hosts.end()) hosts.push_back(host);
+    if (!hosts.empty() && hosts.back().task == id.task && hosts.back().job == id.job) continue;
+    if (!known.emplace(id.task, id.job).second) continue;
+    hosts.push_back({.job = id.job, .task = id.task, .type = DeviceType::cpu, .index = 0});
   }
   return hosts;
 }

@@ -17,26 +17,28 @@ namespace {
 constexpr int kGpusPerMachine = 8;
 constexpr int kSteps = 4;  // one of them warm-up
 
-Scenario bert_large(int gpus, int batch) {
+Scenario bert_large(int gpus, int batch, const char* fabric = "switch") {
   return parse_scenario(fmt::format(R"(
 schema_version: 1
 name: bert-large
 workload: {{kind: layers, model: bert_large, batch: {}, dtype: bf16, bucket_bytes: 25MB, overlap: true}}
 strategy: {{name: multi_worker_mirrored}}
 engine: {{name: sim}}
-topology: {{cluster: {{node: hgx-h100, workers: {}}}}}
+topology: {{cluster: {{node: hgx-h100, workers: {}, fabric: {}}}}}
 devices: {{type: gpu, workers: {}, per_worker: 8}}
 steps: {}
 warmup_steps: 1
 )",
-                                    batch, gpus / kGpusPerMachine, gpus / kGpusPerMachine, kSteps),
+                                    batch, gpus / kGpusPerMachine, fabric, gpus / kGpusPerMachine, kSteps),
                         "sim_step_benchmark.yaml");
 }
 
-void run_steps(benchmark::State& state, const Scenario& scenario) {
+void run_steps(benchmark::State& state, const Scenario& scenario, bool symmetry = false) {
   double ops = 0;
+  RunOptions options;
+  options.symmetry = symmetry;
   for (auto _ : state) {
-    const RunResult result = run_scenario(scenario);
+    const RunResult result = run_scenario(scenario, options);
     ops = static_cast<double>(std::count_if(result.timeline.records.begin(), result.timeline.records.end(),
                                             [](const Record& record) { return record.kind == RecordKind::op; }));
   }
@@ -52,6 +54,19 @@ void run_steps(benchmark::State& state, const Scenario& scenario) {
   state.counters["peak_rss_mb"] = static_cast<double>(usage.ru_maxrss) / 1024;
 }
 
+// One worker is simulated for all.
+void alike_replicas(benchmark::State& state) {
+  const int gpus = static_cast<int>(state.range(0));
+  run_steps(state, bert_large(gpus, 32 * gpus), true);
+}
+
+// The same on a three-level fat tree with rails.
+void alike_replicas_on_a_fat_tree(benchmark::State& state) {
+  const int gpus = static_cast<int>(state.range(0));
+  const char* tree = "{kind: fat_tree, workers_per_leaf: 32, leaves_per_pod: 16, spines: 4, rails: true}";
+  run_steps(state, bert_large(gpus, 32 * gpus, tree), true);
+}
+
 // All GPUs do the same at the same time.
 void equal_replicas(benchmark::State& state) {
   const int gpus = static_cast<int>(state.range(0));
@@ -64,6 +79,16 @@ void uneven_replicas(benchmark::State& state) {
   run_steps(state, bert_large(gpus, 32 * gpus + gpus / 2));
 }
 
+BENCHMARK(alike_replicas)
+    ->Arg(8)
+    ->Arg(64)
+    ->Arg(512)
+    ->Arg(1024)
+    ->Arg(4096)
+    ->Arg(16384)
+    ->Iterations(1)
+    ->Unit(benchmark::kSecond);
+BENCHMARK(alike_replicas_on_a_fat_tree)->Arg(1024)->Arg(16384)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(equal_replicas)->Arg(8)->Arg(64)->Arg(512)->Arg(1024)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(uneven_replicas)->Arg(8)->Arg(64)->Arg(512)->Arg(1024)->Iterations(1)->Unit(benchmark::kSecond);
 

@@ -84,6 +84,9 @@ TEST_P(EngineOptionsTest, NameWhatAnEngineDoesNotHave) {
   wrong.graphs = true;
   expect_refused_without(engine().graphs, wrong, "has no option graphs; it launches nothing on a GPU");
   wrong = options();
+  wrong.alike = {0};
+  expect_refused_without(engine().symmetry, wrong, "has no option alike; every worker runs");
+  wrong = options();
   wrong.topology = nullptr;
   expect_refused_without(!engine().needs_topology, wrong, "needs a topology to simulate");
   wrong = options();

@@ -65,6 +65,77 @@ TEST(Cluster, RailsKeepEqualNicsOnOneSwitch) {
   EXPECT_DOUBLE_EQ(up_from(topology, "fabric.rail0"), 4 * 50e9);
 }
 
+TEST(Cluster, AFatTreeHasPodsBelowCores) {
+  Fabric fabric;
+  fabric.kind = FabricKind::fat_tree;
+  fabric.workers_per_leaf = 2;
+  fabric.leaves_per_pod = 2;
+  fabric.spines = 3;
+  fabric.cores_per_spine = 2;
+  fabric.oversubscription = 2;
+  fabric.core_oversubscription = 4;
+  const Topology topology = make_cluster("dgx-a100", 12, fabric);  // 6 leaves in 3 pods
+  EXPECT_TRUE(topology.find("fabric.leaf5"));
+  EXPECT_FALSE(topology.find("fabric.leaf6"));
+  EXPECT_TRUE(topology.find("fabric.spine8"));
+  EXPECT_FALSE(topology.find("fabric.spine9"));
+  EXPECT_TRUE(topology.find("fabric.core5"));
+  EXPECT_FALSE(topology.find("fabric.core6"));
+  EXPECT_EQ(way(topology, "w0.nic0", "w1.nic0").size(), 3U);  // a leaf
+  EXPECT_EQ(way(topology, "w0.nic0", "w2.nic0").size(), 5U);  // a pod
+  const std::vector<std::string> across = way(topology, "w0.nic0", "w11.nic0");
+  ASSERT_EQ(across.size(), 7U);
+  EXPECT_TRUE(across[3].starts_with("fabric.core"));
+  const double into_leaf = 2 * 8 * 25e9;
+  EXPECT_DOUBLE_EQ(up_from(topology, "fabric.leaf0"), into_leaf / 2);
+  // A spine has a third of what two leaves send up, and four times less to the cores, of which the first spines of all
+  // pods share two.
+  Router router(topology);
+  const auto up = router.route(node_named(topology, "fabric.spine0"), node_named(topology, "fabric.core1"));
+  EXPECT_DOUBLE_EQ(up->bandwidth_bytes_per_s, 2 * (into_leaf / 2 / 3) / 4 / 2);
+  EXPECT_EQ(way(topology, "fabric.spine3", "fabric.core0").size(), 2U);
+  EXPECT_GT(way(topology, "fabric.spine1", "fabric.core0").size(), 2U);
+}
+
+TEST(Cluster, RailsOfAFatTreeKeepEqualNicsOnOneSwitch) {
+  Fabric fabric;
+  fabric.kind = FabricKind::fat_tree;
+  fabric.workers_per_leaf = 2;
+  fabric.leaves_per_pod = 1;
+  fabric.rails = true;
+  const Topology topology = make_cluster("hgx-h100", 4, fabric);
+  EXPECT_EQ(way(topology, "w0.nic3", "w1.nic3"), (std::vector<std::string>{"w0.nic3", "fabric.rail3", "w1.nic3"}));
+  EXPECT_EQ(way(topology, "w0.nic3", "w1.nic4").size(), 5U);  // over a spine of the pod
+  EXPECT_EQ(way(topology, "w0.nic3", "w2.nic3").size(), 7U);  // over a core
+}
+
+TEST(Cluster, ATorusJoinsNeighboursAndWrapsAround) {
+  Fabric fabric;
+  fabric.kind = FabricKind::torus;
+  fabric.dimensions = {2, 3, 4};
+  const Topology topology = make_cluster("hgx-h100", 24, fabric);
+  const auto hops = [&](int from, int to) {
+    return static_cast<int>(
+               way(topology, "w" + std::to_string(from) + ".nic0", "w" + std::to_string(to) + ".nic0").size()) -
+           3;  // of the NICs, and one router
+  };
+  EXPECT_EQ(hops(0, 1), 1);  // the last dimension varies fastest
+  EXPECT_EQ(hops(0, 3), 1);  // around
+  EXPECT_EQ(hops(0, 2), 2);
+  EXPECT_EQ(hops(0, 4), 1);   // the middle dimension
+  EXPECT_EQ(hops(0, 8), 1);   // around
+  EXPECT_EQ(hops(0, 12), 1);  // the first dimension, of two
+  EXPECT_EQ(hops(0, 18), 1 + 1 + 2);
+  std::size_t cables = 0;
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    const Link& link = topology.link(index);
+    cables += topology.node(link.from).worker == kNoWorker && topology.node(link.to).worker == kNoWorker ? 1 : 0;
+  }
+  EXPECT_EQ(cables, 24U + 24U + 12U);
+  fabric.dimensions = {5, 5};
+  EXPECT_THROW(make_cluster("hgx-h100", 24, fabric), Error);
+}
+
 TEST(Cluster, FabricFiguresReplaceThoseOfTheNic) {
   Fabric fabric;
   fabric.latency_s = Figure{5e-6, Provenance::assumed, "test", "", 0};

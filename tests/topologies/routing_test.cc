@@ -172,5 +172,45 @@ TEST(Routing, TheCostOfARouteDoesNotGrowWithTheCluster) {
   EXPECT_LT(large, 20);
 }
 
+// Visited nodes of routes between NICs of different pods, a route.
+double visits_across_pods(int pods) {
+  Fabric fabric;
+  fabric.kind = FabricKind::fat_tree;
+  fabric.workers_per_leaf = 2;
+  fabric.leaves_per_pod = 2;
+  const Topology topology = make_cluster("hgx-h100", 4 * pods, fabric);
+  Router router(topology);
+  for (int pod = 0; pod < pods; ++pod) {
+    const std::string from = "w" + std::to_string(4 * pod) + ".nic0";
+    const std::string to = "w" + std::to_string((4 * pod + 4) % (4 * pods)) + ".nic3";
+    EXPECT_EQ(router.route(node_named(topology, from), node_named(topology, to))->hops.size(), 6U);
+  }
+  return static_cast<double>(router.visited_count()) / pods;
+}
+
+TEST(Routing, ASearchAcrossPodsVisitsNoOtherPods) {
+  const double small = visits_across_pods(4);
+  const double large = visits_across_pods(64);
+  EXPECT_LT(large, 1.2 * small);
+}
+
+TEST(Routing, EqualPathsAcrossPodsAreAllTaken) {
+  Fabric fabric;
+  fabric.kind = FabricKind::fat_tree;
+  fabric.workers_per_leaf = 1;
+  fabric.leaves_per_pod = 1;
+  fabric.spines = 2;
+  fabric.cores_per_spine = 2;
+  const Topology topology = make_cluster("hgx-h100", 3, fabric);
+  Router router(topology);
+  std::set<std::string> cores;
+  for (std::uint64_t flow = 0; flow < 64; ++flow) {
+    const auto route = router.route(node_named(topology, "w0.nic0"), node_named(topology, "w2.nic0"), flow);
+    ASSERT_EQ(route->hops.size(), 6U);
+    cores.insert(names_along(topology, *route)[3]);
+  }
+  EXPECT_EQ(cores.size(), 4U);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "topologies/base/error.h"
+#include "topologies/generators/fabric_builder.h"
 #include "topologies/readers/catalog.h"
 
 namespace tandem {
@@ -94,14 +95,12 @@ class ClusterBuilder {
   }
 
   void add_fabric() {
-    switch (fabric_.kind) {
-      case FabricKind::single_switch:
-        return add_single_switch();
-      case FabricKind::leaf_spine:
-        return add_leaves(1, "leaf");
-      case FabricKind::rail:
-        return add_leaves(nics_.size(), "rail");
+    std::vector<std::vector<NodeIndex>> nics;
+    for (const std::vector<NodeIndex>& places : places_) {
+      std::vector<NodeIndex>& connected = nics.emplace_back();
+      for (const NodeIndex nic : nics_) connected.push_back(places[nic]);
     }
+    FabricBuilder(topology_, fabric_, std::move(nics), cables_).build();
   }
 
   // The model of the cable to a NIC, shared by all workers.
@@ -111,73 +110,6 @@ class ClusterBuilder {
     if (fabric_.transport) model->transport = *fabric_.transport;
     if (fabric_.hop_latency_s) model->hop_latency_s = *fabric_.hop_latency_s;
     if (fabric_.nic_bandwidth_bytes_per_s) model->bandwidth_bytes_per_s = *fabric_.nic_bandwidth_bytes_per_s;
-    return model;
-  }
-
-  NodeIndex add_switch(const std::string& name) {
-    Node node;
-    node.name = "fabric." + name;
-    node.kind = NodeKind::network_switch;
-    return topology_.add_node(std::move(node));
-  }
-
-  void plug_in(int worker, std::size_t nic, NodeIndex leaf) {
-    topology_.add_link(places_[static_cast<std::size_t>(worker)][nics_[nic]], leaf, cables_[nic]);
-  }
-
-  void add_single_switch() {
-    const NodeIndex leaf = add_switch("switch0");
-    for (int worker = 0; worker < workers_; ++worker) {
-      for (std::size_t nic = 0; nic < nics_.size(); ++nic) plug_in(worker, nic, leaf);
-    }
-  }
-
-  // Connects groups of workers. The NICs of a group are dealt to `leaves_per_group` leaves in turn; spines join all
-  // leaves.
-  void add_leaves(std::size_t leaves_per_group, const std::string& name) {
-    require(fabric_.workers_per_leaf > 0 && fabric_.spines > 0 && fabric_.oversubscription > 0, node_,
-            "workers per leaf, spines and oversubscription must be greater than 0");
-    std::vector<NodeIndex> leaves;
-    for (int first = 0; first < workers_; first += fabric_.workers_per_leaf) {
-      const std::size_t group = leaves.size();
-      for (std::size_t i = 0; i < leaves_per_group; ++i) {
-        leaves.push_back(add_switch(name + std::to_string(leaves.size())));
-      }
-      const int last = std::min(workers_, first + fabric_.workers_per_leaf);
-      for (int worker = first; worker < last; ++worker) {
-        for (std::size_t nic = 0; nic < nics_.size(); ++nic) {
-          plug_in(worker, nic, leaves[group + nic % leaves_per_group]);
-        }
-      }
-    }
-    if (leaves.size() > 1) add_spines(leaves, leaves_per_group);
-  }
-
-  void add_spines(const std::vector<NodeIndex>& leaves, std::size_t leaves_per_group) {
-    std::vector<LinkModelPointer> uplinks;  // by place of a leaf in its group
-    for (std::size_t place = 0; place < leaves_per_group; ++place) {
-      uplinks.push_back(uplink_of(place, leaves_per_group));
-    }
-    for (int i = 0; i < fabric_.spines; ++i) {
-      const NodeIndex spine = add_switch("spine" + std::to_string(i));
-      for (std::size_t leaf = 0; leaf < leaves.size(); ++leaf) {
-        topology_.add_link(leaves[leaf], spine, uplinks[leaf % leaves_per_group]);
-      }
-    }
-  }
-
-  // Returns the link from a full leaf to one spine: the bandwidth of the leaf's NICs / oversubscription / spines.
-  LinkModelPointer uplink_of(std::size_t place, std::size_t leaves_per_group) const {
-    double down = 0;
-    for (std::size_t nic = place; nic < cables_.size(); nic += leaves_per_group) {
-      down += cables_[nic]->bandwidth_bytes_per_s.value * std::min(fabric_.workers_per_leaf, workers_);
-    }
-    auto model = std::make_shared<LinkModel>(*cables_[place]);
-    model->id = "uplink";
-    model->hop_latency_s = {};  // counted where a message enters the network
-    Figure& bandwidth = model->bandwidth_bytes_per_s;
-    bandwidth.value = down / fabric_.oversubscription / fabric_.spines;
-    bandwidth.source = "NICs of a leaf / oversubscription / spines; NIC: " + bandwidth.source;
     return model;
   }
 
@@ -205,6 +137,10 @@ std::string_view name_of(FabricKind kind) {
       return "leaf_spine";
     case FabricKind::rail:
       return "rail";
+    case FabricKind::fat_tree:
+      return "fat_tree";
+    case FabricKind::torus:
+      return "torus";
   }
   TANDEM_UNREACHABLE("a FabricKind outside its enumerators");
 }

@@ -3,8 +3,8 @@
 // Machines whose nvlink_domain is more than 1 share one NVSwitch a domain, "fabric.nvswitch0", with no worker.
 //
 // The nodes of worker 3 are named "w3.gpu0", "w3.cpu1", ...; switches are named "fabric.switch0", "fabric.leaf0",
-// "fabric.rail0", "fabric.spine0". A cable between a NIC and its switch has the bandwidth and latency of the NIC's
-// port.
+// "fabric.rail0", "fabric.spine0", "fabric.core0", "fabric.router0". A cable between a NIC and its switch has the
+// bandwidth and latency of the NIC's port.
 #pragma once
 
 #include <optional>
@@ -20,14 +20,21 @@ enum class FabricKind : std::uint8_t {
   single_switch,  // one switch that never blocks: the network is as fast as its NICs
   leaf_spine,     // a two-level fat tree; all NICs of a worker on one leaf
   rail,           // a two-level fat tree; NIC i of every worker of a group on leaf i, as in NVIDIA's SuperPOD
+  fat_tree,       // a three-level fat tree: pods of leaves and spines, joined by cores
+  torus,          // a router beside every machine, with cables to the routers before and after it in each dimension
 };
-std::string_view name_of(FabricKind kind);  // "switch", "leaf_spine", "rail"
+std::string_view name_of(FabricKind kind);  // "switch", "leaf_spine", "rail", "fat_tree", "torus"
 
 struct Fabric {
   FabricKind kind = FabricKind::single_switch;
-  int workers_per_leaf = 32;          // leaf_spine, rail: how many workers share a leaf (a group of rails)
-  int spines = 4;                     // leaf_spine, rail: equal paths between two leaves
-  double oversubscription = 1;        // leaf_spine, rail: bandwidth into a leaf / bandwidth up to the spines
+  int workers_per_leaf = 32;          // trees: how many workers share a leaf (a group of rails)
+  int spines = 4;                     // trees: equal paths between two leaves (of a pod)
+  double oversubscription = 1;        // trees: bandwidth into a leaf / bandwidth up to the spines. torus: NICs / cable
+  int leaves_per_pod = 16;            // fat_tree: leaves, or groups of rails, below the same spines
+  int cores_per_spine = 4;            // fat_tree: how many cores join the first spines of all pods, the second, ...
+  double core_oversubscription = 1;   // fat_tree: bandwidth into a spine / bandwidth up to the cores
+  bool rails = false;                 // fat_tree: NIC i of every worker of a group on leaf i
+  std::vector<int> dimensions{};      // torus: machines along each; the last one varies fastest
   std::optional<Figure> latency_s{};  // of every cable; empty: that of the NIC's port
   std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of NICs and their cables; empty: that of the NIC's port
   std::vector<std::string> nics{};                    // the NICs that are connected; empty: all with a known port

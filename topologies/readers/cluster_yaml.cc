@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/models_yaml.h"
@@ -15,9 +17,33 @@ void read_optional(const YamlReader& value, Dimension dimension, const FigureOri
   if (value.present()) read_figure(value, dimension, origin, dimension == Dimension::seconds, figure.emplace());
 }
 
+// What each kind of fabric has beside the figures of its cables.
+void refuse_foreign_figures(const YamlReader& map, FabricKind kind) {
+  using enum FabricKind;
+  static const std::map<std::string, std::set<FabricKind>> kOwners{
+      {"workers_per_leaf", {leaf_spine, rail, fat_tree}},
+      {"spines", {leaf_spine, rail, fat_tree}},
+      {"oversubscription", {leaf_spine, rail, fat_tree, torus}},
+      {"leaves_per_pod", {fat_tree}},
+      {"cores_per_spine", {fat_tree}},
+      {"core_oversubscription", {fat_tree}},
+      {"rails", {fat_tree}},
+      {"dimensions", {torus}},
+  };
+  for (const auto& [key, owners] : kOwners) {
+    if (owners.contains(kind) || !map.has(key)) continue;
+    map.optional(key).error(kind == single_switch
+                                ? "has no meaning for a single switch"
+                                : fmt::format("has no meaning for a fabric of kind {}", name_of(kind)));
+  }
+}
+
 Fabric read_fabric(const YamlReader& map) {
-  static const YamlReader::Words<FabricKind> kKinds{
-      {"switch", FabricKind::single_switch}, {"leaf_spine", FabricKind::leaf_spine}, {"rail", FabricKind::rail}};
+  static const YamlReader::Words<FabricKind> kKinds{{"switch", FabricKind::single_switch},
+                                                    {"leaf_spine", FabricKind::leaf_spine},
+                                                    {"rail", FabricKind::rail},
+                                                    {"fat_tree", FabricKind::fat_tree},
+                                                    {"torus", FabricKind::torus}};
   Fabric fabric;
   if (map.is_scalar()) fabric.kind = map.one_of(kKinds, FabricKind::single_switch);
   if (!map.present() || map.is_scalar()) return fabric;
@@ -27,11 +53,7 @@ Fabric read_fabric(const YamlReader& map) {
   read_optional(map.optional("hop_latency"), Dimension::seconds, origin, fabric.hop_latency_s);
   if (const YamlReader transport = map.optional("transport")) fabric.transport = read_transport(transport);
   read_optional(map.optional("nic_bandwidth"), Dimension::bytes_per_second, origin, fabric.nic_bandwidth_bytes_per_s);
-  for (const char* key : {"workers_per_leaf", "spines", "oversubscription"}) {
-    if (fabric.kind == FabricKind::single_switch && map.has(key)) {
-      map.optional(key).error("has no meaning for a single switch");
-    }
-  }
+  refuse_foreign_figures(map, fabric.kind);
   for (const YamlReader& nic : map.optional("nics").list()) fabric.nics.push_back(nic.text());
   if (map.has("nics") && map.optional("nics").is_list() && fabric.nics.empty()) {
     map.optional("nics").error("needs at least one NIC");
@@ -39,6 +61,16 @@ Fabric read_fabric(const YamlReader& map) {
   fabric.workers_per_leaf = map.optional("workers_per_leaf").integer(1, 1 << 20, fabric.workers_per_leaf);
   fabric.spines = map.optional("spines").integer(1, 4096, fabric.spines);
   fabric.oversubscription = map.optional("oversubscription").number({.above = 0, .otherwise = 1});
+  fabric.leaves_per_pod = map.optional("leaves_per_pod").integer(1, 1 << 20, fabric.leaves_per_pod);
+  fabric.cores_per_spine = map.optional("cores_per_spine").integer(1, 4096, fabric.cores_per_spine);
+  fabric.core_oversubscription = map.optional("core_oversubscription").number({.above = 0, .otherwise = 1});
+  fabric.rails = map.optional("rails").boolean(false);
+  for (const YamlReader& size : map.optional("dimensions").list()) {
+    fabric.dimensions.push_back(size.integer(1, 1 << 20, 1));
+  }
+  if (fabric.kind == FabricKind::torus && fabric.dimensions.empty()) {
+    map.required("dimensions").error("needs the number of machines along each dimension, such as [4, 4, 8]");
+  }
   return fabric;
 }
 

@@ -17,8 +17,12 @@ CollectiveCall::CollectiveCall(SimRun& run, const CollectiveGroup& group, const 
       spec_(spec),
       first_caller_(first_caller),
       sequence_(sequence),
-      arrivals_(group.devices().size()),
-      outputs_(group.devices().size()) {}
+      arrivals_(group.place_count()),
+      outputs_(group.place_count()) {}
+
+std::size_t CollectiveCall::place_of(int rank) const {
+  return static_cast<std::size_t>(group_.place_of(rank));
+}
 
 void CollectiveCall::join(int caller, const CollectiveSpec& spec) const {
   if (spec == spec_) return;
@@ -26,27 +30,28 @@ void CollectiveCall::join(int caller, const CollectiveSpec& spec) const {
 }
 
 void CollectiveCall::set_tensors(int rank, const Tensor& output, const Tensor& input) {
-  const auto store = [&](std::vector<Tensor>& tensors, const Tensor& tensor) {
-    tensors.resize(arrivals_.size());
-    tensors[static_cast<std::size_t>(rank)] = tensor;
-    tensors[static_cast<std::size_t>(rank)].lend();
-  };
-  store(outputs_, output);
-  if (!output.is_same(input)) store(inputs_, input);
+  const std::size_t place = place_of(rank);
+  outputs_[place] = output;
+  outputs_[place].lend();
+  if (output.is_same(input)) return;
+  inputs_.resize(outputs_.size());
+  inputs_[place] = input;
+  inputs_[place].lend();
 }
 
 double CollectiveCall::bytes() const {
-  return static_cast<double>(spec_.buffer_bytes(static_cast<int>(arrivals_.size())));
+  return static_cast<double>(spec_.buffer_bytes(static_cast<int>(group_.devices().size())));
 }
 
 void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double issued_s,
                             std::optional<double> timeout_s) {
   const double arrival_s = std::max(issued_s, Simulation::now_s());
   record.start_ns = std::llround(arrival_s * 1e9);
-  record.ranks = static_cast<int>(arrivals_.size());
+  record.ranks = static_cast<int>(group_.devices().size());
+  if (run_.symmetry() != nullptr) record.calls = run_.symmetry()->calls_of(group_);
   record.sequence = sequence_;
   record.bytes = bytes();
-  arrivals_[static_cast<std::size_t>(rank)] = {&stream, std::move(record)};
+  arrivals_[place_of(rank)] = {&stream, std::move(record)};
   last_arrival_s_ = std::max(last_arrival_s_, arrival_s);
   if (timeout_s) {
     deadline_.add(run_.simulation(), arrival_s, *timeout_s, [this, rank, seconds = *timeout_s] {
@@ -85,8 +90,9 @@ void CollectiveCall::end() {
 }
 
 std::string CollectiveCall::text() const {
-  return call_text(spec_.kind, sequence_, group_.device_ids(),
-                   [this](int rank) { return arrivals_[static_cast<std::size_t>(rank)].stream != nullptr; });
+  return call_text(spec_.kind, sequence_, group_.device_ids(), [this](int rank) {
+    return group_.place_of(rank) < 0 || arrivals_[place_of(rank)].stream != nullptr;
+  });
 }
 
 void CollectiveWork::start(SimStream& stream) {

@@ -47,6 +47,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   const CollectiveGroup& group() const { return group_; }
   const CollectiveSpec& spec() const { return spec_; }
   double bytes() const;  // nccl-tests' definition: the larger of a rank's input and output
+  // Every rank has a place in runs that carry values.
   std::span<const Tensor> outputs() const { return outputs_; }
   // By rank. In place where the tensors of every rank are the same ones.
   std::span<const Tensor> inputs() const { return inputs_.empty() ? outputs_ : inputs_; }
@@ -67,7 +68,9 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   const CollectiveSpec spec_;
   const int first_caller_;
   const std::int64_t sequence_;
-  std::vector<Arrival> arrivals_;  // by rank
+  std::size_t place_of(int rank) const;
+
+  std::vector<Arrival> arrivals_;  // by place of the rank
   std::size_t arrived_ = 0;
   double last_arrival_s_ = 0;
   std::string algorithm_;

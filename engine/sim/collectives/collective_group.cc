@@ -7,6 +7,15 @@
 
 namespace tandem::sim {
 
+namespace {
+
+bool are_different(std::vector<int> numbers) {
+  std::sort(numbers.begin(), numbers.end());
+  return !numbers.empty() && std::adjacent_find(numbers.begin(), numbers.end()) == numbers.end();
+}
+
+}  // namespace
+
 CollectiveGroup::CollectiveGroup(SimRun& run, std::vector<SimDevice*> devices, Callers callers)
     : run_(run), devices_(std::move(devices)), ring_order_(devices_.size()) {
   std::vector<int> first_ranks(devices_.size());  // of the caller of each rank
@@ -15,6 +24,9 @@ CollectiveGroup::CollectiveGroup(SimRun& run, std::vector<SimDevice*> devices, C
     std::vector<int>& ranks = ranks_of_[caller];
     ranks.push_back(static_cast<int>(rank));
     first_ranks[rank] = ranks.front();
+    const bool runs = run.runs(devices_[rank]->worker());
+    places_.push_back(runs ? static_cast<int>(place_count_++) : -1);
+    if (runs && ranks.size() == 1) ++callers_;
   }
   std::iota(ring_order_.begin(), ring_order_.end(), 0);
   std::stable_sort(ring_order_.begin(), ring_order_.end(), [&](int a, int b) {
@@ -46,7 +58,7 @@ std::shared_ptr<CollectiveCall> CollectiveGroup::next_call(int caller, const Col
   }
   auto call = open.call;
   call->join(caller, spec);
-  if (++open.joined == ranks_of_.size()) open_calls_.erase(number);
+  if (++open.joined == callers_) open_calls_.erase(number);
   return call;
 }
 
@@ -65,13 +77,13 @@ CollectiveGroup& CollectiveGroups::group(SimRun& run, std::span<const DeviceId> 
     return a.task == b.task && a.index == b.index && a.type == b.type && a.job == b.job;
   };
   if (last_ != nullptr && std::ranges::equal(devices, last_devices_, same)) return *last_;
-  check_group(devices);
   std::vector<SimDevice*> members;
   std::vector<int> key;
   for (const DeviceId& id : devices) {
     members.push_back(&run.device(id));
     key.push_back(members.back()->index());
   }
+  if (!are_different(key)) check_group(devices);  // throws
   auto& group = groups_[std::move(key)];
   if (!group) group = std::make_unique<CollectiveGroup>(run, std::move(members));
   last_devices_.assign(devices.begin(), devices.end());

@@ -25,6 +25,9 @@ class CollectiveGroup {
   const std::vector<int>& ring_order() const { return ring_order_; }
   const std::vector<int>& ranks_of(int worker) const;
   int worker_count() const { return static_cast<int>(ranks_of_.size()); }  // not of a pair
+  // Ranks of workers that run have places in a call, from 0 on; others stand for the rest.
+  std::size_t place_count() const { return place_count_; }
+  int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }  // -1: none
   // A worker is named by the first of its devices.
   std::string name_of_caller(int caller) const;
 
@@ -43,6 +46,9 @@ class CollectiveGroup {
   std::vector<SimDevice*> devices_;
   std::vector<int> ring_order_;
   std::map<int, std::vector<int>> ranks_of_;  // by caller
+  std::vector<int> places_;                   // by rank
+  std::size_t place_count_ = 0;
+  std::size_t callers_ = 0;                   // that run
   std::map<int, std::uint64_t> calls_made_;   // by caller
   std::map<std::uint64_t, Open> open_calls_;  // by number; those that some caller has yet to make
   std::map<std::pair<int, int>, std::unique_ptr<CollectiveGroup>> pairs_;

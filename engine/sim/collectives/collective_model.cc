@@ -54,8 +54,9 @@ enum class Seconds : std::uint8_t { of_each, of_all_together };
 // Lets every device work for `seconds`: on its core where the host does the copying, otherwise occupying nothing.
 void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seconds meaning,
                  const Simulation::Then& then) {
-  auto left = std::make_shared<std::size_t>(group.devices().size());
+  auto left = std::make_shared<std::size_t>(group.place_count());
   for (const SimDevice* device : group.devices()) {
+    if (!run.runs(device->worker())) continue;
     const auto one_done = [left, then] {
       if (--*left == 0) then();
     };
@@ -100,7 +101,11 @@ int position_of(const CollectiveGroup& group, int rank) {
   return static_cast<int>(std::find(order.begin(), order.end(), rank) - order.begin());
 }
 
-Simulation::Then copy_of(const CollectiveGroup& pair, double bytes, Simulation::Then then) {
+Simulation::Then copy_of(SimRun& run, const CollectiveGroup& pair, double bytes, Simulation::Then then) {
+  const bool is_on_links = pair.devices()[0]->node() != pair.devices()[1]->node();
+  if (run.symmetry() != nullptr && is_on_links) {
+    return [&run, &pair, bytes, then = std::move(then)] { run.symmetry()->send(pair, bytes, then); };
+  }
   return [&from = *pair.devices()[0], &to = *pair.devices()[1], bytes, then = std::move(then)] {
     move_bytes(from, to, bytes, true, then);
   };
@@ -130,7 +135,7 @@ Simulation::Then schedule_of(SimRun& run, CollectiveCall& call, Simulation::Then
   if (is_of_hosts(group)) call.set_algorithm(std::string(algorithm->name()));
   std::vector<SimDevice*> order;
   for (const int rank : group.ring_order()) order.push_back(group.devices()[static_cast<std::size_t>(rank)]);
-  auto player = std::make_shared<SchedulePlayer>(run, std::move(order), algorithm->plan(shape), std::move(then));
+  auto player = std::make_shared<SchedulePlayer>(run, group, std::move(order), algorithm->plan(shape), std::move(then));
   return [&run, player] { player->start(run.fidelity()); };
 }
 
@@ -149,7 +154,7 @@ void simulate(SimRun& run, CollectiveCall& call, Simulation::Then then) {
   }
   const double overhead_s = longest_overhead_s(group);
   if (kind == CollectiveKind::send_receive) {
-    return after(run, overhead_s, copy_of(group, call.bytes(), std::move(then)));
+    return after(run, overhead_s, copy_of(run, group, call.bytes(), std::move(then)));
   }
   if (devices == 1) return run.simulation().at(Simulation::now_s() + overhead_s, std::move(then));
   if (is_on_one_node(group)) {

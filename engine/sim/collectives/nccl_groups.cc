@@ -93,7 +93,7 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   }
   nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root);
   fit_to_measured(run, group, call, reduces, plan);
-  auto made = std::make_shared<const Playable>(playable(run, group, plan));
+  auto made = std::make_shared<const Playable>(playable(run, call.group(), group, plan));
   if (kept_flows_ > kMostKeptFlows) {
     for (auto& [known, other] : groups_) other->plans.clear();
     kept_flows_ = 0;
@@ -158,32 +158,47 @@ void NcclGroups::fit_to_measured(SimRun& run, Group& group, const CollectiveCall
   plan.algorithm += time->is_extrapolated ? ", extrapolated from measured times" : ", measured";
 }
 
-NcclGroups::Playable NcclGroups::playable(SimRun& run, Group& group, const nccl::Plan& plan) {
+NcclGroups::Playable NcclGroups::playable(SimRun& run, const CollectiveGroup& devices, const Group& group,
+                                          const nccl::Plan& plan) {
   Playable made{plan.algorithm, plan.fixed_s, plan.transfer_s, {}};
-  made.flows.reserve(plan.flows.size());
+  std::vector<symmetry::PlannedFlow> flows;
+  flows.reserve(plan.flows.size());
   for (const nccl::Flow& flow : plan.flows) {
     if (flow.bytes < 1) continue;  // SimGrid counts whole bytes
-    const NodeIndex from = group.gpus[static_cast<std::size_t>(flow.from)];
-    const NodeIndex to = group.gpus[static_cast<std::size_t>(flow.to)];
-    made.flows.push_back({{from, to}, route(run, flow, from, to), flow.bytes, flow.bytes / plan.transfer_s});
+    const symmetry::Via via{.from = group.gpus[static_cast<std::size_t>(flow.from)],
+                            .to = group.gpus[static_cast<std::size_t>(flow.to)],
+                            .from_nic = flow.from_nic,
+                            .to_nic = flow.to_nic};
+    flows.push_back({via, flow.bytes, flow.bytes / plan.transfer_s});
+  }
+  const auto route_of = [&](const symmetry::Via& via) { return route(run, via); };
+  if (run.symmetry() != nullptr) {
+    if (!flows.empty()) made.class_flows = run.symmetry()->flows_of(devices, flows, route_of);
+    return made;
+  }
+  made.flows.reserve(flows.size());
+  for (const auto& [via, bytes, most_bytes_per_s] : flows) {
+    made.flows.push_back({{via.from, via.to}, route_of(via), bytes, most_bytes_per_s});
   }
   return made;
 }
 
-Network::RoutePtr NcclGroups::route(SimRun& run, const nccl::Flow& flow, NodeIndex from, NodeIndex to) {
+Network::RoutePtr NcclGroups::route(SimRun& run, const symmetry::Via& via) {
+  static_assert(nccl::kNoNic == symmetry::kNowhere);
   Platform& platform = run.simulation().platform();
-  if (flow.from_nic == nccl::kNoNic) return platform.route(from, to);
-  Network::RoutePtr& known = routes_[{from, flow.from_nic, flow.to_nic, to}];
+  if (via.from_nic == nccl::kNoNic) return platform.route(via.from, via.to);
+  Network::RoutePtr& known = routes_[{via.from, via.from_nic, via.to_nic, via.to}];
   if (known) return known;
-  Route joined = *platform.route(from, flow.from_nic);
-  append(joined, *platform.route(flow.from_nic, flow.to_nic));
-  append(joined, *platform.route(flow.to_nic, to));
+  Route joined = *platform.route(via.from, via.from_nic);
+  append(joined, *platform.route(via.from_nic, via.to_nic));
+  append(joined, *platform.route(via.to_nic, via.to));
   known = std::make_shared<const Route>(std::move(joined));
   return known;
 }
 
 void NcclGroups::play(SimRun& run, const Playable& plan, const Simulation::Then& then) {
-  if (plan.flows.empty()) return run.simulation().at(Simulation::now_s() + plan.transfer_s, then);
+  if (run.symmetry() != nullptr && plan.has_flows()) return run.symmetry()->start(plan.class_flows, then);
+  if (!plan.has_flows()) return run.simulation().at(Simulation::now_s() + plan.transfer_s, then);
   auto left = std::make_shared<std::size_t>(plan.flows.size());
   run.network().start_together(plan.flows, [left, then] {
     if (--*left == 0) then();

@@ -15,6 +15,7 @@
 #include "engine/sim/collectives/nccl/plan.h"
 #include "engine/sim/network.h"
 #include "engine/sim/notes.h"
+#include "engine/sim/symmetry/run_symmetry.h"
 
 namespace tandem::sim {
 
@@ -43,7 +44,9 @@ class NcclGroups {
     std::string algorithm;
     double fixed_s = 0;
     double transfer_s = 0;
-    std::vector<Network::Flow> flows;
+    std::vector<Network::Flow> flows;  // none where workers stand for others
+    symmetry::CallFlows class_flows{};
+    bool has_flows() const { return !flows.empty() || class_flows.source >= 0; }
   };
   struct Group;
   using Key = std::tuple<CollectiveKind, double, int, bool>;  // bytes, root, whether switches reduce the element type
@@ -57,8 +60,8 @@ class NcclGroups {
   // Multiplies the times of a plan, so that the call takes the measured time where nothing else is on its links.
   void fit_to_measured(SimRun& run, Group& group, const CollectiveCall& call, bool reduces, nccl::Plan& plan);
   std::shared_ptr<const Playable> plan_of(SimRun& run, Group& group, const CollectiveCall& call);
-  Playable playable(SimRun& run, Group& group, const nccl::Plan& plan);
-  Network::RoutePtr route(SimRun& run, const nccl::Flow& flow, NodeIndex from, NodeIndex to);
+  Playable playable(SimRun& run, const CollectiveGroup& devices, const Group& group, const nccl::Plan& plan);
+  Network::RoutePtr route(SimRun& run, const symmetry::Via& via);
   static void play(SimRun& run, const Playable& plan, const Simulation::Then& then);
 
   const Topology& topology_;

@@ -27,7 +27,11 @@ void SchedulePlayer::start_flows() {
     if (from.node() == to.node()) {
       const double seconds = from.costs().undisturbed_copy_s(flow.bytes);
       if (seconds > 0) slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, flow.bytes / seconds);
-      send(flow, false, one_done);
+      if (run_.runs(from.worker())) {
+        send(flow, false, one_done);
+      } else {
+        --left_;
+      }
       continue;
     }
     const auto route = run_.simulation().platform().route(from.node(), to.node());
@@ -35,7 +39,22 @@ void SchedulePlayer::start_flows() {
     slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, route->bandwidth_bytes_per_s);
     pairs[flow.bytes].emplace_back(from.node(), to.node());
   }
+  if (run_.symmetry() != nullptr) return start_class_flows(one_done);
   for (const auto& [bytes, equal] : pairs) run_.network().transfer_together(equal, bytes, one_done);
+}
+
+// Of all that cross links, as one.
+void SchedulePlayer::start_class_flows(const Simulation::Then& one_done) {
+  std::vector<symmetry::PlannedFlow> flows;
+  for (const Transfer& flow : schedule_.flows) {
+    const NodeIndex from = device(flow.from).node();
+    const NodeIndex to = device(flow.to).node();
+    if (from != to) flows.push_back({.via = {.from = from, .to = to}, .bytes = flow.bytes});
+  }
+  if (flows.empty()) return;
+  left_ -= flows.size() - 1;
+  const auto route = [this](const symmetry::Via& via) { return run_.simulation().platform().route(via.from, via.to); };
+  run_.symmetry()->start(run_.symmetry()->flows_of(group_, flows, route), one_done);
 }
 
 void SchedulePlayer::end_flows() {

@@ -11,22 +11,27 @@
 
 namespace tandem::sim {
 
+class CollectiveGroup;
+
 class SchedulePlayer : public std::enable_shared_from_this<SchedulePlayer> {
  public:
-  SchedulePlayer(SimRun& run, std::vector<SimDevice*> order, Schedule schedule, Simulation::Then then)
-      : run_(run), order_(std::move(order)), schedule_(std::move(schedule)), then_(std::move(then)) {}
+  SchedulePlayer(SimRun& run, const CollectiveGroup& group, std::vector<SimDevice*> order, Schedule schedule,
+                 Simulation::Then then)
+      : run_(run), group_(group), order_(std::move(order)), schedule_(std::move(schedule)), then_(std::move(then)) {}
 
   // For the kernel. Calls `then` at the end; the player keeps itself alive until that.
   void start(CollectiveFidelity fidelity);
 
  private:
   void start_flows();
+  void start_class_flows(const Simulation::Then& one_done);
   void end_flows();
   void start_step();
   void send(const Transfer& transfer, bool with_latency, Simulation::Then then);
   SimDevice& device(int position) const { return *order_[static_cast<std::size_t>(position)]; }
 
   SimRun& run_;
+  const CollectiveGroup& group_;
   std::vector<SimDevice*> order_;
   Schedule schedule_;
   Simulation::Then then_;

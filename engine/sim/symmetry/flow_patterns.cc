@@ -1,0 +1,249 @@
+#include "engine/sim/symmetry/flow_patterns.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "topologies/base/error.h"
+
+namespace tandem::sim::symmetry {
+namespace {
+
+// A link that carries this much of its capacity slows nothing down: rounding of sums of bandwidths is far below.
+constexpr double kFull = 1 + 1e-12;
+
+}  // namespace
+
+bool ClassFlow::operator==(const ClassFlow& other) const {
+  const auto same = [](const Edge& a, const Edge& b) { return a.link == b.link && a.forward == b.forward; };
+  return colour == other.colour && route->bandwidth_bytes_per_s == other.route->bandwidth_bytes_per_s &&
+         std::ranges::equal(route->hops, other.route->hops, same);
+}
+
+int FlowPatterns::source(const std::u32string& name, std::vector<int> classes) {
+  const auto [known, is_new] = names_.try_emplace(name, static_cast<int>(sources_.size()));
+  if (is_new) {
+    const int images = classes.empty() ? 1 : classes_.size(classes.front());
+    sources_.push_back({.classes = std::move(classes), .images = images});
+  }
+  return known->second;
+}
+
+int FlowPatterns::pattern(int source, int image, std::span<const PatternFlow> flows, const Routes& route) {
+  Source& from = sources_[static_cast<std::size_t>(source)];
+  for (std::size_t i = 0; i < from.patterns.size(); ++i) {
+    const auto is_image = [&](const PatternFlow& one, const PatternFlow& other) {
+      return one.colour == other.colour && on_image(one.via, from, image) == other.via;
+    };
+    if (std::ranges::equal(from.patterns[i].flows, flows, is_image)) return static_cast<int>(i);
+  }
+  Pattern& made = from.patterns.emplace_back();
+  for (const PatternFlow& flow : flows) made.flows.push_back({on_image(flow.via, from, 0), flow.colour});
+  for (int other = 0; other < from.images; ++other) {
+    for (const PatternFlow& flow : made.flows) add_flow(made, *route(on_image(flow.via, from, other)));
+  }
+  is_outdated_ = true;
+  return static_cast<int>(from.patterns.size()) - 1;
+}
+
+Via FlowPatterns::on_image(Via via, const Source& source, int image) const {
+  if (source.classes.empty()) return via;
+  for (NodeIndex* node : {&via.from, &via.to, &via.from_nic, &via.to_nic}) {
+    if (*node != kNowhere) *node = classes_.twin(*node, image);
+  }
+  return via;
+}
+
+void FlowPatterns::add_flow(Pattern& pattern, const Route& route) const {
+  for (const Edge& hop : route.hops) pattern.crossings.links.push_back(direction_of(hop));
+  pattern.crossings.close_flow();
+  pattern.bytes_per_s.push_back(route.bandwidth_bytes_per_s);
+  pattern.latency_s.push_back(route.latency_s);
+}
+
+std::uint32_t FlowPatterns::direction_of(const Edge& hop) const {
+  const bool shares = topology_.link(hop.link).direction != Direction::duplex;
+  return 2 * hop.link + (hop.forward || shares ? 0 : 1);
+}
+
+void FlowPatterns::see_at_once(int source, int calls) {
+  int& most = sources_[static_cast<std::size_t>(source)].at_once;
+  if (calls <= most) return;
+  most = calls;
+  is_outdated_ = true;
+}
+
+void FlowPatterns::clear() {
+  sources_.clear();
+  names_.clear();
+  is_outdated_ = false;
+}
+
+// One division of all flows.
+class FlowPatterns::Update {
+ public:
+  explicit Update(FlowPatterns& all) : all_(all) {}
+
+  bool run(const Split& split) {
+    find_busy_links();
+    collect();
+    partition_ = equitable_partition(crossings_, flow_colours_, link_colours_);
+    if (split_classes(split)) return false;
+    count();
+    std::size_t first = 0;
+    for (Source& source : all_.sources_) {
+      for (Pattern& pattern : source.patterns) {
+        make_class_flows(pattern, first);
+        first += pattern.crossings.flows();
+      }
+    }
+    return true;
+  }
+
+ private:
+  double capacity(std::uint32_t direction) const {
+    return all_.topology_.link(direction / 2).model->bandwidth_bytes_per_s.value;
+  }
+
+  // Adds up what each link would carry at most.
+  void find_busy_links() {
+    const std::size_t directions = 2 * all_.topology_.link_count();
+    std::vector<double> load(directions), most(directions), of_pattern(directions);
+    std::vector<std::uint32_t> used;
+    for (const Source& source : all_.sources_) {
+      std::vector<std::uint32_t> of_source;
+      for (const Pattern& pattern : source.patterns) {
+        for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
+          for (const std::uint32_t link : pattern.crossings.of(flow)) of_pattern[link] += pattern.bytes_per_s[flow];
+        }
+        for (const std::uint32_t link : pattern.crossings.links) {
+          if (of_pattern[link] == 0) continue;
+          if (most[link] == 0) of_source.push_back(link);
+          most[link] = std::max(most[link], std::exchange(of_pattern[link], 0.0));
+        }
+      }
+      for (const std::uint32_t link : of_source) {
+        if (load[link] == 0) used.push_back(link);
+        load[link] += source.at_once * std::exchange(most[link], 0.0);
+      }
+    }
+    place_of_.assign(directions, kIdle);
+    for (const std::uint32_t link : used) {
+      if (load[link] <= capacity(link) * kFull) continue;
+      place_of_[link] = static_cast<std::uint32_t>(busy_.size());
+      busy_.push_back(link);
+    }
+  }
+
+  // Flows of different sources, patterns, and images on different classes never share a class.
+  void collect() {
+    std::map<double, std::uint32_t> capacities;
+    for (const std::uint32_t link : busy_) {
+      link_colours_.push_back(
+          capacities.try_emplace(capacity(link), static_cast<std::uint32_t>(capacities.size())).first->second);
+    }
+    std::map<std::tuple<std::uint32_t, std::uint32_t, double, double>, std::uint32_t> colours;
+    std::uint32_t number = 0;  // of the pattern
+    for (const Source& source : all_.sources_) {
+      for (const Pattern& pattern : source.patterns) {
+        const std::size_t width = pattern.flows.size();
+        for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
+          // Where there are images, each flow of one has its own place in the work of its device.
+          const std::uint32_t colour =
+              source.classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow % width);
+          const std::tuple key{number, colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]};
+          flow_colours_.push_back(colours.try_emplace(key, static_cast<std::uint32_t>(colours.size())).first->second);
+          for (const std::uint32_t link : pattern.crossings.of(flow)) {
+            if (place_of_[link] != kIdle) crossings_.links.push_back(place_of_[link]);
+          }
+          crossings_.close_flow();
+        }
+        ++number;
+      }
+    }
+  }
+
+  // Splits the classes of workers whose members' flows are not in the same classes.
+  bool split_classes(const Split& split) {
+    bool is_split = false;
+    std::size_t first = 0;
+    for (const Source& source : all_.sources_) {
+      std::map<std::u32string, std::uint32_t> parts;
+      std::vector<std::u32string> images(static_cast<std::size_t>(source.images));
+      for (const Pattern& pattern : source.patterns) {
+        const std::size_t width = pattern.flows.size();
+        for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
+          if (width > 0) images[flow / width].push_back(partition_.flow_class[first + flow]);
+        }
+        first += pattern.crossings.flows();
+      }
+      if (source.classes.empty() || is_split) continue;  // one split at a time: its members are numbered anew
+      std::vector<std::uint32_t> part_of_member;
+      for (const std::u32string& image : images) {
+        part_of_member.push_back(parts.try_emplace(image, static_cast<std::uint32_t>(parts.size())).first->second);
+      }
+      if (parts.size() == 1) continue;
+      is_split = true;
+      for (const int index : source.classes) split(index, part_of_member);
+    }
+    return is_split;
+  }
+
+  void count() {
+    for (const std::uint32_t index : partition_.link_class) {
+      if (index >= links_in_.size()) links_in_.resize(index + 1), first_link_.resize(index + 1);
+      if (links_in_[index]++ == 0) first_link_[index] = static_cast<std::uint32_t>(next_link_);
+      ++next_link_;
+    }
+    members_.clear();
+    for (const std::uint32_t index : partition_.flow_class) {
+      if (index >= members_.size()) members_.resize(index + 1);
+      ++members_[index];
+    }
+  }
+
+  // The first flow of each class stands for it. A class has flows of this pattern only.
+  void make_class_flows(Pattern& pattern, std::size_t first) {
+    pattern.class_flows.clear();
+    const std::size_t width = pattern.flows.size();
+    for (std::size_t flow = 0; flow < width; ++flow) {
+      const std::uint32_t index = partition_.flow_class[first + flow];
+      if (!seen_.insert(index).second) continue;
+      std::map<std::uint32_t, std::uint32_t> times;  // by class of link
+      for (const std::uint32_t link : crossings_.of(first + flow)) ++times[partition_.link_class[link]];
+      Route route{.hops = {}, .latency_s = pattern.latency_s[flow], .bandwidth_bytes_per_s = pattern.bytes_per_s[flow]};
+      for (const std::uint32_t link : pattern.crossings.of(flow)) {
+        if (place_of_[link] == kIdle) route.hops.push_back(edge_of(link));
+      }
+      for (const auto& [link_class, crossed] : times) {
+        const std::uint64_t all = std::uint64_t{crossed} * members_[index];
+        TANDEM_CHECK(all % links_in_[link_class] == 0, "a partition of flows that is not equitable");
+        route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(busy_[first_link_[link_class]]));
+      }
+      pattern.class_flows.push_back({pattern.flows[flow].colour, std::make_shared<const Route>(std::move(route))});
+    }
+  }
+
+  static Edge edge_of(std::uint32_t direction) { return {direction / 2, direction % 2 == 0}; }
+
+  static constexpr std::uint32_t kIdle = static_cast<std::uint32_t>(-1);
+
+  FlowPatterns& all_;
+  std::vector<std::uint32_t> place_of_;  // by direction, in busy_
+  std::vector<std::uint32_t> busy_;
+  Crossings crossings_;
+  std::vector<std::uint32_t> flow_colours_, link_colours_;
+  Partition partition_;
+  std::vector<std::uint32_t> links_in_, first_link_, members_;  // by class
+  std::size_t next_link_ = 0;
+  std::set<std::uint32_t> seen_;
+};
+
+bool FlowPatterns::update(const Split& split) {
+  is_outdated_ = false;
+  return Update(*this).run(split);
+}
+
+}  // namespace tandem::sim::symmetry

@@ -1,0 +1,103 @@
+// All flows that a run has started so far, on every member of every class, and which of them stand for which.
+//
+//   source    what starts flows again and again: a copy from one place of a machine to another, a group of devices. On
+//             so many *images*: on each member of a class, or once, where a group has all members of its classes
+//   pattern   flows that a source starts together: the same ones on each image
+//
+// Links that cannot slow any flow down, because they carry all that may be under way at once, tell nothing apart. Over
+// the others, the flows of all sources are divided by one equitable partition. A class of flows is simulated
+// as one, which crosses one link of each class as often as a link of that class is crossed by flows of the class: the
+// arithmetic of max-min fairness is then that of all flows, term by term.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "engine/sim/network.h"
+#include "engine/sim/symmetry/partition.h"
+#include "engine/sim/symmetry/worker_classes.h"
+
+namespace tandem::sim::symmetry {
+
+inline constexpr NodeIndex kNowhere = static_cast<NodeIndex>(-1);
+
+// Between which nodes a flow runs, and through which NICs, if it is told to.
+struct Via {
+  NodeIndex from = 0, to = 0;
+  NodeIndex from_nic = kNowhere, to_nic = kNowhere;
+  bool operator==(const Via&) const = default;
+};
+
+// One flow of a pattern. Flows of one colour have equal bytes and bounds in every call.
+struct PatternFlow {
+  Via via;
+  std::uint32_t colour = 0;
+  bool operator==(const PatternFlow&) const = default;
+};
+
+// What SimGrid is shown for a class of flows.
+struct ClassFlow {
+  std::uint32_t colour = 0;
+  // The links of the first flow of the class. Of those that may slow it down, one link of each class stands for all,
+  // and is there as often as flows of this class cross it.
+  Network::RoutePtr route;
+  bool operator==(const ClassFlow& other) const;
+};
+
+class FlowPatterns {
+ public:
+  using Routes = std::function<Network::RoutePtr(const Via&)>;
+
+  FlowPatterns(const Topology& topology, const WorkerClasses& classes) : topology_(topology), classes_(classes) {}
+
+  // The source of this name, which is new if no other has it. `classes`: those whose members have the images, one each;
+  // empty: there is one image.
+  int source(const std::u32string& name, std::vector<int> classes);
+  // The pattern of a source of which these are the flows on one image. If it is new, calls `route` for all flows of all
+  // images.
+  int pattern(int source, int image, std::span<const PatternFlow> flows, const Routes& route);
+  // So many calls of a source are under way at once.
+  void see_at_once(int source, int calls);
+
+  bool is_outdated() const { return is_outdated_; }
+  // Divides all flows anew. Returns false if flows of equal images fell into different classes: `split` has been called
+  // for the classes concerned, with a part for each of their members.
+  using Split = std::function<void(int worker_class, std::span<const std::uint32_t> part_of_member)>;
+  bool update(const Split& split);
+  const std::vector<ClassFlow>& class_flows(int source, int pattern) const {
+    return sources_[static_cast<std::size_t>(source)].patterns[static_cast<std::size_t>(pattern)].class_flows;
+  }
+  void clear();
+
+ private:
+  struct Pattern {
+    std::vector<PatternFlow> flows;     // of the first image
+    Crossings crossings;                // image by image; directions of links, as Platform numbers them
+    std::vector<double> bytes_per_s{};  // which each flow reaches at most
+    std::vector<double> latency_s{};
+    std::vector<ClassFlow> class_flows{};
+  };
+  struct Source {
+    std::vector<int> classes;
+    int images = 1;
+    int at_once = 1;
+    std::vector<Pattern> patterns{};
+  };
+  class Update;
+
+  std::uint32_t direction_of(const Edge& hop) const;
+  Via on_image(Via via, const Source& source, int image) const;
+  void add_flow(Pattern& pattern, const Route& route) const;
+
+  const Topology& topology_;
+  const WorkerClasses& classes_;
+  std::vector<Source> sources_;
+  std::unordered_map<std::u32string, int> names_;
+  bool is_outdated_ = false;
+};
+
+}  // namespace tandem::sim::symmetry

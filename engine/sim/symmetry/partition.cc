@@ -1,0 +1,64 @@
+#include "engine/sim/symmetry/partition.h"
+
+#include <algorithm>
+#include <string>
+#include <unordered_map>
+
+namespace tandem::sim::symmetry {
+namespace {
+
+// Numbers what it is told in the order in which it first comes. Compares contents, not hashes.
+class Numbering {
+ public:
+  std::uint32_t of(const std::u32string& what) {
+    return numbers_.try_emplace(what, static_cast<std::uint32_t>(numbers_.size())).first->second;
+  }
+  std::size_t size() const { return numbers_.size(); }
+
+ private:
+  std::unordered_map<std::u32string, std::uint32_t> numbers_;
+};
+
+// Gives each flow (link) a new class by its old one and those of the links (flows) in its list, whatever their order.
+// Returns the number of classes.
+std::size_t refine(const Crossings& lists, std::span<const std::uint32_t> others, std::vector<std::uint32_t>& classes) {
+  Numbering numbers;
+  std::u32string seen;
+  for (std::size_t i = 0; i < classes.size(); ++i) {
+    seen.assign(1, classes[i]);
+    for (const std::uint32_t other : lists.of(i)) seen.push_back(others[other]);
+    std::sort(seen.begin() + 1, seen.end());
+    classes[i] = numbers.of(seen);
+  }
+  return numbers.size();
+}
+
+// For each link the flows that cross it.
+Crossings reversed(const Crossings& crossings, std::size_t links) {
+  Crossings reversed;
+  reversed.starts.assign(links + 1, 0);
+  for (const std::uint32_t link : crossings.links) ++reversed.starts[link + 1];
+  for (std::size_t link = 0; link < links; ++link) reversed.starts[link + 1] += reversed.starts[link];
+  reversed.links.resize(crossings.links.size());
+  std::vector<std::size_t> next(reversed.starts.begin(), reversed.starts.end() - 1);
+  for (std::size_t flow = 0; flow < crossings.flows(); ++flow) {
+    for (const std::uint32_t link : crossings.of(flow)) reversed.links[next[link]++] = static_cast<std::uint32_t>(flow);
+  }
+  return reversed;
+}
+
+}  // namespace
+
+Partition equitable_partition(const Crossings& crossings, std::span<const std::uint32_t> flow_colours,
+                              std::span<const std::uint32_t> link_colours) {
+  Partition partition{{flow_colours.begin(), flow_colours.end()}, {link_colours.begin(), link_colours.end()}};
+  const Crossings flows_of_links = reversed(crossings, link_colours.size());
+  for (std::size_t classes = 0;;) {
+    const std::size_t links = refine(flows_of_links, partition.flow_class, partition.link_class);
+    const std::size_t flows = refine(crossings, partition.link_class, partition.flow_class);
+    if (flows + links == classes) return partition;
+    classes = flows + links;
+  }
+}
+
+}  // namespace tandem::sim::symmetry

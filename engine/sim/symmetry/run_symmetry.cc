@@ -1,0 +1,244 @@
+#include "engine/sim/symmetry/run_symmetry.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "engine/sim/collectives/collective_group.h"
+#include "engine/sim/sim_run.h"
+
+namespace tandem::sim::symmetry {
+namespace {
+
+constexpr char32_t kCopy = 0;
+constexpr char32_t kGroup = 1;
+constexpr char32_t kImage = 2;
+
+}  // namespace
+
+const RunSymmetry::Role& RunSymmetry::role_of(const CollectiveGroup& group) {
+  const auto [known, is_new] = roles_.try_emplace(&group);
+  if (is_new) known->second = find_role(group);
+  return known->second;
+}
+
+// Either a group has all members of its classes, and there is one such group; or it has one member of each, and every
+// other member has an equal group.
+RunSymmetry::Role RunSymmetry::find_role(const CollectiveGroup& group) {
+  const WorkerClasses& classes = state_.classes();
+  std::map<int, std::set<int>> members;  // by class
+  for (const SimDevice* device : group.devices()) members[classes.class_of(device->worker())].insert(device->worker());
+  const bool has_all = std::ranges::all_of(
+      members, [&](const auto& entry) { return static_cast<int>(entry.second.size()) == classes.size(entry.first); });
+  Role role;
+  if (!has_all) {
+    role.number = classes.number_of(*members.begin()->second.begin());
+    role.calls = classes.size(members.begin()->first);
+    for (const auto& [index, workers] : members) {
+      const bool is_image = workers.size() == 1 && classes.size(index) == role.calls &&
+                            classes.number_of(*workers.begin()) == role.number;
+      if (!is_image) {
+        give_up({});  // some workers of a kind, and not the others
+        return {};
+      }
+      role.classes.push_back(index);
+    }
+  }
+  role.source = number_of_source(group, role);
+  return role;
+}
+
+int RunSymmetry::number_of_source(const CollectiveGroup& group, const Role& role) {
+  std::u32string name(1, role.classes.empty() ? kGroup : kImage);
+  for (const SimDevice* device : group.devices()) {
+    if (role.classes.empty()) {
+      name.push_back(static_cast<char32_t>(device->index()));
+      continue;
+    }
+    name += {static_cast<char32_t>(state_.classes().class_of(device->worker())),
+             static_cast<char32_t>(device->id().type), static_cast<char32_t>(device->id().index)};
+  }
+  return state_.patterns().source(name, role.classes);
+}
+
+CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, std::span<const PlannedFlow> flows,
+                                const FlowPatterns::Routes& route) {
+  const Role& role = role_of(group);
+  CallFlows found;
+  if (role.source < 0) return found;  // given up
+  found.source = role.source;
+  if (!role.classes.empty()) {
+    found.starter = role.number;
+    found.starters = state_.classes().running_members(role.classes.front());
+  }
+  std::map<std::pair<double, double>, std::uint32_t> colours;
+  std::vector<PatternFlow> pattern;
+  pattern.reserve(flows.size());
+  for (const PlannedFlow& flow : flows) {
+    const std::pair size{flow.bytes, flow.most_bytes_per_s};
+    const auto [colour, is_new] = colours.try_emplace(size, static_cast<std::uint32_t>(found.sizes.size()));
+    if (is_new) found.sizes.push_back(size);
+    pattern.push_back({flow.via, colour->second});
+  }
+  found.pattern = state_.patterns().pattern(found.source, role.number, pattern, route);
+  return found;
+}
+
+void RunSymmetry::start(const CallFlows& flows, Then then) {
+  if (run_.scheduler().has_failed() || flows.source < 0) return;
+  Source& source = sources_[flows.source];
+  const std::uint64_t number = source.begun[flows.starter]++;
+  if (number == source.created) return start_new(source, number, flows, std::move(then));
+  const auto joint = source.under_way.find(number);
+  if (joint == source.under_way.end()) return give_up("workers of a kind moved data at different times");
+  join(*joint->second, flows, std::move(then));
+}
+
+void RunSymmetry::join(Joint& joint, const CallFlows& flows, Then then) {
+  const bool is_same = std::abs(Simulation::now_s() - joint.began_s) < simgrid_compat::kTimingPrecision &&
+                       joint.flows.pattern == flows.pattern && joint.flows.sizes == flows.sizes;
+  if (!is_same) return give_up("workers of a kind moved different data");
+  ++joint.joined;
+  joint.then.push_back(std::move(then));
+}
+
+void RunSymmetry::start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then) {
+  ++source.created;
+  state_.patterns().see_at_once(flows.source, static_cast<int>(source.under_way.size()) + 1);
+  if (!bring_up_to_date()) return;
+  auto joint = std::make_shared<Joint>(Joint{.began_s = Simulation::now_s(), .flows = flows, .joined = 1});
+  joint->then.push_back(std::move(then));
+  source.under_way.emplace(number, joint);
+  const auto one_ended = [this, &source, number, joint] {
+    if (--joint->left == 0) guarded(run_.scheduler(), [&] { end(source, number); });
+  };
+  std::vector<Network::Flow> all;
+  for (const ClassFlow& flow : state_.patterns().class_flows(flows.source, flows.pattern)) {
+    const auto [bytes, most_bytes_per_s] = flows.sizes[flow.colour];
+    all.push_back({run_.two_hosts(), flow.route, bytes, most_bytes_per_s});
+  }
+  joint->left = all.size();
+  run_.network().start_together(std::move(all), one_ended);
+}
+
+void RunSymmetry::end(Source& source, std::uint64_t number) {
+  const std::shared_ptr<Joint> joint = source.under_way.at(number);
+  source.under_way.erase(number);
+  if (joint->joined < joint->flows.starters) return give_up("workers of a kind moved data at different times");
+  for (const Then& then : joint->then) then();
+}
+
+// Divides the flows anew if there are new ones. Returns false if the run has to be repeated, because workers turned out
+// to differ, or because flows that are under way would now be other ones.
+bool RunSymmetry::bring_up_to_date() {
+  FlowPatterns& patterns = state_.patterns();
+  if (!patterns.is_outdated()) return true;
+  std::map<std::pair<int, int>, std::vector<ClassFlow>> shown;
+  for (const auto& [index, source] : sources_) {
+    for (const auto& [number, joint] : source.under_way) {
+      shown.try_emplace({index, joint->flows.pattern}, patterns.class_flows(index, joint->flows.pattern));
+    }
+  }
+  const bool is_whole = patterns.update([this](int index, std::span<const std::uint32_t> parts) {
+    state_.split(index, {parts.begin(), parts.end()});
+  });
+  const bool is_kept = is_whole && std::ranges::all_of(shown, [&](const auto& entry) {
+                         return entry.second == patterns.class_flows(entry.first.first, entry.first.second);
+                       });
+  if (!is_kept) repeat();
+  return is_kept;
+}
+
+void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then) {
+  if (from.worker() != to.worker()) return give_up("devices of different workers copy from each other");
+  Platform& platform = run_.simulation().platform();
+  const auto route = platform.route(from.node(), to.node());
+  const double latency_s = with_latency ? route->latency_s : 0;
+  if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
+  CallFlows& flows = copies_[{from.node(), to.node()}];
+  if (flows.source < 0) {
+    const WorkerClasses& classes = state_.classes();
+    const int index = classes.class_of(from.worker());
+    flows.source = state_.patterns().source(
+        {kCopy, static_cast<char32_t>(index), classes.place_of(from.node()), classes.place_of(to.node())}, {index});
+    flows.starter = classes.number_of(from.worker());
+    flows.starters = classes.running_members(index);
+    const PatternFlow only{.via = {.from = from.node(), .to = to.node()}};
+    flows.pattern = state_.patterns().pattern(flows.source, flows.starter, {&only, 1},
+                                              [&](const Via& via) { return platform.route(via.from, via.to); });
+  }
+  CallFlows now = flows;
+  now.sizes = {{bytes, 0}};
+  if (latency_s <= 0) return start(now, std::move(then));
+  run_.simulation().at(Simulation::now_s() + latency_s, [this, now = std::move(now), then = std::move(then)] {
+    guarded(run_.scheduler(), [&] { start(now, then); });
+  });
+}
+
+void RunSymmetry::send(const CollectiveGroup& pair, double bytes, Then then) {
+  const SimDevice& from = *pair.devices()[0];
+  const SimDevice& to = *pair.devices()[1];
+  Platform& platform = run_.simulation().platform();
+  const double latency_s = platform.route(from.node(), to.node())->latency_s;
+  if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
+  const PlannedFlow only{.via = {.from = from.node(), .to = to.node()}, .bytes = bytes};
+  const CallFlows flows = flows_of(pair, {&only, 1}, [&](const Via& via) { return platform.route(via.from, via.to); });
+  run_.simulation().at(Simulation::now_s() + latency_s, [this, flows, then = std::move(then)] {
+    guarded(run_.scheduler(), [&] { start(flows, then); });
+  });
+}
+
+void RunSymmetry::give_up(std::string why) {
+  if (run_.scheduler().has_failed()) return;
+  state_.turn_off(std::move(why));
+  repeat();
+}
+
+void RunSymmetry::repeat() {
+  run_.scheduler().fail(std::make_exception_ptr(Again()), Scheduler::Concerns::all_tasks);
+}
+
+void RunSymmetry::finish(Timeline& timeline) {
+  const WorkerClasses& classes = state_.classes();
+  std::set<int> witnesses;
+  for (const std::vector<int>& members : classes.classes()) {
+    timeline.classes.push_back({.representative = members.front(), .workers = static_cast<int>(members.size())});
+    if (members.size() == 1) continue;
+    witnesses.insert(members.back());
+    const std::string what = difference(members.front(), members.back(), timeline);
+    if (what.empty()) continue;
+    state_.turn_off(
+        fmt::format("worker {} did not do the same as worker {}: {}", members.back(), members.front(), what));
+    throw Again();
+  }
+  std::ranges::sort(timeline.classes, {}, &WorkerClass::representative);
+  std::erase_if(timeline.records, [&](const Record& record) { return witnesses.contains(record.worker); });
+}
+
+// Compares their records one by one. Returns what is different first, or nothing.
+std::string RunSymmetry::difference(int worker, int witness, const Timeline& timeline) const {
+  std::vector<const Record*> mine, theirs;
+  for (const Record& record : timeline.records) {
+    if (record.worker == worker) mine.push_back(&record);
+    if (record.worker == witness) theirs.push_back(&record);
+  }
+  const int between = run_.first_device_of(witness) - run_.first_device_of(worker);
+  const auto facts = [](const Record& record, int moved) {
+    const int device = record.device == kNoDevice ? kNoDevice : record.device + moved;
+    return std::tuple(record.kind, record.category, std::string_view(record.name), device, record.stream, record.step,
+                      record.start_ns, record.end_ns, record.bytes, record.flops, record.ranks,
+                      std::string_view(record.algorithm));
+  };
+  for (std::size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
+    if (i >= mine.size() || i >= theirs.size()) return fmt::format("{} records, not {}", theirs.size(), mine.size());
+    if (facts(*mine[i], between) != facts(*theirs[i], 0)) {
+      return fmt::format("'{}' at {} ns is '{}' at {} ns", theirs[i]->name, theirs[i]->start_ns, mine[i]->name,
+                         mine[i]->start_ns);
+    }
+  }
+  return {};
+}
+
+}  // namespace tandem::sim::symmetry

@@ -1,0 +1,112 @@
+// A run in which some workers stand for others: who runs, whose flows are one, and whether all do the same.
+//
+// The rest of the engine asks for four things: whether a worker runs, how many calls a call stands for, to start the
+// flows of a call, and to copy. A flow that several running workers start, each for its image, is started by the first
+// of them and ends for all. That they did not start it together shows that they differ.
+//
+// For the kernel, unless a function says otherwise.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <span>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "engine/sim/simulation.h"
+#include "engine/sim/symmetry/symmetry.h"
+#include "engine/timeline.h"
+
+namespace tandem::sim {
+
+class CollectiveGroup;
+class SimDevice;
+class SimRun;
+
+namespace symmetry {
+
+// A flow of a call.
+struct PlannedFlow {
+  Via via;
+  double bytes = 0;
+  double most_bytes_per_s = 0;  // 0: as fast as the route is
+};
+
+// The flows of a call, as start() needs them.
+struct CallFlows {
+  int source = -1;
+  int pattern = -1;
+  int starter = 0;                                 // which of the running workers that start them together
+  int starters = 1;                                // how many these are
+  std::vector<std::pair<double, double>> sizes{};  // bytes and bound by colour
+};
+
+class RunSymmetry {
+ public:
+  using Then = Simulation::Then;
+
+  RunSymmetry(SimRun& run, Symmetry& state) : run_(run), state_(state) {}
+
+  // Usable from tasks.
+  bool runs(int worker) const { return state_.classes().runs(worker); }
+  // How many calls of equal groups a call of this one stands for.
+  int calls_of(const CollectiveGroup& group) { return role_of(group).calls; }
+
+  CallFlows flows_of(const CollectiveGroup& group, std::span<const PlannedFlow> flows,
+                     const FlowPatterns::Routes& route);
+  // Starts them and calls `then` when all have ended. At least one flow, and each of at least one byte.
+  void start(const CallFlows& flows, Then then);
+  // Moves bytes between nodes of one worker, or of the two that a pair joins.
+  void copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then);
+  void send(const CollectiveGroup& pair, double bytes, Then then);
+
+  // Ends the run; the next one runs every worker. Usable from tasks.
+  void give_up(std::string why);
+
+  // Takes the witnesses' records out of those of a run that has ended, and adds the classes. Throws Again if a witness
+  // did anything else than the worker that stands for it.
+  void finish(Timeline& timeline);
+
+ private:
+  struct Role {
+    std::vector<int> classes{};  // whose members have an equal group each; empty: there is this group only
+    int number = 0;              // of the members that have this one
+    int calls = 1;
+    int source = -1;
+  };
+  // Flows that are under way.
+  struct Joint {
+    double began_s = 0;
+    CallFlows flows;
+    std::size_t left = 0;
+    int joined = 0;
+    std::vector<Then> then{};
+  };
+  struct Source {
+    std::map<int, std::uint64_t> begun{};  // by starter
+    std::uint64_t created = 0;
+    std::map<std::uint64_t, std::shared_ptr<Joint>> under_way{};  // by number
+  };
+
+  const Role& role_of(const CollectiveGroup& group);
+  Role find_role(const CollectiveGroup& group);
+  int number_of_source(const CollectiveGroup& group, const Role& role);
+  void start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then);
+  void join(Joint& joint, const CallFlows& flows, Then then);
+  void end(Source& source, std::uint64_t number);
+  bool bring_up_to_date();
+  void repeat();
+  std::string difference(int worker, int witness, const Timeline& timeline) const;
+
+  SimRun& run_;
+  Symmetry& state_;
+  std::unordered_map<const CollectiveGroup*, Role> roles_;
+  std::map<std::pair<NodeIndex, NodeIndex>, CallFlows> copies_;
+  std::map<int, Source> sources_;
+};
+
+}  // namespace symmetry
+}  // namespace tandem::sim

@@ -1,0 +1,126 @@
+#include "engine/sim/symmetry/worker_classes.h"
+
+#include <algorithm>
+#include <map>
+#include <unordered_map>
+
+namespace tandem::sim::symmetry {
+namespace {
+
+constexpr char32_t kOutside = 0x1000000;  // the other end of a link is no node of the same machine
+
+constexpr std::size_t kFew = 4;  // so few workers are soon simulated, and all have their own figures then
+
+// Numbers models by their addresses in the order in which they come: machines of one kind share them.
+class ModelNumbers {
+ public:
+  char32_t of(const void* model) { return numbers_.try_emplace(model, numbers_.size()).first->second; }
+
+ private:
+  std::unordered_map<const void*, char32_t> numbers_;
+};
+
+}  // namespace
+
+WorkerClasses::WorkerClasses(const EngineOptions& options) : options_(options) {
+  const std::size_t workers = options.workers.size();
+  class_of_.resize(workers);
+  number_of_.resize(workers);
+  const bool have_own_machines = find_machines();
+  std::vector<std::u32string> machines;
+  if (have_own_machines) machines = describe_machines();
+  using Key = std::tuple<int, std::string, DeviceType, int, std::u32string>;
+  std::map<Key, int> known;
+  for (std::size_t worker = 0; worker < workers; ++worker) {
+    const WorkerSpec& spec = options.workers[worker];
+    int index = static_cast<int>(members_.size());
+    if (have_own_machines) {
+      Key key{options.alike[worker], spec.job, spec.device_type, spec.device_count,
+              machines[static_cast<std::size_t>(spec.topology_worker)]};
+      index = known.try_emplace(std::move(key), index).first->second;
+    }
+    if (index == static_cast<int>(members_.size())) members_.emplace_back();
+    members_[static_cast<std::size_t>(index)].push_back(static_cast<int>(worker));
+  }
+  number_members();
+}
+
+// Returns false if two workers share a machine, on which each has its own share of everything.
+bool WorkerClasses::find_machines() {
+  worker_on_.assign(static_cast<std::size_t>(options_.topology->worker_count()), -1);
+  for (std::size_t worker = 0; worker < options_.workers.size(); ++worker) {
+    int& place = worker_on_[static_cast<std::size_t>(options_.workers[worker].topology_worker)];
+    if (place != -1) return false;
+    place = static_cast<int>(worker);
+  }
+  return true;
+}
+
+// For each machine its nodes in their order, and its links with the places of their ends.
+std::vector<std::u32string> WorkerClasses::describe_machines() {
+  const Topology& topology = *options_.topology;
+  std::vector<std::u32string> machines(worker_on_.size());
+  nodes_of_.resize(worker_on_.size());
+  places_.resize(topology.node_count());
+  ModelNumbers numbers;
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) {
+    const Node& node = topology.node(index);
+    if (node.worker == kNoWorker) continue;
+    const auto machine = static_cast<std::size_t>(node.worker);
+    places_[index] = static_cast<std::uint32_t>(nodes_of_[machine].size());
+    nodes_of_[machine].push_back(index);
+    machines[machine] += {static_cast<char32_t>(node.kind), numbers.of(node.device.get()), numbers.of(node.port.get())};
+  }
+  const auto append = [&](const Link& link, NodeIndex mine, NodeIndex other, char32_t side) {
+    const Node& far = topology.node(other);
+    const bool is_inside = far.worker == topology.node(mine).worker;
+    const char32_t end = is_inside ? places_[other] : kOutside + static_cast<char32_t>(far.kind);
+    machines[static_cast<std::size_t>(topology.node(mine).worker)] +=
+        {side, static_cast<char32_t>(link.direction), numbers.of(link.model.get()), places_[mine], end};
+  };
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    const Link& link = topology.link(index);
+    if (topology.node(link.from).worker != kNoWorker) append(link, link.from, link.to, 0);
+    if (topology.node(link.to).worker != kNoWorker) append(link, link.to, link.from, 1);
+  }
+  return machines;
+}
+
+void WorkerClasses::number_members() {
+  for (std::size_t index = 0; index < members_.size(); ++index) {
+    for (std::size_t number = 0; number < members_[index].size(); ++number) {
+      const auto worker = static_cast<std::size_t>(members_[index][number]);
+      class_of_[worker] = static_cast<int>(index);
+      number_of_[worker] = static_cast<int>(number);
+    }
+  }
+}
+
+bool WorkerClasses::runs(int worker) const {
+  const int number = number_of(worker);
+  return number == 0 || number + 1 == size(class_of(worker));
+}
+
+bool WorkerClasses::saves_work() const {
+  return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return members.size() > kFew; });
+}
+
+void WorkerClasses::split(int index, std::span<const std::uint32_t> part_of_member) {
+  const std::vector<int> all = std::move(members_[static_cast<std::size_t>(index)]);
+  std::map<std::uint32_t, int> places = {{part_of_member.front(), index}};
+  members_[static_cast<std::size_t>(index)].clear();
+  for (std::size_t number = 0; number < all.size(); ++number) {
+    const auto [place, is_new] = places.try_emplace(part_of_member[number], static_cast<int>(members_.size()));
+    if (is_new) members_.emplace_back();
+    members_[static_cast<std::size_t>(place->second)].push_back(all[number]);
+  }
+  number_members();
+}
+
+NodeIndex WorkerClasses::twin(NodeIndex node, int number) const {
+  const int worker = members(class_of(worker_at(node)))[static_cast<std::size_t>(number)];
+  const int machine = options_.workers[static_cast<std::size_t>(worker)].topology_worker;
+  return nodes_of_[static_cast<std::size_t>(machine)][places_[node]];
+}
+
+}  // namespace tandem::sim::symmetry

@@ -1,0 +1,58 @@
+// Which workers of a job do the same on machines that are built alike, and which of each such class run.
+//
+// Workers start in one class if the program declares them alike (EngineOptions::alike), their specs are equal, and
+// their machines have the same nodes, device models and links at the same places. What a run shows to differ splits a
+// class. Members are numbered in the order of their indices; members of one number in classes of one size belong
+// together, as the stages of one pipeline do.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "engine/engine.h"
+
+namespace tandem::sim::symmetry {
+
+class WorkerClasses {
+ public:
+  explicit WorkerClasses(const EngineOptions& options);
+
+  std::span<const std::vector<int>> classes() const { return members_; }
+  const std::vector<int>& members(int index) const { return members_[static_cast<std::size_t>(index)]; }
+  int size(int index) const { return static_cast<int>(members(index).size()); }
+  int class_of(int worker) const { return class_of_[static_cast<std::size_t>(worker)]; }
+  int number_of(int worker) const { return number_of_[static_cast<std::size_t>(worker)]; }
+
+  // The first member of a class runs for all, and the last one as a witness, whose work must be the same.
+  bool runs(int worker) const;
+  int running_members(int index) const { return size(index) > 1 ? 2 : 1; }
+  // Whether a class is large enough to be worth it.
+  bool saves_work() const;
+
+  // Divides a class by these parts of its members, in their order. The first member's part keeps the index.
+  void split(int index, std::span<const std::uint32_t> part_of_member);
+
+  // The node at the same place of the machine of another member, that of this number, of the class whose machine has
+  // `node`.
+  NodeIndex twin(NodeIndex node, int number) const;
+  // The place of a node in its machine.
+  std::uint32_t place_of(NodeIndex node) const { return places_[node]; }
+
+ private:
+  int worker_at(NodeIndex node) const {
+    return worker_on_[static_cast<std::size_t>(options_.topology->node(node).worker)];
+  }
+  bool find_machines();
+  std::vector<std::u32string> describe_machines();
+  void number_members();
+
+  const EngineOptions& options_;
+  std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine
+  std::vector<std::uint32_t> places_;             // by node, in its machine
+  std::vector<int> worker_on_;                    // by machine; -1: none
+  std::vector<std::vector<int>> members_;
+  std::vector<int> class_of_, number_of_;  // by worker
+};
+
+}  // namespace tandem::sim::symmetry

@@ -1,0 +1,178 @@
+// Workers that stand for others: the partition of flows and links, and what ends the attempt.
+#include "engine/sim/symmetry/partition.h"
+#include "tests/engine/sim_support.h"
+
+namespace tandem {
+namespace {
+
+using sim::symmetry::Crossings;
+using sim::symmetry::equitable_partition;
+using sim::symmetry::Partition;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+Crossings crossings_of(const std::vector<std::vector<std::uint32_t>>& flows) {
+  Crossings crossings;
+  for (const auto& links : flows) {
+    crossings.links.insert(crossings.links.end(), links.begin(), links.end());
+    crossings.close_flow();
+  }
+  return crossings;
+}
+
+TEST(EquitablePartition, TellsFlowsApartByTheLinksThatTheyShare) {
+  // Two flows share link 0; one has link 1 to itself.
+  const Partition partition = equitable_partition(crossings_of({{0}, {0}, {1}}), std::vector<std::uint32_t>{0, 0, 0},
+                                                  std::vector<std::uint32_t>{0, 0});
+  EXPECT_THAT(partition.flow_class, ElementsAre(0, 0, 1));
+  EXPECT_THAT(partition.link_class, ElementsAre(0, 1));
+}
+
+TEST(EquitablePartition, ARingIsOneClassAndAChainIsManyByDistance) {
+  const std::vector<std::uint32_t> equal(6, 0);
+  const Partition ring =
+      equitable_partition(crossings_of({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}, {5, 0}}), equal, equal);
+  EXPECT_THAT(ring.flow_class, ElementsAre(0, 0, 0, 0, 0, 0));
+  const Partition chain = equitable_partition(crossings_of({{0, 1}, {1, 2}, {2, 3}, {3, 4}, {4, 5}}),
+                                              std::vector<std::uint32_t>(5, 0), equal);
+  EXPECT_THAT(chain.flow_class, ElementsAre(0, 1, 2, 1, 0));
+  EXPECT_THAT(chain.link_class, ElementsAre(0, 1, 2, 2, 1, 0));
+}
+
+TEST(EquitablePartition, KeepsColoursAndCountsCrossings) {
+  const Partition coloured =
+      equitable_partition(crossings_of({{0}, {1}}), std::vector<std::uint32_t>{7, 8}, std::vector<std::uint32_t>{0, 0});
+  EXPECT_NE(coloured.flow_class[0], coloured.flow_class[1]);
+  EXPECT_NE(coloured.link_class[0], coloured.link_class[1]);
+  const Partition twice = equitable_partition(crossings_of({{0, 0}, {1}}), std::vector<std::uint32_t>{0, 0},
+                                              std::vector<std::uint32_t>{0, 0});
+  EXPECT_NE(twice.flow_class[0], twice.flow_class[1]);
+}
+
+constexpr int kWorkers = 6;
+
+EngineOptions alike_workers() {
+  EngineOptions options = gpu_workers(make_star({.workers = kWorkers}), kWorkers);
+  options.alike.assign(kWorkers, 0);
+  return options;
+}
+
+// Runs a program as long as the engine asks for it. Counts how often a worker has begun it.
+Timeline run_to_the_end(const EngineOptions& options, const Program& program, int* begun = nullptr) {
+  const auto engine = open_sim_engine(options);
+  for (;;) {
+    if (begun != nullptr) *begun = 0;
+    try {
+      return engine->run([&](Worker& worker) {
+        if (begun != nullptr) ++*begun;
+        program(worker);
+      });
+    } catch (const RunAgain&) {
+    }
+  }
+}
+
+void all_reduce_once(Worker& worker, double flops = 1e9) {
+  Device& gpu = *worker.devices()[0];
+  const std::vector<Tensor> buffers = {gpu.allocate(DType::f32, {1'000'000})};
+  const std::vector<Stream*> streams = {&gpu.compute_stream()};
+  worker.begin_step(0);
+  gpu.compute_stream().launch(cost_only(flops));
+  worker.communicator(gpus_of(kWorkers)).all_reduce(buffers, Reduction::sum, streams);
+  worker.end_step();
+}
+
+TEST(SimSymmetry, TheFirstWorkerRunsForAllAndTheLastAsItsWitness) {
+  int begun = 0;
+  const Timeline some = run_to_the_end(
+      alike_workers(), [](Worker& worker) { all_reduce_once(worker); }, &begun);
+  EXPECT_EQ(begun, 2);
+  ASSERT_EQ(some.classes.size(), 1U);
+  EXPECT_EQ(some.classes[0].representative, 0);
+  EXPECT_EQ(some.classes[0].workers, kWorkers);
+  EXPECT_EQ(some.devices.size(), 2U * kWorkers);
+  EngineOptions every = alike_workers();
+  every.alike.clear();
+  const Timeline all = run_to_the_end(every, [](Worker& worker) { all_reduce_once(worker); });
+  for (const Record& record : some.records) EXPECT_EQ(record.worker, 0);
+  EXPECT_EQ(some.records.back().end_ns, all.records.back().end_ns);
+  EXPECT_EQ(some.records.size() * kWorkers, all.records.size());
+}
+
+TEST(SimSymmetry, AWitnessThatDoesSomethingElseEndsTheAttempt) {
+  int begun = 0;
+  const Timeline timeline = run_to_the_end(
+      alike_workers(), [](Worker& worker) { all_reduce_once(worker, worker.index() == kWorkers - 1 ? 2e9 : 1e9); },
+      &begun);
+  EXPECT_EQ(begun, kWorkers);
+  EXPECT_THAT(timeline.classes, IsEmpty());
+  ASSERT_EQ(timeline.notes.size(), 1U);
+  EXPECT_THAT(timeline.notes[0], HasSubstr("every worker was simulated: worker 5 did not do the same as worker 0"));
+}
+
+TEST(SimSymmetry, WorkersThatShareAnObjectAreAllSimulated) {
+  int begun = 0;
+  const Timeline timeline = run_to_the_end(
+      alike_workers(), [](Worker& worker) { worker.shared("counter", [] { return std::make_shared<int>(0); }); },
+      &begun);
+  EXPECT_EQ(begun, kWorkers);
+  EXPECT_THAT(timeline.notes, ElementsAre(HasSubstr("shares an object with others")));
+}
+
+TEST(SimSymmetry, CopiesBetweenWorkersAreAllSimulated) {
+  const Timeline timeline = run_to_the_end(alike_workers(), [](Worker& worker) {
+    const Tensor mine = worker.devices()[0]->allocate(DType::f32, {1000});
+    const Tensor theirs = worker.device(gpu_of((worker.index() + 1) % kWorkers)).allocate(DType::f32, {1000});
+    worker.devices()[0]->compute_stream().copy(theirs, mine);
+    worker.devices()[0]->synchronize();
+  });
+  EXPECT_EQ(timeline.records.size(), std::size_t{kWorkers});
+  EXPECT_THAT(timeline.notes, ElementsAre(HasSubstr("uses a device of another worker")));
+}
+
+TEST(SimSymmetry, AnErrorIsThatOfTheFullSimulation) {
+  const auto message = [](const EngineOptions& options) {
+    try {
+      run_to_the_end(options, [](Worker& worker) {
+        if (worker.index() == 3) throw RunError("worker 3 has had enough");
+        all_reduce_once(worker);
+      });
+    } catch (const Error& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EngineOptions every = alike_workers();
+  every.alike.clear();
+  EXPECT_EQ(message(every), "worker 3 has had enough");
+  EngineOptions declared = alike_workers();
+  declared.alike[3] = 1;
+  EXPECT_EQ(message(declared), "worker 3 has had enough");
+}
+
+TEST(SimSymmetry, MachinesThatDifferAreNotAlike) {
+  EngineOptions options = gpu_workers(make_star({.workers = kWorkers, .slow = {2}}), kWorkers);
+  options.alike.assign(kWorkers, 0);
+  const Timeline timeline = run_to_the_end(options, [](Worker& worker) { all_reduce_once(worker); });
+  ASSERT_EQ(timeline.classes.size(), 2U);
+  EXPECT_EQ(timeline.classes[0].workers, kWorkers - 1);
+  EXPECT_EQ(timeline.classes[1].representative, 2);
+}
+
+TEST(SimSymmetry, ValuesAndSeedsTakeEveryWorker) {
+  int begun = 0;
+  EngineOptions options = alike_workers();
+  options.schedule_seed = 1;
+  run_to_the_end(
+      options, [](Worker& worker) { all_reduce_once(worker); }, &begun);
+  EXPECT_EQ(begun, kWorkers);
+  options = alike_workers();
+  options.collectives = CollectiveFidelity::message;
+  run_to_the_end(
+      options, [](Worker& worker) { all_reduce_once(worker); }, &begun);
+  EXPECT_EQ(begun, kWorkers);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,233 @@
+// A run in which workers stand for others ends with the figures of the run in which every worker is simulated, to the
+// nanosecond.
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <random>
+
+#include "reports/report_json.h"
+#include "tests/scenarios/running.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+struct Job {
+  std::string machine = "hgx-h100";
+  std::string fabric = "switch";
+  int workers = 6;
+  int per_worker = 8;
+  std::string strategy = "{name: multi_worker_mirrored}";
+  std::string workload;
+  bool has_straggler = false;
+  bool has_slow_link = false;
+
+  std::string text() const {
+    return fmt::format(
+        "name: symmetry\nworkload: {}\nstrategy: {}\nengine: {{name: sim}}\n"
+        "topology: {{cluster: {{node: {}, workers: {}, fabric: {}}}}}\n"
+        "devices: {{type: gpu, workers: {}, per_worker: {}}}\nsteps: 3\nwarmup_steps: 1\n",
+        workload, strategy, machine, workers, fabric, workers, per_worker);
+  }
+};
+
+std::string layers(int batch, const std::string& bucket = "2MB") {
+  return fmt::format("{{kind: layers, model: resnet15, batch: {}, dtype: f32, bucket_bytes: {}}}", batch, bucket);
+}
+
+// The topology again, with one worker whose GPUs compute at half the rate, or with one slow link to the network.
+std::shared_ptr<const Topology> with_faults(const Topology& topology, bool has_straggler, bool has_slow_link) {
+  auto changed = std::make_shared<Topology>(topology.name());
+  const int worker = topology.worker_count() / 2;
+  std::map<const DeviceModel*, std::shared_ptr<const DeviceModel>> slow;
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) {
+    Node node = topology.node(index);
+    if (has_straggler && node.worker == worker && node.kind == NodeKind::gpu) {
+      auto& model = slow[node.device.get()];
+      if (!model) {
+        auto slower = std::make_shared<DeviceModel>(*node.device);
+        slower->memory_bandwidth_bytes_per_s.value /= 2;
+        slower->boost_clock_hz.value /= 2;
+        model = slower;
+      }
+      node.device = model;
+    }
+    changed->add_node(std::move(node));
+  }
+  bool is_slowed = false;
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    const Link& link = topology.link(index);
+    auto model = link.model;
+    if (has_slow_link && !is_slowed && model->kind == LinkKind::network && topology.node(link.from).worker == worker) {
+      auto slower = std::make_shared<LinkModel>(*model);
+      slower->bandwidth_bytes_per_s.value /= 3;
+      model = slower;
+      is_slowed = true;
+    }
+    changed->add_link(link.from, link.to, model, link.direction);
+  }
+  for (const CollectiveSample& sample : topology.collectives()) changed->add_collective(sample);
+  changed->set_p2p(topology.p2p());
+  changed->set_nvlink_domain(topology.nvlink_domain());
+  return changed;
+}
+
+RunResult run(const Job& job, bool symmetry) {
+  const Scenario scenario = read_scenario(job.text());
+  RunOptions options;
+  options.measures_scaling = false;
+  options.symmetry = symmetry;
+  if (job.has_straggler || job.has_slow_link) {
+    options.topology = with_faults(*scenario.topology, job.has_straggler, job.has_slow_link);
+  }
+  return run_scenario(scenario, options);
+}
+
+// What a record says, but for its number, which counts the calls of a run.
+std::string text_of(const Record& record) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(record.kind), name_of(record.category),
+                     record.name, record.worker, record.device, record.stream, record.step, record.start_ns,
+                     record.end_ns, record.bytes, record.flops, record.ranks, record.algorithm);
+}
+
+std::vector<std::string> records_of(const Timeline& timeline, int worker) {
+  std::vector<std::string> texts;
+  for (const Record& record : timeline.records) {
+    if (record.worker == worker) texts.push_back(text_of(record));
+  }
+  return texts;
+}
+
+// Returns how many workers were simulated.
+int expect_equal_runs(const Job& job) {
+  SCOPED_TRACE(job.text() + (job.has_straggler ? "with a straggler\n" : "") +
+               (job.has_slow_link ? "with a slow link\n" : ""));
+  const RunResult all = run(job, false);
+  RunResult some = run(job, true);
+  EXPECT_THAT(all.timeline.classes, IsEmpty());
+  int workers = 0;
+  for (std::size_t i = 0; i < some.timeline.classes.size(); ++i) {
+    const WorkerClass& one = some.timeline.classes[i];
+    workers += one.workers;
+    EXPECT_EQ(records_of(some.timeline, one.representative), records_of(all.timeline, one.representative));
+    const WorkerSummary& mine = some.report.summary.workers.at(i);
+    const WorkerSummary& theirs = all.report.summary.workers.at(static_cast<std::size_t>(one.representative));
+    EXPECT_EQ(mine.step_time.median, theirs.step_time.median);
+    EXPECT_EQ(mine.step_time.p95, theirs.step_time.p95);
+    EXPECT_EQ(mine.per_step, theirs.per_step);
+  }
+  const auto simulated = static_cast<int>(some.timeline.classes.size());
+  if (simulated > 0) {
+    EXPECT_EQ(workers, job.workers);
+    some.report.classes.clear();
+    some.report.summary.workers = all.report.summary.workers;
+  }
+  EXPECT_EQ(report_to_json(some.report).dump(2), report_to_json(all.report).dump(2));
+  return simulated > 0 ? simulated : job.workers;
+}
+
+TEST(Symmetry, OneWorkerStandsForAllOfADataParallelJob) {
+  EXPECT_EQ(expect_equal_runs({.workload = layers(6 * 8 * 4)}), 1);
+  EXPECT_EQ(expect_equal_runs({.strategy = "{name: fully_sharded}", .workload = layers(6 * 8 * 4)}), 1);
+}
+
+TEST(Symmetry, UnevenSharesSplitAClass) {
+  EXPECT_EQ(expect_equal_runs({.workers = 9, .workload = layers(9 * 8 * 4 + 8 * 4)}), 2);
+  EXPECT_EQ(expect_equal_runs({.workers = 9, .workload = layers(9 * 8 * 4 + 8 * 4 + 3)}), 3);
+}
+
+TEST(Symmetry, AStragglerAndASlowLinkAreClassesOfTheirOwn) {
+  EXPECT_GE(expect_equal_runs({.workers = 9, .workload = layers(9 * 8 * 4), .has_straggler = true}), 2);
+  EXPECT_GE(expect_equal_runs({.workers = 9, .workload = layers(9 * 8 * 4), .has_slow_link = true}), 2);
+}
+
+TEST(Symmetry, FabricsWithManyPathsStayExact) {
+  for (const char* fabric :
+       {"{kind: leaf_spine, workers_per_leaf: 4, spines: 2}", "{kind: rail, workers_per_leaf: 4, spines: 4}",
+        "{kind: leaf_spine, workers_per_leaf: 4, spines: 3, oversubscription: 8}",
+        "{kind: rail, workers_per_leaf: 4, spines: 3, oversubscription: 4}",
+        "{kind: fat_tree, workers_per_leaf: 2, leaves_per_pod: 2, spines: 2, cores_per_spine: 2, rails: true}",
+        "{kind: fat_tree, workers_per_leaf: 2, leaves_per_pod: 3, spines: 3, core_oversubscription: 16}",
+        "{kind: torus, dimensions: [2, 2, 3]}", "{kind: torus, dimensions: [4, 3], oversubscription: 16}"}) {
+    expect_equal_runs({.fabric = fabric, .workers = 12, .workload = layers(12 * 8 * 4)});
+  }
+}
+
+TEST(Symmetry, WhatWorkersOfAModelSendEachOtherIsOneFlowAClass) {
+  const std::string mlp = "{kind: mlp, hidden: [512, 512, 512, 512], batch: 768}";
+  EXPECT_EQ(expect_equal_runs({.workers = 12,
+                               .per_worker = 4,
+                               .strategy = "{name: mesh, data: 12, tensor: 2, pipeline: 2, micro_batches: 4}",
+                               .workload = mlp}),
+            2);
+  EXPECT_EQ(expect_equal_runs({.workers = 8,
+                               .per_worker = 4,
+                               .strategy = "{name: mesh, data: 8, tensor: 4, micro_batches: 2}",
+                               .workload = mlp}),
+            1);
+}
+
+TEST(Symmetry, TheReportSaysWhoStoodForWhom) {
+  const RunResult result = run({.workers = 9, .workload = layers(9 * 8 * 4 + 8 * 4)}, true);
+  ASSERT_EQ(result.report.classes.size(), 2U);
+  EXPECT_EQ(result.report.classes[0].representative, "/job:worker/task:0");
+  EXPECT_EQ(result.report.classes[0].workers, 4);
+  EXPECT_EQ(result.report.classes[0].devices, 32);
+  EXPECT_EQ(result.report.classes[1].representative, "/job:worker/task:4");
+  EXPECT_EQ(result.report.classes[1].workers, 5);
+}
+
+TEST(Symmetry, WorkersThatMeetOtherwiseAreAllSimulated) {
+  const Job job{.strategy = "{name: parameter_server}", .workload = layers(6 * 8 * 4)};
+  const RunResult result = run(job, true);
+  EXPECT_THAT(result.report.classes, IsEmpty());
+  for (const std::string& note : result.report.notes) EXPECT_THAT(note, Not(HasSubstr("every worker was simulated")));
+}
+
+// Random jobs; the seed is part of the test's name.
+class RandomSymmetry : public testing::TestWithParam<int> {};
+
+TEST_P(RandomSymmetry, EqualsTheFullSimulation) {
+  std::mt19937 random(static_cast<std::mt19937::result_type>(GetParam()));
+  const auto one_of = [&random](std::vector<std::string> choices) { return choices[random() % choices.size()]; };
+  const auto number = [&random](int least, int most) {
+    return least + static_cast<int>(random() % static_cast<unsigned>(most - least + 1));
+  };
+  Job job;
+  job.machine = one_of({"hgx-h100", "dgx1-v100", "dgx2", "dgx-a100", "pcie-8gpu", "mi300x-8gpu"});
+  job.workers = number(5, 16);
+  job.per_worker = number(0, 1) == 0 ? 8 : 1 << number(0, 2);
+  job.fabric =
+      one_of({"switch",
+              fmt::format("{{kind: leaf_spine, workers_per_leaf: {}, spines: {}, oversubscription: {}}}", number(1, 6),
+                          number(1, 4), number(1, 8)),
+              fmt::format("{{kind: rail, workers_per_leaf: {}, spines: {}, oversubscription: {}}}", number(1, 6),
+                          number(1, 4), number(1, 8)),
+              fmt::format("{{kind: fat_tree, workers_per_leaf: {}, leaves_per_pod: {}, spines: {}, "
+                          "cores_per_spine: {}, core_oversubscription: {}, rails: {}}}",
+                          number(1, 3), number(1, 3), number(1, 3), number(1, 3), number(1, 4), number(0, 1) == 0),
+              fmt::format("{{kind: torus, dimensions: [{}], oversubscription: {}}}", job.workers, number(1, 8))});
+  const int replicas = job.workers * job.per_worker;
+  const int batch = replicas * number(1, 4) + (number(0, 1) == 0 ? 0 : number(0, replicas));
+  job.workload = layers(batch, one_of({"100KB", "1MB", "25MB"}));
+  job.strategy = one_of({"{name: multi_worker_mirrored}", "{name: fully_sharded}"});
+  if (number(0, 3) == 0) {
+    job.strategy = fmt::format("{{name: mesh, data: {}, tensor: {}, micro_batches: 2}}", job.workers, job.per_worker);
+    job.workload = fmt::format("{{kind: mlp, hidden: [256, 512, 256], batch: {}}}", job.workers * 4 + number(0, 3));
+  }
+  job.has_straggler = number(0, 3) == 0;
+  job.has_slow_link = number(0, 3) == 0;
+  expect_equal_runs(job);
+}
+
+INSTANTIATE_TEST_SUITE_P(Seeds, RandomSymmetry, testing::Range(1, 41));
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,56 @@
+// What a route through a large fabric costs, by searches from both of its ends that meet in the middle: each visits the
+// surroundings of its end, where one search from end to end would visit most of the fabric.
+#pragma once
+
+#include <functional>
+#include <limits>
+#include <queue>
+#include <utility>
+#include <vector>
+
+#include "topologies/arcs.h"
+
+namespace tandem {
+
+class MeetingSearch {
+ public:
+  static constexpr Picoseconds kNoRoute = std::numeric_limits<Picoseconds>::max();
+
+  // Both must outlive it.
+  MeetingSearch(const Topology& topology, const Arcs& arcs);
+
+  // Whether routes between these are of a kind that it knows: of NICs and processors, over links of both directions.
+  bool knows(NodeIndex from, NodeIndex to) const;
+  // Returns the cost of the cheapest route; kNoRoute where there is none. Crosses no GPU and no third worker.
+  Picoseconds run(NodeIndex from, NodeIndex to);
+  // After run(): the least that the rest of a route from `node` to the end may cost. Exact near the end.
+  Picoseconds rest_at_least(NodeIndex node) const;
+  std::uint64_t visited_count() const { return visited_; }
+
+ private:
+  struct Visit {
+    std::uint64_t search = 0;  // which search wrote the rest
+    Picoseconds cost = 0;
+    bool done = false;
+  };
+  struct Side {
+    using Open = std::pair<Picoseconds, NodeIndex>;
+    std::vector<Visit> visits{};  // by node
+    std::priority_queue<Open, std::vector<Open>, std::greater<>> open{};
+  };
+  void begin(Side& side, NodeIndex at);
+  static Picoseconds next_cost(const Side& side) { return side.open.empty() ? kNoRoute : side.open.top().first; }
+  void visit_next(Side& side, const Side& other);
+  void expand(Side& side, const Side& other, NodeIndex node, int worker);
+
+  const Topology& topology_;
+  const Arcs& arcs_;
+  bool has_one_way_ = false;
+  Side front_, back_;
+  std::uint64_t search_ = 0;
+  int home_ = 0, away_ = 0;
+  Picoseconds best_ = kNoRoute;
+  std::uint64_t visited_ = 0;
+};
+
+}  // namespace tandem
