@@ -140,7 +140,7 @@ TEST(Symmetry, OneWorkerStandsForAllOfADataParallelJob) {
 
 TEST(Symmetry, UnevenSharesSplitAClass) {
   EXPECT_EQ(expect_equal_runs({.workers = 9, .workload = layers(9 * 8 * 4 + 8 * 4)}), 2);
-  EXPECT_EQ(expect_equal_runs({.workers = 9, .workload = layers(9 * 8 * 4 + 8 * 4 + 3)}), 3);
+  EXPECT_EQ(expect_equal_runs({.workers = 13, .workload = layers(13 * 8 * 4 + 6 * 8 + 3)}), 3);
 }
 
 TEST(Symmetry, AStragglerAndASlowLinkAreClassesOfTheirOwn) {
