@@ -15,7 +15,7 @@ struct RunFlags {
   std::string scenario;
   std::string topology;
   std::string trace;
-  bool all = false;  // collectives, in the text
+  bool all = false;            // collectives, in the text
   std::optional<int> explore;  // this many schedules
   RunOptions run;
 };
