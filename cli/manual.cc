@@ -83,25 +83,25 @@ complete -o filenames -F _tandem tandem
 }
 
 // In single quotes, for fish.
-std::string quoted(const std::string& text) {
-  std::string quoted_text = "'";
+std::string fish_quoted(const std::string& text) {
+  std::string text_in_quotes = "'";
   for (const char c : text) {
-    if (c == '\'' || c == '\\') quoted_text += '\\';
-    quoted_text += c;
+    if (c == '\'' || c == '\\') text_in_quotes += '\\';
+    text_in_quotes += c;
   }
-  return quoted_text + "'";
+  return text_in_quotes + "'";
 }
 
 std::string fish_completion(const CLI::App& app) {
   std::string text = "complete -c tandem -n __fish_use_subcommand -f\n";
   for (const CLI::App* command : commands_of(app)) {
     text += fmt::format("complete -c tandem -n __fish_use_subcommand -a {} -d {}\n", command->get_name(),
-                        quoted(command->get_description()));
+                        fish_quoted(command->get_description()));
     for (const CLI::Option* option : options_of(*command)) {
       const std::string words = words_of_option(*option);
-      const std::string value = words.empty() ? (takes_value(*option) ? " -r" : "") : " -xa " + quoted(words);
+      const std::string value = words.empty() ? (takes_value(*option) ? " -r" : "") : " -xa " + fish_quoted(words);
       text += fmt::format("complete -c tandem -n '__fish_seen_subcommand_from {}' -l {}{} -d {}\n", command->get_name(),
-                          option->get_lnames().front(), value, quoted(option->get_description()));
+                          option->get_lnames().front(), value, fish_quoted(option->get_description()));
     }
   }
   return text;

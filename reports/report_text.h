@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// Of many collectives only the first, unless `all` is set.
+// Shows the first of many collectives only, unless `all` is set.
 std::string report_text(const Report& report, bool all = false);
 
 // "digits: 2 replicas, mirrored, nccl_all_reduce"

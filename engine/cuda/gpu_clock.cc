@@ -35,7 +35,7 @@ bool GpuClock::try_anchor(double timeout_s) {
   return true;
 }
 
-// Of several the quickest, since the first one wakes the GPU up.
+// Takes the quickest of several, since the first one wakes the GPU up.
 bool GpuClock::start(double timeout_s) {
   constexpr int kTries = 4;
   const std::lock_guard lock(mutex_);

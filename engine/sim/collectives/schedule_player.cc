@@ -43,7 +43,7 @@ void SchedulePlayer::start_flows() {
   for (const auto& [bytes, equal] : pairs) run_.network().transfer_together(equal, bytes, one_done);
 }
 
-// Of all that cross links, as one.
+// Starts the flows that cross links, of the whole class as one.
 void SchedulePlayer::start_class_flows(const Simulation::Then& one_done) {
   std::vector<symmetry::PlannedFlow> flows;
   for (const Transfer& flow : schedule_.flows) {
