@@ -68,7 +68,7 @@ TEST_F(CollectivesCommand, StandsBesideAnEarlierRunOfItsOwn) {
     ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
     EXPECT_EQ(outcome.json()["args"].at(0), "reduce_scatter_perf");
     ASSERT_EQ(outcome.json()["results"].size(), 6u);
-    for (const auto json = outcome.json(); const auto& result : json["results"]) {
+    for (const auto document = outcome.json(); const auto& result : document["results"]) {
       EXPECT_NEAR(result["against"]["error"], 0, 0.005);  // the text has two decimals
     }
   }
