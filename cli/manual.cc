@@ -30,14 +30,17 @@ std::string long_name(const CLI::Option& option) {
   return "--" + option.get_lnames().front();
 }
 
-// The words of an option that takes one of a few, blank-separated: its type is "TEXT:{real,none}".
+// The words of an option that takes one of a few, blank-separated: its type is "TEXT:{real,none}" or "TEXT:real|none".
 std::string words_of_option(const CLI::Option& option) {
   const std::string type = option.get_type_name();
-  const std::size_t open = type.find('{');
-  const std::size_t close = type.find('}');
-  if (open == std::string::npos || close == std::string::npos) return "";
-  std::string words = type.substr(open + 1, close - open - 1);
-  std::replace(words.begin(), words.end(), ',', ' ');
+  std::string words = type.substr(type.find(':') + 1);
+  if (words.starts_with('{')) {
+    words = words.substr(1, words.find('}') - 1);
+  } else if (words.find('|') == std::string::npos) {
+    return "";
+  }
+  std::replace_if(
+      words.begin(), words.end(), [](char c) { return c == ',' || c == '|'; }, ' ');
   return words;
 }
 
@@ -130,6 +133,7 @@ std::string option_roff(const CLI::Option& option) {
   for (const std::string& name : option.get_snames()) names += "-" + name + ", ";
   names += long_name(option);
   std::string type = takes_value(option) ? option.get_type_name() : "";
+  type = type.substr(0, type.find(':'));  // without the range of a number
   if (const std::string words = words_of_option(option); !words.empty()) type = words;
   std::replace(type.begin(), type.end(), ' ', '|');
   return fmt::format(".TP\n\\fB{}\\fR {}\n{}\n", roff(names), roff(type), roff(option.get_description()));

@@ -115,14 +115,17 @@ void check_measured(const Report& report, const Report& baseline, const CheckLim
   const double beyond = std::abs(result.change) - result.tolerance;
   const std::string limits_text =
       fmt::format("tolerance {}, noise {}", percent_text(result.tolerance), percent_text(result.noise));
-  if (report.is_disturbed() || baseline.is_disturbed()) {
-    result.verdict = Verdict::inconclusive;
-    result.reasons.push_back(fmt::format("{} was disturbed: {}", report.is_disturbed() ? "the run" : "the baseline",
-                                         lost_text(*(report.is_disturbed() ? report : baseline).machine_use)));
-  } else if (std::min(now.samples, then.samples) < limits.min_samples) {
+  // Others only slow a run down: a disturbed run is no regression, and a disturbed baseline no standard.
+  const bool is_slower = result.change > result.tolerance;
+  const Report& doubtful = is_slower ? report : baseline;
+  if (std::min(now.samples, then.samples) < limits.min_samples) {
     result.verdict = Verdict::inconclusive;
     result.reasons.push_back(fmt::format("too few steps: {} now and {} in the baseline; at least {} are needed",
                                          now.samples, then.samples, limits.min_samples));
+  } else if (doubtful.is_disturbed()) {
+    result.verdict = Verdict::inconclusive;
+    result.reasons.push_back(
+        fmt::format("{} was disturbed: {}", is_slower ? "the run" : "the baseline", lost_text(*doubtful.machine_use)));
   } else if (beyond <= 0) {
     result.reasons.push_back("the change of the median step time is within the tolerance (" + limits_text + ")");
   } else if (beyond <= result.noise) {

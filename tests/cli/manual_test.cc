@@ -27,8 +27,8 @@ TEST_F(Manual, BashCompletesWhatBegins) {
     const std::string script = ". ./completion.sh; COMP_WORDS=(" + words + "); COMP_CWORD=" + std::to_string(place) +
                                "; _tandem; echo \"${COMPREPLY[@]}\"";
     write("try.sh", script);
-    EXPECT_EQ(std::system(("cd '" + folder().string() + "' && bash try.sh > completed.txt").c_str()), 0);
-    return read("completed.txt");
+    EXPECT_EQ(std::system(("cd '" + folder().string() + "' && bash try.sh > listed").c_str()), 0);
+    return read("listed");
   };
   EXPECT_EQ(completed("tandem comp", 1), "compare completion\n");
   EXPECT_EQ(completed("tandem run x.yaml --sched", 3), "--schedule-seed\n");

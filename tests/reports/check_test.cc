@@ -28,7 +28,7 @@ TEST(CheckSimulated, EqualTimesAreOkAndOneNanosecondIsNot) {
   EXPECT_EQ(check(slower, baseline, {.tolerance = 0.001}).verdict, Verdict::ok);
 }
 
-TEST(CheckMeasured, ADisturbedRunDecidesNothing) {
+TEST(CheckMeasured, ADisturbedRunIsNoRegressionAndADisturbedBaselineNoStandard) {
   const Report baseline = full_report();
   Report slower = baseline;
   slower.summary.step_time.median *= 2;
@@ -39,6 +39,10 @@ TEST(CheckMeasured, ADisturbedRunDecidesNothing) {
   EXPECT_EQ(result.verdict, Verdict::inconclusive);
   EXPECT_THAT(result.reasons.front(), HasSubstr("the run was disturbed: 25.0 % of the processor time"));
   EXPECT_EQ(check(slower, disturbed, {}).verdict, Verdict::inconclusive);
+  EXPECT_EQ(check(baseline, disturbed, {}).verdict, Verdict::inconclusive);
+  disturbed.summary.step_time.median = baseline.summary.step_time.median;
+  EXPECT_EQ(check(disturbed, baseline, {}).verdict, Verdict::ok) << "in spite of it";
+  EXPECT_EQ(check(slower, disturbed, {}).verdict, Verdict::regressed) << "even beside it";
 }
 
 TEST(CheckSimulated, NamesEveryTimeThatDiffers) {

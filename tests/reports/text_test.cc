@@ -65,7 +65,7 @@ TEST(ReportText, ShortensLongTablesOfCollectives) {
 TEST(ReportText, GivesMetricsTheirUnits) {
   Report report = full_report();
   report.metrics["memory_peak_bytes"] = 486e6;
-  EXPECT_THAT(report_text(report), HasSubstr("memory_peak 486MB\n"));
+  EXPECT_THAT(report_text(report), HasSubstr("memory_peak 486.0 MB\n"));
 }
 
 TEST(ReportText, SaysBeforeEveryFigureThatTheRunWasDisturbed) {
