@@ -202,6 +202,13 @@ void GpuExecutor::read_times(Done& done) {
                                                           .follows_another = done.start.is_end_of_other});
   done.record.start_ns = times.start_ns - begin;
   done.record.end_ns = times.end_ns - begin;
+  // The clock may have been corrected since the one before was read: neighbours stay neighbours.
+  if (done.start.is_end_of_other && done.start.event == last_end_) {
+    done.record.start_ns = std::max(last_end_ns_, done.start.issued_ns);
+    done.record.end_ns = std::max(done.record.end_ns, done.record.start_ns);
+  }
+  last_end_ = done.end;
+  last_end_ns_ = done.record.end_ns;
 }
 
 bool GpuExecutor::tidy() {

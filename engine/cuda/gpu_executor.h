@@ -84,6 +84,8 @@ class GpuExecutor final : public OpExecutor {
   int since_settled_ = 0, since_marked_ = 0;
   bool is_abandoned_ = false;
   threads::RecordLog log_;
+  std::shared_ptr<GpuEvent> last_end_;  // of the work whose times were read last
+  Nanoseconds last_end_ns_ = 0;
 
   std::mutex mutex_;  // guards the next three
   std::deque<Pending> pending_;
