@@ -221,6 +221,7 @@ class Busiest {
 
   void add(const std::string& name, const DeviceWork& device) {
     const Times times = times_in(measured_, device);
+    if (times[kIdle] == measured_.end - measured_.start) return;  // it worked before the first step only
     const bool is_first = count_ == 0;
     count_ += device.devices;
     if (!is_first && times[kIdle] >= times_[kIdle]) return;

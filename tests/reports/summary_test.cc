@@ -163,6 +163,16 @@ TEST(Summary, AWorkerThatIsDoneEarlierWaitsForTheOthers) {
   EXPECT_EQ(summary.workers[1].per_step, (PerStep{.compute = 50, .idle = 10})) << "of its own step";
 }
 
+TEST(Summary, WhoWorksBeforeTheFirstStepOnlyIsNotMentioned) {
+  const Summary summary = summarize(two_worker_timeline({
+                                        step_record(0, 0, 100, 200),
+                                        work_record(Category::compute, 0, 0, 0, 100, 150),
+                                        work_record(Category::communication, 1, 0, 0, 20, 100),
+                                    }),
+                                    0);
+  EXPECT_FALSE(summary.other_devices);
+}
+
 TEST(Summary, WhatAServerDoesIsApart) {
   const Summary summary = summarize(
       two_worker_timeline({
