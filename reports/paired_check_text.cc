@@ -39,8 +39,8 @@ nlohmann::ordered_json change_json(const CentreInterval& change) {
 
 nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
                                             std::uint64_t seed) {
-  using Json = nlohmann::ordered_json;
-  Json json;
+  using Object = nlohmann::ordered_json;
+  Object json;
   json["schema_version"] = kReportSchemaVersion;
   json["kind"] = "paired_check";
   json["tandem_version"] = version();
@@ -50,16 +50,16 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   json["confidence"] = 1 - 2 * result.level;
   json["pairs"] = result.pairs;
   if (result.verdict == Verdict::inconclusive) {
-    json["pairs_needed"] = result.pairs_needed ? Json(*result.pairs_needed) : Json();
+    json["pairs_needed"] = result.pairs_needed ? Object(*result.pairs_needed) : Object();
   }
   json["seed"] = seed;
-  json["launches"] = Json::array();
+  json["launches"] = Object::array();
   for (const Launch& launch : launches) {
     json["launches"].push_back({{"program", launch.is_new ? "new" : "old"},
                                 {"tandem_version", launch.report.tandem_version},
                                 {"step_time_ns", launch.report.summary.step_time.median}});
   }
-  json["figures"] = Json::array();
+  json["figures"] = Object::array();
   for (const PairedFigure& figure : result.figures) {
     json["figures"].push_back(
         {{"name", figure.name}, {"change", change_json(figure.change)}, {"adjusted_p_value", figure.adjusted_p_value}});

@@ -64,8 +64,11 @@ DeviceWork work_of(DeviceRecords&& records) {
     work.exposed[rank] = difference_of(all, covered);
     covered.insert(covered.end(), all.begin(), all.end());
     covered = union_of(std::move(covered));
-    if (kRanking[rank] == Category::input) work.input = std::move(all);
-    if (kRanking[rank] == Category::communication) work.communication = std::move(all);
+    if (kRanking[rank] == Category::input) {
+      work.input = std::move(all);
+    } else if (kRanking[rank] == Category::communication) {
+      work.communication = std::move(all);
+    }
   }
   return work;
 }

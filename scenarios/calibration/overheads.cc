@@ -177,6 +177,7 @@ void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp
   for (int round = 0; round < kUnmeasured + plan.repetitions; ++round) {
     const auto once = times_of_all(worker, [&](std::size_t d) { launch(d, kOps); });
     const auto twice = times_of_all(worker, [&](std::size_t d) { launch(d, 2 * kOps); });
+    // NOLINTNEXTLINE(performance-unnecessary-copy-initialization): what follows launches, and so writes issue_s.
     const std::vector<double> issued = issue_s;
     const auto block = times_of_all(worker, [&](std::size_t d) { blocker.launch_for(d, kBlockS); });
     const auto both = times_of_all(worker, [&](std::size_t d) {

@@ -190,9 +190,9 @@ void RunSymmetry::send(const CollectiveGroup& pair, double bytes, Then then) {
   });
 }
 
-void RunSymmetry::give_up(std::string why) {
+void RunSymmetry::give_up(const std::string& why) {
   if (run_.scheduler().has_failed()) return;
-  state_.turn_off(std::move(why));
+  state_.turn_off(why);
   repeat();
 }
 

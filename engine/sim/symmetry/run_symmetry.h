@@ -64,7 +64,7 @@ class RunSymmetry {
   void send(const CollectiveGroup& pair, double bytes, Then then);
 
   // Ends the run; the next one runs every worker. Usable from tasks.
-  void give_up(std::string why);
+  void give_up(const std::string& why);
 
   // Takes the witnesses' records out of those of a run that has ended, and adds the classes. Throws Again if a witness
   // did anything else than the worker that stands for it.

@@ -25,7 +25,7 @@ bool Symmetry::begin_run() {
   return is_on_ && classes_.saves_work();
 }
 
-void Symmetry::turn_off(std::string why) {
+void Symmetry::turn_off(const std::string& why) {
   if (!is_on_) return;
   is_on_ = false;
   if (!why.empty()) note_ = "every worker was simulated: " + why;

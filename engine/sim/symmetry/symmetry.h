@@ -27,7 +27,7 @@ class Symmetry {
   // Takes over what the last run found out. Returns whether the next one may leave out workers.
   bool begin_run();
   // From the next run on every worker runs. `why`, which may be empty, is for the reader of the report.
-  void turn_off(std::string why);
+  void turn_off(const std::string& why);
   // From the next run on these parts of a class are classes.
   void split(int index, std::vector<std::uint32_t> part_of_member);
 
