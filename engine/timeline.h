@@ -44,7 +44,7 @@ struct Record {
   double bytes = 0;  // ops: read plus written; copies: copied; collectives: the buffer of one rank
   double flops = 0;
   int ranks = 0;              // collectives: devices taking part
-  int calls = 1;              // collectives: how many equal calls of other groups this one stands for, itself included
+  int calls = 1;              // collectives: how many equal calls of other groups this one represents, itself included
   std::int64_t sequence = 0;  // collectives: equal on all ranks of one call, unique in the run
   std::string algorithm{};    // collectives: what the engine chose, "ring LL128, 24 channels"; empty: no choice
 };
@@ -54,7 +54,7 @@ struct TimelineDevice {
   int worker = 0;
 };
 
-// Workers that did the same, so that the records of one of them stand for all.
+// Workers that did the same, so that the records of one of them represent all.
 struct WorkerClass {
   int representative = 0;  // index of the worker that has the records
   int workers = 1;         // itself included

@@ -74,7 +74,7 @@ struct CollectiveSummary {
   std::string algorithm{};  // what the engine chose, "ring LL128, 24 channels"; empty: it has no choice
 };
 
-// Workers that one of them stood for: its figures are theirs.
+// Workers that one of them represented: its figures are theirs.
 struct ReportedClass {
   std::string representative;  // "/job:worker/task:0"
   int workers = 1;             // itself included

@@ -109,7 +109,7 @@ constexpr std::size_t kMostCollectives = 12;  // rows of a report that is not as
 std::string collectives_text(const Report& report, bool all) {
   const std::vector<CollectiveSummary>& collectives = report.summary.collectives;
   if (collectives.empty()) return "";
-  // One row more says no more than the line that would stand for it.
+  // One row more says no more than the line that would represent it.
   const std::size_t shown = all || collectives.size() <= kMostCollectives + 1 ? collectives.size() : kMostCollectives;
   TextTable table;
   table.add({"collectives", "size", "devices", "calls/step", "time", "algbw", "busbw"});
@@ -135,7 +135,7 @@ std::string metric_text(std::string_view name, double value) {
                      format_quantity(value, Dimension::bytes));
 }
 
-// Who stood for whom; a few of many.
+// Who represented whom; a few of many.
 std::string symmetry_text(const Report& report) {
   if (report.classes.empty()) return "";
   constexpr std::size_t kMost = 6;

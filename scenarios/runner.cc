@@ -137,7 +137,7 @@ std::vector<std::string> notes_of_workload(const Scenario& scenario) {
   return notes;
 }
 
-// Who stood for whom, by name.
+// Who represented whom, by name.
 std::vector<ReportedClass> classes_of(const Scenario& scenario, const Timeline& timeline) {
   std::vector<ReportedClass> classes;
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);

@@ -81,7 +81,7 @@ struct EngineSettings {
   std::map<std::string, std::string> nccl{};  // see EngineOptions::nccl
   bool graphs = false;                        // sequences of ops that repeat are launched as one graph
   RecordLevel records = RecordLevel::all;
-  bool symmetry = true;  // simulations: some workers may stand for others that do the same
+  bool symmetry = true;  // simulations: some workers may represent others that do the same
 };
 
 struct DeviceSettings {

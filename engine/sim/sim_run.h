@@ -30,7 +30,7 @@ class SimWorker;
 class SimRun {
  public:
   // `options` have been checked (open_sim_engine); they and `capabilities` must outlive the run. `symmetry`: what is
-  // known about workers that stand for others; null: every worker runs.
+  // known about workers that represent others; null: every worker runs.
   SimRun(const EngineOptions& options, const Capabilities& capabilities, symmetry::Symmetry* symmetry = nullptr);
   ~SimRun();
   SimRun(const SimRun&) = delete;
@@ -95,7 +95,7 @@ class SimRun {
   };
   std::unordered_map<DeviceId, SimDevice*, IdHash> by_id_;  // never iterated
   std::vector<int> first_devices_;                          // by worker
-  std::vector<std::unique_ptr<SimWorker>> workers_;         // null: another one stands for it
+  std::vector<std::unique_ptr<SimWorker>> workers_;         // null: another one represents it
   RecordLog records_;
   SharedObjects shared_;  // the last member, because the objects may hold memory of the devices
 };

@@ -1,4 +1,4 @@
-// Workers that stand for others: the partition of flows and links, and what ends the attempt.
+// Workers that represent others: the partition of flows and links, and what ends the attempt.
 #include "engine/sim/symmetry/partition.h"
 #include "tests/engine/sim_support.h"
 

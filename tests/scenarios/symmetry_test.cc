@@ -1,4 +1,4 @@
-// A run in which workers stand for others ends with the figures of the run in which every worker is simulated, to the
+// A run in which workers represent others ends with the figures of the run in which every worker is simulated, to the
 // nanosecond.
 #include <fmt/format.h>
 #include <gmock/gmock.h>

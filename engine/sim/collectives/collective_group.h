@@ -25,7 +25,7 @@ class CollectiveGroup {
   const std::vector<int>& ring_order() const { return ring_order_; }
   const std::vector<int>& ranks_of(int worker) const;
   int worker_count() const { return static_cast<int>(ranks_of_.size()); }  // not of a pair
-  // Ranks of workers that run have places in a call, from 0 on; others stand for the rest.
+  // Only ranks of workers that run have places in a call, from 0 on.
   std::size_t place_count() const { return place_count_; }
   int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }  // -1: none
   // A worker is named by the first of its devices.

@@ -44,7 +44,7 @@ class NcclGroups {
     std::string algorithm;
     double fixed_s = 0;
     double transfer_s = 0;
-    std::vector<Network::Flow> flows;  // none where workers stand for others
+    std::vector<Network::Flow> flows;  // none where workers represent others
     symmetry::CallFlows class_flows{};
     bool has_flows() const { return !flows.empty() || class_flows.source >= 0; }
   };

@@ -204,7 +204,7 @@ class FlowPatterns::Update {
     }
   }
 
-  // The first flow of each class stands for it. A class has flows of this pattern only.
+  // The first flow of each class represents it. A class has flows of this pattern only.
   void make_class_flows(Pattern& pattern, std::size_t first) {
     pattern.class_flows.clear();
     const std::size_t width = pattern.flows.size();

@@ -1,13 +1,13 @@
-// All flows that a run has started so far, on every member of every class, and which of them stand for which.
+// All flows that a run has started so far, on every member of every class, and which of them represent which.
 //
 //   source    what starts flows again and again: a copy from one place of a machine to another, a group of devices. On
 //             so many *images*: on each member of a class, or once, where a group has all members of its classes
 //   pattern   flows that a source starts together: the same ones on each image
 //
-// Links that cannot slow any flow down, because they carry all that may be under way at once, tell nothing apart. Over
-// the others, the flows of all sources are divided by one equitable partition. A class of flows is simulated
-// as one, which crosses one link of each class as often as a link of that class is crossed by flows of the class: the
-// arithmetic of max-min fairness is then that of all flows, term by term.
+// Links that cannot slow any flow down, because they carry all that may be under way at the same time, tell nothing
+// apart. Over the others, the flows of all sources are divided by one equitable partition. A class of flows is
+// simulated as one, which crosses one link of each class as often as a link of that class is crossed by flows of the
+// class: the arithmetic of max-min fairness is then that of all flows, term by term.
 #pragma once
 
 #include <cstdint>
@@ -42,7 +42,7 @@ struct PatternFlow {
 // What SimGrid is shown for a class of flows.
 struct ClassFlow {
   std::uint32_t colour = 0;
-  // The links of the first flow of the class. Of those that may slow it down, one link of each class stands for all,
+  // The links of the first flow of the class. Of those that may slow it down, one link of each class represents all,
   // and is there as often as flows of this class cross it.
   Network::RoutePtr route;
   bool operator==(const ClassFlow& other) const;
@@ -60,7 +60,7 @@ class FlowPatterns {
   // The pattern of a source of which these are the flows on one image. If it is new, calls `route` for all flows of all
   // images.
   int pattern(int source, int image, std::span<const PatternFlow> flows, const Routes& route);
-  // So many calls of a source are under way at once.
+  // So many calls of a source are under way at the same time.
   void see_at_once(int source, int calls);
 
   bool is_outdated() const { return is_outdated_; }

@@ -1,6 +1,6 @@
-// A run in which some workers stand for others: who runs, whose flows are one, and whether all do the same.
+// A run in which some workers represent others: who runs, whose flows are one, and whether all do the same.
 //
-// The rest of the engine asks for four things: whether a worker runs, how many calls a call stands for, to start the
+// The rest of the engine asks for four things: whether a worker runs, how many calls a call represents, to start the
 // flows of a call, and to copy. A flow that several running workers start, each for its image, is started by the first
 // of them and ends for all. That they did not start it together shows that they differ.
 //
@@ -52,7 +52,7 @@ class RunSymmetry {
 
   // Usable from tasks.
   bool runs(int worker) const { return state_.classes().runs(worker); }
-  // How many calls of equal groups a call of this one stands for.
+  // How many calls of equal groups a call of this one represents.
   int calls_of(const CollectiveGroup& group) { return role_of(group).calls; }
 
   CallFlows flows_of(const CollectiveGroup& group, std::span<const PlannedFlow> flows,
@@ -67,7 +67,7 @@ class RunSymmetry {
   void give_up(const std::string& why);
 
   // Takes the witnesses' records out of those of a run that has ended, and adds the classes. Throws Again if a witness
-  // did anything else than the worker that stands for it.
+  // did anything else than the worker that represents it.
   void finish(Timeline& timeline);
 
  private:

@@ -1,4 +1,4 @@
-// What the runs of one engine have found out about which workers stand for which. A run that finds out more ends with
+// What the runs of one engine have found out about which workers represent which. A run that finds out more ends with
 // Again, and the next one begins with what is known then.
 #pragma once
 
