@@ -18,10 +18,7 @@ std::string change_text(const CheckedFigure& figure) {
 
 nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& report, const Report& baseline) {
   using Json = nlohmann::ordered_json;
-  Json json;
-  json["schema_version"] = kReportSchemaVersion;
-  json["kind"] = "check";
-  json["tandem_version"] = version();
+  Json json = document_of("check");
   json["verdict"] = name_of(result.verdict);
   json["change"] = result.change;
   json["tolerance"] = result.tolerance;

@@ -61,10 +61,7 @@ Json comparison_to_json(const Comparison& comparison) {
 }  // namespace
 
 nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons) {
-  Json json;
-  json["schema_version"] = kReportSchemaVersion;
-  json["kind"] = "comparison";
-  json["tandem_version"] = version();
+  Json json = document_of("comparison");
   json["comparisons"] = Json::array();
   for (const Comparison& comparison : comparisons) json["comparisons"].push_back(comparison_to_json(comparison));
   return json;

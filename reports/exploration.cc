@@ -79,10 +79,7 @@ std::string exploration_text(const Exploration& exploration) {
 }
 
 nlohmann::ordered_json exploration_to_json(const Exploration& exploration) {
-  nlohmann::ordered_json json;
-  json["schema_version"] = kReportSchemaVersion;
-  json["kind"] = "exploration";
-  json["tandem_version"] = version();
+  nlohmann::ordered_json json = document_of("exploration");
   json["first_seed"] = exploration.first_seed;
   json["schedules"] = exploration.schedules;
   json["completed"] = exploration.completed;

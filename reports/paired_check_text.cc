@@ -40,10 +40,7 @@ nlohmann::ordered_json change_json(const CentreInterval& change) {
 nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
                                             std::uint64_t seed) {
   using Object = nlohmann::ordered_json;
-  Object json;
-  json["schema_version"] = kReportSchemaVersion;
-  json["kind"] = "paired_check";
-  json["tandem_version"] = version();
+  Object json = document_of("paired_check");
   json["verdict"] = name_of(result.verdict);
   json["margin"] = result.margin;
   json["change"] = change_json(result.change);

@@ -125,6 +125,10 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   return json;
 }
 
+nlohmann::ordered_json document_of(std::string_view kind) {
+  return {{"schema_version", kReportSchemaVersion}, {"kind", kind}, {"tandem_version", version()}};
+}
+
 std::string json_text(const nlohmann::ordered_json& document) {
   return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
 }

@@ -17,6 +17,9 @@ inline constexpr int kReportSchemaVersion = 1;
 
 nlohmann::ordered_json report_to_json(const Report& report);
 
+// Begins a document of another kind, "check": its kind, and the versions of the schema and of Tandem.
+nlohmann::ordered_json document_of(std::string_view kind);
+
 // The text of one document: indented, ending in a newline, always valid UTF-8.
 std::string json_text(const nlohmann::ordered_json& document);
 
