@@ -92,6 +92,7 @@ int check_scenario(const CheckFlags& flags) {
   } else {
     output.write_text(with_colored_verdict(check_text(result, report, baseline), result.verdict, flags.common));
   }
+  if (output.wants_page()) output.write_page(check_to_json(result, report, baseline));
   const int expectations = report_expectations(scenario.expect, report);
   const int verdict = exit_code_of(result.verdict);
   return expectations == kOk ? verdict : expectations;
@@ -150,6 +151,7 @@ void add_check(CLI::App& app, Action& action) {
       "A budget for the median step time, such as 12.5ms");
   add_pair_options(*command, *flags);
   add_common_options(*command, flags->common);
+  add_page_option(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return check_scenario(*flags); }; });
 }
 

@@ -97,6 +97,7 @@ int check_pairs(const CommonOptions& common, const std::string& scenario, const 
     const std::string text = paired_check_text(*result, pairs.launches());
     output.write_text(with_colored_verdict(text, result->verdict, common));
   }
+  if (output.wants_page()) output.write_page(paired_check_to_json(*result, pairs.launches(), seed));
   return exit_code_of(result->verdict);
 }
 

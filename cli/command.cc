@@ -20,6 +20,10 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
   if (with_json) command.add_flag("--json", options.json, "Print one JSON document");
 }
 
+void add_page_option(CLI::App& command, CommonOptions& options) {
+  command.add_option("--html", options.html, "Write the result with its pictures to this file, as one page");
+}
+
 CLI::Validator device_types() {
   const auto words = device_type_words();
   std::vector<std::string> names;

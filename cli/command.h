@@ -18,6 +18,9 @@ namespace tandem {
 // Adds -o, -q and --no-color, and --json where the subcommand has a document to print.
 void add_common_options(CLI::App& command, CommonOptions& options, bool with_json = true);
 
+// Adds --html.
+void add_page_option(CLI::App& command, CommonOptions& options);
+
 // Accepts the words of --device-type.
 CLI::Validator device_types();
 
@@ -33,6 +36,7 @@ void add_calibrate(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_collectives(CLI::App& app, Action& action);
 void add_manual(CLI::App& app, Action& action);  // `completion` and `man`
+void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 

@@ -15,6 +15,7 @@ struct CommonOptions {
   bool quiet = false;
   bool no_color = false;
   std::string output;  // a file; empty or "-": stdout
+  std::string html{};  // a file for the result as a page; empty: none
 };
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 #include "cli/interrupt.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/page_document.h"
 #include "cli/progress_line.h"
 #include "engine/engine_info.h"
 #include "reports/compare.h"
@@ -101,8 +102,8 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
 }
 
 // Measures again, up to flags.tries times, while others disturb it.
-Report run_variant(const CompareFlags& flags, const Scenario& scenario, const Variant& variant,
-                   const std::string& engine, std::shared_ptr<const Topology> topology, ProgressLine& progress) {
+RunResult run_variant(const CompareFlags& flags, const Scenario& scenario, const Variant& variant,
+                      const std::string& engine, std::shared_ptr<const Topology> topology, ProgressLine& progress) {
   RunOptions options;
   options.engine = engine;
   options.topology = std::move(topology);
@@ -111,23 +112,35 @@ Report run_variant(const CompareFlags& flags, const Scenario& scenario, const Va
   options.steps = flags.steps;
   options.cross_device_ops = variant.cross_device_ops;
   options.progress = progress.of_steps(fmt::format("{} on {}", scenario.name, engine));
-  Report report = run_scenario(scenario, options).report;
-  for (int attempt = 1; attempt < flags.tries && report.is_disturbed(); ++attempt) {
-    report = run_scenario(scenario, options).report;
+  RunResult result = run_scenario(scenario, options);
+  for (int attempt = 1; attempt < flags.tries && result.report.is_disturbed(); ++attempt) {
+    result = run_scenario(scenario, options);
   }
-  return report;
+  return result;
 }
 
 std::string default_engines_text() {
   return fmt::format("the scenario's or {}, and {}", machine_engine().name, model_engine().name);
 }
 
-void write_result(const CompareFlags& flags, const Output& output, const std::vector<Comparison>& comparisons) {
+// The comparisons so far, and what the last one's page draws of both runs.
+struct Compared {
+  std::vector<Comparison> comparisons;
+  nlohmann::ordered_json measured_details, predicted_details;
+};
+
+void write_result(const CompareFlags& flags, const Output& output, const Compared& compared) {
+  nlohmann::ordered_json document = comparisons_to_json(compared.comparisons);
   if (output.json()) {
-    output.write_json(comparisons_to_json(comparisons));
+    output.write_json(document);
   } else {
-    output.write_text(comparisons_text(comparisons, flags.details));
+    output.write_text(comparisons_text(compared.comparisons, flags.details));
   }
+  if (!output.wants_page()) return;
+  nlohmann::ordered_json& last = document["comparisons"].back();
+  last["measured"]["details"] = compared.measured_details;
+  last["predicted"]["details"] = compared.predicted_details;
+  output.write_page(document);
 }
 
 int compare_engines(CompareFlags flags) {
@@ -136,23 +149,26 @@ int compare_engines(CompareFlags flags) {
   flags.engines = engines_for(flags, scenario);
   flags.device_type = device_type_of(flags, scenario);
   ProgressLine progress(flags.common);
-  std::vector<Comparison> comparisons;
+  Compared compared;
   try {
     std::optional<MachineUse> calibration_use;
     const auto topology = topology_for(flags, scenario, progress, calibration_use);
     for (const Variant& variant : variants_of(flags)) {
-      const Report measured = run_variant(flags, scenario, variant, flags.engines[0], topology, progress);
-      comparisons.push_back(compare(
-          measured, run_variant(flags, scenario, variant, flags.engines[1], topology, progress), calibration_use));
+      const RunResult measured = run_variant(flags, scenario, variant, flags.engines[0], topology, progress);
+      const RunResult predicted = run_variant(flags, scenario, variant, flags.engines[1], topology, progress);
+      compared.comparisons.push_back(compare(measured.report, predicted.report, calibration_use));
+      if (!output.wants_page()) continue;
+      compared.measured_details = details_json(measured);
+      compared.predicted_details = details_json(predicted);
     }
   } catch (const std::exception&) {
     // Ctrl-C leaves the comparisons that are complete.
     progress.finish();
-    if (interrupt_requested() && !comparisons.empty()) write_result(flags, output, comparisons);
+    if (interrupt_requested() && !compared.comparisons.empty()) write_result(flags, output, compared);
     throw;
   }
   progress.finish();
-  write_result(flags, output, comparisons);
+  write_result(flags, output, compared);
   return kOk;
 }
 
@@ -184,6 +200,7 @@ void add_compare(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 100));
   command->add_flag("--details", flags->details, "Every part of the step and every collective, of every variant");
   add_common_options(*command, flags->common);
+  add_page_option(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return compare_engines(*flags); }; });
 }
 

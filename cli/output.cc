@@ -11,6 +11,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "reports/pages/page.h"
 #include "reports/report_json.h"
 #include "topologies/base/error.h"
 
@@ -72,6 +73,7 @@ void write_file(const std::string& file, std::string_view text) {
 
 Output::Output(const CommonOptions& options) : options_(options) {
   check_writable(options_.output);
+  check_writable(options_.html);
 }
 
 void Output::write_text(std::string_view text) const {
@@ -81,6 +83,10 @@ void Output::write_text(std::string_view text) const {
 
 void Output::write_json(const nlohmann::ordered_json& document) const {
   write_text(json_text(document));
+}
+
+void Output::write_page(const nlohmann::ordered_json& document, const std::string& name) const {
+  if (wants_page()) write_file(options_.html, page_of(document, name));
 }
 
 }  // namespace tandem

@@ -26,6 +26,9 @@ class Output {
   bool json() const { return options_.json; }
   void write_text(std::string_view text) const;
   void write_json(const nlohmann::ordered_json& document) const;
+  bool wants_page() const { return !options_.html.empty(); }
+  // Writes the document as a page where one is wanted. `name` is the document's in messages.
+  void write_page(const nlohmann::ordered_json& document, const std::string& name = "the result") const;
 
  private:
   CommonOptions options_;

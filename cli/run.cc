@@ -11,6 +11,7 @@
 #include "cli/explore.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/page_document.h"
 #include "cli/progress_line.h"
 #include "reports/chrome_trace.h"
 #include "reports/report_json.h"
@@ -70,6 +71,7 @@ int run(RunFlags flags) {
   } else {
     output.write_text(report_text(result.report, flags.all));
   }
+  if (output.wants_page()) output.write_page(with_details(result));
   return report_expectations(scenario.expect, result.report);
 }
 
@@ -119,6 +121,7 @@ void add_run(CLI::App& app, Action& action) {
       ->excludes(trace);
   command->add_flag("--all", flags->all, "Show every collective, however many there are");
   add_common_options(*command, flags->common);
+  add_page_option(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return flags->explore ? explore(*flags) : run(*flags); }; });
 }
 

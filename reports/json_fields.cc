@@ -3,6 +3,20 @@
 #include <limits>
 
 namespace tandem {
+namespace {
+
+// The document in the text of a page; other text is the document itself.
+std::string_view document_in(std::string_view text, const std::string& file) {
+  if (!text.starts_with(kPageBegin)) return text;
+  const std::size_t begin = text.find(kPageDocumentBegin);
+  const std::size_t end = begin == std::string_view::npos ? begin : text.find(kPageDocumentEnd, begin);
+  if (end == std::string_view::npos) {
+    throw InputError({{.file = file, .path = "", .message = "is a page without a document of Tandem"}});
+  }
+  return text.substr(begin + kPageDocumentBegin.size(), end - begin - kPageDocumentBegin.size());
+}
+
+}  // namespace
 
 JsonField JsonField::required(const std::string& key) const {
   JsonField field = optional(key);
@@ -92,7 +106,7 @@ void JsonField::error(std::string message) const {
 
 JsonField::Json parse_json(std::string_view text, const std::string& file) {
   try {
-    return JsonField::Json::parse(text);
+    return JsonField::Json::parse(document_in(text, file));
   } catch (const nlohmann::json::parse_error& error) {
     // "[json.exception.parse_error.101] parse error at line 1, column 2: ...": people need what follows.
     std::string what = error.what();

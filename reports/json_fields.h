@@ -45,7 +45,12 @@ class JsonField {
   std::vector<Diagnostic>* problems_;
 };
 
-// Parses a document. Throws InputError with the place where the text stops being JSON.
+// Where a page (reports/pages) carries its document.
+inline constexpr std::string_view kPageBegin = "<!doctype html>";
+inline constexpr std::string_view kPageDocumentBegin = "<script type=\"application/json\" id=\"tandem-document\">";
+inline constexpr std::string_view kPageDocumentEnd = "</script>";
+
+// Parses a document, or the one that a page carries. Throws InputError with the place where the text stops being JSON.
 JsonField::Json parse_json(std::string_view text, const std::string& file);
 
 }  // namespace tandem

@@ -16,16 +16,6 @@ std::string plural(int count, std::string_view word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
 
-// Where the numbers come from: an engine that measures, or a model of a topology.
-std::string origin_of(const Report& report) {
-  std::string text = fmt::format("{} on engine {}", report.deterministic ? "simulated" : "measured", report.engine);
-  if (!report.topology.empty()) {
-    text += fmt::format(", topology {}", report.topology);
-    if (!report.topology_provenance.empty()) text += fmt::format(" (figures: {})", report.topology_provenance);
-  }
-  return text;
-}
-
 std::string step_time_text(const StepTime& time) {
   std::string spread = fmt::format("median of {}", plural(time.samples, "step"));
   if (time.samples > 1) {
@@ -172,6 +162,15 @@ std::string title_of(const Report& report) {
   return text;
 }
 
+std::string origin_text(const Report& report) {
+  std::string text = fmt::format("{} on engine {}", report.deterministic ? "simulated" : "measured", report.engine);
+  if (!report.topology.empty()) {
+    text += fmt::format(", topology {}", report.topology);
+    if (!report.topology_provenance.empty()) text += fmt::format(" (figures: {})", report.topology_provenance);
+  }
+  return text;
+}
+
 std::string lost_text(const MachineUse& use) {
   return fmt::format("{} of the processor time that the run asked for went elsewhere", percent_text(use.lost()));
 }
@@ -189,7 +188,7 @@ std::string notes_text(const Report& report) {
 }
 
 std::string report_text(const Report& report, bool all) {
-  std::string text = title_of(report) + "\n" + origin_of(report) + "\n\n";
+  std::string text = title_of(report) + "\n" + origin_text(report) + "\n\n";
   if (report.is_disturbed()) text += "DISTURBED: " + lost_text(*report.machine_use) + ".\n\n";
   text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;

@@ -12,6 +12,8 @@ std::string report_text(const Report& report, bool all = false);
 
 // "digits: 2 replicas, mirrored, nccl_all_reduce"
 std::string title_of(const Report& report);
+// "measured on engine cpu, topology this machine (figures: measured)"
+std::string origin_text(const Report& report);
 // "network model CM02, ...", wrapped; "" without settings. Every line ends in a newline.
 std::string settings_text(const std::string& label, const Report& report);
 // "3.1 % of the processor time that the run asked for went elsewhere"

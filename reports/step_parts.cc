@@ -1,11 +1,15 @@
 #include "reports/step_parts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
 #include <numeric>
+#include <set>
 
 #include "reports/intervals.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 namespace {
@@ -249,6 +253,18 @@ class Busiest {
 };
 
 }  // namespace
+
+std::vector<int> measured_steps(const Timeline& timeline, int warmup_steps) {
+  std::set<int> steps;
+  for (const Record& record : timeline.records) {
+    if (record.kind == RecordKind::step && record.step != kNoStep) steps.insert(record.step);
+  }
+  if (steps.size() <= static_cast<std::size_t>(std::max(0, warmup_steps))) {
+    throw Error(fmt::format("no step is left to report: {} steps were run and the first {} are warm-up", steps.size(),
+                            warmup_steps));
+  }
+  return {std::next(steps.begin(), std::max(0, warmup_steps)), steps.end()};
+}
 
 DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace,
                           const MedianSteps& medians) {

@@ -9,6 +9,9 @@
 
 namespace tandem {
 
+// Returns the steps after the warm-up, in ascending order. Throws Error if none remains.
+std::vector<int> measured_steps(const Timeline& timeline, int warmup_steps);
+
 struct DividedSteps {
   PerStep per_step;
   std::optional<OtherDevices> other_devices{};

@@ -14,20 +14,8 @@
 namespace tandem {
 namespace {
 
-// The measured steps, in ascending order.
+// Measured ones, in ascending order.
 using Steps = std::vector<int>;
-
-Steps measured_steps(const Timeline& timeline, int warmup_steps) {
-  std::set<int> steps;
-  for (const Record& record : timeline.records) {
-    if (record.kind == RecordKind::step && record.step != kNoStep) steps.insert(record.step);
-  }
-  if (steps.size() <= static_cast<std::size_t>(std::max(0, warmup_steps))) {
-    throw Error(fmt::format("no step is left to report: {} steps were run and the first {} are warm-up", steps.size(),
-                            warmup_steps));
-  }
-  return {std::next(steps.begin(), std::max(0, warmup_steps)), steps.end()};
-}
 
 bool contains(const Steps& steps, int step) {
   return std::binary_search(steps.begin(), steps.end(), step);

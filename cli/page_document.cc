@@ -1,0 +1,21 @@
+#include "cli/page_document.h"
+
+#include <nlohmann/json.hpp>
+
+#include "reports/report_json.h"
+#include "reports/run_details.h"
+
+namespace tandem {
+
+nlohmann::ordered_json details_json(const RunResult& result) {
+  const Pace pace = result.report.asynchronous ? Pace::each_its_own : Pace::in_step;
+  return run_details_to_json(run_details(result.timeline, result.report.warmup_steps, pace));
+}
+
+nlohmann::ordered_json with_details(const RunResult& result) {
+  nlohmann::ordered_json document = report_to_json(result.report);
+  document["details"] = details_json(result);
+  return document;
+}
+
+}  // namespace tandem

@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/output.h"
+#include "cli/serve.h"
+#include "reports/json_fields.h"
+#include "reports/pages/page.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "topologies/base/strict_yaml.h"  // read_input_file
+
+namespace tandem {
+namespace {
+
+struct ReportFlags {
+  CommonOptions common;
+  std::vector<std::string> files;
+  std::string trace;
+  std::optional<int> port;  // to serve on
+  bool all = false;
+};
+
+// The text of a document: a report's as the run printed it; of another kind its page only.
+std::string text_of(const nlohmann::ordered_json& document, const std::string& file, bool all) {
+  if (document.is_object() && document.contains("kind") && document["kind"] == "report") {
+    return report_text(report_from_json(document.dump(), file), all);
+  }
+  throw InputError(
+      {{.file = file, .path = "kind", .message = "only a report is shown as text; write a page (--html)"}});
+}
+
+int serve_page(const ReportFlags& flags) {
+  const std::string& file = flags.files.front();
+  const Served served{.page = page_of(parse_json(read_input_file(file), file), file, !flags.trace.empty()),
+                      .trace = flags.trace.empty() ? "" : read_input_file(flags.trace)};
+  serve(served, *flags.port,
+        [](const std::string& address) { fmt::print(stderr, "{} shows it; Ctrl-C ends\n", address); });
+  return kOk;
+}
+
+int show_reports(const ReportFlags& flags) {
+  const bool is_page = !flags.common.html.empty() || flags.port;
+  if (is_page && flags.files.size() > 1) {
+    throw InputError({{.file = flags.files[1], .path = "", .message = "a page shows one document"}});
+  }
+  if (flags.port) return serve_page(flags);
+  const Output output(flags.common);
+  std::string text;
+  for (const std::string& file : flags.files) {
+    const nlohmann::ordered_json document = parse_json(read_input_file(file), file);
+    output.write_page(document, file);
+    if (output.json()) {
+      text += json_text(document);
+    } else if (!output.wants_page()) {
+      text += (text.empty() ? "" : "\n") + text_of(document, file, flags.all);
+    }
+  }
+  if (!text.empty()) output.write_text(text);
+  return kOk;
+}
+
+}  // namespace
+
+void add_report(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("report", "Show stored results again, or write their page");
+  auto flags = std::make_shared<ReportFlags>();
+  command->add_option("files", flags->files, "Documents of --json, or pages of --html")->required();
+  command->add_flag("--all", flags->all, "Show every collective, however many there are");
+  add_common_options(*command, flags->common);
+  add_page_option(*command, flags->common);
+  CLI::Option* const serve =
+      command->add_option("--serve", flags->port, "Show the page on this port of 127.0.0.1, 0 for any, until Ctrl-C")
+          ->check(CLI::Range(0, 65535));
+  command->add_option("--trace", flags->trace, "With --serve: a trace that a button of the page opens in Perfetto")
+      ->needs(serve);
+  command->callback([flags, &action] { action = [flags] { return show_reports(*flags); }; });
+}
+
+}  // namespace tandem

@@ -1,0 +1,71 @@
+// The pictures of a page, each as one <figure> with inline SVG: complete without a script and in black and white.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reports/pages/axis.h"
+#include "reports/run_details.h"
+
+namespace tandem::pages {
+
+inline constexpr double kPageWidth = 960;
+
+// A bar that is divided into parts; `css_class` gives a part its color, and its pattern in print.
+struct BarPart {
+  std::string name;
+  std::string css_class;
+  double value = 0;
+};
+struct Bar {
+  std::string label;
+  std::vector<BarPart> parts;
+  bool is_thin = false;  // belongs to the bar above it
+};
+// Bars from left to right, all on one scale, with a legend of the parts that occur.
+std::string stacked_bars(std::string_view title, const std::vector<Bar>& bars, Unit unit);
+
+// The lanes of a step, one below the other. `length` is the time that the whole width shows: equal lengths align two
+// charts.
+std::string gantt(std::string_view title, const StepPicture& picture, Nanoseconds length);
+
+// Rows of cells, the darker the greater the value.
+struct HeatMap {
+  std::vector<std::string> rows;
+  std::vector<std::string> columns;
+  std::vector<std::vector<double>> values;  // by row; NaN: an empty cell
+  Unit unit = Unit::number;
+  std::string column_name;  // "step"
+};
+std::string heat_map(std::string_view title, const HeatMap& map);
+
+// Points over two axes; with a script the picture can be zoomed.
+struct Series {
+  std::string name;
+  std::vector<std::pair<double, double>> points;  // in ascending order of x where it is a line
+  std::vector<bool> is_hollow{};                  // of each point; empty: none is
+  enum class Mark : std::uint8_t { line, stairs, dots, dashes } mark = Mark::line;
+};
+struct XyChart {
+  Axis x, y;  // their ranges are found from the points
+  std::vector<Series> series;
+  // A shaded band over a range of x; none where it is empty.
+  double shaded_from = 0, shaded_to = 0;
+  std::string shaded_name;
+};
+std::string xy_chart(std::string_view title, XyChart chart);
+
+// From a first total to a last one, and what each term in between adds or takes.
+struct WaterfallTerm {
+  std::string name;
+  double change = 0;
+};
+// `noise` is drawn as a band around the first total.
+std::string waterfall(std::string_view title, std::string_view first, double from, std::string_view last,
+                      const std::vector<WaterfallTerm>& terms, double noise, Unit unit);
+
+// The class of a category of work, which is also the name of its color.
+std::string css_class_of(Category category);
+
+}  // namespace tandem::pages

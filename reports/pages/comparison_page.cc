@@ -1,0 +1,146 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "reports/compare.h"
+#include "reports/json_fields.h"
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/sections.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "reports/text_table.h"
+
+namespace tandem::pages {
+namespace {
+
+std::string error_or_dash(const std::optional<double>& error) {
+  return error ? error_text(*error) : "-";
+}
+
+std::string waterfall_section(const Comparison& comparison) {
+  const StepTime& measured = comparison.measured.summary.step_time;
+  std::vector<WaterfallTerm> terms;
+  HtmlTable table("the parts of the step", {"part", "measured", "simulated", "difference"});
+  for (const StepPart& part : step_parts()) {
+    const Nanoseconds was = comparison.measured.summary.per_step.*part.time;
+    const Nanoseconds is = comparison.predicted.summary.per_step.*part.time;
+    std::string name = part.name;
+    std::replace(name.begin(), name.end(), '_', ' ');
+    if (was != is) terms.push_back({.name = name, .change = static_cast<double>(is - was)});
+    table.add({name, time_text(was), time_text(is), (is < was ? "-" : "+") + time_text(std::abs(is - was))});
+  }
+  return section("What the error is made of", waterfall("From the measured step to the simulated one", "measured",
+                                                        static_cast<double>(measured.median), "simulated", terms,
+                                                        comparison.noise, Unit::nanoseconds) +
+                                                  folded("As a table", std::move(table).finish()));
+}
+
+// Predicted against measured times of collectives, on equal logarithmic axes. The diagonal is a perfect prediction.
+std::string collectives_section_of(const std::vector<Comparison>& comparisons) {
+  std::map<std::string, Series> kinds;
+  HtmlTable table("collectives", {"operation", "size", "devices", "measured", "simulated", "error"});
+  double low = 0, high = 0;
+  for (const Comparison& comparison : comparisons) {
+    for (const ComparedCollective& one : comparison.collectives) {
+      table.add({one.operation, size_text(one.bytes), std::to_string(one.devices), time_text(one.measured),
+                 time_text(one.predicted), error_or_dash(one.error)});
+      if (one.measured <= 0 || one.predicted <= 0) continue;
+      const double measured = static_cast<double>(one.measured), predicted = static_cast<double>(one.predicted);
+      kinds[one.operation].points.emplace_back(measured, predicted);
+      low = low == 0 ? std::min(measured, predicted) : std::min({low, measured, predicted});
+      high = std::max({high, measured, predicted});
+    }
+  }
+  if (kinds.empty()) return "";
+  XyChart chart{.x = {.name = "measured", .unit = Unit::nanoseconds, .is_logarithmic = true},
+                .y = {.name = "simulated", .unit = Unit::nanoseconds, .is_logarithmic = true},
+                .series = {},
+                .shaded_name = {}};
+  chart.series.push_back({.name = "equal", .points = {{low, low}, {high, high}}, .mark = Series::Mark::dashes});
+  for (auto& [name, series] : kinds) {
+    std::sort(series.points.begin(), series.points.end());
+    chart.series.push_back({.name = name, .points = std::move(series.points), .mark = Series::Mark::dots});
+  }
+  return section("Collectives", xy_chart("Simulated against measured times of collectives", std::move(chart)) +
+                                    folded("As a table", std::move(table).finish()));
+}
+
+std::string bands_section(const Comparison& comparison) {
+  if (comparison.bands.empty()) return "";
+  HtmlTable table("absolute errors of collectives by size", {"operation", "from", "count", "median", "p95"});
+  for (const SizeBand& band : comparison.bands) {
+    table.add({band.operation, size_text(band.from_bytes), std::to_string(band.count), percent_text(band.median_error),
+               percent_text(band.p95_error)});
+  }
+  return section("Size bands", std::move(table).finish());
+}
+
+std::string both_gantts(const Json& entry, const std::string& file) {
+  const auto measured = details_of(entry.at("measured"), file);
+  const auto predicted = details_of(entry.at("predicted"), file);
+  if (!measured || !predicted) return gantt_section(std::nullopt);
+  const Nanoseconds length = std::max(measured->median_step.length, predicted->median_step.length);
+  return section("The median steps",
+                 "<h3>measured</h3>\n" + gantt("Timeline of the measured median step", measured->median_step, length) +
+                     "<h3>simulated</h3>\n" +
+                     gantt("Timeline of the simulated median step", predicted->median_step, length));
+}
+
+std::string variants_section(const std::vector<Comparison>& comparisons) {
+  if (comparisons.size() < 2) return "";
+  HtmlTable table("the variants", {"replicas", "cross-device ops", "measured", "simulated", "error", "noise"}, 2);
+  for (const Comparison& one : comparisons) {
+    table.add({std::to_string(one.measured.replicas), one.measured.cross_device_ops,
+               time_text(one.measured.summary.step_time.median), time_text(one.predicted.summary.step_time.median),
+               error_or_dash(one.figure("step_time").error), percent_text(one.noise)});
+  }
+  return section("Variants", std::move(table).finish());
+}
+
+Comparison comparison_of(const Json& entry, const std::string& file) {
+  const auto report = [&](const char* which) {
+    if (!entry.is_object() || !entry.contains(which)) {
+      throw InputError({{.file = file, .path = fmt::format("comparisons[].{}", which), .message = "is missing"}});
+    }
+    return report_from_json(entry.at(which).dump(), file);
+  };
+  const Report measured = report("measured");
+  Comparison comparison = compare(measured, report("predicted"));
+  // A calibration that was disturbed is known to the document only.
+  if (entry.value("disturbed", false) && !comparison.disturbance) {
+    for (ComparedFigure& figure : comparison.figures) figure.error.reset();
+    for (ComparedCollective& collective : comparison.collectives) collective.error.reset();
+    comparison.bands.clear();
+  }
+  return comparison;
+}
+
+}  // namespace
+
+Content comparison_content(const Json& document, const std::string& file) {
+  std::vector<Comparison> comparisons;
+  for (const Json& entry : document.value("comparisons", Json::array())) {
+    comparisons.push_back(comparison_of(entry, file));
+  }
+  if (comparisons.empty()) throw InputError({{.file = file, .path = "comparisons", .message = "has no entry"}});
+  // The last is shown whole, as in the text.
+  const Comparison& last = comparisons.back();
+  const std::optional<double>& error = last.figure("step_time").error;
+  Content content{
+      .heading = {.title = title_of(last.measured),
+                  .origin = fmt::format("{}; against {}", origin_text(last.measured), origin_text(last.predicted))},
+      .sections = {}};
+  content.heading.verdict = error ? fmt::format("the simulated step is {} from the measured one (noise {})",
+                                                error_text(*error), percent_text(last.noise))
+                                  : "disturbed: no error can be told";
+  content.heading.verdict_class = error ? "open" : "bad";
+  content.sections = variants_section(comparisons) + waterfall_section(last) +
+                     both_gantts(document.at("comparisons").back(), file) + collectives_section_of(comparisons) +
+                     bands_section(last) + notes_section(last.measured);
+  return content;
+}
+
+}  // namespace tandem::pages

@@ -1,0 +1,79 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/plot.h"
+#include "reports/text_table.h"
+
+namespace tandem::pages {
+namespace {
+
+constexpr double kLaneHeight = 18, kLaneGap = 3, kLanesTop = 26;
+
+std::string label_of(const StepLane& lane) {
+  const std::size_t device = lane.device.find("/device:");
+  std::string label = device == std::string::npos ? lane.device : lane.device.substr(device + 8);
+  const std::size_t task = lane.device.find("/task:");
+  if (task != std::string::npos) label = lane.device.substr(task + 1, device - task - 1) + " " + label;
+  label += fmt::format(" stream {}", lane.stream);
+  return lane.devices > 1 ? fmt::format("{} (x{})", label, lane.devices) : label;
+}
+
+void draw_lane(Svg& svg, const StepLane& lane, double y, double width_of_ns) {
+  svg.text(kLabelWidth - 8, y + 13, label_of(lane), "end", "small");
+  svg.line(kLabelWidth, y + kLaneHeight, kLabelWidth + kPlotWidth, y + kLaneHeight, "grid");
+  for (const StepBar& bar : lane.bars) {
+    const double x = kLabelWidth + static_cast<double>(bar.start) * width_of_ns;
+    const double width = std::max(0.2, static_cast<double>(bar.end - bar.start) * width_of_ns);
+    svg.rect(x, y, width, kLaneHeight, css_class_of(bar.category),
+             fmt::format("{}: {}, {} from {} on{}", label_of(lane), bar.name, time_text(bar.end - bar.start),
+                         time_text(bar.start), bar.arrived_last ? "; the others waited for it" : ""));
+    if (bar.arrived_last) svg.polygon({{x - 3, y}, {x + 3, y}, {x, y + 6}}, "last");
+  }
+}
+
+void draw_categories(Svg& svg) {
+  double x = kLabelWidth;
+  for (const Category category :
+       {Category::compute, Category::update, Category::input, Category::communication, Category::other}) {
+    svg.rect(x, 4, 14, 12, css_class_of(category));
+    svg.text(x + 19, 15, name_of(category));
+    x += 34 + kCharacter * static_cast<double>(name_of(category).size());
+  }
+  svg.rect(x, 12, 14, 4, "critical");
+  svg.text(x + 19, 15, "critical path");
+  svg.polygon({{x + 116, 4}, {x + 122, 4}, {x + 119, 10}}, "last");
+  svg.text(x + 128, 15, "arrived last");
+}
+
+}  // namespace
+
+std::string css_class_of(Category category) {
+  return std::string(name_of(category));
+}
+
+std::string gantt(std::string_view title, const StepPicture& picture, Nanoseconds length) {
+  const Axis axis = axis_to(static_cast<double>(length), Unit::nanoseconds);
+  const double width_of_ns = kPlotWidth / axis.high;
+  const double height = (kLaneHeight + kLaneGap) * static_cast<double>(picture.lanes.size());
+  Svg svg(kPageWidth, kLanesTop + height + kAxisHeight, title);
+  draw_categories(svg);
+  draw_marks(svg, axis, kLanesTop, kLanesTop + height);
+  double y = kLanesTop;
+  for (const StepLane& lane : picture.lanes) {
+    draw_lane(svg, lane, y, width_of_ns);
+    y += kLaneHeight + kLaneGap;
+  }
+  for (const CriticalStretch& one : picture.critical_stretches) {
+    const double top = kLanesTop + (kLaneHeight + kLaneGap) * one.lane;
+    svg.rect(kLabelWidth + static_cast<double>(one.start) * width_of_ns, top + kLaneHeight - 4,
+             std::max(0.5, static_cast<double>(one.end - one.start) * width_of_ns), 4, "critical", "critical path");
+  }
+  const double end = kLabelWidth + static_cast<double>(picture.length) * width_of_ns;
+  svg.line(end, kLanesTop, end, kLanesTop + height, "end");
+  return figure("gantt", std::move(svg).finish());
+}
+
+}  // namespace tandem::pages

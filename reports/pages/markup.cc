@@ -1,0 +1,138 @@
+#include "reports/pages/markup.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+
+namespace tandem::pages {
+namespace {
+
+std::string points_text(const std::vector<std::pair<double, double>>& points) {
+  std::string text;
+  for (const auto& [x, y] : points)
+    text += fmt::format("{}{},{}", text.empty() ? "" : " ", coordinate(x), coordinate(y));
+  return text;
+}
+
+}  // namespace
+
+std::string escaped(std::string_view text) {
+  std::string result;
+  result.reserve(text.size());
+  for (const char c : text) {
+    switch (c) {
+      case '&':
+        result += "&amp;";
+        break;
+      case '<':
+        result += "&lt;";
+        break;
+      case '>':
+        result += "&gt;";
+        break;
+      case '"':
+        result += "&quot;";
+        break;
+      case '\'':
+        result += "&#39;";
+        break;
+      default:
+        if (static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\t') result += c;
+    }
+  }
+  return result;
+}
+
+std::string coordinate(double value) {
+  const auto tenths = std::llround(value * 10);
+  const char* sign = tenths < 0 ? "-" : "";
+  const auto magnitude = std::llabs(tenths);
+  return magnitude % 10 == 0 ? fmt::format("{}{}", sign, magnitude / 10)
+                             : fmt::format("{}{}.{}", sign, magnitude / 10, magnitude % 10);
+}
+
+Svg::Svg(double width, double height, std::string_view title) {
+  markup_ = fmt::format("<svg viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" role=\"img\">\n<title>{2}</title>\n",
+                        coordinate(width), coordinate(height), escaped(title));
+}
+
+void Svg::close(std::string_view element, std::string_view tip) {
+  markup_ += tip.empty() ? "/>\n" : fmt::format("><title>{}</title></{}>\n", escaped(tip), element);
+}
+
+void Svg::rect(double x, double y, double width, double height, std::string_view css_class, std::string_view tip) {
+  markup_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" class="{}")", coordinate(x), coordinate(y),
+                         coordinate(width), coordinate(height), css_class);
+  close("rect", tip);
+}
+
+void Svg::shade(double x, double y, double width, double height, double share, std::string_view tip) {
+  markup_ += fmt::format(R"(<rect x="{}" y="{}" width="{}" height="{}" class="cell" fill-opacity="{:.2f}")",
+                         coordinate(x), coordinate(y), coordinate(width), coordinate(height), share);
+  close("rect", tip);
+}
+
+void Svg::line(double x1, double y1, double x2, double y2, std::string_view css_class) {
+  markup_ += fmt::format("<line x1=\"{}\" y1=\"{}\" x2=\"{}\" y2=\"{}\" class=\"{}\"/>\n", coordinate(x1),
+                         coordinate(y1), coordinate(x2), coordinate(y2), css_class);
+}
+
+void Svg::polyline(const std::vector<std::pair<double, double>>& points, std::string_view css_class) {
+  markup_ += fmt::format("<polyline points=\"{}\" class=\"{}\"/>\n", points_text(points), css_class);
+}
+
+void Svg::polygon(const std::vector<std::pair<double, double>>& points, std::string_view css_class,
+                  std::string_view tip) {
+  markup_ += fmt::format(R"(<polygon points="{}" class="{}")", points_text(points), css_class);
+  close("polygon", tip);
+}
+
+void Svg::circle(double x, double y, double radius, std::string_view css_class, std::string_view tip) {
+  markup_ += fmt::format(R"(<circle cx="{}" cy="{}" r="{}" class="{}")", coordinate(x), coordinate(y),
+                         coordinate(radius), css_class);
+  close("circle", tip);
+}
+
+void Svg::text(double x, double y, std::string_view text, std::string_view anchor, std::string_view css_class) {
+  const std::string with_class = css_class.empty() ? "" : fmt::format(" class=\"{}\"", css_class);
+  markup_ += fmt::format("<text x=\"{}\" y=\"{}\" text-anchor=\"{}\"{}>{}</text>\n", coordinate(x), coordinate(y),
+                         anchor, with_class, escaped(text));
+}
+
+std::string Svg::finish() && {
+  return std::move(markup_) + "</svg>\n";
+}
+
+HtmlTable::HtmlTable(std::string_view caption, const std::vector<std::string>& header, std::size_t left) : left_(left) {
+  markup_ = fmt::format("<table>\n<caption>{}</caption>\n<thead><tr>", escaped(caption));
+  for (const std::string& cell : header) markup_ += fmt::format("<th scope=\"col\">{}</th>", escaped(cell));
+  markup_ += "</tr></thead>\n<tbody>\n";
+}
+
+void HtmlTable::add(const std::vector<std::string>& cells) {
+  markup_ += "<tr>";
+  for (std::size_t i = 0; i < cells.size(); ++i) {
+    markup_ += i == 0      ? fmt::format("<th scope=\"row\">{}</th>", escaped(cells[i]))
+               : i < left_ ? fmt::format("<td class=\"left\">{}</td>", escaped(cells[i]))
+                           : fmt::format("<td>{}</td>", escaped(cells[i]));
+  }
+  markup_ += "</tr>\n";
+}
+
+std::string HtmlTable::finish() && {
+  return std::move(markup_) + "</tbody>\n</table>\n";
+}
+
+std::string paragraph(std::string_view text) {
+  return fmt::format("<p>{}</p>\n", escaped(text));
+}
+
+std::string section(std::string_view heading, std::string_view content) {
+  return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", escaped(heading), content);
+}
+
+std::string folded(std::string_view summary, std::string_view content) {
+  return fmt::format("<details>\n<summary>{}</summary>\n{}</details>\n", escaped(summary), content);
+}
+
+}  // namespace tandem::pages

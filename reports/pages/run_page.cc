@@ -1,0 +1,103 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/json_fields.h"
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/sections.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "reports/text_table.h"
+
+namespace tandem::pages {
+namespace {
+
+std::string critical_text(const StepPicture& picture) {
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view name, Nanoseconds time) {
+    if (time <= 0 || picture.length <= 0) return;
+    parts.push_back(fmt::format("{} {} ({})", name, time_text(time),
+                                percent_text(static_cast<double>(time) / static_cast<double>(picture.length))));
+  };
+  for (const auto& [category, time] : picture.critical) add(name_of(category), time);
+  add("idle", picture.critical_idle);
+  return fmt::format("The critical path of step {}: {}.", picture.step, fmt::join(parts, ", "));
+}
+
+std::string waiting_section(const RunDetails& details) {
+  if (details.waits.empty()) return "";
+  HeatMap map{.rows = {}, .columns = {}, .values = {}, .unit = Unit::nanoseconds, .column_name = "step"};
+  for (const int step : details.steps) map.columns.push_back(std::to_string(step));
+  HtmlTable table("waiting for the last rank, and transfer, over the steps shown",
+                  {"device", "calls", "arrived last in", "waited", "transferred"});
+  const DeviceWaits* latest = &details.waits.front();
+  for (const DeviceWaits& one : details.waits) {
+    map.rows.push_back(one.device);
+    std::vector<double> row(one.waited_by_step.begin(), one.waited_by_step.end());
+    double waited = 0;
+    for (const double time : row) waited += time;
+    map.values.push_back(std::move(row));
+    table.add({one.device, std::to_string(one.calls), std::to_string(one.last_arrivals), time_text(waited),
+               time_text(one.transferred)});
+    if (one.last_arrivals > latest->last_arrivals) latest = &one;
+  }
+  std::string text = latest->last_arrivals == 0
+                         ? "All ranks arrived together."
+                         : fmt::format("{} made the others wait most often: in {} of its {} calls.", latest->device,
+                                       latest->last_arrivals, latest->calls);
+  if (latest->last_arrivals == 0) return section("Who waited for whom", paragraph(text));
+  if (details.waits_left_out > 0) text += fmt::format(" {} more devices are not shown.", details.waits_left_out);
+  return section("Who waited for whom", paragraph(text) +
+                                            heat_map("Waiting for the last rank, by device and step", map) +
+                                            folded("As a table", std::move(table).finish()));
+}
+
+std::string loss_section(const Report& report) {
+  if (report.loss.empty()) return "";
+  Series series{.name = "loss", .points = {}};
+  for (std::size_t step = 0; step < report.loss.size(); ++step) {
+    series.points.emplace_back(static_cast<double>(step), report.loss[step]);
+  }
+  XyChart chart{.x = {.name = "step"}, .y = {.name = "loss"}, .series = {std::move(series)}, .shaded_name = {}};
+  return section("Loss", xy_chart("Loss by step", std::move(chart)));
+}
+
+}  // namespace
+
+std::string gantt_section(const std::optional<RunDetails>& details) {
+  if (!details) {
+    return section("The median step",
+                   paragraph("The records of the steps are not in this document; a page that the run itself writes "
+                             "(--html) shows them."));
+  }
+  const StepPicture& picture = details->median_step;
+  std::string text = paragraph(critical_text(picture));
+  if (picture.lanes_left_out > 0)
+    text += paragraph(fmt::format("{} more lanes are not shown.", picture.lanes_left_out));
+  return section("The median step", text + gantt("Timeline of the median step", picture, picture.length));
+}
+
+std::optional<RunDetails> details_of(const Json& document, const std::string& file) {
+  if (!document.contains("details")) return std::nullopt;
+  std::vector<Diagnostic> problems;
+  RunDetails details = run_details_from_json(JsonField(document, file, problems).required("details"));
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return details;
+}
+
+Content run_content(const Json& document, const std::string& file) {
+  const Report report = report_from_json(document.dump(), file);
+  const std::optional<RunDetails> details = details_of(document, file);
+  Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
+  if (report.is_disturbed()) {
+    content.heading.verdict = "disturbed: " + lost_text(*report.machine_use);
+    content.heading.verdict_class = "bad";
+  }
+  content.sections = headline_list(report) + step_section(report) + gantt_section(details) +
+                     (details ? waiting_section(*details) : "") + collectives_section(report) + loss_section(report) +
+                     notes_section(report);
+  return content;
+}
+
+}  // namespace tandem::pages

@@ -1,0 +1,167 @@
+// The sections of a page about one run.
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/sections.h"
+#include "reports/report_text.h"
+#include "reports/text_table.h"
+#include "topologies/base/units.h"
+
+namespace tandem::pages {
+namespace {
+
+std::string share_of(Nanoseconds time, Nanoseconds whole) {
+  return whole > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(whole)) : "-";
+}
+
+std::string words(std::string_view name) {
+  std::string text(name);
+  std::replace(text.begin(), text.end(), '_', ' ');
+  return text;
+}
+
+// The color of a part of the step.
+std::string class_of(const StepPart& part) {
+  if (part.time == &PerStep::exposed_input) return "input";
+  if (part.time == &PerStep::exposed_communication) return "communication";
+  return part.name;
+}
+
+Bar bar_of(std::string label, const PerStep& step) {
+  Bar bar{.label = std::move(label), .parts = {}};
+  for (const StepPart& part : step_parts()) {
+    bar.parts.push_back(
+        {.name = words(part.name), .css_class = class_of(part), .value = static_cast<double>(step.*part.time)});
+  }
+  return bar;
+}
+
+Bar hidden_bar(const PerStep& step) {
+  const auto hidden = [](Nanoseconds whole, Nanoseconds exposed) { return static_cast<double>(whole - exposed); };
+  return {
+      .label = "hidden behind it",
+      .parts = {{.name = "hidden input", .css_class = "input hidden", .value = hidden(step.input, step.exposed_input)},
+                {.name = "hidden communication",
+                 .css_class = "communication hidden",
+                 .value = hidden(step.communication, step.exposed_communication)}},
+      .is_thin = true};
+}
+
+std::string worker_name(const Report& report, std::size_t index) {
+  if (index >= report.classes.size()) return fmt::format("worker {}", index);
+  const ReportedClass& one = report.classes[index];
+  return one.workers > 1 ? fmt::format("{} (x{})", one.representative, one.workers) : one.representative;
+}
+
+constexpr std::size_t kMostWorkers = 32;
+
+std::string parts_table(const Report& report) {
+  const Nanoseconds step = report.summary.step_time.median;
+  HtmlTable table("where a step goes, per device", {"part", "time", "of the step"});
+  for (const StepPart& part : step_parts()) {
+    const Nanoseconds time = report.summary.per_step.*part.time;
+    table.add({words(part.name), time_text(time), share_of(time, step)});
+  }
+  table.add({"input, hidden or exposed", time_text(report.summary.per_step.input),
+             share_of(report.summary.per_step.input, step)});
+  table.add({"communication, hidden or exposed", time_text(report.summary.per_step.communication),
+             share_of(report.summary.per_step.communication, step)});
+  return std::move(table).finish();
+}
+
+void add_figure(std::string& list, std::string_view name, const std::string& value, const std::string& detail) {
+  list += fmt::format("<div><dt>{}</dt><dd>{}<small>{}</small></dd></div>\n", escaped(name), escaped(value),
+                      escaped(detail));
+}
+
+}  // namespace
+
+std::string headline_list(const Report& report) {
+  const StepTime& time = report.summary.step_time;
+  std::string list = "<dl class=\"figures\">\n";
+  add_figure(list, "step time", time_text(time.median),
+             fmt::format("median of {}; min {}, p95 {}", time.samples, time_text(time.min), time_text(time.p95)));
+  add_figure(list, "throughput", rate_text(report.throughput(), report.throughput_unit),
+             fmt::format("{:.6g} per step", report.units_per_step));
+  if (report.scaling_efficiency && std::isfinite(*report.scaling_efficiency)) {
+    add_figure(list, "scaling", percent_text(*report.scaling_efficiency),
+               fmt::format("of {} single replicas", report.replicas));
+  }
+  if (!report.loss.empty() && std::isfinite(report.loss.back())) {
+    add_figure(list, "loss", fmt::format("{:.4g}", report.loss.back()),
+               fmt::format("from {:.4g}", report.loss.front()));
+  }
+  for (const auto& [name, value] : report.metrics) {
+    const bool bytes = name.ends_with("_bytes");
+    add_figure(list, words(bytes ? name.substr(0, name.size() - 6) : name),
+               bytes ? format_quantity(value, Dimension::bytes) : fmt::format("{:.4g}", value), "");
+  }
+  return list + "</dl>\n";
+}
+
+std::string step_section(const Report& report) {
+  const PerStep& step = report.summary.per_step;
+  std::vector<Bar> bars = {bar_of("mean of the devices", step)};
+  if (step.input > step.exposed_input || step.communication > step.exposed_communication) {
+    bars.push_back(hidden_bar(step));
+  }
+  const auto& workers = report.summary.workers;
+  if (workers.size() > 1) {
+    for (std::size_t i = 0; i < std::min(workers.size(), kMostWorkers); ++i) {
+      bars.push_back(bar_of(worker_name(report, i), workers[i].per_step));
+    }
+  }
+  std::string text;
+  if (workers.size() > kMostWorkers) {
+    text += paragraph(fmt::format("{} more workers are in the document only.", workers.size() - kMostWorkers));
+  }
+  if (const auto& others = report.summary.other_devices) {
+    bars.push_back(bar_of(fmt::format("{} (trains no replica)", others->busiest), others->per_step));
+  }
+  return section("Where a step goes", stacked_bars("Parts of the median step", bars, Unit::nanoseconds) + text +
+                                          folded("As a table", parts_table(report)));
+}
+
+std::string collectives_section(const Report& report) {
+  const auto& collectives = report.summary.collectives;
+  if (collectives.empty()) return "";
+  std::map<std::string, Series> by_kind;
+  HtmlTable table("collectives, from the last rank's arrival to the last rank's end",
+                  {"operation", "algorithm", "size", "devices", "calls a step", "time", "algbw", "busbw"}, 2);
+  for (const CollectiveSummary& one : collectives) {
+    Series& series = by_kind[fmt::format("{} of {}", one.operation, one.devices)];
+    series.points.emplace_back(static_cast<double>(one.bytes), one.busbw);
+    series.mark = Series::Mark::dots;
+    table.add({one.operation, one.algorithm, size_text(one.bytes), std::to_string(one.devices),
+               std::to_string(one.calls_per_step), time_text(one.time_ns),
+               value_text(one.algbw, Unit::bytes_per_second), value_text(one.busbw, Unit::bytes_per_second)});
+  }
+  XyChart chart{.x = {.name = "size", .unit = Unit::bytes, .is_logarithmic = true},
+                .y = {.name = "bus bandwidth", .unit = Unit::bytes_per_second},
+                .series = {},
+                .shaded_name = {}};
+  chart.y.hold(0);
+  for (auto& [name, series] : by_kind) {
+    series.name = name;
+    chart.series.push_back(std::move(series));
+  }
+  return section("Collectives", xy_chart("Bus bandwidth of collectives by size", std::move(chart)) +
+                                    folded("As a table", std::move(table).finish()));
+}
+
+std::string notes_section(const Report& report) {
+  HtmlTable table("what decided the times", {"setting", "value"}, 2);
+  for (const auto& [name, value] : report.settings) table.add({name, value});
+  std::string notes;
+  for (const std::string& note : report.notes) notes += fmt::format("<li>{}</li>\n", escaped(note));
+  if (!notes.empty()) notes = "<ul class=\"notes\">\n" + notes + "</ul>\n";
+  if (report.machine_use) notes += paragraph(lost_text(*report.machine_use) + ".");
+  return section("Settings and notes", notes + folded("Settings", std::move(table).finish()));
+}
+
+}  // namespace tandem::pages

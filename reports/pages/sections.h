@@ -1,0 +1,42 @@
+// The sections of a page, kind by kind. Each returns HTML.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "reports/report.h"
+#include "reports/run_details.h"
+
+namespace tandem::pages {
+
+// What stands above the sections.
+struct Heading {
+  std::string title;
+  std::string origin;           // one line below the title
+  std::string verdict{};        // in a frame; none if empty
+  std::string verdict_class{};  // "good", "bad", "open"
+};
+struct Content {
+  Heading heading;
+  std::string sections;
+};
+
+using Json = nlohmann::ordered_json;
+
+Content run_content(const Json& document, const std::string& file);
+Content comparison_content(const Json& document, const std::string& file);
+Content check_content(const Json& document, const std::string& file);
+Content paired_check_content(const Json& document, const std::string& file);
+
+// What the run left in the document for pictures, if anything.
+std::optional<RunDetails> details_of(const Json& document, const std::string& file);
+
+// Parts of these.
+std::string headline_list(const Report& report);
+std::string step_section(const Report& report);
+std::string collectives_section(const Report& report);
+std::string gantt_section(const std::optional<RunDetails>& details);
+std::string notes_section(const Report& report);
+
+}  // namespace tandem::pages

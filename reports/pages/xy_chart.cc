@@ -1,0 +1,133 @@
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <cmath>
+
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/plot.h"
+
+namespace tandem::pages {
+namespace {
+
+constexpr double kLeft = 110, kTop = 30, kWidth = kPageWidth - kLeft - 30, kHeight = 280, kBottom = 48;
+constexpr int kStyles = 6;  // colors, dashes and shapes of series
+
+class Drawing {
+ public:
+  Drawing(std::string_view title, const XyChart& chart)
+      : chart_(chart), svg_(kPageWidth, kTop + kHeight + kBottom, title) {}
+
+  std::string draw() && {
+    if (chart_.shaded_to > chart_.shaded_from) draw_shade();
+    draw_axes();
+    double legend = kLeft;
+    for (std::size_t i = 0; i < chart_.series.size(); ++i) {
+      draw_series(chart_.series[i], static_cast<int>(i) % kStyles);
+      const std::string style = fmt::format("s{}", i % kStyles);
+      svg_.rect(legend, 8, 14, 10, "patch " + style);
+      svg_.text(legend + 19, 17, chart_.series[i].name);
+      legend += 40 + kCharacter * static_cast<double>(chart_.series[i].name.size());
+    }
+    return std::move(svg_).finish();
+  }
+
+ private:
+  double x_of(double value) const { return kLeft + std::clamp(chart_.x.share(value), 0.0, 1.0) * kWidth; }
+  double y_of(double value) const { return kTop + (1 - std::clamp(chart_.y.share(value), 0.0, 1.0)) * kHeight; }
+
+  void draw_shade() {
+    const double from = x_of(chart_.shaded_from);
+    svg_.rect(from, kTop, x_of(chart_.shaded_to) - from, kHeight, "band", chart_.shaded_name);
+    svg_.text(from + 4, kTop + 12, chart_.shaded_name, "start", "small");
+  }
+
+  void draw_axes() {
+    for (const Mark& mark : chart_.x.marks()) {
+      const double x = x_of(mark.value);
+      svg_.line(x, kTop, x, kTop + kHeight, "grid");
+      svg_.text(x, kTop + kHeight + 16, mark.text, "middle");
+    }
+    for (const Mark& mark : chart_.y.marks()) {
+      const double y = y_of(mark.value);
+      svg_.line(kLeft, y, kLeft + kWidth, y, "grid");
+      svg_.text(kLeft - 6, y + 4, mark.text, "end");
+    }
+    svg_.text(kLeft + kWidth / 2, kTop + kHeight + 38, chart_.x.name, "middle");
+    svg_.text(4, 17, chart_.y.name);
+  }
+
+  void draw_series(const Series& series, int style) {
+    std::vector<std::pair<double, double>> line;
+    for (std::size_t i = 0; i < series.points.size(); ++i) {
+      const auto& [px, py] = series.points[i];
+      if (!chart_.x.can_show(px) || !chart_.y.can_show(py)) continue;
+      const double x = x_of(px), y = y_of(py);
+      if (series.mark == Series::Mark::stairs && !line.empty()) line.emplace_back(x, line.back().second);
+      line.emplace_back(x, y);
+      if (series.mark == Series::Mark::dashes) continue;
+      const bool hollow = i < series.is_hollow.size() && series.is_hollow[i];
+      const std::string tip =
+          fmt::format("{}: {}, {}", series.name, value_text(px, chart_.x.unit), value_text(py, chart_.y.unit));
+      svg_.circle(x, y, series.mark == Series::Mark::dots ? 4 : 2.5,
+                  fmt::format("dot s{}{}", style, hollow ? " hollow" : ""), tip);
+    }
+    const char* css_class = series.mark == Series::Mark::dashes ? "dashes" : "curve";
+    if (series.mark != Series::Mark::dots) svg_.polyline(line, fmt::format("{} s{}", css_class, style));
+  }
+
+  const XyChart& chart_;
+  Svg svg_;
+};
+
+std::string number_text(double value) {
+  return std::isfinite(value) ? fmt::format("{:.8g}", value) : "null";
+}
+
+// The points as the script reads them: rows of x and a value for each series, or null.
+std::string data_of(const XyChart& chart) {
+  std::vector<std::pair<double, std::string>> rows;
+  for (std::size_t i = 0; i < chart.series.size(); ++i) {
+    for (const auto& [x, y] : chart.series[i].points) {
+      if (!chart.x.can_show(x) || !chart.y.can_show(y)) continue;
+      std::vector<std::string> row(chart.series.size(), "null");
+      row[i] = number_text(y);
+      rows.emplace_back(x, fmt::format("[{},{}]", number_text(x), fmt::join(row, ",")));
+    }
+  }
+  std::stable_sort(rows.begin(), rows.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  std::vector<std::string> texts, marks;
+  for (const auto& [x, text] : rows) texts.push_back(text);
+  for (const Series& series : chart.series) marks.push_back(std::to_string(static_cast<int>(series.mark)));
+  const auto axis = [](const Axis& one) {
+    return fmt::format(R"({{"log":{},"unit":{}}})", one.is_logarithmic, static_cast<int>(one.unit));
+  };
+  return fmt::format(R"({{"x":{},"y":{},"marks":[{}],"rows":[{}]}})", axis(chart.x), axis(chart.y),
+                     fmt::join(marks, ","), fmt::join(texts, ","));
+}
+
+std::string names_of(const XyChart& chart) {
+  std::string items;
+  for (const Series& series : chart.series) items += fmt::format("<li>{}</li>", escaped(series.name));
+  return fmt::format("<ul class=\"names\" hidden>{}</ul>\n", items);
+}
+
+}  // namespace
+
+std::string xy_chart(std::string_view title, XyChart chart) {
+  for (const Series& series : chart.series) {
+    for (const auto& [x, y] : series.points) {
+      if (!chart.x.can_show(x) || !chart.y.can_show(y)) continue;
+      chart.x.hold(x);
+      chart.y.hold(y);
+    }
+  }
+  if (!chart.y.is_logarithmic && chart.y.low > 0 && chart.y.low < chart.y.high / 2) chart.y.hold(0);
+  chart.x.round();
+  chart.y.round();
+  return figure("xy", Drawing(title, chart).draw(),
+                fmt::format("{}<script type=\"application/json\">{}</script>\n", names_of(chart), data_of(chart)));
+}
+
+}  // namespace tandem::pages

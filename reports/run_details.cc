@@ -1,0 +1,204 @@
+#include "reports/run_details.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+
+#include "reports/step_parts.h"
+#include "reports/step_path.h"
+#include "reports/waits.h"
+
+namespace tandem {
+namespace {
+
+// A step of one worker, or of all of them in step.
+struct TakenStep {
+  int step = 0;
+  Interval time;
+};
+
+// Returns the one of median length; of an even number the shorter of the middle two, which one run really took.
+TakenStep median_step_of(const Timeline& timeline, const std::vector<int>& steps, Pace pace) {
+  std::map<std::pair<int, int>, TakenStep> samples;
+  for (const Record& record : timeline.records) {
+    if (record.kind != RecordKind::step || !std::binary_search(steps.begin(), steps.end(), record.step)) continue;
+    const Interval time{record.start_ns, record.end_ns};
+    TakenStep& sample =
+        samples.try_emplace({record.step, pace == Pace::in_step ? 0 : record.worker}, TakenStep{record.step, time})
+            .first->second;
+    sample.time = {std::min(sample.time.start, time.start), std::max(sample.time.end, time.end)};
+  }
+  std::vector<TakenStep> sorted;
+  for (const auto& [key, sample] : samples) sorted.push_back(sample);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const TakenStep& a, const TakenStep& b) {
+    return a.time.end - a.time.start < b.time.end - b.time.start;
+  });
+  return sorted.at((sorted.size() - 1) / 2);
+}
+
+std::map<int, int> workers_represented(const Timeline& timeline) {
+  std::map<int, int> workers;
+  for (const WorkerClass& one : timeline.classes) workers[one.representative] = one.workers;
+  return workers;
+}
+
+// The lanes of the records in a step, with a bar for each.
+class Lanes {
+ public:
+  Lanes(const Timeline& timeline, Interval window) : timeline_(timeline), window_(window) {
+    const StepPath path = step_path(timeline, window);
+    path_ = path.parts;
+    picture_.length = window.end - window.start;
+    picture_.critical.assign(path.by_category.begin(), path.by_category.end());
+    picture_.critical_idle = path.idle;
+  }
+
+  StepPicture draw() {
+    find_last_arrivals();
+    std::map<std::pair<int, int>, StepLane> lanes;
+    const std::map<int, int> represented = workers_represented(timeline_);
+    for (const Record& record : timeline_.records) {
+      if (!is_drawn(record)) continue;
+      StepLane& lane = lanes[{record.device, record.stream}];
+      lane.device = timeline_.devices.at(static_cast<std::size_t>(record.device)).name;
+      lane.stream = record.stream;
+      if (const auto one = represented.find(record.worker); one != represented.end()) lane.devices = one->second;
+      lane.bars.push_back(bar_of(record));
+    }
+    for (auto& [key, lane] : lanes) {
+      if (picture_.lanes.size() == kMostLanes) {
+        ++picture_.lanes_left_out;
+      } else {
+        lane_index_[key] = static_cast<int>(picture_.lanes.size());
+        picture_.lanes.push_back(std::move(lane));
+      }
+    }
+    mark_path();
+    return std::move(picture_);
+  }
+
+ private:
+  bool is_drawn(const Record& record) const {
+    return record.kind != RecordKind::step && record.device != kNoDevice && record.end_ns > window_.start &&
+           record.start_ns < window_.end && record.end_ns > record.start_ns;
+  }
+
+  void find_last_arrivals() {
+    std::map<std::int64_t, std::pair<Nanoseconds, int>> arrivals;  // the last, and how many ranks share it
+    for (const Record& record : timeline_.records) {
+      if (record.kind != RecordKind::collective || !is_drawn(record)) continue;
+      auto& [last, ranks] = arrivals.try_emplace(record.sequence, record.start_ns, 0).first->second;
+      if (record.start_ns > last) ranks = 0;
+      last = std::max(last, record.start_ns);
+      ranks += record.start_ns == last ? 1 : 0;
+    }
+    for (const auto& [sequence, last] : arrivals) {
+      if (last.second == 1) last_arrival_[sequence] = last.first;
+    }
+  }
+
+  // Stretches of one lane that touch are one.
+  void mark_path() {
+    auto& stretches = picture_.critical_stretches;
+    for (const PathPart& part : path_) {
+      const auto lane = lane_index_.find({part.record->device, part.record->stream});
+      if (lane == lane_index_.end()) continue;
+      const Nanoseconds start = part.time.start - window_.start;
+      if (stretches.empty() || stretches.back().lane != lane->second || stretches.back().end != start) {
+        stretches.push_back({.lane = lane->second, .start = start});
+      }
+      stretches.back().end = part.time.end - window_.start;
+    }
+  }
+
+  StepBar bar_of(const Record& record) const {
+    StepBar bar{.start = std::max(record.start_ns, window_.start) - window_.start,
+                .end = std::min(record.end_ns, window_.end) - window_.start,
+                .category = record.category,
+                .name = record.name};
+    if (record.kind == RecordKind::collective && record.ranks > 1) {
+      const auto last = last_arrival_.find(record.sequence);
+      bar.arrived_last = last != last_arrival_.end() && last->second == record.start_ns;
+    }
+    return bar;
+  }
+
+  const Timeline& timeline_;
+  Interval window_;
+  std::vector<PathPart> path_;
+  std::map<std::int64_t, Nanoseconds> last_arrival_;
+  std::map<std::pair<int, int>, int> lane_index_;
+  StepPicture picture_;
+};
+
+// Draws neighbours of a lane that are of one category, and short or close, as one bar.
+void merge_neighbours(StepLane& lane, Nanoseconds resolution) {
+  std::vector<StepBar> merged;
+  std::vector<int> counts;
+  for (StepBar& bar : lane.bars) {
+    const bool joins = !merged.empty() && merged.back().category == bar.category &&
+                       bar.start - merged.back().end < resolution &&
+                       std::min(bar.end - bar.start, merged.back().end - merged.back().start) < resolution;
+    if (joins) {
+      merged.back().end = std::max(merged.back().end, bar.end);
+      merged.back().arrived_last |= bar.arrived_last;
+      ++counts.back();
+    } else {
+      merged.push_back(std::move(bar));
+      counts.push_back(1);
+    }
+  }
+  for (std::size_t i = 0; i < merged.size(); ++i) {
+    if (counts[i] > 1) merged[i].name = fmt::format("several: {}", name_of(merged[i].category));
+  }
+  lane.bars = std::move(merged);
+}
+
+std::size_t bars_of(const StepPicture& picture) {
+  std::size_t bars = 0;
+  for (const StepLane& lane : picture.lanes) bars += lane.bars.size();
+  return bars;
+}
+
+void make_coarse(StepPicture& picture) {
+  for (Nanoseconds resolution = std::max<Nanoseconds>(1, picture.length / 4000);
+       bars_of(picture) > kMostBars && resolution < picture.length; resolution *= 2) {
+    for (StepLane& lane : picture.lanes) merge_neighbours(lane, resolution);
+  }
+}
+
+void add_waits(const Timeline& timeline, RunDetails& details) {
+  const std::size_t most = std::clamp<std::size_t>(kMostWaitCells / details.steps.size(), 1, kMostLanes);
+  for (RankWaits& one : waits_of(timeline, details.steps)) {
+    if (details.waits.size() == most) {
+      ++details.waits_left_out;
+      continue;
+    }
+    details.waits.push_back({.device = timeline.devices.at(static_cast<std::size_t>(one.device)).name,
+                             .calls = one.calls,
+                             .last_arrivals = one.last_arrivals,
+                             .transferred = one.transferred,
+                             .waited_by_step = std::move(one.waited_by_step)});
+  }
+}
+
+}  // namespace
+
+RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace) {
+  RunDetails details;
+  details.steps = measured_steps(timeline, warmup_steps);
+  const TakenStep taken = median_step_of(timeline, details.steps, pace);
+  details.median_step = Lanes(timeline, taken.time).draw();
+  details.median_step.step = taken.step;
+  make_coarse(details.median_step);
+  // Of a long run the last steps, so that every device has a row.
+  constexpr std::size_t kMostSteps = 400;
+  if (details.steps.size() > kMostSteps) {
+    details.steps.erase(details.steps.begin(), details.steps.end() - std::ptrdiff_t{kMostSteps});
+  }
+  add_waits(timeline, details);
+  return details;
+}
+
+}  // namespace tandem

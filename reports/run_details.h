@@ -1,0 +1,78 @@
+// What the pictures of a run need beyond its report: the step of median length as it was recorded, and who waited for
+// whom in collectives. Small enough to travel in a page: long timelines are drawn coarser, many devices are left out.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/timeline.h"
+#include "reports/report.h"
+
+namespace tandem {
+
+class JsonField;
+
+// Times are relative to the begin of the step.
+struct StepBar {
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+  Category category = Category::compute;
+  std::string name;           // "all_reduce"; of several records that are drawn as one: "12 x compute"
+  bool arrived_last = false;  // a collective for which the other ranks waited for this one
+};
+
+// One stream of a device.
+struct StepLane {
+  std::string device;
+  int devices = 1;  // that this one represents, itself included
+  int stream = 0;
+  std::vector<StepBar> bars;
+};
+
+// A stretch of the critical path.
+struct CriticalStretch {
+  int lane = 0;  // index into StepPicture::lanes
+  Nanoseconds start = 0;
+  Nanoseconds end = 0;
+};
+
+struct StepPicture {
+  int step = 0;
+  Nanoseconds length = 0;
+  std::vector<StepLane> lanes;
+  int lanes_left_out = 0;
+  // The critical path (step_path.h): by category and idle, together the length; and where it runs on these lanes.
+  std::vector<std::pair<Category, Nanoseconds>> critical;
+  Nanoseconds critical_idle = 0;
+  std::vector<CriticalStretch> critical_stretches{};
+};
+
+struct DeviceWaits {
+  std::string device;
+  int calls = 0;
+  int last_arrivals = 0;
+  Nanoseconds transferred = 0;
+  std::vector<Nanoseconds> waited_by_step;
+};
+
+struct RunDetails {
+  StepPicture median_step;
+  std::vector<int> steps;  // the measured ones, of DeviceWaits::waited_by_step
+  std::vector<DeviceWaits> waits;
+  int waits_left_out = 0;
+};
+
+// Limits of what travels.
+inline constexpr int kMostLanes = 64;
+inline constexpr int kMostBars = 4000;
+inline constexpr int kMostWaitCells = 8000;
+
+// Throws Error when no step remains after the warm-up, as summarize() does.
+RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace);
+
+nlohmann::ordered_json run_details_to_json(const RunDetails& details);
+RunDetails run_details_from_json(const JsonField& field);
+
+}  // namespace tandem

@@ -1,0 +1,84 @@
+#include "reports/step_path.h"
+
+#include <algorithm>
+
+namespace tandem {
+namespace {
+
+// Work of devices that ends inside the window, by what ended last before a time.
+class EndedWork {
+ public:
+  EndedWork(const Timeline& timeline, Interval window) {
+    for (const Record& record : timeline.records) {
+      if (record.kind == RecordKind::step || record.device == kNoDevice || record.start_ns == record.end_ns) continue;
+      if (record.end_ns <= window.start || record.end_ns > window.end) continue;
+      by_device_[record.device].push_back(&record);
+      all_.push_back(&record);
+      if (record.kind != RecordKind::collective) continue;
+      const Record*& last = last_arrival_[record.sequence];
+      if (last == nullptr || record.start_ns > last->start_ns) last = &record;
+    }
+    for (auto& [device, records] : by_device_) sort(records);
+    sort(all_);
+  }
+
+  // What ended last of all.
+  const Record* last() const { return all_.empty() ? nullptr : first_of_equals(all_, all_.end()); }
+
+  // The rank of a call that arrived last, if that was before `record` ended; else the record itself.
+  const Record& began_by(const Record& record) const {
+    if (record.kind != RecordKind::collective) return record;
+    const Record& last = *last_arrival_.at(record.sequence);
+    return last.start_ns < record.end_ns ? last : record;
+  }
+
+  // What let `device` go on at `time`; null if nothing ended before.
+  const Record* cause(int device, Nanoseconds time) const {
+    const Record* own = ended_by(by_device_.at(device), time);
+    return own != nullptr && own->end_ns == time ? own : ended_by(all_, time);
+  }
+
+ private:
+  using Records = std::vector<const Record*>;
+
+  // Of equal ones the first in the timeline comes first, which represents others where any does.
+  static void sort(Records& records) {
+    std::stable_sort(records.begin(), records.end(),
+                     [](const Record* a, const Record* b) { return a->end_ns < b->end_ns; });
+  }
+  static const Record* first_of_equals(const Records& records, Records::const_iterator end) {
+    const Nanoseconds time = (*std::prev(end))->end_ns;
+    return *std::partition_point(records.begin(), end, [time](const Record* record) { return record->end_ns < time; });
+  }
+  static const Record* ended_by(const Records& records, Nanoseconds time) {
+    const auto later = std::partition_point(records.begin(), records.end(),
+                                            [time](const Record* record) { return record->end_ns <= time; });
+    return later == records.begin() ? nullptr : first_of_equals(records, later);
+  }
+
+  std::map<int, Records> by_device_;
+  Records all_;
+  std::map<std::int64_t, const Record*> last_arrival_;
+};
+
+}  // namespace
+
+StepPath step_path(const Timeline& timeline, Interval window) {
+  const EndedWork work(timeline, window);
+  StepPath path;
+  Nanoseconds reached = window.end;
+  for (const Record* record = work.last(); record != nullptr && reached > window.start;) {
+    const Record& begun = work.began_by(*record);
+    const Interval time{std::max(begun.start_ns, window.start), record->end_ns};
+    path.idle += reached - time.end;
+    path.by_category[record->category] += time.end - time.start;
+    path.parts.push_back({.record = record, .time = time});
+    reached = time.start;
+    record = work.cause(begun.device, reached);
+  }
+  path.idle += reached - window.start;
+  std::reverse(path.parts.begin(), path.parts.end());
+  return path;
+}
+
+}  // namespace tandem

@@ -1,0 +1,115 @@
+#include <arpa/inet.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <future>
+#include <regex>
+#include <thread>
+
+#include "cli/serve.h"
+#include "tests/cli/command_line.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+class ReportCommand : public CommandLine {
+ protected:
+  // Stores the report of a simulation as JSON, with its page beside it.
+  void store() const {
+    const Outcome outcome =
+        tandem({"run", example("digits-sim.yaml"), "--json", "-o", "run.json", "--html", "run.html"});
+    ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  }
+};
+
+// Sends a request to 127.0.0.1 and returns all of the answer.
+std::string answer_to(int port, const std::string& request) {
+  const int connection = socket(AF_INET, SOCK_STREAM, 0);
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  address.sin_port = htons(static_cast<std::uint16_t>(port));
+  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  std::string answer;
+  if (connect(connection, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0 &&
+      send(connection, request.data(), request.size(), 0) == static_cast<ssize_t>(request.size())) {
+    char buffer[4096];
+    for (ssize_t count; (count = recv(connection, buffer, sizeof buffer, 0)) > 0;) {
+      answer.append(buffer, static_cast<std::size_t>(count));
+    }
+  }
+  close(connection);
+  return answer;
+}
+
+TEST_F(ReportCommand, ShowsWhatTheRunPrintedFromItsDocumentAndFromItsPage) {
+  store();
+  const std::string printed = tandem({"run", example("digits-sim.yaml")}).out;
+  EXPECT_EQ(tandem({"report", "run.json"}).out, printed);
+  EXPECT_EQ(tandem({"report", "run.html"}).out, printed);
+  EXPECT_EQ(tandem({"report", "run.json", "run.html"}).out, printed + "\n" + printed);
+}
+
+TEST_F(ReportCommand, WritesTheSamePageAgain) {
+  store();
+  EXPECT_EQ(tandem({"report", "run.html", "--html", "again.html"}).exit_code, 0);
+  EXPECT_EQ(read("again.html"), read("run.html"));
+  EXPECT_EQ(tandem({"report", "run.json", "--html", "short.html"}).exit_code, 0);
+  EXPECT_THAT(read("short.html"), HasSubstr("The records of the steps are not in this document"));
+}
+
+TEST_F(ReportCommand, ThePageOfARunIsABaseline) {
+  store();
+  const Outcome outcome =
+      tandem({"check", example("digits-sim.yaml"), "--baseline", "run.html", "--html", "check.html"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(read("check.html"), HasSubstr("<p class=\"verdict good\">ok</p>"));
+}
+
+TEST_F(ReportCommand, RefusesWhatItCannotShow) {
+  write("poem.json", "{\"kind\": \"poem\"}");
+  write("cut.html", "<!doctype html>\n<html>");
+  EXPECT_EQ(tandem({"report", "poem.json"}).exit_code, 3);
+  const Outcome page = tandem({"report", "poem.json", "--html", "poem.html"});
+  EXPECT_EQ(page.exit_code, 3);
+  EXPECT_THAT(page.err, HasSubstr("poem.json: kind: is 'poem', of which there is no page"));
+  EXPECT_FALSE(exists("poem.html"));
+  EXPECT_THAT(tandem({"report", "cut.html"}).err, HasSubstr("cut.html: is a page without a document"));
+  EXPECT_EQ(tandem({"report", "nowhere.json"}).exit_code, 3);
+  EXPECT_EQ(tandem({"run", example("digits-sim.yaml"), "--html", "/dev/full"}).exit_code, 5);
+  EXPECT_EQ(tandem({"report", "poem.json", "--trace", "trace.json"}).exit_code, 2) << "without --serve";
+}
+
+TEST_F(ReportCommand, ServesThePageToThisMachineUntilCtrlC) {
+  if (!can_serve()) GTEST_SKIP() << "libmicrohttpd was not found when this was built";
+  store();
+  write("trace.json", "{\"traceEvents\": []}");
+  auto serving = std::async(std::launch::async, [this] {
+    return tandem_interrupted({"report", "run.html", "--serve", "0", "--trace", "trace.json"}, 3);
+  });
+  std::smatch found;
+  std::string err;
+  for (int i = 0; i < 100 && !std::regex_search(err, found, std::regex("http://127.0.0.1:([0-9]+)/")); ++i) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    err = read("stderr.txt");
+  }
+  ASSERT_FALSE(found.empty()) << err;
+  const int port = std::stoi(found[1]);
+  const auto get = [&](const std::string& path, const std::string& host) {
+    return answer_to(port, "GET " + path + " HTTP/1.1\r\nHost: " + host + "\r\nConnection: close\r\n\r\n");
+  };
+  const std::string page = get("/", "127.0.0.1:" + found[1].str());
+  EXPECT_THAT(page, StartsWith("HTTP/1.1 200"));
+  EXPECT_THAT(page, HasSubstr("id=\"open-trace\""));
+  EXPECT_THAT(page, HasSubstr("connect-src 'self'"));
+  EXPECT_THAT(get("/trace.json", "localhost"), HasSubstr("{\"traceEvents\": []}"));
+  EXPECT_THAT(get("/other", "localhost"), StartsWith("HTTP/1.1 404"));
+  EXPECT_THAT(get("/", "elsewhere.example"), StartsWith("HTTP/1.1 403"));
+  EXPECT_EQ(serving.get().exit_code, 0);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,170 @@
+#!/usr/bin/python3
+"""Looks at the pages of tandem in a real browser: browser_test.py TANDEM SCENARIOS FOLDER.
+
+Writes a page of each kind into FOLDER, opens it in headless Chromium, zooms every curve, prints it, and fails on a message
+in the console, on a request to anything but the page itself, on an element that the keyboard cannot reach, and on a page that
+is wider than its window. Leaves a screenshot and a PDF of each. Exit code 77: no browser here.
+"""
+import base64
+import json
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+
+
+def skip(reason):
+    print(f"skipped: {reason}")
+    sys.exit(77)
+
+
+try:
+    from selenium import webdriver
+    from selenium.webdriver.chrome.options import Options
+    from selenium.webdriver.chrome.service import Service
+    from selenium.webdriver.common.action_chains import ActionChains
+    from selenium.webdriver.common.by import By
+    from selenium.webdriver.common.keys import Keys
+except ImportError:
+    skip("python3-selenium is not installed (./start check installs it)")
+
+
+def tandem(program, *arguments, codes=(0,)):
+    result = subprocess.run([program, *map(str, arguments), "-q"], capture_output=True, text=True)
+    if result.returncode not in codes:
+        sys.exit(f"{arguments}: exit code {result.returncode}\n{result.stderr}")
+
+
+def write_pages(program, scenarios, folder):
+    simulated = scenarios / "digits-sim.yaml"
+    cluster = scenarios / "bert-large-hgx-h100.yaml"
+    baseline = folder / "baseline.json"
+    tandem(program, "check", simulated, "--baseline", baseline, "--update")
+    report = json.loads(baseline.read_text())
+    report["step_time_ns"]["median"] -= 1000
+    report["per_step_ns"]["compute"] -= 1000
+    baseline.write_text(json.dumps(report))
+    tandem(program, "run", simulated, "--html", folder / "run.html")
+    tandem(program, "run", cluster, "--html", folder / "cluster.html")
+    tandem(program, "compare", scenarios / "digits.yaml", "--replicas", "1,2", "--steps", "20", "--tries", "1", "--html",
+           folder / "compare.html")
+    tandem(program, "check", simulated, "--baseline", baseline, "--html", folder / "check.html", codes=(0, 1))
+    return sorted(folder.glob("*.html"))
+
+
+def open_browser(profile):
+    options = Options()
+    options.binary_location = shutil.which("chromium")
+    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
+                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
+                 "--window-size=1200,900", f"--user-data-dir={profile}"):
+        options.add_argument(flag)
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
+    browser.get("about:blank")
+    return browser
+
+
+class Look:
+    """One page in the browser; `problems` says what is wrong with it."""
+
+    def __init__(self, browser, page):
+        self.browser, self.page, self.problems = browser, page, []
+        for kind in ("browser", "performance"):
+            browser.get_log(kind)  # of what was open before
+        browser.get(page.as_uri())
+
+    def expect(self, holds, problem):
+        if not holds:
+            self.problems.append(problem)
+
+    def js(self, script, *arguments):
+        return self.browser.execute_script(script, *arguments)
+
+    def outline(self):
+        self.expect(self.js("return document.title").endswith("- Tandem"), "no title")
+        self.expect(self.js("return document.querySelectorAll('svg[role=img]').length") > 0, "no picture")
+        unnamed = self.js("return [...document.querySelectorAll('svg[role=img]')].filter(s => !s.querySelector('title')).length")
+        self.expect(unnamed == 0, f"{unnamed} pictures without a name")
+        self.expect(self.js("return document.documentElement.scrollWidth <= innerWidth"), "wider than the window")
+
+    def zoom(self):
+        for figure in self.browser.find_elements(By.CSS_SELECTOR, "figure.xy"):
+            buttons = figure.find_elements(By.TAG_NAME, "button")
+            self.expect(buttons, "a curve that cannot be zoomed")
+            if not buttons:
+                continue
+            self.js("arguments[0].scrollIntoView({block: 'center'})", figure)
+            buttons[0].click()
+            area = figure.find_element(By.CSS_SELECTOR, ".zoom")
+            self.js("arguments[0].scrollIntoView({block: 'center'})", area)
+            ActionChains(self.browser).move_to_element_with_offset(area, -100, 0).click_and_hold().move_by_offset(
+                180, 0).release().perform()
+            self.expect(self.js("return arguments[0].chart.isZoomed()", figure), "dragging does not zoom")
+            buttons[0].click()
+            self.expect(not area.is_displayed(), "no way back to the picture")
+
+    def keyboard(self):
+        self.js("document.activeElement?.blur(); scrollTo(0, 0)")
+        wanted = self.js("return document.querySelectorAll('summary, button, .scrolls[tabindex]').length")
+        reached = set()
+        for _ in range(wanted + 5):
+            self.browser.switch_to.active_element.send_keys(Keys.TAB)
+            reached.add(self.js("const e = document.activeElement; return e === document.body ? -1 : "
+                                "[...document.querySelectorAll('summary, button, .scrolls[tabindex]')].indexOf(e)"))
+        self.expect(len(reached - {-1}) == wanted, f"the keyboard reaches {len(reached - {-1})} of {wanted} elements")
+        summaries = self.browser.find_elements(By.TAG_NAME, "summary")
+        if summaries:
+            summaries[0].send_keys(Keys.ENTER)
+            self.expect(self.js("return document.querySelector('details').open"), "Enter does not open a table")
+
+    def print(self):
+        result = self.browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": False, "landscape": True})
+        pdf = base64.b64decode(result["data"])
+        self.page.with_suffix(".pdf").write_bytes(pdf)
+        self.expect(len(pdf) > 10_000, "prints nothing")
+
+    def photograph(self):
+        self.js("scrollTo(0, 0)")
+        size = self.browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
+        shot = self.browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
+        self.page.with_suffix(".png").write_bytes(base64.b64decode(shot["data"]))
+
+    def logs(self):
+        for entry in self.browser.get_log("browser"):
+            self.expect(False, f"console: {entry['message']}")
+        for entry in self.browser.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] != "Network.requestWillBeSent":
+                continue
+            url = message["params"]["request"]["url"]
+            self.expect(url.startswith(("data:", self.page.as_uri())), f"a request to {url}")
+
+
+def main():
+    program, scenarios, folder = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
+    for needed in ("chromium", "chromedriver"):
+        if shutil.which(needed) is None:
+            skip(f"{needed} is not installed (./start check installs it)")
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    failed = False
+    with tempfile.TemporaryDirectory() as profile:
+        browser = open_browser(profile)
+        try:
+            for page in write_pages(program, scenarios, folder):
+                look = Look(browser, page)
+                for part in (look.outline, look.photograph, look.zoom, look.keyboard, look.print, look.logs):
+                    part()
+                size = page.stat().st_size
+                look.expect(size <= 1_000_000, f"{size} bytes")
+                print(f"{page.name}: {size} bytes, " + ("; ".join(look.problems) or "ok"))
+                failed |= bool(look.problems)
+        finally:
+            browser.quit()
+    sys.exit(1 if failed else 0)
+
+
+main()

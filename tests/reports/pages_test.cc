@@ -1,0 +1,167 @@
+#include "reports/pages/page.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#include "reports/check.h"
+#include "reports/compare.h"
+#include "reports/json_fields.h"
+#include "reports/pages/assets.h"
+#include "reports/pages/axis.h"
+#include "reports/pages/markup.h"
+#include "reports/report_json.h"
+#include "reports/run_details.h"
+#include "tests/reports/testing.h"
+
+namespace tandem {
+namespace {
+
+using pages::Axis;
+using pages::Unit;
+using testing::HasSubstr;
+using testing::Not;
+using Json = nlohmann::ordered_json;
+
+Json run_document() {
+  Json document = report_to_json(full_report());
+  const Timeline timeline = two_device_timeline({
+      step_record(0, 0, 0, 100),
+      work_record(Category::compute, 0, 0, 0, 0, 60),
+      work_record(Category::compute, 1, 0, 0, 0, 70),
+      collective_record(1, 0, 0, 60, 95),
+      collective_record(1, 1, 0, 70, 95),
+  });
+  document["details"] = run_details_to_json(run_details(timeline, 0, Pace::in_step));
+  return document;
+}
+
+std::size_t count_of(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
+TEST(Markup, TextCannotBecomeAnElement) {
+  EXPECT_EQ(pages::escaped("a<b> & \"c\" 'd'\x01"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
+  EXPECT_EQ(pages::coordinate(12.04), "12");
+  EXPECT_EQ(pages::coordinate(-0.26), "-0.3");
+}
+
+TEST(PageAxis, MarksAreRoundAndHoldTheValues) {
+  Axis linear{.name = "", .unit = Unit::nanoseconds};
+  for (const double value : {0.0, 3.7e6}) linear.hold(value);
+  linear.round();
+  EXPECT_EQ(linear.high, 4e6);
+  ASSERT_EQ(linear.marks().size(), 5u);
+  EXPECT_EQ(linear.marks()[1].text, "1 ms");
+  EXPECT_EQ(linear.share(1e6), 0.25);
+
+  Axis sizes{.name = "", .unit = Unit::bytes, .is_logarithmic = true};
+  for (const double value : {1024.0, 0.0, 65536.0}) sizes.hold(value);
+  sizes.round();
+  EXPECT_EQ(sizes.marks().front().text, "1 KiB");
+  EXPECT_EQ(sizes.marks().back().text, "64 KiB");
+  EXPECT_FALSE(sizes.can_show(0));
+}
+
+TEST(PageAxis, HasLengthWithOneValueOrNone) {
+  for (const bool is_logarithmic : {false, true}) {
+    Axis none{.name = "", .is_logarithmic = is_logarithmic};
+    none.round();
+    EXPECT_LT(none.low, none.high);
+    Axis one{.name = "", .is_logarithmic = is_logarithmic};
+    one.hold(5);
+    one.round();
+    EXPECT_LT(one.low, one.high);
+    EXPECT_GE(one.marks().size(), 2u);
+  }
+}
+
+TEST(Page, OfARunHasItsPicturesAndIsTheSameEveryTime) {
+  const std::string page = page_of(run_document(), "run");
+  EXPECT_EQ(page, page_of(run_document(), "run"));
+  for (const char* heading :
+       {"Where a step goes", "The median step", "Who waited for whom", "Collectives", "Loss", "Settings and notes"}) {
+    EXPECT_THAT(page, HasSubstr(std::string("<h2>") + heading + "</h2>"));
+  }
+  EXPECT_THAT(page, HasSubstr("CPU:1 made the others wait most often: in 1 of its 1 calls."));
+  EXPECT_LT(page.size(), 1'000'000u);
+}
+
+TEST(Page, EveryPictureHasANameAndEveryElementIsClosed) {
+  const std::string page = page_of(run_document(), "run");
+  EXPECT_EQ(count_of(page, "role=\"img\""), count_of(page, "role=\"img\">\n<title>"));
+  EXPECT_GE(count_of(page, "role=\"img\""), 5u);
+  for (const char* element : {"svg", "section", "figure", "table", "details", "div", "dl"}) {
+    const std::string open = std::string("<") + element;
+    EXPECT_EQ(count_of(page, open + ">") + count_of(page, open + " "),
+              count_of(page, std::string("</") + element + ">"))
+        << element;
+  }
+}
+
+TEST(Page, AllowsNothingButItsOwnStyleAndScripts) {
+  const std::string whole = page_of(run_document(), "run");
+  const std::string page = whole.substr(0, whole.find(kPageDocumentBegin));  // the scripts are libraries'
+  EXPECT_THAT(page, HasSubstr("default-src 'none'; style-src 'sha256-"));
+  EXPECT_THAT(page, Not(HasSubstr(" style=\"")));
+  EXPECT_THAT(page, Not(HasSubstr("onclick=")));
+  EXPECT_FALSE(std::regex_search(page, std::regex("(src|href)=\"")));
+  for (const pages::Asset& script : pages::scripts()) EXPECT_EQ(script.sha256_base64.size(), 44u);
+}
+
+TEST(Page, CarriesItsDocumentWhateverIsInIt) {
+  Json document = run_document();
+  document["scenario"] = "</script><script>alert(1)</script><!-- \xC3\xBC";
+  const std::string page = page_of(document, "run");
+  EXPECT_THAT(page, Not(HasSubstr("<script>alert")));
+  EXPECT_EQ(parse_json(page, "page.html"), document);
+  EXPECT_EQ(report_from_json(page, "page.html").scenario, document["scenario"]);
+}
+
+TEST(Page, IsMadeAgainFromAPage) {
+  const std::string page = page_of(run_document(), "run");
+  EXPECT_EQ(page_of(parse_json(page, "page.html"), "page.html"), page);
+}
+
+TEST(Page, OfAReportWithoutItsRecordsSaysSo) {
+  EXPECT_THAT(page_of(report_to_json(full_report()), "run"), HasSubstr("The records of the steps are not in this"));
+}
+
+TEST(Page, OfAComparisonExplainsTheErrorByItsParts) {
+  Report predicted = simulated_report();
+  predicted.summary.step_time.median += 300'000;
+  predicted.summary.per_step.compute += 300'000;
+  predicted.summary.collectives[0].time_ns = 120'000;
+  const std::string page = page_of(comparisons_to_json({compare(full_report(), predicted)}), "comparison");
+  EXPECT_THAT(page, HasSubstr("the simulated step is +15.0 % from the measured one (noise 2.0 %)"));
+  EXPECT_THAT(page, HasSubstr("+300.0 us"));
+  EXPECT_THAT(page, HasSubstr("Simulated against measured times of collectives"));
+}
+
+TEST(Page, OfAChecksVerdictIsColoredAndInWords) {
+  Report slower = simulated_report();
+  slower.summary.step_time.median += 1000;
+  slower.summary.per_step.compute += 1000;
+  const CheckResult result = check(slower, simulated_report(), {});
+  const std::string page = page_of(check_to_json(result, slower, simulated_report()), "check");
+  EXPECT_THAT(page, HasSubstr("<p class=\"verdict bad\">regressed</p>"));
+  EXPECT_THAT(page, HasSubstr("From the baseline to this run"));
+}
+
+TEST(Page, OfWhatHasNoneIsRefused) {
+  for (const char* text : {R"({"kind": "poem"})", "[1]", "{}", R"({"kind": 3})"}) {
+    EXPECT_THROW(page_of(parse_json(text, "x.json"), "x.json"), InputError) << text;
+  }
+  EXPECT_THROW(page_of(parse_json(R"({"kind": "comparison", "comparisons": []})", "x.json"), "x.json"), InputError);
+  EXPECT_THROW(page_of(parse_json(R"({"kind": "comparison", "comparisons": [{}]})", "x.json"), "x.json"), InputError);
+  EXPECT_THROW(page_of(parse_json(R"({"kind": "check"})", "x.json"), "x.json"), InputError);
+  EXPECT_THROW(page_of(parse_json(R"({"kind": "paired_check"})", "x.json"), "x.json"), InputError);
+  EXPECT_THROW(parse_json("<!doctype html><p>no document", "x.html"), InputError);
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,92 @@
+#include "reports/run_details.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/json_fields.h"
+#include "tests/reports/testing.h"
+
+namespace tandem {
+namespace {
+
+RunDetails read_back(const RunDetails& details) {
+  const nlohmann::ordered_json document = run_details_to_json(details);
+  std::vector<Diagnostic> problems;
+  RunDetails read = run_details_from_json(JsonField(document, "details", problems));
+  EXPECT_TRUE(problems.empty());
+  return read;
+}
+
+Timeline three_steps() {
+  return two_device_timeline({
+      step_record(0, 0, 0, 500),  // warm-up
+      step_record(0, 1, 500, 600), work_record(Category::compute, 0, 0, 1, 500, 560), step_record(0, 2, 600, 720),
+      work_record(Category::compute, 0, 0, 2, 610, 650), work_record(Category::compute, 1, 0, 2, 610, 690),
+      collective_record(7, 0, 2, 650, 710), collective_record(7, 1, 2, 690, 710), step_record(0, 3, 720, 920),
+      work_record(Category::compute, 0, 0, 3, 700, 740),  // begins before its step
+  });
+}
+
+TEST(RunDetails, HaveTheStepOfMedianLengthWithTimesFromItsBegin) {
+  const StepPicture picture = run_details(three_steps(), 1, Pace::in_step).median_step;
+  EXPECT_EQ(picture.step, 2);
+  EXPECT_EQ(picture.length, 120);
+  ASSERT_EQ(picture.lanes.size(), 4u) << "two devices with a stream of compute and one of communication";
+  // The work of the next step that overlaps this one is drawn as far as it does.
+  ASSERT_EQ(picture.lanes[0].bars.size(), 2u);
+  EXPECT_EQ(picture.lanes[0].bars[0].start, 10);
+  EXPECT_EQ(picture.lanes[0].bars[0].end, 50);
+  EXPECT_EQ(picture.lanes[0].bars[1].end, 120);
+  ASSERT_EQ(picture.critical_stretches.size(), 2u);
+  EXPECT_EQ(picture.critical_stretches[0].lane, 2) << "the slow device";
+  EXPECT_EQ(picture.critical_stretches[1].lane, 1) << "the first of those that ended together";
+  EXPECT_EQ(picture.critical_stretches[1].start, 90) << "from the last arrival on";
+  EXPECT_FALSE(picture.lanes[1].bars[0].arrived_last);
+  EXPECT_TRUE(picture.lanes[3].bars[0].arrived_last);
+}
+
+TEST(RunDetails, SayWhoWaited) {
+  const RunDetails details = run_details(three_steps(), 1, Pace::in_step);
+  EXPECT_THAT(details.steps, testing::ElementsAre(1, 2, 3));
+  ASSERT_EQ(details.waits.size(), 2u);
+  EXPECT_THAT(details.waits[0].waited_by_step, testing::ElementsAre(0, 40, 0));
+  EXPECT_EQ(details.waits[1].last_arrivals, 1);
+}
+
+TEST(RunDetails, AreTheSameAfterJson) {
+  const RunDetails details = run_details(three_steps(), 1, Pace::in_step);
+  EXPECT_EQ(run_details_to_json(read_back(details)), run_details_to_json(details));
+}
+
+TEST(RunDetails, OfALongStepAreDrawnCoarser) {
+  std::vector<Record> records = {step_record(0, 0, 0, 1'000'000)};
+  for (int i = 0; i < 20'000; ++i) {
+    const Category category = i % 10'000 == 0 ? Category::update : Category::compute;
+    records.push_back(work_record(category, 0, 0, 0, i * 50, i * 50 + 40));
+  }
+  const StepPicture picture = run_details(two_device_timeline(std::move(records)), 0, Pace::in_step).median_step;
+  ASSERT_EQ(picture.lanes.size(), 1u);
+  const auto& bars = picture.lanes[0].bars;
+  EXPECT_LE(bars.size(), static_cast<std::size_t>(kMostBars));
+  EXPECT_EQ(bars.front().start, 0);
+  EXPECT_EQ(bars.back().end, 999'990);
+  EXPECT_EQ(
+      std::count_if(bars.begin(), bars.end(), [](const StepBar& bar) { return bar.category == Category::update; }), 2)
+      << "work of another kind keeps its bar";
+}
+
+TEST(RunDetails, ThatAreWrongAreRefusedWithTheirPlace) {
+  nlohmann::ordered_json document = run_details_to_json(run_details(three_steps(), 1, Pace::in_step));
+  document["median_step"]["lanes"][0]["bars"][0][2] = 9;
+  document["waiting"].erase("steps");
+  std::vector<Diagnostic> problems;
+  run_details_from_json(JsonField(document, "page.html", problems));
+  ASSERT_EQ(problems.size(), 2u);
+  EXPECT_EQ(problems[0].path, "median_step.lanes[0].bars[0]");
+  EXPECT_EQ(problems[1].path, "waiting.steps");
+}
+
+}  // namespace
+}  // namespace tandem
