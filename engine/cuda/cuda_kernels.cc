@@ -96,10 +96,18 @@ struct Launch {
   void operator()(const kernel::ScatterRows& op) const {
     const bool replaces = op.operation == kernel::Scatter::replace;
     const auto operation = replaces ? Arithmetic::add : static_cast<Arithmetic>(static_cast<int>(op.operation) - 1);
-    const std::int64_t to_rows = op.to.shape()[0], count = op.indices.element_count();
-    const std::int64_t width = count == 0 ? 0 : op.rows.element_count() / count;
-    launch_scatter(at.stream, op.to.dtype(), replaces, operation, op.to.data(), to_rows, op.rows.data(),
-                   static_cast<const std::int64_t*>(op.indices.data()), count, width, at.fault);
+    const std::int64_t count = op.indices.element_count();
+    launch_scatter(at.stream, at.scratch,
+                   {.dtype = op.to.dtype(),
+                    .replaces = replaces,
+                    .operation = operation,
+                    .to = op.to.data(),
+                    .rows = op.rows.data(),
+                    .indices = static_cast<const std::int64_t*>(op.indices.data()),
+                    .to_rows = op.to.shape()[0],
+                    .count = count,
+                    .width = count == 0 ? 0 : op.rows.element_count() / count},
+                   at.fault);
   }
   void operator()(const kernel::CopyBlocks& op) const {
     const auto size = static_cast<std::int64_t>(size_of(op.to.dtype()));

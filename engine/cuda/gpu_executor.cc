@@ -17,7 +17,9 @@ constexpr std::size_t kBlasWorkspaceBytes = std::size_t{32} << 20;  // what cuBL
 constexpr std::size_t kMostPending = 1 << 14;                       // beyond it the host waits for the GPU
 
 bool needs_scratch(const Kernel& kernel) {
-  return std::holds_alternative<kernel::SumAxis>(kernel) || std::holds_alternative<kernel::SoftmaxCrossEntropy>(kernel);
+  return std::holds_alternative<kernel::SumAxis>(kernel) ||
+         std::holds_alternative<kernel::SoftmaxCrossEntropy>(kernel) ||
+         std::holds_alternative<kernel::ScatterRows>(kernel);
 }
 
 }  // namespace
@@ -89,7 +91,7 @@ void GpuExecutor::open_blas() {
   check(cublasSetWorkspace(blas_, blas_workspace_, kBlasWorkspaceBytes), "cublasSetWorkspace", text_);
 }
 
-// Takes less where there is no room: then sums have fewer parts.
+// Takes less where there is no room: then sums have fewer parts, and fewer rows are sorted at once.
 void GpuExecutor::take_scratch() {
   constexpr std::size_t kLeast = 1 << 10;
   for (std::size_t bytes = kScratchBytes; scratch_.at == nullptr && bytes >= kLeast; bytes /= 4) {

@@ -22,7 +22,7 @@ struct Fault {
 // In the order of kernel::Binary.
 enum class Arithmetic : std::uint8_t { add, subtract, multiply, divide, maximum, minimum };
 
-// Memory of the GPU for the parts of sums, used in the stream's order. Null where there was no room.
+// Memory of the GPU for the parts of sums and for sorting, used in the stream's order. Null where there was no room.
 inline constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
 struct Scratch {
   void* at = nullptr;
@@ -57,11 +57,18 @@ struct LossArguments {
 };
 void launch_loss(cudaStream_t stream, const Scratch& scratch, const LossArguments& arguments, Fault* fault);
 
-// Rows of `width` elements, those of one index one after the other: to[indices[i]] op= rows[i]; `replaces` stores
+// `count` rows of `width` elements, those of one index in their order: to[indices[i]] op= rows[i]; `replaces` stores
 // instead.
-void launch_scatter(cudaStream_t stream, DType dtype, bool replaces, Arithmetic operation, void* to,
-                    std::int64_t to_rows, const void* rows, const std::int64_t* indices, std::int64_t count,
-                    std::int64_t width, Fault* fault);
+struct ScatterArguments {
+  DType dtype;
+  bool replaces;
+  Arithmetic operation;
+  void* to;
+  const void* rows;
+  const std::int64_t* indices;
+  std::int64_t to_rows, count, width;
+};
+void launch_scatter(cudaStream_t stream, const Scratch& scratch, const ScatterArguments& arguments, Fault* fault);
 
 // `count` blocks of `block_bytes`, at distances of to_stride and from_stride bytes.
 void launch_copy_blocks(cudaStream_t stream, void* to, const void* from, std::int64_t count, std::int64_t block_bytes,

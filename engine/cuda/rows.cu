@@ -3,45 +3,6 @@
 namespace tandem::cuda {
 namespace {
 
-// A block takes an index where it comes first and all rows of that index in their order; a thread, columns of them. So
-// rows of different indices are added in parallel, and those of one index always in the same order.
-template <typename T>
-__global__ void __launch_bounds__(kThreads, 1)
-    scatter(bool replaces, Arithmetic operation, T* to, std::int64_t to_rows, const T* __restrict__ rows,
-            const std::int64_t* __restrict__ indices, std::int64_t count, std::int64_t width, Fault* fault) {
-  __shared__ int is_equal[kThreads];
-  __shared__ int some_are_equal;
-  for (std::int64_t first = blockIdx.x; first < count; first += gridDim.x) {
-    const std::int64_t row = indices[first];
-    if (threadIdx.x == 0 && (row < 0 || row >= to_rows)) report(fault, Fault::row, first, row, to_rows);
-    if (row < 0 || row >= to_rows) continue;
-    bool came_before = false;
-    for (std::int64_t begin = 0; begin < count && !came_before; begin += kThreads) {
-      const std::int64_t mine = begin + threadIdx.x;
-      if (threadIdx.x == 0) some_are_equal = 0;
-      __syncthreads();
-      is_equal[threadIdx.x] = mine < count && indices[mine] == row ? 1 : 0;
-      if (is_equal[threadIdx.x] != 0) atomicCAS(&some_are_equal, 0, 1);
-      __syncthreads();
-      if (some_are_equal != 0) {
-        const std::int64_t end = begin + kThreads < count ? begin + kThreads : count;
-        for (std::int64_t i = begin; i < end && !came_before; ++i) {
-          if (is_equal[i - begin] == 0) continue;
-          came_before = i < first;
-          for (std::int64_t column = threadIdx.x; column < width && !came_before; column += kThreads) {
-            T* at = to + row * width + column;
-            const Wide<T> value = load(rows + i * width + column);
-            store(at, replaces ? value : apply(operation, load(at), value, fault));
-          }
-        }
-      }
-      __syncthreads();
-    }
-  }
-}
-
-constexpr std::int64_t kMostScatterBlocks = 65536;
-
 // In units of what block sizes, distances and addresses are all multiples of.
 template <typename Unit, typename Index>
 __global__ void __launch_bounds__(kThreads)
@@ -97,16 +58,6 @@ struct Blocks {
 };
 
 }  // namespace
-
-void launch_scatter(cudaStream_t stream, DType dtype, bool replaces, Arithmetic operation, void* to,
-                    std::int64_t to_rows, const void* rows, const std::int64_t* indices, std::int64_t count,
-                    std::int64_t width, Fault* fault) {
-  if (count * width == 0) return;
-  with_type(dtype, [&]<typename T>() {
-    start(scatter<T>, static_cast<unsigned>(count < kMostScatterBlocks ? count : kMostScatterBlocks), kThreads, stream,
-          replaces, operation, static_cast<T*>(to), to_rows, static_cast<const T*>(rows), indices, count, width, fault);
-  });
-}
 
 void launch_copies(cudaStream_t stream, const CopyArguments& arguments) {
   if (arguments.count == 0) return;

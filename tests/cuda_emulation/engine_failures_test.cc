@@ -287,11 +287,14 @@ TEST_F(EngineFailures, OfKernelsSayWhatTheCpuEngineSays) {
                                                   .labels = filled_with(gpu, DType::i32, {4}, 3)});
               }),
               testing::HasSubstr("has label 3, must be from 0 to 2"));
-  EXPECT_THAT(failure_of_op([&](Device& gpu) {
-                return op::scatter_rows(kernel::Scatter::add, filled_with(gpu, DType::f32, {4, 3}, 0),
-                                        filled_with(gpu, DType::f32, {1, 3}, 0), filled_with(gpu, DType::i64, {1}, -1));
-              }),
-              testing::HasSubstr("scatter_rows to row -1 of 4"));
+  for (const std::int64_t rows : {1, 300}) {  // 300 are sorted
+    EXPECT_THAT(failure_of_op([&](Device& gpu) {
+                  return op::scatter_rows(kernel::Scatter::add, filled_with(gpu, DType::f32, {4, 3}, 0),
+                                          filled_with(gpu, DType::f32, {rows, 3}, 0),
+                                          filled_with(gpu, DType::i64, {rows}, -1));
+                }),
+                testing::HasSubstr("scatter_rows to row -1 of 4"));
+  }
 }
 
 }  // namespace

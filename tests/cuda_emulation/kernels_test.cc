@@ -5,6 +5,7 @@
 #include "engine/kernels/kernels.h"
 
 #include <algorithm>
+#include <cstring>
 #include <functional>
 
 #include "tests/cuda_emulation/on_gpus.h"
@@ -147,6 +148,23 @@ TEST_P(Kernels, FillAndCopy) {
   }
 }
 
+// Batches of every type are made on the host.
+TEST_P(Kernels, FillOfTheHostIsThatOfTheGpu) {
+  run_on_gpus(1, [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    const Tensor here = worker.cpu().allocate(GetParam(), {33}), back = worker.cpu().allocate(GetParam(), {33});
+    const Tensor there = gpu.allocate(GetParam(), {33});
+    for (const double value : {0.0, 2.7182818, 200.0}) {
+      worker.cpu().compute_stream().launch(op::fill(here, value));
+      gpu.compute_stream().launch(op::fill(there, value));
+      gpu.compute_stream().copy(back, there);
+      worker.cpu().synchronize();
+      gpu.synchronize();
+      EXPECT_EQ(std::memcmp(here.data(), back.data(), here.size_bytes()), 0) << value;
+    }
+  });
+}
+
 TEST_P(Kernels, MoreElementsThanThreads) {
   constexpr std::int64_t kCount = 4096 * 256 + 1000;
   compare("fill", {{{kCount}}, [](const Tensors& t) { return op::fill(t[0], 3); }}, GetParam(), true);
@@ -257,15 +275,22 @@ TEST_P(Kernels, AddBiasToOneAndToManyColumns) {
   }
 }
 
-// One index often, and in parts that blocks look through one after the other.
+// Each index often: few rows, one sorted run, several that are merged, and more than are sorted at once. The order is
+// that of the rows, so that even sums are those of the cpu engine. Halves are rounded once in each of several turns.
 TEST_P(Kernels, ScatterManyRows) {
-  Sample sample{{{5, 9}, {700, 9}, {700}},
-                [](const Tensors& t) { return op::scatter_rows(kernel::Scatter::replace, t[0], t[1], t[2]); },
-                {{}, {}, [](const Tensor& tensor, std::mt19937_64& random) { fill_below(tensor, 4, random); }},
-                {{2, DType::i64}}};
-  compare("scatter_rows", sample, GetParam(), true);
-  sample.make = [](const Tensors& t) { return op::scatter_rows(kernel::Scatter::maximum, t[0], t[1], t[2]); };
-  compare("scatter_rows", sample, GetParam(), true);
+  for (const std::int64_t count : {200, 700, 5000, 70'000}) {
+    const std::int64_t width = count > 10'000 ? 1 : 9;
+    for (const kernel::Scatter operation : {kernel::Scatter::replace, kernel::Scatter::add, kernel::Scatter::maximum}) {
+      const Sample sample{
+          {{40, width}, {count, width}, {count}},
+          [=](const Tensors& t) { return op::scatter_rows(operation, t[0], t[1], t[2]); },
+          {{}, {}, [](const Tensor& tensor, std::mt19937_64& random) { fill_below(tensor, 39, random); }},
+          {{2, DType::i64}}};
+      const bool adds_in_turns = operation == kernel::Scatter::add && count > 65'536;
+      if (adds_in_turns && is_half(GetParam())) continue;
+      compare("scatter_rows of " + std::to_string(count), sample, GetParam(), true);
+    }
+  }
 }
 
 TEST_P(Kernels, ScatterRows) {
