@@ -32,6 +32,7 @@ class GpuSource final : public threads::BlockSource {
  public:
   GpuSource(int gpu, double watchdog_s, std::shared_ptr<Hangs> hangs)
       : gpu_(gpu), watchdog_s_(watchdog_s), hangs_(std::move(hangs)) {
+    const LaunchTurn turn;
     const UseGpu use(gpu);
     check(cudaStreamCreateWithFlags(&stream_, cudaStreamNonBlocking), "cudaStreamCreateWithFlags");
     check(cudaDeviceGetDefaultMemPool(&pool_, gpu), "cudaDeviceGetDefaultMemPool");

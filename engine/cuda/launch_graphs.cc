@@ -38,9 +38,9 @@ void capture(CapturedGraph& graph, cudaStream_t stream, const std::function<void
 }
 
 // Returns false where the kernels are others after all, as a library may choose them by alignment.
-bool update(cudaGraphExec_t executable, const CapturedGraph& graph) {
+bool update(cudaGraphExec_t executable, cudaGraph_t graph) {
   cudaGraphExecUpdateResultInfo result{};
-  const cudaError_t error = cudaGraphExecUpdate(executable, graph.handle(), &result);
+  const cudaError_t error = cudaGraphExecUpdate(executable, graph, &result);
   if (error == cudaErrorGraphExecUpdateFailure) {
     cudaGetLastError();
     return false;
@@ -72,18 +72,23 @@ void LaunchGraphs::launch(const LaunchSeries& series, const std::function<void()
   const auto known = std::find_if(graphs.begin(), graphs.end(),
                                   [&](const Graph& graph) { return graph.addresses == series.addresses; });
   if (known == graphs.end()) {
-    add(graphs, series, issue);
+    CapturedGraph captured;
+    capture(captured, stream_, issue);
+    const LaunchTurn turn;  // also for the first launch, which finds memory on the GPU for the graph
+    add(graphs, series, captured.handle());
+    launch(graphs.back());
   } else {
     std::rotate(known, known + 1, graphs.end());
+    launch(graphs.back());
   }
-  check(cudaGraphLaunch(graphs.back().executable, stream_), "cudaGraphLaunch");
   ++counts_.as_graphs;
 }
 
-void LaunchGraphs::add(Graphs& graphs, const LaunchSeries& series, const std::function<void()>& issue) {
-  CapturedGraph captured;
-  capture(captured, stream_, issue);
-  const LaunchTurn turn;
+void LaunchGraphs::launch(const Graph& graph) const {
+  check(cudaGraphLaunch(graph.executable, stream_), "cudaGraphLaunch");
+}
+
+void LaunchGraphs::add(Graphs& graphs, const LaunchSeries& series, cudaGraph_t captured) {
   if (graphs.size() == kMostOfShape) {
     std::rotate(graphs.begin(), graphs.begin() + 1, graphs.end());
     if (update(graphs.back().executable, captured)) {
@@ -96,7 +101,7 @@ void LaunchGraphs::add(Graphs& graphs, const LaunchSeries& series, const std::fu
     launches_ -= series.launches;
   }
   cudaGraphExec_t executable = nullptr;
-  check(cudaGraphInstantiate(&executable, captured.handle(), 0), "cudaGraphInstantiate");
+  check(cudaGraphInstantiate(&executable, captured, 0), "cudaGraphInstantiate");
   graphs.push_back({series.addresses, executable});
   launches_ += series.launches;
   ++counts_.captured;

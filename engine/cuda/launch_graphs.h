@@ -53,7 +53,9 @@ class LaunchGraphs {
   };
   using Graphs = std::vector<Graph>;  // the latest used is the last
 
-  void add(Graphs& graphs, const LaunchSeries& series, const std::function<void()>& issue);
+  // Makes or updates a graph, which is the last then.
+  void add(Graphs& graphs, const LaunchSeries& series, cudaGraph_t captured);
+  void launch(const Graph& graph) const;
   void forget_all();
 
   const cudaStream_t stream_;

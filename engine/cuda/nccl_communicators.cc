@@ -222,12 +222,12 @@ void NcclCommunicators::call_group(std::string_view what, const std::function<vo
 }
 
 void NcclCommunicators::wait_for_nccl(std::string_view what, const IsStopped& is_stopped) {
-  constexpr double kGraceS = 1;
+  constexpr double kStoppedS = 1;
   const PollPause pause;
   std::optional<PollPause> since_stopped;
   while (is_in_progress(what)) {
     if (!since_stopped && is_stopped && is_stopped()) since_stopped.emplace();
-    if (since_stopped && since_stopped->is_over(kGraceS)) {
+    if (since_stopped && since_stopped->is_over(kStoppedS)) {
       abort_together(give_up());
       throw RunError(fmt::format("{}: its launch was given up, because the run has ended", what));
     }

@@ -43,11 +43,13 @@ TEST_F(EngineLaunchesDeathTest, TheEmulationFindsACallThatWaitsBetweenTwoLaunche
       "cudaHostAlloc may wait for a GPU between two launches of an NCCL group");
 }
 
-// The other worker makes streams and communicators, allocates, and multiplies matrices of ever new shapes.
-TEST_F(EngineLaunches, NothingThatWaitsForAGpuComesBetweenTwoLaunchesOfAGroup) {
+// The other worker makes streams and communicators, allocates, and multiplies matrices of ever new shapes, twice each,
+// which makes graphs where there are some.
+void launch_beside_groups(bool graphs) {
   EngineOptions options;
   options.workers = {{.device_type = DeviceType::gpu, .device_count = 2},
                      {.task = 1, .device_type = DeviceType::gpu, .device_count = 2}};
+  options.graphs = graphs;
   const auto engine = open_engine("cuda", std::move(options));
   engine->run([](Worker& worker) {
     const std::vector<Tensor> tensors = filled(worker, 64, 1);
@@ -58,14 +60,21 @@ TEST_F(EngineLaunches, NothingThatWaitsForAGpuComesBetweenTwoLaunchesOfAGroup) {
       }
       Device& device = *worker.devices()[static_cast<std::size_t>(i % 2)];
       const Tensor a = device.allocate(DType::f32, {1 + i, 3}), c = device.allocate(DType::f32, {1 + i, 1 + i});
-      device.compute_stream().launch(op::fill(a, 1));
-      device.compute_stream().launch(op::gemm(c, a, a, false, true));
+      for (int time = 0; time < 2; ++time) {
+        device.compute_stream().launch(op::fill(a, 1));
+        device.compute_stream().launch(op::gemm(c, a, a, false, true));
+        device.compute_stream().record();
+      }
       device.stream(3 + i).launch(op::fill(c, 2));
       const Tensor pinned = worker.cpu().allocate(DType::f32, {1000 * (1 + i)});
       device.synchronize();
       if (i == 10) worker.communicator(ids_of(worker)).all_reduce(tensors, Reduction::sum, compute_streams(worker));
     }
   });
+}
+
+TEST_F(EngineLaunches, NothingThatWaitsForAGpuComesBetweenTwoLaunchesOfAGroup) {
+  for (const bool graphs : {false, true}) launch_beside_groups(graphs);
 }
 
 // Without one order, each GPU may begin with the kernel of another communicator, and has no room for both.

@@ -154,7 +154,7 @@ cudaError_t cudaThreadExchangeStreamCaptureMode(cudaStreamCaptureMode* mode) {
 cudaError_t cudaGraphInstantiate(cudaGraphExec_t* executable, cudaGraph_t graph, unsigned long long) {
   if (const cudaError_t error = entered(__func__)) return error;
   const Synchronising synchronising(__func__);  // a graph's memory, and kernels that are not loaded yet
-  *executable = new CUgraphExec_st{graph->graph};
+  *executable = new CUgraphExec_st{.graph = graph->graph};
   return cudaSuccess;
 }
 
@@ -174,13 +174,18 @@ cudaError_t cudaGraphExecUpdate(cudaGraphExec_t executable, cudaGraph_t graph, c
   return cudaSuccess;
 }
 
-cudaError_t cudaGraphUpload(cudaGraphExec_t, cudaStream_t stream) {
-  return entered(__func__, stream->gpu);
+// Finds memory on the GPU for the graph, as does the first launch of one that has none.
+cudaError_t cudaGraphUpload(cudaGraphExec_t executable, cudaStream_t stream) {
+  if (const cudaError_t error = entered(__func__, stream->gpu)) return error;
+  const Synchronising synchronising(__func__);
+  executable->is_on_gpu = true;
+  return cudaSuccess;
 }
 
 cudaError_t cudaGraphLaunch(cudaGraphExec_t executable, cudaStream_t stream) {
   if (const cudaError_t error = entered(__func__, stream->gpu)) return error;
   if (is_captured(stream)) return noted(cudaErrorNotSupported);  // no graphs within graphs
+  if (!executable->is_on_gpu.exchange(true)) const Synchronising synchronising("the first launch of a graph");
   return noted(issue(stream, {[graph = executable->graph] { return run(*graph); }}));
 }
 

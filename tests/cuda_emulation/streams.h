@@ -100,8 +100,10 @@ struct CUevent_st {
 
 struct CUgraph_st {
   std::shared_ptr<tandem::emulation::Graph> graph;
+  std::atomic<bool> is_on_gpu{false};
 };
 
 struct CUgraphExec_st {
   std::shared_ptr<tandem::emulation::Graph> graph;
+  std::atomic<bool> is_on_gpu{false};
 };
