@@ -28,6 +28,7 @@ touch "$bundle/needs"
 cp -r "$sources/topologies/catalog" "$bundle/share/tandem/topologies/"
 cp -r "$sources/scenarios/models" "$sources/scenarios/examples" "$sources/scenarios/data" "$bundle/share/tandem/scenarios/"
 cp "$sources/scenarios/scenario.schema.json" "$bundle/share/tandem/scenarios/"
+cp -r "$sources/tests/conformance/cases" "$bundle/share/tandem/tf_cases"
 cp "$sources/tests/gpu/gpu.sh" "$sources/LICENSE" "$bundle/"
 cp "$sources/tests/gpu/bundle_start.sh" "$bundle/start"
 tar -C "$folder" -cJf "$output" tandem-gpu

@@ -44,8 +44,8 @@ if [ -n "$missing" ]; then
   exit 4
 fi
 LD_LIBRARY_PATH=$libraries${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} TANDEM_DATA_DIR=$here/share/tandem
-TANDEM_PROGRAMS=$here/bin TANDEM_SCENARIOS=$here/share/tandem/scenarios/examples
-export LD_LIBRARY_PATH TANDEM_DATA_DIR TANDEM_PROGRAMS TANDEM_SCENARIOS
+TANDEM_PROGRAMS=$here/bin TANDEM_SCENARIOS=$here/share/tandem/scenarios/examples TANDEM_TF_CASES=$here/share/tandem/tf_cases
+export LD_LIBRARY_PATH TANDEM_DATA_DIR TANDEM_PROGRAMS TANDEM_SCENARIOS TANDEM_TF_CASES
 
 if [ "${1:-}" = gpu ]; then
   shift

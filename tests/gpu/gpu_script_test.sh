@@ -14,7 +14,8 @@ ln -s "$3" "$scratch/bin/kernels"
 ln -s "$4" "$scratch/bin/failures"
 printf '#!/bin/sh\nexit 3\n' >"$scratch/bin/against_raw"
 printf '#!/bin/sh\n[ "$1" = --gtest_list_tests ] && printf "A.\\n  One\\n" || exec sleep 60\n' >"$scratch/bin/engine"
-chmod +x "$scratch/bin/against_raw" "$scratch/bin/engine"
+printf '#!/bin/sh\necho "no such folder" >&2; exit 134\n' >"$scratch/bin/strategies"
+chmod +x "$scratch/bin/against_raw" "$scratch/bin/engine" "$scratch/bin/strategies"
 export TANDEM_PROGRAMS="$scratch/bin" TANDEM_SCENARIOS="$sources/scenarios/examples"
 gpu() { "$sources/tests/gpu/gpu.sh" --out "$scratch/out" "$@" >"$scratch/said" 2>&1; }
 
@@ -29,6 +30,9 @@ gpu machine train failures || fail "going on"
 [ "$(grep -c '^failures' "$scratch/out/cases.tsv")" = 4 ] || fail "a case twice"
 if gpu against_raw; then fail "a failure is none"; fi
 has "$scratch/out/summary.txt" 'against_raw +all: failed, exit code 3'
+if gpu strategies; then fail "no cases are none"; fi
+has "$scratch/out/summary.txt" 'strategies +list: failed'
+has "$scratch/out/logs/strategies.list.log" 'no such folder'
 if gpu --time 1 engine; then :; fi
 if grep -q '^engine' "$scratch/out/cases.tsv"; then fail "a case that was cut has a result"; fi
 if gpu unknown; then fail "an unknown step"; fi
