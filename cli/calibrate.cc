@@ -77,6 +77,14 @@ std::string device_text(const DeviceModel& model) {
                                  format_quantity(model.op_overhead_s.value, Dimension::seconds),
                                  format_quantity(model.launch_overhead_s.value, Dimension::seconds),
                                  format_quantity(model.synchronize_s.value, Dimension::seconds));
+  if (model.graph_op_overhead_s.value > 0) {
+    text += fmt::format("  in CUDA graphs: an op costs {} besides its work, a launch {}\n",
+                        format_quantity(model.graph_op_overhead_s.value, Dimension::seconds),
+                        format_quantity(model.graph_launch_overhead_s.value, Dimension::seconds));
+  }
+  if (model.collective_slowdown.value > 0) {
+    text += fmt::format("  beside a collective: ops take {:.2f} times as long\n", model.collective_slowdown.value);
+  }
   for (const DeviceRates& rates : model.rates) text += rates_text(model, rates);
   return text;
 }

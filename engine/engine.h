@@ -69,7 +69,8 @@ struct EngineOptions {
   // have a seed run every worker.
   std::vector<int> alike{};
   // Launches a repeated series of ops of a stream as one CUDA graph. The ops are held back until somebody waits for
-  // them or there are many, and leave one record. Engines with EngineInfo::graphs only.
+  // them or there are many, and leave one record; engines that model a machine leave a record for each op. Engines with
+  // EngineInfo::graphs only.
   bool graphs = false;
   RecordLevel records = RecordLevel::all;
   double deadlock_timeout_s = 10;  // wall time without progress after which a real engine gives up

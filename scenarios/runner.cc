@@ -39,7 +39,10 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   scenario.devices.type = device_type_for(scenario, options);
   // The scenario's options are for its own engine, not for another one, but for what every engine does alike.
   if (!options.engine.empty() && options.engine != scenario.engine.name) {
-    scenario.engine = {.name = options.engine, .values = {}, .collectives = {}, .records = scenario.engine.records};
+    const EngineInfo* other = find_engine(options.engine);
+    const bool graphs = scenario.engine.graphs && other != nullptr && other->graphs;
+    scenario.engine = {
+        .name = options.engine, .values = {}, .collectives = {}, .graphs = graphs, .records = scenario.engine.records};
   }
   if (options.topology) scenario.topology = options.topology;
   if (options.replicas) scenario.devices.per_worker = *options.replicas;

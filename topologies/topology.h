@@ -53,6 +53,7 @@ struct DeviceRates {
   DType dtype = DType::f32;
   double op_overhead_s = 0;      // 0: that of the device
   double launch_overhead_s = 0;  // for each of the tasks that issue at the same time; 0: that of the device
+  double graph_op_overhead_s = 0, graph_launch_overhead_s = 0;  // likewise
   std::vector<GemmSample> gemm;
   std::vector<RateSample> memory;  // element-wise work; bytes read plus bytes written
   std::vector<RateSample> copy;    // copies inside the node's memory; bytes copied, counted once
@@ -73,6 +74,9 @@ struct DeviceModel {
   Figure launch_overhead_s;   // host time to enqueue one op
   Figure op_overhead_s;       // device time that every op costs before its work
   Figure synchronize_s;       // host time from the end of work to the return of the call that waits for it
+  // Of an op that goes as one of many in a CUDA graph; both 0: unknown.
+  Figure graph_launch_overhead_s{}, graph_op_overhead_s{};
+  Figure collective_slowdown{};  // how many times as long ops take beside a collective, at least 1; 0: unknown
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty
   std::vector<DeviceRates> rates;  // measured curves; empty: roofline of the figures above
   std::string id{};                // its name in the file, e.g. "gpu"; overrides refer to it

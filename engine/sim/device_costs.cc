@@ -49,10 +49,11 @@ ProductShape product_of(const kernel::Gemm& gemm) {
 
 }  // namespace
 
-DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting)
+DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting,
+                         bool graphs)
     : model_(std::move(model)), kernels_(kernel_costs_of(*model_)), waiting_(waiting), notes_(notes) {
   if (!model_->rates.empty() && concurrency > model_->cores) {
-    alone_ = std::make_unique<DeviceCosts>(model_, model_->cores, notes);
+    alone_ = std::make_unique<DeviceCosts>(model_, model_->cores, notes, 1, graphs);
   }
   std::map<DType, const DeviceRates*> nearest;
   for (const DeviceRates& rates : model_->rates) {
@@ -63,6 +64,13 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurren
     curves_[dtype] = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy)};
     op_overhead_s_ = std::max(op_overhead_s_, rates->op_overhead_s);
     launch_overhead_s_ = std::max(launch_overhead_s_, rates->launch_overhead_s);
+    graph_op_overhead_s_ = std::max(graph_op_overhead_s_, rates->graph_op_overhead_s);
+    graph_launch_overhead_s_ = std::max(graph_launch_overhead_s_, rates->graph_launch_overhead_s);
+  }
+  has_graphs_ = graphs && (model_->graph_op_overhead_s.value > 0 || model_->graph_launch_overhead_s.value > 0);
+  if (graphs && !has_graphs_) {
+    notes_.add(fmt::format("graphs: '{}' does not say what ops of graphs cost, so they cost what single ones do",
+                           model_->name));
   }
 }
 
@@ -112,7 +120,22 @@ KernelRate DeviceCosts::kernel_rate(DType dtype) const {
           .is_matrix_unit = is_matrix_unit};
 }
 
+bool DeviceCosts::goes_in_graph(const Op& op) const {
+  return has_graphs_ && !std::holds_alternative<kernel::HostFunction>(op.kernel);
+}
+
+double DeviceCosts::launch_overhead_of(const Op& op) const {
+  if (!goes_in_graph(op)) return launch_overhead_s();
+  return shared(graph_launch_overhead_s_, model_->graph_launch_overhead_s, "launch overhead in graphs");
+}
+
+double DeviceCosts::op_overhead_of(const Op& op) const {
+  if (!goes_in_graph(op)) return op_overhead_s();
+  return shared(graph_op_overhead_s_, model_->graph_op_overhead_s, "op overhead in graphs");
+}
+
 double DeviceCosts::slowdown_by_collectives() const {
+  if (model_->collective_slowdown.value > 0) return known(model_->collective_slowdown, "slow-down beside collectives");
   return kernels_ ? kernel_constants::kSlowdownByCollectives : 1;
 }
 

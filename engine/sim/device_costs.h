@@ -24,7 +24,9 @@ class DeviceCosts {
   // `concurrency`: the number of logical devices on the node. Of the measured curves those for the nearest number of
   // devices are used.
   // `waiting`: how much longer kernels take because devices wait for one another in every step (slowest_device.h).
-  DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting = 1);
+  // `graphs`: kernels go as CUDA graphs, where the model says what that costs.
+  DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting = 1,
+              bool graphs = false);
 
   // Each throws RunError naming the model when it has no rate for the work, such as for the op's element type.
   double op_s(const Op& op) const;
@@ -32,7 +34,7 @@ class DeviceCosts {
   // The least time that an op with its overhead, or a copy, takes even with the node to itself; 0: no such bound.
   // Curves measured with more devices than cores describe the whole node, which a single device may not be able to use
   // up; the bound comes from the curves for as many devices as cores.
-  double op_alone_s(const Op& op) const { return alone_ ? alone_->op_overhead_s() + alone_->op_s(op) : 0; }
+  double op_alone_s(const Op& op) const { return alone_ ? alone_->op_overhead_of(op) + alone_->op_s(op) : 0; }
   double copy_alone_s(double bytes) const { return alone_ ? alone_->copy_s(bytes) : 0; }
   // The time of a copy that shares the node with nothing else.
   double undisturbed_copy_s(double bytes) const {
@@ -46,6 +48,9 @@ class DeviceCosts {
 
   double launch_overhead_s() const { return shared(launch_overhead_s_, model_->launch_overhead_s, "launch overhead"); }
   double op_overhead_s() const { return shared(op_overhead_s_, model_->op_overhead_s, "op overhead"); }
+  // Those of this op: in a graph or by itself.
+  double launch_overhead_of(const Op& op) const;
+  double op_overhead_of(const Op& op) const;
   double synchronize_s() const { return known(model_->synchronize_s, "synchronisation time"); }
   const DeviceModel& model() const { return *model_; }
   bool copies_occupy() const { return model_->copy_engines == 0; }
@@ -74,6 +79,7 @@ class DeviceCosts {
   void note_beyond(const char* what) const;
   void note_model() const;
   void note_small() const;
+  bool goes_in_graph(const Op& op) const;
 
   std::shared_ptr<const DeviceModel> model_;
   std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that is no different
@@ -82,6 +88,8 @@ class DeviceCosts {
   double waiting_;
   double op_overhead_s_ = 0;  // at this concurrency; 0: not measured
   double launch_overhead_s_ = 0;
+  double graph_op_overhead_s_ = 0, graph_launch_overhead_s_ = 0;
+  bool has_graphs_ = false;  // and the model knows what they cost
   Notes& notes_;
   mutable std::set<const Figure*> noted_;  // the assumed figures used so far
   mutable bool is_model_noted_ = false, is_small_noted_ = false;

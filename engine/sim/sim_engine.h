@@ -11,6 +11,7 @@ inline EngineInfo sim_engine_info() {
   return {.name = "sim",
           .needs_topology = true,
           .seeded_schedule = true,
+          .graphs = true,
           .models_collectives = true,
           .optional_values = true,
           .symmetry = true,

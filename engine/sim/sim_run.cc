@@ -60,8 +60,9 @@ void SimRun::add_devices() {
   for (const auto& [node, count] : devices_on) {
     const auto& model = topology().node(node).device;
     auto memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = model->memory_bytes.value});
+    const bool has_graphs = options_.graphs && topology().node(node).kind == NodeKind::gpu;
     std::shared_ptr<const DeviceCosts>& cost = costs[{model.get(), count}];
-    if (!cost) cost = std::make_shared<const DeviceCosts>(model, count, notes_, waiting);
+    if (!cost) cost = std::make_shared<const DeviceCosts>(model, count, notes_, waiting, has_graphs);
     physical_[node].reset(new PhysicalDevice{node, cost, std::move(memory)});
   }
   for (const PlacedDevice& placed : placed_) {

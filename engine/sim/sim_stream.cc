@@ -10,9 +10,9 @@ namespace tandem::sim {
 
 void SimStream::launch(Op op) {
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
-  const double seconds = device_.costs().op_overhead_s() + device_.costs().op_s(op);
+  const double seconds = device_.costs().op_overhead_of(op) + device_.costs().op_s(op);
   const double alone_s = device_.costs().op_alone_s(op);
-  const double issue_s = device_.costs().launch_overhead_s() * op.cost.kernels + op.cost.issue_s;
+  const double issue_s = device_.costs().launch_overhead_of(op) * op.cost.kernels + op.cost.issue_s;
   Record record = make_record(RecordKind::op, op.category, std::move(op.name));
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;

@@ -137,6 +137,10 @@ std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copie
   DeviceRates& f32 = entries[DType::f32];
   f32.op_overhead_s = overheads.op.median / sharing;
   f32.launch_overhead_s = overheads.launch.median;
+  if (const auto graphs = graph_overheads_of(measurement)) {
+    f32.graph_op_overhead_s = graphs->op.median / sharing;
+    f32.graph_launch_overhead_s = graphs->launch.median;
+  }
   f32.copy = samples_of(rates.copy, copies_occupy ? sharing : 1);
   for (const auto& [dtype, memory] : rates.memory) entries[dtype].memory = samples_of(memory, sharing);
   for (const auto& [shape, rate] : rates.gemm) {

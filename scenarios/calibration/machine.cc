@@ -5,8 +5,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "topologies/base/units.h"
-
 namespace tandem::calibration {
 namespace {
 
@@ -53,6 +51,12 @@ void set_overheads(DeviceModel& model, const Measurement& alone, const Sources& 
   model.op_overhead_s = sources.measured(
       overheads.op.median, overheads.op.relative_spread,
       is_unrecorded ? "queued ops that do nothing, without records" : "start to start of queued ops that do nothing");
+  if (const auto graphs = graph_overheads_of(alone)) {
+    model.graph_launch_overhead_s = sources.measured(graphs->launch.median, graphs->launch.relative_spread,
+                                                     "host time before the next op of a graph can start");
+    model.graph_op_overhead_s =
+        sources.measured(graphs->op.median, graphs->op.relative_spread, "queued ops of graphs that do nothing");
+  }
   const Statistic synchronize = synchronize_time(alone);
   model.synchronize_s =
       sources.measured(synchronize.median, synchronize.relative_spread, "end of work to return of the wait");
@@ -63,16 +67,13 @@ bool copies_occupy(const DeviceMeasurements& measurements) {
   return measurements.type == DeviceType::cpu || working_runs(measurements).front()->findings.overlap < 0.5;
 }
 
-// What the simulator does not use, as facts of the measurement: ops that go as graphs, products beside collectives.
-void add_findings(const DeviceMeasurements& measured, std::map<std::string, std::string>& facts) {
-  for (const Measurement& run : measured.runs) {
-    if (const auto graphs = graph_overheads_of(run); graphs && run.devices == measured.runs.front().devices) {
-      facts["graph_op_overhead"] = format_quantity(graphs->op.median, Dimension::seconds);
-      facts["graph_launch_overhead"] = format_quantity(graphs->launch.median, Dimension::seconds);
-    }
+// Nothing gets faster beside a collective: less than 1 is noise.
+void set_slowdown(DeviceModel& model, const DeviceMeasurements& measurements, const Sources& sources) {
+  for (const Measurement& run : measurements.runs) {
     if (run.findings.slowdowns.empty()) continue;
-    facts["collective_slowdown"] =
-        fmt::format("{:.3f} (products beside all_reduce, by those alone)", statistic_of(run.findings.slowdowns).median);
+    const Statistic slowdown = statistic_of(run.findings.slowdowns);
+    model.collective_slowdown = sources.measured(std::max(1.0, slowdown.median), slowdown.relative_spread,
+                                                 "matrix products beside all-reduces, by those alone");
   }
 }
 
@@ -207,7 +208,6 @@ void add_facts(Topology& topology, const MeasuredMachine& machine) {
   facts["processor"] = machine.host.runs.front().hardware.name;
   facts["logical_devices"] = fmt::format("{} on {}", last.devices, measured.places);
   facts["repetitions"] = fmt::format("{} or more", last.plan.repetitions);
-  add_findings(measured, facts);
   topology.set_measured_with(std::move(facts));
 }
 
@@ -229,6 +229,7 @@ DeviceModel model_of(const DeviceMeasurements& measurements, const std::string& 
   model.memory_bytes = sources.told(alone.hardware.memory_bytes, "as the machine says");
   model.gemm_efficiency = sources.told(1, "the GEMM samples hold the rates");
   set_overheads(model, alone, sources);
+  set_slowdown(model, measurements, sources);
   for (const Measurement* run : runs) {
     for (DeviceRates& entry : device_rates(*run, model.copy_engines == 0)) model.rates.push_back(std::move(entry));
   }

@@ -53,6 +53,57 @@ TEST(SimDevice, TheHostPaysForEveryLaunchAndTheDeviceForEveryOp) {
   EXPECT_EQ(after, 8000 + 5000);
 }
 
+TEST(SimDevice, OpsOfGraphsCostWhatTheModelSaysOfThem) {
+  StarOptions star;
+  star.gpu.launch_overhead_s = vendor(3e-6);
+  star.gpu.op_overhead_s = vendor(1e-6);
+  star.gpu.graph_launch_overhead_s = vendor(0.5e-6);
+  star.gpu.graph_op_overhead_s = vendor(0.2e-6);
+  EngineOptions options = gpu_workers(make_star(star), 1);
+  options.graphs = true;
+  const auto launch_two = [](Worker& worker) {
+    Stream& stream = worker.devices()[0]->compute_stream();
+    for (int i = 0; i < 2; ++i) stream.launch(op::fill(stream.device().allocate(DType::f32, {250'000}), 0));  // 1 us
+    stream.synchronize();
+  };
+  const Timeline with_graphs = simulate(options, launch_two);
+  EXPECT_TRUE(with_graphs.notes.empty());
+  const auto ops = records_of(with_graphs, RecordKind::op);
+  EXPECT_EQ(ops[0].start_ns, 500);
+  EXPECT_EQ(ops[0].end_ns, 1700);
+  EXPECT_EQ(ops[1].start_ns, 1700) << "issued at 1 us";
+  EXPECT_EQ(ops[1].end_ns, 2900);
+  options.topology = make_star({.gpu = [&] {
+    DeviceModel unknown = star.gpu;
+    unknown.graph_launch_overhead_s = unknown.graph_op_overhead_s = {};
+    return unknown;
+  }()});
+  const Timeline without = simulate(options, launch_two);
+  EXPECT_EQ(records_of(without, RecordKind::op)[1].end_ns, 8000);
+  EXPECT_THAT(without.notes,
+              testing::ElementsAre(testing::HasSubstr("graphs: 'test GPU' does not say what ops of graphs cost")));
+}
+
+TEST(SimDevice, OpsBesideACollectiveTakeAsMuchLongerAsTheModelSays) {
+  StarOptions star;
+  star.gpu.collective_slowdown = vendor(1.25);
+  const Timeline timeline = simulate(gpu_workers(make_star(star), 2), [](Worker& worker) {
+    Device& gpu = *worker.devices()[0];
+    const Tensor gradient = gpu.allocate(DType::f32, {25'000'000});  // 10 ms and more on its links
+    Stream* const communication = &gpu.stream(kCommunicationStream);
+    const std::vector<DeviceId> ids = {{"worker", 0, DeviceType::gpu, 0}, {"worker", 1, DeviceType::gpu, 0}};
+    worker.communicator(ids).all_reduce(std::span(&gradient, 1), Reduction::sum, std::span(&communication, 1));
+    gpu.compute_stream().launch(cost_only(1e9));
+    gpu.synchronize();
+    gpu.compute_stream().launch(cost_only(1e9));
+    gpu.synchronize();
+  });
+  const auto ops = records_of(timeline, RecordKind::op);
+  ASSERT_EQ(ops.size(), 4U);
+  EXPECT_EQ(duration_ns(ops[0]), 1'250'000);
+  EXPECT_EQ(duration_ns(ops[3]), 1'000'000);
+}
+
 TEST(SimDevice, SynchronizingAnIdleStreamCostsNothingAndNowPaysTheDebt) {
   StarOptions star;
   star.gpu.launch_overhead_s = vendor(3e-6);

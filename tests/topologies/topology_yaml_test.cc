@@ -38,9 +38,12 @@ device_models:
     memory_latency: {value: 0.41us, provenance: measured, source: a paper}
     launch_overhead: {value: 1.3us, provenance: assumed}
     op_overhead: 0
+    graph_launch_overhead: 0.1us
+    graph_op_overhead: {value: 0.9us, provenance: measured, source: here}
+    collective_slowdown: {value: 1.12, provenance: measured, source: here, spread: 0.01}
     gemm_efficiency: 0.7
     rates:
-      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}]}
+      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, graph_op_overhead: 0.8us, graph_launch_overhead: 0.2us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}]}
 link_models:
   nv: {kind: nvlink, bandwidth: 25GB/s, latency: 0.7us}
   net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed, transport: efa, hop_latency: {value: 75us, source: plug-in}}
@@ -141,6 +144,12 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   EXPECT_EQ(second.node(2).port->transport, first.node(2).port->transport);
   expect_equal(second.node(2).port->hop_latency_s, first.node(2).port->hop_latency_s);
   EXPECT_EQ(second.p2p(), first.p2p());
+  expect_equal(after.graph_launch_overhead_s, before.graph_launch_overhead_s);
+  expect_equal(after.graph_op_overhead_s, before.graph_op_overhead_s);
+  expect_equal(after.collective_slowdown, before.collective_slowdown);
+  EXPECT_EQ(after.collective_slowdown.value, 1.12);
+  EXPECT_DOUBLE_EQ(after.rates[0].graph_op_overhead_s, 0.8e-6);
+  EXPECT_DOUBLE_EQ(after.rates[0].graph_launch_overhead_s, 0.2e-6);
   expect_equal(after.gemm_efficiency, before.gemm_efficiency);
   EXPECT_EQ(after.rates[0].copy[0].bytes_per_s, before.rates[0].copy[0].bytes_per_s);
   EXPECT_EQ(after.rates[0].op_overhead_s, 2.5e-6);

@@ -1,5 +1,7 @@
 #include "topologies/readers/models_yaml.h"
 
+#include <utility>
+
 namespace tandem {
 namespace {
 
@@ -19,6 +21,11 @@ void read_any_figure(const YamlReader& value, const FigureOrigin& origin, Figure
 void read_ratio(const YamlReader& value, const FigureOrigin& origin, Figure& figure) {
   read_any_figure(value, origin, figure,
                   [](const YamlReader& reader) { return reader.number({.above = 0, .most = 1, .otherwise = 1}); });
+}
+
+void read_slowdown(const YamlReader& value, const FigureOrigin& origin, Figure& figure) {
+  read_any_figure(value, origin, figure,
+                  [](const YamlReader& reader) { return reader.number({.least = 1, .otherwise = 1}); });
 }
 
 DType read_dtype(const YamlReader& value) {
@@ -80,8 +87,12 @@ DeviceRates read_rates(const YamlReader& map) {
   DeviceRates rates;
   rates.concurrency = map.optional("concurrency").integer(1, 65536, 1);
   rates.dtype = read_dtype(map.required("dtype"));
-  rates.op_overhead_s = map.optional("op_overhead").quantity(Dimension::seconds, {.zero_allowed = true});
-  rates.launch_overhead_s = map.optional("launch_overhead").quantity(Dimension::seconds, {.zero_allowed = true});
+  for (const auto& [key, value] : {std::pair{"op_overhead", &rates.op_overhead_s},
+                                   {"launch_overhead", &rates.launch_overhead_s},
+                                   {"graph_op_overhead", &rates.graph_op_overhead_s},
+                                   {"graph_launch_overhead", &rates.graph_launch_overhead_s}}) {
+    *value = map.optional(key).quantity(Dimension::seconds, {.zero_allowed = true});
+  }
   for (const YamlReader& sample : map.optional("gemm").list()) {
     const auto extent = [&](const char* key) {
       return static_cast<double>(sample.required(key).whole_number(1, std::int64_t{1} << 40, 1));
@@ -132,6 +143,9 @@ void read_device_figures(const YamlReader& map, const FigureOrigin& origin, Devi
   read_figure(map.optional("launch_overhead"), Dimension::seconds, origin, true, model.launch_overhead_s);
   read_figure(map.optional("op_overhead"), Dimension::seconds, origin, true, model.op_overhead_s);
   read_figure(map.optional("synchronize"), Dimension::seconds, origin, true, model.synchronize_s);
+  read_figure(map.optional("graph_launch_overhead"), Dimension::seconds, origin, true, model.graph_launch_overhead_s);
+  read_figure(map.optional("graph_op_overhead"), Dimension::seconds, origin, true, model.graph_op_overhead_s);
+  read_slowdown(map.optional("collective_slowdown"), origin, model.collective_slowdown);
   read_ratio(map.optional("gemm_efficiency"), origin, model.gemm_efficiency);
   if (const YamlReader rates = map.optional("rates")) {
     model.rates.clear();

@@ -158,6 +158,12 @@ class Writer {
     figure("launch_overhead", model.launch_overhead_s, Dimension::seconds);
     figure("op_overhead", model.op_overhead_s, Dimension::seconds);
     figure("synchronize", model.synchronize_s, Dimension::seconds);
+    figure("graph_launch_overhead", model.graph_launch_overhead_s, Dimension::seconds);
+    figure("graph_op_overhead", model.graph_op_overhead_s, Dimension::seconds);
+    if (!is_unknown(model.collective_slowdown)) {
+      line("    collective_slowdown: {}",
+           written(model.collective_slowdown, fmt::format("{}", model.collective_slowdown.value)));
+    }
     line("    gemm_efficiency: {}", written(model.gemm_efficiency, fmt::format("{}", model.gemm_efficiency.value)));
     if (!model.rates.empty()) line("    rates:");
     for (const DeviceRates& rates : model.rates) write_rates(rates);
@@ -166,8 +172,10 @@ class Writer {
   void write_rates(const DeviceRates& rates) {
     line("      - concurrency: {}", rates.concurrency);
     line("        dtype: {}", name_of(rates.dtype));
-    for (const auto& [key, value] :
-         {std::pair{"op_overhead", rates.op_overhead_s}, {"launch_overhead", rates.launch_overhead_s}}) {
+    for (const auto& [key, value] : {std::pair{"op_overhead", rates.op_overhead_s},
+                                     {"launch_overhead", rates.launch_overhead_s},
+                                     {"graph_op_overhead", rates.graph_op_overhead_s},
+                                     {"graph_launch_overhead", rates.graph_launch_overhead_s}}) {
       if (value > 0) line("        {}: {}", key, exact(value, Dimension::seconds));
     }
     if (!rates.gemm.empty()) line("        gemm:");

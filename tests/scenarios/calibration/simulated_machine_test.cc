@@ -147,10 +147,23 @@ TEST(SimulatedMachine, GivesBackTheLinksBetweenItsGpus) {
   EXPECT_THAT(port.latency_s.value, about(kPeerLatency / 2));
 }
 
-// The simulated ones of a device with curves do not.
 TEST(SimulatedMachine, TellsHowMuchCollectivesSlowProductsDown) {
-  EXPECT_TRUE(calibrated(machine(2), 2).measured_with().at("collective_slowdown").starts_with("1.0"));
-  EXPECT_FALSE(calibrated(machine(1), 1).measured_with().contains("collective_slowdown")) << "there is none";
+  DeviceModel disturbed = gpu_model();
+  disturbed.collective_slowdown = figure(1.2);
+  EXPECT_THAT(model_of(calibrated(machine(2, disturbed), 2), "w0.gpu0").collective_slowdown.value, about(1.2));
+  EXPECT_THAT(model_of(calibrated(machine(2), 2), "w0.gpu0").collective_slowdown.value, about(1));
+  EXPECT_EQ(model_of(calibrated(machine(1), 1), "w0.gpu0").collective_slowdown.value, 0) << "there is none to measure";
+}
+
+TEST(SimulatedMachine, TellsWhatOpsOfGraphsCost) {
+  DeviceModel model = gpu_model();
+  model.graph_launch_overhead_s = figure(0.25e-6);
+  model.graph_op_overhead_s = figure(0.75e-6);
+  const Topology found = calibrated(machine(1, model), 2);
+  EXPECT_THAT(model_of(found, "w0.gpu0").graph_launch_overhead_s.value, about(0.25e-6));
+  EXPECT_THAT(model_of(found, "w0.gpu0").graph_op_overhead_s.value, about(0.75e-6));
+  EXPECT_THAT(model_of(found, "w0.gpu0").op_overhead_s.value, about(3e-6)) << "of one by itself";
+  EXPECT_THAT(rates_of(model_of(found, "w0.gpu0"), 2, DType::f32).graph_op_overhead_s, about(0.75e-6));
 }
 
 TEST(SimulatedMachine, GivesBackMemoryRatesOfEachType) {
