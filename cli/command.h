@@ -38,6 +38,7 @@ void add_collectives(CLI::App& app, Action& action);
 void add_manual(CLI::App& app, Action& action);  // `completion` and `man`
 void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
+void add_sweep(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 
 // Prints the versions of Tandem and of what it was built with.

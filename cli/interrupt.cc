@@ -20,6 +20,10 @@ void handle_interrupts() {
   std::signal(SIGINT, request);
 }
 
+void handle_terminations() {
+  std::signal(SIGTERM, request);
+}
+
 bool interrupt_requested() {
   return requested;
 }

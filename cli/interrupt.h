@@ -1,4 +1,5 @@
-// Ctrl-C: the first one asks the work to stop at its next step, a second one ends the program immediately.
+// Ctrl-C, and SIGTERM where a command asks for it: the first one asks the work to stop at its next step, a second one
+// ends the program immediately.
 #pragma once
 
 #include <exception>
@@ -11,7 +12,8 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-void handle_interrupts();  // once, at the start
+void handle_interrupts();    // once, at the start
+void handle_terminations();  // SIGTERM, too, from here on
 bool interrupt_requested();
 void check_for_interrupt();  // throws Interrupted
 

@@ -20,6 +20,10 @@ std::function<void(int, int)> ProgressLine::of_runs(const std::string& what) {
   return counted(what + ": schedule");
 }
 
+std::function<void(int, int)> ProgressLine::of_points(const std::string& what) {
+  return counted(what + ": point");
+}
+
 std::function<void(int, int)> ProgressLine::counted(std::string what) {
   return [this, what = std::move(what)](int done, int total) {
     check_for_interrupt();

@@ -16,6 +16,7 @@ class ProgressLine {
   // For RunOptions::progress and CalibrateOptions::progress; this object must outlive them. Throws Interrupted.
   std::function<void(int step, int steps)> of_steps(const std::string& what);
   std::function<void(int run, int runs)> of_runs(const std::string& what);
+  std::function<void(int done, int points)> of_points(const std::string& what);
   std::function<void(std::string_view stage, int done, int total)> of_stages(std::string what);
   void finish() { progress_.finish(); }
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "engine/timeline.h"
+#include "reports/memory_need.h"
 
 namespace tandem {
 
@@ -145,6 +146,7 @@ struct Report {
   std::vector<double> loss;                  // per step, where the workload has one
   std::map<std::string, double> metrics;     // "test_accuracy"
   std::map<std::string, std::string> settings;
+  std::optional<MemoryNeed> memory{};       // of a device, where it is a prediction
   std::optional<MachineUse> machine_use{};  // of a measured run, where the system says it
   std::vector<std::string> notes;
 

@@ -3,6 +3,8 @@
 #include <cmath>
 #include <nlohmann/json.hpp>
 
+#include "reports/memory_json.h"
+
 namespace tandem {
 namespace {
 
@@ -120,6 +122,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   for (const double loss : report.loss) json["loss"].push_back(finite_or_null(loss));
   json["metrics"] = map_to_json(report.metrics);
   json["settings"] = map_to_json(report.settings);
+  if (report.memory) json["memory_bytes"] = memory_to_json(*report.memory);
   if (report.machine_use) json["machine_use"] = machine_use_to_json(*report.machine_use);
   json["notes"] = report.notes;
   return json;

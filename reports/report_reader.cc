@@ -1,5 +1,6 @@
 // Reads a report back from JSON.
 #include "reports/json_fields.h"
+#include "reports/memory_json.h"
 #include "reports/report_json.h"
 #include "topologies/base/strict_yaml.h"  // read_input_file
 
@@ -89,6 +90,9 @@ void read_results(const JsonField& root, Report& report) {
   for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number());
   for (const auto& [name, value] : root.optional("metrics").entries()) report.metrics[name] = value.number();
   for (const auto& [name, value] : root.optional("settings").entries()) report.settings[name] = value.text();
+  if (const JsonField memory = root.optional("memory_bytes"); memory.present()) {
+    report.memory = memory_from_json(memory);
+  }
   if (const JsonField use = root.optional("machine_use"); use.present()) {
     report.machine_use = MachineUse{.cores = use.required("cores").small_count(),
                                     .time = use.required("time_ns").count(),

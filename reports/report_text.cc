@@ -193,6 +193,8 @@ std::string report_text(const Report& report, bool all) {
   text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
   if (const std::string symmetry = symmetry_text(report); !symmetry.empty()) text += "\n" + symmetry;
+  if (report.memory)
+    text += "\n" + wrapped_list("memory      ", words_of("a device " + memory_text(*report.memory)), "");
   if (const std::string settings = settings_text("settings    ", report); !settings.empty()) text += "\n" + settings;
   if (report.machine_use && !report.is_disturbed()) text += "machine     " + lost_text(*report.machine_use) + "\n";
   if (!report.notes.empty()) text += "\nnotes\n" + notes_text(report);

@@ -68,6 +68,13 @@ void add(Fnv1a& hash, const YamlNode& node) {
   hash.add("end");
 }
 
+// A sweep does not change the scenario that it varies.
+void add_without_sweep(Fnv1a& hash, const YamlNode& root) {
+  YamlNode node = root;
+  std::erase_if(node.entries, [](const YamlNode::Entry& entry) { return entry.key == "sweep"; });
+  add(hash, node);
+}
+
 void add(Fnv1a& hash, const MlpSettings& mlp) {
   hash.add(mlp.rows->columns);
   for (const float value : mlp.rows->values) hash.add(fmt::format("{}", value));
@@ -111,7 +118,7 @@ void add(Fnv1a& hash, const LayersSettings& layers) {
 
 std::string content_hash(const Scenario& scenario) {
   Fnv1a hash;
-  if (scenario.document) add(hash, scenario.document->root());
+  if (scenario.document) add_without_sweep(hash, scenario.document->root());
   std::visit([&](const auto& kind) { add(hash, kind); }, scenario.workload.kind);
   if (scenario.topology) {
     HashingBuffer buffer(hash);
@@ -119,6 +126,12 @@ std::string content_hash(const Scenario& scenario) {
     write_topology_yaml(*scenario.topology, topology);
     hash.end_text();
   }
+  return hash.text();
+}
+
+std::string text_hash(std::string_view text) {
+  Fnv1a hash;
+  hash.add(text);
   return hash.text();
 }
 

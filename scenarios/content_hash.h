@@ -2,13 +2,17 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 namespace tandem {
 
 struct Scenario;
 
-// Returns the FNV-1a hash (64 bits, 16 hexadecimal digits) of the file's values, the model's layers, the data and the
-// topology.
+// Returns the FNV-1a hash (64 bits, 16 hexadecimal digits) of the file's values but those of its sweep, the model's
+// layers, the data and the topology.
 std::string content_hash(const Scenario& scenario);
+
+// Returns the same kind of hash of a text.
+std::string text_hash(std::string_view text);
 
 }  // namespace tandem

@@ -6,6 +6,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/named_files.h"
+#include "scenarios/shared_parts.h"
 #include "scenarios/words.h"
 #include "strategies/strategies.h"
 #include "topologies/base/strict_yaml.h"
@@ -73,6 +74,28 @@ void read_servers(const YamlReader& servers, const StrategyInfo* strategy, Scena
   }
 }
 
+void read_new_topology(const YamlReader& value, Scenario& scenario) {
+  const auto keep = [&](Topology topology) {
+    scenario.topology = std::make_shared<const Topology>(std::move(topology));
+  };
+  if (value.is_map()) {
+    if (auto topology = read_topology_map(value, scenario.name)) keep(std::move(*topology));
+    return;
+  }
+  const std::string name = value.text(kThisMachine);
+  if (name == kThisMachine) return;
+  if (is_file_name(name)) {
+    const auto file = existing_file(value, fs::path(scenario.file).parent_path());
+    if (!file) return;
+    scenario.topology = included(value, [&] { return std::make_shared<const Topology>(read_topology(*file)); });
+    return;
+  }
+  std::vector<std::string> known = catalog_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return keep(make_cluster(name, 1));
+  known.emplace_back(kThisMachine);
+  value.unknown_word("machine", name, known);
+}
+
 }  // namespace
 
 EngineSettings read_engine(const YamlReader& map) {
@@ -98,27 +121,13 @@ EngineSettings read_engine(const YamlReader& map) {
   return engine;
 }
 
-void read_topology_value(const YamlReader& value, Scenario& scenario) {
+void read_topology_value(const YamlReader& value, SharedParts& parts, Scenario& scenario) {
   if (!value) return;
-  const auto keep = [&](Topology topology) {
-    scenario.topology = std::make_shared<const Topology>(std::move(topology));
-  };
-  if (value.is_map()) {
-    if (auto topology = read_topology_map(value, scenario.name)) keep(std::move(*topology));
-    return;
-  }
-  const std::string name = value.text(kThisMachine);
-  if (name == kThisMachine) return;
-  if (is_file_name(name)) {
-    const auto file = existing_file(value, fs::path(scenario.file).parent_path());
-    if (!file) return;
-    scenario.topology = included(value, [&] { return std::make_shared<const Topology>(read_topology(*file)); });
-    return;
-  }
-  std::vector<std::string> known = catalog_names();
-  if (std::find(known.begin(), known.end(), name) != known.end()) return keep(make_cluster(name, 1));
-  known.emplace_back(kThisMachine);
-  value.unknown_word("machine", name, known);
+  const std::string known_as = scenario.name + ": " + text_of(*value.node());
+  scenario.topology = parts.topology(known_as);
+  if (scenario.topology) return;
+  read_new_topology(value, scenario);
+  if (scenario.topology) parts.add(known_as, scenario.topology);
 }
 
 void read_devices(const YamlReader& map, Scenario& scenario) {

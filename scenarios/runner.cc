@@ -7,6 +7,7 @@
 #include "engine/engine_info.h"
 #include "scenarios/alike.h"
 #include "scenarios/calibrate.h"
+#include "scenarios/device_memory.h"
 #include "scenarios/job.h"
 #include "scenarios/machine_watch.h"
 #include "scenarios/parallel_settings.h"
@@ -203,6 +204,10 @@ class MeasuredSteps {
 
 RunResult run_once(Scenario scenario, const RunOptions& options) {
   RunResult result;
+  const bool is_prediction = engine_info(scenario.engine.name).needs_topology;
+  if (is_prediction) scenario.topology = topology_of(scenario);
+  const std::optional<MemoryNeed> memory = is_prediction ? memory_need(scenario) : std::nullopt;
+  check_memory(scenario, memory);
   const std::unique_ptr<Engine> engine = open(scenario, options);
   check_capabilities(scenario, engine->capabilities());
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
@@ -228,10 +233,20 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   }
   result.report = merged(results, scenario);
   add_facts(result.report, scenario, engine->capabilities(), result.timeline);
+  result.report.memory = memory;
   if (!result.report.deterministic) result.report.machine_use = measured.machine_use();
   const std::vector<std::string> shared = notes_of_shared_gpus(scenario, tasks, engine->capabilities());
   result.report.notes.insert(result.report.notes.end(), shared.begin(), shared.end());
   return result;
+}
+
+// 0 where one replica needs more memory than there is.
+double throughput_alone(const Scenario& scenario) {
+  try {
+    return run_once(scenario, {}).report.throughput();
+  } catch (const MemoryError&) {
+    return 0;
+  }
 }
 
 }  // namespace
@@ -253,7 +268,7 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
       alone.devices.ps = parameter_servers(changed);
       alone.devices.workers = 1;
       alone.workload.batch = std::max(1, changed.workload.batch / result.report.replicas);
-      const double one = run_once(alone, {}).report.throughput();
+      const double one = throughput_alone(alone);
       if (one > 0) result.report.scaling_efficiency = result.report.throughput() / (one * result.report.replicas);
     }
     return result;

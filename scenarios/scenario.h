@@ -23,6 +23,7 @@
 namespace tandem {
 
 class YamlDocument;
+struct SweepSettings;
 
 // A classifier of rows of numbers, trained for real: hidden ReLU layers, softmax cross entropy, SGD.
 struct MlpSettings {
@@ -113,6 +114,7 @@ struct Scenario {
   int steps = 0;         // warm-up included
   int warmup_steps = 0;  // how many of the first steps the report's figures leave out
   Expectations expect;
+  std::shared_ptr<const SweepSettings> sweep{};  // null: none
 
   // The hash of the content (not the comments or the layout) of the file and of the files it names: content_hash().
   std::string hash;

@@ -5,8 +5,9 @@
 #include "scenarios/content_hash.h"
 #include "scenarios/machine_reader.h"
 #include "scenarios/parallel_settings.h"
-#include "scenarios/scenario.h"
+#include "scenarios/scenario_document.h"
 #include "scenarios/strategy_reader.h"
+#include "scenarios/sweep/sweep_settings.h"
 #include "scenarios/workload_reader.h"
 #include "topologies/base/strict_yaml.h"
 
@@ -24,27 +25,29 @@ void check_schema_version(const YamlReader& version) {
 
 class ScenarioReader {
  public:
-  ScenarioReader(std::shared_ptr<const YamlDocument> document, Diagnostics& problems)
-      : problems_(problems), root_(*document, problems) {
+  ScenarioReader(std::shared_ptr<const YamlDocument> document, SharedParts& parts, Diagnostics& problems)
+      : problems_(problems), root_(*document, problems), parts_(parts) {
     scenario_.file = document->file();
     scenario_.document = std::move(document);
   }
 
-  Scenario read() {
+  // finish() reports the keys that mean nothing.
+  void read() {
     check_schema_version(root_.required("schema_version"));
     scenario_.name = root_.optional("name").text(fs::path(scenario_.file).stem().string());
     scenario_.description = root_.optional("description").text();
-    scenario_.workload = read_workload(root_.required("workload"), folder());
+    scenario_.workload = read_workload(root_.required("workload"), folder(), parts_);
     scenario_.strategy = read_strategy(root_.optional("strategy"));
     scenario_.engine = read_engine(root_.optional("engine"));
-    read_topology_value(root_.optional("topology"), scenario_);
+    read_topology_value(root_.optional("topology"), parts_, scenario_);
     read_devices(root_.optional("devices"), scenario_);
     check_parallel();
     read_steps();
     read_expectations(root_.optional("expect"));
-    root_.finish();
-    return std::move(scenario_);
+    scenario_.sweep = read_sweep(root_.optional("sweep"), *scenario_.document);
   }
+  void finish() { root_.finish(); }
+  Scenario take() { return std::move(scenario_); }
 
  private:
   fs::path folder() const { return fs::path(scenario_.file).parent_path(); }
@@ -90,26 +93,47 @@ class ScenarioReader {
 
   Diagnostics& problems_;
   YamlReader root_;
+  SharedParts& parts_;
   Scenario scenario_;
 };
 
-Scenario read_document(YamlDocument parsed) {
-  Diagnostics problems;
-  auto document = std::make_shared<const YamlDocument>(std::move(parsed));
-  Scenario scenario = ScenarioReader(document, problems).read();
-  problems.throw_if_any();
+Scenario read_hashed(YamlDocument document) {
+  SharedParts parts;
+  Scenario scenario = read_scenario_document(std::move(document), parts);
   scenario.hash = content_hash(scenario);
   return scenario;
 }
 
 }  // namespace
 
+Scenario read_scenario_document(YamlDocument parsed, SharedParts& parts) {
+  Diagnostics problems;
+  auto document = std::make_shared<const YamlDocument>(std::move(parsed));
+  ScenarioReader reader(document, parts, problems);
+  reader.read();
+  reader.finish();
+  parts.settle(problems.empty());
+  problems.throw_if_any();
+  return reader.take();
+}
+
+Diagnostics unknown_keys_of(YamlDocument parsed, SharedParts& parts) {
+  Diagnostics problems;
+  auto document = std::make_shared<const YamlDocument>(std::move(parsed));
+  ScenarioReader reader(document, parts, problems);
+  reader.read();
+  problems = {};
+  reader.finish();
+  parts.settle(false);
+  return problems;
+}
+
 Scenario load_scenario(const fs::path& path) {
-  return read_document(YamlDocument::load(path));
+  return read_hashed(YamlDocument::load(path));
 }
 
 Scenario parse_scenario(std::string_view text, const std::string& file) {
-  return read_document(YamlDocument::parse(text, file));
+  return read_hashed(YamlDocument::parse(text, file));
 }
 
 }  // namespace tandem

@@ -44,7 +44,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
     const YamlReader entry = map.optional(key);
     if (!entry) return;
     value = entry.integer(1, most, value);
-    if (!is_used) does_not_use(entry, strategy.name);
+    if (!is_used && value != 1) does_not_use(entry, strategy.name);  // 1 says nothing: in sweeps over strategies
   };
   const bool sizes_are_given = division != nullptr && division->axis == nullptr;
   read("micro_batches", kMostMicroBatches, division != nullptr && division->micro_batches, mesh.micro_batches);

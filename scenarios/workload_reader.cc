@@ -7,6 +7,7 @@
 
 #include "scenarios/layer_reader.h"
 #include "scenarios/named_files.h"
+#include "scenarios/shared_parts.h"
 
 namespace tandem {
 namespace {
@@ -43,12 +44,25 @@ std::map<std::string, std::int64_t> read_sizes(const YamlReader& map) {
   return sizes;
 }
 
-LayersSettings read_layers(const YamlReader& map, const fs::path& folder) {
+// A model of these sizes, of `parts` where they have it.
+Model read_shared_model(const YamlReader& value, const fs::path& file, const std::map<std::string, std::int64_t>& sizes,
+                        SharedParts& parts) {
+  std::string known_as = file.string();
+  for (const auto& [name, size] : sizes) known_as += fmt::format(", {}: {}", name, size);
+  std::shared_ptr<const Model> model = parts.model(known_as);
+  if (!model) {
+    model = std::make_shared<const Model>(included(value, [&] { return read_model(file, sizes); }));
+    parts.add(known_as, model);
+  }
+  return *model;
+}
+
+LayersSettings read_layers(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
   LayersSettings layers;
   const YamlReader model = map.required("model");
   const std::map<std::string, std::int64_t> sizes = read_sizes(map.optional("sizes"));
   if (const auto file = packaged_or_file(model, folder, kModels)) {
-    layers.model = included(model, [&] { return read_model(*file, sizes); });
+    layers.model = read_shared_model(model, *file, sizes, parts);
   }
   layers.stack = read_stack(map.optional("stack"), layers.model.stack);
   layers.dtype = map.optional("dtype").one_of<DType>(
@@ -92,7 +106,7 @@ void check_accumulation(const YamlReader& map, const LayersSettings& layers, int
 
 }  // namespace
 
-WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder) {
+WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
   enum class Kind : std::uint8_t { mlp, layers };
   WorkloadSettings workload;
   workload.batch = map.required("batch").integer(1, kMostBatch, 1);
@@ -101,7 +115,7 @@ WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder) {
   if (kind.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}}) == Kind::mlp) {
     workload.kind = read_mlp(map, folder);
   } else {
-    workload.kind = read_layers(map, folder);
+    workload.kind = read_layers(map, folder, parts);
     check_accumulation(map, std::get<LayersSettings>(workload.kind), workload.batch);
   }
   return workload;

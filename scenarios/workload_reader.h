@@ -8,7 +8,10 @@
 
 namespace tandem {
 
+class SharedParts;
+
 // The map at `workload:`. Files that it names are found from `folder`; what is wrong goes to the reader's diagnostics.
-WorkloadSettings read_workload(const YamlReader& map, const std::filesystem::path& folder);
+// `parts` has models that have been read, and gets those that have not.
+WorkloadSettings read_workload(const YamlReader& map, const std::filesystem::path& folder, SharedParts& parts);
 
 }  // namespace tandem

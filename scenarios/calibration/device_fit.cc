@@ -8,6 +8,7 @@
 #include "engine/engine_info.h"
 #include "reports/text_table.h"
 #include "scenarios/runner.h"
+#include "scenarios/shared_parts.h"
 #include "scenarios/workload_reader.h"
 #include "topologies/base/strict_yaml.h"
 
@@ -60,7 +61,8 @@ double simulated_per_second(const Topology& topology, DeviceType type, const Wor
 
 MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path& path) {
   MeasuredThroughput entry;
-  entry.workload = read_workload(map.required("workload"), path.parent_path());
+  SharedParts parts;
+  entry.workload = read_workload(map.required("workload"), path.parent_path(), parts);
   entry.per_second = map.required("per_second").number({.above = 0, .otherwise = 1});
   entry.source = path.filename().string();
   return entry;

@@ -8,6 +8,7 @@
 #include "engine/engine_info.h"
 #include "reports/nccl_tests_json.h"
 #include "scenarios/parallel_settings.h"
+#include "scenarios/shared_parts.h"
 #include "scenarios/strategy_reader.h"
 #include "scenarios/words.h"
 #include "scenarios/workload_reader.h"
@@ -37,6 +38,11 @@ class TrainingReader {
     return table.has(key) ? table.optional(key) : root_.optional(key);
   }
 
+  static WorkloadSettings read_own_workload(const YamlReader& reader) {
+    SharedParts parts;
+    return read_workload(reader, std::filesystem::path(reader.file()).parent_path(), parts);
+  }
+
   TrainingTable read_table(const YamlReader& reader) {
     TrainingTable table;
     const YamlReader entry = find(reader, "topology");
@@ -45,7 +51,7 @@ class TrainingReader {
     if (table.lacks.empty() && !reader.has("workload")) table.lacks = "a 'workload'";
     if (!table.lacks.empty()) return table;
     table.unit = find(reader, "unit").text("examples/s");
-    table.workload = read_workload(reader.required("workload"), std::filesystem::path(reader.file()).parent_path());
+    table.workload = read_own_workload(reader.required("workload"));
     table.strategy = find(reader, "strategy").text(std::string(default_strategy_name()));
     check_known(find(reader, "strategy"), "strategy", table.strategy, strategy_names());
     read_servers(reader, table);
@@ -85,7 +91,7 @@ class TrainingReader {
   // What a row states itself, and whether it fits the row's devices.
   static void read_own(const YamlReader& reader, const TrainingTable& table, TrainingTable::Row& row) {
     if (const YamlReader workload = reader.optional("workload")) {
-      row.workload = read_workload(workload, std::filesystem::path(reader.file()).parent_path());
+      row.workload = read_own_workload(workload);
     }
     if (const YamlReader strategy = reader.optional("strategy")) row.strategy = read_strategy(strategy);
     if (!(row.workload || row.strategy) || !reader.diagnostics().empty()) return;

@@ -148,5 +148,30 @@ TEST(StrictYaml, QuotedTextsEndWhereTheyShould) {
   EXPECT_NE(problems_of("a: \"x\\\"\n", read), "");
 }
 
+// What `root` has at a path of maps, on one line.
+std::string flow(const YamlNode& node) {
+  std::string text;
+  for (const YamlNode::Entry& entry : node.entries) text += entry.key + ":" + flow(*entry.value) + " ";
+  return node.kind == YamlKind::map ? "{" + text + "}" : node.text;
+}
+
+TEST(ChangedDocument, HasOtherValuesAtSomePathsAndLeavesTheBaseAlone) {
+  const auto base = std::make_shared<const YamlDocument>(
+      YamlDocument::parse("a: &map {x: 1, y: 2}\nb: *map\nc: 3\nvalues: {one: 7, two: {z: 8}}\n", "f"));
+  const YamlNode& values = *base->root().entries[3].value;
+  const YamlNode *one = values.entries[0].value, *two = values.entries[1].value;
+  const YamlDocument changed =
+      YamlDocument::changed(base, {{"a.x", one}, {"c", two}, {"d.e.f", one}, {"a.y", two}, {"values", nullptr}});
+  EXPECT_EQ(flow(changed.root()), "{a:{x:7 y:{z:8 } } b:{x:1 y:2 } c:{z:8 } d:{e:{f:7 } } }") << "aliases stay apart";
+  EXPECT_EQ(flow(base->root()), "{a:{x:1 y:2 } b:{x:1 y:2 } c:3 values:{one:7 two:{z:8 } } }");
+  EXPECT_EQ(changed.root().entries[0].value->entries[0].value->line, 4) << "where the value is written";
+  EXPECT_EQ(changed.file(), "f");
+}
+
+TEST(ChangedDocument, LeavesOutWhatIsNotThere) {
+  const auto base = std::make_shared<const YamlDocument>(YamlDocument::parse("a: 1\n", "f"));
+  EXPECT_EQ(flow(YamlDocument::changed(base, {{"b", nullptr}}).root()), "{a:1 }");
+}
+
 }  // namespace
 }  // namespace tandem

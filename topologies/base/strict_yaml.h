@@ -46,6 +46,7 @@ namespace tandem {
 class Diagnostics {
  public:
   void add(Diagnostic diagnostic) { list_.push_back(std::move(diagnostic)); }
+  void add(const Diagnostics& others) { list_.insert(list_.end(), others.list_.begin(), others.list_.end()); }
   bool empty() const { return list_.empty(); }
   // Throws an InputError with all problems, each once, in the order of the file. Returns if there are none.
   void throw_if_any() const;
@@ -80,6 +81,14 @@ class YamlDocument {
   // The same for text already in memory; `file` is the name used in messages.
   static YamlDocument parse(std::string_view text, std::string file);
 
+  // `base` with other values at some paths. Maps on the way are made where there are none. The values, which are nodes
+  // of `base` or live as long as the result, keep their lines and columns. TANDEM_CHECK: what is on the way is a map.
+  struct Change {
+    std::string path;                 // "workload.batch"
+    const YamlNode* value = nullptr;  // null: the key is left out
+  };
+  static YamlDocument changed(std::shared_ptr<const YamlDocument> base, const std::vector<Change>& changes);
+
   YamlDocument(YamlDocument&&) noexcept;
   YamlDocument& operator=(YamlDocument&&) noexcept;
   ~YamlDocument();
@@ -91,7 +100,10 @@ class YamlDocument {
 
  private:
   YamlDocument();
+  YamlNode& own(const YamlNode& node);  // a copy
+  void change(YamlNode& map, std::string_view path, const YamlNode* value);
   friend class YamlBuilder;
+  std::shared_ptr<const YamlDocument> base_;  // of a changed document, which has nodes of it
   std::string file_;
   std::vector<std::unique_ptr<YamlNode>> nodes_;
   const YamlNode* root_ = nullptr;
@@ -164,6 +176,7 @@ class YamlReader {
   // --- Where it is ---
   bool present() const { return node_ != nullptr; }
   explicit operator bool() const { return present(); }
+  const YamlNode* node() const { return node_; }  // null where it is absent
   YamlKind kind() const { return node_ ? node_->kind : YamlKind::null; }
   bool is_map() const { return kind() == YamlKind::map; }
   bool is_list() const { return kind() == YamlKind::list; }

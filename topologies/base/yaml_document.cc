@@ -220,6 +220,46 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string file) {
   return document;
 }
 
+YamlNode& YamlDocument::own(const YamlNode& node) {
+  return *nodes_.emplace_back(std::make_unique<YamlNode>(node));
+}
+
+// Maps on the way are copied first: they may be the base's, and aliases elsewhere in it.
+void YamlDocument::change(YamlNode& map, std::string_view path, const YamlNode* value) {
+  TANDEM_CHECK(map.kind == YamlKind::map, "a change below a value that is no map");
+  const std::size_t dot = path.find('.');
+  const std::string_view key = path.substr(0, dot);
+  auto entry =
+      std::find_if(map.entries.begin(), map.entries.end(), [&](const auto& known) { return known.key == key; });
+  if (value == nullptr && entry == map.entries.end()) return;
+  if (value == nullptr && dot == std::string_view::npos) {
+    map.entries.erase(entry);
+    return;
+  }
+  if (entry == map.entries.end()) {
+    entry = map.entries.insert(entry, {std::string(key), value->line, value->column, nullptr});
+  }
+  if (dot == std::string_view::npos) {
+    entry->value = value;
+    return;
+  }
+  const YamlNode empty{.kind = YamlKind::map, .line = entry->line, .column = entry->column};
+  YamlNode& below = own(entry->value != nullptr ? *entry->value : empty);
+  entry->value = &below;
+  change(below, path.substr(dot + 1), value);
+}
+
+YamlDocument YamlDocument::changed(std::shared_ptr<const YamlDocument> base, const std::vector<Change>& changes) {
+  YamlDocument document;
+  document.file_ = base->file_;
+  document.problems_ = base->problems_;
+  YamlNode& root = document.own(base->root());
+  document.root_ = &root;
+  document.base_ = std::move(base);
+  for (const Change& one : changes) document.change(root, one.path, one.value);
+  return document;
+}
+
 std::string read_input_file(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) fail(path.string(), 0, 0, "no such file");

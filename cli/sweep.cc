@@ -1,0 +1,128 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/interrupt.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "cli/progress_line.h"
+#include "reports/sweep_json.h"
+#include "scenarios/sweep/sweep.h"
+
+namespace tandem {
+namespace {
+
+struct SweepFlags {
+  CommonOptions common;
+  std::string scenario;
+  std::string results;  // empty: beside where the command runs, by the scenario's name
+  bool no_results = false;
+  std::vector<std::string> merge;
+  int processes = 0;
+  double wait_s = 600;
+  std::string csv;
+  bool all = false;
+  bool dry_run = false;
+};
+
+std::filesystem::path results_of(const SweepFlags& flags) {
+  if (flags.no_results) return {};
+  if (!flags.results.empty()) return flags.results;
+  return std::filesystem::path(flags.scenario).stem().string() + ".sweep.jsonl";
+}
+
+void print_sweep(const Output& output, const SweepFlags& flags, const SweepTable& table) {
+  if (!flags.csv.empty()) write_file(flags.csv, sweep_csv(table));
+  if (output.json()) {
+    output.write_json(sweep_to_json(table));
+  } else {
+    output.write_text(sweep_text(table, flags.all));
+  }
+}
+
+void print_note(const std::string& text) {
+  std::cerr << "tandem: " << text << std::endl;
+}
+
+// What is finished is shown, whatever ended the sweep.
+void print_unfinished(const Output& output, const SweepFlags& flags, const SweepTable& table) {
+  const int left = table.count(PointState::not_run);
+  if (left == static_cast<int>(table.points.size())) return;
+  print_sweep(output, flags, table);
+  const std::string file = results_of(flags).string();
+  if (!file.empty())
+    print_note(fmt::format("{} points are left; {} has the others, and the same command goes on", left, file));
+}
+
+int exit_code_of(const SweepTable& table) {
+  if (const int lost = table.count(PointState::lost); lost > 0) {
+    print_note(fmt::format("{} point{} lost; the same command runs them again", lost, lost == 1 ? " was" : "s were"));
+    return kRunFailed;
+  }
+  if (table.count(PointState::done) > 0 || table.count(PointState::not_run) > 0) return kOk;
+  print_note("no point of the sweep could run");
+  return kRunFailed;
+}
+
+int sweep(const SweepFlags& flags) {
+  const Output output(flags.common);
+  if (!flags.csv.empty()) check_writable(flags.csv);
+  const Scenario scenario = scenario_from(flags.scenario);
+  SweepTable table = swept_points(scenario);
+  if (flags.dry_run) {
+    print_sweep(output, flags, table);
+    return kOk;
+  }
+  handle_terminations();
+  ProgressLine line(flags.common);
+  SweepOptions options{.processes = flags.processes,
+                       .results = results_of(flags),
+                       .merge = {flags.merge.begin(), flags.merge.end()},
+                       .rank = rank_of_process([](const char* name) { return std::getenv(name); }),
+                       .wait_s = flags.wait_s,
+                       .progress = line.of_points(scenario.name),
+                       .note = print_note};
+  const bool is_first = options.rank.index == 0;
+  try {
+    run_sweep(scenario, options, table);
+  } catch (...) {
+    line.finish();
+    if (is_first) print_unfinished(output, flags, table);
+    throw;
+  }
+  line.finish();
+  if (!is_first) return kOk;
+  print_sweep(output, flags, table);
+  return exit_code_of(table);
+}
+
+}  // namespace
+
+void add_sweep(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("sweep", "Run a scenario with every combination of values in its `sweep:`");
+  auto flags = std::make_shared<SweepFlags>();
+  command->add_option("scenario", flags->scenario, "The scenario file")->required();
+  CLI::Option* results =
+      command->add_option("--results", flags->results,
+                          "Keep finished points in this file (default: the scenario's name with .sweep.jsonl)");
+  command->add_flag("--no-results", flags->no_results, "Keep no finished points")->excludes(results);
+  command->add_option("--merge", flags->merge, "Take finished points from these files, too");
+  command->add_option("-j,--jobs", flags->processes, "Points that run at the same time (default: one a processor)")
+      ->check(CLI::Range(1, 4096));
+  command
+      ->add_option("--wait", flags->wait_s, "Seconds that the first of several ranks waits while no other one reports")
+      ->check(CLI::NonNegativeNumber);
+  command->add_option("--csv", flags->csv, "Write every point to this file, as CSV");
+  command->add_flag("--all", flags->all, "Show every point, however many there are");
+  command->add_flag("--dry-run", flags->dry_run, "List the points without running them");
+  add_common_options(*command, flags->common);
+  command->callback([flags, &action] { action = [flags] { return sweep(*flags); }; });
+}
+
+}  // namespace tandem

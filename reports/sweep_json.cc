@@ -1,0 +1,90 @@
+#include "reports/sweep_json.h"
+
+#include <algorithm>
+
+#include "reports/json_fields.h"
+#include "reports/memory_json.h"
+#include "reports/report_json.h"
+
+namespace tandem {
+namespace {
+
+using SweepJson = nlohmann::ordered_json;
+
+PointState state_of(const JsonField& field) {
+  const std::string text = field.text();
+  for (const PointState state : {PointState::done, PointState::does_not_fit, PointState::failed, PointState::lost}) {
+    if (text == name_of(state)) return state;
+  }
+  field.error("is no state of a point: '" + text + "'");
+  return PointState::not_run;
+}
+
+}  // namespace
+
+nlohmann::ordered_json point_to_json(const SweptPoint& point) {
+  SweepJson json;
+  json["values"] = SweepJson::object();
+  for (const auto& [field, value] : point.values) json["values"][field] = value;
+  json["state"] = name_of(point.state);
+  if (!point.problem.empty()) json["problem"] = point.problem;
+  if (!point.strategy.empty()) json["strategy"] = point.strategy;
+  if (point.devices > 0) json["devices"] = point.devices;
+  if (point.state == PointState::done) {
+    json["throughput"] = {{"value", point.throughput}, {"unit", point.unit}};
+    json["step_time_ns"] = point.step_time;
+    json["per_step_ns"] = SweepJson::object();
+    for (const auto& [name, time] : step_figures()) json["per_step_ns"][name] = point.per_step.*time;
+  }
+  if (!point.limit.empty()) json["limit"] = point.limit;
+  if (point.memory) json["memory_bytes"] = memory_to_json(*point.memory);
+  return json;
+}
+
+SweptPoint point_from_json(const JsonField& field) {
+  SweptPoint point;
+  for (const auto& [name, value] : field.required("values").entries()) point.values.emplace_back(name, value.text());
+  point.state = state_of(field.required("state"));
+  const auto text = [&](const char* name) {
+    const JsonField value = field.optional(name);
+    return value.present() ? value.text() : std::string();
+  };
+  point.problem = text("problem");
+  point.strategy = text("strategy");
+  point.limit = text("limit");
+  if (const JsonField devices = field.optional("devices"); devices.present()) point.devices = devices.small_count();
+  if (const JsonField memory = field.optional("memory_bytes"); memory.present())
+    point.memory = memory_from_json(memory);
+  if (point.state != PointState::done) return point;
+  const JsonField throughput = field.required("throughput");
+  point.throughput = throughput.required("value").number();
+  point.unit = throughput.required("unit").text();
+  point.step_time = field.required("step_time_ns").count();
+  const JsonField per_step = field.required("per_step_ns");
+  for (const auto& [name, time] : step_figures()) point.per_step.*time = per_step.required(name).count();
+  return point;
+}
+
+nlohmann::ordered_json sweep_to_json(const SweepTable& table) {
+  SweepJson json = document_of("sweep");
+  json["scenario"] = table.scenario;
+  json["engine"] = table.engine;
+  json["fields"] = table.fields;
+  const std::vector<std::size_t> ranking = table.ranking();
+  json["best"] = ranking.empty() ? SweepJson(nullptr) : SweepJson(ranking.front());
+  json["pareto_front"] = table.pareto_front();
+  json["crossings"] = SweepJson::array();
+  for (const Crossing& crossing : table.crossings()) {
+    json["crossings"].push_back({{"field", crossing.field},
+                                 {"below", crossing.below},
+                                 {"above", crossing.above},
+                                 {"from", crossing.from},
+                                 {"to", crossing.to},
+                                 {"at", crossing.at}});
+  }
+  json["points"] = SweepJson::array();
+  for (const SweptPoint& point : table.points) json["points"].push_back(point_to_json(point));
+  return json;
+}
+
+}  // namespace tandem

@@ -1,0 +1,20 @@
+// A sweep as JSON (docs/sweep.md), and the rows of its results file.
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "reports/sweep_table.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+
+nlohmann::ordered_json sweep_to_json(const SweepTable& table);
+
+nlohmann::ordered_json point_to_json(const SweptPoint& point);
+class JsonField;
+// Adds what is missing or wrong to the field's problems.
+SweptPoint point_from_json(const JsonField& field);
+
+}  // namespace tandem

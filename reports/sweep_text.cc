@@ -1,0 +1,193 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "reports/sweep_table.h"
+#include "reports/text_table.h"
+#include "topologies/base/units.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kMostFast = 12;     // points in a table that is not asked for all
+constexpr std::size_t kMostProblems = 8;  // different ones
+constexpr std::size_t kMostCellWidth = 40;
+
+std::string last_part(const std::string& path) {
+  return path.substr(path.rfind('.') + 1);
+}
+
+// The last parts of the fields' paths, where no two have the same; strategy.name is "strategy".
+std::vector<std::string> heads_of(const SweepTable& table) {
+  std::map<std::string, int> uses;
+  for (const std::string& field : table.fields) ++uses[last_part(field)];
+  std::vector<std::string> heads;
+  for (const std::string& field : table.fields) {
+    const std::string last = last_part(field);
+    heads.push_back(last == "name" ? field.substr(0, field.rfind('.')) : uses[last] > 1 ? field : last);
+  }
+  return heads;
+}
+
+std::string cell(const std::string& text) {
+  return text.size() <= kMostCellWidth ? text : text.substr(0, kMostCellWidth - 3) + "...";
+}
+
+std::string memory_size_text(std::int64_t bytes) {
+  return format_quantity(static_cast<double>(bytes), Dimension::bytes);
+}
+
+std::string short_values(const SweepTable& table, const SweptPoint& point) {
+  const std::vector<std::string> heads = heads_of(table);
+  std::string text;
+  for (std::size_t i = 0; i < point.values.size(); ++i) {
+    text += fmt::format("{}{} {}", i == 0 ? "" : ", ", i < heads.size() ? heads[i] : point.values[i].first,
+                        cell(point.values[i].second));
+  }
+  return text;
+}
+
+std::string counts_text(const SweepTable& table) {
+  std::vector<std::string> parts;
+  for (const PointState state : {PointState::does_not_fit, PointState::failed, PointState::lost, PointState::not_run}) {
+    const int count = table.count(state);
+    const char* name = state == PointState::does_not_fit && count > 1 ? "do not fit" : name_of(state);
+    if (count > 0) parts.push_back(fmt::format("{} {}", count, name));
+  }
+  std::string text =
+      fmt::format("{}: {} of {} points", table.scenario, table.count(PointState::done), table.points.size());
+  if (!table.engine.empty()) text += " on engine " + table.engine;
+  for (const std::string& part : parts) text += ", " + part;
+  return text + "\n";
+}
+
+std::string best_text(const SweepTable& table, const SweptPoint& point) {
+  return wrapped_list(
+      "",
+      words_of(fmt::format("best: {} with {}: {} on {} devices, limited by {}", rate_text(point.throughput, point.unit),
+                           short_values(table, point), time_text(point.step_time), point.devices, point.limit)),
+      "");
+}
+
+// One row each, and a mark for those on the front.
+std::string points_text(const SweepTable& table, const std::vector<std::size_t>& places,
+                        const std::vector<std::size_t>& front) {
+  TextTable text;
+  std::vector<std::string> head{""};
+  for (const std::string& name : heads_of(table)) head.push_back(name);
+  for (const char* name : {"devices", "step", "throughput", "limit", "exposed", "memory"}) head.emplace_back(name);
+  text.add(head);
+  for (const std::size_t place : places) {
+    const SweptPoint& point = table.points[place];
+    const bool is_on_front = std::find(front.begin(), front.end(), place) != front.end();
+    std::vector<std::string> row{is_on_front ? "*" : ""};
+    for (const auto& [path, value] : point.values) row.push_back(cell(value));
+    const auto step = static_cast<double>(std::max<Nanoseconds>(1, point.step_time));
+    row.push_back(std::to_string(point.devices));
+    row.push_back(time_text(point.step_time));
+    row.push_back(rate_text(point.throughput, point.unit));
+    row.push_back(point.limit);
+    row.push_back(percent_text(static_cast<double>(point.per_step.exposed_communication) / step));
+    row.push_back(point.memory ? memory_size_text(point.memory->total()) : "-");
+    text.add(row);
+  }
+  return text.text();
+}
+
+std::string crossing_text(const Crossing& crossing) {
+  const auto number = [&](double value) {
+    return value < 1e5 ? fmt::format("{:.4g}", value) : fmt::format("{:.3g}", value);
+  };
+  return fmt::format("  {} up to {} {}, {} from {} on; about {}\n", crossing.below, last_part(crossing.field),
+                     number(crossing.from), crossing.above, number(crossing.to), number(crossing.at));
+}
+
+// Each problem once, with how many points have it and the first of them.
+std::string problems_text(const SweepTable& table) {
+  struct Group {
+    int count = 0;
+    const SweptPoint* first = nullptr;
+  };
+  std::vector<std::string> order;
+  std::map<std::string, Group> groups;
+  for (const SweptPoint& point : table.points) {
+    if (point.state == PointState::done || point.state == PointState::not_run) continue;
+    const std::string what =
+        point.state == PointState::does_not_fit ? std::string(name_of(point.state)) : point.problem;
+    Group& group = groups[what];
+    if (group.count++ == 0) {
+      order.push_back(what);
+      group.first = &point;
+    }
+  }
+  if (order.empty()) return "";
+  std::string text = "\npoints without a result\n";
+  for (std::size_t i = 0; i < std::min(order.size(), kMostProblems); ++i) {
+    const Group& group = groups[order[i]];
+    text += wrapped_list(fmt::format("  {:>5} ", group.count),
+                         words_of(fmt::format("{}: {}", short_values(table, *group.first), group.first->problem)), "");
+  }
+  if (order.size() > kMostProblems) {
+    text += fmt::format("  ... and {} other problems (--json has all)\n", order.size() - kMostProblems);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string sweep_text(const SweepTable& table, bool all) {
+  const std::vector<std::size_t> ranking = table.ranking(), front = table.pareto_front();
+  std::string text = counts_text(table);
+  if (!ranking.empty()) {
+    text += best_text(table, table.points[ranking.front()]) + "\n";
+    const std::size_t shown = all ? ranking.size() : std::min(ranking.size(), kMostFast);
+    text += points_text(table, {ranking.begin(), ranking.begin() + static_cast<std::ptrdiff_t>(shown)}, front);
+    if (shown < ranking.size()) text += fmt::format("... and {} slower ones (--all)\n", ranking.size() - shown);
+    const auto is_shown = [&](std::size_t place) {
+      const auto end = ranking.begin() + static_cast<std::ptrdiff_t>(shown);
+      return std::find(ranking.begin(), end, place) != end;
+    };
+    const bool are_all_shown = std::all_of(front.begin(), front.end(), is_shown);
+    text += fmt::format("* on the front of devices against throughput: {} point{}{}\n", front.size(),
+                        front.size() == 1 ? "" : "s", are_all_shown ? "" : ", all of them:");
+    if (!are_all_shown) text += points_text(table, front, front);
+  }
+  const std::vector<Crossing> crossings = table.crossings();
+  if (!crossings.empty()) text += "\nwhere strategies cross, each at its best\n";
+  for (const Crossing& crossing : crossings) text += crossing_text(crossing);
+  return text + problems_text(table);
+}
+
+std::string sweep_csv(const SweepTable& table) {
+  const auto quoted = [](const std::string& text) {
+    if (text.find_first_of(",\"\n") == std::string::npos) return text;
+    std::string inside = "\"";
+    for (const char c : text) inside += c == '"' ? "\"\"" : std::string(1, c);
+    return inside + "\"";
+  };
+  std::string text;
+  for (const std::string& field : table.fields) text += quoted(field) + ",";
+  text += "state,devices,throughput,unit,step_time_ns";
+  for (const StepPart& part : step_parts()) text += fmt::format(",{}_ns", part.name);
+  text += ",limit,pareto";
+  for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}_bytes", part.name);
+  text += ",memory_bytes,available_bytes,problem\n";
+  const std::vector<std::size_t> front = table.pareto_front();
+  for (std::size_t i = 0; i < table.points.size(); ++i) {
+    const SweptPoint& point = table.points[i];
+    for (const auto& [path, value] : point.values) text += quoted(value) + ",";
+    text += fmt::format("{},{},{},{},{}", name_of(point.state), point.devices, point.throughput, quoted(point.unit),
+                        point.step_time);
+    for (const StepPart& part : step_parts()) text += fmt::format(",{}", point.per_step.*part.time);
+    const bool is_on_front = std::find(front.begin(), front.end(), i) != front.end();
+    text += fmt::format(",{},{}", point.limit, is_on_front ? 1 : 0);
+    const MemoryNeed memory = point.memory.value_or(MemoryNeed{});
+    for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}", memory.*part.bytes);
+    text += fmt::format(",{},{},{}\n", memory.total(), memory.available, quoted(point.problem));
+  }
+  return text;
+}
+
+}  // namespace tandem

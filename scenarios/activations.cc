@@ -1,0 +1,103 @@
+#include "scenarios/activations.h"
+
+#include <algorithm>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::int64_t kMaskBytes = 1;     // of an element that dropout keeps or drops
+constexpr std::int64_t kIndexBytes = 8;    // of a row that an embedding looks up
+constexpr std::int64_t kSoftmaxBytes = 4;  // of an output of a loss, whose softmax is computed in f32
+
+// Elements of one example that a layer reads.
+std::int64_t input_elements_of(const Layer& layer) {
+  if (layer.embedding) return 0;
+  if (!layer.gemm) return layer.output_elements();
+  const Layer::Gemm& gemm = *layer.gemm;
+  const std::int64_t left = gemm.input_elements > 0 ? gemm.input_elements : gemm.rows * gemm.depth;
+  return gemm.count * (gemm.batched ? left + gemm.depth * gemm.columns : left);
+}
+
+// Neighbours that are split by columns read the same input: the first of them keeps it.
+bool shares_input(std::span<const Layer> layers, std::size_t index) {
+  return index > 0 && layers[index].split == Layer::Split::columns &&
+         layers[index - 1].split == Layer::Split::columns && layers[index - 1].gemm->depth == layers[index].gemm->depth;
+}
+
+std::int64_t bytes_kept_by(Pointwise operation, std::int64_t element_bytes) {
+  switch (operation) {
+    case Pointwise::gelu:
+    case Pointwise::softmax:
+    case Pointwise::layer_norm:
+    case Pointwise::batch_norm:
+      return element_bytes;
+    case Pointwise::dropout:
+      return kMaskBytes;
+    case Pointwise::cross_entropy:
+      return kSoftmaxBytes;
+    case Pointwise::bias:
+    case Pointwise::relu:  // the next product keeps its output
+    case Pointwise::residual:
+    case Pointwise::scale:
+    case Pointwise::mask:
+    case Pointwise::transpose:
+      return 0;
+  }
+  TANDEM_UNREACHABLE("an operation");
+}
+
+// Bytes of one example.
+std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, std::int64_t element_bytes) {
+  const Layer& layer = layers[index];
+  std::int64_t bytes = 0;
+  if (layer.gemm && !shares_input(layers, index)) bytes += input_elements_of(layer) * element_bytes;
+  if (layer.elementwise && layer.elementwise->backward_passes > 0) bytes += layer.elementwise->elements * element_bytes;
+  if (layer.embedding) bytes += layer.embedding->rows * kIndexBytes;
+  for (const Pointwise operation : layer.then)
+    bytes += layer.output_elements() * bytes_kept_by(operation, element_bytes);
+  return bytes;
+}
+
+std::int64_t element_bytes_of(const ActivationSettings& settings) {
+  return static_cast<std::int64_t>(size_of(settings.dtype));
+}
+
+bool begins_block(std::span<const Layer> layers, std::size_t index) {
+  return layers[index].block && (index == 0 || layers[index - 1].block != layers[index].block);
+}
+
+}  // namespace
+
+std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
+  const std::int64_t element_bytes = element_bytes_of(settings);
+  std::int64_t bytes = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!settings.checkpointing || !layers[i].block) {
+      bytes += kept_by(layers, i, element_bytes);
+    } else if (begins_block(layers, i)) {
+      bytes += input_elements_of(layers[i]) * element_bytes;
+    }
+  }
+  return settings.examples * bytes;
+}
+
+std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
+  if (!settings.checkpointing) return 0;
+  std::int64_t most = 0, block = 0;
+  for (std::size_t i = 0; i < layers.size(); ++i) {
+    if (!layers[i].block || begins_block(layers, i)) block = 0;
+    if (layers[i].block) block += kept_by(layers, i, element_bytes_of(settings));
+    most = std::max(most, block);
+  }
+  return settings.examples * most;
+}
+
+std::int64_t largest_layer_bytes(std::span<const Layer> layers, const ActivationSettings& settings) {
+  std::int64_t most = 0;
+  for (const Layer& layer : layers) most = std::max(most, input_elements_of(layer) + layer.output_elements());
+  return settings.examples * most * element_bytes_of(settings);
+}
+
+}  // namespace tandem

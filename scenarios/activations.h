@@ -1,0 +1,33 @@
+// What the forward pass of a table of layers keeps for its backward pass.
+//
+// Kept are the operands of products, the inputs of GELU and of norms, the outputs of softmax, and a byte for each
+// element that dropout decides upon. For a block of a transformer these are the figures of Korthikanti and others,
+// "Reducing Activation Recomputation in Large Transformer Models" (arXiv:2205.05198), section 4.1 and, on
+// tensor-parallel devices, equation 2.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "scenarios/model.h"
+#include "topologies/base/dtype.h"
+
+namespace tandem {
+
+struct ActivationSettings {
+  std::int64_t examples = 1;
+  DType dtype = DType::f32;    // of activations
+  bool checkpointing = false;  // blocks keep their inputs only, and are computed again
+};
+
+// Bytes that one forward pass keeps.
+std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
+
+// Bytes that one block holds while it is computed again before its backward pass; 0 without checkpointing.
+std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
+
+// Bytes of the largest layer's input and output together.
+std::int64_t largest_layer_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
+
+}  // namespace tandem

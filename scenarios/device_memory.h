@@ -1,0 +1,28 @@
+// How much memory a scenario needs on a device: docs/workloads.md.
+#pragma once
+
+#include <optional>
+
+#include "reports/memory_need.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+// The need of the device that needs most, beside what the devices of the scenario's topology have (0 without one).
+// Nothing for workloads that are trained for real, whose memory engines count, and for scenarios that cannot run.
+std::optional<MemoryNeed> memory_need(const Scenario& scenario);
+
+// A prediction for devices that are too small. Exit code 5.
+class MemoryError : public RunError {
+ public:
+  MemoryError(const std::string& message, const MemoryNeed& need) : RunError(message), need_(need) {}
+  const MemoryNeed& need() const { return need_; }
+
+ private:
+  MemoryNeed need_;
+};
+
+// Throws MemoryError, with each part of the need, if the devices are too small.
+void check_memory(const Scenario& scenario, const std::optional<MemoryNeed>& need);
+
+}  // namespace tandem

@@ -1,0 +1,56 @@
+#include "scenarios/sweep/point_runner.h"
+
+#include <fmt/format.h>
+
+#include <new>
+
+#include "scenarios/device_memory.h"
+#include "scenarios/job.h"
+#include "scenarios/runner.h"
+#include "scenarios/sweep/results_file.h"
+
+namespace tandem {
+namespace {
+
+std::string text_of_problems(const InputError& error) {
+  std::string text = error.diagnostics().front().text();
+  if (const std::size_t more = error.diagnostics().size() - 1; more > 0) text += fmt::format(" (and {} more)", more);
+  return text;
+}
+
+}  // namespace
+
+std::string PointRunner::line(int number) {
+  const SweepSpace::Point& choice = points_[static_cast<std::size_t>(number)];
+  SweptPoint point = run(choice);
+  point.values = space_.values(choice);
+  return line_of(point, space_.files_hash(choice));
+}
+
+SweptPoint PointRunner::run(const SweepSpace::Point& choice) {
+  SweptPoint point{.values = {}, .state = PointState::failed};
+  try {
+    const Scenario scenario = space_.scenario(choice, parts_);
+    point.strategy = scenario.strategy.name;
+    point.devices = training_workers(scenario) * scenario.devices.per_worker;
+    RunOptions options;
+    options.measures_scaling = false;
+    if (!scenario.topology) options.topology = topology_;
+    return swept_point(run_scenario(scenario, options).report, point.devices);
+  } catch (const MemoryError& error) {
+    point.state = PointState::does_not_fit;
+    point.problem = memory_text(error.need());
+    point.limit = "memory";
+    point.memory = error.need();
+  } catch (const InputError& error) {
+    point.problem = text_of_problems(error);
+  } catch (const std::bad_alloc&) {
+    point.state = PointState::lost;
+    point.problem = "out of memory on this machine";
+  } catch (const std::exception& error) {
+    point.problem = error.what();
+  }
+  return point;
+}
+
+}  // namespace tandem

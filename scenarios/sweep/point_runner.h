@@ -1,0 +1,33 @@
+// Runs points of a sweep one after the other, in a process that has nothing else to do.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reports/sweep_table.h"
+#include "scenarios/shared_parts.h"
+#include "scenarios/sweep/sweep_space.h"
+
+namespace tandem {
+
+class PointRunner {
+ public:
+  // All must outlive this. `topology` is that of scenarios which name none.
+  PointRunner(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
+              std::shared_ptr<const Topology> topology)
+      : space_(space), points_(points), topology_(std::move(topology)) {}
+
+  // Returns the line of the point for a results file. Failures are lines, too.
+  std::string line(int number);
+
+ private:
+  SweptPoint run(const SweepSpace::Point& choice);
+
+  const SweepSpace& space_;
+  const std::vector<SweepSpace::Point>& points_;
+  std::shared_ptr<const Topology> topology_;
+  SharedParts parts_;
+};
+
+}  // namespace tandem

@@ -1,0 +1,51 @@
+#include "scenarios/sweep/ranks.h"
+
+#include <fmt/format.h>
+
+#include <array>
+#include <charconv>
+#include <cstring>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+struct Launcher {
+  const char* index;
+  const char* count;
+};
+
+// Slurm's batch scripts have SLURM_NTASKS, but only the tasks of srun have SLURM_STEP_NUM_TASKS.
+constexpr std::array<Launcher, 4> kLaunchers{{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
+                                              {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
+                                              {"PMI_RANK", "PMI_SIZE"},
+                                              {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}};
+
+int number_of(const char* name, const char* text) {
+  int number = -1;
+  const char* end = text + std::strlen(text);
+  const auto result = std::from_chars(text, end, number);
+  if (result.ec != std::errc{} || result.ptr != end || number < 0) {
+    throw RunError(fmt::format("{} is '{}'; expected a whole number", name, text));
+  }
+  return number;
+}
+
+}  // namespace
+
+Rank rank_of_process(const std::function<const char*(const char* name)>& variable) {
+  for (const Launcher& launcher : kLaunchers) {
+    const char* index = variable(launcher.index);
+    const char* count = variable(launcher.count);
+    if (index == nullptr || count == nullptr) continue;
+    const Rank rank{number_of(launcher.index, index), number_of(launcher.count, count)};
+    if (rank.index >= rank.count) {
+      throw RunError(fmt::format("{} is {} of {} {}", launcher.index, index, launcher.count, count));
+    }
+    return rank;
+  }
+  return {};
+}
+
+}  // namespace tandem

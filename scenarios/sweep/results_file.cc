@@ -1,0 +1,148 @@
+#include "scenarios/sweep/results_file.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+#include "reports/json_fields.h"
+#include "reports/report_json.h"
+#include "reports/sweep_json.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+using Json = nlohmann::ordered_json;
+
+constexpr const char* kKind = "sweep_results";
+
+std::string one_line(const Json& json) {
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace) + "\n";
+}
+
+std::string head_of(const SweepIdentity& identity) {
+  Json json = document_of(kKind);
+  json["scenario"] = identity.scenario;
+  json["scenario_hash"] = identity.hash;
+  return one_line(json);
+}
+
+[[noreturn]] void refuse(const fs::path& file, int line, std::string message) {
+  throw InputError({{.file = file.string(), .line = line, .path = "", .message = std::move(message)}});
+}
+
+void check_head(std::string_view line, const fs::path& file, const SweepIdentity& identity) {
+  const Json head = Json::parse(line, nullptr, false);
+  const auto text = [&](const char* key) {
+    return head.is_object() && head.contains(key) && head[key].is_string() ? head[key].get<std::string>() : "";
+  };
+  if (text("kind") != kKind) refuse(file, 1, "is no results file of a sweep; choose another one with --results");
+  if (text("scenario_hash") != identity.hash) {
+    refuse(
+        file, 1,
+        fmt::format("has results of another scenario: of '{}' ({}), not of '{}' as it is now ({}); choose another file "
+                    "with --results, or remove this one",
+                    text("scenario"), text("scenario_hash"), identity.scenario, identity.hash));
+  }
+  if (text("tandem_version") != version()) {
+    refuse(file, 1, fmt::format("has results of tandem {}; this is {}", text("tandem_version"), version()));
+  }
+}
+
+std::string contents_of(const fs::path& file) {
+  std::ifstream in(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(in), {}};
+}
+
+}  // namespace
+
+std::string line_of(const SweptPoint& point, const std::string& files_hash) {
+  Json json = point_to_json(point);
+  if (!files_hash.empty()) json["files_hash"] = files_hash;
+  return one_line(json);
+}
+
+StoredPoint point_of_line(std::string_view line, const std::string& file, int number) {
+  const std::string place = fmt::format("{}:{}", file, number);
+  const Json json = parse_json(line, place);
+  std::vector<Diagnostic> problems;
+  const JsonField field(json, place, problems);
+  StoredPoint stored{.point = point_from_json(field), .files = {}};
+  if (const JsonField files = field.optional("files_hash"); files.present()) stored.files = files.text();
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return stored;
+}
+
+StoredPoints read_results(const fs::path& file, const SweepIdentity& identity) {
+  StoredPoints stored;
+  std::error_code ignored;
+  if (!fs::is_regular_file(file, ignored)) return stored;
+  const std::string text = contents_of(file);
+  int number = 0;
+  for (std::size_t at = 0; at < text.size();) {
+    const std::size_t end = text.find('\n', at);
+    if (end == std::string::npos) {
+      if (number == 0 && !head_of(identity).starts_with(text)) check_head(text, file, identity);
+      stored.is_cut = true;
+      break;
+    }
+    const std::string_view line(text.data() + at, end - at);
+    if (++number == 1) {
+      check_head(line, file, identity);
+    } else {
+      stored.points.push_back(point_of_line(line, file.string(), number));
+    }
+    at = end + 1;
+    stored.whole_bytes = at;
+  }
+  return stored;
+}
+
+ResultsFile::ResultsFile(fs::path file, const SweepIdentity& identity) : file_(std::move(file)) {
+  const auto fail = [this](const char* why) {
+    const std::string message = fmt::format("cannot write {}: {}", file_.string(), why);
+    if (descriptor_ >= 0) close(descriptor_);
+    throw Error(message);
+  };
+  stored_ = read_results(file_, identity);
+  descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
+  if (descriptor_ < 0) fail(std::strerror(errno));
+  struct stat status {};
+  is_regular_ = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+  if (is_regular_ && flock(descriptor_, LOCK_EX | LOCK_NB) != 0) fail("another sweep is writing to it");
+  try {
+    if (is_regular_) stored_ = read_results(file_, identity);  // what was written before the lock
+    if (is_regular_ && stored_.is_cut && ftruncate(descriptor_, static_cast<off_t>(stored_.whole_bytes)) != 0) {
+      throw Error(fmt::format("cannot write {}: {}", file_.string(), std::strerror(errno)));
+    }
+    if (stored_.whole_bytes == 0) add(head_of(identity));
+  } catch (...) {
+    close(descriptor_);
+    throw;
+  }
+}
+
+ResultsFile::~ResultsFile() {
+  close(descriptor_);
+}
+
+void ResultsFile::add(const std::string& line) {
+  struct stat before {};
+  fstat(descriptor_, &before);
+  const ssize_t written = write(descriptor_, line.data(), line.size());
+  if (written == static_cast<ssize_t>(line.size())) return;
+  const std::string why = written < 0 ? std::strerror(errno) : "no space for a whole line";
+  if (is_regular_ && ftruncate(descriptor_, before.st_size) != 0) {
+    throw Error(fmt::format("cannot write {}: {}; its last line is cut", file_.string(), why));
+  }
+  throw Error(fmt::format("cannot write {}: {}", file_.string(), why));
+}
+
+}  // namespace tandem

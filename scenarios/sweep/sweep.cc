@@ -1,0 +1,254 @@
+#include "scenarios/sweep/sweep.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <thread>
+
+#include "engine/engine_info.h"
+#include "scenarios/runner.h"
+#include "scenarios/sweep/point_runner.h"
+#include "scenarios/sweep/process_pool.h"
+#include "scenarios/sweep/results_file.h"
+#include "scenarios/sweep/sweep_space.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+// The points of a sweep by what they are, whatever file or process they come from.
+class KnownPoints {
+ public:
+  KnownPoints(const SweepSpace& space, const std::vector<SweepSpace::Point>& points, SweepTable& table)
+      : table_(table) {
+    for (std::size_t i = 0; i < points.size(); ++i) {
+      places_[key_of(table.points[i], space.files_hash(points[i]))] = i;
+    }
+  }
+
+  // Returns the place of the point, if it is one of this sweep.
+  std::optional<std::size_t> add(const StoredPoint& stored) {
+    const auto found = places_.find(key_of(stored.point, stored.files));
+    if (found == places_.end()) return std::nullopt;
+    SweptPoint& point = table_.points[found->second];
+    if (!is_finished(found->second)) point = stored.point;
+    return found->second;
+  }
+
+  // A point whose process was lost may end otherwise the next time.
+  bool is_finished(std::size_t place) const {
+    const PointState state = table_.points[place].state;
+    return state != PointState::not_run && state != PointState::lost;
+  }
+
+ private:
+  static std::string key_of(const SweptPoint& point, const std::string& files) {
+    std::vector<std::string> values;  // whatever the order of the fields
+    for (const auto& [field, value] : point.values) values.push_back(field + "=" + value);
+    std::sort(values.begin(), values.end());
+    return fmt::format("{}\n{}", files, fmt::join(values, "\n"));
+  }
+
+  SweepTable& table_;
+  std::map<std::string, std::size_t> places_;
+};
+
+// One call of run_sweep().
+class SweepRun {
+ public:
+  SweepRun(const Scenario& scenario, const SweepOptions& options, SweepTable& table)
+      : options_(options),
+        table_(table),
+        base_(scenario),
+        space_(scenario),
+        points_(space_.points()),
+        known_(space_, points_, table),
+        identity_{scenario.name, scenario.hash} {
+    if (options.rank.count > 1 && options.results.empty()) {
+      throw RunError("several ranks need a file of results to share");
+    }
+  }
+
+  void run() {
+    open_results();
+    read_others();
+    const std::vector<int> jobs = remaining_jobs();
+    if (!jobs.empty()) run_jobs(jobs);
+    if (options_.rank.count > 1 && options_.rank.index == 0) collect_ranks();
+    if (results_) keep_what_others_have();
+    if (options_.rank.index > 0 && kept_.empty()) fs::remove(results_->path());
+  }
+
+ private:
+  fs::path file_of_rank(int rank) const {
+    fs::path file = options_.results;
+    if (rank > 0) file += fmt::format(".rank{}", rank);
+    return file;
+  }
+
+  void open_results() {
+    if (options_.results.empty()) return;
+    results_ = std::make_unique<ResultsFile>(file_of_rank(options_.rank.index), identity_);
+    if (results_->stored().is_cut) {
+      note(fmt::format("{}: the last line was cut; its point runs again", results_->path().string()));
+    }
+    for (const StoredPoint& stored : results_->stored().points) {
+      if (const auto place = known_.add(stored); place && known_.is_finished(*place)) kept_.insert(*place);
+    }
+  }
+
+  // Files of other ranks, also of an earlier run with more of them, and those to merge.
+  void read_others() {
+    for (const fs::path& file : options_.merge) {
+      if (!fs::exists(file)) throw InputError({{.file = file.string(), .path = "", .message = "no such file"}});
+      add_file(file);
+    }
+    for (const fs::path& file : other_files()) add_file(file);
+  }
+
+  std::vector<fs::path> other_files() const {
+    std::vector<fs::path> files;
+    if (options_.results.empty()) return files;
+    if (options_.rank.index > 0) files.push_back(options_.results);
+    const fs::path folder = options_.results.parent_path();
+    const std::string prefix = options_.results.filename().string() + ".rank";
+    std::error_code ignored;
+    for (const auto& entry : fs::directory_iterator(folder.empty() ? "." : folder, ignored)) {
+      const bool is_part = entry.path().filename().string().starts_with(prefix);
+      const bool is_mine = entry.path().filename() == results_->path().filename();
+      if (is_part && !is_mine) files.push_back(folder / entry.path().filename());
+    }
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  void add_file(const fs::path& file) {
+    for (const StoredPoint& stored : read_results(file, identity_).points) {
+      if (const auto place = known_.add(stored); place && stored.point.state == PointState::lost) heard_.insert(*place);
+    }
+  }
+
+  // Every rank has the points of its remainder, so that it does not matter what the others have finished when it
+  // begins.
+  std::vector<int> remaining_jobs() const {
+    std::vector<int> jobs;
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      const bool is_mine = static_cast<int>(i) % options_.rank.count == options_.rank.index;
+      if (is_mine && !known_.is_finished(i)) jobs.push_back(static_cast<int>(i));
+    }
+    return jobs;
+  }
+
+  int processes_for(const std::vector<int>& jobs) const {
+    const bool measures = !engine_info(base_.engine.name).needs_topology;
+    const int usual = measures ? 1 : usable_processors();
+    return std::min(options_.processes > 0 ? options_.processes : usual, static_cast<int>(jobs.size()));
+  }
+
+  void run_jobs(const std::vector<int>& jobs) {
+    const bool is_model = engine_info(base_.engine.name).needs_topology;
+    PointRunner runner(space_, points_, is_model ? topology_for(base_, {}) : nullptr);
+    ProcessPool pool(processes_for(jobs), [&runner](int job) { return runner.line(job); });
+    int done = 0;
+    const auto progress = [&] {
+      if (options_.progress) options_.progress(done, static_cast<int>(jobs.size()));
+    };
+    const auto finish = [&](int job, const std::string& line) {
+      ++done;
+      known_.add(point_of_line(line, "a result", job));
+      if (results_) results_->add(line);
+      if (known_.is_finished(static_cast<std::size_t>(job))) kept_.insert(static_cast<std::size_t>(job));
+    };
+    const auto lose = [&](int job, const std::string& why) {
+      SweptPoint point = table_.points[static_cast<std::size_t>(job)];
+      point.state = PointState::lost;
+      point.problem = why;
+      finish(job, line_of(point, space_.files_hash(points_[static_cast<std::size_t>(job)])));
+    };
+    pool.run(jobs, {.done = finish, .lost = lose, .tick = progress});
+  }
+
+  // Waits until every point is known, or nothing is heard of the others for too long.
+  void collect_ranks() {
+    using Clock = std::chrono::steady_clock;
+    auto heard_at = Clock::now();
+    for (std::size_t missing = missing_points(), before = 0; missing > 0; missing = missing_points()) {
+      if (missing != before) heard_at = Clock::now();
+      before = missing;
+      const double silent_s = std::chrono::duration<double>(Clock::now() - heard_at).count();
+      if (silent_s > options_.wait_s) {
+        throw RunError(
+            fmt::format("{} points of other ranks are missing, and nothing came for {:.0f} s; run the sweep "
+                        "again for them",
+                        missing, silent_s));
+      }
+      if (options_.progress) {
+        options_.progress(static_cast<int>(points_.size() - missing), static_cast<int>(points_.size()));
+      }
+      std::this_thread::sleep_for(std::chrono::milliseconds(200));
+      for (const fs::path& file : other_files()) add_file(file);
+    }
+  }
+
+  std::size_t missing_points() const {
+    std::size_t missing = 0;
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      if (!known_.is_finished(i) && !heard_.contains(i) && table_.points[i].state != PointState::lost) ++missing;
+    }
+    return missing;
+  }
+
+  // The first rank's file has everything in the end, and the others' are not needed any more.
+  void keep_what_others_have() {
+    if (options_.rank.index > 0) return;
+    for (std::size_t i = 0; i < points_.size(); ++i) {
+      if (known_.is_finished(i) && !kept_.contains(i)) {
+        results_->add(line_of(table_.points[i], space_.files_hash(points_[i])));
+      }
+    }
+    std::error_code ignored;
+    for (const fs::path& file : other_files()) fs::remove(file, ignored);
+  }
+
+  void note(const std::string& text) const {
+    if (options_.note) options_.note(text);
+  }
+
+  const SweepOptions& options_;
+  SweepTable& table_;
+  const Scenario& base_;
+  SweepSpace space_;
+  std::vector<SweepSpace::Point> points_;
+  KnownPoints known_;
+  SweepIdentity identity_;
+  std::unique_ptr<ResultsFile> results_;  // null: nothing is kept
+  std::set<std::size_t> kept_;            // in the file of this rank
+  std::set<std::size_t> heard_;           // lost by other ranks
+};
+
+const Scenario& with_sweep(const Scenario& scenario) {
+  if (scenario.sweep) return scenario;
+  throw InputError({scenario.problem_at("", "has no `sweep:`; docs/sweep.md describes it")});
+}
+
+}  // namespace
+
+SweepTable swept_points(const Scenario& scenario) {
+  const SweepSpace space(with_sweep(scenario));
+  SweepTable table{.scenario = scenario.name, .engine = scenario.engine.name, .fields = space.fields(), .points = {}};
+  for (const SweepSpace::Point& point : space.points()) table.points.push_back({.values = space.values(point)});
+  return table;
+}
+
+void run_sweep(const Scenario& scenario, const SweepOptions& options, SweepTable& table) {
+  SweepRun(with_sweep(scenario), options, table).run();
+}
+
+}  // namespace tandem

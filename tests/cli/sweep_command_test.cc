@@ -1,0 +1,272 @@
+// tandem sweep: what people see, what is kept, and what happens when something goes wrong.
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX
+#include <unistd.h>
+
+#include <cstdlib>
+#include <fstream>
+#include <thread>
+
+#include "tests/cli/command_line.h"
+
+namespace tandem {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class Sweep : public CommandLine {
+ protected:
+  void TearDown() override {
+    for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}) unsetenv(name);
+    CommandLine::TearDown();
+  }
+
+  // Simulated GPUs; `layers` decides how long a point takes.
+  std::string write_sweep(const std::string& sweep, int layers = 2, int steps = 2) const {
+    return write("small.yaml",
+                 "schema_version: 1\nworkload: {kind: layers, model: gpt, batch: 64, dtype: bf16, sizes: {hidden: 64, "
+                 "heads: 4, tokens: 32, layers: " +
+                     std::to_string(layers) +
+                     "}}\nstrategy: {name: multi_worker_mirrored}\nengine: {name: sim}\n"
+                     "topology: {cluster: {node: hgx-h100, workers: 2}}\n"
+                     "devices: {type: gpu, workers: 1, per_worker: 4}\nsteps: " +
+                     std::to_string(steps) + "\nwarmup_steps: 1\nsweep:\n" + sweep);
+  }
+  std::string write_small() const {
+    return write_sweep(
+        "  values: {devices.workers: [1, 2], workload.bucket_bytes: [1MB, 25MB], workload.dtype: [bf16]}\n");
+  }
+  // Some dozens of points that take tens of milliseconds each.
+  std::string write_long() const {
+    return write_sweep("  values: {workload.batch: {from: 64, to: 190, step: 2}}\n", 24, 6);
+  }
+
+  Outcome ranked(int rank, int count, const std::vector<std::string>& arguments) const {
+    setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
+    setenv("OMPI_COMM_WORLD_SIZE", std::to_string(count).c_str(), 1);
+    return tandem(arguments);
+  }
+  int lines_of(const std::string& name) const {
+    const std::string text = read(name);
+    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
+  }
+};
+
+TEST_F(Sweep, ShowsTheBestAndTheFront) {
+  const Outcome outcome = tandem({"sweep", write_small(), "--csv", "all.csv"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, AllOf(HasSubstr("small: 4 of 4 points on engine sim\nbest: "),
+                                 HasSubstr("* on the front of devices against throughput: ")));
+  EXPECT_EQ(lines_of("all.csv"), 5);
+  EXPECT_EQ(lines_of("small.sweep.jsonl"), 5);
+}
+
+TEST_F(Sweep, APointIsWhatRunReports) {
+  write_small();
+  const auto sweep = tandem({"sweep", "small.yaml", "--json"}).json();
+  const auto run = tandem({"run", "small.yaml", "--workers", "2", "--json"}).json();
+  EXPECT_EQ(sweep["points"][3]["values"]["devices.workers"], "2");
+  EXPECT_EQ(sweep["points"][3]["step_time_ns"], run["step_time_ns"]["median"]);
+  EXPECT_EQ(sweep["points"][3]["per_step_ns"], run["per_step_ns"]);
+  EXPECT_EQ(sweep["points"][3]["memory_bytes"], run["memory_bytes"]);
+  EXPECT_EQ(sweep["points"][3]["devices"], 8);
+}
+
+TEST_F(Sweep, GivesTheSameBytesWithAnyNumberOfProcesses) {
+  write_small();
+  const Outcome one = tandem({"sweep", "small.yaml", "--json", "--no-results", "-j", "1"});
+  ASSERT_EQ(one.exit_code, 0) << one.err;
+  EXPECT_EQ(tandem({"sweep", "small.yaml", "--json", "--no-results", "-j", "3"}).out, one.out);
+  EXPECT_FALSE(exists("small.sweep.jsonl"));
+}
+
+TEST_F(Sweep, RunsNoFinishedPointAgain) {
+  write_small();
+  ASSERT_EQ(tandem({"sweep", "small.yaml"}).exit_code, 0);
+  std::string kept = read("small.sweep.jsonl");
+  const std::string mark = "\"step_time_ns\":";
+  const std::size_t at = kept.find(mark) + mark.size();
+  kept.replace(at, kept.find(',', at) - at, "123456789");
+  write("small.sweep.jsonl", kept);
+  EXPECT_THAT(tandem({"sweep", "small.yaml", "--json"}).out, HasSubstr("\"step_time_ns\": 123456789"));
+  // More values are the same scenario still.
+  write_sweep("  values: {devices.workers: [1, 2], workload.bucket_bytes: [1MB, 25MB], workload.dtype: [bf16, f32]}\n");
+  const Outcome more = tandem({"sweep", "small.yaml", "--json"});
+  EXPECT_EQ(more.json()["points"].size(), 8u);
+  EXPECT_THAT(more.out, HasSubstr("\"step_time_ns\": 123456789"));
+  EXPECT_EQ(lines_of("small.sweep.jsonl"), 9);
+}
+
+TEST_F(Sweep, GoesOnAfterALastLineThatIsCut) {
+  write_small();
+  const Outcome whole = tandem({"sweep", "small.yaml", "--json", "-j", "1"});
+  const std::string kept = read("small.sweep.jsonl");
+  write("small.sweep.jsonl", kept.substr(0, kept.size() - 20));
+  const Outcome outcome = tandem({"sweep", "small.yaml", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_THAT(outcome.err, HasSubstr("small.sweep.jsonl: the last line was cut; its point runs again"));
+  EXPECT_EQ(outcome.out, whole.out);
+  EXPECT_EQ(read("small.sweep.jsonl"), kept);
+}
+
+TEST_F(Sweep, RefusesResultsThatAreNotItsOwn) {
+  write_small();
+  ASSERT_EQ(tandem({"sweep", "small.yaml"}).exit_code, 0);
+  const std::string kept = read("small.sweep.jsonl");
+  write_sweep("  values: {devices.workers: [1, 2]}\n", 3);
+  const Outcome other = tandem({"sweep", "small.yaml"});
+  EXPECT_EQ(other.exit_code, 3);
+  EXPECT_THAT(other.err, HasSubstr("small.sweep.jsonl:1: has results of another scenario: of 'small' ("));
+  EXPECT_EQ(read("small.sweep.jsonl"), kept) << "as it was";
+
+  EXPECT_EQ(tandem({"sweep", "small.yaml", "--results", "small.yaml"}).exit_code, 3);
+  write_small();
+  EXPECT_THAT(tandem({"sweep", "small.yaml", "--results", "small.yaml"}).err,
+              HasSubstr("small.yaml:1: is no results file of a sweep"));
+  write("small.sweep.jsonl",
+        kept.substr(0, kept.find('\n') + 1) + "{\"values\": 3}\n" + kept.substr(kept.find('\n') + 1));
+  const Outcome broken = tandem({"sweep", "small.yaml"});
+  EXPECT_EQ(broken.exit_code, 3);
+  EXPECT_THAT(broken.err, HasSubstr("small.sweep.jsonl:2: "));
+}
+
+TEST_F(Sweep, SaysWhenADiskIsFull) {
+  write_small();
+  const Outcome results = tandem({"sweep", "small.yaml", "--results", "/dev/full"});
+  EXPECT_EQ(results.exit_code, 5);
+  EXPECT_THAT(results.err, HasSubstr("cannot write /dev/full: No space left on device"));
+  const Outcome output = tandem({"sweep", "small.yaml", "-o", "/dev/full"});
+  EXPECT_EQ(output.exit_code, 5);
+  EXPECT_THAT(output.err, HasSubstr("cannot write /dev/full: No space left on device"));
+  EXPECT_EQ(lines_of("small.sweep.jsonl"), 5) << "the points are kept all the same";
+  EXPECT_EQ(tandem({"sweep", "small.yaml", "--results", "no/folder/file"}).exit_code, 5);
+}
+
+TEST_F(Sweep, ShowsWhatDoesNotFitAndWhatFails) {
+  const std::string file =
+      write_sweep("  values: {topology.cluster.overrides.gpu.memory: [80GB, 1MB], devices.workers: [1, 3]}\n");
+  const Outcome outcome = tandem({"sweep", file, "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto points = outcome.json()["points"];
+  EXPECT_EQ(points[0]["state"], "done");
+  EXPECT_EQ(points[1]["state"], "failed");
+  EXPECT_THAT(points[1]["problem"],
+              HasSubstr("small.yaml:9:87: devices.workers: more than the machines of the topology: 2"));
+  EXPECT_EQ(points[2]["state"], "does not fit");
+  EXPECT_EQ(points[2]["limit"], "memory");
+  EXPECT_THAT(points[2]["problem"], HasSubstr("of 1.000 MB: parameters "));
+  EXPECT_THAT(tandem({"sweep", file}).out, HasSubstr("1 of 4 points on engine sim, 1 does not fit, 2 failed"));
+  const std::string none = write_sweep("  values: {devices.workers: [3, 4]}\n");
+  const Outcome nothing = tandem({"sweep", none, "--no-results"});
+  EXPECT_EQ(nothing.exit_code, 5);
+  EXPECT_THAT(nothing.err, HasSubstr("no point of the sweep could run"));
+}
+
+TEST_F(Sweep, EndsAtASignalAndGoesOnLater) {
+  write_long();
+  const Outcome whole = tandem({"sweep", "small.yaml", "--json", "--no-results"});
+  ASSERT_EQ(whole.exit_code, 0) << whole.err;
+  int before = 0;
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const Outcome outcome = tandem_interrupted({"sweep", "small.yaml"}, 0.8, signal);
+    ASSERT_EQ(outcome.exit_code, 130) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("tandem: interrupted\n"));
+    const int lines = lines_of("small.sweep.jsonl");
+    EXPECT_GT(lines, before) << "finished points are kept";
+    before = lines;
+  }
+  const Outcome rest = tandem({"sweep", "small.yaml", "--json"});
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(rest.out, whole.out);
+}
+
+// The number of a process's first child; 0 where it has none.
+pid_t child_of(pid_t process) {
+  const std::string id = std::to_string(process);
+  std::ifstream in("/proc/" + id + "/task/" + id + "/children");
+  pid_t child = 0;
+  in >> child;
+  return child;
+}
+
+TEST_F(Sweep, LosesOnlyThePointWhoseProcessIsKilled) {
+  write_long();
+  const pid_t here = getpid();
+  std::thread killer([here] {
+    for (int i = 0; i < 1000; ++i) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(10));
+      const pid_t command = child_of(here), worker = command > 0 ? child_of(command) : 0;
+      if (worker == 0) continue;
+      std::this_thread::sleep_for(std::chrono::milliseconds(100));
+      kill(worker, SIGKILL);
+      return;
+    }
+  });
+  const Outcome outcome = tandem({"sweep", "small.yaml", "--json"});
+  killer.join();
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_THAT(outcome.err, HasSubstr("tandem: 1 point was lost; the same command runs them again"));
+  int lost = 0, done = 0;
+  for (const auto& point : outcome.json()["points"]) {
+    if (point["state"] == "done") ++done;
+    if (point["state"] != "lost") continue;
+    ++lost;
+    EXPECT_EQ(point["problem"], "its process was ended by signal 9 (Killed)");
+  }
+  EXPECT_EQ(lost, 1);
+  EXPECT_EQ(done, 63);
+  const Outcome again = tandem({"sweep", "small.yaml", "--json"});
+  EXPECT_EQ(again.exit_code, 0) << again.err;
+  EXPECT_EQ(again.out, tandem({"sweep", "small.yaml", "--json", "--no-results"}).out);
+}
+
+TEST_F(Sweep, RanksShareThePointsAndTheFirstOnePutsThemTogether) {
+  write_small();
+  const Outcome alone = tandem({"sweep", "small.yaml", "--json", "--no-results"});
+  const Outcome second = ranked(1, 2, {"sweep", "small.yaml", "--json"});
+  EXPECT_EQ(second.exit_code, 0) << second.err;
+  EXPECT_EQ(second.out, "");
+  EXPECT_EQ(lines_of("small.sweep.jsonl.rank1"), 3);
+  const Outcome first = ranked(0, 2, {"sweep", "small.yaml", "--json"});
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.out, alone.out);
+  EXPECT_EQ(lines_of("small.sweep.jsonl"), 5);
+  EXPECT_FALSE(exists("small.sweep.jsonl.rank1"));
+}
+
+TEST_F(Sweep, TheFirstRankWaitsForTheOthersNoLongerThanItShould) {
+  write_small();
+  const Outcome first = ranked(0, 2, {"sweep", "small.yaml", "--wait", "0.3"});
+  EXPECT_EQ(first.exit_code, 5);
+  EXPECT_THAT(first.err, AllOf(HasSubstr("tandem: 2 points are left; small.sweep.jsonl has the others"),
+                               HasSubstr("2 points of other ranks are missing, and nothing came for 0 s")));
+  EXPECT_EQ(lines_of("small.sweep.jsonl"), 3);
+  EXPECT_EQ(ranked(2, 2, {"sweep", "small.yaml"}).exit_code, 5);
+}
+
+TEST_F(Sweep, MergesResultsOfOtherMachines) {
+  write_small();
+  ASSERT_EQ(ranked(1, 2, {"sweep", "small.yaml", "--results", "there.jsonl"}).exit_code, 0);
+  unsetenv("OMPI_COMM_WORLD_RANK");
+  const Outcome merged = tandem({"sweep", "small.yaml", "--merge", "there.jsonl.rank1"});
+  EXPECT_EQ(merged.exit_code, 0) << merged.err;
+  EXPECT_EQ(lines_of("small.sweep.jsonl"), 5);
+  EXPECT_EQ(tandem({"sweep", "small.yaml", "--merge", "missing.jsonl"}).exit_code, 3);
+}
+
+TEST_F(Sweep, ListsPointsWithoutRunningThem) {
+  const Outcome outcome = tandem({"sweep", write_small(), "--dry-run", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.json()["points"].size(), 4u);
+  EXPECT_EQ(outcome.json()["points"][0]["state"], "not run");
+  EXPECT_FALSE(exists("small.sweep.jsonl"));
+}
+
+TEST_F(Sweep, NeedsASweep) {
+  const Outcome outcome = tandem({"sweep", write_small_scenario()});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("small.yaml:1:1: has no `sweep:`; docs/sweep.md describes it"));
+}
+
+}  // namespace
+}  // namespace tandem

@@ -1,0 +1,144 @@
+// What a scenario needs on a device, against formulas of the literature and sums by hand.
+#include "scenarios/device_memory.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/activations.h"
+#include "scenarios/layer_division.h"
+#include "tests/scenarios/running.h"
+#include "topologies/readers/catalog.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr std::int64_t kTokens = 2048, kHidden = 2304, kHeads = 24, kExamples = 4;
+
+std::vector<Layer> gpt_layers(int blocks, int tensor = 1) {
+  const Model model = read_model(find_data("scenarios/models/gpt.yaml"), {{"layers", blocks}});
+  std::vector<Layer> parts;
+  for (const Layer& layer : model.layers) parts.push_back(layer_part(layer, tensor, 0));
+  return parts;
+}
+
+std::int64_t bytes_of_one_block(int tensor, bool checkpointing = false) {
+  const ActivationSettings settings{.examples = kExamples, .dtype = DType::bf16, .checkpointing = checkpointing};
+  return activation_bytes(gpt_layers(3, tensor), settings) - activation_bytes(gpt_layers(2, tensor), settings);
+}
+
+// Korthikanti and others (arXiv:2205.05198): s b h (34 + 5 a s / h), and equation 2, s b h (10 + 24 / t + 5 a s / (h
+// t)).
+TEST(Activations, OfATransformerBlockAreThoseOfThePublishedFormula) {
+  constexpr std::int64_t kElements = kTokens * kExamples * kHidden;
+  constexpr std::int64_t kScores = 5 * kHeads * kTokens * kTokens * kExamples;
+  EXPECT_EQ(bytes_of_one_block(1), 34 * kElements + kScores);
+  EXPECT_EQ(bytes_of_one_block(2), (10 + 12) * kElements + kScores / 2);
+  EXPECT_EQ(bytes_of_one_block(8), (10 + 3) * kElements + kScores / 8);
+}
+
+TEST(Activations, OfACheckpointedBlockAreItsInput) {
+  EXPECT_EQ(bytes_of_one_block(1, true), 2 * kTokens * kExamples * kHidden);
+  EXPECT_EQ(bytes_of_one_block(8, true), 2 * kTokens * kExamples * kHidden);
+  const ActivationSettings settings{.examples = kExamples, .dtype = DType::bf16, .checkpointing = true};
+  EXPECT_EQ(recomputed_bytes(gpt_layers(3), settings), bytes_of_one_block(1));
+}
+
+Scenario gpt(const std::string& strategy, const std::string& more = "", const std::string& workload = "") {
+  return read_scenario(R"(name: gpt
+workload: {kind: layers, model: gpt, sizes: {layers: 24}, batch: 64, dtype: bf16, optimizer: adam)" +
+                       workload + R"(}
+strategy: )" + strategy +
+                       R"(
+engine: {name: sim}
+topology: {cluster: {node: hgx-h100, workers: 1)" +
+                       more + R"(}}
+devices: {per_worker: 8}
+steps: 2
+warmup_steps: 1
+)");
+}
+
+constexpr std::int64_t kParameters = 1'652'226'048;
+
+TEST(DeviceMemory, OfAReplicaHasTheWholeModel) {
+  const MemoryNeed need = *memory_need(gpt("{name: mirrored}"));
+  EXPECT_EQ(need.parameters, 2 * kParameters);
+  EXPECT_EQ(need.gradients, 2 * kParameters);
+  EXPECT_EQ(need.optimizer, 12 * kParameters) << "two moments and the parameters, in f32";
+  EXPECT_EQ(need.input, 2 * 8 * 2 * 2048) << "two batches of 8 examples";
+  EXPECT_EQ(need.available, 80'000'000'000);
+}
+
+TEST(DeviceMemory, FollowsTheOptimizerAndTheTypes) {
+  EXPECT_EQ(memory_need(gpt("{name: mirrored}", "", ", parameter_dtype: f32"))->optimizer, (8 + 2) * kParameters);
+  const auto optimizer = [](const std::string& name) {
+    Scenario scenario = gpt("{name: mirrored}");
+    std::get<LayersSettings>(scenario.workload.kind).optimizer = name == "sgd" ? Optimizer::sgd : Optimizer::momentum;
+    return memory_need(scenario)->optimizer;
+  };
+  EXPECT_EQ(optimizer("sgd"), 0);
+  EXPECT_EQ(optimizer("momentum"), 8 * kParameters);
+}
+
+TEST(DeviceMemory, OfFullyShardedDevicesIsAPartOfIt) {
+  const MemoryNeed need = *memory_need(gpt("{name: fully_sharded}"));
+  EXPECT_EQ(need.parameters, 2 * kParameters / 8);
+  EXPECT_EQ(need.optimizer, 12 * kParameters / 8);
+  EXPECT_GT(need.buckets, 0);
+}
+
+// The first device keeps most: the activations of as many micro-batches as there are stages, and the embeddings.
+TEST(DeviceMemory, OfAPipelineCountsTheMicroBatchesThatAreUnderWay) {
+  const auto activations = [](int micro_batches) {
+    return memory_need(gpt("{name: mesh, pipeline: 4, data: 2, micro_batches: " + std::to_string(micro_batches) + "}"))
+        ->activations;
+  };
+  const ActivationSettings of_one{.examples = 1, .dtype = DType::bf16};
+  const std::vector<Layer> six_blocks = gpt_layers(6);
+  const std::vector<Layer> first_stage(six_blocks.begin(), six_blocks.end() - 1);
+  EXPECT_EQ(activations(32), 4 * activation_bytes(first_stage, of_one)) << "32 examples in 32 micro-batches";
+  EXPECT_GT(activations(4), 7 * activations(32)) << "of 8 examples each";
+}
+
+TEST(DeviceMemory, OfGradientAccumulationIsThatOfOnePass) {
+  const MemoryNeed one = *memory_need(gpt("{name: mirrored}"));
+  const MemoryNeed four = *memory_need(gpt("{name: mirrored}", "", ", gradient_accumulation_steps: 4"));
+  EXPECT_EQ(4 * four.activations, one.activations);
+  EXPECT_EQ(four.parameters, one.parameters);
+}
+
+TEST(DeviceMemory, IsRefusedWithEachPartBeforeTheRun) {
+  try {
+    run_scenario(gpt("{name: mirrored}", ", overrides: {gpu: {memory: 40GB}}"));
+    FAIL();
+  } catch (const MemoryError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("in_memory.yaml:3:11: workload: a device needs "));
+    EXPECT_THAT(error.what(), HasSubstr(" of 40.00 GB: parameters 3.304 GB, gradients 3.304 GB, optimizer 19.83 GB, "));
+    EXPECT_FALSE(error.need().fits());
+  }
+}
+
+TEST(DeviceMemory, IsReportedWhereItFits) {
+  const Scenario scenario = gpt("{name: fully_sharded}", "", ", activation_checkpointing: true");
+  const Report report = run_unscaled(scenario);
+  EXPECT_EQ(report.memory, memory_need(scenario));
+  EXPECT_TRUE(report.memory->fits());
+}
+
+TEST(DeviceMemory, RefusesNothingWhereADeviceHasNone) {
+  MemoryNeed need{.parameters = std::int64_t{1} << 50};
+  EXPECT_TRUE(need.fits());
+  need.available = std::int64_t{1} << 40;
+  EXPECT_FALSE(need.fits());
+}
+
+TEST(DeviceMemory, IsSharedByTheDevicesOfOneGpu) {
+  Scenario scenario = gpt("{name: mirrored}");
+  scenario.devices.per_worker = 16;
+  EXPECT_EQ(memory_need(scenario)->available, 40'000'000'000);
+}
+
+}  // namespace
+}  // namespace tandem
