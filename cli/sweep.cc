@@ -71,6 +71,7 @@ int exit_code_of(const SweepTable& table) {
 }
 
 int sweep(const SweepFlags& flags) {
+  handle_terminations();
   const Output output(flags.common);
   if (!flags.csv.empty()) check_writable(flags.csv);
   const Scenario scenario = scenario_from(flags.scenario);
@@ -79,7 +80,6 @@ int sweep(const SweepFlags& flags) {
     print_sweep(output, flags, table);
     return kOk;
   }
-  handle_terminations();
   ProgressLine line(flags.common);
   SweepOptions options{.processes = flags.processes,
                        .results = results_of(flags),
