@@ -138,8 +138,7 @@ TEST(SweepSpace, RangesEndAtTheirBounds) {
 }
 
 TEST(SweepSpace, RefusesWhatIsWrongBeforeAnyPointRuns) {
-  EXPECT_EQ(refusal_of("  values: {strategy.tensr: [1]}\n"),
-            "11:29: strategy: unknown key 'tensr'\n");
+  EXPECT_EQ(refusal_of("  values: {strategy.tensr: [1]}\n"), "11:29: strategy: unknown key 'tensr'\n");
   EXPECT_THAT(refusal_of("  values: {workload.batch: []}\n"), HasSubstr("has no values; needs at least one"));
   EXPECT_THAT(refusal_of("  values: {workload.batch: {from: 8, to: 4, step: 1}}\n"),
               HasSubstr("no value is from 8 to 4"));
