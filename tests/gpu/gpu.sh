@@ -133,7 +133,7 @@ step_train() {
 step_against_raw() { run_case against_raw all 300 "$programs/against_raw"; }
 
 step_calibrate() {
-  tandem calibrate quick 300 calibrate --engine cuda --quick -o "$out/machine.yaml"
+  tandem calibrate quick 600 calibrate --engine cuda --quick --dtypes f32,bf16 -o "$out/machine.yaml"
 }
 step_calibrate_full() {
   tandem calibrate_full full 3600 calibrate --engine cuda --dtypes f32,tf32,bf16,f16 -o "$out/machine-full.yaml"
