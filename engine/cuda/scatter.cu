@@ -76,9 +76,10 @@ __global__ void __launch_bounds__(kThreads, 1) change_few(ScatterArguments argum
   __shared__ Key sorted[kFew];
   keys[threadIdx.x] = key_of(arguments, threadIdx.x, blockIdx.x == 0, fault);
   __syncthreads();
+  const auto count = static_cast<unsigned>(arguments.count);
   unsigned place = 0;
-  for (unsigned i = 0; i < kFew; ++i) place += keys[i] < keys[threadIdx.x] ? 1 : 0;
-  sorted[place] = keys[threadIdx.x];
+  for (unsigned i = 0; i < count; ++i) place += keys[i] < keys[threadIdx.x] ? 1 : 0;
+  if (threadIdx.x < count) sorted[place] = keys[threadIdx.x];
   __syncthreads();
   change_columns<T, Index>(arguments, sorted, fault);
 }
@@ -144,8 +145,11 @@ const Key* sort(cudaStream_t stream, const Scratch& scratch, const ScatterArgume
 
 template <typename T, typename Index>
 void scatter_turn(cudaStream_t stream, const Scratch& scratch, const ScatterArguments& turn, Fault* fault) {
+  constexpr unsigned kMostThatSort = 1024;
   const unsigned blocks = blocks_for(turn.count * turn.width);
-  if (turn.count <= kFew) return start(change_few<T, Index>, blocks, kThreads, stream, turn, fault);
+  if (turn.count <= kFew) {
+    return start(change_few<T, Index>, blocks < kMostThatSort ? blocks : kMostThatSort, kThreads, stream, turn, fault);
+  }
   const Key* keys = sort(stream, scratch, turn, fault);
   start(change_sorted<T, Index>, blocks, kThreads, stream, turn, keys, fault);
 }
