@@ -88,7 +88,7 @@ void add_overrides(CLI::App& command, RunFlags& flags) {
       .add_option("--device-type", run.device_type,
                   "Run on devices of this type: cpu or gpu (default: the scenario's, or GPUs with an engine of GPUs)")
       ->transform(device_types());
-  command.add_option("--workers", run.workers, "Workers that train")->check(CLI::Range(1, 1 << 16));
+  command.add_option("--workers", run.workers, "Workers that train")->check(CLI::Range(1, 1 << 20));
   command.add_option("--steps", run.steps, "Steps, warm-up included")->check(CLI::Range(1, 1 << 30));
   command.add_option("--cross-device-ops", run.cross_device_ops, "How replicas reduce their gradients")
       ->check(known_cross_device_ops());

@@ -62,7 +62,7 @@ struct WorkerClass {
 
 struct Timeline {
   std::string engine;                           // "cpu", "sim"
-  std::vector<TimelineDevice> devices;          // every device of the cluster
+  std::vector<TimelineDevice> devices;          // of the cluster; without names where another worker represents theirs
   std::vector<Record> records;                  // ordered by start, then worker, device, stream
   std::map<std::string, std::string> settings;  // what decided the times: network model, threads, versions
   std::vector<WorkerClass> classes{};           // empty: every worker has its own records

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <map>
 #include <ostream>
 #include <streambuf>
 #include <string_view>
@@ -114,6 +115,27 @@ void add(Fnv1a& hash, const LayersSettings& layers) {
   }
 }
 
+// Of a larger cluster, what its machines are like is hashed once, and then the fabric.
+constexpr int kMostMachines = 4096;
+
+void add_large(Fnv1a& hash, const Topology& topology, std::ostream& text) {
+  write_topology_yaml(topology.machine(0), text);
+  hash.add(topology.machine_count());
+  for (NodeIndex index = topology.machine_nodes(); index < topology.node_count(); ++index) {
+    hash.add(topology.node(index).name);
+  }
+  std::map<const LinkModel*, std::int64_t> models;
+  for (LinkIndex index = topology.machine_links(); index < topology.link_count(); ++index) {
+    const Link link = topology.link(index);
+    for (const std::int64_t number : {std::int64_t{link.from}, std::int64_t{link.to}}) hash.add(number);
+    hash.add(static_cast<std::int64_t>(link.direction));
+    const auto [number, is_new] = models.try_emplace(link.model.get(), static_cast<std::int64_t>(models.size()));
+    hash.add(number->second);
+    if (!is_new) continue;
+    hash.add(fmt::format("{} {}", link.model->bandwidth_bytes_per_s.value, link.model->latency_s.value));
+  }
+}
+
 }  // namespace
 
 std::string content_hash(const Scenario& scenario) {
@@ -123,7 +145,11 @@ std::string content_hash(const Scenario& scenario) {
   if (scenario.topology) {
     HashingBuffer buffer(hash);
     std::ostream topology(&buffer);
-    write_topology_yaml(*scenario.topology, topology);
+    if (scenario.topology->machine_count() > kMostMachines) {
+      add_large(hash, *scenario.topology, topology);
+    } else {
+      write_topology_yaml(*scenario.topology, topology);
+    }
     hash.end_text();
   }
   return hash.text();

@@ -20,8 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostDevices = 1 << 16;
-constexpr int kMostWorkers = 1 << 16;
+constexpr int kMostDevices = 1 << 20;
+constexpr int kMostWorkers = 1 << 20;
 constexpr const char* kThisMachine = "this machine";
 
 int gpus_of(const Scenario& scenario) {

@@ -11,7 +11,7 @@ namespace tandem {
 namespace {
 
 constexpr int kMostMicroBatches = 1 << 20;
-constexpr int kMostAlongAnAxis = 1 << 16;
+constexpr int kMostAlongAnAxis = 1 << 20;
 constexpr int kMostVirtualStages = 1024;
 
 void does_not_use(const YamlReader& entry, const std::string& strategy) {

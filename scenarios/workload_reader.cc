@@ -14,7 +14,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr int kMostBatch = 1 << 24;
+constexpr int kMostBatch = 1 << 28;
 constexpr PackagedFiles kDataSets{"data set", "scenarios/data", ".csv", "digits"};
 constexpr PackagedFiles kModels{"model", "scenarios/models", ".yaml", ""};
 

@@ -79,7 +79,8 @@ std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const Varia
   std::shared_ptr<Variable> variable = MirroredExtended::make_variable(spec);
   std::vector<Stream*> streams;
   for (Device* device : worker_devices()) streams.push_back(&device->compute_stream());
-  worker().communicator(group()).broadcast(variable->components(), 0, streams);
+  if (in_sync_ == nullptr) in_sync_ = &worker().communicator(group());
+  in_sync_->broadcast(variable->components(), 0, streams);
   return variable;
 }
 

@@ -42,6 +42,7 @@ class MultiWorkerMirroredExtended : public MirroredExtended {
 
  private:
   std::shared_ptr<const ClusterResolver> cluster_resolver_;
+  Communicator* in_sync_ = nullptr;  // of group(); null until used
 };
 
 class MultiWorkerMirroredStrategy final : public Strategy {

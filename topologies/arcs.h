@@ -1,13 +1,13 @@
-// The edges of a topology as searches for routes need them.
+// The edges of a topology as searches for routes need them. Machines that are alike have theirs once.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <map>
 #include <span>
 #include <vector>
 
-#include "topologies/graph.h"
 #include "topologies/routing.h"
 
 namespace tandem {
@@ -26,50 +26,50 @@ inline Picoseconds cost_of(const LinkModel& model) {
 struct Arc {
   NodeIndex to = 0;
   Edge edge;
+  Picoseconds cost = 0;
 };
 
-// The arcs out of every node, sorted by the worker they lead into. A fabric switch may have 16,384 ports, and a search
-// looks only at those of two workers.
 class Arcs {
  public:
-  explicit Arcs(const Topology& topology) : topology_(topology) {
-    const Graph graph = graph_of(topology);
-    starts_.reserve(topology.node_count() + 1);
-    arcs_.reserve(boost::num_edges(graph));
-    const auto by_worker = [this](const Arc& a, const Arc& b) { return worker(a) < worker(b); };
-    for (NodeIndex node = 0; node < topology.node_count(); ++node) {
-      starts_.push_back(arcs_.size());
-      for (auto [edge, end] = boost::out_edges(node, graph); edge != end; ++edge) {
-        arcs_.push_back({static_cast<NodeIndex>(boost::target(*edge, graph)), graph[*edge]});
-      }
-      const auto first = arcs_.begin() + static_cast<std::ptrdiff_t>(starts_.back());
-      if (!std::is_sorted(first, arcs_.end(), by_worker)) std::stable_sort(first, arcs_.end(), by_worker);
-    }
-    starts_.push_back(arcs_.size());
-    costs_.reserve(topology.link_count());
-    for (LinkIndex link = 0; link < topology.link_count(); ++link) {
-      costs_.push_back(cost_of(*topology.link(link).model));
-    }
+  explicit Arcs(const Topology& topology);
+
+  // Visits the arcs from `node` to nodes of a worker, or of the fabric for kNoWorker, in the order of their links. A
+  // fabric switch may have 16,384 ports, and a search looks only at those of two workers.
+  template <typename Visit>
+  void each(NodeIndex node, int worker, Visit&& visit) const {
+    if (node < topology_.machine_nodes()) each_in_machine(node, worker, visit);
+    for (const Arc& arc : added(node, worker)) visit(arc);
   }
 
-  // Returns the arcs from `node` to nodes of a worker, or of the fabric for kNoWorker.
-  std::span<const Arc> into(NodeIndex node, int worker_index) const {
-    const std::span<const Arc> all(arcs_.data() + starts_[node], starts_[node + 1] - starts_[node]);
-    const auto first = std::lower_bound(all.begin(), all.end(), worker_index,
-                                        [this](const Arc& arc, int value) { return worker(arc) < value; });
-    const auto last = std::upper_bound(first, all.end(), worker_index,
-                                       [this](int value, const Arc& arc) { return value < worker(arc); });
-    return {first, last};
+  // Of one machine.
+  struct Machine {
+    std::vector<std::uint32_t> starts;  // by node
+    std::vector<Arc> arcs;              // to nodes of the machine, over its links
+  };
+  const Machine& machine(int worker) const {
+    return machines_.size() == 1 ? machines_.begin()->second : machines_.at(&topology_.machine(worker));
   }
-
-  Picoseconds cost(const Arc& arc) const { return costs_[arc.edge.link]; }
 
  private:
-  int worker(const Arc& arc) const { return topology_.node(arc.to).worker; }
+  template <typename Visit>
+  void each_in_machine(NodeIndex node, int worker, Visit& visit) const {
+    const NodeIndex number = node / topology_.nodes_of_machine();
+    if (static_cast<int>(number) != worker) return;
+    const NodeIndex first = number * topology_.nodes_of_machine();
+    const Machine& like = machine(worker);
+    for (std::uint32_t i = like.starts[node - first]; i < like.starts[node - first + 1]; ++i) {
+      const Arc& arc = like.arcs[i];
+      visit(Arc{first + arc.to, {number * topology_.links_of_machine() + arc.edge.link, arc.edge.forward}, arc.cost});
+    }
+  }
+  std::span<const Arc> added(NodeIndex node, int worker) const;
+  void add_machine(const Topology& machine);
+
   const Topology& topology_;
-  std::vector<std::size_t> starts_;
+  std::map<const Topology*, Machine> machines_;
+  // Over links that were added one by one, sorted by the worker they lead into.
+  std::vector<std::uint32_t> starts_;  // by node
   std::vector<Arc> arcs_;
-  std::vector<Picoseconds> costs_;  // by link
 };
 
 }  // namespace tandem

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "topologies/arcs.h"
+#include "topologies/slots.h"
 
 namespace tandem {
 
@@ -35,7 +36,7 @@ class MeetingSearch {
   };
   struct Side {
     using Open = std::pair<Picoseconds, NodeIndex>;
-    std::vector<Visit> visits{};  // by node
+    std::vector<Visit> visits{};  // by slot
     std::priority_queue<Open, std::vector<Open>, std::greater<>> open{};
   };
   void begin(Side& side, NodeIndex at);
@@ -45,6 +46,7 @@ class MeetingSearch {
 
   const Topology& topology_;
   const Arcs& arcs_;
+  Slots slots_;
   bool has_one_way_ = false;
   Side front_, back_;
   std::uint64_t search_ = 0;

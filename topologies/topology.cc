@@ -1,6 +1,7 @@
 #include "topologies/topology.h"
 
 #include <algorithm>
+#include <charconv>
 #include <set>
 
 #include "topologies/base/error.h"
@@ -56,6 +57,10 @@ void see_device(const DeviceModel& model, Weakest& weakest) {
   weakest.see_known(model.memory_latency_s);
 }
 
+std::string machine_prefix(int worker) {
+  return "w" + std::to_string(worker) + ".";
+}
+
 }  // namespace
 
 std::string_view name_of(Provenance provenance) {
@@ -104,14 +109,25 @@ std::string_view name_of(LinkKind kind) {
   TANDEM_UNREACHABLE("a LinkKind outside its enumerators");
 }
 
+void Topology::add_machines(std::shared_ptr<const Topology> machine, int count) {
+  TANDEM_CHECK(node_count() == 0 && count > 0, "machines are added first");
+  TANDEM_CHECK(machine->worker_count() == 1 && machine->machines_ == 0, "a machine of several workers");
+  machine_ = std::move(machine);
+  machines_ = count;
+  nodes_of_machine_ = static_cast<NodeIndex>(machine_->node_count());
+  links_of_machine_ = static_cast<LinkIndex>(machine_->link_count());
+  TANDEM_CHECK(machine_->workers_.front().size() == nodes_of_machine_, "a machine with nodes of no worker");
+}
+
 NodeIndex Topology::add_node(Node node) {
-  const auto index = static_cast<NodeIndex>(nodes_.size());
+  const auto index = static_cast<NodeIndex>(node_count());
   const bool added = by_name_.emplace(node.name, index).second;
   TANDEM_CHECK(added, "two nodes named '" + node.name + "'");
   TANDEM_CHECK(node.worker >= kNoWorker && node.worker <= worker_count(), "a gap in the numbers of the workers");
   if (node.worker != kNoWorker) {
+    TANDEM_CHECK(node.worker >= machines_, "a further node of a machine");
     if (node.worker == worker_count()) workers_.emplace_back();
-    workers_[static_cast<std::size_t>(node.worker)].push_back(index);
+    workers_[static_cast<std::size_t>(node.worker - machines_)].push_back(index);
   }
   nodes_.push_back(std::move(node));
   return index;
@@ -119,42 +135,107 @@ NodeIndex Topology::add_node(Node node) {
 
 LinkIndex Topology::add_link(NodeIndex from, NodeIndex to, std::shared_ptr<const LinkModel> model,
                              Direction direction) {
-  TANDEM_CHECK(from < nodes_.size() && to < nodes_.size(), "a link to a node that does not exist");
-  TANDEM_CHECK(from != to, "a link from '" + nodes_[from].name + "' to itself");
+  TANDEM_CHECK(from < node_count() && to < node_count(), "a link to a node that does not exist");
+  TANDEM_CHECK(from != to, "a link from '" + node(from).name + "' to itself");
   TANDEM_CHECK(model != nullptr, "a link without a model");
   TANDEM_CHECK(model->bandwidth_bytes_per_s.value > 0 && model->latency_s.value >= 0, "a link without a bandwidth");
-  const auto index = static_cast<LinkIndex>(links_.size());
+  const auto index = static_cast<LinkIndex>(link_count());
   links_.push_back({from, to, direction, std::move(model)});
   return index;
 }
 
+const Topology& Topology::changed_or_like_others(int worker) const {
+  const auto changed = changed_.find(worker);
+  return changed == changed_.end() ? *machine_ : *changed->second;
+}
+
+Topology& Topology::changed_machine(int worker) {
+  auto changed = std::make_shared<Topology>(machine(worker));
+  Topology& machine = *changed;
+  changed_[worker] = std::move(changed);
+  return machine;
+}
+
+void Topology::set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device) {
+  if (index >= machine_nodes()) {
+    nodes_[index - machine_nodes()].device = std::move(device);
+  } else {
+    changed_machine(worker(index)).nodes_[index % nodes_of_machine_].device = std::move(device);
+  }
+}
+
+void Topology::set_link_model(LinkIndex index, std::shared_ptr<const LinkModel> model) {
+  if (index >= machine_links()) {
+    links_[index - machine_links()].model = std::move(model);
+  } else {
+    const auto worker = static_cast<int>(index / links_of_machine_);
+    changed_machine(worker).links_[index % links_of_machine_].model = std::move(model);
+  }
+}
+
+Node Topology::node(NodeIndex index) const {
+  Node found = like(index);
+  if (index >= machine_nodes()) return found;
+  found.worker = worker(index);
+  found.name = machine_prefix(found.worker) + found.name;
+  return found;
+}
+
+Link Topology::link(LinkIndex index) const {
+  Link found = like_link(index);
+  if (index >= machine_links()) return found;
+  const NodeIndex first = index / links_of_machine_ * nodes_of_machine_;
+  found.from += first;
+  found.to += first;
+  return found;
+}
+
 std::optional<NodeIndex> Topology::find(std::string_view name) const {
-  const auto found = by_name_.find(name);
-  if (found == by_name_.end()) return std::nullopt;
-  return found->second;
+  if (const auto found = by_name_.find(name); found != by_name_.end()) return found->second;
+  const std::size_t dot = name.find('.');
+  int worker = 0;
+  if (machines_ == 0 || dot == std::string_view::npos || !name.starts_with('w')) return std::nullopt;
+  std::from_chars(name.data() + 1, name.data() + dot, worker);
+  if (worker < 0 || worker >= machines_ || !name.starts_with(machine_prefix(worker))) return std::nullopt;
+  const auto place = machine_->find(name.substr(dot + 1));
+  if (!place) return std::nullopt;
+  return static_cast<NodeIndex>(worker) * nodes_of_machine_ + *place;
 }
 
 std::vector<NodeIndex> Topology::nodes_of(int worker, NodeKind kind) const {
   TANDEM_CHECK(worker >= 0 && worker < worker_count(), "no worker " + std::to_string(worker));
   std::vector<NodeIndex> found;
-  for (const NodeIndex index : workers_[static_cast<std::size_t>(worker)]) {
-    if (nodes_[index].kind == kind) found.push_back(index);
+  if (worker < machines_) {
+    for (NodeIndex place = 0; place < nodes_of_machine_; ++place) {
+      if (machine_->nodes_[place].kind == kind) {
+        found.push_back(static_cast<NodeIndex>(worker) * nodes_of_machine_ + place);
+      }
+    }
+    return found;
+  }
+  for (const NodeIndex index : workers_[static_cast<std::size_t>(worker - machines_)]) {
+    if (this->kind(index) == kind) found.push_back(index);
   }
   return found;
 }
 
 Provenance Topology::provenance() const {
-  if (nodes_.empty()) return Provenance::assumed;
+  if (node_count() == 0) return Provenance::assumed;
   Weakest weakest;
   std::set<const void*> seen;  // thousands of nodes share a few models
-  for (const Node& node : nodes_) {
-    if (node.device && seen.insert(node.device.get()).second) see_device(*node.device, weakest);
-  }
-  for (const Link& link : links_) {
-    if (!seen.insert(link.model.get()).second) continue;
-    weakest.see(link.model->bandwidth_bytes_per_s);
-    weakest.see(link.model->latency_s);
-    weakest.see_known(link.model->hop_latency_s);
+  std::vector<const Topology*> parts = {this};
+  if (machine_) parts.push_back(machine_.get());
+  for (const auto& [worker, machine] : changed_) parts.push_back(machine.get());
+  for (const Topology* part : parts) {
+    for (const Node& node : part->nodes_) {
+      if (node.device && seen.insert(node.device.get()).second) see_device(*node.device, weakest);
+    }
+    for (const Link& link : part->links_) {
+      if (!seen.insert(link.model.get()).second) continue;
+      weakest.see(link.model->bandwidth_bytes_per_s);
+      weakest.see(link.model->latency_s);
+      weakest.see_known(link.model->hop_latency_s);
+    }
   }
   return weakest.provenance();
 }

@@ -134,26 +134,45 @@ class Topology {
   explicit Topology(std::string name) : name_(std::move(name)) {}
 
   // Building. Names must be unique, and workers numbered without gaps (TANDEM_CHECK).
+  // Adds workers that are all like `machine`, a topology of one worker and nothing else, before anything else. They
+  // have its nodes, named "w3.gpu0", and its links in its order, one worker after the other, and take no memory each.
+  void add_machines(std::shared_ptr<const Topology> machine, int count);
   NodeIndex add_node(Node node);
   LinkIndex add_link(NodeIndex from, NodeIndex to, std::shared_ptr<const LinkModel> model,
                      Direction direction = Direction::duplex);
   void add_collective(CollectiveSample sample) { collectives_.push_back(std::move(sample)); }
-  void set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device) {
-    nodes_[index].device = std::move(device);
-  }
+  void set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device);
+  void set_link_model(LinkIndex index, std::shared_ptr<const LinkModel> model);
   void set_collectives(std::vector<CollectiveSample> samples) { collectives_ = std::move(samples); }
   void set_measured_with(std::map<std::string, std::string> facts) { measured_with_ = std::move(facts); }
 
   const std::string& name() const { return name_; }
-  std::size_t node_count() const { return nodes_.size(); }
-  std::size_t link_count() const { return links_.size(); }
-  const Node& node(NodeIndex index) const { return nodes_[index]; }
-  const Link& link(LinkIndex index) const { return links_[index]; }
+  std::size_t node_count() const { return machine_nodes() + nodes_.size(); }
+  std::size_t link_count() const { return machine_links() + links_.size(); }
+  Node node(NodeIndex index) const;
+  Link link(LinkIndex index) const;
   std::optional<NodeIndex> find(std::string_view name) const;
+  // Single facts of them, which cost less.
+  NodeKind kind(NodeIndex index) const { return like(index).kind; }
+  int worker(NodeIndex index) const {
+    return index < machine_nodes() ? static_cast<int>(index / nodes_of_machine_) : like(index).worker;
+  }
+  const std::shared_ptr<const DeviceModel>& device(NodeIndex index) const { return like(index).device; }
+  const LinkModel& link_model(LinkIndex index) const { return *like_link(index).model; }
+  Direction direction(LinkIndex index) const { return like_link(index).direction; }
 
   // Workers are numbered from 0 without gaps. Nodes are in the order in which they were added.
-  int worker_count() const { return static_cast<int>(workers_.size()); }
+  int worker_count() const { return machines_ + static_cast<int>(workers_.size()); }
   std::vector<NodeIndex> nodes_of(int worker, NodeKind kind) const;
+
+  // The first `machine_count` workers were added as machines: node n of worker w, which machine(w) has as node n, is
+  // node w * nodes_of_machine() + n, and links likewise.
+  int machine_count() const { return machines_; }
+  NodeIndex nodes_of_machine() const { return nodes_of_machine_; }
+  LinkIndex links_of_machine() const { return links_of_machine_; }
+  const Topology& machine(int worker) const { return changed_.empty() ? *machine_ : changed_or_like_others(worker); }
+  NodeIndex machine_nodes() const { return static_cast<NodeIndex>(machines_) * nodes_of_machine_; }
+  LinkIndex machine_links() const { return static_cast<LinkIndex>(machines_) * links_of_machine_; }
 
   // Whether the GPUs of one machine reach each other's memory. If not, data between them is staged in host memory.
   bool p2p() const { return p2p_; }
@@ -172,7 +191,25 @@ class Topology {
   Provenance provenance() const;
 
  private:
+  // The node or link itself, or the one at its place in the machine that its worker is like.
+  const Node& like(NodeIndex index) const {
+    if (index >= machine_nodes()) return nodes_[index - machine_nodes()];
+    return machine(static_cast<int>(index / nodes_of_machine_)).nodes_[index % nodes_of_machine_];
+  }
+  const Link& like_link(LinkIndex index) const {
+    if (index >= machine_links()) return links_[index - machine_links()];
+    return machine(static_cast<int>(index / links_of_machine_)).links_[index % links_of_machine_];
+  }
+  const Topology& changed_or_like_others(int worker) const;
+  Topology& changed_machine(int worker);
+
   std::string name_;
+  std::shared_ptr<const Topology> machine_{};
+  int machines_ = 0;
+  NodeIndex nodes_of_machine_ = 0;
+  LinkIndex links_of_machine_ = 0;
+  std::map<int, std::shared_ptr<const Topology>> changed_{};  // by worker: unlike machine_
+  // What was added one by one.
   std::vector<Node> nodes_;
   std::vector<Link> links_;
   std::vector<std::vector<NodeIndex>> workers_;

@@ -106,13 +106,13 @@ void Network::dissolve(const BundlePtr& bundle) {
 
 void Network::dissolve_bundles_on(const Route& route) {
   for (const Edge& hop : route.hops) {
-    if (const BundlePtr bundle = bundle_on_[platform_.direction_index(hop)]) dissolve(bundle);
+    if (const BundlePtr bundle = bundle_on_.at(platform_.direction_index(hop))) dissolve(bundle);
   }
 }
 
 bool Network::is_alone_on(const Route& route) const {
   return std::ranges::all_of(route.hops,
-                             [this](const Edge& hop) { return flows_on_[platform_.direction_index(hop)] == 1; });
+                             [this](const Edge& hop) { return flows_on_.at(platform_.direction_index(hop)) == 1; });
 }
 
 void Network::occupy(const Route& route, int flows) {

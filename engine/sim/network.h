@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "engine/sim/simulation.h"
+#include "engine/sim/sparse_vector.h"
 
 namespace tandem::sim {
 
@@ -77,8 +78,8 @@ class Network {
 
   Simulation& simulation_;
   Platform& platform_;
-  std::vector<std::int32_t> flows_on_;  // by Platform::direction_index
-  std::vector<BundlePtr> bundle_on_;    // likewise; bundled ones only
+  SparseVector<std::int32_t> flows_on_;  // by Platform::direction_index
+  SparseVector<BundlePtr> bundle_on_;    // likewise; bundled ones only
 };
 
 }  // namespace tandem::sim

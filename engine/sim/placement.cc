@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <map>
+#include <vector>
 
 namespace tandem::sim {
 namespace {
@@ -20,7 +20,7 @@ std::vector<NodeIndex> nodes_for(const Topology& topology, const WorkerSpec& spe
                                        spec.task, name_of(type), spec.topology_worker, topology.name()));
   }
   for (const NodeIndex node : nodes) {
-    if (topology.node(node).device == nullptr) {
+    if (topology.device(node) == nullptr) {
       throw Error(fmt::format("topology '{}': node '{}' has no device model, so nothing can run on it", topology.name(),
                               topology.node(node).name));
     }
@@ -30,13 +30,12 @@ std::vector<NodeIndex> nodes_for(const Topology& topology, const WorkerSpec& spe
 
 }  // namespace
 
-std::vector<PlacedDevice> place_devices(const EngineOptions& options) {
-  std::vector<PlacedDevice> placed;
+void place_devices(const EngineOptions& options, const std::function<void(const PlacedDevice&)>& visit) {
   for (std::size_t worker = 0; worker < options.workers.size(); ++worker) {
     const WorkerSpec& spec = options.workers[worker];
     const auto nodes = nodes_for(*options.topology, spec, spec.device_type);
     const auto place = [&](DeviceType type, int index, NodeIndex node) {
-      placed.push_back({{spec.job, spec.task, type, index}, static_cast<int>(worker), node});
+      visit({{spec.job, spec.task, type, index}, static_cast<int>(worker), node});
     };
     for (int i = 0; i < spec.device_count; ++i) {
       place(spec.device_type, i, nodes[static_cast<std::size_t>(i) % nodes.size()]);
@@ -45,15 +44,6 @@ std::vector<PlacedDevice> place_devices(const EngineOptions& options) {
       place(DeviceType::cpu, 0, nodes_for(*options.topology, spec, DeviceType::cpu).front());
     }
   }
-  return placed;
-}
-
-std::vector<HostSpec> hosts_of(const Topology& topology, const std::vector<PlacedDevice>& devices) {
-  std::map<NodeIndex, int> cores;
-  for (const PlacedDevice& device : devices) cores[device.node] = std::max(1, topology.node(device.node).device->cores);
-  std::vector<HostSpec> hosts;
-  for (const auto& [node, count] : cores) hosts.push_back({node, count});
-  return hosts;
 }
 
 }  // namespace tandem::sim

@@ -1,7 +1,7 @@
 // Places the logical devices of a job on the nodes of a topology.
 #pragma once
 
-#include <vector>
+#include <functional>
 
 #include "engine/device.h"
 #include "engine/engine.h"
@@ -15,11 +15,9 @@ struct PlacedDevice {
   NodeIndex node = 0;
 };
 
-// Every device of the cluster: worker by worker its compute devices, then its CPU:0 unless that is one of them.
-// Throws Error when a worker's machine is not in the topology, and UnavailableError when it lacks such devices.
-std::vector<PlacedDevice> place_devices(const EngineOptions& options);
-
-// The nodes of these devices, in ascending order, with the number of cores of each.
-std::vector<HostSpec> hosts_of(const Topology& topology, const std::vector<PlacedDevice>& devices);
+// Calls `visit` with every device of the cluster: worker by worker its compute devices, then its CPU:0 unless that is
+// one of them. Throws Error when a worker's machine is not in the topology, and UnavailableError when it lacks such
+// devices.
+void place_devices(const EngineOptions& options, const std::function<void(const PlacedDevice&)>& visit);
 
 }  // namespace tandem::sim

@@ -1,16 +1,18 @@
 #include "engine/sim/platform.h"
 
+#include "engine/sim/sparse_vector.h"
+
 namespace tandem::sim {
 
 // Owned by SimGrid, which deletes its zones itself.
 class Platform::Zone : public simgrid_compat::NetZoneImpl {
  public:
-  explicit Zone(Platform& platform) : NetZoneImpl("topology"), platform_(platform) {}
+  explicit Zone(Platform& platform)
+      : NetZoneImpl("topology"), platform_(platform), links_(platform.direction_count()) {}
 
   void add_nodes(std::span<const HostSpec> specs) {
     for (const HostSpec& spec : specs) {
-      const Node& node = platform_.topology_.node(spec.node);
-      simgrid_compat::s4u::Host* host = simgrid_compat::add_host(this, node.name);
+      simgrid_compat::s4u::Host* host = simgrid_compat::add_host(this, platform_.topology_.node(spec.node).name);
       platform_.hosts_[spec.node] = host;
       const std::size_t id = host->get_netpoint()->id();
       if (nodes_.size() <= id) nodes_.resize(id + 1);
@@ -21,7 +23,6 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
   // Adds all links where SimGrid demands that before the simulation. Where it does not, a link is added when it is
   // first used: 16,384 GPUs have 131,072 links, of which a ring uses a third.
   void add_links() {
-    links_.resize(platform_.direction_count(), nullptr);
     if (simgrid_compat::kLinksOnDemand) return;
     for (LinkIndex index = 0; index < platform_.topology_.link_count(); ++index) {
       link({index, true});
@@ -44,21 +45,20 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
 
   LinkImpl* link(const Edge& hop) {
     const std::size_t index = platform_.direction_index(hop);
-    if (links_[index] == nullptr) {
-      const LinkModel& model = *platform_.topology_.link(hop.link).model;
-      links_[index] =
-          simgrid_compat::add_link(this, std::to_string(index), model.bandwidth_bytes_per_s.value)->get_impl();
+    LinkImpl*& link = links_[index];
+    if (link == nullptr) {
+      const LinkModel& model = platform_.topology_.link_model(hop.link);
+      link = simgrid_compat::add_link(this, std::to_string(index), model.bandwidth_bytes_per_s.value)->get_impl();
     }
-    return links_[index];
+    return link;
   }
 
   Platform& platform_;
-  std::vector<NodeIndex> nodes_;  // by SimGrid's number of the host
-  std::vector<LinkImpl*> links_;  // by Platform::direction_index; null until used
+  std::vector<NodeIndex> nodes_;   // by SimGrid's number of the host
+  SparseVector<LinkImpl*> links_;  // by Platform::direction_index; null until used
 };
 
-Platform::Platform(const Topology& topology, std::span<const HostSpec> nodes)
-    : topology_(topology), router_(topology), hosts_(topology.node_count(), nullptr) {
+Platform::Platform(const Topology& topology, std::span<const HostSpec> nodes) : topology_(topology), router_(topology) {
   auto* zone = new Zone(*this);
   simgrid_compat::adopt_zone(zone);
   zone->add_nodes(nodes);

@@ -4,7 +4,7 @@
 
 #include <memory>
 #include <span>
-#include <vector>
+#include <unordered_map>
 
 #include "engine/sim/simgrid_compat.h"
 #include "topologies/routing.h"
@@ -25,7 +25,10 @@ class Platform {
   Platform& operator=(const Platform&) = delete;
 
   // Null for a node without a host.
-  simgrid_compat::s4u::Host* host(NodeIndex node) const { return hosts_[node]; }
+  simgrid_compat::s4u::Host* host(NodeIndex node) const {
+    const auto host = hosts_.find(node);
+    return host == hosts_.end() ? nullptr : host->second;
+  }
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to) { return router_.route(from, to); }
 
   Router& router() { return router_; }
@@ -34,7 +37,7 @@ class Platform {
 
   // Numbers the directions of links that have a capacity of their own: two of a duplex link, otherwise one.
   std::size_t direction_index(const Edge& hop) const {
-    const bool shares = topology_.link(hop.link).direction != Direction::duplex;
+    const bool shares = topology_.direction(hop.link) != Direction::duplex;
     return 2 * std::size_t{hop.link} + (hop.forward || shares ? 0 : 1);
   }
   std::size_t direction_count() const { return 2 * topology_.link_count(); }
@@ -45,7 +48,7 @@ class Platform {
   const Topology& topology_;
   Router router_;
   std::shared_ptr<const Route> next_route_;
-  std::vector<simgrid_compat::s4u::Host*> hosts_;  // by node
+  std::unordered_map<NodeIndex, simgrid_compat::s4u::Host*> hosts_;
 };
 
 }  // namespace tandem::sim

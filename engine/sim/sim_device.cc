@@ -70,39 +70,49 @@ class SimBuffer : public Buffer {
 }  // namespace
 
 SimDevice::SimDevice(SimRun& run, DeviceId id, int index, int worker, PhysicalDevice& physical)
-    : run_(run),
-      id_(std::move(id)),
-      name_(id_.text()),
-      index_(index),
-      worker_(worker),
-      physical_(physical),
-      no_values_(std::make_shared<SimMemory>(*this)) {}
+    : run_(run), id_(std::move(id)), index_(index), worker_(worker), physical_(physical) {}
 
 SimDevice::~SimDevice() = default;
 
+SimDevice::Work& SimDevice::work() {
+  if (!work_) {
+    work_ = std::make_unique<Work>();
+    work_->no_values = std::make_shared<SimMemory>(*this);
+  }
+  return *work_;
+}
+
+const std::map<int, std::unique_ptr<SimStream>>& SimDevice::streams() const {
+  static const std::map<int, std::unique_ptr<SimStream>> none;
+  return work_ ? work_->streams : none;
+}
+
 Stream& SimDevice::stream(int index) {
   TANDEM_REQUIRE(index >= 0, "a stream with a negative index");
-  std::unique_ptr<SimStream>& stream = streams_[index];
+  std::unique_ptr<SimStream>& stream = work().streams[index];
   if (!stream) stream = std::make_unique<SimStream>(*this, index);
   return *stream;
 }
 
 Tensor SimDevice::allocate(DType dtype, Shape shape) {
   const auto size_bytes = static_cast<std::size_t>(shape.element_count()) * size_of(dtype);
+  if (!physical_.memory) {
+    physical_.memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = costs().model().memory_bytes.value});
+  }
   const MemoryPool& pool = *physical_.memory;
   if (pool.capacity_bytes > 0 && pool.in_use_bytes + static_cast<double>(size_bytes) > pool.capacity_bytes) {
     const auto text = [](double bytes) { return format_quantity(bytes, Dimension::bytes); };
-    throw RunError(fmt::format("{}: out of memory: requested {} for {}{}, in use {} of {} ({})", name_,
+    throw RunError(fmt::format("{}: out of memory: requested {} for {}{}, in use {} of {} ({})", name(),
                                text(static_cast<double>(size_bytes)), name_of(dtype), shape.text(),
                                text(pool.in_use_bytes), text(pool.capacity_bytes), costs().model().name));
   }
-  std::shared_ptr<Buffer> memory = no_values_;
+  std::shared_ptr<Buffer> memory = work().no_values;
   if (run_.carries_values()) memory = std::make_shared<SimMemory>(*this, size_bytes);
-  return {std::make_shared<SimBuffer>(std::move(memory), size_bytes, physical_.memory, use_), dtype, shape};
+  return {std::make_shared<SimBuffer>(std::move(memory), size_bytes, physical_.memory, work().use), dtype, shape};
 }
 
 void SimDevice::synchronize() {
-  for (const auto& [index, stream] : streams_) stream->synchronize();
+  for (const auto& [index, stream] : streams()) stream->synchronize();
 }
 
 }  // namespace tandem::sim

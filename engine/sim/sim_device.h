@@ -1,4 +1,6 @@
 // Simulated devices: their names, streams and memory in use. Several logical devices may share a physical one.
+//
+// A device on which nothing happens takes little memory: there are a million of them where workers represent others.
 #pragma once
 
 #include <map>
@@ -20,8 +22,8 @@ struct MemoryPool {
 
 struct PhysicalDevice {
   NodeIndex node = 0;
-  std::shared_ptr<const DeviceCosts> costs;
-  std::shared_ptr<MemoryPool> memory;
+  const DeviceCosts* costs = nullptr;    // of the run
+  std::shared_ptr<MemoryPool> memory{};  // null until used
 };
 
 class SimDevice : public Device {
@@ -34,19 +36,19 @@ class SimDevice : public Device {
   int worker() const override { return worker_; }
   Stream& stream(int index) override;
   Tensor allocate(DType dtype, Shape shape) override;
-  std::int64_t memory_in_use_bytes() const override { return use_->in_use; }
-  std::int64_t memory_peak_bytes() const override { return use_->peak; }
+  std::int64_t memory_in_use_bytes() const override { return work_ ? work_->use->in_use : 0; }
+  std::int64_t memory_peak_bytes() const override { return work_ ? work_->use->peak : 0; }
   void synchronize() override;
 
   SimRun& run() { return run_; }
   NodeIndex node() const { return physical_.node; }
   const DeviceCosts& costs() const { return *physical_.costs; }
-  const std::string& name() const { return name_; }
+  std::string name() const { return id_.text(); }
   // Whether a stream of it executes a collective now. The streams say so, in the kernel.
-  bool is_in_collective() const { return collectives_ > 0; }
-  void enter_collective() { ++collectives_; }
-  void leave_collective() { --collectives_; }
-  const std::map<int, std::unique_ptr<SimStream>>& streams() const { return streams_; }
+  bool is_in_collective() const { return work_ && work_->collectives > 0; }
+  void enter_collective() { ++work().collectives; }
+  void leave_collective() { --work().collectives; }
+  const std::map<int, std::unique_ptr<SimStream>>& streams() const;
 
   struct Use {
     std::int64_t in_use = 0;
@@ -54,16 +56,21 @@ class SimDevice : public Device {
   };
 
  private:
+  // What there is of a device that somebody has used.
+  struct Work {
+    std::shared_ptr<Use> use = std::make_shared<Use>();
+    std::shared_ptr<Buffer> no_values{};  // what work under way holds of tensors without values
+    std::map<int, std::unique_ptr<SimStream>> streams{};
+    int collectives = 0;  // streams that execute one
+  };
+  Work& work();
+
   SimRun& run_;
   DeviceId id_;
-  std::string name_;
   int index_;
   int worker_;
   PhysicalDevice& physical_;
-  std::shared_ptr<Use> use_ = std::make_shared<Use>();
-  const std::shared_ptr<Buffer> no_values_;  // what work under way holds of tensors without values
-  std::map<int, std::unique_ptr<SimStream>> streams_;
-  int collectives_ = 0;  // streams that execute one
+  std::unique_ptr<Work> work_;  // null until used
 };
 
 }  // namespace tandem::sim

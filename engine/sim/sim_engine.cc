@@ -15,11 +15,18 @@ using NvLinks = std::vector<std::pair<NodeIndex, NodeIndex>>;
 
 NvLinks nvlinks_of(const Topology& topology, int worker) {
   NvLinks links;
-  for (LinkIndex i = 0; i < topology.link_count(); ++i) {
-    const Link& link = topology.link(i);
-    const bool is_inside = topology.node(link.from).worker == worker && topology.node(link.to).worker == worker;
-    if (is_inside && link.model->kind == LinkKind::nvlink) links.emplace_back(link.from, link.to);
+  const auto see = [&](LinkIndex index) {
+    if (topology.link_model(index).kind != LinkKind::nvlink) return;
+    const Link link = topology.link(index);
+    if (topology.worker(link.from) == worker && topology.worker(link.to) == worker) {
+      links.emplace_back(link.from, link.to);
+    }
+  };
+  if (worker < topology.machine_count()) {
+    const LinkIndex first = static_cast<LinkIndex>(worker) * topology.links_of_machine();
+    for (LinkIndex i = 0; i < topology.links_of_machine(); ++i) see(first + i);
   }
+  for (LinkIndex index = topology.machine_links(); index < topology.link_count(); ++index) see(index);
   return links;
 }
 
@@ -27,7 +34,7 @@ NvLinks nvlinks_of(const Topology& topology, int worker) {
 std::vector<NodeIndex> nvlink_reach(const Topology& topology, const NvLinks& links, NodeIndex from) {
   std::vector<NodeIndex> reached = {from};
   for (std::size_t i = 0; i < reached.size(); ++i) {
-    if (i > 0 && topology.node(reached[i]).kind != NodeKind::nvswitch) continue;
+    if (i > 0 && topology.kind(reached[i]) != NodeKind::nvswitch) continue;
     for (const auto& [one, other] : links) {
       if (one != reached[i] && other != reached[i]) continue;
       const NodeIndex next = one == reached[i] ? other : one;
@@ -55,7 +62,7 @@ std::vector<Hardware> hardware_of(const Topology& topology, int worker) {
   for (const auto& [kind, type] : {std::pair{NodeKind::cpu, DeviceType::cpu}, {NodeKind::gpu, DeviceType::gpu}}) {
     const std::vector<NodeIndex> nodes = topology.nodes_of(worker, kind);
     for (std::size_t i = 0; i < nodes.size(); ++i) {
-      const auto& model = topology.node(nodes[i]).device;
+      const auto& model = topology.device(nodes[i]);
       if (!model) continue;
       Hardware& one = hardware.emplace_back();
       one.type = type;
@@ -121,8 +128,8 @@ class SimEngine : public Engine {
 }  // namespace
 
 std::unique_ptr<Engine> open_sim_engine(EngineOptions options) {
-  sim::place_devices(options);           // throws
-  sim::nccl::settings_of(options.nccl);  // throws
+  sim::place_devices(options, [](const sim::PlacedDevice&) {});  // throws
+  sim::nccl::settings_of(options.nccl);                          // throws
   return std::make_unique<SimEngine>(std::move(options));
 }
 

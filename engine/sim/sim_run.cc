@@ -27,7 +27,6 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, s
       capabilities_(capabilities),
       symmetry_(symmetry != nullptr ? std::optional<symmetry::RunSymmetry>(std::in_place, *this, *symmetry)
                                     : std::nullopt),
-      placed_(place_devices(options)),
       hosts_(running_hosts()),
       schedule_(options.schedule_seed),
       simulation_(*options.topology, hosts_, schedule_ ? &*schedule_ : nullptr),
@@ -46,32 +45,43 @@ SimRun::~SimRun() {
 }
 
 std::vector<HostSpec> SimRun::running_hosts() const {
-  std::vector<PlacedDevice> running = placed_;
-  std::erase_if(running, [this](const PlacedDevice& device) { return !runs(device.worker); });
-  return hosts_of(topology(), running);
+  std::map<NodeIndex, int> cores;
+  place_devices(options_, [&](const PlacedDevice& placed) {
+    if (runs(placed.worker)) cores[placed.node] = std::max(1, topology().device(placed.node)->cores);
+  });
+  std::vector<HostSpec> hosts;
+  for (const auto& [node, count] : cores) hosts.push_back({node, count});
+  return hosts;
 }
 
 // Nodes of one model with equally many devices cost the same.
 void SimRun::add_devices() {
-  std::map<NodeIndex, int> devices_on;
-  for (const PlacedDevice& placed : placed_) ++devices_on[placed.node];
-  const double waiting = waiting_in_step(options_);
-  std::map<std::pair<const DeviceModel*, int>, std::shared_ptr<const DeviceCosts>> costs;
-  for (const auto& [node, count] : devices_on) {
-    const auto& model = topology().node(node).device;
-    auto memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = model->memory_bytes.value});
-    const bool has_graphs = options_.graphs && topology().node(node).kind == NodeKind::gpu;
-    std::shared_ptr<const DeviceCosts>& cost = costs[{model.get(), count}];
-    if (!cost) cost = std::make_shared<const DeviceCosts>(model, count, notes_, waiting, has_graphs);
-    physical_[node].reset(new PhysicalDevice{node, cost, std::move(memory)});
-  }
-  for (const PlacedDevice& placed : placed_) {
-    const int index = static_cast<int>(devices_.size());
-    devices_.push_back(std::make_unique<SimDevice>(*this, placed.id, index, placed.worker, *physical_[placed.node]));
-    if (!by_id_.emplace(placed.id, devices_.back().get()).second) {
-      throw Error(fmt::format("two workers are both /job:{}/task:{}", placed.id.job, placed.id.task));
+  std::vector<int> devices_on(topology().node_count());
+  place_devices(options_, [&](const PlacedDevice& placed) { ++devices_on[placed.node]; });
+  place_devices(options_, [&](const PlacedDevice& placed) {
+    PhysicalDevice& physical = physical_device(placed.node, devices_on[placed.node]);
+    devices_.emplace_back(*this, placed.id, static_cast<int>(devices_.size()), placed.worker, physical);
+  });
+  for (std::size_t worker = 0; worker < options_.workers.size(); ++worker) {
+    const WorkerSpec& spec = options_.workers[worker];
+    if (!workers_by_task_[spec.job].emplace(spec.task, static_cast<int>(worker)).second) {
+      throw Error(fmt::format("two workers are both /job:{}/task:{}", spec.job, spec.task));
     }
   }
+}
+
+PhysicalDevice& SimRun::physical_device(NodeIndex node, int devices_on) {
+  PhysicalDevice& physical = physical_[node];
+  if (physical.costs == nullptr) {
+    const auto& model = topology().device(node);
+    std::unique_ptr<const DeviceCosts>& cost = costs_[{model.get(), devices_on}];
+    const bool has_graphs = options_.graphs && topology().kind(node) == NodeKind::gpu;
+    if (!cost) {
+      cost = std::make_unique<const DeviceCosts>(model, devices_on, notes_, waiting_in_step(options_), has_graphs);
+    }
+    physical = {.node = node, .costs = cost.get()};
+  }
+  return physical;
 }
 
 void SimRun::add_workers() {
@@ -80,9 +90,9 @@ void SimRun::add_workers() {
     const WorkerSpec& spec = options_.workers[worker];
     first_devices_.push_back(static_cast<int>(next));
     std::vector<Device*> local;
-    for (int i = 0; i < spec.device_count; ++i) local.push_back(devices_[next++].get());
+    for (int i = 0; i < spec.device_count; ++i) local.push_back(&devices_[next++]);
     const bool has_own_cpu = spec.device_type == DeviceType::cpu && spec.device_count > 0;
-    SimDevice& cpu = has_own_cpu ? static_cast<SimDevice&>(*local.front()) : *devices_[next++];
+    SimDevice& cpu = has_own_cpu ? static_cast<SimDevice&>(*local.front()) : devices_[next++];
     workers_.emplace_back();
     if (!runs(static_cast<int>(worker))) continue;
     workers_.back() = std::make_unique<SimWorker>(*this, static_cast<int>(worker), spec, std::move(local), cpu);
@@ -101,12 +111,27 @@ Timeline SimRun::execute(const Program& program) {
 }
 
 SimDevice& SimRun::device(const DeviceId& id) {
-  if (const auto found = by_id_.find(id); found != by_id_.end()) return *found->second;
+  if (SimDevice* found = find_device(id)) return *found;
   constexpr std::size_t kMost = 8;
   std::string known;
-  for (std::size_t i = 0; i < std::min(devices_.size(), kMost); ++i) known += (i > 0 ? ", " : "") + devices_[i]->name();
+  for (std::size_t i = 0; i < std::min(devices_.size(), kMost); ++i) known += (i > 0 ? ", " : "") + devices_[i].name();
   if (devices_.size() > kMost) known += fmt::format(" and {} more", devices_.size() - kMost);
   throw UnavailableError(fmt::format("no device {} (there are: {})", id.text(), known));
+}
+
+// A worker has its compute devices, and after them its CPU:0 where that is none of them.
+SimDevice* SimRun::find_device(const DeviceId& id) {
+  const auto job = workers_by_task_.find(id.job);
+  if (job == workers_by_task_.end()) return nullptr;
+  const auto task = job->second.find(id.task);
+  if (task == job->second.end()) return nullptr;
+  const WorkerSpec& spec = options_.workers[static_cast<std::size_t>(task->second)];
+  const auto first = static_cast<std::size_t>(first_devices_[static_cast<std::size_t>(task->second)]);
+  if (id.type == spec.device_type && id.index >= 0 && id.index < spec.device_count) {
+    return &devices_[first + static_cast<std::size_t>(id.index)];
+  }
+  if (id.type != DeviceType::cpu || id.index != 0) return nullptr;
+  return &devices_[first + static_cast<std::size_t>(spec.device_count)];
 }
 
 int SimRun::current_step() const {
@@ -116,7 +141,7 @@ int SimRun::current_step() const {
 std::vector<std::string> SimRun::pending_work() const {
   std::vector<std::string> lines;
   for (const auto& device : devices_) {
-    for (const auto& [index, stream] : device->streams()) {
+    for (const auto& [index, stream] : device.streams()) {
       if (!stream->is_idle()) lines.push_back(stream->text());
     }
   }
@@ -126,7 +151,10 @@ std::vector<std::string> SimRun::pending_work() const {
 Timeline SimRun::take_timeline() {
   Timeline timeline;
   timeline.engine = capabilities_.engine;
-  for (const auto& device : devices_) timeline.devices.push_back({device->name(), device->worker()});
+  timeline.devices.reserve(devices_.size());
+  for (const SimDevice& device : devices_) {
+    timeline.devices.push_back({runs(device.worker()) ? device.name() : "", device.worker()});
+  }
   timeline.records = records_.take_sorted();
   timeline.notes = notes_.take();
   timeline.settings = {

@@ -1,6 +1,7 @@
 // One run of the sim engine: the devices and workers of the cluster, the simulation below them, and the records.
 #pragma once
 
+#include <deque>
 #include <map>
 #include <memory>
 #include <optional>
@@ -66,9 +67,12 @@ class SimRun {
   }
 
  private:
+  // The nodes of the devices of workers that run, in ascending order, with the number of cores of each.
   std::vector<HostSpec> running_hosts() const;
   void add_devices();
+  PhysicalDevice& physical_device(NodeIndex node, int devices_on);
   void add_workers();
+  SimDevice* find_device(const DeviceId& id);  // null: there is none
   std::vector<std::string> pending_work() const;
   Timeline take_timeline();
 
@@ -76,7 +80,6 @@ class SimRun {
   const Capabilities& capabilities_;
   std::optional<symmetry::RunSymmetry> symmetry_;
   Notes notes_;
-  std::vector<PlacedDevice> placed_;
   std::vector<HostSpec> hosts_;
   std::optional<SeededSchedule> schedule_;
   Simulation simulation_;
@@ -85,17 +88,12 @@ class SimRun {
   const MeasuredTimes measured_times_;
   CollectiveGroups groups_;
   NcclGroups nccl_;
-  std::map<NodeIndex, std::unique_ptr<PhysicalDevice>> physical_;
-  std::vector<std::unique_ptr<SimDevice>> devices_;
-  struct IdHash {
-    std::size_t operator()(const DeviceId& id) const {
-      const auto place = static_cast<std::size_t>(id.task) * 64 + static_cast<std::size_t>(id.index) * 2;
-      return (place + static_cast<std::size_t>(id.type)) ^ (std::hash<std::string>()(id.job) << 1);
-    }
-  };
-  std::unordered_map<DeviceId, SimDevice*, IdHash> by_id_;  // never iterated
-  std::vector<int> first_devices_;                          // by worker
-  std::vector<std::unique_ptr<SimWorker>> workers_;         // null: another one represents it
+  std::map<std::pair<const DeviceModel*, int>, std::unique_ptr<const DeviceCosts>> costs_;  // and devices on the node
+  std::unordered_map<NodeIndex, PhysicalDevice> physical_;                                  // never iterated
+  std::deque<SimDevice> devices_;  // a deque, because their addresses must not change
+  std::map<std::string, std::unordered_map<int, int>, std::less<>> workers_by_task_;  // by job and task
+  std::vector<int> first_devices_;                                                    // by worker
+  std::vector<std::unique_ptr<SimWorker>> workers_;                                   // null: another one represents it
   RecordLog records_;
   SharedObjects shared_;  // the last member, because the objects may hold memory of the devices
 };

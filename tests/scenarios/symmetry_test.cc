@@ -43,50 +43,54 @@ std::string layers(int batch, const std::string& bucket = "2MB") {
 }
 
 // The topology again, with one worker whose GPUs compute at half the rate, or with one slow link to the network.
-std::shared_ptr<const Topology> with_faults(const Topology& topology, bool has_straggler, bool has_slow_link) {
-  auto changed = std::make_shared<Topology>(topology.name());
+std::shared_ptr<Topology> with_faults(const Topology& topology, bool has_straggler, bool has_slow_link) {
+  auto changed = std::make_shared<Topology>(topology);
   const int worker = topology.worker_count() / 2;
   std::map<const DeviceModel*, std::shared_ptr<const DeviceModel>> slow;
-  for (NodeIndex index = 0; index < topology.node_count(); ++index) {
-    Node node = topology.node(index);
-    if (has_straggler && node.worker == worker && node.kind == NodeKind::gpu) {
-      auto& model = slow[node.device.get()];
-      if (!model) {
-        auto slower = std::make_shared<DeviceModel>(*node.device);
-        slower->memory_bandwidth_bytes_per_s.value /= 2;
-        slower->boost_clock_hz.value /= 2;
-        model = slower;
-      }
-      node.device = model;
-    }
-    changed->add_node(std::move(node));
-  }
-  bool is_slowed = false;
-  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
-    const Link& link = topology.link(index);
-    auto model = link.model;
-    if (has_slow_link && !is_slowed && model->kind == LinkKind::network && topology.node(link.from).worker == worker) {
-      auto slower = std::make_shared<LinkModel>(*model);
-      slower->bandwidth_bytes_per_s.value /= 3;
+  for (NodeIndex index = 0; index < topology.node_count() && has_straggler; ++index) {
+    if (topology.worker(index) != worker || topology.kind(index) != NodeKind::gpu) continue;
+    auto& model = slow[topology.device(index).get()];
+    if (!model) {
+      auto slower = std::make_shared<DeviceModel>(*topology.device(index));
+      slower->memory_bandwidth_bytes_per_s.value /= 2;
+      slower->boost_clock_hz.value /= 2;
       model = slower;
-      is_slowed = true;
     }
-    changed->add_link(link.from, link.to, model, link.direction);
+    changed->set_device(index, model);
   }
-  for (const CollectiveSample& sample : topology.collectives()) changed->add_collective(sample);
-  changed->set_p2p(topology.p2p());
-  changed->set_nvlink_domain(topology.nvlink_domain());
+  for (LinkIndex index = 0; index < topology.link_count() && has_slow_link; ++index) {
+    const Link link = topology.link(index);
+    if (link.model->kind != LinkKind::network || topology.worker(link.from) != worker) continue;
+    auto slower = std::make_shared<LinkModel>(*link.model);
+    slower->bandwidth_bytes_per_s.value /= 3;
+    changed->set_link_model(index, slower);
+    break;
+  }
   return changed;
 }
 
+// The topology again, each node and link of which takes memory of its own.
+std::shared_ptr<Topology> one_by_one(const Topology& topology) {
+  auto made = std::make_shared<Topology>(topology.name());
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) made->add_node(topology.node(index));
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    const Link link = topology.link(index);
+    made->add_link(link.from, link.to, link.model, link.direction);
+  }
+  for (const CollectiveSample& sample : topology.collectives()) made->add_collective(sample);
+  made->set_p2p(topology.p2p());
+  made->set_nvlink_domain(topology.nvlink_domain());
+  return made;
+}
+
+// With symmetry on machines that are described once, without it on machines that are built one by one.
 RunResult run(const Job& job, bool symmetry) {
   const Scenario scenario = read_scenario(job.text());
   RunOptions options;
   options.measures_scaling = false;
   options.symmetry = symmetry;
-  if (job.has_straggler || job.has_slow_link) {
-    options.topology = with_faults(*scenario.topology, job.has_straggler, job.has_slow_link);
-  }
+  const auto topology = with_faults(*scenario.topology, job.has_straggler, job.has_slow_link);
+  options.topology = symmetry ? topology : one_by_one(*topology);
   return run_scenario(scenario, options);
 }
 
@@ -155,9 +159,19 @@ TEST(Symmetry, FabricsWithManyPathsStayExact) {
         "{kind: rail, workers_per_leaf: 4, spines: 3, oversubscription: 4}",
         "{kind: fat_tree, workers_per_leaf: 2, leaves_per_pod: 2, spines: 2, cores_per_spine: 2, rails: true}",
         "{kind: fat_tree, workers_per_leaf: 2, leaves_per_pod: 3, spines: 3, core_oversubscription: 16}",
-        "{kind: torus, dimensions: [2, 2, 3]}", "{kind: torus, dimensions: [4, 3], oversubscription: 16}"}) {
+        "{kind: torus, dimensions: [2, 2, 3]}", "{kind: torus, dimensions: [4, 3], oversubscription: 16}",
+        "{kind: dragonfly, workers_per_leaf: 2, leaves_per_pod: 2, spines: 2, core_oversubscription: 4}",
+        "{kind: dragonfly, workers_per_leaf: 1, leaves_per_pod: 3, spines: 3, rails: true}"}) {
     expect_equal_runs({.fabric = fabric, .workers = 12, .workload = layers(12 * 8 * 4)});
   }
+}
+
+TEST(Symmetry, RacksOfNvlinkUnderAFatTreeStayExact) {
+  expect_equal_runs({.machine = "gb200-nvl72",
+                     .fabric = "{kind: fat_tree, workers_per_leaf: 6, leaves_per_pod: 3, spines: 2, rails: true}",
+                     .workers = 36,
+                     .per_worker = 4,
+                     .workload = layers(36 * 4 * 4)});
 }
 
 TEST(Symmetry, WhatWorkersOfAModelSendEachOtherIsOneFlowAClass) {
@@ -213,7 +227,10 @@ TEST_P(RandomSymmetry, EqualsTheFullSimulation) {
               fmt::format("{{kind: fat_tree, workers_per_leaf: {}, leaves_per_pod: {}, spines: {}, "
                           "cores_per_spine: {}, core_oversubscription: {}, rails: {}}}",
                           number(1, 3), number(1, 3), number(1, 3), number(1, 3), number(1, 4), number(0, 1) == 0),
-              fmt::format("{{kind: torus, dimensions: [{}], oversubscription: {}}}", job.workers, number(1, 8))});
+              fmt::format("{{kind: torus, dimensions: [{}], oversubscription: {}}}", job.workers, number(1, 8)),
+              fmt::format("{{kind: dragonfly, workers_per_leaf: {}, leaves_per_pod: {}, spines: {}, "
+                          "core_oversubscription: {}, rails: {}}}",
+                          number(1, 3), number(1, 3), number(1, 3), number(1, 4), number(0, 1) == 0)});
   const int replicas = job.workers * job.per_worker;
   const int batch = replicas * number(1, 4) + (number(0, 1) == 0 ? 0 : number(0, replicas));
   job.workload = layers(batch, one_of({"100KB", "1MB", "25MB"}));

@@ -136,6 +136,26 @@ TEST(Cluster, ATorusJoinsNeighboursAndWrapsAround) {
   EXPECT_THROW(make_cluster("hgx-h100", 24, fabric), Error);
 }
 
+TEST(Cluster, ADragonflyCrossesOneCableBetweenPods) {
+  Fabric fabric;
+  fabric.kind = FabricKind::dragonfly;
+  fabric.workers_per_leaf = 2;
+  fabric.leaves_per_pod = 2;
+  fabric.spines = 3;
+  fabric.core_oversubscription = 2;
+  const Topology topology = make_cluster("dgx-a100", 16, fabric);  // four pods
+  for (int worker = 1; worker < 16; ++worker) {
+    const std::vector<std::string> names = way(topology, "w0.nic0", "w" + std::to_string(worker) + ".nic0");
+    EXPECT_EQ(names.size(), worker < 2 ? 3U : worker < 4 ? 5U : 6U) << worker;
+  }
+  Router router(topology);
+  const auto across = router.route(node_named(topology, "fabric.spine1"), node_named(topology, "fabric.spine10"));
+  EXPECT_EQ(across->hops.size(), 1U);  // spine 1 of pods 0 and 3
+  const double up = up_from(topology, "fabric.leaf0");
+  EXPECT_DOUBLE_EQ(across->bandwidth_bytes_per_s, 2 * (up / 3) / 2 / 3);  // two leaves, to three other pods
+  EXPECT_EQ(way(topology, "fabric.spine1", "fabric.spine9").size(), 4U);  // down and up in a pod
+}
+
 TEST(Cluster, FabricFiguresReplaceThoseOfTheNic) {
   Fabric fabric;
   fabric.latency_s = Figure{5e-6, Provenance::assumed, "test", "", 0};

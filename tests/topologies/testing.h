@@ -44,6 +44,17 @@ inline std::vector<std::string> names_along(const Topology& topology, const Rout
   return names;
 }
 
+// The same nodes and links, added one by one.
+inline Topology one_by_one(const Topology& topology) {
+  Topology made(topology.name());
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) made.add_node(topology.node(index));
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    const Link link = topology.link(index);
+    made.add_link(link.from, link.to, link.model, link.direction);
+  }
+  return made;
+}
+
 inline std::vector<std::string> way(const Topology& topology, const std::string& from, const std::string& to,
                                     std::uint64_t flow = 0) {
   Router router(topology);

@@ -28,7 +28,11 @@ class ClusterBuilder {
       require(node_.node(index).worker == 0, node_, "node '" + node_.node(index).name + "' is outside the machine");
     }
     if (workers_ > 1) find_ports();
-    for (int worker = 0; worker < workers_; ++worker) add_worker(worker);
+    if (workers_ > 1 && node_.nvlink_domain() == 1) {
+      topology_.add_machines(connected_machine(), workers_);
+    } else {
+      for (int worker = 0; worker < workers_; ++worker) add_worker(worker);
+    }
     for (const CollectiveSample& sample : node_.collectives()) topology_.add_collective(sample);
     topology_.set_measured_with(node_.measured_with());
     topology_.set_p2p(node_.p2p());
@@ -62,24 +66,39 @@ class ClusterBuilder {
       places.push_back(is_shared ? shared_switch(worker, index) : add_part(worker, index));
     }
     for (LinkIndex index = 0; index < node_.link_count(); ++index) {
-      const Link& link = node_.link(index);
+      const Link link = node_.link(index);
       topology_.add_link(places[link.from], places[link.to], link.model, link.direction);
     }
   }
 
+  // A machine as all of them are, with names like "gpu0".
+  std::shared_ptr<const Topology> connected_machine() const {
+    auto machine = std::make_shared<Topology>(node_.name());
+    for (NodeIndex index = 0; index < node_.node_count(); ++index) machine->add_node(part(index));
+    for (LinkIndex index = 0; index < node_.link_count(); ++index) {
+      const Link link = node_.link(index);
+      machine->add_link(link.from, link.to, link.model, link.direction);
+    }
+    return machine;
+  }
+
   NodeIndex add_part(int worker, NodeIndex index) {
-    const std::string prefix = "w" + std::to_string(worker) + ".";
+    Node node = part(index);
+    node.name.insert(0, "w" + std::to_string(worker) + ".");
+    node.worker = worker;
+    return topology_.add_node(std::move(node));
+  }
+
+  Node part(NodeIndex index) const {
     Node node = node_.node(index);
     if (node.name.starts_with("w0.")) node.name.erase(0, 3);
-    node.name.insert(0, prefix);
-    node.worker = worker;
     const auto nic = std::find(nics_.begin(), nics_.end(), index);
     if (nic != nics_.end()) {
       node.port = cables_[static_cast<std::size_t>(nic - nics_.begin())];
     } else if (workers_ > 1) {
       node.port = nullptr;  // not connected
     }
-    return topology_.add_node(std::move(node));
+    return node;
   }
 
   // Returns the NVSwitch of a worker's NVLink domain.
@@ -95,10 +114,10 @@ class ClusterBuilder {
   }
 
   void add_fabric() {
-    std::vector<std::vector<NodeIndex>> nics;
-    for (const std::vector<NodeIndex>& places : places_) {
-      std::vector<NodeIndex>& connected = nics.emplace_back();
-      for (const NodeIndex nic : nics_) connected.push_back(places[nic]);
+    std::vector<std::vector<NodeIndex>> nics(static_cast<std::size_t>(workers_));
+    for (std::size_t worker = 0; worker < nics.size(); ++worker) {
+      const NodeIndex first = static_cast<NodeIndex>(worker) * topology_.nodes_of_machine();
+      for (const NodeIndex nic : nics_) nics[worker].push_back(places_.empty() ? first + nic : places_[worker][nic]);
     }
     FabricBuilder(topology_, fabric_, std::move(nics), cables_).build();
   }
@@ -141,6 +160,8 @@ std::string_view name_of(FabricKind kind) {
       return "fat_tree";
     case FabricKind::torus:
       return "torus";
+    case FabricKind::dragonfly:
+      return "dragonfly";
   }
   TANDEM_UNREACHABLE("a FabricKind outside its enumerators");
 }

@@ -22,18 +22,19 @@ enum class FabricKind : std::uint8_t {
   rail,           // a two-level fat tree; NIC i of every worker of a group on leaf i, as in NVIDIA's SuperPOD
   fat_tree,       // a three-level fat tree: pods of leaves and spines, joined by cores
   torus,          // a router beside every machine, with cables to the routers before and after it in each dimension
+  dragonfly,  // dragonfly+: pods of leaves and spines; spine i of each pod has a cable to spine i of every other one
 };
-std::string_view name_of(FabricKind kind);  // "switch", "leaf_spine", "rail", "fat_tree", "torus"
+std::string_view name_of(FabricKind kind);  // "switch", "leaf_spine", "rail", "fat_tree", "torus", "dragonfly"
 
 struct Fabric {
   FabricKind kind = FabricKind::single_switch;
   int workers_per_leaf = 32;          // trees: how many workers share a leaf (a group of rails)
   int spines = 4;                     // trees: equal paths between two leaves (of a pod)
   double oversubscription = 1;        // trees: bandwidth into a leaf / bandwidth up to the spines. torus: NICs / cable
-  int leaves_per_pod = 16;            // fat_tree: leaves, or groups of rails, below the same spines
+  int leaves_per_pod = 16;            // fat_tree, dragonfly: leaves, or groups of rails, below the same spines
   int cores_per_spine = 4;            // fat_tree: how many cores join the first spines of all pods, the second, ...
-  double core_oversubscription = 1;   // fat_tree: bandwidth into a spine / bandwidth up to the cores
-  bool rails = false;                 // fat_tree: NIC i of every worker of a group on leaf i
+  double core_oversubscription = 1;   // fat_tree, dragonfly: bandwidth into a spine / to the cores, or to other pods
+  bool rails = false;                 // fat_tree, dragonfly: NIC i of every worker of a group on leaf i
   std::vector<int> dimensions{};      // torus: machines along each; the last one varies fastest
   std::optional<Figure> latency_s{};  // of every cable; empty: that of the NIC's port
   std::optional<Figure> nic_bandwidth_bytes_per_s{};  // of NICs and their cables; empty: that of the NIC's port

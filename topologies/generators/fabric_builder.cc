@@ -35,6 +35,8 @@ void FabricBuilder::build() {
       return add_three_levels();
     case FabricKind::torus:
       return add_torus();
+    case FabricKind::dragonfly:
+      return add_dragonfly();
   }
 }
 
@@ -90,39 +92,63 @@ void FabricBuilder::add_two_levels(std::size_t leaves_of_a_group, const std::str
   }
 }
 
-// Leaves and spines of a pod as on two levels. Spine i of every pod has cables to the same cores.
-void FabricBuilder::add_three_levels() {
+// Leaves and spines of a pod as on two levels.
+FabricBuilder::Pods FabricBuilder::add_pods() {
   const std::size_t leaves_of_a_group = fabric_.rails ? cables_.size() : 1;
   const std::vector<Leaves> groups = add_leaves(leaves_of_a_group, fabric_.rails ? "rail" : "leaf");
   const auto groups_per_pod = static_cast<std::size_t>(fabric_.leaves_per_pod);
-  const std::size_t pods = (groups.size() + groups_per_pod - 1) / groups_per_pod;
-  const auto spines = static_cast<std::size_t>(fabric_.spines);
-  if (groups.size() * leaves_of_a_group == 1) return;
-  double into_spine = 0;
+  Pods pods;
+  if (groups.size() * leaves_of_a_group == 1) return pods;
+  pods.count = (groups.size() + groups_per_pod - 1) / groups_per_pod;
   for (std::size_t leaf = 0; leaf < leaves_of_a_group; ++leaf) {
-    into_spine += groups.front().uplinks[leaf]->bandwidth_bytes_per_s.value *
-                  static_cast<double>(std::min(groups_per_pod, groups.size()));
+    pods.bytes_per_s += groups.front().uplinks[leaf]->bandwidth_bytes_per_s.value *
+                        static_cast<double>(std::min(groups_per_pod, groups.size()));
   }
-  std::vector<NodeIndex> all_spines;
-  for (std::size_t pod = 0; pod < pods; ++pod) {
-    for (std::size_t i = 0; i < spines; ++i) {
-      all_spines.push_back(add_switch("spine" + std::to_string(all_spines.size())));
+  for (std::size_t pod = 0; pod < pods.count; ++pod) {
+    for (int i = 0; i < fabric_.spines; ++i) {
+      pods.spines.push_back(add_switch("spine" + std::to_string(pods.spines.size())));
       const std::size_t last = std::min(groups.size(), (pod + 1) * groups_per_pod);
       for (std::size_t group = pod * groups_per_pod; group < last; ++group) {
         for (std::size_t leaf = 0; leaf < leaves_of_a_group; ++leaf) {
-          topology_.add_link(groups[group].switches[leaf], all_spines.back(), groups[group].uplinks[leaf]);
+          topology_.add_link(groups[group].switches[leaf], pods.spines.back(), groups[group].uplinks[leaf]);
         }
       }
     }
   }
-  if (pods == 1) return;
-  const Cable uplink = cable_up(into_spine / fabric_.core_oversubscription / fabric_.cores_per_spine,
+  return pods;
+}
+
+// Spine i of every pod has cables to the same cores.
+void FabricBuilder::add_three_levels() {
+  const Pods pods = add_pods();
+  if (pods.count <= 1) return;
+  const auto spines = static_cast<std::size_t>(fabric_.spines);
+  const Cable uplink = cable_up(pods.bytes_per_s / fabric_.core_oversubscription / fabric_.cores_per_spine,
                                 "cables into a spine / oversubscription / cores");
   int cores = 0;
   for (std::size_t place = 0; place < spines; ++place) {
     for (int i = 0; i < fabric_.cores_per_spine; ++i) {
       const NodeIndex core = add_switch("core" + std::to_string(cores++));
-      for (std::size_t pod = 0; pod < pods; ++pod) topology_.add_link(all_spines[pod * spines + place], core, uplink);
+      for (std::size_t pod = 0; pod < pods.count; ++pod) {
+        topology_.add_link(pods.spines[pod * spines + place], core, uplink);
+      }
+    }
+  }
+}
+
+// A leaf reaches every spine of its pod, so that the cheapest route to another pod, up, over and down, crosses one
+// cable between pods.
+void FabricBuilder::add_dragonfly() {
+  const Pods pods = add_pods();
+  if (pods.count <= 1) return;
+  const auto spines = static_cast<std::size_t>(fabric_.spines);
+  const Cable cable = cable_up(pods.bytes_per_s / fabric_.core_oversubscription / static_cast<double>(pods.count - 1),
+                               "cables into a spine / oversubscription / other pods");
+  for (std::size_t pod = 0; pod < pods.count; ++pod) {
+    for (std::size_t other = pod + 1; other < pods.count; ++other) {
+      for (std::size_t place = 0; place < spines; ++place) {
+        topology_.add_link(pods.spines[pod * spines + place], pods.spines[other * spines + place], cable);
+      }
     }
   }
 }

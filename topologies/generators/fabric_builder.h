@@ -31,7 +31,15 @@ class FabricBuilder {
   void add_single_switch();
   std::vector<Leaves> add_leaves(std::size_t leaves_of_a_group, const std::string& name);
   void add_two_levels(std::size_t leaves_of_a_group, const std::string& name);
+  // Leaves below the spines of their pod.
+  struct Pods {
+    std::size_t count = 0;
+    std::vector<NodeIndex> spines;  // pod by pod
+    double bytes_per_s = 0;         // into a spine of a full pod
+  };
+  Pods add_pods();
   void add_three_levels();
+  void add_dragonfly();
   void add_torus();
   void add_ring(std::size_t dimension, const std::vector<NodeIndex>& routers, const Cable& cable);
   double leaf_bytes_per_s(std::size_t place, std::size_t leaves_of_a_group) const;

@@ -21,13 +21,13 @@ void read_optional(const YamlReader& value, Dimension dimension, const FigureOri
 void refuse_foreign_figures(const YamlReader& map, FabricKind kind) {
   using enum FabricKind;
   static const std::map<std::string, std::set<FabricKind>> kOwners{
-      {"workers_per_leaf", {leaf_spine, rail, fat_tree}},
-      {"spines", {leaf_spine, rail, fat_tree}},
-      {"oversubscription", {leaf_spine, rail, fat_tree, torus}},
-      {"leaves_per_pod", {fat_tree}},
+      {"workers_per_leaf", {leaf_spine, rail, fat_tree, dragonfly}},
+      {"spines", {leaf_spine, rail, fat_tree, dragonfly}},
+      {"oversubscription", {leaf_spine, rail, fat_tree, torus, dragonfly}},
+      {"leaves_per_pod", {fat_tree, dragonfly}},
       {"cores_per_spine", {fat_tree}},
-      {"core_oversubscription", {fat_tree}},
-      {"rails", {fat_tree}},
+      {"core_oversubscription", {fat_tree, dragonfly}},
+      {"rails", {fat_tree, dragonfly}},
       {"dimensions", {torus}},
   };
   for (const auto& [key, owners] : kOwners) {
@@ -43,7 +43,8 @@ Fabric read_fabric(const YamlReader& map) {
                                                     {"leaf_spine", FabricKind::leaf_spine},
                                                     {"rail", FabricKind::rail},
                                                     {"fat_tree", FabricKind::fat_tree},
-                                                    {"torus", FabricKind::torus}};
+                                                    {"torus", FabricKind::torus},
+                                                    {"dragonfly", FabricKind::dragonfly}};
   Fabric fabric;
   if (map.is_scalar()) fabric.kind = map.one_of(kKinds, FabricKind::single_switch);
   if (!map.present() || map.is_scalar()) return fabric;
@@ -114,7 +115,7 @@ std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, 
 }  // namespace
 
 std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth) {
-  return read_cluster_of(cluster, cluster.required("workers").integer(1, 1 << 16, 1), name, depth);
+  return read_cluster_of(cluster, cluster.required("workers").integer(1, 1 << 20, 1), name, depth);
 }
 
 std::optional<Topology> read_cluster_map(const YamlReader& map, int workers) {

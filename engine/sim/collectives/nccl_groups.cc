@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <set>
 
 #include "engine/sim/collectives/collective_group.h"
@@ -15,12 +16,6 @@ namespace {
 constexpr std::size_t kMostKeptFlows = 1 << 18;  // of plans, about 20 MB
 constexpr double kSmallBytes = 64 * nccl::kMiB;  // below, a network's latency decides
 
-void append(Route& route, const Route& more) {
-  route.hops.insert(route.hops.end(), more.hops.begin(), more.hops.end());
-  route.latency_s += more.latency_s;
-  route.bandwidth_bytes_per_s = std::min(route.bandwidth_bytes_per_s, more.bandwidth_bytes_per_s);
-}
-
 }  // namespace
 
 struct NcclGroups::Group {
@@ -29,6 +24,8 @@ struct NcclGroups::Group {
   std::vector<int> positions;                        // by rank
   std::unique_ptr<nccl::Communicator> communicator;  // null until the first call
   std::map<Key, std::shared_ptr<const Playable>> plans;
+  // Where workers represent others: what is started of plans of one form, by the form and the colours of the flows.
+  std::map<std::vector<int>, symmetry::CallFlows> forms;
   int machines = 0;
   std::map<std::pair<CollectiveKind, bool>, std::optional<CollectiveFit>> fits;  // by whether switches reduce the type
 };
@@ -61,8 +58,8 @@ NcclGroups::Group& NcclGroups::group_of(const CollectiveGroup& group) {
   const std::set<NodeIndex> different(known->gpus.begin(), known->gpus.end());
   known->executes = different.size() > 1 && different.size() == known->gpus.size() &&
                     std::all_of(different.begin(), different.end(), [this](NodeIndex index) {
-                      const Node& node = topology_.node(index);
-                      return node.kind == NodeKind::gpu && node.device && !node.device->architecture.empty();
+                      const auto& device = topology_.device(index);
+                      return topology_.kind(index) == NodeKind::gpu && device && !device->architecture.empty();
                     });
   return *known;
 }
@@ -91,9 +88,10 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
     run.notes().add("what the network's software adds to a message is not known (hop_latency of the network): " +
                     std::string(name_of(spec.kind)) + " below 64 MiB between machines may be predicted too fast");
   }
-  nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root);
+  const nccl::Flows flows = run.symmetry() != nullptr ? nccl::Flows::first_of_a_kind : nccl::Flows::all;
+  nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root, flows);
   fit_to_measured(run, group, call, reduces, plan);
-  auto made = std::make_shared<const Playable>(playable(run, call.group(), group, plan));
+  auto made = std::make_shared<const Playable>(playable(run, call, group, plan, key));
   if (kept_flows_ > kMostKeptFlows) {
     for (auto& [known, other] : groups_) other->plans.clear();
     kept_flows_ = 0;
@@ -158,9 +156,7 @@ void NcclGroups::fit_to_measured(SimRun& run, Group& group, const CollectiveCall
   plan.algorithm += time->is_extrapolated ? ", extrapolated from measured times" : ", measured";
 }
 
-NcclGroups::Playable NcclGroups::playable(SimRun& run, const CollectiveGroup& devices, const Group& group,
-                                          const nccl::Plan& plan) {
-  Playable made{plan.algorithm, plan.fixed_s, plan.transfer_s, {}};
+std::vector<symmetry::PlannedFlow> NcclGroups::planned_flows(const Group& group, const nccl::Plan& plan) {
   std::vector<symmetry::PlannedFlow> flows;
   flows.reserve(plan.flows.size());
   for (const nccl::Flow& flow : plan.flows) {
@@ -171,27 +167,68 @@ NcclGroups::Playable NcclGroups::playable(SimRun& run, const CollectiveGroup& de
                             .to_nic = flow.to_nic};
     flows.push_back({via, flow.bytes, flow.bytes / plan.transfer_s});
   }
-  const auto route_of = [&](const symmetry::Via& via) { return route(run, via); };
+  return flows;
+}
+
+NcclGroups::Playable NcclGroups::playable(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan,
+                                          const Key& key) {
+  Playable made{plan.algorithm, plan.fixed_s, plan.transfer_s, {}};
   if (run.symmetry() != nullptr) {
-    if (!flows.empty()) made.class_flows = run.symmetry()->flows_of(devices, flows, route_of);
+    made.class_flows = class_flows(run, call, group, plan, key);
     return made;
   }
+  const std::vector<symmetry::PlannedFlow> flows = planned_flows(group, plan);
   made.flows.reserve(flows.size());
   for (const auto& [via, bytes, most_bytes_per_s] : flows) {
-    made.flows.push_back({{via.from, via.to}, route_of(via), bytes, most_bytes_per_s});
+    made.flows.push_back({{via.from, via.to}, route(run, via), bytes, most_bytes_per_s});
   }
   return made;
 }
 
-Network::RoutePtr NcclGroups::route(SimRun& run, const symmetry::Via& via) {
+// Flows of one form and equal colours are between the same ends, whatever their bytes.
+symmetry::CallFlows NcclGroups::class_flows(SimRun& run, const CollectiveCall& call, Group& group,
+                                            const nccl::Plan& plan, const Key& key) {
+  std::vector<int> form = plan.form;
+  std::vector<std::pair<double, double>> sizes;
+  for (const nccl::Flow& flow : plan.flows) {
+    if (flow.bytes < 1) {
+      form.push_back(-1);
+      continue;
+    }
+    const std::pair size{flow.bytes, flow.bytes / plan.transfer_s};
+    const auto known = std::find(sizes.begin(), sizes.end(), size);
+    form.push_back(static_cast<int>(known - sizes.begin()));
+    if (known == sizes.end()) sizes.push_back(size);
+  }
+  if (sizes.empty()) return {};
+  const auto [known, is_new] = group.forms.try_emplace(std::move(form));
+  symmetry::CallFlows& flows = known->second;
+  if (is_new) {
+    const auto& [kind, bytes, root, reduces] = key;
+    nccl::Plan whole = group.communicator->plan({kind, bytes, reduces}, root);
+    whole.transfer_s = plan.transfer_s;  // as measured
+    flows = run.symmetry()->flows_of(call.group(), planned_flows(group, whole),
+                                     [&](const symmetry::Via& via, Route& into) { append_route(run, via, into); });
+  }
+  flows.sizes = std::move(sizes);
+  return flows;
+}
+
+void NcclGroups::append_route(SimRun& run, const symmetry::Via& via, Route& into) {
   static_assert(nccl::kNoNic == symmetry::kNowhere);
-  Platform& platform = run.simulation().platform();
-  if (via.from_nic == nccl::kNoNic) return platform.route(via.from, via.to);
+  Router& router = run.simulation().platform().router();
+  if (via.from_nic == nccl::kNoNic) return router.append(via.from, via.to, into);
+  router.append(via.from, via.from_nic, into);
+  router.append(via.from_nic, via.to_nic, into);
+  router.append(via.to_nic, via.to, into);
+}
+
+Network::RoutePtr NcclGroups::route(SimRun& run, const symmetry::Via& via) {
+  if (via.from_nic == nccl::kNoNic) return run.simulation().platform().route(via.from, via.to);
   Network::RoutePtr& known = routes_[{via.from, via.from_nic, via.to_nic, via.to}];
   if (known) return known;
-  Route joined = *platform.route(via.from, via.from_nic);
-  append(joined, *platform.route(via.from_nic, via.to_nic));
-  append(joined, *platform.route(via.to_nic, via.to));
+  Route joined{.bandwidth_bytes_per_s = std::numeric_limits<double>::infinity()};
+  append_route(run, via, joined);
   known = std::make_shared<const Route>(std::move(joined));
   return known;
 }

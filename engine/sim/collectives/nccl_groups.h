@@ -60,7 +60,12 @@ class NcclGroups {
   // Multiplies the times of a plan, so that the call takes the measured time where nothing else is on its links.
   void fit_to_measured(SimRun& run, Group& group, const CollectiveCall& call, bool reduces, nccl::Plan& plan);
   std::shared_ptr<const Playable> plan_of(SimRun& run, Group& group, const CollectiveCall& call);
-  Playable playable(SimRun& run, const CollectiveGroup& devices, const Group& group, const nccl::Plan& plan);
+  Playable playable(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan, const Key& key);
+  // Of a plan with flows of each kind only.
+  symmetry::CallFlows class_flows(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan,
+                                  const Key& key);
+  static std::vector<symmetry::PlannedFlow> planned_flows(const Group& group, const nccl::Plan& plan);
+  static void append_route(SimRun& run, const symmetry::Via& via, Route& into);
   Network::RoutePtr route(SimRun& run, const symmetry::Via& via);
   static void play(SimRun& run, const Playable& plan, const Simulation::Then& then);
 

@@ -53,7 +53,9 @@ void SchedulePlayer::start_class_flows(const Simulation::Then& one_done) {
   }
   if (flows.empty()) return;
   left_ -= flows.size() - 1;
-  const auto route = [this](const symmetry::Via& via) { return run_.simulation().platform().route(via.from, via.to); };
+  const auto route = [this](const symmetry::Via& via, Route& into) {
+    run_.simulation().platform().router().append(via.from, via.to, into);
+  };
   run_.symmetry()->start(run_.symmetry()->flows_of(group_, flows, route), one_done);
 }
 

@@ -1,6 +1,7 @@
 #include "engine/sim/symmetry/flow_patterns.h"
 
 #include <algorithm>
+#include <limits>
 #include <map>
 #include <set>
 #include <tuple>
@@ -40,11 +41,23 @@ int FlowPatterns::pattern(int source, int image, std::span<const PatternFlow> fl
     if (std::ranges::equal(from.patterns[i].flows, flows, is_image)) return static_cast<int>(i);
   }
   Pattern& made = from.patterns.emplace_back();
+  made.flows.reserve(flows.size());
   for (const PatternFlow& flow : flows) made.flows.push_back({on_image(flow.via, from, 0), flow.colour});
+  const std::size_t all = made.flows.size() * static_cast<std::size_t>(from.images);
+  made.crossings.starts.reserve(all + 1);
+  made.bytes_per_s.reserve(all);
+  made.latency_s.reserve(all);
+  Route found;
   for (int other = 0; other < from.images; ++other) {
-    for (const PatternFlow& flow : made.flows) add_flow(made, *route(on_image(flow.via, from, other)));
+    for (const PatternFlow& flow : made.flows) {
+      found.hops.clear();
+      found.latency_s = 0;
+      found.bandwidth_bytes_per_s = std::numeric_limits<double>::infinity();
+      route(on_image(flow.via, from, other), found);
+      add_flow(made, found);
+    }
   }
-  is_outdated_ = true;
+  is_outdated_ = has_new_flows_ = true;
   return static_cast<int>(from.patterns.size()) - 1;
 }
 
@@ -64,7 +77,7 @@ void FlowPatterns::add_flow(Pattern& pattern, const Route& route) const {
 }
 
 std::uint32_t FlowPatterns::direction_of(const Edge& hop) const {
-  const bool shares = topology_.link(hop.link).direction != Direction::duplex;
+  const bool shares = topology_.direction(hop.link) != Direction::duplex;
   return 2 * hop.link + (hop.forward || shares ? 0 : 1);
 }
 
@@ -79,6 +92,7 @@ void FlowPatterns::clear() {
   sources_.clear();
   names_.clear();
   is_outdated_ = false;
+  has_new_flows_ = true;
 }
 
 // One division of all flows.
@@ -88,6 +102,10 @@ class FlowPatterns::Update {
 
   bool run(const Split& split) {
     find_busy_links();
+    if (!std::exchange(all_.has_new_flows_, false) && busy_ == all_.busy_) return true;
+    all_.busy_ = busy_;
+    place_of_.assign(2 * all_.topology_.link_count(), kIdle);
+    for (std::size_t i = 0; i < busy_.size(); ++i) place_of_[busy_[i]] = static_cast<std::uint32_t>(i);
     collect();
     partition_ = equitable_partition(crossings_, flow_colours_, link_colours_);
     if (split_classes(split)) return false;
@@ -104,7 +122,7 @@ class FlowPatterns::Update {
 
  private:
   double capacity(std::uint32_t direction) const {
-    return all_.topology_.link(direction / 2).model->bandwidth_bytes_per_s.value;
+    return all_.topology_.link_model(direction / 2).bandwidth_bytes_per_s.value;
   }
 
   // Adds up what each link would carry at most.
@@ -129,11 +147,8 @@ class FlowPatterns::Update {
         load[link] += source.at_once * std::exchange(most[link], 0.0);
       }
     }
-    place_of_.assign(directions, kIdle);
     for (const std::uint32_t link : used) {
-      if (load[link] <= capacity(link) * kFull) continue;
-      place_of_[link] = static_cast<std::uint32_t>(busy_.size());
-      busy_.push_back(link);
+      if (load[link] > capacity(link) * kFull) busy_.push_back(link);
     }
   }
 
@@ -144,8 +159,10 @@ class FlowPatterns::Update {
       link_colours_.push_back(
           capacities.try_emplace(capacity(link), static_cast<std::uint32_t>(capacities.size())).first->second);
     }
-    std::map<std::tuple<std::uint32_t, std::uint32_t, double, double>, std::uint32_t> colours;
-    std::uint32_t number = 0;  // of the pattern
+    using Key = std::tuple<std::uint32_t, std::uint32_t, double, double>;
+    std::map<Key, std::uint32_t> colours;
+    auto last = colours.end();  // flows of one kind often follow each other
+    std::uint32_t number = 0;   // of the pattern
     for (const Source& source : all_.sources_) {
       for (const Pattern& pattern : source.patterns) {
         const std::size_t width = pattern.flows.size();
@@ -153,8 +170,11 @@ class FlowPatterns::Update {
           // Where there are images, each flow of one has its own place in the work of its device.
           const std::uint32_t colour =
               source.classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow % width);
-          const std::tuple key{number, colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]};
-          flow_colours_.push_back(colours.try_emplace(key, static_cast<std::uint32_t>(colours.size())).first->second);
+          const Key key{number, colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]};
+          if (last == colours.end() || last->first != key) {
+            last = colours.try_emplace(key, static_cast<std::uint32_t>(colours.size())).first;
+          }
+          flow_colours_.push_back(last->second);
           for (const std::uint32_t link : pattern.crossings.of(flow)) {
             if (place_of_[link] != kIdle) crossings_.links.push_back(place_of_[link]);
           }

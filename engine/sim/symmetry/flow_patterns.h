@@ -50,7 +50,7 @@ struct ClassFlow {
 
 class FlowPatterns {
  public:
-  using Routes = std::function<Network::RoutePtr(const Via&)>;
+  using Routes = std::function<void(const Via&, Route& into)>;  // adds the route to what is there
 
   FlowPatterns(const Topology& topology, const WorkerClasses& classes) : topology_(topology), classes_(classes) {}
 
@@ -98,6 +98,8 @@ class FlowPatterns {
   std::vector<Source> sources_;
   std::unordered_map<std::u32string, int> names_;
   bool is_outdated_ = false;
+  bool has_new_flows_ = false;
+  std::vector<std::uint32_t> busy_{};  // links at the last update, as Platform numbers directions
 };
 
 }  // namespace tandem::sim::symmetry

@@ -11,12 +11,24 @@ namespace {
 class Numbering {
  public:
   std::uint32_t of(const std::u32string& what) {
-    return numbers_.try_emplace(what, static_cast<std::uint32_t>(numbers_.size())).first->second;
+    const auto [known, is_new] = numbers_.try_emplace(what, size_);
+    if (is_new) ++size_;
+    return known->second;
   }
-  std::size_t size() const { return numbers_.size(); }
+  // Of what is one number alone, as for most flows of a network that never blocks.
+  std::uint32_t of(std::uint32_t alone) {
+    if (alone >= numbers_of_alone_.size()) numbers_of_alone_.resize(alone + 1, kNone);
+    std::uint32_t& number = numbers_of_alone_[alone];
+    if (number == kNone) number = size_++;
+    return number;
+  }
+  std::size_t size() const { return size_; }
 
  private:
+  static constexpr std::uint32_t kNone = static_cast<std::uint32_t>(-1);
   std::unordered_map<std::u32string, std::uint32_t> numbers_;
+  std::vector<std::uint32_t> numbers_of_alone_;
+  std::uint32_t size_ = 0;
 };
 
 // Gives each flow (link) a new class by its old one and those of the links (flows) in its list, whatever their order.
@@ -25,6 +37,10 @@ std::size_t refine(const Crossings& lists, std::span<const std::uint32_t> others
   Numbering numbers;
   std::u32string seen;
   for (std::size_t i = 0; i < classes.size(); ++i) {
+    if (lists.of(i).empty()) {
+      classes[i] = numbers.of(classes[i]);
+      continue;
+    }
     seen.assign(1, classes[i]);
     for (const std::uint32_t other : lists.of(i)) seen.push_back(others[other]);
     std::sort(seen.begin() + 1, seen.end());

@@ -166,8 +166,9 @@ void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes,
     flows.starter = classes.number_of(from.worker());
     flows.starters = classes.running_members(index);
     const PatternFlow only{.via = {.from = from.node(), .to = to.node()}};
-    flows.pattern = state_.patterns().pattern(flows.source, flows.starter, {&only, 1},
-                                              [&](const Via& via) { return platform.route(via.from, via.to); });
+    flows.pattern = state_.patterns().pattern(
+        flows.source, flows.starter, {&only, 1},
+        [&](const Via& via, Route& into) { platform.router().append(via.from, via.to, into); });
   }
   CallFlows now = flows;
   now.sizes = {{bytes, 0}};
@@ -184,7 +185,8 @@ void RunSymmetry::send(const CollectiveGroup& pair, double bytes, Then then) {
   const double latency_s = platform.route(from.node(), to.node())->latency_s;
   if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
   const PlannedFlow only{.via = {.from = from.node(), .to = to.node()}, .bytes = bytes};
-  const CallFlows flows = flows_of(pair, {&only, 1}, [&](const Via& via) { return platform.route(via.from, via.to); });
+  const CallFlows flows = flows_of(
+      pair, {&only, 1}, [&](const Via& via, Route& into) { platform.router().append(via.from, via.to, into); });
   run_.simulation().at(Simulation::now_s() + latency_s, [this, flows, then = std::move(then)] {
     guarded(run_.scheduler(), [&] { start(flows, then); });
   });

@@ -7,7 +7,8 @@
 namespace tandem::sim::symmetry {
 namespace {
 
-constexpr char32_t kOutside = 0x1000000;  // the other end of a link is no node of the same machine
+constexpr char32_t kOutside = 0x1000000;    // the other end of a link is no node of the same machine
+constexpr char32_t kOneOfMany = 0x2000000;  // the number of what a machine is like follows
 
 constexpr std::size_t kFew = 4;  // so few workers are soon simulated, and all have their own figures then
 
@@ -56,32 +57,37 @@ bool WorkerClasses::find_machines() {
   return true;
 }
 
-// For each machine its nodes in their order, and its links with the places of their ends.
+// For each machine what it is like, or its nodes in their order, and its links with the places of their ends.
 std::vector<std::u32string> WorkerClasses::describe_machines() {
   const Topology& topology = *options_.topology;
   std::vector<std::u32string> machines(worker_on_.size());
-  nodes_of_.resize(worker_on_.size());
-  places_.resize(topology.node_count());
+  const auto added_as_one_of_many = static_cast<std::size_t>(topology.machine_count());
+  nodes_of_.resize(worker_on_.size() - added_as_one_of_many);
+  places_.resize(topology.node_count() - topology.machine_nodes());
   ModelNumbers numbers;
-  for (NodeIndex index = 0; index < topology.node_count(); ++index) {
-    const Node& node = topology.node(index);
+  for (std::size_t machine = 0; machine < added_as_one_of_many; ++machine) {
+    machines[machine] = {kOneOfMany, numbers.of(&topology.machine(static_cast<int>(machine)))};
+  }
+  for (NodeIndex index = topology.machine_nodes(); index < topology.node_count(); ++index) {
+    const Node node = topology.node(index);
     if (node.worker == kNoWorker) continue;
     const auto machine = static_cast<std::size_t>(node.worker);
-    places_[index] = static_cast<std::uint32_t>(nodes_of_[machine].size());
-    nodes_of_[machine].push_back(index);
+    std::vector<NodeIndex>& nodes = nodes_of_[machine - added_as_one_of_many];
+    places_[index - topology.machine_nodes()] = static_cast<std::uint32_t>(nodes.size());
+    nodes.push_back(index);
     machines[machine] += {static_cast<char32_t>(node.kind), numbers.of(node.device.get()), numbers.of(node.port.get())};
   }
   const auto append = [&](const Link& link, NodeIndex mine, NodeIndex other, char32_t side) {
-    const Node& far = topology.node(other);
-    const bool is_inside = far.worker == topology.node(mine).worker;
-    const char32_t end = is_inside ? places_[other] : kOutside + static_cast<char32_t>(far.kind);
-    machines[static_cast<std::size_t>(topology.node(mine).worker)] +=
-        {side, static_cast<char32_t>(link.direction), numbers.of(link.model.get()), places_[mine], end};
+    const int worker = topology.worker(mine);
+    const bool is_inside = topology.worker(other) == worker;
+    const char32_t end = is_inside ? place_of(other) : kOutside + static_cast<char32_t>(topology.kind(other));
+    machines[static_cast<std::size_t>(worker)] +=
+        {side, static_cast<char32_t>(link.direction), numbers.of(link.model.get()), place_of(mine), end};
   };
-  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
-    const Link& link = topology.link(index);
-    if (topology.node(link.from).worker != kNoWorker) append(link, link.from, link.to, 0);
-    if (topology.node(link.to).worker != kNoWorker) append(link, link.to, link.from, 1);
+  for (LinkIndex index = topology.machine_links(); index < topology.link_count(); ++index) {
+    const Link link = topology.link(index);
+    if (topology.worker(link.from) != kNoWorker) append(link, link.from, link.to, 0);
+    if (topology.worker(link.to) != kNoWorker) append(link, link.to, link.from, 1);
   }
   return machines;
 }
@@ -120,7 +126,13 @@ void WorkerClasses::split(int index, std::span<const std::uint32_t> part_of_memb
 NodeIndex WorkerClasses::twin(NodeIndex node, int number) const {
   const int worker = members(class_of(worker_at(node)))[static_cast<std::size_t>(number)];
   const int machine = options_.workers[static_cast<std::size_t>(worker)].topology_worker;
-  return nodes_of_[static_cast<std::size_t>(machine)][places_[node]];
+  return node_at(machine, place_of(node));
+}
+
+NodeIndex WorkerClasses::node_at(int machine, std::uint32_t place) const {
+  const Topology& topology = *options_.topology;
+  if (machine < topology.machine_count()) return static_cast<NodeIndex>(machine) * topology.nodes_of_machine() + place;
+  return nodes_of_[static_cast<std::size_t>(machine - topology.machine_count())][place];
 }
 
 }  // namespace tandem::sim::symmetry

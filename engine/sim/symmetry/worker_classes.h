@@ -37,18 +37,22 @@ class WorkerClasses {
   // `node`.
   NodeIndex twin(NodeIndex node, int number) const;
   // The place of a node in its machine.
-  std::uint32_t place_of(NodeIndex node) const { return places_[node]; }
+  std::uint32_t place_of(NodeIndex node) const {
+    const Topology& topology = *options_.topology;
+    const NodeIndex machines = topology.machine_nodes();
+    return node < machines ? node % topology.nodes_of_machine() : places_[node - machines];
+  }
 
  private:
-  int worker_at(NodeIndex node) const {
-    return worker_on_[static_cast<std::size_t>(options_.topology->node(node).worker)];
-  }
+  int worker_at(NodeIndex node) const { return worker_on_[static_cast<std::size_t>(options_.topology->worker(node))]; }
   bool find_machines();
   std::vector<std::u32string> describe_machines();
+  NodeIndex node_at(int machine, std::uint32_t place) const;
   void number_members();
 
   const EngineOptions& options_;
-  std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine
+  // Of the nodes that were added to the topology one by one.
+  std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine, without those that were added as one of many
   std::vector<std::uint32_t> places_;             // by node, in its machine
   std::vector<int> worker_on_;                    // by machine; -1: none
   std::vector<std::vector<int>> members_;

@@ -1,6 +1,8 @@
 // What every survey of a topology needs: the links of each node, and the domains.
 #pragma once
 
+#include <cstdint>
+#include <span>
 #include <vector>
 
 #include "topologies/routing.h"
@@ -8,39 +10,63 @@
 
 namespace tandem::sim::nccl {
 
-// The links of each node.
+// The links of each node. Those inside machines that are alike are kept once.
 class Neighbours {
  public:
-  explicit Neighbours(const Topology& topology) : topology_(topology), links_(topology.node_count()) {
-    for (LinkIndex index = 0; index < topology.link_count(); ++index) {
-      const Link& link = topology.link(index);
-      links_[link.from].push_back(index);
-      links_[link.to].push_back(index);
-    }
-  }
+  explicit Neighbours(const Topology& topology);
 
   template <typename Call>
   void each(NodeIndex node, LinkKind kind, Call&& call) const {
-    for (const LinkIndex index : links_[node]) {
-      const Link& link = topology_.link(index);
-      if (link.model->kind == kind) call(link.from == node ? link.to : link.from, *link.model);
+    if (node < topology_.machine_nodes()) {
+      const NodeIndex machine = node / topology_.nodes_of_machine();
+      for (const LinkIndex index : in_machine_.of(node % topology_.nodes_of_machine())) {
+        visit(node, machine * topology_.links_of_machine() + index, kind, call);
+      }
     }
+    for (const LinkIndex index : added_.of(node)) visit(node, index, kind, call);
   }
 
  private:
+  // For each node a list of links.
+  struct Lists {
+    std::vector<std::uint32_t> starts;
+    std::vector<LinkIndex> links;
+    std::span<const LinkIndex> of(NodeIndex node) const {
+      return {links.data() + starts[node], links.data() + starts[node + 1]};
+    }
+  };
+  static Lists lists_of(const Topology& topology, LinkIndex first);
+
+  template <typename Call>
+  void visit(NodeIndex node, LinkIndex index, LinkKind kind, Call& call) const {
+    if (topology_.link_model(index).kind != kind) return;
+    const Link link = topology_.link(index);
+    call(link.from == node ? link.to : link.from, *link.model);
+  }
+
   const Topology& topology_;
-  std::vector<std::vector<LinkIndex>> links_;
+  Lists in_machine_, added_;
 };
 
 // Machines, joined where NVLink joins them.
-struct DomainMap {
+class DomainMap {
+ public:
   // Both must outlive it.
   DomainMap(const Topology& topology, Router& router);
 
-  Neighbours neighbours;
+  int domain_of(NodeIndex node) const;
+  std::vector<NodeIndex> nodes_of(int domain) const;  // in ascending order
+
+  const Neighbours neighbours;
   Router& router;
-  std::vector<int> domain_of;                    // by node
-  std::vector<std::vector<NodeIndex>> nodes_of;  // by domain
+
+ private:
+  const Topology& topology_;
+  bool machines_are_domains_ = false;  // no NVLink leaves a machine that was added as one of many
+  // Of the nodes that were added one by one, or of all.
+  NodeIndex first_ = 0;
+  std::vector<int> numbers_;
+  std::vector<std::vector<NodeIndex>> nodes_;
 };
 
 }  // namespace tandem::sim::nccl

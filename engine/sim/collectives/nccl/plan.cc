@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
 #include "topologies/base/error.h"
 
@@ -13,6 +14,13 @@ namespace {
 constexpr double kMicro = 1e-6;
 constexpr std::size_t kMostExactPairs = 16;  // GPUs of a mesh whose all-to-all is planned pair by pair
 
+// Forms of plans.
+constexpr int kPair = 0;
+constexpr int kChain = 1;
+constexpr int kPairs = 2;
+constexpr int kInside = 3;
+constexpr int kBetween = 4;
+
 std::size_t at(int index) {
   return static_cast<std::size_t>(index);
 }
@@ -21,7 +29,8 @@ Plan plan_of(std::string algorithm, const Duration& duration) {
   return {.algorithm = std::move(algorithm),
           .fixed_s = std::max(0.0, duration.total_us - duration.transfer_us) * kMicro,
           .transfer_s = std::min(duration.transfer_us, duration.total_us) * kMicro,
-          .flows = {}};
+          .flows = {},
+          .form = {}};
 }
 
 }  // namespace
@@ -33,22 +42,24 @@ Communicator::Communicator(Survey survey, const Settings& settings)
       table_(survey_.machine, graphs_, settings_),
       mechanism_(survey_.machine, graphs_, table_, settings_) {}
 
-Plan Communicator::plan(const Call& call, int root) const {
-  if (call.kind == CollectiveKind::all_to_all) return plan_all_to_all(call);
+Plan Communicator::plan(const Call& call, int root, Flows flows) const {
+  if (call.kind == CollectiveKind::all_to_all) return plan_all_to_all(call, flows);
   if (call.kind == CollectiveKind::send_receive) {
     Plan plan = plan_of("send and receive", mechanism_.send_receive(call.bytes, survey_.machine.domains > 1));
     plan.flows.push_back({0, 1, call.bytes});
+    plan.form = {kPair};
     return plan;
   }
   const Choice choice = table_.choose(call);
   Plan plan = plan_of(text(choice), mechanism_.time(choice, call));
   if (has_root(call.kind) && survey_.machine.domains == 1) {
     add_chain(call.bytes, call.kind, root, plan.flows);
+    plan.form = {kChain, static_cast<int>(call.kind), root};
     return plan;
   }
   const Traffic moved = traffic(choice, call);
-  add_inside(moved, plan.flows);
-  add_between(moved, plan.flows);
+  add_inside(moved, flows, plan);
+  add_between(moved, flows, plan);
   return plan;
 }
 
@@ -84,38 +95,51 @@ Communicator::Traffic Communicator::traffic(const Choice& choice, const Call& ca
 }
 
 // Links inside a domain. Through a switch every GPU sends to the next one; in a mesh along its rings and chains.
-void Communicator::add_inside(const Traffic& traffic, std::vector<Flow>& flows) const {
-  const Machine& machine = survey_.machine;
+void Communicator::add_inside(const Traffic& traffic, Flows which, Plan& plan) const {
+  if (traffic.inside <= 0) return;
+  plan.form.push_back(kInside);
+  std::set<std::size_t> seen;
   for (const std::vector<int>& gpus : survey_.domains) {
-    const std::size_t count = gpus.size();
-    if (count == 1 || traffic.inside <= 0) continue;
-    const bool is_chain = machine.domains > 1 && machine.intra != Intra::nvswitch;
-    const double edge =
-        is_chain ? traffic.inside * static_cast<double>(count) / static_cast<double>(count - 1) : traffic.inside;
-    if (graphs_.orders.empty() || count != at(machine.gpus)) {
-      for (std::size_t i = 0; i + (is_chain ? 1 : 0) < count; ++i) {
-        flows.push_back({gpus[i], gpus[(i + 1) % count], edge});
-      }
-      continue;
-    }
-    std::map<std::pair<int, int>, double> pairs;
-    for (const Order& order : graphs_.orders) {
-      for (std::size_t i = 0; i + (is_chain ? 1 : 0) < count; ++i) {
-        pairs[{gpus[at(order[i])], gpus[at(order[(i + 1) % count])]}] +=
-            edge / static_cast<double>(graphs_.orders.size());
-      }
-    }
-    for (const auto& [pair, bytes] : pairs) flows.push_back({pair.first, pair.second, bytes});
+    if (gpus.size() == 1) continue;
+    if (which == Flows::first_of_a_kind && !seen.insert(gpus.size()).second) continue;
+    add_inside(traffic, gpus, plan.flows);
   }
 }
 
+void Communicator::add_inside(const Traffic& traffic, const std::vector<int>& gpus, std::vector<Flow>& flows) const {
+  const Machine& machine = survey_.machine;
+  const std::size_t count = gpus.size();
+  const bool is_chain = machine.domains > 1 && machine.intra != Intra::nvswitch;
+  const double edge =
+      is_chain ? traffic.inside * static_cast<double>(count) / static_cast<double>(count - 1) : traffic.inside;
+  if (graphs_.orders.empty() || count != at(machine.gpus)) {
+    for (std::size_t i = 0; i + (is_chain ? 1 : 0) < count; ++i) {
+      flows.push_back({gpus[i], gpus[(i + 1) % count], edge});
+    }
+    return;
+  }
+  std::map<std::pair<int, int>, double> pairs;
+  for (const Order& order : graphs_.orders) {
+    for (std::size_t i = 0; i + (is_chain ? 1 : 0) < count; ++i) {
+      pairs[{gpus[at(order[i])], gpus[at(order[(i + 1) % count])]}] +=
+          edge / static_cast<double>(graphs_.orders.size());
+    }
+  }
+  for (const auto& [pair, bytes] : pairs) flows.push_back({pair.first, pair.second, bytes});
+}
+
 // Every domain sends to the next one, through as many NICs as there are channels.
-void Communicator::add_between(const Traffic& traffic, std::vector<Flow>& flows) const {
+void Communicator::add_between(const Traffic& traffic, Flows which, Plan& plan) const {
   const std::size_t domains = survey_.domains.size();
   if (domains == 1 || traffic.between <= 0) return;
+  plan.form.push_back(kBetween);
+  std::vector<Flow>& flows = plan.flows;
+  std::set<std::pair<std::size_t, std::size_t>> seen;
   const std::size_t most = at(std::max(1, std::min(survey_.machine.nics, graphs_.ring.channels)));
   for (std::size_t d = 0; d < domains; ++d) {
     const std::size_t next = (d + 1) % domains;
+    const auto ports = [this](std::size_t domain) { return survey_.ports.empty() ? 0 : survey_.ports[domain].size(); };
+    if (which == Flows::first_of_a_kind && !seen.insert({ports(d), ports(next)}).second) continue;
     if (survey_.ports.empty()) {
       flows.push_back({survey_.domains[d].front(), survey_.domains[next].front(), traffic.between});
       continue;
@@ -152,19 +176,20 @@ void Communicator::add_chain(double bytes, CollectiveKind kind, int root, std::v
   for (const auto& [pair, share] : pairs) flows.push_back({pair.first, pair.second, share});
 }
 
-Plan Communicator::plan_all_to_all(const Call& call) const {
+Plan Communicator::plan_all_to_all(const Call& call, Flows which) const {
   const Machine& machine = survey_.machine;
   Plan plan = plan_of("grouped send and receive", mechanism_.all_to_all(call.bytes));
   const double part = call.bytes / machine.total_gpus;
   if (machine.domains == 1 && machine.intra == Intra::nvlink_mesh && at(machine.gpus) <= kMostExactPairs) {
     add_pairs(part, plan.flows);
+    plan.form = {kPairs};
     return plan;
   }
   const double others = machine.total_gpus - machine.gpus;
   const bool is_chain = machine.domains > 1 && machine.intra != Intra::nvswitch;
   const double inside = part * (machine.gpus - 1);
-  add_inside({is_chain ? inside * (machine.gpus - 1) / machine.gpus : inside, 0}, plan.flows);
-  add_between({0, part * others * machine.gpus}, plan.flows);
+  add_inside({is_chain ? inside * (machine.gpus - 1) / machine.gpus : inside, 0}, which, plan);
+  add_between({0, part * others * machine.gpus}, which, plan);
   return plan;
 }
 

@@ -1,6 +1,7 @@
 // A call as the simulation executes it: a fixed time, and then what crosses the links.
 #pragma once
 
+#include <cstdint>
 #include <limits>
 #include <string>
 #include <vector>
@@ -26,7 +27,12 @@ struct Plan {
   double fixed_s = 0;
   double transfer_s = 0;  // of every flow, where nothing else is on its links
   std::vector<Flow> flows;
+  // Plans of one communicator and one form have flows between the same ends in the same order.
+  std::vector<int> form;
 };
+
+// first_of_a_kind: only flows of domains that differ in their numbers of GPUs and ports. The others have equal bytes.
+enum class Flows : std::uint8_t { all, first_of_a_kind };
 
 // NCCL on one group of GPUs.
 class Communicator {
@@ -37,7 +43,7 @@ class Communicator {
   Communicator& operator=(const Communicator&) = delete;
 
   // `root` is a position; of calls that have one.
-  Plan plan(const Call& call, int root = 0) const;
+  Plan plan(const Call& call, int root = 0, Flows flows = Flows::all) const;
   const Graphs& graphs() const { return graphs_; }
   const Survey& facts() const { return survey_; }
 
@@ -48,11 +54,12 @@ class Communicator {
     double between = 0;
   };
   Traffic traffic(const Choice& choice, const Call& call) const;
-  void add_inside(const Traffic& traffic, std::vector<Flow>& flows) const;
-  void add_between(const Traffic& traffic, std::vector<Flow>& flows) const;
+  void add_inside(const Traffic& traffic, Flows which, Plan& plan) const;
+  void add_inside(const Traffic& traffic, const std::vector<int>& gpus, std::vector<Flow>& flows) const;
+  void add_between(const Traffic& traffic, Flows which, Plan& plan) const;
   void add_pairs(double bytes, std::vector<Flow>& flows) const;
   void add_chain(double bytes, CollectiveKind kind, int root, std::vector<Flow>& flows) const;
-  Plan plan_all_to_all(const Call& call) const;
+  Plan plan_all_to_all(const Call& call, Flows which) const;
   std::string text(const Choice& choice) const;
 
   Survey survey_;

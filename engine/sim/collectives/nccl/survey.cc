@@ -44,13 +44,13 @@ class GroupSurvey {
   void group_by_domain() {
     std::map<int, std::size_t> places;
     for (std::size_t i = 0; i < gpus_.size(); ++i) {
-      const auto [place, is_new] = places.emplace(map_.domain_of[gpus_[i]], survey_.domains.size());
+      const auto [place, is_new] = places.emplace(map_.domain_of(gpus_[i]), survey_.domains.size());
       if (is_new) survey_.domains.emplace_back();
       survey_.domains[place->second].push_back(static_cast<int>(i));
     }
     std::stable_sort(survey_.domains.begin(), survey_.domains.end(),
                      [](const auto& a, const auto& b) { return a.size() > b.size(); });
-    for (const NodeIndex index : map_.nodes_of[static_cast<std::size_t>(map_.domain_of[gpu(first().front())])]) {
+    for (const NodeIndex index : map_.nodes_of(map_.domain_of(gpu(first().front())))) {
       const Node& node = topology_.node(index);
       if (node.kind == NodeKind::gpu) domain_gpus_.push_back(index);
       if (node.kind == NodeKind::nic) domain_nics_.push_back(index);
@@ -61,7 +61,7 @@ class GroupSurvey {
   }
 
   void describe_device() {
-    const DeviceModel& device = *topology_.node(gpu(first().front())).device;
+    const DeviceModel& device = *topology_.device(gpu(first().front()));
     survey_.machine.capability = capability_of(device.architecture);
     survey_.machine.clock_ghz = device.boost_clock_hz.value / kGiga;
     unit_ = unit_of(device.architecture, survey_.machine.capability);
@@ -73,7 +73,7 @@ class GroupSurvey {
     for (const int position : first()) {
       double gbs = 0;
       map_.neighbours.each(gpu(position), LinkKind::nvlink, [&](NodeIndex other, const LinkModel& model) {
-        if (topology_.node(other).kind == NodeKind::nvswitch) gbs += gbs_of(model);
+        if (topology_.kind(other) == NodeKind::nvswitch) gbs += gbs_of(model);
       });
       least = std::min(least, gbs);
     }
@@ -175,7 +175,7 @@ class GroupSurvey {
     machine.nic_gbs = route->bandwidth_bytes_per_s / kGiga;
     machine.nics_are_near = false;
     for (const Edge& hop : route->hops) {
-      const LinkModel& model = *topology_.link(hop.link).model;
+      const LinkModel& model = topology_.link_model(hop.link);
       if (model.kind == LinkKind::network) describe_transport(model);
     }
   }
@@ -198,7 +198,7 @@ class GroupSurvey {
     const std::vector<std::size_t> nearest = nearest_gpus();
     for (const std::vector<int>& gpus : survey_.domains) {
       std::vector<Port>& ports = survey_.ports.emplace_back();
-      for (const NodeIndex node : map_.nodes_of[static_cast<std::size_t>(map_.domain_of[gpu(gpus.front())])]) {
+      for (const NodeIndex node : map_.nodes_of(map_.domain_of(gpu(gpus.front())))) {
         if (!is_connected_nic(node)) continue;
         const std::size_t place = ports.size() < nearest.size() ? nearest[ports.size()] : ports.size();
         ports.push_back({node, gpus[place % gpus.size()]});
@@ -239,7 +239,7 @@ class GroupSurvey {
 
   bool is_connected_nic(NodeIndex node) const {
     bool is_connected = false;
-    if (topology_.node(node).kind != NodeKind::nic) return false;
+    if (topology_.kind(node) != NodeKind::nic) return false;
     map_.neighbours.each(node, LinkKind::network, [&](NodeIndex, const LinkModel&) { is_connected = true; });
     return is_connected;
   }
@@ -250,7 +250,7 @@ class GroupSurvey {
     for (std::size_t i = 0; i < reached.size(); ++i) {
       bool is_near = false;
       map_.neighbours.each(reached[i], LinkKind::pcie, [&](NodeIndex other, const LinkModel&) {
-        const NodeKind kind = topology_.node(other).kind;
+        const NodeKind kind = topology_.kind(other);
         is_near |= kind == NodeKind::gpu;
         const bool is_new = std::find(reached.begin(), reached.end(), other) == reached.end();
         if (kind == NodeKind::pcie_switch && is_new) reached.push_back(other);

@@ -26,7 +26,7 @@ struct Survey {
   bool hop_is_known = true;  // the latency that the network's software adds: stated, or none by the kind of network
 };
 
-struct DomainMap;
+class DomainMap;
 
 // Looks at a topology once, for the surveys of many groups. The topology and its router must outlive it.
 class Surveyor {
