@@ -32,4 +32,6 @@ cp -r "$sources/tests/conformance/cases" "$bundle/share/tandem/tf_cases"
 cp "$sources/tests/gpu/gpu.sh" "$sources/LICENSE" "$bundle/"
 cp "$sources/tests/gpu/bundle_start.sh" "$bundle/start"
 tar -C "$folder" -cJf "$output" tandem-gpu
-echo "$output: $(($(stat -c %s "$output") / 1000000)) MB; needs on the machine: $(tr '\n' ' ' <"$bundle/needs")"
+megabytes=$(($(stat -c %s "$output") / 1000000))
+echo "$output: $megabytes MB; needs on the machine: $(tr '\n' ' ' <"$bundle/needs")"
+[ $megabytes -lt 60 ] || { echo "bundle.sh: more than 60 MB" >&2 && exit 1; }
