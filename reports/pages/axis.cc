@@ -20,9 +20,9 @@ double mark_distance(double span) {
   return power;
 }
 
-// A power of it lies at each mark of a logarithmic axis: sizes are powers of two.
+// A power of it lies at each mark of a logarithmic axis: sizes and numbers of devices are powers of two.
 double base_of(Unit unit) {
-  return unit == Unit::bytes ? 4 : 10;
+  return unit == Unit::bytes ? 4 : unit == Unit::count ? 2 : 10;
 }
 
 // "1.500 ms" as "1.5 ms": marks are round.
@@ -54,6 +54,8 @@ std::string value_text(double value, Unit unit) {
       return format_quantity(value, Dimension::bytes_per_second);
     case Unit::percent:
       return fmt::format("{:.4g} %", value * 100);
+    case Unit::count:
+      return fmt::format("{}", std::llround(value));
     case Unit::number:
       break;
   }

@@ -8,7 +8,7 @@
 namespace tandem::pages {
 
 // What the values are; decides the text of a mark.
-enum class Unit { number, nanoseconds, bytes, bytes_per_second, percent };
+enum class Unit { number, nanoseconds, bytes, bytes_per_second, percent, count };
 std::string value_text(double value, Unit unit);
 
 struct Mark {

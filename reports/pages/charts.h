@@ -18,6 +18,9 @@ struct BarPart {
   std::string css_class;
   double value = 0;
 };
+// A part of a step, in its color.
+BarPart part_of_step(const StepPart& part, double value);
+
 struct Bar {
   std::string label;
   std::vector<BarPart> parts;

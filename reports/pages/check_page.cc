@@ -4,9 +4,9 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/check.h"
-#include "reports/json_fields.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
+#include "reports/pages/reading.h"
 #include "reports/pages/sections.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
@@ -21,20 +21,6 @@ void set_verdict(Heading& heading, const std::string& verdict) {
                           : verdict == name_of(Verdict::regressed)                                 ? "bad"
                                                                                                    : "open";
 }
-
-// Reads the fields of a document, and throws what is wrong with them.
-class Reading {
- public:
-  Reading(const Json& document, const std::string& file) : root_(document, file, problems_) {}
-  const JsonField& root() const { return root_; }
-  void finish() {
-    if (!problems_.empty()) throw InputError(std::move(problems_));
-  }
-
- private:
-  std::vector<Diagnostic> problems_;
-  JsonField root_;
-};
 
 std::string reasons_of(const JsonField& root) {
   std::string items;

@@ -21,8 +21,9 @@ struct Kind {
   const char* name;
   Content (*content)(const Json& document, const std::string& file);
 };
-constexpr std::array kKinds{Kind{"report", pages::run_content}, Kind{"comparison", pages::comparison_content},
-                            Kind{"check", pages::check_content}, Kind{"paired_check", pages::paired_check_content}};
+constexpr std::array kKinds{Kind{"report", pages::run_content},  Kind{"comparison", pages::comparison_content},
+                            Kind{"check", pages::check_content}, Kind{"paired_check", pages::paired_check_content},
+                            Kind{"sweep", pages::sweep_content}, Kind{"history", pages::history_content}};
 
 // The document without a character that could end its element: "<" occurs in strings only, where it has an escape.
 std::string embedded(const Json& document) {
@@ -85,7 +86,8 @@ std::string page_of(const nlohmann::ordered_json& document, const std::string& f
     if (known.name != kind) continue;
     const Content content = known.content(document, file);
     std::string page = head(content, offers_trace) + body(content, offers_trace);
-    page += fmt::format("{}{}{}\n", kPageDocumentBegin, embedded(document), kPageDocumentEnd);
+    page += fmt::format("{}{}{}\n", kPageDocumentBegin, embedded(content.shortened ? *content.shortened : document),
+                        kPageDocumentEnd);
     for (const pages::Asset& script : pages::scripts()) {
       page += fmt::format("<script>{}{}\n", script.text, kPageDocumentEnd);
     }

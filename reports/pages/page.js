@@ -7,13 +7,14 @@ const kUnits = {
   2: [[2 ** 30, 'GiB'], [2 ** 20, 'MiB'], [2 ** 10, 'KiB'], [1, 'B']],
   3: [[1e9, 'GB/s'], [1e6, 'MB/s'], [1e3, 'kB/s'], [1, 'B/s']],
   4: [[0.01, '%']],
+  5: [[1, '']],
 };
 
 function textOf(value, unit) {
   const units = kUnits[unit];
   if (!units) return String(Number(value.toPrecision(4)));
   const [factor, name] = units.find(([factor]) => Math.abs(value) >= factor) ?? units[units.length - 1];
-  return `${Number((value / factor).toPrecision(4))} ${name}`;
+  return `${Number((value / factor).toPrecision(4))} ${name}`.trim();
 }
 
 // Marks: 0 line, 1 stairs, 2 dots, 3 dashes.

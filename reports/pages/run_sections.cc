@@ -25,18 +25,10 @@ std::string words(std::string_view name) {
   return text;
 }
 
-// The color of a part of the step.
-std::string class_of(const StepPart& part) {
-  if (part.time == &PerStep::exposed_input) return "input";
-  if (part.time == &PerStep::exposed_communication) return "communication";
-  return part.name;
-}
-
 Bar bar_of(std::string label, const PerStep& step) {
   Bar bar{.label = std::move(label), .parts = {}};
   for (const StepPart& part : step_parts()) {
-    bar.parts.push_back(
-        {.name = words(part.name), .css_class = class_of(part), .value = static_cast<double>(step.*part.time)});
+    bar.parts.push_back(part_of_step(part, static_cast<double>(step.*part.time)));
   }
   return bar;
 }
@@ -80,6 +72,13 @@ void add_figure(std::string& list, std::string_view name, const std::string& val
 }
 
 }  // namespace
+
+BarPart part_of_step(const StepPart& part, double value) {
+  const std::string color = part.time == &PerStep::exposed_input           ? "input"
+                            : part.time == &PerStep::exposed_communication ? "communication"
+                                                                           : part.name;
+  return {.name = words(part.name), .css_class = color, .value = value};
+}
 
 std::string headline_list(const Report& report) {
   const StepTime& time = report.summary.step_time;

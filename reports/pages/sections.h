@@ -1,6 +1,7 @@
 // The sections of a page, kind by kind. Each returns HTML.
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -17,17 +18,20 @@ struct Heading {
   std::string verdict{};        // in a frame; none if empty
   std::string verdict_class{};  // "good", "bad", "open"
 };
+using Json = nlohmann::ordered_json;
 struct Content {
   Heading heading;
   std::string sections;
+  // What the page carries instead of a document that is too large for one; null: the document itself.
+  std::shared_ptr<const Json> shortened{};
 };
-
-using Json = nlohmann::ordered_json;
 
 Content run_content(const Json& document, const std::string& file);
 Content comparison_content(const Json& document, const std::string& file);
 Content check_content(const Json& document, const std::string& file);
 Content paired_check_content(const Json& document, const std::string& file);
+Content sweep_content(const Json& document, const std::string& file);
+Content history_content(const Json& document, const std::string& file);
 
 // What the run left in the document for pictures, if anything.
 std::optional<RunDetails> details_of(const Json& document, const std::string& file);

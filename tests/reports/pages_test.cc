@@ -152,6 +152,102 @@ TEST(Page, OfAChecksVerdictIsColoredAndInWords) {
   EXPECT_THAT(page, HasSubstr("From the baseline to this run"));
 }
 
+Json point(int devices, const std::string& strategy, double throughput) {
+  return {{"values", {{"devices.per_worker", std::to_string(devices)}, {"strategy.name", strategy}}},
+          {"state", "done"},
+          {"strategy", strategy},
+          {"devices", devices},
+          {"throughput", {{"value", throughput}, {"unit", "examples/s"}}},
+          {"step_time_ns", 2000},
+          {"per_step_ns",
+           {{"compute", 1500},
+            {"update", 100},
+            {"exposed_input", 0},
+            {"exposed_communication", 300},
+            {"other", 0},
+            {"idle", 100},
+            {"input", 0},
+            {"communication", 400}}},
+          {"limit", "compute"}};
+}
+
+Json sweep_document() {
+  Json document = document_of("sweep");
+  document["scenario"] = "which";
+  document["engine"] = "sim";
+  document["fields"] = {"devices.per_worker", "strategy.name"};
+  document["best"] = 3;
+  document["pareto_front"] = {0, 3};
+  document["crossings"] = {{{"field", "devices"}, {"below", "a"}, {"above", "b"}, {"from", 1}, {"to", 2}, {"at", 1.5}}};
+  document["points"] = {point(1, "a", 100), point(1, "b", 90), point(2, "a", 150), point(2, "b", 180)};
+  document["points"].push_back({{"values", {{"devices.per_worker", "4"}, {"strategy.name", "a"}}},
+                                {"state", "does not fit"},
+                                {"problem", "needs 90 GB"}});
+  return document;
+}
+
+TEST(Page, OfASweepShowsScalingTheFrontTwoFieldsAndWhatFailed) {
+  const std::string page = page_of(sweep_document(), "sweep");
+  EXPECT_THAT(page, HasSubstr("fastest: 180 examples/s with devices.per_worker 2, strategy.name b"));
+  EXPECT_THAT(page, HasSubstr("<tr><th scope=\"row\">a</th><td>2</td><td>150</td><td>75.0 %</td></tr>"));
+  for (const char* heading : {"Scaling", "Throughput against devices", "Two fields", "What limits the fastest points",
+                              "Crossings", "Points without a result"}) {
+    EXPECT_THAT(page, HasSubstr(std::string("<h2>") + heading + "</h2>"));
+  }
+  EXPECT_THAT(page, HasSubstr("needs 90 GB"));
+}
+
+TEST(Page, OfALargeSweepHasItsFastestPointsAndItsFront) {
+  Json document = sweep_document();
+  document["points"] = Json::array();
+  for (int i = 1; i <= 20'000; ++i) document["points"].push_back(point(i % 64 + 1, "a", i));
+  document["points"][5]["devices"] = 1;
+  document["pareto_front"] = {5, 19'999};
+  const std::string page = page_of(document, "sweep");
+  EXPECT_LT(page.size(), 1'000'000u);
+  const Json carried = parse_json(page, "page");
+  EXPECT_EQ(carried["points"].size(), 1000u);
+  EXPECT_EQ(carried["points_left_out"], 19'000);
+  EXPECT_EQ(carried["points"][carried["best"].get<std::size_t>()]["throughput"]["value"], 20'000);
+  EXPECT_EQ(carried["points"][carried["pareto_front"][0].get<std::size_t>()]["throughput"]["value"], 6);
+}
+
+TEST(Page, OfASweepThatIsWrongSaysWhere) {
+  Json document = sweep_document();
+  document["pareto_front"] = {7};
+  document["points"][1]["values"] = Json::object();
+  try {
+    page_of(document, "sweep.json");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("sweep.json: points: have different fields"));
+  }
+}
+
+TEST(Page, OfAHistoryShowsLevelsAndChanges) {
+  Json launches = Json::array();
+  for (int i = 0; i < 12; ++i) {
+    launches.push_back({{"commit", "c" + std::to_string(i)},
+                        {"date", "2026-11-22T12:00:00Z"},
+                        {"step_time_ns", i < 6 ? 1'000'000 + i : 1'100'000 + i},
+                        {"disturbed", i == 3},
+                        {"verdict", "ok"}});
+  }
+  Json document = document_of("history");
+  document["margin"] = 0.03;
+  document["series"] = {{{"scenario", "digits"},
+                         {"machine", "a machine"},
+                         {"launches", launches},
+                         {"changes", {{{"launch", 6}, {"change", 0.1}, {"p_value", 0.005}}}}}};
+  const std::string page = page_of(document, "history");
+  EXPECT_THAT(page, HasSubstr("<h2>digits on a machine</h2>"));
+  EXPECT_THAT(page, HasSubstr("<td class=\"left\">c6</td>"));
+  EXPECT_THAT(page, HasSubstr("+10.0 %"));
+  EXPECT_EQ(count_of(page, "class=\"dot s0 hollow\""), 1u);
+  document["series"][0]["changes"][0]["launch"] = 40;
+  EXPECT_THROW(page_of(document, "history"), InputError);
+}
+
 TEST(Page, OfWhatHasNoneIsRefused) {
   for (const char* text : {R"({"kind": "poem"})", "[1]", "{}", R"({"kind": 3})"}) {
     EXPECT_THROW(page_of(parse_json(text, "x.json"), "x.json"), InputError) << text;

@@ -1,0 +1,157 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/reading.h"
+#include "reports/pages/sections.h"
+#include "reports/statistics.h"
+#include "reports/text_table.h"
+
+namespace tandem::pages {
+namespace {
+
+struct PageLaunch {
+  double step_time = 0;
+  bool is_disturbed = false;
+  std::string commit, date, verdict;
+};
+
+struct PageChange {
+  std::size_t launch = 0;
+  double change = 0;
+  double p_value = 0;
+};
+
+PageLaunch launch_of(const JsonField& field) {
+  return {.step_time = field.required("step_time_ns").number(),
+          .is_disturbed = field.required("disturbed").boolean(),
+          .commit = field.required("commit").text(),
+          .date = field.required("date").text(),
+          .verdict = field.required("verdict").text()};
+}
+
+// The median of the undisturbed launches of a part of the series; of all where none is.
+double level_of_part(const std::vector<PageLaunch>& launches, std::size_t begin, std::size_t end) {
+  std::vector<double> times, all;
+  for (std::size_t i = begin; i < end; ++i) {
+    all.push_back(launches[i].step_time);
+    if (!launches[i].is_disturbed) times.push_back(launches[i].step_time);
+  }
+  return median_of(times.empty() ? all : times);
+}
+
+// The launches as dots, the levels between change points as stairs, and the margin around these.
+std::string chart_of(const std::vector<PageLaunch>& launches, const std::vector<PageChange>& changes, double margin) {
+  Series dots{.name = "launch (hollow: disturbed)", .points = {}, .mark = Series::Mark::dots};
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    dots.points.emplace_back(static_cast<double>(i + 1), launches[i].step_time);
+    dots.is_hollow.push_back(launches[i].is_disturbed);
+  }
+  Series level{.name = "level", .points = {}, .mark = Series::Mark::stairs};
+  Series above{.name = "margin above", .points = {}, .mark = Series::Mark::dashes};
+  Series below{.name = "margin below", .points = {}, .mark = Series::Mark::dashes};
+  std::size_t begin = 0;
+  for (std::size_t part = 0; part <= changes.size(); ++part) {
+    const std::size_t end = part < changes.size() ? changes[part].launch : launches.size();
+    const double median = level_of_part(launches, begin, end);
+    for (const std::size_t place : {begin + 1, end}) {
+      const double x = static_cast<double>(place);
+      level.points.emplace_back(x, median);
+      above.points.emplace_back(x, median * (1 + margin));
+      below.points.emplace_back(x, median / (1 + margin));
+    }
+    begin = end;
+  }
+  XyChart chart{.x = {.name = "launch"},
+                .y = {.name = "median step time", .unit = Unit::nanoseconds},
+                .series = {std::move(dots), std::move(level), std::move(above), std::move(below)},
+                .shaded_name = {}};
+  return xy_chart("Median step time of each launch", std::move(chart));
+}
+
+std::string series_section(const JsonField& field, double margin) {
+  std::vector<PageLaunch> launches;
+  for (const JsonField& item : field.required("launches").items()) launches.push_back(launch_of(item));
+  std::vector<PageChange> changes;
+  for (const JsonField& item : field.required("changes").items()) {
+    const auto place = static_cast<std::size_t>(item.required("launch").small_count());
+    if (place <= (changes.empty() ? 0 : changes.back().launch) || place >= launches.size()) {
+      item.error("is no place of a launch after the change before it");
+      return "";
+    }
+    changes.push_back(
+        {.launch = place, .change = item.required("change").number(), .p_value = item.required("p_value").number()});
+  }
+  if (launches.empty()) {
+    field.error("has no launch");
+    return "";
+  }
+  HtmlTable steps("changes, found by E-divisive; they decide nothing", {"launch", "commit", "date", "change", "p"}, 3);
+  for (const PageChange& change : changes) {
+    const PageLaunch& launch = launches[change.launch];
+    steps.add({std::to_string(change.launch + 1), launch.commit.empty() ? "-" : launch.commit, launch.date,
+               error_text(change.change), fmt::format("{:.3f}", change.p_value)});
+  }
+  HtmlTable table("launches", {"launch", "commit", "date", "median step time", "verdict"}, 3);
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    const PageLaunch& one = launches[i];
+    table.add({std::to_string(i + 1), one.commit.empty() ? "-" : one.commit, one.date,
+               time_text(one.step_time) + (one.is_disturbed ? " (disturbed)" : ""), one.verdict});
+  }
+  return section(fmt::format("{} on {}", field.required("scenario").text(), field.required("machine").text()),
+                 chart_of(launches, changes, margin) + (changes.empty() ? "" : std::move(steps).finish()) +
+                     folded("All launches", std::move(table).finish()));
+}
+
+// Pages hold the last so many launches of all series together.
+constexpr std::size_t kMostLaunches = 2000;
+
+std::size_t launches_in(const Json& document) {
+  std::size_t launches = 0;
+  for (const Json& series : document.at("series")) launches += series.at("launches").size();
+  return launches;
+}
+
+Json shortened_history(const Json& document) {
+  Json shorter = document;
+  const std::size_t most = std::max<std::size_t>(1, kMostLaunches / document.at("series").size());
+  for (Json& series : shorter["series"]) {
+    Json& launches = series["launches"];
+    if (launches.size() <= most) continue;
+    const std::size_t left_out = launches.size() - most;
+    launches.erase(launches.begin(), launches.begin() + static_cast<std::ptrdiff_t>(left_out));
+    Json changes = Json::array();
+    for (Json change : series["changes"]) {
+      if (change.at("launch").get<std::size_t>() <= left_out) continue;
+      change["launch"] = change.at("launch").get<std::size_t>() - left_out;
+      changes.push_back(std::move(change));
+    }
+    series["changes"] = std::move(changes);
+    series["launches_left_out"] = left_out;
+  }
+  return shorter;
+}
+
+}  // namespace
+
+Content history_content(const Json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  const double margin = root.required("margin").number();
+  Content content{.heading = {.title = "History of measured step times",
+                              .origin = fmt::format("changes of {} and more", percent_text(margin))},
+                  .sections = {}};
+  for (const JsonField& series : root.required("series").items()) content.sections += series_section(series, margin);
+  reading.finish();
+  // One launch of each series remains, however many series there are.
+  if (launches_in(document) <= std::max(kMostLaunches, document.at("series").size())) return content;
+  const auto shorter = std::make_shared<const Json>(shortened_history(document));
+  content = history_content(*shorter, file);
+  content.shortened = shorter;
+  content.sections = paragraph("The last launches of each series.") + content.sections;
+  return content;
+}
+
+}  // namespace tandem::pages

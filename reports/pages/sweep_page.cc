@@ -1,0 +1,288 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <map>
+#include <set>
+
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/reading.h"
+#include "reports/pages/sections.h"
+#include "reports/text_table.h"
+
+namespace tandem::pages {
+namespace {
+
+struct PagePoint {
+  std::vector<std::pair<std::string, std::string>> values;
+  std::string state, problem, strategy, unit, limit;
+  int devices = 0;
+  double throughput = 0;
+  double step_time = 0;
+  std::vector<double> parts;  // of step_parts()
+
+  bool is_done() const { return throughput > 0; }
+  std::string values_text() const {
+    std::vector<std::string> texts;
+    for (const auto& [field, value] : values) texts.push_back(fmt::format("{} {}", field, value));
+    return fmt::format("{}", fmt::join(texts, ", "));
+  }
+};
+
+PagePoint point_of(const JsonField& field) {
+  PagePoint point;
+  for (const auto& [name, value] : field.required("values").entries()) point.values.emplace_back(name, value.text());
+  point.state = field.required("state").text();
+  point.problem = text_or_empty(field, "problem");
+  point.strategy = text_or_empty(field, "strategy");
+  point.limit = text_or_empty(field, "limit");
+  if (const JsonField devices = field.optional("devices"); devices.present()) point.devices = devices.small_count();
+  const JsonField throughput = field.optional("throughput");
+  if (!throughput.present()) return point;
+  point.throughput = throughput.required("value").number();
+  point.unit = throughput.required("unit").text();
+  point.step_time = field.required("step_time_ns").number();
+  for (const StepPart& part : step_parts()) {
+    point.parts.push_back(field.required("per_step_ns").required(part.name).number());
+  }
+  return point;
+}
+
+using Points = std::vector<PagePoint>;
+
+// The best throughput by number of devices, of each strategy.
+std::map<std::string, std::map<int, double>> best_by_strategy(const Points& points) {
+  std::map<std::string, std::map<int, double>> best;
+  for (const PagePoint& point : points) {
+    if (!point.is_done()) continue;
+    double& throughput = best[point.strategy][point.devices];
+    throughput = std::max(throughput, point.throughput);
+  }
+  return best;
+}
+
+Axis devices_axis() {
+  return {.name = "devices", .unit = Unit::count, .is_logarithmic = true};
+}
+
+std::string scaling_section(const Points& points) {
+  const auto best = best_by_strategy(points);
+  if (best.empty()) return "";
+  XyChart chart{.x = devices_axis(),
+                .y = {.name = "throughput, " + points.front().unit, .is_logarithmic = true},
+                .series = {},
+                .shaded_name = {}};
+  HtmlTable table("the best of each number of devices", {"strategy", "devices", "throughput", "of linear scaling"});
+  for (const auto& [strategy, by_devices] : best) {
+    Series series{.name = strategy, .points = {}};
+    const auto& [fewest, first] = *by_devices.begin();
+    for (const auto& [devices, throughput] : by_devices) {
+      series.points.emplace_back(devices, throughput);
+      table.add({strategy, std::to_string(devices), fmt::format("{:.4g}", throughput),
+                 percent_text(throughput / devices / (first / fewest))});
+    }
+    if (by_devices.size() > 1) {
+      const int most = by_devices.rbegin()->first;
+      chart.series.push_back(std::move(series));
+      chart.series.push_back({.name = strategy + ", linear",
+                              .points = {{fewest, first}, {most, first * most / fewest}},
+                              .mark = Series::Mark::dashes});
+    } else {
+      series.mark = Series::Mark::dots;
+      chart.series.push_back(std::move(series));
+    }
+  }
+  return section("Scaling", xy_chart("Best throughput by number of devices", std::move(chart)) +
+                                folded("As a table", std::move(table).finish()));
+}
+
+std::string front_section(const Points& points, const JsonField& root) {
+  Series all{.name = "points", .points = {}, .mark = Series::Mark::dots};
+  Series front{.name = "front", .points = {}};
+  for (const PagePoint& point : points) {
+    if (point.is_done()) all.points.emplace_back(point.devices, point.throughput);
+  }
+  HtmlTable table("points that no other one beats", {"point", "devices", "throughput", "limit"});
+  for (const JsonField& place : root.required("pareto_front").items()) {
+    const auto index = static_cast<std::size_t>(place.small_count());
+    const PagePoint& point = points[index];
+    front.points.emplace_back(point.devices, point.throughput);
+    table.add(
+        {point.values_text(), std::to_string(point.devices), rate_text(point.throughput, point.unit), point.limit});
+  }
+  if (front.points.empty()) return "";
+  XyChart chart{.x = devices_axis(),
+                .y = {.name = "throughput, " + points.front().unit, .is_logarithmic = true},
+                .series = {std::move(all), std::move(front)},
+                .shaded_name = {}};
+  return section("Throughput against devices",
+                 xy_chart("All points and those that no other one beats", std::move(chart)) +
+                     folded("The front as a table", std::move(table).finish()));
+}
+
+// Values in the order in which they occur, which is that of the sweep.
+std::vector<std::string> values_of(const Points& points, std::size_t field) {
+  std::vector<std::string> values;
+  for (const PagePoint& point : points) {
+    const std::string& value = point.values[field].second;
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  }
+  return values;
+}
+
+// The best throughput over the two fields with the most values.
+std::string parameters_section(const Points& points) {
+  constexpr std::size_t kMostValues = 64;
+  std::vector<std::pair<std::size_t, std::size_t>> fields;  // number of values, place
+  for (std::size_t i = 0; i < points.front().values.size(); ++i) {
+    const std::size_t count = values_of(points, i).size();
+    if (count > 1 && count <= kMostValues) fields.emplace_back(count, i);
+  }
+  if (fields.size() < 2) return "";
+  std::stable_sort(fields.begin(), fields.end(), [](const auto& a, const auto& b) { return a.first > b.first; });
+  const std::size_t across = fields[0].second, down = fields[1].second;
+  const auto& names = points.front().values;
+  HeatMap map{.rows = {}, .columns = values_of(points, across), .values = {}, .column_name = names[across].first};
+  const std::vector<std::string> rows = values_of(points, down);
+  map.values.assign(rows.size(), std::vector<double>(map.columns.size(), std::numeric_limits<double>::quiet_NaN()));
+  for (const PagePoint& point : points) {
+    if (!point.is_done()) continue;
+    const auto place = [](const std::vector<std::string>& values, const std::string& value) {
+      return static_cast<std::size_t>(std::find(values.begin(), values.end(), value) - values.begin());
+    };
+    double& cell = map.values[place(rows, point.values[down].second)][place(map.columns, point.values[across].second)];
+    cell = std::isnan(cell) ? point.throughput : std::max(cell, point.throughput);
+  }
+  for (const std::string& row : rows) map.rows.push_back(names[down].first + " " + row);
+  return section("Two fields",
+                 paragraph(fmt::format("The best throughput ({}) over all other fields; an empty cell has no "
+                                       "point with a result.",
+                                       points.front().unit)) +
+                     heat_map(fmt::format("Throughput by {} and {}", names[across].first, names[down].first), map));
+}
+
+// The steps of the fastest points, with what limits each.
+std::string limits_section(const Points& points) {
+  std::vector<const PagePoint*> fastest;
+  for (const PagePoint& point : points) {
+    if (point.is_done()) fastest.push_back(&point);
+  }
+  std::stable_sort(fastest.begin(), fastest.end(),
+                   [](const PagePoint* a, const PagePoint* b) { return a->throughput > b->throughput; });
+  if (fastest.empty()) return "";
+  constexpr std::size_t kMostBars = 20;
+  std::vector<Bar> bars;
+  HtmlTable table("the fastest points", {"rank", "point", "devices", "throughput", "step time", "limit"}, 2);
+  for (std::size_t i = 0; i < std::min<std::size_t>(fastest.size(), 200); ++i) {
+    const PagePoint& point = *fastest[i];
+    table.add({std::to_string(i + 1), point.values_text(), std::to_string(point.devices),
+               rate_text(point.throughput, point.unit), time_text(point.step_time), point.limit});
+    if (i >= kMostBars) continue;
+    Bar bar{.label = fmt::format("{}. {} devices, {}", i + 1, point.devices, point.limit), .parts = {}};
+    for (std::size_t part = 0; part < point.parts.size(); ++part) {
+      bar.parts.push_back(part_of_step(step_parts()[part], point.parts[part]));
+    }
+    bars.push_back(std::move(bar));
+  }
+  return section("What limits the fastest points",
+                 stacked_bars("Parts of the step of the fastest points", bars, Unit::nanoseconds) +
+                     folded("As a table", std::move(table).finish()));
+}
+
+std::string crossings_section(const JsonField& root) {
+  HtmlTable table("where one strategy overtakes another", {"field", "below", "above", "between"}, 3);
+  bool any = false;
+  for (const JsonField& item : root.required("crossings").items()) {
+    table.add({item.required("field").text(), item.required("below").text(), item.required("above").text(),
+               fmt::format("{:.4g} and {:.4g}, about {:.4g}", item.required("from").number(),
+                           item.required("to").number(), item.required("at").number())});
+    any = true;
+  }
+  return any ? section("Crossings", std::move(table).finish()) : "";
+}
+
+std::string problems_section(const Points& points) {
+  constexpr int kMostRows = 200;
+  HtmlTable table("points without a result", {"point", "state", "why"}, 3);
+  int count = 0;
+  for (const PagePoint& point : points) {
+    if (!point.is_done() && ++count <= kMostRows) table.add({point.values_text(), point.state, point.problem});
+  }
+  if (count == 0) return "";
+  return section("Points without a result",
+                 folded(fmt::format("{} points{}", count, count > kMostRows ? ", the first 200 shown" : ""),
+                        std::move(table).finish()));
+}
+
+// Pages hold so many points: those of the front, then the fastest.
+constexpr std::size_t kMostPoints = 1000;
+
+Json shortened_sweep(const Json& document, const Points& points) {
+  std::vector<std::size_t> ranking(points.size());
+  for (std::size_t i = 0; i < ranking.size(); ++i) ranking[i] = i;
+  std::stable_sort(ranking.begin(), ranking.end(),
+                   [&](std::size_t a, std::size_t b) { return points[a].throughput > points[b].throughput; });
+  std::set<std::size_t> kept;
+  for (const Json& place : document.at("pareto_front")) kept.insert(place.get<std::size_t>());
+  for (std::size_t i = 0; kept.size() < kMostPoints; ++i) kept.insert(ranking[i]);
+  Json shorter = document;
+  shorter["points"] = Json::array();
+  std::map<std::size_t, std::size_t> places;
+  for (const std::size_t place : kept) {
+    places[place] = shorter["points"].size();
+    shorter["points"].push_back(document.at("points").at(place));
+  }
+  for (Json& place : shorter["pareto_front"]) place = places.at(place.get<std::size_t>());
+  shorter["best"] = places.at(ranking.front());
+  shorter["points_left_out"] = points.size() - kept.size();
+  return shorter;
+}
+
+// Whether the front is of places of points, as a page that is shortened needs it.
+void check_front(const JsonField& root, std::size_t points) {
+  for (const JsonField& place : root.required("pareto_front").items()) {
+    if (static_cast<std::size_t>(place.small_count()) >= points) place.error("is no place of a point");
+  }
+}
+
+}  // namespace
+
+Content sweep_content(const Json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  Points points;
+  for (const JsonField& item : root.required("points").items()) points.push_back(point_of(item));
+  for (const PagePoint& point : points) {
+    if (point.values.size() != points.front().values.size()) root.required("points").error("have different fields");
+  }
+  check_front(root, points.size());
+  reading.finish();
+  if (points.size() > kMostPoints) {
+    const auto shorter = std::make_shared<const Json>(shortened_sweep(document, points));
+    Content content = sweep_content(*shorter, file);
+    content.shortened = shorter;
+    content.sections = paragraph(fmt::format("The {} fastest of {} points, and those that no other one beats.",
+                                             kMostPoints, points.size())) +
+                       content.sections;
+    return content;
+  }
+  Content content{.heading = {.title = fmt::format("{}: {} points", root.required("scenario").text(), points.size()),
+                              .origin = fmt::format("swept on engine {}", root.required("engine").text())},
+                  .sections = {}};
+  if (points.empty()) return content;
+  const auto best = std::max_element(
+      points.begin(), points.end(), [](const PagePoint& a, const PagePoint& b) { return a.throughput < b.throughput; });
+  if (best->is_done()) {
+    content.heading.verdict =
+        fmt::format("fastest: {} with {}", rate_text(best->throughput, best->unit), best->values_text());
+    content.heading.verdict_class = "good";
+  }
+  content.sections = scaling_section(points) + front_section(points, root) + parameters_section(points) +
+                     limits_section(points) + crossings_section(root) + problems_section(points);
+  reading.finish();
+  return content;
+}
+
+}  // namespace tandem::pages
