@@ -60,12 +60,22 @@ struct WorkerClass {
   int workers = 1;         // itself included
 };
 
+// What a link of a simulated topology carried in one direction. If workers represent others: for those that ran.
+struct LinkUse {
+  std::string from, to;            // names of nodes
+  std::string from_kind, to_kind;  // "gpu", "nvswitch"
+  std::string kind;                // "nvlink"
+  double bytes = 0;                // as the model of collectives moves them, with what protocols add
+  double bytes_per_s = 0;          // its bandwidth
+};
+
 struct Timeline {
   std::string engine;                           // "cpu", "sim"
   std::vector<TimelineDevice> devices;          // of the cluster; without names where another worker represents theirs
   std::vector<Record> records;                  // ordered by start, then worker, device, stream
   std::map<std::string, std::string> settings;  // what decided the times: network model, threads, versions
   std::vector<WorkerClass> classes{};           // empty: every worker has its own records
+  std::vector<LinkUse> links{};                 // simulations: those that carried anything
   std::vector<std::string> notes;               // caveats for the reader: "extrapolated: all_reduce beyond 64 MB"
 };
 

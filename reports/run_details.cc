@@ -183,7 +183,27 @@ void add_waits(const Timeline& timeline, RunDetails& details) {
   }
 }
 
+LinkPicture links_of(const Timeline& timeline) {
+  LinkPicture picture{.links = timeline.links};
+  if (timeline.records.empty()) return picture;
+  Nanoseconds end = 0;
+  for (const Record& record : timeline.records) end = std::max(end, record.end_ns);
+  picture.time = end - timeline.records.front().start_ns;
+  std::stable_sort(picture.links.begin(), picture.links.end(),
+                   [&](const LinkUse& a, const LinkUse& b) { return picture.use_of(a) > picture.use_of(b); });
+  if (picture.links.size() > kMostLinks) {
+    picture.links_left_out = static_cast<int>(picture.links.size()) - kMostLinks;
+    picture.links.resize(kMostLinks);
+  }
+  return picture;
+}
+
 }  // namespace
+
+double LinkPicture::use_of(const LinkUse& link) const {
+  const double most = link.bytes_per_s * static_cast<double>(time) * 1e-9;
+  return most > 0 ? link.bytes / most : 0;
+}
 
 RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace) {
   RunDetails details;
@@ -198,6 +218,7 @@ RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace) {
     details.steps.erase(details.steps.begin(), details.steps.end() - std::ptrdiff_t{kMostSteps});
   }
   add_waits(timeline, details);
+  details.links = links_of(timeline);
   return details;
 }
 

@@ -57,17 +57,29 @@ struct DeviceWaits {
   std::vector<Nanoseconds> waited_by_step;
 };
 
+// The links of a simulated topology that carried most for their bandwidth.
+struct LinkPicture {
+  Nanoseconds time = 0;  // of the whole run, warm-up included
+  std::vector<LinkUse> links;
+  int links_left_out = 0;
+
+  // The share of the time that the link would need for its bytes.
+  double use_of(const LinkUse& link) const;
+};
+
 struct RunDetails {
   StepPicture median_step;
   std::vector<int> steps;  // the measured ones, of DeviceWaits::waited_by_step
   std::vector<DeviceWaits> waits;
   int waits_left_out = 0;
+  LinkPicture links{};
 };
 
 // Limits of what travels.
 inline constexpr int kMostLanes = 64;
 inline constexpr int kMostBars = 4000;
 inline constexpr int kMostWaitCells = 8000;
+inline constexpr int kMostLinks = 400;
 
 // Throws Error when no step remains after the warm-up, as summarize() does.
 RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace);

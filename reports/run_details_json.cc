@@ -113,9 +113,23 @@ nlohmann::ordered_json run_details_to_json(const RunDetails& details) {
                      {"transferred_ns", one.transferred},
                      {"waited_ns", one.waited_by_step}});
   }
-  return {{"median_step", picture_to_json(details.median_step)},
-          {"waiting",
-           {{"steps", details.steps}, {"devices_left_out", details.waits_left_out}, {"devices", std::move(waits)}}}};
+  Json links = Json::array();
+  for (const LinkUse& link : details.links.links) {
+    links.push_back({{"from", link.from},
+                     {"to", link.to},
+                     {"from_kind", link.from_kind},
+                     {"to_kind", link.to_kind},
+                     {"kind", link.kind},
+                     {"bytes", link.bytes},
+                     {"bytes_per_s", link.bytes_per_s}});
+  }
+  Json json = {
+      {"median_step", picture_to_json(details.median_step)},
+      {"waiting",
+       {{"steps", details.steps}, {"devices_left_out", details.waits_left_out}, {"devices", std::move(waits)}}}};
+  json["links"] = {
+      {"time_ns", details.links.time}, {"links_left_out", details.links.links_left_out}, {"carried", std::move(links)}};
+  return json;
 }
 
 RunDetails run_details_from_json(const JsonField& field) {
@@ -132,6 +146,18 @@ RunDetails run_details_from_json(const JsonField& field) {
     for (const JsonField& time : item.required("waited_ns").items()) waits.waited_by_step.push_back(time.count());
     waits.waited_by_step.resize(details.steps.size());
     details.waits.push_back(std::move(waits));
+  }
+  const JsonField links = field.required("links");
+  details.links.time = links.required("time_ns").count();
+  details.links.links_left_out = links.required("links_left_out").small_count();
+  for (const JsonField& item : links.required("carried").items()) {
+    details.links.links.push_back({.from = item.required("from").text(),
+                                   .to = item.required("to").text(),
+                                   .from_kind = item.required("from_kind").text(),
+                                   .to_kind = item.required("to_kind").text(),
+                                   .kind = item.required("kind").text(),
+                                   .bytes = item.required("bytes").number(),
+                                   .bytes_per_s = item.required("bytes_per_s").number()});
   }
   return details;
 }

@@ -20,6 +20,7 @@ void Network::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_lat
   if (bytes <= 0) return simulation_.at(Simulation::now_s() + latency_s, std::move(then));
   const auto begin = [this, pair = Pair{from, to}, bytes, route = std::move(route)](Then at_end) {
     dissolve_bundles_on(*route);
+    count(*route, bytes);
     start_flow({pair, route, bytes}, simulation_.in_scheduled_order(std::move(at_end)));
   };
   if (latency_s <= 0) return begin(std::move(then));
@@ -36,7 +37,10 @@ void Network::transfer_together(std::span<const Pair> pairs, double bytes, const
 void Network::start_together(std::vector<Flow> flows, const Then& each) {
   const Then each_in_order = simulation_.in_scheduled_order(each);
   for (const Flow& flow : flows) dissolve_bundles_on(*flow.route);
-  for (const Flow& flow : flows) occupy(*flow.route, 1);
+  for (const Flow& flow : flows) {
+    occupy(*flow.route, 1);
+    count(*flow.route, flow.bytes);
+  }
   std::map<std::pair<double, double>, BundlePtr> bundles;  // by the rate that each flow reaches alone, and its bytes
   std::vector<Flow> others;
   std::vector<RoutePtr> routes;
@@ -113,6 +117,31 @@ void Network::dissolve_bundles_on(const Route& route) {
 bool Network::is_alone_on(const Route& route) const {
   return std::ranges::all_of(route.hops,
                              [this](const Edge& hop) { return flows_on_.at(platform_.direction_index(hop)) == 1; });
+}
+
+void Network::count(const Route& route, double bytes) {
+  for (const Edge& hop : route.hops) carried_bytes_[platform_.direction_index(hop)] += bytes;
+}
+
+std::vector<LinkUse> Network::link_use() const {
+  std::vector<std::pair<std::size_t, double>> carried(carried_bytes_.begin(), carried_bytes_.end());
+  std::sort(carried.begin(), carried.end());
+  std::vector<LinkUse> uses;
+  uses.reserve(carried.size());
+  const Topology& topology = platform_.topology();
+  for (const auto& [index, bytes] : carried) {
+    const Link link = topology.link(static_cast<LinkIndex>(index / 2));
+    const Node from = topology.node(index % 2 == 0 ? link.from : link.to);
+    const Node to = topology.node(index % 2 == 0 ? link.to : link.from);
+    uses.push_back({.from = from.name,
+                    .to = to.name,
+                    .from_kind = std::string(name_of(from.kind)),
+                    .to_kind = std::string(name_of(to.kind)),
+                    .kind = std::string(name_of(link.model->kind)),
+                    .bytes = bytes,
+                    .bytes_per_s = link.model->bandwidth_bytes_per_s.value});
+  }
+  return uses;
 }
 
 void Network::occupy(const Route& route, int flows) {

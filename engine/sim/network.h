@@ -20,6 +20,7 @@
 #include <cstdint>
 #include <memory>
 #include <span>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,9 @@ class Network {
   // Starts all of these, without latency, and calls `each` at the end of every one of them.
   void start_together(std::vector<Flow> flows, const Then& each);
 
+  // What the links carried so far, by link and direction.
+  std::vector<LinkUse> link_use() const;
+
  private:
   struct Bundle {
     std::vector<Flow> flows;
@@ -73,6 +77,7 @@ class Network {
   void dissolve(const BundlePtr& bundle);
   void dissolve_bundles_on(const Route& route);
   bool is_alone_on(const Route& route) const;
+  void count(const Route& route, double bytes);
   void occupy(const Route& route, int flows);
   void mark(const Route& route, const BundlePtr& bundle);
 
@@ -80,6 +85,7 @@ class Network {
   Platform& platform_;
   SparseVector<std::int32_t> flows_on_;  // by Platform::direction_index
   SparseVector<BundlePtr> bundle_on_;    // likewise; bundled ones only
+  std::unordered_map<std::size_t, double> carried_bytes_;  // likewise
 };
 
 }  // namespace tandem::sim

@@ -40,6 +40,7 @@ class Platform {
     const bool shares = topology_.direction(hop.link) != Direction::duplex;
     return 2 * std::size_t{hop.link} + (hop.forward || shares ? 0 : 1);
   }
+  const Topology& topology() const { return topology_; }
   std::size_t direction_count() const { return 2 * topology_.link_count(); }
 
  private:

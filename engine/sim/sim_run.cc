@@ -156,6 +156,7 @@ Timeline SimRun::take_timeline() {
     timeline.devices.push_back({runs(device.worker()) ? device.name() : "", device.worker()});
   }
   timeline.records = records_.take_sorted();
+  timeline.links = network_.link_use();
   timeline.notes = notes_.take();
   timeline.settings = {
       {"collectives", fidelity() == CollectiveFidelity::fluid ? "fluid" : "message"},

@@ -43,6 +43,10 @@ struct HeatMap {
 };
 std::string heat_map(std::string_view title, const HeatMap& map);
 
+// The nodes that the links join, in rows by their kind, devices below and the fabric above; a link is the wider the
+// more of its bandwidth was used, and the most used one is marked. Two directions are one line, with the greater use.
+std::string link_map(std::string_view title, const LinkPicture& picture);
+
 // Points over two axes; with a script the picture can be zoomed.
 struct Series {
   std::string name;

@@ -9,6 +9,7 @@
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
+#include "topologies/base/units.h"
 
 namespace tandem::pages {
 namespace {
@@ -53,6 +54,22 @@ std::string waiting_section(const RunDetails& details) {
                                             folded("As a table", std::move(table).finish()));
 }
 
+std::string links_section(const RunDetails& details) {
+  const LinkPicture& picture = details.links;
+  if (picture.links.empty()) return "";
+  HtmlTable table("the most used links", {"from", "to", "kind", "carried", "bandwidth", "used"}, 3);
+  for (const LinkUse& link : picture.links) {
+    table.add({link.from, link.to, link.kind, format_quantity(link.bytes, Dimension::bytes),
+               value_text(link.bytes_per_s, Unit::bytes_per_second), percent_text(picture.use_of(link))});
+  }
+  const LinkUse& hot = picture.links.front();
+  std::string text = fmt::format("The most used link, from {} to {}, carried {} of what it can in the time of the run.",
+                                 hot.from, hot.to, percent_text(picture.use_of(hot)));
+  if (picture.links_left_out > 0) text += fmt::format(" {} less used ones are not shown.", picture.links_left_out);
+  return section("Links", paragraph(text) + link_map("Use of the links of the topology", picture) +
+                              folded("As a table", std::move(table).finish()));
+}
+
 std::string loss_section(const Report& report) {
   if (report.loss.empty()) return "";
   Series series{.name = "loss", .points = {}};
@@ -95,8 +112,8 @@ Content run_content(const Json& document, const std::string& file) {
     content.heading.verdict_class = "bad";
   }
   content.sections = headline_list(report) + step_section(report) + gantt_section(details) +
-                     (details ? waiting_section(*details) : "") + collectives_section(report) + loss_section(report) +
-                     notes_section(report);
+                     (details ? waiting_section(*details) : "") + collectives_section(report) +
+                     (details ? links_section(*details) : "") + loss_section(report) + notes_section(report);
   return content;
 }
 

@@ -55,8 +55,23 @@ TEST(RunDetails, SayWhoWaited) {
   EXPECT_EQ(details.waits[1].last_arrivals, 1);
 }
 
+TEST(RunDetails, HaveTheMostUsedLinksFirst) {
+  Timeline timeline = three_steps();
+  timeline.links = {{.from = "gpu0", .to = "switch", .bytes = 46, .bytes_per_s = 1e9},
+                    {.from = "gpu1", .to = "switch", .bytes = 92, .bytes_per_s = 0.5e9}};
+  const LinkPicture links = run_details(timeline, 1, Pace::in_step).links;
+  EXPECT_EQ(links.time, 920);
+  ASSERT_EQ(links.links.size(), 2u);
+  EXPECT_EQ(links.links[0].from, "gpu1");
+  EXPECT_DOUBLE_EQ(links.use_of(links.links[0]), 0.2);
+  EXPECT_DOUBLE_EQ(links.use_of(links.links[1]), 0.05);
+}
+
 TEST(RunDetails, AreTheSameAfterJson) {
-  const RunDetails details = run_details(three_steps(), 1, Pace::in_step);
+  Timeline timeline = three_steps();
+  timeline.links = {
+      {.from = "a", .to = "b", .from_kind = "gpu", .to_kind = "nic", .kind = "pcie", .bytes = 3, .bytes_per_s = 5}};
+  const RunDetails details = run_details(timeline, 1, Pace::in_step);
   EXPECT_EQ(run_details_to_json(read_back(details)), run_details_to_json(details));
 }
 

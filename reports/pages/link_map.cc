@@ -1,0 +1,147 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <set>
+
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/plot.h"
+#include "reports/text_table.h"
+
+namespace tandem::pages {
+namespace {
+
+constexpr double kRowHeight = 70, kNodeHeight = 20;
+constexpr std::size_t kMostNodes = 80;
+
+// From below: devices and what joins them, then what leads out of a machine. Switches of a network come above, by their
+// distance from the machines.
+int row_of_kind(const std::string& kind) {
+  constexpr const char* kKinds[] = {"nvswitch", "gpu", "pcie_switch", "cpu", "nic"};
+  for (int row = 0; row < static_cast<int>(std::size(kKinds)); ++row) {
+    if (kind == kKinds[row]) return row;
+  }
+  return static_cast<int>(std::size(kKinds));
+}
+
+struct MapNode {
+  std::string kind;
+  int row = 0;
+  double x = 0, y = 0, width = 0;
+};
+
+struct MapLine {
+  std::string from, to, kind;
+  double use = 0;
+};
+
+// The lines with the greatest use whose nodes fit, and these nodes.
+class Layout {
+ public:
+  explicit Layout(const LinkPicture& picture) {
+    std::map<std::pair<std::string, std::string>, std::size_t> places;
+    for (const LinkUse& link : picture.links) {
+      const auto ends = std::minmax(link.from, link.to);
+      const auto [place, is_new] = places.try_emplace(ends, lines_.size());
+      if (!is_new) continue;  // the other direction is used less
+      if (!add_node(link.from, link.from_kind) || !add_node(link.to, link.to_kind)) {
+        places.erase(place);
+        continue;
+      }
+      lines_.push_back({link.from, link.to, link.kind, picture.use_of(link)});
+    }
+    raise_switches();
+    place_nodes();
+  }
+
+  const std::map<std::string, MapNode>& nodes() const { return nodes_; }
+  const std::vector<MapLine>& lines() const { return lines_; }
+  double height() const { return height_; }
+
+ private:
+  bool add_node(const std::string& name, const std::string& kind) {
+    if (nodes_.contains(name)) return true;
+    if (nodes_.size() == kMostNodes) return false;
+    nodes_[name] = {.kind = kind, .row = row_of_kind(kind)};
+    order_.push_back(name);
+    return true;
+  }
+
+  // A switch of a network stands a row above the lowest neighbour that leads down.
+  void raise_switches() {
+    const int first = row_of_kind("network_switch");
+    std::set<std::string> placed;
+    for (const auto& [name, node] : nodes_) {
+      if (node.row < first) placed.insert(name);
+    }
+    for (int row = first; placed.size() < nodes_.size(); ++row) {
+      std::set<std::string> reached;
+      for (const MapLine& line : lines_) {
+        for (const auto& [a, b] : {std::pair(line.from, line.to), std::pair(line.to, line.from)}) {
+          if (placed.contains(a) && !placed.contains(b)) reached.insert(b);
+        }
+      }
+      if (reached.empty()) return;
+      for (const std::string& name : reached) nodes_[name].row = row;
+      placed.merge(reached);
+    }
+  }
+
+  void place_nodes() {
+    std::sort(order_.begin(), order_.end(), [](const std::string& a, const std::string& b) {
+      return a.size() != b.size() ? a.size() < b.size() : a < b;  // w0.gpu2 before w0.gpu10
+    });
+    std::map<int, std::vector<std::string>, std::greater<>> rows;
+    for (const std::string& name : order_) rows[nodes_[name].row].push_back(name);
+    double y = 8;
+    for (const auto& [row, names] : rows) {
+      const double room = kPageWidth / static_cast<double>(names.size());
+      for (std::size_t i = 0; i < names.size(); ++i) {
+        MapNode& node = nodes_[names[i]];
+        node.width = std::min(120.0, room - 4);
+        node.x = room * (static_cast<double>(i) + 0.5);
+        node.y = y;
+      }
+      y += kRowHeight;
+    }
+    height_ = y - kRowHeight + kNodeHeight + 8;
+  }
+
+  std::map<std::string, MapNode> nodes_;
+  std::vector<std::string> order_;
+  std::vector<MapLine> lines_;
+  double height_ = 0;
+};
+
+// A line of that width, as a polygon that can have a tip.
+void draw_line(Svg& svg, const MapNode& from, const MapNode& to, double width, bool is_hottest, std::string_view tip) {
+  const double x1 = from.x, y1 = from.y + kNodeHeight / 2, x2 = to.x, y2 = to.y + kNodeHeight / 2;
+  const double length = std::max(1.0, std::hypot(x2 - x1, y2 - y1));
+  const double dx = (y2 - y1) / length * width / 2, dy = (x1 - x2) / length * width / 2;
+  svg.polygon({{x1 + dx, y1 + dy}, {x2 + dx, y2 + dy}, {x2 - dx, y2 - dy}, {x1 - dx, y1 - dy}},
+              is_hottest ? "hot" : "wire", tip);
+}
+
+}  // namespace
+
+std::string link_map(std::string_view title, const LinkPicture& picture) {
+  const Layout layout(picture);
+  Svg svg(kPageWidth, layout.height(), title);
+  const double most = layout.lines().empty() ? 0 : layout.lines().front().use;
+  for (auto line = layout.lines().rbegin(); line != layout.lines().rend(); ++line) {
+    draw_line(svg, layout.nodes().at(line->from), layout.nodes().at(line->to), most > 0 ? 1 + 7 * line->use / most : 1,
+              std::next(line) == layout.lines().rend(),
+              fmt::format("{} - {} ({}): {} used", line->from, line->to, line->kind, percent_text(line->use)));
+  }
+  for (const auto& [name, node] : layout.nodes()) {
+    svg.rect(node.x - node.width / 2, node.y, node.width, kNodeHeight, "node", name);
+    const auto letters = static_cast<std::size_t>(node.width / kCharacter);
+    const std::string label = name.size() <= letters ? name : name.substr(name.find('.') + 1);
+    if (label.size() <= letters) svg.text(node.x, node.y + 14, label, "middle", "small");
+  }
+  return figure("links", std::move(svg).finish());
+}
+
+}  // namespace tandem::pages
