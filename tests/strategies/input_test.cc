@@ -2,6 +2,7 @@
 // use.
 #include <gmock/gmock.h>
 
+#include <functional>
 #include <thread>
 
 #include "strategies/base/errors.h"
@@ -32,6 +33,13 @@ class Input : public Strategies {
     const Nanoseconds start = worker.now();
     while (next()) take_time(*worker.devices().back());
     return worker.now() - start;
+  }
+  // Whether making ahead saves time. Other programs may keep the processors busy: one of a few tries must show it.
+  using Time = std::function<Nanoseconds()>;
+  static void expect_faster(const Time& ahead, const Time& one_after_another) {
+    bool is_faster = false;
+    for (int attempt = 0; attempt < 4 && !is_faster; ++attempt) is_faster = ahead() < one_after_another() * 0.8;
+    EXPECT_TRUE(is_faster);
   }
   Dataset slow_range(Worker& worker, std::int64_t count) const {
     return Dataset::range(count).map([this, &worker](const Element& element) {
@@ -87,19 +95,22 @@ TEST_P(Input, IsMadeWhileTheConsumerIsBusy) {
       DatasetIterator elements = slow_range(worker, 6).prefetch(buffer).iterator();
       return time_of(worker, [&] { return elements.next().has_value(); });
     };
-    const Nanoseconds one_after_another = time_with(0), side_by_side = time_with(2);
-    EXPECT_LT(side_by_side, one_after_another * 0.8);
+    expect_faster([&] { return time_with(2); }, [&] { return time_with(0); });
   });
 }
 
 TEST_P(Input, OfReplicasIsMadeWhileTheConsumerIsBusy) {
   run(2, [this](Worker& worker) {
     MirroredStrategy strategy(worker, devices_of(worker));
-    DistributedIterator steps = strategy.experimental_distribute_dataset(slow_range(worker, 6).batch(1)).iterator();
-    DatasetIterator elements = slow_range(worker, 6).batch(1).iterator();
-    const Nanoseconds side_by_side = time_of(worker, [&] { return steps.next().has_value(); });
-    const Nanoseconds one_after_another = time_of(worker, [&] { return elements.next().has_value(); });
-    EXPECT_LT(side_by_side, one_after_another * 0.8);
+    const Time ahead = [&] {
+      auto steps = strategy.experimental_distribute_dataset(slow_range(worker, 6).batch(1)).iterator();
+      return time_of(worker, [&] { return steps.next().has_value(); });
+    };
+    const Time one_after_another = [&] {
+      auto elements = slow_range(worker, 6).batch(1).iterator();
+      return time_of(worker, [&] { return elements.next().has_value(); });
+    };
+    expect_faster(ahead, one_after_another);
   });
 }
 
