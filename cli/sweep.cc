@@ -44,6 +44,7 @@ void print_sweep(const Output& output, const SweepFlags& flags, const SweepTable
   } else {
     output.write_text(sweep_text(table, flags.all));
   }
+  if (output.wants_page()) output.write_page(sweep_to_json(table));
 }
 
 void print_note(const std::string& text) {
@@ -122,6 +123,7 @@ void add_sweep(CLI::App& app, Action& action) {
   command->add_flag("--all", flags->all, "Show every point, however many there are");
   command->add_flag("--dry-run", flags->dry_run, "List the points without running them");
   add_common_options(*command, flags->common);
+  add_page_option(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return sweep(*flags); }; });
 }
 
