@@ -57,8 +57,20 @@ TEST(RunDetails, SayWhoWaited) {
 
 TEST(RunDetails, HaveTheMostUsedLinksFirst) {
   Timeline timeline = three_steps();
-  timeline.links = {{.from = "gpu0", .to = "switch", .bytes = 46, .bytes_per_s = 1e9},
-                    {.from = "gpu1", .to = "switch", .bytes = 92, .bytes_per_s = 0.5e9}};
+  timeline.links = {{.from = "gpu0",
+                     .to = "switch",
+                     .from_kind = "gpu",
+                     .to_kind = "nvswitch",
+                     .kind = "nvlink",
+                     .bytes = 46,
+                     .bytes_per_s = 1e9},
+                    {.from = "gpu1",
+                     .to = "switch",
+                     .from_kind = "gpu",
+                     .to_kind = "nvswitch",
+                     .kind = "nvlink",
+                     .bytes = 92,
+                     .bytes_per_s = 0.5e9}};
   const LinkPicture links = run_details(timeline, 1, Pace::in_step).links;
   EXPECT_EQ(links.time, 920);
   ASSERT_EQ(links.links.size(), 2u);
