@@ -83,8 +83,8 @@ class Network {
 
   Simulation& simulation_;
   Platform& platform_;
-  SparseVector<std::int32_t> flows_on_;  // by Platform::direction_index
-  SparseVector<BundlePtr> bundle_on_;    // likewise; bundled ones only
+  SparseVector<std::int32_t> flows_on_;                    // by Platform::direction_index
+  SparseVector<BundlePtr> bundle_on_;                      // likewise; bundled ones only
   std::unordered_map<std::size_t, double> carried_bytes_;  // likewise
 };
 

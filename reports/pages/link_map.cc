@@ -37,19 +37,43 @@ struct MapLine {
   double use = 0;
 };
 
-// The lines with the greatest use whose nodes fit, and these nodes.
+// The machine of a node, "w0" of "w0.gpu3"; empty: it belongs to the network.
+std::string machine_of(const std::string& node) {
+  const std::size_t point = node.find('.');
+  return point == std::string::npos ? "" : node.substr(0, point);
+}
+
+// The machines with the most used links, whole, as long as their nodes fit.
+std::set<std::string> machines_that_fit(const LinkPicture& picture) {
+  std::map<std::string, std::set<std::string>> nodes;
+  std::vector<std::string> order;
+  for (const LinkUse& link : picture.links) {
+    for (const std::string& node : {link.from, link.to}) {
+      auto& of_machine = nodes[machine_of(node)];
+      if (of_machine.empty()) order.push_back(machine_of(node));
+      of_machine.insert(node);
+    }
+  }
+  std::set<std::string> machines = {""};
+  std::size_t count = nodes[""].size();
+  for (const std::string& machine : order) {
+    if (machine.empty() || count + nodes[machine].size() > kMostNodes) continue;
+    count += nodes[machine].size();
+    machines.insert(machine);
+  }
+  return machines;
+}
+
+// The lines between nodes that fit, and these nodes.
 class Layout {
  public:
-  explicit Layout(const LinkPicture& picture) {
-    std::map<std::pair<std::string, std::string>, std::size_t> places;
+  explicit Layout(const LinkPicture& picture) : machines_(machines_that_fit(picture)) {
+    std::set<std::pair<std::string, std::string>> places;
     for (const LinkUse& link : picture.links) {
       const auto ends = std::minmax(link.from, link.to);
-      const auto [place, is_new] = places.try_emplace(ends, lines_.size());
-      if (!is_new) continue;  // the other direction is used less
-      if (!add_node(link.from, link.from_kind) || !add_node(link.to, link.to_kind)) {
-        places.erase(place);
-        continue;
-      }
+      if (!machines_.contains(machine_of(link.from)) || !machines_.contains(machine_of(link.to))) continue;
+      if (!places.insert(ends).second) continue;  // the other direction is used less
+      if (!add_node(link.from, link.from_kind) || !add_node(link.to, link.to_kind)) continue;
       lines_.push_back({link.from, link.to, link.kind, picture.use_of(link)});
     }
     raise_switches();
@@ -63,7 +87,7 @@ class Layout {
  private:
   bool add_node(const std::string& name, const std::string& kind) {
     if (nodes_.contains(name)) return true;
-    if (nodes_.size() == kMostNodes) return false;
+    if (nodes_.size() == kMostNodes) return false;  // the network alone may be too large
     nodes_[name] = {.kind = kind, .row = row_of_kind(kind)};
     order_.push_back(name);
     return true;
@@ -100,7 +124,7 @@ class Layout {
       const double room = kPageWidth / static_cast<double>(names.size());
       for (std::size_t i = 0; i < names.size(); ++i) {
         MapNode& node = nodes_[names[i]];
-        node.width = std::min(120.0, room - 4);
+        node.width = std::min(120.0, room - 12);
         node.x = room * (static_cast<double>(i) + 0.5);
         node.y = y;
       }
@@ -109,6 +133,7 @@ class Layout {
     height_ = y - kRowHeight + kNodeHeight + 8;
   }
 
+  std::set<std::string> machines_;
   std::map<std::string, MapNode> nodes_;
   std::vector<std::string> order_;
   std::vector<MapLine> lines_;
