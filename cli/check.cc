@@ -3,38 +3,130 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
-#include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/check_flags.h"
+#include "cli/check_outputs.h"
 #include "cli/check_pairs.h"
+#include "cli/check_suite.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
-#include "cli/expectations.h"
-#include "cli/load.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/verdicts.h"
-#include "reports/check.h"
-#include "reports/report_json.h"
-#include "reports/report_text.h"
-#include "scenarios/runner.h"
-#include "topologies/base/error.h"
 #include "topologies/base/units.h"
 
 namespace tandem {
 namespace {
 
-struct CheckFlags {
-  CommonOptions common;
-  std::string scenario;
-  std::string baseline;
-  bool update = false;
-  CheckLimits limits;
-  PairFlags pairs;
-};
+double seconds_of(const char* option, const std::string& text) {
+  const auto seconds = parse_quantity(text, Dimension::seconds);
+  if (seconds && *seconds > 0) return *seconds;
+  throw CLI::ValidationError(option, fmt::format("{}, found '{}'", expectation(Dimension::seconds), text));
+}
 
-// Reads "5%" or "0.05", but not "5", which could mean either 5 % or 500 %.
-std::optional<double> parse_tolerance(std::string_view text) {
+void print_result(const CheckFlags& flags, const Output& output, const CheckedSuite& suite) {
+  if (is_suite(flags.target)) {
+    return output.json() ? output.write_json(suite_to_json(suite)) : output.write_text(suite_text(suite));
+  }
+  const CheckedScenario& checked = suite.front();
+  if (output.json()) return output.write_json(*checked.document);
+  output.write_text(with_colored_verdict(checked.text, checked.verdict, flags.common));
+}
+
+void write_check_page(const CheckFlags& flags, const Output& output, const CheckedSuite& suite) {
+  if (output.wants_page() && !is_suite(flags.target)) output.write_page(*suite.front().document);
+}
+
+int check_all(const CheckFlags& flags) {
+  const Output output(flags.common);
+  check_outputs_writable(flags);
+  check_other_program(flags.against);
+  ProgressLine progress(flags.common);
+  const CheckedSuite suite = check_scenarios(flags, progress);
+  progress.finish();
+  print_result(flags, output, suite);
+  write_check_page(flags, output, suite);
+  write_outputs(flags, suite);
+  const bool cannot_be_judged =
+      std::any_of(suite.begin(), suite.end(), [](const CheckedScenario& checked) { return checked.cannot_be_judged; });
+  return flags.bisect && cannot_be_judged ? kCannotBeJudged : exit_code_of(suite);
+}
+
+// `git bisect run` takes 1 as bad, 125 as a commit to skip, and from 128 on ends the search.
+int check_for_bisect(const CheckFlags& flags) {
+  const int code = run_to_exit_code([&flags] { return check_all(flags); });
+  return code == kOk || code == kNotMet || code == kInterrupted ? code : kCannotBeJudged;
+}
+
+void add_baseline_options(CLI::App& command, CheckFlags& flags) {
+  command.add_flag("--update", flags.update, "Store this run as the baseline, or as the new level of the history");
+  command.add_flag("--always", flags.always,
+                   "Run a simulation even if program, scenario and topology are those of the baseline; with --update "
+                   "the baseline does not name the program");
+  command.add_option_function<std::string>(
+      "--tolerance",
+      [&flags](const std::string& text) {
+        flags.limits.tolerance = parse_share(text);
+        if (!flags.limits.tolerance) {
+          throw CLI::ValidationError("--tolerance", "expected a percentage such as 5%, found '" + text + "'");
+        }
+      },
+      "Change of the step time to accept (default: 3% of measured times, none of simulated ones)");
+  command.add_option_function<std::string>(
+      "--max-step-time",
+      [&flags](const std::string& text) {
+        flags.limits.max_step_time_ns = static_cast<Nanoseconds>(seconds_of("--max-step-time", text) * 1e9);
+      },
+      "A budget for the median step time, such as 12.5ms");
+  for (const char* const of_baselines : {"--always", "--tolerance", "--max-step-time"}) {
+    command.get_option(of_baselines)->needs("--baseline");
+  }
+}
+
+// The options of --against and --history.
+void add_launch_options(CLI::App& command, CheckFlags& flags) {
+  add_margin_option(command, flags.margin);
+  command.add_option("--seed", flags.seed, "Repeats an order of launches")->needs("--against");
+  command.add_option_function<std::string>(
+      "--launch-timeout",
+      [&flags](const std::string& text) { flags.launch_timeout_s = seconds_of("--launch-timeout", text); },
+      "A launch that takes longer has failed (default: 600s)");
+  command.add_option("--tries", flags.tries, "How often to measure while others disturb it (default: 3)")
+      ->check(CLI::Range(1, 100));
+  command
+      .add_option("--commit", flags.commit,
+                  "The commit that is measured (default: $GITHUB_SHA, $CI_COMMIT_SHA, or what git says)")
+      ->needs("--history");
+}
+
+void add_output_options(CLI::App& command, CheckFlags& flags) {
+  CheckOutputs& outputs = flags.outputs;
+  command.add_option("--junit", outputs.junit, "Write the verdicts to this file as JUnit's XML");
+  command.add_option("--markdown", outputs.markdown, "Write a table to this file as Markdown");
+  command.add_option("--google-benchmark", outputs.google_benchmark,
+                     "Write the step times to this file as Google Benchmark's JSON");
+  command.add_option("--csv", outputs.csv, "Write the step times to this file as CSV");
+}
+
+// What the parser cannot say of options.
+void check_combination(const CLI::App& command, const CheckFlags& flags) {
+  const auto problem = [](const char* message) { throw CLI::ValidationError("check", message); };
+  const bool launches = !flags.against.empty() || !flags.history.empty();
+  if (flags.baseline.empty() && !launches) problem("one of --baseline, --against and --history is required");
+  for (const char* const of_launches : {"--margin", "--launch-timeout"}) {
+    if (command.count(of_launches) > 0 && !launches)
+      problem("--margin and --launch-timeout need --against or --history");
+  }
+  if (flags.update && !flags.against.empty()) problem("--update stores nothing with --against");
+  if (!flags.common.html.empty() && (is_suite(flags.target) || !flags.history.empty())) {
+    problem("--html shows one scenario beside its baseline or another program");
+  }
+}
+
+}  // namespace
+
+std::optional<double> parse_share(std::string_view text) {
   const bool percent = text.ends_with('%');
   if (percent) text.remove_suffix(1);
   double value = 0;
@@ -44,115 +136,45 @@ std::optional<double> parse_tolerance(std::string_view text) {
   return percent ? value / 100 : value;
 }
 
-double seconds_of(const char* option, const std::string& text) {
-  const auto seconds = parse_quantity(text, Dimension::seconds);
-  if (seconds && *seconds > 0) return *seconds;
-  throw CLI::ValidationError(option, fmt::format("{}, found '{}'", expectation(Dimension::seconds), text));
-}
-
-Report load_baseline(const std::string& file) {
-  if (!std::filesystem::exists(file)) {
-    throw InputError({{.file = file, .path = "", .message = "no such baseline; --update stores this run as one"}});
-  }
-  return load_report(file);
-}
-
-Report run_quietly(const CheckFlags& flags, const Scenario& scenario) {
-  ProgressLine progress(flags.common);
-  RunOptions options;
-  options.progress = progress.of_steps(scenario.name);
-  Report report = run_scenario(scenario, options).report;
-  progress.finish();
-  return report;
-}
-
-int update_baseline(const CheckFlags& flags, const Scenario& scenario) {
-  check_writable(flags.baseline);
-  const Report report = run_quietly(flags, scenario);
-  write_file(flags.baseline, json_text(report_to_json(report)));
-  const Output output(flags.common);
-  if (output.json()) {
-    output.write_json(report_to_json(report));
-  } else {
-    output.write_text(fmt::format("{}: stored in {}\n", title_of(report), flags.baseline));
-  }
-  return report_expectations(scenario.expect, report);
-}
-
-int check_scenario(const CheckFlags& flags) {
-  if (!flags.pairs.program.empty()) return check_pairs(flags.common, flags.scenario, flags.pairs);
-  const Output output(flags.common);
-  const Scenario scenario = scenario_from(flags.scenario);
-  if (flags.update) return update_baseline(flags, scenario);
-  const Report baseline = load_baseline(flags.baseline);
-  const Report report = run_quietly(flags, scenario);
-  const CheckResult result = check(report, baseline, flags.limits);
-  if (output.json()) {
-    output.write_json(check_to_json(result, report, baseline));
-  } else {
-    output.write_text(with_colored_verdict(check_text(result, report, baseline), result.verdict, flags.common));
-  }
-  if (output.wants_page()) output.write_page(check_to_json(result, report, baseline));
-  const int expectations = report_expectations(scenario.expect, report);
-  const int verdict = exit_code_of(result.verdict);
-  return expectations == kOk ? verdict : expectations;
-}
-
-// The options of --against.
-void add_pair_options(CLI::App& command, CheckFlags& flags) {
-  CLI::Option* const margin = command.add_option_function<std::string>(
+void add_margin_option(CLI::App& command, double& margin) {
+  command.add_option_function<std::string>(
       "--margin",
-      [&flags](const std::string& text) {
-        const std::optional<double> value = parse_tolerance(text);
+      [&margin](const std::string& text) {
+        const std::optional<double> value = parse_share(text);
         if (!value || *value <= 0 || *value >= 1) {
           throw CLI::ValidationError("--margin", "expected a percentage above 0 and below 100, found '" + text + "'");
         }
-        flags.pairs.margin = *value;
+        margin = *value;
       },
       "Change of the step time that does not matter (default: 3%)");
-  CLI::Option* const seed = command.add_option("--seed", flags.pairs.seed, "Repeats an order of launches");
-  CLI::Option* const timeout = command.add_option_function<std::string>(
-      "--launch-timeout",
-      [&flags](const std::string& text) { flags.pairs.launch_timeout_s = seconds_of("--launch-timeout", text); },
-      "A launch that takes longer has failed (default: 600s)");
-  for (CLI::Option* const option : {margin, seed, timeout}) option->needs("--against");
-  for (const char* const of_baselines : {"--tolerance", "--max-step-time"}) {
-    command.get_option(of_baselines)->needs("--baseline");
-  }
 }
-
-}  // namespace
 
 void add_check(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
-      "check", "Run a scenario and compare its timings with a stored baseline, or with another tandem's");
+      "check", "Has a time changed? Compare scenarios with stored reports, another tandem, or their history");
   auto flags = std::make_shared<CheckFlags>();
-  command->add_option("scenario", flags->scenario, "The scenario file")->required();
-  CLI::Option_group* const with = command->add_option_group("compared with");
-  with->add_option("--baseline", flags->baseline, "A report, as `tandem run --json` or --update writes it");
-  with->add_option("--against", flags->pairs.program,
-                   "Another tandem, launched in turns with this one; for measured times");
-  with->require_option(1);
-  command->add_flag("--update", flags->update, "Store this run as the baseline")->needs("--baseline");
-  command->add_option_function<std::string>(
-      "--tolerance",
-      [flags](const std::string& text) {
-        flags->limits.tolerance = parse_tolerance(text);
-        if (!flags->limits.tolerance) {
-          throw CLI::ValidationError("--tolerance", "expected a percentage such as 5%, found '" + text + "'");
-        }
-      },
-      "Change of the step time to accept (default: 3% of measured times, none of simulated ones)");
-  command->add_option_function<std::string>(
-      "--max-step-time",
-      [flags](const std::string& text) {
-        flags->limits.max_step_time_ns = static_cast<Nanoseconds>(seconds_of("--max-step-time", text) * 1e9);
-      },
-      "A budget for the median step time, such as 12.5ms");
-  add_pair_options(*command, *flags);
+  command->add_option("scenario", flags->target, "A scenario file, a folder of them, or a file that lists them")
+      ->required();
+  command->add_option("--baseline", flags->baseline,
+                      "A report, as `tandem run --json` or --update writes it, or a folder of them");
+  CLI::Option* const against = command->add_option(
+      "--against", flags->against, "Another tandem, launched in turns with this one; for measured times");
+  command
+      ->add_option("--history", flags->history,
+                   "A file of JSON lines, one for each launch, to which this one is added; for measured times")
+      ->excludes(against);
+  command->add_flag("--bisect", flags->bisect, "End with 125 where nothing can be said, as `git bisect run` wants it");
+  add_baseline_options(*command, *flags);
+  add_launch_options(*command, *flags);
+  add_output_options(*command, *flags);
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);
-  command->callback([flags, &action] { action = [flags] { return check_scenario(*flags); }; });
+  command->callback([command, flags, &action] {
+    check_combination(*command, *flags);
+    // A search through commits is for what changed the times, be it the scenario.
+    flags->limits.compares_content = !flags->bisect;
+    action = [flags] { return flags->bisect ? check_for_bisect(*flags) : check_all(*flags); };
+  });
 }
 
 }  // namespace tandem

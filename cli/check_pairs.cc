@@ -1,104 +1,85 @@
 #include "cli/check_pairs.h"
 
-#include <fmt/format.h>
-
 #include <filesystem>
-#include <iostream>
 #include <nlohmann/json.hpp>
 #include <random>
 
-#include "cli/launch.h"
-#include "cli/load.h"
-#include "cli/output.h"
-#include "cli/progress_line.h"
+#include "cli/launched_report.h"
 #include "cli/verdicts.h"
-#include "reports/paired_check.h"
-#include "reports/report_json.h"
+#include "reports/statistics.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
 namespace {
 
-namespace fs = std::filesystem;
-
-std::string last_line_of(std::string text) {
-  while (!text.empty() && text.back() == '\n') text.pop_back();
-  return text.substr(text.rfind('\n') + 1);
-}
-
-class PairedLaunches {
- public:
-  PairedLaunches(std::string scenario, const PairFlags& flags, std::uint64_t seed)
-      : scenario_(std::move(scenario)),
-        flags_(flags),
-        order_(seed),
-        this_program_(fs::read_symlink("/proc/self/exe")) {}
-
-  void launch_pair() {
-    launch_next();
-    launch_next();
+Nanoseconds median_of_program(const std::vector<Launch>& launches, bool is_new) {
+  std::vector<Nanoseconds> times;
+  for (const Launch& launch : launches) {
+    if (launch.is_new == is_new) times.push_back(launch.report.summary.step_time.median);
   }
-  const std::vector<Launch>& launches() const { return launches_; }
-
- private:
-  void launch_next() {
-    const int number = static_cast<int>(launches_.size());
-    const bool is_new = order_.is_new(number);
-    const std::string program = is_new ? this_program_ : flags_.program;
-    const std::string name = fmt::format("launch {} ({})", number + 1, program);
-    const LaunchResult result = launch({program, "run", scenario_, "--json", "--quiet"}, flags_.launch_timeout_s);
-    if (result.exit_code != 0) {
-      throw RunError(fmt::format("{} ended with exit code {}: {}", name, result.exit_code, last_line_of(result.error)));
-    }
-    Report report = report_from_json(result.output, name);
-    if (report.deterministic) {
-      throw InputError({{.file = scenario_,
-                         .path = "engine",
-                         .message = "its times repeat exactly, and one run decides: use --baseline"}});
-    }
-    check_comparable(report, launches_.empty() ? report : launches_.front().report, name);
-    launches_.push_back({is_new, std::move(report)});
-  }
-
-  const std::string scenario_;
-  const PairFlags& flags_;
-  const LaunchOrder order_;
-  const std::string this_program_;
-  std::vector<Launch> launches_;
-};
-
-void check_program(const std::string& program) {
-  if (fs::is_regular_file(program)) return;
-  throw InputError({{.file = program, .path = "", .message = "no such program; --against takes the path of a tandem"}});
+  return median_of(std::move(times));
 }
 
 }  // namespace
 
-int check_pairs(const CommonOptions& common, const std::string& scenario, const PairFlags& flags) {
-  const Output output(common);
-  check_program(flags.program);
-  const Scenario checked = scenario_from(scenario);
-  const std::uint64_t seed = flags.seed.value_or(std::random_device()());
-  PairedLaunches pairs(scenario, flags, seed);
-  ProgressLine progress(common);
-  const auto show = progress.of_stages(checked.name);
-  std::optional<PairedResult> result;
-  while (!result) {
-    const auto done = static_cast<int>(pairs.launches().size()) / 2;
-    show("pair of launches", done, std::prev(std::end(kPairedLooks))->pairs);
-    pairs.launch_pair();
-    result = look_at(log_ratios_of(pairs.launches()), flags.margin);
+PairedLaunches::PairedLaunches(const CheckFlags& flags, const Scenario& scenario)
+    : flags_(flags),
+      file_(scenario.file),
+      name_(scenario.name),
+      seed_(flags.seed.value_or(std::random_device()())),
+      order_(seed_) {}
+
+void PairedLaunches::launch_next() {
+  const int number = static_cast<int>(launches_.size());
+  const bool is_new = order_.is_new(number);
+  const Launched launched{.program = is_new ? this_program() : flags_.against,
+                          .scenario = file_,
+                          .number = number + 1,
+                          .timeout_s = flags_.launch_timeout_s};
+  Report report = launched_report(launched);
+  check_comparable(report, launches_.empty() ? report : launches_.front().report, launched.name());
+  launches_.push_back({is_new, std::move(report)});
+}
+
+void PairedLaunches::run(int comparisons, ProgressLine& progress) {
+  const auto show = progress.of_stages(name_);
+  while (!result_) {
+    show("pair of launches", static_cast<int>(launches_.size()) / 2, std::prev(std::end(kPairedLooks))->pairs);
+    launch_next();
+    launch_next();
+    result_ = look_at(log_ratios_of(launches_), flags_.margin, comparisons);
   }
   progress.finish();
-  add_figures(*result, pairs.launches());
-  if (output.json()) {
-    output.write_json(paired_check_to_json(*result, pairs.launches(), seed));
-  } else {
-    const std::string text = paired_check_text(*result, pairs.launches());
-    output.write_text(with_colored_verdict(text, result->verdict, common));
-  }
-  if (output.wants_page()) output.write_page(paired_check_to_json(*result, pairs.launches(), seed));
-  return exit_code_of(result->verdict);
+  add_figures(*result_, launches_);
+}
+
+bool PairedLaunches::reconsider(int comparisons) {
+  if (result_->verdict != Verdict::inconclusive) return false;
+  result_ = look_again(log_ratios_of(launches_), flags_.margin, comparisons);
+  TANDEM_CHECK(result_.has_value(), "the last look always has a result");
+  add_figures(*result_, launches_);
+  return result_->verdict != Verdict::inconclusive;
+}
+
+CheckedScenario PairedLaunches::result() const {
+  CheckedScenario checked{.file = file_, .name = launches_.front().report.scenario, .mode = "paired"};
+  checked.state = CheckState::judged;
+  checked.verdict = result_->verdict;
+  checked.exit_code = exit_code_of(result_->verdict);
+  checked.reason = paired_reason(*result_);
+  checked.step_time = median_of_program(launches_, true);
+  checked.reference = median_of_program(launches_, false);
+  checked.change = result_->change.estimate;
+  checked.interval = {result_->change.lower, result_->change.upper};
+  checked.samples = launches_.front().report.summary.step_time.samples;
+  checked.text = paired_check_text(*result_, launches_);
+  checked.document = std::make_shared<nlohmann::ordered_json>(paired_check_to_json(*result_, launches_, seed_));
+  return checked;
+}
+
+void check_other_program(const std::string& program) {
+  if (program.empty() || std::filesystem::is_regular_file(program)) return;
+  throw InputError({{.file = program, .path = "", .message = "no such program; --against takes the path of a tandem"}});
 }
 
 }  // namespace tandem

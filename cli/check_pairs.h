@@ -1,23 +1,45 @@
-// `tandem check SCENARIO --against PROGRAM`: launches of this and of another tandem that take turns.
+// `tandem check --against PROGRAM`: launches of this and of another tandem that take turns.
 #pragma once
 
 #include <cstdint>
 #include <optional>
-#include <string>
+#include <vector>
 
-#include "cli/common_options.h"
+#include "cli/check_flags.h"
+#include "cli/progress_line.h"
+#include "reports/paired_check.h"
+#include "reports/suite.h"
+#include "scenarios/scenario.h"
 
 namespace tandem {
 
-struct PairFlags {
-  std::string program;  // the other one
-  double margin = 0.03;
-  std::optional<std::uint64_t> seed{};  // of the order of launches; empty: drawn
-  double launch_timeout_s = 600;
+class PairedLaunches {
+ public:
+  PairedLaunches(const CheckFlags& flags, const Scenario& scenario);
+
+  // Launches pairs until a look decides. Throws InputError for launches that cannot be compared, and RunError for one
+  // that fails.
+  void run(int comparisons, ProgressLine& progress);
+  // Looks at the launches again, as one of fewer comparisons. Returns whether there is a verdict now that was not
+  // there before.
+  bool reconsider(int comparisons);
+
+  Verdict verdict() const { return result_->verdict; }
+  CheckedScenario result() const;
+
+ private:
+  void launch_next();
+
+  const CheckFlags& flags_;
+  const std::string file_;
+  const std::string name_;
+  const std::uint64_t seed_;
+  const LaunchOrder order_;
+  std::vector<Launch> launches_;
+  std::optional<PairedResult> result_;
 };
 
-// Prints the verdict and returns its exit code. Throws InputError for launches that cannot be compared, and RunError
-// for one that fails.
-int check_pairs(const CommonOptions& common, const std::string& scenario, const PairFlags& flags);
+// Throws InputError unless the other program is a file.
+void check_other_program(const std::string& program);
 
 }  // namespace tandem

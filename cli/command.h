@@ -3,7 +3,9 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/common_options.h"
@@ -30,11 +32,18 @@ CLI::Validator known_cross_device_ops(const std::vector<std::string>& besides = 
 // Adds --nccl NAME=VALUE, which may be repeated; engines say which names and values there are.
 void add_nccl_option(CLI::App& command, std::map<std::string, std::string>& variables);
 
+// Reads "5%" or "0.05", but not "5", which could mean either 5 % or 500 %.
+std::optional<double> parse_share(std::string_view text);
+
+// Adds --margin: a percentage above 0 and below 100.
+void add_margin_option(CLI::App& command, double& margin);
+
 void add_run(CLI::App& app, Action& action);
 void add_compare(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_collectives(CLI::App& app, Action& action);
+void add_history(CLI::App& app, Action& action);
 void add_manual(CLI::App& app, Action& action);  // `completion` and `man`
 void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);

@@ -1,6 +1,8 @@
 #include "cli/command_line.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <string_view>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
@@ -8,6 +10,11 @@
 #include "cli/usage.h"
 
 namespace tandem {
+namespace {
+
+constexpr std::string_view kBisect = "--bisect";
+
+}  // namespace
 
 int run_command_line(int argc, char** argv) {
   CLI::App app("Run a distribution strategy on real devices and on a simulated cluster, and compare", "tandem");
@@ -19,14 +26,17 @@ int run_command_line(int argc, char** argv) {
   app.add_flag("--version", version, "Print the versions of tandem and of its libraries");
   app.add_flag("--json", json, "With --version: as one JSON document");
   Action action;
-  for (const auto add : {add_run, add_compare, add_calibrate, add_check, add_collectives, add_report, add_sweep,
-                         add_schema, add_validate, add_manual}) {
+  for (const auto add : {add_run, add_compare, add_calibrate, add_check, add_history, add_collectives, add_report,
+                         add_sweep, add_schema, add_validate, add_manual}) {
     add(app, action);
   }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return report_parse_error(app, error);
+    const int code = report_parse_error(app, error);
+    // Not 2, which `git bisect run` takes as bad.
+    const bool is_bisecting = std::any_of(argv, argv + argc, [](const char* word) { return word == kBisect; });
+    return code != kOk && is_bisecting ? kCannotBeJudged : code;
   }
   if (version) action = [json] { return print_version(json); };
   if (!action) return report_missing_command(app);

@@ -13,6 +13,7 @@ enum ExitCode : int {
   kUnavailable = 4,
   kRunFailed = 5,
   kInconclusive = 6,
+  kCannotBeJudged = 125,  // `check --bisect` only
   kInterrupted = 130,
 };
 

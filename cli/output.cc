@@ -31,6 +31,11 @@ bool is_stdout(const std::string& file) {
   throw Error(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
 }
 
+void write_through(const std::string& file, std::string_view text) {
+  std::ofstream out(file, std::ios::binary);
+  if (!(out << text) || !out.flush()) cannot_write(file);
+}
+
 std::string_view code_of(Color color) {
   switch (color) {
     case Color::red:
@@ -67,8 +72,27 @@ void check_writable(const std::string& file) {
 }
 
 void write_file(const std::string& file, std::string_view text) {
-  std::ofstream out(file, std::ios::binary);
-  if (!(out << text) || !out.flush()) cannot_write(file);
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path target = fs::is_symlink(file, error) ? fs::weakly_canonical(file, error) : fs::path(file);
+  if (fs::exists(target, error) && !fs::is_regular_file(target, error)) return write_through(file, text);
+  // Beside the file, so that it is replaced at once: whoever reads it meets the old or the new text, whole.
+  const fs::path beside = target.string() + fmt::format(".{}.tmp", getpid());
+  try {
+    write_through(beside.string(), text);
+  } catch (const Error&) {
+    const int reason = errno;
+    fs::remove(beside, error);
+    errno = reason;
+    cannot_write(file);
+  }
+  const fs::perms permissions = fs::status(target, error).permissions();
+  if (permissions != fs::perms::unknown) fs::permissions(beside, permissions, error);
+  fs::rename(beside, target, error);
+  if (!error) return;
+  std::error_code ignored;
+  fs::remove(beside, ignored);
+  throw Error(fmt::format("cannot write {}: {}", file, error.message()));
 }
 
 Output::Output(const CommonOptions& options) : options_(options) {

@@ -34,7 +34,8 @@ class Output {
   CommonOptions options_;
 };
 
-// Throws Error that names the file and the reason.
+// Both throw Error that names the file and the reason. A file is replaced as a whole: if its disk is full, it stays as
+// it was.
 void check_writable(const std::string& file);
 void write_file(const std::string& file, std::string_view text);
 

@@ -16,6 +16,7 @@
 #include "reports/chrome_trace.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
+#include "scenarios/expected_run.h"
 #include "scenarios/runner.h"
 
 namespace tandem {
@@ -63,8 +64,9 @@ int run(RunFlags flags) {
   check_traces(flags, scenario);
   ProgressLine progress(flags.common);
   flags.run.progress = progress.of_steps(scenario.name);
-  const RunResult result = run_scenario(scenario, flags.run);
+  RunResult result = run_scenario(scenario, flags.run);
   progress.finish();
+  add_expectation(result.report, scenario, flags.run);
   write_traces(result.timeline, flags.trace);
   if (output.json()) {
     output.write_json(report_to_json(result.report));
@@ -82,7 +84,8 @@ void add_overrides(CLI::App& command, RunFlags& flags) {
   const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
                                                                 {"message", CollectiveFidelity::message}};
   command.add_option("--engine", run.engine, "Run on this engine instead of the scenario's");
-  command.add_option("--topology", flags.topology, "Simulate this topology instead of the scenario's");
+  command.add_option("--topology", flags.topology,
+                     "Simulate this topology instead of the scenario's; beside a measurement, what the model expects");
   command.add_option("--replicas", run.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
   command
       .add_option("--device-type", run.device_type,

@@ -44,14 +44,34 @@ std::vector<CheckedFigure> differences_of(const Report& report, const Report& ba
   return differences;
 }
 
+// The parts in their order: a later one often changes because an earlier one does.
+void find_first_difference(const Report& report, const Report& baseline, CheckResult& result) {
+  const PerStep& now = report.summary.per_step;
+  const PerStep& then = baseline.summary.per_step;
+  for (const auto& [name, time] : step_parts()) {
+    if (now.*time == then.*time) continue;
+    result.first_difference =
+        CheckedFigure{.name = fmt::format("per_step.{}", name), .baseline_ns = then.*time, .current_ns = now.*time};
+    const Nanoseconds change = report.summary.step_time.median - baseline.summary.step_time.median;
+    std::string share;
+    if (change != 0) {
+      result.first_share = static_cast<double>(now.*time - then.*time) / static_cast<double>(change);
+      share = fmt::format(", {} of the step's change", percent_text(*result.first_share));
+    }
+    result.reasons.push_back(
+        fmt::format("first differs per_step.{}: {} -> {}{}", name, time_text(then.*time), time_text(now.*time), share));
+    return;
+  }
+}
+
 // Says in what the jobs of the two reports differ.
-std::vector<std::string> job_changes(const Report& report, const Report& baseline) {
+std::vector<std::string> job_changes(const Report& report, const Report& baseline, bool compares_content) {
   std::vector<std::string> changes;
   const auto differ = [&](const char* what, const auto& now, const auto& then) {
     if (now != then) changes.push_back(fmt::format("{} is '{}', in the baseline '{}'", what, now, then));
   };
   differ("the scenario", report.scenario, baseline.scenario);
-  differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
+  if (compares_content) differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
   differ("the engine", report.engine, baseline.engine);
   differ("the strategy", report.strategy, baseline.strategy);
   differ("cross-device ops", report.cross_device_ops, baseline.cross_device_ops);
@@ -102,6 +122,7 @@ void check_simulated(const Report& report, const Report& baseline, CheckResult& 
                   : fmt::format("the simulated step is {} than the baseline", slower ? "slower" : "faster"));
   }
   append(result.reasons, model);
+  if (!result.differences.empty()) find_first_difference(report, baseline, result);
 }
 
 double relative_deviation(const StepTime& time) {
@@ -175,8 +196,9 @@ CheckResult check(const Report& report, const Report& baseline, const CheckLimit
   const bool simulated = report.deterministic && baseline.deterministic;
   result.tolerance = limits.tolerance.value_or(simulated ? 0 : kMeasuredTolerance);
   if (then > 0) result.change = static_cast<double>(now) / static_cast<double>(then) - 1;
-  if (std::vector<std::string> changes = job_changes(report, baseline); !changes.empty()) {
+  if (std::vector<std::string> changes = job_changes(report, baseline, limits.compares_content); !changes.empty()) {
     result.verdict = Verdict::model_changed;
+    result.is_of_another_job = true;
     result.reasons.push_back("the baseline is of another job:");
     append(result.reasons, changes);
   } else if (simulated) {

@@ -20,6 +20,7 @@ std::string_view name_of(Verdict verdict);  // "ok", ..., "model changed"
 struct CheckLimits {
   std::optional<double> tolerance{};  // of the step time; empty: 3 % for measured times, 0 for simulated ones
   int min_samples = 9;                // fewest steps of a measured run for a verdict
+  bool compares_content = true;       // whether a scenario with other content is another job
   std::optional<Nanoseconds> max_step_time_ns{};  // a longer step is a regression, whatever the baseline says
 };
 inline constexpr double kMeasuredTolerance = 0.03;
@@ -37,6 +38,11 @@ struct CheckResult {
   double tolerance = 0;  // the one applied
   double noise = 0;      // of both runs together, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
+  // Of the parts that add up to the step, the first that differs (simulations only), and its share of the step's
+  // change, where that changes.
+  std::optional<CheckedFigure> first_difference{};
+  std::optional<double> first_share{};
+  bool is_of_another_job = false;    // the baseline is: nothing can be said of the change
   std::vector<std::string> reasons;  // sentences, the decisive one first
 };
 

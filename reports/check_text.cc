@@ -29,6 +29,13 @@ nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& re
     json["differences"].push_back(
         {{"name", figure.name}, {"baseline_ns", figure.baseline_ns}, {"current_ns", figure.current_ns}});
   }
+  json["first_difference"] = nullptr;
+  if (const auto& first = result.first_difference) {
+    json["first_difference"] = {{"name", first->name},
+                                {"baseline_ns", first->baseline_ns},
+                                {"current_ns", first->current_ns},
+                                {"share", result.first_share ? Json(*result.first_share) : Json()}};
+  }
   json["report"] = report_to_json(report);
   json["baseline"] = report_to_json(baseline);
   return json;

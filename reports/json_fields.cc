@@ -65,6 +65,12 @@ int JsonField::small_count() const {
   return 0;
 }
 
+std::int64_t JsonField::integer() const {
+  if (!present()) return 0;
+  if (value_->is_number_integer() && !value_->is_number_unsigned()) return value_->get<std::int64_t>();
+  return count();
+}
+
 double JsonField::number() const {
   if (!present()) return 0;
   if (value_->is_number()) return value_->get<double>();
@@ -97,7 +103,7 @@ std::vector<std::pair<std::string, JsonField>> JsonField::entries() const {
 }
 
 void JsonField::error(std::string message) const {
-  Diagnostic diagnostic{.file = file_, .path = path_, .message = std::move(message)};
+  Diagnostic diagnostic{.file = *file_, .path = path_, .message = std::move(message)};
   for (const Diagnostic& known : *problems_) {
     if (known.path == diagnostic.path && known.message == diagnostic.message) return;
   }

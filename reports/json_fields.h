@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
@@ -18,7 +19,7 @@ class JsonField {
   using Json = nlohmann::ordered_json;
 
   JsonField(const Json& document, std::string file, std::vector<Diagnostic>& problems)
-      : value_(&document), file_(std::move(file)), problems_(&problems) {}
+      : value_(&document), file_(std::make_shared<const std::string>(std::move(file))), problems_(&problems) {}
 
   JsonField required(const std::string& key) const;
   JsonField optional(const std::string& key) const;
@@ -27,11 +28,13 @@ class JsonField {
   bool boolean() const;
   std::int64_t count() const;  // a whole number, 0 or more
   int small_count() const;     // one that fits an int
-  double number() const;       // null: NaN
+  std::int64_t integer() const;
+  double number() const;  // null: NaN
   std::vector<JsonField> items() const;
   std::vector<std::pair<std::string, JsonField>> entries() const;
 
   bool present() const { return value_ != nullptr; }
+  bool is_null() const { return value_ != nullptr && value_->is_null(); }
   void error(std::string message) const;
 
  private:
@@ -40,7 +43,7 @@ class JsonField {
   std::string path_of(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
 
   const Json* value_;  // null: absent
-  std::string file_;
+  std::shared_ptr<const std::string> file_;
   std::string path_;
   std::vector<Diagnostic>* problems_;
 };

@@ -20,9 +20,10 @@ CentreInterval as_changes(const CentreInterval& logs) {
   return {.estimate = as_change(logs.estimate), .lower = as_change(logs.lower), .upper = as_change(logs.upper)};
 }
 
-Verdict verdict_of(const CentreInterval& logs, double margin) {
-  if (logs.lower > margin) return Verdict::regressed;
-  if (logs.upper < -margin) return Verdict::improved;
+// `strict` is the interval at the level that several comparisons share; empty: there are too few pairs for it.
+Verdict verdict_of(const CentreInterval& logs, const std::optional<CentreInterval>& strict, double margin) {
+  if (strict && strict->lower > margin) return Verdict::regressed;
+  if (strict && strict->upper < -margin) return Verdict::improved;
   if (logs.lower > -margin && logs.upper < margin) return Verdict::ok;
   return Verdict::inconclusive;
 }
@@ -69,19 +70,33 @@ std::vector<double> log_ratios_of_part(const std::vector<std::map<std::string, N
 
 }  // namespace
 
-std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin) {
+std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin, int comparisons) {
   const int pairs = static_cast<int>(log_ratios.size());
   const auto* const look = std::find_if(std::begin(kPairedLooks), std::end(kPairedLooks),
                                         [&](const PairedLook& due) { return due.pairs == pairs; });
   if (look == std::end(kPairedLooks)) return std::nullopt;
   const std::optional<CentreInterval> logs = centre_of(log_ratios, look->level);
   TANDEM_CHECK(logs.has_value(), "every look has pairs enough for its level");
+  const std::optional<CentreInterval> strict = centre_of(log_ratios, look->level / comparisons);
   PairedResult result{.margin = margin, .change = as_changes(*logs), .level = look->level, .pairs = pairs};
-  result.verdict = verdict_of(*logs, std::log1p(margin));
+  result.verdict = verdict_of(*logs, strict, std::log1p(margin));
+  if (result.verdict == Verdict::regressed || result.verdict == Verdict::improved) {
+    result.change = as_changes(*strict);
+    result.level = look->level / comparisons;
+  }
   if (result.verdict != Verdict::inconclusive) return result;
   if (look + 1 != std::end(kPairedLooks)) return std::nullopt;
   result.pairs_needed = pairs_needed(*logs, std::log1p(margin), pairs);
   return result;
+}
+
+std::optional<PairedResult> look_again(const std::vector<double>& log_ratios, double margin, int comparisons) {
+  for (const PairedLook& look : kPairedLooks) {
+    if (look.pairs > static_cast<int>(log_ratios.size())) break;
+    const std::vector<double> first(log_ratios.begin(), log_ratios.begin() + look.pairs);
+    if (auto result = look_at(first, margin, comparisons)) return result;
+  }
+  return std::nullopt;
 }
 
 bool LaunchOrder::is_new(int launch) const {
@@ -137,6 +152,7 @@ void check_comparable(const Report& report, const Report& first, const std::stri
   same("the engine", report.engine, first.engine);
   same("the number of replicas", report.replicas, first.replicas);
   same("the number of workers", report.workers, first.workers);
+  same("the machine", report.machine, first.machine);
   same("the number of hardware threads", setting(report, "hardware_threads"), setting(first, "hardware_threads"));
   if (report.summary.step_time.median <= 0) {
     throw InputError({{.file = name, .path = "", .message = "its steps take no time"}});

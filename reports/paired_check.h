@@ -53,8 +53,12 @@ struct PairedResult {
 };
 
 // What the differences say so far; empty: no look is due at their number, or this one does not decide and is not the
-// last.
-std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin);
+// last. With several `comparisons`, such as the scenarios of a suite, "regressed" and "improved" need an interval at
+// their share of the level.
+std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin, int comparisons = 1);
+// What the looks that were due say, the first that decides. For Holm's steps: fewer comparisons are left once some are
+// decided.
+std::optional<PairedResult> look_again(const std::vector<double>& log_ratios, double margin, int comparisons);
 
 // The order of the launches of one block of two pairs, drawn by the seed: old new new old, or new old old new.
 // `is_new(i)` of launch i = 0, 1, 2, ...
@@ -78,5 +82,6 @@ void check_comparable(const Report& report, const Report& first, const std::stri
 nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
                                             std::uint64_t seed);
 std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches);
+std::string paired_reason(const PairedResult& result);  // a sentence
 
 }  // namespace tandem

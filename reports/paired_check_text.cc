@@ -14,7 +14,13 @@ std::string interval_text(const CentreInterval& interval) {
   return fmt::format("{:+.1f} to {:+.1f} %", interval.lower * 100, interval.upper * 100);
 }
 
-std::string reason_of(const PairedResult& result) {
+nlohmann::ordered_json change_json(const CentreInterval& change) {
+  return {{"estimate", change.estimate}, {"lower", change.lower}, {"upper", change.upper}};
+}
+
+}  // namespace
+
+std::string paired_reason(const PairedResult& result) {
   const std::string margin = percent_text(result.margin);
   switch (result.verdict) {
     case Verdict::regressed:
@@ -30,12 +36,6 @@ std::string reason_of(const PairedResult& result) {
                                                  : "the change is so near the margin that no number of pairs is stated";
   return fmt::format("the interval crosses the margin of {}; {}", margin, needed);
 }
-
-nlohmann::ordered_json change_json(const CentreInterval& change) {
-  return {{"estimate", change.estimate}, {"lower", change.lower}, {"upper", change.upper}};
-}
-
-}  // namespace
 
 nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
                                             std::uint64_t seed) {
@@ -68,7 +68,7 @@ std::string paired_check_text(const PairedResult& result, const std::vector<Laun
   std::string text = fmt::format("{}: {}\n", title_of(launches.front().report), name_of(result.verdict));
   text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches\n", error_text(result.change.estimate),
                       100 * (1 - 2 * result.level), interval_text(result.change), result.pairs);
-  text += reason_of(result) + "\n";
+  text += paired_reason(result) + "\n";
   if (result.figures.empty()) return text;
   TextTable table;
   table.add({"for information", "change", "interval", "p of no change (Holm)"});

@@ -13,7 +13,9 @@
 #include <vector>
 
 #include "engine/timeline.h"
+#include "reports/expectation.h"
 #include "reports/memory_need.h"
+#include "reports/waiting.h"
 
 namespace tandem {
 
@@ -72,7 +74,9 @@ struct CollectiveSummary {
   Nanoseconds time_ns = 0;
   double algbw = 0;
   double busbw = 0;
-  std::string algorithm{};  // what the engine chose, "ring LL128, 24 channels"; empty: it has no choice
+  std::string algorithm{};         // what the engine chose, "ring LL128, 24 channels"; empty: it has no choice
+  Nanoseconds waiting_ns = 0;      // of a rank for the last one, before that time: the mean over ranks and calls
+  std::vector<CallShare> ranks{};  // empty: nobody waits, or there are too many ranks to show
 };
 
 // Workers that one of them represented: its figures are theirs.
@@ -88,12 +92,17 @@ struct WorkerSummary {
   PerStep per_step;
 };
 
+// More ranks than these are not shown by collective.
+inline constexpr std::size_t kMostRanksOfCalls = 64;
+
 struct Summary {
   StepTime step_time;
   PerStep per_step;  // the mean over the devices that train; adds up to step_time.median
   std::optional<OtherDevices> other_devices{};
   std::vector<CollectiveSummary> collectives;  // by operation, devices, bytes
   std::vector<WorkerSummary> workers;          // for each worker that has steps and is simulated, by index
+  std::vector<RankWaiting> ranks{};            // of collectives
+  std::optional<CriticalPath> critical_path{};
 };
 
 // How the steps of several workers are counted. in_step: steps of the same number are one step, which lasts as long as
@@ -129,6 +138,7 @@ struct Report {
   std::string engine;
   std::string topology;
   std::string topology_provenance;  // "measured", "vendor", "assumed"
+  std::string machine{};            // what it was measured on: processors and GPUs; empty for simulations
   std::string strategy;
   std::string cross_device_ops;
   int replicas = 1;  // over all workers
@@ -149,6 +159,7 @@ struct Report {
   std::optional<MemoryNeed> memory{};       // of a device, where it is a prediction
   std::optional<MachineUse> machine_use{};  // of a measured run, where the system says it
   std::vector<std::string> notes;
+  std::optional<Expectation> expectation{};  // what the model expects of a measured run on its topology
 
   bool is_disturbed() const { return machine_use && machine_use->is_disturbed(); }
 

@@ -56,9 +56,54 @@ Json collectives_to_json(const std::vector<CollectiveSummary>& collectives) {
                     {"time_ns", collective.time_ns},
                     {"algbw", finite_or_null(collective.algbw)},
                     {"busbw", finite_or_null(collective.busbw)}});
+    list.back()["waiting_ns"] = collective.waiting_ns;
     if (!collective.algorithm.empty()) list.back()["algorithm"] = collective.algorithm;
+    for (const CallShare& share : collective.ranks) {
+      list.back()["ranks"].push_back(
+          {{"rank", share.rank}, {"waiting_ns", share.waiting}, {"transfer_ns", share.transfer}});
+    }
   }
   return list;
+}
+
+Json ranks_to_json(const std::vector<RankWaiting>& ranks) {
+  Json list = Json::array();
+  for (const RankWaiting& rank : ranks) {
+    list.push_back({{"device", rank.device},
+                    {"devices", rank.devices},
+                    {"waiting_ns", rank.waiting},
+                    {"transfer_ns", rank.transfer},
+                    {"caused_ns", rank.caused},
+                    {"comes_last", rank.comes_last}});
+  }
+  return list;
+}
+
+Json critical_path_to_json(const CriticalPath& path) {
+  return {{"step", path.step},
+          {"compute", path.compute},
+          {"update", path.update},
+          {"input", path.input},
+          {"communication", path.communication},
+          {"other", path.other},
+          {"idle", path.idle},
+          {"begins_on", path.begins_on},
+          {"ends_on", path.ends_on}};
+}
+
+// A run that was disturbed is not compared.
+Json expectation_to_json(const Expectation& expectation, const Report& report) {
+  const Nanoseconds measured = report.summary.step_time.median;
+  const bool compares = !report.is_disturbed();
+  Json json = {{"topology", expectation.topology},
+               {"step_time_ns", expectation.step_time},
+               {"band", expectation.band},
+               {"basis", expectation.basis},
+               {"gap", compares ? Json(expectation.gap_of(measured)) : Json()},
+               {"normal", compares ? Json(expectation.is_normal(measured)) : Json()},
+               {"largest_term", nullptr}};
+  if (const auto& term = expectation.largest) json["largest_term"] = {{"name", term->name}, {"time_ns", term->time}};
+  return json;
 }
 
 Json classes_to_json(const std::vector<ReportedClass>& classes) {
@@ -94,6 +139,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["engine"] = report.engine;
   json["deterministic"] = report.deterministic;
   json["topology"] = {{"name", report.topology}, {"provenance", report.topology_provenance}};
+  if (!report.machine.empty()) json["machine"] = report.machine;
   json["strategy"] = report.strategy;
   json["cross_device_ops"] = report.cross_device_ops;
   json["replicas"] = report.replicas;
@@ -116,7 +162,10 @@ nlohmann::ordered_json report_to_json(const Report& report) {
                         {"units_per_step", finite_or_null(report.units_per_step)}};
   json["per_step_ns"] = per_step_to_json(report.summary.per_step);
   if (report.summary.other_devices) json["other_devices_ns"] = other_devices_to_json(*report.summary.other_devices);
+  if (report.summary.critical_path) json["critical_path_ns"] = critical_path_to_json(*report.summary.critical_path);
+  if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
   json["collectives"] = collectives_to_json(report.summary.collectives);
+  if (slowest_rank(report.summary.ranks) != nullptr) json["ranks"] = ranks_to_json(report.summary.ranks);
   if (report.scaling_efficiency) json["scaling_efficiency"] = finite_or_null(*report.scaling_efficiency);
   json["loss"] = Json::array();
   for (const double loss : report.loss) json["loss"].push_back(finite_or_null(loss));

@@ -31,15 +31,58 @@ void read_workers(const JsonField& root, std::vector<WorkerSummary>& workers) {
   }
 }
 
+CallShare read_call_share(const JsonField& map) {
+  return {.rank = map.required("rank").small_count(),
+          .waiting = map.required("waiting_ns").count(),
+          .transfer = map.required("transfer_ns").count()};
+}
+
 CollectiveSummary read_collective(const JsonField& map) {
-  return {.operation = map.required("operation").text(),
-          .bytes = map.required("bytes").count(),
+  CollectiveSummary collective{
+      .operation = map.required("operation").text(),
+      .bytes = map.required("bytes").count(),
+      .devices = map.required("devices").small_count(),
+      .calls_per_step = map.required("calls_per_step").small_count(),
+      .time_ns = map.required("time_ns").count(),
+      .algbw = map.required("algbw").number(),
+      .busbw = map.required("busbw").number(),
+      .algorithm = map.optional("algorithm").present() ? map.optional("algorithm").text() : ""};
+  if (const JsonField waiting = map.optional("waiting_ns"); waiting.present()) collective.waiting_ns = waiting.count();
+  for (const JsonField& share : map.optional("ranks").items()) collective.ranks.push_back(read_call_share(share));
+  return collective;
+}
+
+RankWaiting read_rank(const JsonField& map) {
+  return {.device = map.required("device").text(),
           .devices = map.required("devices").small_count(),
-          .calls_per_step = map.required("calls_per_step").small_count(),
-          .time_ns = map.required("time_ns").count(),
-          .algbw = map.required("algbw").number(),
-          .busbw = map.required("busbw").number(),
-          .algorithm = map.optional("algorithm").present() ? map.optional("algorithm").text() : ""};
+          .waiting = map.required("waiting_ns").count(),
+          .transfer = map.required("transfer_ns").count(),
+          .caused = map.required("caused_ns").count(),
+          .comes_last = map.required("comes_last").number()};
+}
+
+CriticalPath read_critical_path(const JsonField& map) {
+  return {.step = map.required("step").small_count(),
+          .compute = map.required("compute").count(),
+          .update = map.required("update").count(),
+          .input = map.required("input").count(),
+          .communication = map.required("communication").count(),
+          .other = map.required("other").count(),
+          .idle = map.required("idle").count(),
+          .begins_on = map.required("begins_on").text(),
+          .ends_on = map.required("ends_on").text()};
+}
+
+Expectation read_expectation(const JsonField& map) {
+  Expectation expectation{.topology = map.required("topology").text(),
+                          .step_time = map.required("step_time_ns").count(),
+                          .band = map.required("band").number(),
+                          .basis = map.required("basis").text(),
+                          .largest = {}};
+  if (const JsonField term = map.required("largest_term"); !term.is_null()) {
+    expectation.largest = GapTerm{.name = term.required("name").text(), .time = term.required("time_ns").integer()};
+  }
+  return expectation;
 }
 
 ReportedClass read_class(const JsonField& map) {
@@ -57,6 +100,7 @@ void read_identity(const JsonField& root, Report& report) {
   const JsonField topology = root.required("topology");
   report.topology = topology.required("name").text();
   report.topology_provenance = topology.required("provenance").text();
+  if (const JsonField machine = root.optional("machine"); machine.present()) report.machine = machine.text();
   report.strategy = root.required("strategy").text();
   report.cross_device_ops = root.required("cross_device_ops").text();
   report.replicas = root.required("replicas").small_count();
@@ -84,6 +128,13 @@ void read_results(const JsonField& root, Report& report) {
   }
   for (const JsonField& item : root.required("collectives").items()) {
     report.summary.collectives.push_back(read_collective(item));
+  }
+  for (const JsonField& item : root.optional("ranks").items()) report.summary.ranks.push_back(read_rank(item));
+  if (const JsonField path = root.optional("critical_path_ns"); path.present()) {
+    report.summary.critical_path = read_critical_path(path);
+  }
+  if (const JsonField expected = root.optional("expectation"); expected.present()) {
+    report.expectation = read_expectation(expected);
   }
   const JsonField efficiency = root.optional("scaling_efficiency");
   if (efficiency.present()) report.scaling_efficiency = efficiency.number();

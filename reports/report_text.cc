@@ -6,6 +6,7 @@
 #include <cmath>
 #include <span>
 
+#include "reports/normal_text.h"
 #include "reports/text_table.h"
 #include "topologies/base/units.h"
 
@@ -31,6 +32,7 @@ std::string headline_figures(const Report& report) {
       fmt::format("throughput  {:>12}   {:.6g} per step{}\n", rate_text(report.throughput(), report.throughput_unit),
                   report.asynchronous ? report.units_per_step / report.workers : report.units_per_step,
                   report.asynchronous ? " of each worker" : "");
+  text += expectation_text(report);
   if (report.scaling_efficiency && std::isfinite(*report.scaling_efficiency)) {
     text += fmt::format("scaling     {:>12}   of the throughput of {} single replicas\n",
                         percent_text(*report.scaling_efficiency), report.replicas);
@@ -87,7 +89,8 @@ std::string parts_text(const Report& report) {
     if (part.time == &PerStep::other && time == 0) continue;
     table.add({label_of(part), time_text(time), share(time)});
   }
-  return table.text() + hidden_text(report) + other_devices_text(report);
+  return table.text() + hidden_text(report) + other_devices_text(report) + critical_path_text(report) +
+         waiting_text(report);
 }
 
 std::string bandwidth_text(double bytes_per_s) {
@@ -196,7 +199,10 @@ std::string report_text(const Report& report, bool all) {
   if (report.memory)
     text += "\n" + wrapped_list("memory      ", words_of("a device " + memory_text(*report.memory)), "");
   if (const std::string settings = settings_text("settings    ", report); !settings.empty()) text += "\n" + settings;
-  if (report.machine_use && !report.is_disturbed()) text += "machine     " + lost_text(*report.machine_use) + "\n";
+  std::vector<std::string> machine;
+  if (!report.machine.empty()) machine.push_back(report.machine);
+  if (report.machine_use && !report.is_disturbed()) machine.push_back(lost_text(*report.machine_use));
+  text += wrapped_list("machine     ", machine, ";");
   if (!report.notes.empty()) text += "\nnotes\n" + notes_text(report);
   return text;
 }

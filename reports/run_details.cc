@@ -12,37 +12,6 @@
 namespace tandem {
 namespace {
 
-// A step of one worker, or of all of them in step.
-struct TakenStep {
-  int step = 0;
-  Interval time;
-};
-
-// Returns the one of median length; of an even number the shorter of the middle two, which one run really took.
-TakenStep median_step_of(const Timeline& timeline, const std::vector<int>& steps, Pace pace) {
-  std::map<std::pair<int, int>, TakenStep> samples;
-  for (const Record& record : timeline.records) {
-    if (record.kind != RecordKind::step || !std::binary_search(steps.begin(), steps.end(), record.step)) continue;
-    const Interval time{record.start_ns, record.end_ns};
-    TakenStep& sample =
-        samples.try_emplace({record.step, pace == Pace::in_step ? 0 : record.worker}, TakenStep{record.step, time})
-            .first->second;
-    sample.time = {std::min(sample.time.start, time.start), std::max(sample.time.end, time.end)};
-  }
-  std::vector<TakenStep> sorted;
-  for (const auto& [key, sample] : samples) sorted.push_back(sample);
-  std::stable_sort(sorted.begin(), sorted.end(), [](const TakenStep& a, const TakenStep& b) {
-    return a.time.end - a.time.start < b.time.end - b.time.start;
-  });
-  return sorted.at((sorted.size() - 1) / 2);
-}
-
-std::map<int, int> workers_represented(const Timeline& timeline) {
-  std::map<int, int> workers;
-  for (const WorkerClass& one : timeline.classes) workers[one.representative] = one.workers;
-  return workers;
-}
-
 // The lanes of the records in a step, with a bar for each.
 class Lanes {
  public:

@@ -63,6 +63,24 @@ class EndedWork {
 
 }  // namespace
 
+TakenStep median_step_of(const Timeline& timeline, const std::vector<int>& steps, Pace pace) {
+  std::map<std::pair<int, int>, TakenStep> samples;
+  for (const Record& record : timeline.records) {
+    if (record.kind != RecordKind::step || !std::binary_search(steps.begin(), steps.end(), record.step)) continue;
+    const Interval time{record.start_ns, record.end_ns};
+    TakenStep& sample =
+        samples.try_emplace({record.step, pace == Pace::in_step ? 0 : record.worker}, TakenStep{record.step, time})
+            .first->second;
+    sample.time = {std::min(sample.time.start, time.start), std::max(sample.time.end, time.end)};
+  }
+  std::vector<TakenStep> sorted;
+  for (const auto& [key, sample] : samples) sorted.push_back(sample);
+  std::stable_sort(sorted.begin(), sorted.end(), [](const TakenStep& a, const TakenStep& b) {
+    return a.time.end - a.time.start < b.time.end - b.time.start;
+  });
+  return sorted.at((sorted.size() - 1) / 2);
+}
+
 StepPath step_path(const Timeline& timeline, Interval window) {
   const EndedWork work(timeline, window);
   StepPath path;

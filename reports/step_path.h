@@ -8,6 +8,7 @@
 
 #include "engine/timeline.h"
 #include "reports/intervals.h"
+#include "reports/report.h"
 
 namespace tandem {
 
@@ -22,6 +23,16 @@ struct StepPath {
   std::map<Category, Nanoseconds> by_category{};
   Nanoseconds idle = 0;  // between the parts, at the begin and at the end: no device had work that mattered
 };
+
+// A step of one worker, or of all of them in step.
+struct TakenStep {
+  int step = 0;
+  Interval time;
+};
+
+// Returns the one of median length among `steps`, which must ascend; of an even number the shorter of the middle two,
+// which one run really took. There must be one.
+TakenStep median_step_of(const Timeline& timeline, const std::vector<int>& steps, Pace pace);
 
 // `window` is the step: the parts and the idle time add up to it. Pointers are into `timeline`.
 StepPath step_path(const Timeline& timeline, Interval window);

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cmath>
 #include <set>
-#include <tuple>
 
 #include "engine/collective.h"
 #include "reports/report.h"
@@ -55,10 +54,10 @@ std::vector<Nanoseconds> times_of(const Timeline& timeline, const Steps& steps, 
 
 std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const Steps& steps) {
   const auto counts = [&steps](const Record& record) { return contains(steps, record.step); };
-  std::map<std::tuple<std::string, int, std::int64_t>, std::vector<Nanoseconds>> times;
-  std::map<std::tuple<std::string, int, std::int64_t>, std::string> algorithms;  // of the last call
+  std::map<CallKey, std::vector<Nanoseconds>> times;
+  std::map<CallKey, std::string> algorithms;  // of the last call
   for (const auto& [record, duration_ns] : collective_timings(timeline.records, counts)) {
-    const std::tuple key{record->name, record->ranks, std::int64_t{std::llround(record->bytes)}};
+    const CallKey key = key_of(*record);
     times[key].insert(times[key].end(), static_cast<std::size_t>(record->calls), duration_ns);
     algorithms[key] = record->algorithm;
   }
@@ -80,6 +79,22 @@ std::vector<CollectiveSummary> collectives_of(const Timeline& timeline, const St
   return summaries;
 }
 
+void add_waiting(Summary& summary, Waiting waiting) {
+  summary.ranks = std::move(waiting.ranks);
+  for (CollectiveSummary& collective : summary.collectives) {
+    const auto found = waiting.calls.find({collective.operation, collective.devices, collective.bytes});
+    if (found == waiting.calls.end()) continue;
+    Nanoseconds sum = 0, devices = 0;
+    for (const CallShare& share : found->second) {
+      const int represented = summary.ranks.at(static_cast<std::size_t>(share.rank)).devices;
+      sum += share.waiting * represented;
+      devices += represented;
+    }
+    collective.waiting_ns = sum / devices;
+    if (sum > 0 && summary.ranks.size() <= kMostRanksOfCalls) collective.ranks = found->second;
+  }
+}
+
 }  // namespace
 
 Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace) {
@@ -96,6 +111,8 @@ Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace) {
   const DividedSteps divided = divide_steps(timeline, steps, pace, medians);
   summary.per_step = divided.per_step;
   summary.other_devices = divided.other_devices;
+  add_waiting(summary, waiting_of(timeline, steps));
+  summary.critical_path = critical_path_of(timeline, steps, pace);
   auto worker = summary.workers.begin();
   for (const auto& [index, per_step] : divided.workers) (worker++)->per_step = per_step;
   return summary;

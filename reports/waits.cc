@@ -8,28 +8,6 @@
 namespace tandem {
 namespace {
 
-// The records of one call.
-struct Ranks {
-  std::vector<const Record*> records;
-  Nanoseconds last_arrival = 0;
-
-  void add(const Record& record) {
-    last_arrival = records.empty() ? record.start_ns : std::max(last_arrival, record.start_ns);
-    records.push_back(&record);
-  }
-
-  // The rank that all others waited for; none if several arrived together.
-  const Record* last() const {
-    const Record* last = nullptr;
-    for (const Record* record : records) {
-      if (record->start_ns != last_arrival) continue;
-      if (last != nullptr) return nullptr;
-      last = record;
-    }
-    return records.size() > 1 ? last : nullptr;
-  }
-};
-
 // Returns the place of `step` among the sorted `steps`.
 std::optional<std::size_t> index_of(const std::vector<int>& steps, int step) {
   const auto found = std::lower_bound(steps.begin(), steps.end(), step);
@@ -37,20 +15,63 @@ std::optional<std::size_t> index_of(const std::vector<int>& steps, int step) {
   return static_cast<std::size_t>(found - steps.begin());
 }
 
+// Where a record represents those of other workers, they are ranks of the same call and wait as well.
+void add_delay(const CallRanks& ranks, const std::map<int, int>& represented, std::map<int, RankWaits>& devices) {
+  const Record* first_of_last = nullptr;
+  const bool is_whole = static_cast<int>(ranks.records.size()) == ranks.records.front()->ranks;
+  Nanoseconds waited = 0;
+  for (const Record* record : ranks.records) {
+    if (first_of_last == nullptr && record->start_ns == ranks.last_arrival) first_of_last = record;
+    const auto one = represented.find(record->worker);
+    waited += (ranks.last_arrival - record->start_ns) * (is_whole || one == represented.end() ? 1 : one->second);
+  }
+  if (waited == 0) return;
+  RankWaits& slowest = devices[first_of_last->device];
+  slowest.caused += waited / (first_of_last->ranks - 1);
+  ++slowest.delays;
+}
+
 }  // namespace
+
+std::map<int, int> workers_represented(const Timeline& timeline) {
+  std::map<int, int> workers;
+  for (const WorkerClass& one : timeline.classes) workers[one.representative] = one.workers;
+  return workers;
+}
+
+void CallRanks::add(const Record& record) {
+  last_arrival = records.empty() ? record.start_ns : std::max(last_arrival, record.start_ns);
+  records.push_back(&record);
+}
+
+const Record* CallRanks::last() const {
+  const Record* last = nullptr;
+  for (const Record* record : records) {
+    if (record->start_ns != last_arrival) continue;
+    if (last != nullptr) return nullptr;
+    last = record;
+  }
+  return records.size() > 1 ? last : nullptr;
+}
+
+std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline, const std::vector<int>& steps) {
+  std::map<std::int64_t, CallRanks> calls;
+  for (const Record& record : timeline.records) {
+    if (record.kind == RecordKind::collective && index_of(steps, record.step)) calls[record.sequence].add(record);
+  }
+  return calls;
+}
 
 Nanoseconds RankWaits::waited() const {
   return std::accumulate(waited_by_step.begin(), waited_by_step.end(), Nanoseconds{0});
 }
 
 std::vector<RankWaits> waits_of(const Timeline& timeline, const std::vector<int>& steps) {
-  std::map<std::int64_t, Ranks> calls;
-  for (const Record& record : timeline.records) {
-    if (record.kind == RecordKind::collective && index_of(steps, record.step)) calls[record.sequence].add(record);
-  }
+  const std::map<int, int> represented = workers_represented(timeline);
   std::map<int, RankWaits> devices;
-  for (const auto& [sequence, ranks] : calls) {
+  for (const auto& [sequence, ranks] : calls_of(timeline, steps)) {
     const Record* last = ranks.last();
+    add_delay(ranks, represented, devices);
     for (const Record* record : ranks.records) {
       RankWaits& waits = devices[record->device];
       waits.device = record->device;

@@ -3,37 +3,18 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <map>
 #include <ostream>
 #include <streambuf>
 #include <string_view>
 
+#include "scenarios/fnv1a.h"
 #include "scenarios/scenario.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/topology_yaml.h"
 
 namespace tandem {
 namespace {
-
-class Fnv1a {
- public:
-  void add(std::string_view text) {
-    add_part(text);
-    end_text();
-  }
-  // A text in parts.
-  void add_part(std::string_view part) {
-    for (const char c : part) add_byte(static_cast<unsigned char>(c));
-  }
-  void end_text() { add_byte(0xff); }  // not a byte of UTF-8: keeps "ab", "c" apart from "a", "bc"
-  void add(std::int64_t number) { add(std::string_view(std::to_string(number))); }
-  std::string text() const { return fmt::format("{:016x}", hash_); }
-
- private:
-  void add_byte(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3; }
-  std::uint64_t hash_ = 0xcbf29ce484222325;
-};
 
 // Hashes what is written to it: the text of a topology of thousands of machines is never kept.
 class HashingBuffer : public std::streambuf {

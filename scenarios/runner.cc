@@ -154,6 +154,26 @@ std::vector<ReportedClass> classes_of(const Scenario& scenario, const Timeline& 
   return classes;
 }
 
+// "Intel Xeon (2 cores), NVIDIA H100 x 8": equal machines have equal texts.
+std::string machine_text(const Capabilities& capabilities) {
+  std::vector<std::pair<std::string, int>> kinds;
+  for (const Hardware& hardware : capabilities.hardware) {
+    const std::string name =
+        hardware.cores == 1 ? hardware.name : fmt::format("{} ({} cores)", hardware.name, hardware.cores);
+    const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == name; });
+    if (known == kinds.end()) {
+      kinds.emplace_back(name, 1);
+    } else {
+      ++known->second;
+    }
+  }
+  std::string text;
+  for (const auto& [name, count] : kinds) {
+    text += (text.empty() ? "" : ", ") + (count == 1 ? name : fmt::format("{} x {}", name, count));
+  }
+  return text;
+}
+
 void add_facts(Report& report, const Scenario& scenario, const Capabilities& capabilities, const Timeline& timeline) {
   report.scenario = scenario.name;
   report.scenario_hash = scenario.hash;
@@ -164,6 +184,7 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.steps = scenario.steps;
   report.warmup_steps = scenario.warmup_steps;
   report.deterministic = capabilities.deterministic;
+  if (!report.deterministic) report.machine = machine_text(capabilities);
   report.units_per_step = scenario.workload.batch;
   report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step);
   report.classes = classes_of(scenario, timeline);

@@ -1,8 +1,11 @@
 #include "engine/cpu/cpu_engine.h"
 
+#include <fmt/format.h>
+
 #include "engine/cpu/cpu_device.h"
 #include "engine/cpu/host_memory.h"
 #include "engine/cpu/processor.h"
+#include "engine/cpu/slow_down.h"
 #include "engine/kernels/kernels.h"
 #include "engine/threads/run.h"
 
@@ -47,7 +50,9 @@ class CpuMachine final : public threads::Machine {
 
 class CpuEngine final : public Engine {
  public:
-  explicit CpuEngine(EngineOptions options) : options_(std::move(options)), capabilities_(cpu_capabilities()) {}
+  explicit CpuEngine(EngineOptions options) : options_(std::move(options)), capabilities_(cpu_capabilities()) {
+    cpu::slow_down();  // throws for a wrong value, before the run
+  }
 
   const Capabilities& capabilities() const override { return capabilities_; }
 
@@ -56,6 +61,10 @@ class CpuEngine final : public Engine {
     threads::Run run(capabilities_, options_, memory_, machine);
     Timeline timeline = run.run(program);
     timeline.settings = settings_;
+    if (const double share = cpu::slow_down(); share > 0) {
+      timeline.notes.push_back(
+          fmt::format("slowed down on purpose: device work takes {:g} % longer (TANDEM_SLOW_DOWN)", share * 100));
+    }
     return timeline;
   }
 

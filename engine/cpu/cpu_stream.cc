@@ -2,6 +2,7 @@
 
 #include <cstring>
 
+#include "engine/cpu/slow_down.h"
 #include "engine/kernels/kernels.h"
 
 namespace tandem::cpu {
@@ -20,9 +21,18 @@ void CpuStream::log(Record record, Nanoseconds start, Nanoseconds end) {
   log_.add(std::move(record));
 }
 
+void CpuStream::hold_back(Nanoseconds start) const {
+  const double share = slow_down();
+  if (share == 0) return;
+  const Nanoseconds end = start + static_cast<Nanoseconds>(static_cast<double>(context_.now() - start) * (1 + share));
+  while (context_.now() < end) {
+  }
+}
+
 void CpuStream::execute(Op& op, int step) {
   const Nanoseconds start = context_.now();
   if (!attempt(op.name, threads::After::success, [&] { tandem::execute(op.kernel); })) return;
+  hold_back(start);
   if (!context_.is_recorded(RecordKind::op)) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::op, op.category, std::move(op.name), step);
@@ -35,6 +45,7 @@ void CpuStream::execute(Copy& copy, int step) {
   const Nanoseconds start = context_.now();
   const std::size_t bytes = copy.to.size_bytes();
   if (!attempt("copy", threads::After::success, [&] { std::memmove(copy.to.data(), copy.from.data(), bytes); })) return;
+  hold_back(start);
   if (!context_.is_recorded(RecordKind::copy)) return;
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::copy, copy.category, "copy", step);

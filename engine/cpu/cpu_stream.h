@@ -31,6 +31,7 @@ class CpuStream final : public threads::QueuedStream<CpuStream, CpuEvent> {
   void execute(Mark& mark, int step) override;
   void execute(WaitFor& wait, int step) override;
   void execute(Collective& collective, int step) override;
+  void hold_back(Nanoseconds start) const;  // see slow_down()
   void log(Record record, Nanoseconds start, Nanoseconds end);
 
   threads::RecordLog log_;

@@ -1,3 +1,4 @@
+#include <cstdlib>
 #include <functional>
 
 #include "tests/cli/command_line.h"
@@ -45,6 +46,37 @@ TEST_F(CheckCommand, ASlowerStepIsARegression) {
   EXPECT_EQ(check({"--tolerance", "20%"}).exit_code, 0);
 }
 
+TEST_F(CheckCommand, AFasterSimulationFailsUntilItIsStored) {
+  change_baseline([](auto& json) {
+    json["step_time_ns"]["median"] = json["step_time_ns"]["median"].template get<std::int64_t>() + 100;
+    json["per_step_ns"]["compute"] = json["per_step_ns"]["compute"].template get<std::int64_t>() + 80;
+  });
+  const Outcome faster = check({"--json"});
+  EXPECT_EQ(faster.exit_code, 1);
+  EXPECT_EQ(faster.json()["verdict"], "improved");
+  EXPECT_EQ(faster.json()["first_difference"]["name"], "per_step.compute");
+  EXPECT_DOUBLE_EQ(faster.json()["first_difference"]["share"], 0.8);
+  EXPECT_EQ(check({"--update"}).exit_code, 0);
+  EXPECT_EQ(check().exit_code, 0);
+}
+
+TEST_F(CheckCommand, IsNotRunWhereNothingThatDecidesHasChanged) {
+  EXPECT_THAT(check().out, HasSubstr("not run: program, scenario and topology are the baseline's"));
+  EXPECT_THAT(check({"--always"}).out, testing::Not(HasSubstr("not run")));
+  change_baseline([](auto& json) { json["inputs_hash"] = "0123456789abcdef"; });
+  EXPECT_THAT(check().out, testing::Not(HasSubstr("not run"))) << "of another program";
+  EXPECT_EQ(check({"--update", "--always"}).exit_code, 0);
+  EXPECT_THAT(read("baseline.json"), testing::Not(HasSubstr("inputs_hash")));
+  EXPECT_EQ(check().exit_code, 0);
+}
+
+TEST_F(CheckCommand, AChangedBaselineIsNotMistakenForAnOldOne) {
+  change_baseline([](auto& json) { json["per_step_ns"]["idle"] = 1; });
+  const Outcome outcome = check();
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out, HasSubstr("first differs per_step.idle"));
+}
+
 TEST_F(CheckCommand, AnotherModelIsNamed) {
   change_baseline([](auto& json) {
     json["step_time_ns"]["median"] = 1;
@@ -83,6 +115,47 @@ TEST_F(CheckCommand, RefusesABaselineThatIsNotOne) {
   EXPECT_EQ(broken.exit_code, 3);
   EXPECT_THAT(broken.err, HasSubstr("baseline.json: per_step_ns: is missing\n"));
   EXPECT_THAT(broken.err, HasSubstr("baseline.json: replicas: expected a whole number of 0 or more\n"));
+}
+
+TEST_F(CheckCommand, RefusesBaselinesThatAreEmptyCutOrOfAnotherVersion) {
+  const std::string whole = read("baseline.json");
+  write("baseline.json", "");
+  EXPECT_EQ(check().exit_code, 3);
+  EXPECT_THAT(check().err, HasSubstr("baseline.json: is not JSON"));
+  write("baseline.json", whole.substr(0, whole.size() / 2));
+  EXPECT_EQ(check().exit_code, 3);
+  write("baseline.json", whole);
+  change_baseline([](auto& json) { json["schema_version"] = 2; });
+  EXPECT_EQ(check().exit_code, 3);
+  EXPECT_THAT(check().err, HasSubstr("schema_version: version 2 is not known"));
+  write("baseline.json", whole);
+  change_baseline([](auto& json) { json["step_time_ns"]["median"] = nullptr; });
+  EXPECT_THAT(check().err, HasSubstr("step_time_ns.median: expected a whole number"));
+  write("baseline.json", whole);
+  change_baseline([](auto& json) { json["scenario"] = "another"; });
+  const Outcome another = check();
+  EXPECT_EQ(another.exit_code, 1);
+  EXPECT_THAT(another.out, HasSubstr("the baseline is of another job"));
+}
+
+TEST_F(CheckCommand, AFullDiskLeavesTheBaselineAsItWas) {
+  const std::vector<std::string> full = {"check", example("resnet50-hgx-h100.yaml"), "--baseline", "/dev/full",
+                                         "--update"};
+  const Outcome outcome = tandem(full);
+  EXPECT_EQ(outcome.exit_code, 5);
+  EXPECT_THAT(outcome.err, HasSubstr("cannot write /dev/full: No space left on device"));
+  const std::string whole = read("baseline.json");
+  // A file may not grow beyond 512 bytes: as on a full disk, some of it can be written.
+  const std::string command = "cd " + folder().string() +
+                              " && ulimit -f 1 && trap '' XFSZ && " TANDEM_BINARY " check " +
+                              example("resnet50-hgx-h100.yaml") + " --baseline baseline.json --update 2> err.txt";
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 5);
+  EXPECT_THAT(read("err.txt"), HasSubstr("cannot write baseline.json: File too large"));
+  EXPECT_EQ(read("baseline.json"), whole);
+  for (const auto& entry : std::filesystem::directory_iterator(folder())) {
+    EXPECT_NE(entry.path().extension(), ".tmp") << "half written";
+  }
 }
 
 }  // namespace

@@ -82,10 +82,27 @@ TEST_F(CheckPairs, TakesAMarginThatIsAPercentageAndOneOtherSide) {
   for (const char* margin : {"0%", "100%", "-3%", "3", "much"}) {
     EXPECT_EQ(check(TANDEM_BINARY, {"--margin", margin}).exit_code, 2) << margin;
   }
-  EXPECT_EQ(check(TANDEM_BINARY, {"--baseline", "b.json"}).exit_code, 2);
+  EXPECT_EQ(check(TANDEM_BINARY, {"--history", "h.jsonl"}).exit_code, 2);
+  EXPECT_EQ(check(TANDEM_BINARY, {"--update"}).exit_code, 2);
   EXPECT_EQ(check(TANDEM_BINARY, {"--tolerance", "5%"}).exit_code, 2);
   EXPECT_EQ(tandem({"check", "small.yaml"}).exit_code, 2);
   EXPECT_EQ(tandem({"check", "small.yaml", "--baseline", "b.json", "--margin", "3%"}).exit_code, 2);
+}
+
+TEST_F(CheckPairs, RefusesOtherMachinesAndOlderPrograms) {
+  auto report = tandem({"run", "small.yaml", "--json", "-q"}).json();
+  report["machine"] = "another machine";
+  write("moved.json", report.dump());
+  write_program("moved", "cat " + (folder() / "moved.json").string());
+  const Outcome moved = check("./moved");
+  EXPECT_EQ(moved.exit_code, 3);
+  EXPECT_THAT(moved.err, HasSubstr("the machine is '"));
+  write_program("older", "echo \"tandem run: unknown option '--quiet'\" >&2; exit 2");
+  const Outcome older = check("./older");
+  EXPECT_EQ(older.exit_code, 5);
+  EXPECT_THAT(older.err, HasSubstr("exit code 2: tandem run: unknown option '--quiet'"));
+  write("nothing", "#!/bin/sh\n");
+  EXPECT_EQ(check("./nothing").exit_code, 5) << "may not be executed";
 }
 
 TEST_F(CheckPairs, LeavesNoLaunchBehindWhenInterrupted) {

@@ -51,6 +51,11 @@ void CommandLine::SetUp() {
   std::string pattern = (std::filesystem::temp_directory_path() / "tandem-cli-XXXXXX").string();
   ASSERT_NE(mkdtemp(pattern.data()), nullptr);
   folder_ = pattern;
+  // These tests may run on such systems themselves.
+  for (const char* variable : {"GITHUB_ACTIONS", "GITHUB_STEP_SUMMARY", "GITHUB_WORKSPACE", "GITHUB_SHA",
+                               "CI_COMMIT_SHA", "SOURCE_DATE_EPOCH"}) {
+    unsetenv(variable);
+  }
 }
 
 void CommandLine::TearDown() {

@@ -204,5 +204,38 @@ TEST_F(RunCommand, EndsSoonAfterCtrlC) {
   EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::seconds(30));
 }
 
+TEST_F(RunCommand, CanBeSlowedDownOnPurpose) {
+  const auto compute = [this] {
+    const auto report = tandem({"run", write_small_scenario(), "--json", "-q"}).json();
+    return report["per_step_ns"]["compute"].get<double>() + report["per_step_ns"]["update"].get<double>();
+  };
+  const double fast = compute();
+  setenv("TANDEM_SLOW_DOWN", "9", 1);
+  const double slow = compute();
+  const Outcome outcome = tandem({"run", write_small_scenario(), "-q"});
+  setenv("TANDEM_SLOW_DOWN", "fast", 1);
+  const Outcome wrong = tandem({"run", write_small_scenario(), "-q"});
+  unsetenv("TANDEM_SLOW_DOWN");
+  EXPECT_GT(slow, 3 * fast) << "ten times as long, but for what else the machine does";
+  EXPECT_THAT(outcome.out, testing::HasSubstr("slowed down on purpose: device work takes 900 % longer"));
+  EXPECT_EQ(wrong.exit_code, 3);
+  EXPECT_THAT(wrong.err, testing::HasSubstr("TANDEM_SLOW_DOWN must be a share from 0 to 10"));
+}
+
+TEST_F(RunCommand, AMeasurementStandsBesideWhatTheModelExpects) {
+  ASSERT_EQ(tandem({"calibrate", "--quick", "-o", "machine.yaml", "-q"}).exit_code, 0);
+  const auto report = tandem({"run", write_small_scenario(), "--topology", "machine.yaml", "--json", "-q"}).json();
+  ASSERT_TRUE(report.contains("expectation")) << report["notes"];
+  EXPECT_GT(report["expectation"]["step_time_ns"], 0);
+  EXPECT_EQ(report["expectation"]["gap"].is_null(), report["machine_use"]["disturbed"]);
+  const auto& path = report["critical_path_ns"];
+  std::int64_t sum = 0;
+  for (const char* part : {"compute", "update", "input", "communication", "other", "idle"}) {
+    sum += path[part].get<std::int64_t>();
+  }
+  EXPECT_GE(sum, report["step_time_ns"]["min"]);
+  EXPECT_THAT(tandem({"run", write_small_scenario(), "-q"}).out, testing::HasSubstr("needs --topology FILE"));
+}
+
 }  // namespace
 }  // namespace tandem

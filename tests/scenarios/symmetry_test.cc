@@ -132,6 +132,18 @@ int expect_equal_runs(const Job& job) {
     EXPECT_EQ(workers, job.workers);
     some.report.classes.clear();
     some.report.summary.workers = all.report.summary.workers;
+    const Summary& whole = all.report.summary;
+    for (const RankWaiting& mine : some.report.summary.ranks) {
+      const auto theirs = std::find_if(whole.ranks.begin(), whole.ranks.end(),
+                                       [&](const RankWaiting& rank) { return rank.device == mine.device; });
+      EXPECT_EQ(mine.waiting, theirs->waiting);
+      EXPECT_EQ(mine.transfer, theirs->transfer);
+      EXPECT_EQ(mine.caused, theirs->caused);
+    }
+    some.report.summary.ranks = whole.ranks;
+    for (std::size_t i = 0; i < whole.collectives.size(); ++i) {
+      some.report.summary.collectives.at(i).ranks = whole.collectives[i].ranks;
+    }
   }
   EXPECT_EQ(report_to_json(some.report).dump(2), report_to_json(all.report).dump(2));
   return simulated > 0 ? simulated : job.workers;

@@ -1,0 +1,145 @@
+#include "cli/check_exact.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "cli/exit_codes.h"
+#include "cli/expectations.h"
+#include "cli/output.h"
+#include "cli/program_hash.h"
+#include "cli/verdicts.h"
+#include "reports/json_fields.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "scenarios/fnv1a.h"
+#include "scenarios/runner.h"
+#include "topologies/base/strict_yaml.h"
+
+namespace tandem {
+namespace {
+
+// The field of a golden report that says what made it.
+constexpr const char* kInputsHash = "inputs_hash";
+
+// Hashes the program and the report, in which is the hash of scenario and topology. Empty: a run may give other times.
+std::string inputs_hash(const Scenario& scenario, const Report& report) {
+  const std::string program = program_hash();
+  if (!report.deterministic || !scenario.topology || program.empty()) return "";
+  Fnv1a hash;
+  hash.add(program);
+  hash.add(scenario.hash);
+  hash.add(json_text(report_to_json(report)));
+  return fmt::format("{:016x}", hash.value());
+}
+
+struct Golden {
+  Report report;
+  std::string inputs_hash;  // empty: not known
+};
+
+Golden load_golden(const std::string& file) {
+  if (!std::filesystem::exists(file)) {
+    throw InputError({{.file = file, .path = "", .message = "no such baseline; --update stores this run as one"}});
+  }
+  const std::string text = read_input_file(file);
+  Golden golden{.report = report_from_json(text, file), .inputs_hash = {}};
+  const JsonField::Json document = parse_json(text, file);
+  if (const auto hash = document.find(kInputsHash); hash != document.end() && hash->is_string()) {
+    golden.inputs_hash = hash->get<std::string>();
+  }
+  return golden;
+}
+
+Report run_for_check(const CheckFlags& flags, const Scenario& scenario, ProgressLine& progress) {
+  RunOptions options;
+  options.progress = progress.of_steps(scenario.name);
+  Report report = run_scenario(scenario, options).report;
+  for (int attempt = 1; attempt < flags.tries && report.is_disturbed(); ++attempt) {
+    report = run_scenario(scenario, options).report;
+  }
+  progress.finish();
+  return report;
+}
+
+// Adds the expectations of the scenario that do not hold.
+void judge_expectations(const Scenario& scenario, const Report& report, CheckedScenario& checked) {
+  if (report_expectations(scenario.expect, report) == kOk) return;
+  checked.exit_code = kNotMet;
+  checked.reason +=
+      fmt::format("; expectation not met: {}", fmt::join(unmet_expectations(scenario.expect, report), "; "));
+}
+
+CheckedScenario store_golden(const CheckFlags& flags, const Scenario& scenario, const std::string& baseline,
+                             ProgressLine& progress) {
+  check_writable(baseline);
+  const Report report = run_for_check(flags, scenario, progress);
+  JsonField::Json document = report_to_json(report);
+  if (const std::string hash = flags.always ? "" : inputs_hash(scenario, report); !hash.empty()) {
+    document[kInputsHash] = hash;
+  }
+  write_file(baseline, json_text(document));
+  CheckedScenario checked{.file = scenario.file, .name = report.scenario, .mode = "exact"};
+  checked.state = CheckState::judged;
+  checked.verdict = Verdict::ok;
+  checked.reason = "stored in " + baseline;
+  checked.step_time = report.summary.step_time.median;
+  checked.samples = report.summary.step_time.samples;
+  checked.text = fmt::format("{}: stored in {}\n", title_of(report), baseline);
+  checked.document = std::make_shared<JsonField::Json>(std::move(document));
+  judge_expectations(scenario, report, checked);
+  return checked;
+}
+
+// Simulations differ or not: a faster one is news too, until it is stored.
+int code_of(const CheckResult& result, const Report& report) {
+  const bool is_exact = report.deterministic && result.verdict == Verdict::improved;
+  return is_exact ? static_cast<int>(kNotMet) : exit_code_of(result.verdict);
+}
+
+std::string reasons_text(const CheckResult& result) {
+  return fmt::format("{}", fmt::join(result.reasons, "; "));
+}
+
+CheckedScenario checked_by(const CheckResult& result, const Report& report, const Report& baseline,
+                           const Scenario& scenario) {
+  CheckedScenario checked{
+      .file = scenario.file, .name = report.scenario, .mode = report.deterministic ? "exact" : "stored"};
+  checked.state = CheckState::judged;
+  checked.verdict = result.verdict;
+  checked.exit_code = code_of(result, report);
+  checked.cannot_be_judged = result.is_of_another_job;
+  checked.reason = reasons_text(result);
+  checked.step_time = report.summary.step_time.median;
+  checked.reference = baseline.summary.step_time.median;
+  checked.change = result.change;
+  checked.samples = report.summary.step_time.samples;
+  checked.text = check_text(result, report, baseline);
+  checked.document = std::make_shared<JsonField::Json>(check_to_json(result, report, baseline));
+  return checked;
+}
+
+}  // namespace
+
+CheckedScenario check_exact(const CheckFlags& flags, const Scenario& scenario, const std::string& baseline,
+                            ProgressLine& progress) {
+  if (flags.update) return store_golden(flags, scenario, baseline, progress);
+  const Golden golden = load_golden(baseline);
+  const bool is_unchanged = !flags.always && !golden.inputs_hash.empty() &&
+                            golden.report.scenario_hash == scenario.hash &&
+                            golden.inputs_hash == inputs_hash(scenario, golden.report);
+  const Report report = is_unchanged ? golden.report : run_for_check(flags, scenario, progress);
+  CheckResult result = check(report, golden.report, flags.limits);
+  if (is_unchanged) {
+    result.reasons.insert(result.reasons.begin(), "not run: program, scenario and topology are the baseline's");
+  } else if (report.deterministic && result.verdict == Verdict::improved) {
+    result.reasons.emplace_back("--update makes it the baseline");
+  }
+  CheckedScenario checked = checked_by(result, report, golden.report, scenario);
+  judge_expectations(scenario, report, checked);
+  return checked;
+}
+
+}  // namespace tandem

@@ -1,0 +1,16 @@
+// `tandem check --baseline`: a run beside a stored report.
+#pragma once
+
+#include "cli/check_flags.h"
+#include "cli/progress_line.h"
+#include "reports/suite.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+// Runs the scenario and compares it with the report in `baseline`; with --update stores it there. A simulation is not
+// run where the stored report was made by the same program from the same scenario and topology.
+CheckedScenario check_exact(const CheckFlags& flags, const Scenario& scenario, const std::string& baseline,
+                            ProgressLine& progress);
+
+}  // namespace tandem

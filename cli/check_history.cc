@@ -1,0 +1,120 @@
+#include "cli/check_history.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <ctime>
+#include <nlohmann/json.hpp>
+
+#include "cli/launch.h"
+#include "cli/launched_report.h"
+#include "cli/verdicts.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+// The probability of a wrong "regressed" in a suite, as far as robust z's are normal.
+constexpr double kSuiteLevel = 0.01;
+
+std::string commit_of(const CheckFlags& flags) {
+  if (!flags.commit.empty()) return flags.commit;
+  for (const char* variable : {"GITHUB_SHA", "CI_COMMIT_SHA"}) {
+    if (const char* commit = std::getenv(variable); commit != nullptr && *commit != '\0') return commit;
+  }
+  constexpr double kTimeoutS = 10;
+  try {
+    const LaunchResult head = launch({"/usr/bin/env", "git", "rev-parse", "HEAD"}, kTimeoutS);
+    if (head.exit_code == 0) return head.output.substr(0, head.output.find('\n'));
+  } catch (const RunError&) {
+    // No git, no commit.
+  }
+  return "";
+}
+
+}  // namespace
+
+std::string utc_date() {
+  std::time_t now = std::time(nullptr);
+  if (const char* epoch = std::getenv("SOURCE_DATE_EPOCH"); epoch != nullptr && *epoch != '\0') {
+    now = static_cast<std::time_t>(std::strtoll(epoch, nullptr, 10));
+  }
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
+}
+
+HistoryCheck::HistoryCheck(const CheckFlags& flags, const Scenario& scenario, std::span<const HistoryLaunch> history)
+    : flags_(flags), file_(scenario.file), name_(scenario.name), history_(history), limits_({.margin = flags.margin}) {}
+
+HistoryLaunch HistoryCheck::launch_once(ProgressLine& progress) {
+  progress.of_stages(name_)("launch", launches_, limits_.launches);
+  const Report report = launched_report(
+      {.program = this_program(), .scenario = file_, .number = ++launches_, .timeout_s = flags_.launch_timeout_s});
+  if (report.summary.step_time.median <= 0) {
+    throw InputError({{.file = file_, .path = "", .message = "its steps take no time"}});
+  }
+  return history_launch(report, commit_of(flags_), utc_date());
+}
+
+HistoryLaunch HistoryCheck::launch_undisturbed(ProgressLine& progress) {
+  HistoryLaunch launch = launch_once(progress);
+  for (int attempt = 1; attempt < flags_.tries && launch.disturbed; ++attempt) {
+    disturbed_.push_back(std::move(launch));
+    launch = launch_once(progress);
+  }
+  return launch;
+}
+
+void HistoryCheck::run(ProgressLine& progress) {
+  std::vector<HistoryLaunch> launches = {launch_undisturbed(progress)};
+  const auto level = level_of(level_launches(history_, launches.front(), limits_), limits_);
+  if (!flags_.update && level && is_suspect(*level, launches.front().step_time.median, limits_)) {
+    while (static_cast<int>(launches.size()) < limits_.launches) launches.push_back(launch_undisturbed(progress));
+  }
+  progress.finish();
+  result_ = judge_launches(history_, std::move(launches), limits_);
+  if (!flags_.update) return;
+  result_.verdict = Verdict::ok;
+  result_.reason = "accepted: a new level begins";
+  for (HistoryLaunch& launch : result_.launches) {
+    launch.verdict = Verdict::ok;
+    launch.accepted = true;
+  }
+}
+
+double HistoryCheck::p_value() const {
+  return result_.level ? std::erfc(result_.z / std::sqrt(2.0)) / 2 : 1;
+}
+
+void HistoryCheck::correct(double adjusted_p_value, int comparisons) {
+  if (result_.verdict != Verdict::regressed || adjusted_p_value <= kSuiteLevel) return;
+  result_.verdict = Verdict::inconclusive;
+  result_.reason += fmt::format("; among {} scenarios it may be chance (p {:.3f} by Holm's correction)", comparisons,
+                                adjusted_p_value);
+  for (HistoryLaunch& launch : result_.launches) launch.verdict = result_.verdict;
+}
+
+CheckedScenario HistoryCheck::result() const {
+  CheckedScenario checked{.file = file_, .name = result_.launches.front().scenario, .mode = "history"};
+  checked.state = CheckState::judged;
+  checked.verdict = result_.verdict;
+  checked.exit_code = exit_code_of(result_.verdict);
+  checked.reason = result_.reason;
+  checked.step_time = result_.step_time;
+  checked.reference = result_.level ? result_.level->step_time : 0;
+  checked.change = result_.change;
+  checked.samples = result_.launches.front().step_time.samples;
+  checked.text = history_check_text(result_);
+  checked.document = std::make_shared<nlohmann::ordered_json>(history_check_to_json(result_, limits_));
+  return checked;
+}
+
+std::vector<HistoryLaunch> HistoryCheck::lines() const {
+  std::vector<HistoryLaunch> all = disturbed_;
+  for (HistoryLaunch& launch : all) launch.verdict = result_.verdict;
+  all.insert(all.end(), result_.launches.begin(), result_.launches.end());
+  return all;
+}
+
+}  // namespace tandem

@@ -1,0 +1,48 @@
+// `tandem check --history FILE`: a launch beside the earlier ones of its scenario on its machine.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "cli/check_flags.h"
+#include "cli/progress_line.h"
+#include "reports/history.h"
+#include "reports/suite.h"
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+class HistoryCheck {
+ public:
+  // `history` has at least the launches of this scenario, and must outlive this.
+  HistoryCheck(const CheckFlags& flags, const Scenario& scenario, std::span<const HistoryLaunch> history);
+
+  // Launches the scenario; once, or where that is suspect two more times.
+  void run(ProgressLine& progress);
+  // Among several scenarios: takes the verdict back if it does not survive their correction.
+  void correct(double adjusted_p_value, int comparisons);
+
+  double p_value() const;  // one-sided, of no regression; 1 without a level
+  CheckedScenario result() const;
+  // The lines of all launches, with the verdict.
+  std::vector<HistoryLaunch> lines() const;
+
+ private:
+  HistoryLaunch launch_once(ProgressLine& progress);
+  HistoryLaunch launch_undisturbed(ProgressLine& progress);
+
+  const CheckFlags& flags_;
+  const std::string file_;
+  const std::string name_;
+  const std::span<const HistoryLaunch> history_;
+  HistoryLimits limits_;
+  int launches_ = 0;
+  std::vector<HistoryLaunch> disturbed_;  // and launched again
+  HistoryResult result_;
+};
+
+// The time now as "2026-11-22T12:05:00Z"; that of SOURCE_DATE_EPOCH if it is set.
+std::string utc_date();
+
+}  // namespace tandem

@@ -1,0 +1,164 @@
+#include "reports/history.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <tuple>
+
+#include "reports/report_text.h"
+#include "reports/statistics.h"
+#include "reports/text_table.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+// The median absolute deviation of normal noise times this is its standard deviation.
+constexpr double kDeviationOfMad = 1.4826;
+// Change points of longer series take too long: the square of their number.
+constexpr std::size_t kMostPoints = 1000;
+
+double log_of(const HistoryLaunch& launch) {
+  return std::log(static_cast<double>(launch.step_time.median));
+}
+
+std::vector<double> logs_of(std::span<const HistoryLaunch> launches) {
+  std::vector<double> logs;
+  logs.reserve(launches.size());
+  for (const HistoryLaunch& launch : launches) logs.push_back(log_of(launch));
+  return logs;
+}
+
+Nanoseconds median_time(const std::vector<HistoryLaunch>& launches) {
+  std::vector<Nanoseconds> times;
+  for (const HistoryLaunch& launch : launches) times.push_back(launch.step_time.median);
+  return median_of(std::move(times));
+}
+
+// Others only slow a launch down: one that is slow and was disturbed says nothing.
+bool is_doubtful(const HistoryResult& result, const HistoryLimits& limits) {
+  if (!is_suspect(*result.level, result.step_time, limits) || result.change < 0) return false;
+  return std::any_of(result.launches.begin(), result.launches.end(), [](const auto& one) { return one.disturbed; });
+}
+
+void decide(HistoryResult& result, const HistoryLimits& limits) {
+  if (!result.level) {
+    result.reason = fmt::format("only {} of the {} launches that make a level are known of this machine", result.known,
+                                limits.fewest);
+    return;
+  }
+  const std::string beyond =
+      fmt::format("robust z {:+.1f}, limit {}; margin {}", result.z, limits.z, percent_text(limits.margin));
+  if (is_doubtful(result, limits)) {
+    result.reason = "slower, but others used the processors meanwhile (" + beyond + ")";
+  } else if (is_suspect(*result.level, result.step_time, limits)) {
+    result.verdict = result.change > 0 ? Verdict::regressed : Verdict::improved;
+    result.reason = fmt::format("{} launches confirm it ({})", result.launches.size(), beyond);
+  } else {
+    result.verdict = Verdict::ok;
+    result.reason = result.launches.size() == 1
+                        ? fmt::format("as before ({})", beyond)
+                        : fmt::format("the first launch was suspect, and two more do not confirm it ({})", beyond);
+  }
+}
+
+}  // namespace
+
+bool HistoryLaunch::is_of(const HistoryLaunch& other) const {
+  return scenario_hash == other.scenario_hash && engine == other.engine && machine == other.machine;
+}
+
+HistoryLaunch history_launch(const Report& report, std::string commit, std::string date) {
+  return {.scenario = report.scenario,
+          .scenario_hash = report.scenario_hash,
+          .engine = report.engine,
+          .machine = report.machine,
+          .commit = std::move(commit),
+          .date = std::move(date),
+          .tandem_version = report.tandem_version,
+          .step_time = report.summary.step_time,
+          .disturbed = report.is_disturbed()};
+}
+
+double HistoryLevel::change_of(Nanoseconds time) const {
+  return static_cast<double>(time) / static_cast<double>(step_time) - 1;
+}
+
+double HistoryLevel::z_of(Nanoseconds time) const {
+  return std::log1p(change_of(time)) / spread;
+}
+
+std::vector<HistoryLaunch> level_launches(std::span<const HistoryLaunch> history, const HistoryLaunch& launch,
+                                          const HistoryLimits& limits) {
+  std::vector<HistoryLaunch> counted;
+  for (auto known = history.rbegin(); known != history.rend(); ++known) {
+    if (static_cast<int>(counted.size()) == limits.window) break;
+    if (!known->is_of(launch)) continue;
+    if (!known->disturbed && known->verdict != Verdict::regressed) counted.push_back(*known);
+    if (known->accepted) break;
+  }
+  std::reverse(counted.begin(), counted.end());
+  return counted;
+}
+
+std::optional<HistoryLevel> level_of(std::span<const HistoryLaunch> launches, const HistoryLimits& limits) {
+  if (static_cast<int>(launches.size()) < limits.fewest) return std::nullopt;
+  std::vector<double> logs = logs_of(launches);
+  const double centre = median_of(logs);
+  for (double& log : logs) log = std::abs(log - centre);
+  const double least = std::exp(-centre);  // a nanosecond
+  return HistoryLevel{.launches = static_cast<int>(launches.size()),
+                      .step_time = std::llround(std::exp(centre)),
+                      .spread = std::max(kDeviationOfMad * median_of(std::move(logs)), least)};
+}
+
+bool is_suspect(const HistoryLevel& level, Nanoseconds step_time, const HistoryLimits& limits) {
+  return std::abs(std::log1p(level.change_of(step_time))) > std::log1p(limits.margin) &&
+         std::abs(level.z_of(step_time)) > limits.z;
+}
+
+HistoryResult judge_launches(std::span<const HistoryLaunch> history, std::vector<HistoryLaunch> launches,
+                             const HistoryLimits& limits) {
+  TANDEM_REQUIRE(!launches.empty(), "a verdict needs a launch");
+  const std::vector<HistoryLaunch> counted = level_launches(history, launches.front(), limits);
+  HistoryResult result{.known = static_cast<int>(counted.size()),
+                       .level = level_of(counted, limits),
+                       .step_time = median_time(launches),
+                       .launches = std::move(launches)};
+  if (result.level) {
+    result.change = result.level->change_of(result.step_time);
+    result.z = result.level->z_of(result.step_time);
+    result.visible = std::max(limits.margin, std::expm1(limits.z * result.level->spread));
+  }
+  decide(result, limits);
+  for (HistoryLaunch& launch : result.launches) launch.verdict = result.verdict;
+  return result;
+}
+
+std::vector<HistorySeries> series_of(std::span<const HistoryLaunch> history, double margin) {
+  std::vector<HistorySeries> all;
+  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places;
+  for (const HistoryLaunch& launch : history) {
+    const auto [place, is_new] = places.try_emplace({launch.scenario_hash, launch.engine, launch.machine}, all.size());
+    if (is_new) all.emplace_back();
+    all[place->second].launches.push_back(launch);
+  }
+  for (HistorySeries& series : all) {
+    std::vector<double> logs;
+    std::vector<int> indices;
+    for (std::size_t i = 0; i < series.launches.size(); ++i) {
+      if (series.launches[i].disturbed) continue;
+      logs.push_back(log_of(series.launches[i]));
+      indices.push_back(static_cast<int>(i));
+    }
+    const std::size_t first = logs.size() - std::min(logs.size(), kMostPoints);
+    series.is_shortened = first > 0;
+    series.changes = change_points(std::span(logs).subspan(first), {.margin = margin});
+    for (ChangePoint& change : series.changes) change.index = indices[first + static_cast<std::size_t>(change.index)];
+  }
+  return all;
+}
+
+}  // namespace tandem

@@ -1,0 +1,239 @@
+// Files of histories: one JSON object a line.
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+
+#include "reports/history.h"
+#include "reports/json_fields.h"
+#include "reports/report_json.h"
+
+namespace tandem {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kKind = "launch";
+constexpr std::size_t kMostProblems = 10;  // lines that are shown
+
+[[noreturn]] void history_fails(const char* what, const fs::path& file) {
+  throw Error(fmt::format("cannot {} {}: {}", what, file.string(), std::strerror(errno)));
+}
+
+void check_is_file(const fs::path& file) {
+  std::error_code ignored;
+  const fs::file_status status = fs::status(file, ignored);
+  if (!fs::exists(status) || fs::is_regular_file(status)) return;
+  throw InputError(
+      {{.file = file.string(), .path = "", .message = "is not a file; a history is a file of JSON lines"}});
+}
+
+// An open file with a lock that others respect; both end with it.
+class LockedFile {
+ public:
+  LockedFile(const fs::path& file, int flags, int lock) : file_(file) {
+    constexpr mode_t kMode = 0644;
+    descriptor_ = open(file.c_str(), flags | O_CLOEXEC, kMode);
+    if (descriptor_ < 0) history_fails((flags & O_CREAT) != 0 ? "write" : "read", file);
+    while (flock(descriptor_, lock) != 0) {
+      if (errno != EINTR) history_fails("lock", file);
+    }
+  }
+  ~LockedFile() { close(descriptor_); }
+  LockedFile(const LockedFile&) = delete;
+  LockedFile& operator=(const LockedFile&) = delete;
+
+  off_t size() const {
+    struct stat status {};
+    if (fstat(descriptor_, &status) != 0) history_fails("read", file_);
+    return status.st_size;
+  }
+
+  // Lines at the end of the file; if they cannot all be written, the file is as it was.
+  void append(std::string_view text) const {
+    const off_t before = size();
+    check_ends_in_line(before);
+    for (std::string_view rest = text; !rest.empty();) {
+      const ssize_t written = write(descriptor_, rest.data(), rest.size());
+      if (written >= 0) {
+        rest.remove_prefix(static_cast<std::size_t>(written));
+      } else if (errno != EINTR) {
+        take_back(before);
+      }
+    }
+    if (fsync(descriptor_) != 0) take_back(before);
+  }
+
+  // Calls `take` with each line and its number; a last one that does not end is passed with `ends` false.
+  template <typename Take>
+  void read_lines(const Take& take) const {
+    std::array<char, 1 << 16> part{};
+    std::string rest;
+    int number = 0;
+    for (ssize_t count = 0; (count = read(descriptor_, part.data(), part.size())) != 0;) {
+      if (count < 0) history_fails("read", file_);
+      rest.append(part.data(), static_cast<std::size_t>(count));
+      std::size_t begin = 0;
+      for (std::size_t end = 0; (end = rest.find('\n', begin)) != std::string::npos; begin = end + 1) {
+        take(std::string_view(rest).substr(begin, end - begin), ++number, true);
+      }
+      rest.erase(0, begin);
+    }
+    if (!rest.empty()) take(rest, ++number, false);
+  }
+
+ private:
+  void check_ends_in_line(off_t size) const {
+    char last = '\n';
+    if (size > 0 && pread(descriptor_, &last, 1, size - 1) != 1) history_fails("read", file_);
+    if (last == '\n') return;
+    throw InputError({{.file = file_.string(), .path = "", .message = "its last line is cut; remove it"}});
+  }
+
+  [[noreturn]] void take_back(off_t size) const {
+    const int reason = errno;
+    if (ftruncate(descriptor_, size) != 0) history_fails("shorten", file_);
+    errno = reason;
+    history_fails("write", file_);
+  }
+
+  fs::path file_;
+  int descriptor_ = -1;
+};
+
+JsonField::Json launch_to_json(const HistoryLaunch& launch) {
+  JsonField::Json json = {{"schema_version", kReportSchemaVersion}, {"kind", kKind}};
+  json["scenario"] = launch.scenario;
+  json["scenario_hash"] = launch.scenario_hash;
+  json["engine"] = launch.engine;
+  json["machine"] = launch.machine;
+  json["commit"] = launch.commit;
+  json["date"] = launch.date;
+  json["tandem_version"] = launch.tandem_version;
+  const StepTime& time = launch.step_time;
+  json["step_time_ns"] = {{"median", time.median},
+                          {"min", time.min},
+                          {"p95", time.p95},
+                          {"mad", time.median_absolute_deviation},
+                          {"samples", time.samples}};
+  json["disturbed"] = launch.disturbed;
+  json["verdict"] = name_of(launch.verdict);
+  if (launch.accepted) json["accepted"] = true;
+  return json;
+}
+
+Verdict read_verdict(const JsonField& field) {
+  const std::string word = field.text();
+  for (const Verdict verdict :
+       {Verdict::ok, Verdict::improved, Verdict::regressed, Verdict::model_changed, Verdict::inconclusive}) {
+    if (word == name_of(verdict)) return verdict;
+  }
+  if (!word.empty()) field.error("'" + word + "' is no verdict");
+  return Verdict::inconclusive;
+}
+
+void check_launch_kind(const JsonField& root) {
+  const JsonField kind = root.required("kind");
+  if (const std::string word = kind.text(); kind.present() && word != kKind) {
+    kind.error("is '" + word + "'; a line of a history is a launch, as `tandem check --history` writes it");
+  }
+  const JsonField version = root.required("schema_version");
+  if (const std::int64_t schema = version.count(); version.present() && schema != kReportSchemaVersion) {
+    version.error(fmt::format("version {} is not known; this Tandem reads version {}", schema, kReportSchemaVersion));
+  }
+}
+
+HistoryLaunch read_launch(const JsonField& root) {
+  const JsonField time = root.required("step_time_ns");
+  HistoryLaunch launch{.scenario = root.required("scenario").text(),
+                       .scenario_hash = root.required("scenario_hash").text(),
+                       .engine = root.required("engine").text(),
+                       .machine = root.required("machine").text(),
+                       .commit = root.required("commit").text(),
+                       .date = root.required("date").text(),
+                       .tandem_version = root.required("tandem_version").text(),
+                       .step_time = {.median = time.required("median").count(),
+                                     .min = time.required("min").count(),
+                                     .p95 = time.required("p95").count(),
+                                     .median_absolute_deviation = time.required("mad").count(),
+                                     .samples = time.required("samples").small_count()},
+                       .disturbed = root.required("disturbed").boolean(),
+                       .verdict = read_verdict(root.required("verdict"))};
+  if (const JsonField accepted = root.optional("accepted"); accepted.present()) launch.accepted = accepted.boolean();
+  if (const JsonField median = time.optional("median"); median.present() && launch.step_time.median == 0) {
+    median.error("must be greater than 0");
+  }
+  return launch;
+}
+
+// Reads a line, or adds what is wrong with it to `problems`.
+void read_line(std::string_view line, int number, const std::string& file, std::vector<HistoryLaunch>& launches,
+               std::vector<Diagnostic>& problems) {
+  std::vector<Diagnostic> of_line;
+  try {
+    const JsonField::Json document = JsonField::Json::parse(line);
+    const JsonField root(document, file, of_line);
+    check_launch_kind(root);
+    HistoryLaunch launch;
+    if (of_line.empty()) launch = read_launch(root);
+    if (of_line.empty()) launches.push_back(std::move(launch));
+  } catch (const nlohmann::json::parse_error& error) {
+    of_line = {{.file = file,
+                .column = static_cast<int>(error.byte),
+                .path = "",
+                .message = "is not JSON; a line of a history is one object"}};
+  } catch (const nlohmann::json::exception&) {
+    of_line = {{.file = file, .path = "", .message = "has a number that is too large"}};
+  }
+  for (Diagnostic& problem : of_line) {
+    problem.line = number;
+    problems.push_back(std::move(problem));
+  }
+}
+
+}  // namespace
+
+std::vector<HistoryLaunch> read_history(const fs::path& file, std::span<const std::string> hashes) {
+  check_is_file(file);
+  std::error_code ignored;
+  if (!fs::exists(file, ignored)) return {};
+  std::vector<HistoryLaunch> launches;
+  std::vector<Diagnostic> problems;
+  LockedFile(file, O_RDONLY, LOCK_SH).read_lines([&](std::string_view line, int number, bool ends) {
+    if (problems.size() >= kMostProblems) return;
+    const auto is_named = [line](const std::string& hash) { return line.find(hash) != std::string_view::npos; };
+    if (ends && !hashes.empty() && std::none_of(hashes.begin(), hashes.end(), is_named)) return;
+    if (ends) return read_line(line, number, file.string(), launches, problems);
+    problems.push_back({.file = file.string(),
+                        .line = number,
+                        .path = "",
+                        .message = "is cut: it does not end in a newline; remove the line"});
+  });
+  if (!problems.empty()) throw InputError(std::move(problems));
+  return launches;
+}
+
+void append_history(const fs::path& file, std::span<const HistoryLaunch> launches) {
+  check_is_file(file);
+  std::string text;
+  for (const HistoryLaunch& launch : launches) {
+    text += launch_to_json(launch).dump(-1, ' ', false, JsonField::Json::error_handler_t::replace) + "\n";
+  }
+  LockedFile(file, O_RDWR | O_APPEND | O_CREAT, LOCK_EX).append(text);
+}
+
+void check_appendable(const fs::path& file) {
+  check_is_file(file);
+  std::error_code ignored;
+  const fs::path folder = file.has_parent_path() ? file.parent_path() : fs::path(".");
+  const fs::path written = fs::exists(file, ignored) ? file : folder;
+  if (access(written.c_str(), W_OK) != 0) history_fails("write", file);
+}
+
+}  // namespace tandem

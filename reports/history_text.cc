@@ -1,0 +1,152 @@
+#include <fmt/format.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/history.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "reports/statistics.h"
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+using HistoryJson = nlohmann::ordered_json;
+
+constexpr std::size_t kLettersOfCommit = 10;
+
+std::string short_commit(const HistoryLaunch& launch) {
+  return launch.commit.empty() ? "-" : launch.commit.substr(0, kLettersOfCommit);
+}
+
+HistoryJson launches_to_json(const std::vector<HistoryLaunch>& launches) {
+  HistoryJson list = HistoryJson::array();
+  for (const HistoryLaunch& launch : launches) {
+    list.push_back({{"commit", launch.commit},
+                    {"date", launch.date},
+                    {"tandem_version", launch.tandem_version},
+                    {"step_time_ns", launch.step_time.median},
+                    {"mad_ns", launch.step_time.median_absolute_deviation},
+                    {"samples", launch.step_time.samples},
+                    {"disturbed", launch.disturbed},
+                    {"verdict", name_of(launch.verdict)},
+                    {"accepted", launch.accepted}});
+  }
+  return list;
+}
+
+// The parts of a series between its change points.
+struct Level {
+  std::size_t begin = 0, end = 0;
+  const ChangePoint* change = nullptr;  // that began it
+};
+
+std::vector<Level> levels_of(const HistorySeries& series) {
+  std::vector<Level> levels = {{0, series.launches.size(), nullptr}};
+  for (const ChangePoint& change : series.changes) {
+    levels.back().end = static_cast<std::size_t>(change.index);
+    levels.push_back({static_cast<std::size_t>(change.index), series.launches.size(), &change});
+  }
+  return levels;
+}
+
+std::string level_time(const HistorySeries& series, const Level& level) {
+  std::vector<Nanoseconds> times;
+  for (std::size_t i = level.begin; i < level.end; ++i) {
+    if (!series.launches[i].disturbed) times.push_back(series.launches[i].step_time.median);
+  }
+  if (times.empty()) return "-";
+  const Nanoseconds median = median_of(times);
+  const auto deviation = static_cast<double>(median_absolute_deviation(times));
+  return fmt::format("{} (MAD {})", time_text(median), percent_text(deviation / static_cast<double>(median)));
+}
+
+std::string series_text(const HistorySeries& series) {
+  const HistoryLaunch& last = series.launches.back();
+  std::size_t disturbed = 0;
+  for (const HistoryLaunch& launch : series.launches) disturbed += launch.disturbed ? 1 : 0;
+  std::string text = fmt::format("{} on {}\n", last.scenario, last.machine);
+  text += fmt::format("{} launches, {} of them disturbed; the last one {}, {}, {}\n", series.launches.size(), disturbed,
+                      time_text(last.step_time.median), last.date, name_of(last.verdict));
+  TextTable table(2);
+  table.add({"from", "commit", "launches", "step time", "change", "p"});
+  table.add_rule();
+  for (const Level& level : levels_of(series)) {
+    const HistoryLaunch& first = series.launches[level.begin];
+    table.add({first.date, short_commit(first), std::to_string(level.end - level.begin), level_time(series, level),
+               level.change != nullptr ? error_text(level.change->change) : "",
+               level.change != nullptr ? fmt::format("{:.3f}", level.change->p_value) : ""});
+  }
+  text += "\n" + table.text();
+  if (series.is_shortened) text += "changes are those of the last 1000 launches\n";
+  return text;
+}
+
+}  // namespace
+
+HistoryJson history_check_to_json(const HistoryResult& result, const HistoryLimits& limits) {
+  HistoryJson json = document_of("history_check");
+  json["verdict"] = name_of(result.verdict);
+  json["scenario"] = result.launches.front().scenario;
+  json["machine"] = result.launches.front().machine;
+  json["step_time_ns"] = result.step_time;
+  json["known_launches"] = result.known;
+  json["level_ns"] = result.level ? HistoryJson(result.level->step_time) : HistoryJson();
+  json["spread"] = result.level ? HistoryJson(result.level->spread) : HistoryJson();
+  json["change"] = result.change;
+  json["z"] = result.z;
+  json["z_limit"] = limits.z;
+  json["margin"] = limits.margin;
+  json["visible_change"] = result.visible;
+  json["reasons"] = {result.reason};
+  json["launches"] = launches_to_json(result.launches);
+  return json;
+}
+
+std::string history_check_text(const HistoryResult& result) {
+  const HistoryLaunch& launch = result.launches.front();
+  std::string text = fmt::format("{}: {}\n", launch.scenario, name_of(result.verdict));
+  text += fmt::format("step time {}", time_text(result.step_time));
+  if (result.level) {
+    text += fmt::format(", level {} ({}), spread of {} launches {}", time_text(result.level->step_time),
+                        error_text(result.change), result.level->launches, percent_text(result.level->spread));
+  }
+  text += "\n" + result.reason + "\n";
+  if (result.level) {
+    text += fmt::format("a change of less than {} would not be seen\n", percent_text(result.visible));
+  }
+  return text + "machine: " + launch.machine + "\n";
+}
+
+HistoryJson history_to_json(const std::vector<HistorySeries>& all, double margin) {
+  HistoryJson json = document_of("history");
+  json["margin"] = margin;
+  json["series"] = HistoryJson::array();
+  for (const HistorySeries& series : all) {
+    const HistoryLaunch& last = series.launches.back();
+    HistoryJson one = {{"scenario", last.scenario},
+                       {"scenario_hash", last.scenario_hash},
+                       {"engine", last.engine},
+                       {"machine", last.machine},
+                       {"launches", launches_to_json(series.launches)},
+                       {"changes", HistoryJson::array()}};
+    for (const ChangePoint& change : series.changes) {
+      const HistoryLaunch& first = series.launches[static_cast<std::size_t>(change.index)];
+      one["changes"].push_back({{"launch", change.index},
+                                {"commit", first.commit},
+                                {"date", first.date},
+                                {"change", change.change},
+                                {"p_value", change.p_value}});
+    }
+    json["series"].push_back(std::move(one));
+  }
+  return json;
+}
+
+std::string history_text(const std::vector<HistorySeries>& all, double margin) {
+  std::string text;
+  for (const HistorySeries& series : all) text += series_text(series) + "\n";
+  return text + fmt::format("changes of {} and more, found by E-divisive; they decide nothing\n", percent_text(margin));
+}
+
+}  // namespace tandem

@@ -1,0 +1,92 @@
+#include "reports/normal_text.h"
+
+#include <fmt/format.h>
+
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+std::string whole_percent(double ratio) {
+  return fmt::format("{:.0f} %", ratio * 100);
+}
+
+std::string signed_time(Nanoseconds time) {
+  return (time < 0 ? "-" : "+") + time_text(time < 0 ? -time : time);
+}
+
+std::string share_of(Nanoseconds time, Nanoseconds whole) {
+  return whole > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(whole)) : "-";
+}
+
+std::string gap_text(const Report& report, const Expectation& expected) {
+  const Nanoseconds median = report.summary.step_time.median;
+  if (report.is_disturbed()) return "not compared, for the run was disturbed";
+  return fmt::format("this run is {} from it, {} the model's {}", error_text(expected.gap_of(median)),
+                     expected.is_normal(median) ? "within" : "OUTSIDE", whole_percent(expected.band));
+}
+
+}  // namespace
+
+// Beside a prediction stands how far such ones have been from measurements.
+std::string expectation_text(const Report& report) {
+  if (report.deterministic) {
+    const ErrorBand band = error_band_of(report.topology_provenance, report.workers);
+    return fmt::format("error       {:>12}   19 of 20 predictions were: {}\n", "< " + whole_percent(band.relative),
+                       band.basis);
+  }
+  if (!report.expectation) {
+    return fmt::format("expected    {:>12}   needs --topology FILE, as `tandem calibrate -o FILE` writes it\n", "-");
+  }
+  const Expectation& expected = *report.expectation;
+  std::string text = fmt::format("expected    {:>12}   on {}; {}\n", time_text(expected.step_time), expected.topology,
+                                 gap_text(report, expected));
+  if (expected.largest && !report.is_disturbed()) {
+    text += fmt::format("{:27}of these {}, {} explains {}\n", "",
+                        signed_time(report.summary.step_time.median - expected.step_time), expected.largest->name,
+                        signed_time(expected.largest->time));
+  }
+  return text;
+}
+
+std::string critical_path_text(const Report& report) {
+  const auto& path = report.summary.critical_path;
+  if (!path) return "";
+  const Nanoseconds length =
+      path->compute + path->update + path->input + path->communication + path->other + path->idle;
+  std::vector<std::string> parts;
+  const auto add = [&](std::string_view name, Nanoseconds time, const std::string& more = "") {
+    if (time > 0) parts.push_back(fmt::format("{} {}{}", name, share_of(time, length), more));
+  };
+  add("compute", path->compute);
+  add("update", path->update);
+  add("input", path->input);
+  add("communication", path->communication,
+      fmt::format(" (exposed {})",
+                  share_of(report.summary.per_step.exposed_communication, report.summary.step_time.median)));
+  add("other", path->other);
+  add("idle", path->idle);
+  return wrapped_list("critical path: ", parts, ",");
+}
+
+std::string waiting_text(const Report& report) {
+  const RankWaiting* slowest = slowest_rank(report.summary.ranks);
+  if (slowest == nullptr) return "";
+  Nanoseconds waiting = 0, transfer = 0, devices = 0;
+  for (const RankWaiting& rank : report.summary.ranks) {
+    waiting += rank.waiting * rank.devices;
+    transfer += rank.transfer * rank.devices;
+    devices += rank.devices;
+  }
+  const auto of_step = [&](Nanoseconds time) {
+    return fmt::format("{} ({})", time_text(time), share_of(time, report.summary.step_time.median));
+  };
+  const std::string text = fmt::format(
+      "in the collectives of a step a rank waits {} for the last one and transfers for {}; most of all for "
+      "{}, which comes last in {} of its calls and costs the others {}",
+      of_step(waiting / devices), of_step(transfer / devices), slowest->device, percent_text(slowest->comes_last),
+      of_step(slowest->caused));
+  return wrapped_list("", words_of(text), "");
+}
+
+}  // namespace tandem

@@ -1,0 +1,94 @@
+#include "reports/suite.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "reports/report_json.h"
+#include "reports/text_table.h"
+
+namespace tandem {
+namespace {
+
+// Outcomes from good to bad.
+constexpr std::array<std::string_view, 7> kOutcomes = {"ok",        "improved",      "skipped", "inconclusive",
+                                                       "regressed", "model changed", "failed"};
+
+bool is_worth_a_word(const CheckedScenario& checked) {
+  return checked.is_bad() || checked.outcome() != "ok";
+}
+
+std::string change_cell(const CheckedScenario& checked) {
+  return checked.reference > 0 ? error_text(checked.change) : "-";
+}
+
+}  // namespace
+
+std::string_view CheckedScenario::outcome() const {
+  switch (state) {
+    case CheckState::judged:
+      return name_of(verdict);
+    case CheckState::skipped:
+      return "skipped";
+    case CheckState::failed:
+      break;
+  }
+  return "failed";
+}
+
+std::string summary_of(const CheckedSuite& suite) {
+  std::map<std::string_view, int> counts;
+  for (const CheckedScenario& checked : suite) ++counts[checked.outcome()];
+  std::vector<std::string> parts;
+  for (const std::string_view outcome : kOutcomes) {
+    if (counts.contains(outcome)) parts.push_back(fmt::format("{} {}", counts[outcome], outcome));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+std::string suite_text(const CheckedSuite& suite) {
+  TextTable table;
+  table.add({"scenario", "verdict", "step time", "reference", "change", "by"});
+  table.add_rule();
+  std::string reasons;
+  for (const CheckedScenario& checked : suite) {
+    table.add({checked.name, std::string(checked.outcome()), checked.step_time > 0 ? time_text(checked.step_time) : "-",
+               checked.reference > 0 ? time_text(checked.reference) : "-", change_cell(checked),
+               checked.mode.empty() ? "-" : checked.mode});
+    if (is_worth_a_word(checked)) {
+      reasons += wrapped_list("", words_of(fmt::format("{}: {}", checked.file, checked.reason)), "");
+    }
+  }
+  return table.text() + (reasons.empty() ? "" : "\n" + reasons) + "\n" + summary_of(suite) + "\n";
+}
+
+nlohmann::ordered_json suite_to_json(const CheckedSuite& suite) {
+  using Object = nlohmann::ordered_json;
+  Object json = document_of("suite");
+  json["summary"] = Object::object();
+  for (const CheckedScenario& checked : suite) {
+    Object& count = json["summary"][std::string(checked.outcome())];
+    count = count.is_null() ? 1 : count.get<int>() + 1;
+  }
+  json["scenarios"] = Object::array();
+  for (const CheckedScenario& checked : suite) {
+    Object one = {{"file", checked.file},
+                  {"scenario", checked.name},
+                  {"mode", checked.mode},
+                  {"outcome", checked.outcome()},
+                  {"exit_code", checked.exit_code},
+                  {"reason", checked.reason},
+                  {"step_time_ns", checked.step_time},
+                  {"reference_ns", checked.reference},
+                  {"change", checked.change}};
+    if (checked.interval) one["interval"] = {checked.interval->first, checked.interval->second};
+    if (checked.document) one["check"] = *checked.document;
+    json["scenarios"].push_back(std::move(one));
+  }
+  return json;
+}
+
+}  // namespace tandem

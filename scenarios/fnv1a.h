@@ -1,0 +1,29 @@
+// The FNV-1a hash of 64 bits: tells contents apart, and is no protection against anybody.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace tandem {
+
+class Fnv1a {
+ public:
+  void add(std::string_view text) {
+    add_part(text);
+    end_text();
+  }
+  // A text in parts.
+  void add_part(std::string_view part) {
+    for (const char c : part) add_byte(static_cast<unsigned char>(c));
+  }
+  void end_text() { add_byte(0xff); }  // not a byte of UTF-8: keeps "ab", "c" apart from "a", "bc"
+  void add(std::int64_t number) { add(std::string_view(std::to_string(number))); }
+  std::uint64_t value() const { return hash_; }
+
+ private:
+  void add_byte(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3; }
+  std::uint64_t hash_ = 0xcbf29ce484222325;
+};
+
+}  // namespace tandem

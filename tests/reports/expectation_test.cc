@@ -1,0 +1,108 @@
+#include "reports/expectation.h"
+
+#include <gmock/gmock.h>
+
+#include <nlohmann/json.hpp>
+
+#include "reports/normal_text.h"
+#include "reports/report_json.h"
+#include "tests/reports/testing.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+Report predicted_report() {
+  Report report = simulated_report();
+  report.topology = "machine.yaml";
+  report.topology_provenance = "measured";
+  return report;
+}
+
+TEST(Expectation, NamesTheTermThatExplainsMostOfTheGap) {
+  Report measured = full_report();
+  measured.summary.step_time.median = 2'200'000;
+  measured.summary.per_step.compute += 50'000;
+  measured.summary.per_step.idle += 150'000;
+  const Expectation slower = expectation_of(measured, predicted_report());
+  EXPECT_EQ(slower.step_time, 2'000'000);
+  EXPECT_NEAR(slower.gap_of(2'200'000), 0.1, 1e-12);
+  EXPECT_TRUE(slower.is_normal(2'200'000)) << "calibrated machines: 11.7 %";
+  EXPECT_FALSE(slower.is_normal(2'300'000));
+  EXPECT_EQ(slower.largest->name, "idle and launches");
+  EXPECT_EQ(slower.largest->time, 150'000);
+
+  measured.summary.step_time.median = 1'900'000;
+  measured.summary.per_step = predicted_report().summary.per_step;
+  measured.summary.per_step.compute -= 200'000;
+  measured.summary.per_step.idle += 100'000;
+  EXPECT_EQ(expectation_of(measured, predicted_report()).largest->name, "compute efficiency");
+  EXPECT_EQ(expectation_of(measured, predicted_report()).largest->time, -200'000);
+  EXPECT_FALSE(expectation_of(predicted_report(), predicted_report()).largest.has_value());
+}
+
+TEST(Expectation, SplitsExposedCommunicationBySkew) {
+  Report measured = full_report();
+  measured.summary.step_time.median += 100'000;
+  measured.summary.per_step.exposed_communication += 100'000;
+  EXPECT_EQ(expectation_of(measured, predicted_report()).largest->name, "exposed communication");
+  measured.summary.ranks = {{.device = "a", .waiting = 0}, {.device = "b", .waiting = 160'000}};
+  const Expectation expectation = expectation_of(measured, predicted_report());
+  EXPECT_EQ(expectation.largest->name, "skew");
+  EXPECT_EQ(expectation.largest->time, 80'000);
+}
+
+TEST(Expectation, HasTheBandOfWhatWasCompared) {
+  EXPECT_LT(error_band_of("measured", 1).relative, error_band_of("vendor", 1).relative);
+  EXPECT_LT(error_band_of("vendor", 1).relative, error_band_of("vendor", 2).relative);
+}
+
+TEST(NormalText, SaysWhetherARunIsNormal) {
+  Report measured = full_report();
+  measured.summary.step_time.median = 2'200'000;
+  measured.summary.per_step.idle += 200'000;
+  EXPECT_THAT(expectation_text(measured), HasSubstr("needs --topology FILE"));
+  measured.expectation = expectation_of(measured, predicted_report());
+  EXPECT_THAT(expectation_text(measured), HasSubstr("+10.0 % from it, within the model's 12 %"));
+  EXPECT_THAT(expectation_text(measured), HasSubstr("of these +200.0 us, idle and launches explains +200.0 us"));
+  measured.summary.step_time.median = 3'000'000;
+  EXPECT_THAT(expectation_text(measured), HasSubstr("OUTSIDE the model's 12 %"));
+  measured.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
+  EXPECT_THAT(expectation_text(measured), HasSubstr("not compared, for the run was disturbed"));
+  EXPECT_TRUE(report_to_json(measured)["expectation"]["gap"].is_null());
+  EXPECT_THAT(expectation_text(predicted_report()), HasSubstr("< 12 %   19 of 20 predictions were: 16 comparisons"));
+}
+
+TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {
+  Report report = full_report();
+  report.machine = "a processor (2 cores)";
+  report.expectation = Expectation{.topology = "machine.yaml",
+                                   .step_time = 5,
+                                   .band = 0.25,
+                                   .basis = "guesses",
+                                   .largest = GapTerm{.name = "input", .time = -7}};
+  report.summary.ranks = {{.device = "a", .devices = 3, .waiting = 1, .transfer = 2, .caused = 4, .comes_last = 0.5},
+                          {.device = "b"}};
+  report.summary.critical_path = CriticalPath{.step = 4,
+                                              .compute = 1,
+                                              .update = 2,
+                                              .input = 3,
+                                              .communication = 5,
+                                              .other = 6,
+                                              .idle = 7,
+                                              .begins_on = "a",
+                                              .ends_on = "b"};
+  report.summary.collectives[0].waiting_ns = 9;
+  report.summary.collectives[0].ranks = {{0, 1, 2}, {1, 3, 4}};
+  const auto json = report_to_json(report);
+  const Report again = report_from_json(json.dump(), "again");
+  EXPECT_EQ(report_to_json(again).dump(1), json.dump(1));
+  EXPECT_EQ(again.summary.critical_path, report.summary.critical_path);
+  EXPECT_EQ(again.summary.collectives[0].ranks, report.summary.collectives[0].ranks);
+  EXPECT_EQ(again.machine, report.machine);
+  EXPECT_EQ(again.expectation->largest->time, -7);
+}
+
+}  // namespace
+}  // namespace tandem

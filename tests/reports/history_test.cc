@@ -1,0 +1,293 @@
+// Histories: their files, and how often their verdicts are wrong.
+#include "reports/history.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <random>
+#include <thread>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+HistoryLaunch launch_of(Nanoseconds median) {
+  return {.scenario = "digits",
+          .scenario_hash = "1f2e",
+          .engine = "an engine",
+          .machine = "a machine",
+          .commit = "0123456789abcdef",
+          .date = "2026-11-22T12:00:00Z",
+          .tandem_version = "0.1.0",
+          .step_time = {.median = median, .min = median, .p95 = median, .median_absolute_deviation = 1, .samples = 9}};
+}
+
+// 1 ms with a spread of 1 %: half of the launches are 0.6745 % and more from the median.
+std::vector<HistoryLaunch> steady_history(int count = 40) {
+  std::vector<HistoryLaunch> history;
+  for (int i = 0; i < count; ++i) {
+    const double noise = (i % 2 == 0 ? 1 : -1) * (i % 4 < 2 ? 0.006745 : 0.006746);
+    history.push_back(launch_of(std::llround(1e6 * std::exp(noise))));
+  }
+  return history;
+}
+
+TEST(HistoryLevel, IsTheMedianWithTheSpreadOfNormalNoise) {
+  const auto level = level_of(steady_history(), {});
+  ASSERT_TRUE(level.has_value());
+  EXPECT_EQ(level->step_time, 1'000'000);
+  EXPECT_NEAR(level->spread, 0.01, 1e-5);
+  EXPECT_NEAR(level->z_of(1'010'050), 1, 1e-3);
+  EXPECT_FALSE(level_of(steady_history(19), {}).has_value());
+  EXPECT_TRUE(level_of(steady_history(20), {}).has_value());
+  const std::vector<HistoryLaunch> equal(20, launch_of(1000));
+  EXPECT_DOUBLE_EQ(level_of(equal, {})->spread, 0.001) << "a nanosecond";
+}
+
+TEST(HistoryLevel, CountsUndisturbedLaunchesOfTheSeriesSinceTheLastAcceptedOne) {
+  std::vector<HistoryLaunch> history = steady_history(30);
+  history[3].machine = "another machine";
+  history[4].scenario_hash = "another";
+  history[5].engine = "another";
+  history[6].disturbed = true;
+  history[7].verdict = Verdict::regressed;
+  EXPECT_EQ(level_launches(history, launch_of(1), {}).size(), 25U);
+  history[10].accepted = true;
+  EXPECT_EQ(level_launches(history, launch_of(1), {}).size(), 20U);
+  EXPECT_EQ(level_launches(history, launch_of(1), {.window = 7}).size(), 7U);
+  EXPECT_EQ(level_launches(history, launch_of(1), {.window = 7}).front().step_time.median,
+            history[23].step_time.median);
+}
+
+TEST(HistoryJudgement, NeedsAMarginAndAZBeyondTheirLimits) {
+  const auto level = *level_of(steady_history(), {});
+  EXPECT_FALSE(is_suspect(level, 1'034'000, {})) << "beyond the margin of 3 %, but z is 3.3";
+  EXPECT_TRUE(is_suspect(level, 1'037'000, {}));
+  EXPECT_FALSE(is_suspect(level, 1'037'000, {.margin = 0.05})) << "z is 3.6, but within the margin";
+  EXPECT_TRUE(is_suspect(level, 960'000, {}));
+}
+
+TEST(HistoryJudgement, GoesByTheMedianOfTheSuspectAndTwoMore) {
+  const auto history = steady_history();
+  EXPECT_EQ(judge_launches(history, {launch_of(1'010'000)}, {}).verdict, Verdict::ok);
+  const auto slower = judge_launches(history, {launch_of(1'100'000), launch_of(1'000'000), launch_of(1'090'000)}, {});
+  EXPECT_EQ(slower.verdict, Verdict::regressed);
+  EXPECT_EQ(slower.step_time, 1'090'000);
+  EXPECT_EQ(slower.launches[1].verdict, Verdict::regressed) << "the verdict of the check";
+  EXPECT_NEAR(slower.visible, std::expm1(3.5 * slower.level->spread), 1e-12);
+  const auto once = judge_launches(history, {launch_of(1'100'000), launch_of(1'000'000), launch_of(1'001'000)}, {});
+  EXPECT_EQ(once.verdict, Verdict::ok);
+  EXPECT_THAT(once.reason, HasSubstr("do not confirm"));
+  const auto faster = judge_launches(history, {launch_of(900'000), launch_of(900'000), launch_of(900'000)}, {});
+  EXPECT_EQ(faster.verdict, Verdict::improved);
+}
+
+TEST(HistoryJudgement, IsInconclusiveWithoutALevelAndForASlowLaunchThatWasDisturbed) {
+  const auto young = judge_launches(steady_history(19), {launch_of(9'000'000)}, {});
+  EXPECT_EQ(young.verdict, Verdict::inconclusive);
+  EXPECT_THAT(young.reason, HasSubstr("only 19 of the 20 launches"));
+  HistoryLaunch disturbed = launch_of(1'100'000);
+  disturbed.disturbed = true;
+  const auto doubtful = judge_launches(steady_history(), {disturbed, disturbed, disturbed}, {});
+  EXPECT_EQ(doubtful.verdict, Verdict::inconclusive);
+  disturbed.step_time.median = 1'000'000;
+  EXPECT_EQ(judge_launches(steady_history(), {disturbed}, {}).verdict, Verdict::ok);
+}
+
+// The share of checks that end in "regressed" for a true change, with noise of each launch and 20 to 50 of them known.
+double share_of_regressed(double change, double launch_noise, int trials) {
+  std::mt19937_64 random(20261122);
+  std::normal_distribution<double> noise(0, launch_noise);
+  const HistoryLimits limits;
+  int regressed = 0;
+  for (int trial = 0; trial < trials; ++trial) {
+    std::vector<HistoryLaunch> history;
+    const int count = 20 + trial % 31;
+    for (int i = 0; i < count; ++i) history.push_back(launch_of(std::llround(1e8 * std::exp(noise(random)))));
+    const auto next = [&] { return launch_of(std::llround(1e8 * (1 + change) * std::exp(noise(random)))); };
+    std::vector<HistoryLaunch> launches = {next()};
+    if (is_suspect(*level_of(history, limits), launches.front().step_time.median, limits)) {
+      launches.push_back(next());
+      launches.push_back(next());
+    }
+    regressed += judge_launches(history, launches, limits).verdict == Verdict::regressed ? 1 : 0;
+  }
+  return static_cast<double>(regressed) / trials;
+}
+
+TEST(HistoryJudgement, IsSeldomWrong) {
+  constexpr int kTrials = 4000;
+  EXPECT_LE(share_of_regressed(0, 0.01, kTrials), 0.001);
+  EXPECT_LE(share_of_regressed(0, 0.03, kTrials), 0.001);
+  EXPECT_LE(share_of_regressed(0.01, 0.01, kTrials), 0.003);
+  EXPECT_GE(share_of_regressed(0.05, 0.01, kTrials), 0.8);
+  EXPECT_GE(share_of_regressed(0.06, 0.01, kTrials), 0.95);
+}
+
+class HistoryFile : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::string pattern = (std::filesystem::temp_directory_path() / "tandem-history-XXXXXX").string();
+    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
+    folder_ = pattern;
+  }
+  void TearDown() override { std::filesystem::remove_all(folder_); }
+  std::filesystem::path file() const { return folder_ / "history.jsonl"; }
+  std::string text() const {
+    std::ifstream in(file(), std::ios::binary);
+    return {std::istreambuf_iterator<char>(in), {}};
+  }
+  void write(const std::string& text) const { std::ofstream(file(), std::ios::binary) << text; }
+  // The message of reading the file, without its name.
+  std::string problem() const {
+    try {
+      read_history(file());
+    } catch (const InputError& error) {
+      std::string message = error.what();
+      for (std::size_t at = 0; (at = message.find(file().string())) != std::string::npos;) {
+        message.erase(at, file().string().size());
+      }
+      return message;
+    }
+    return "";
+  }
+
+ private:
+  std::filesystem::path folder_;
+};
+
+TEST_F(HistoryFile, GivesBackWhatWasAppended) {
+  EXPECT_TRUE(read_history(file()).empty()) << "there is none";
+  HistoryLaunch accepted = launch_of(2'000'000);
+  accepted.accepted = accepted.disturbed = true;
+  accepted.verdict = Verdict::improved;
+  append_history(file(), std::vector{launch_of(1'000'000), accepted});
+  append_history(file(), std::vector{launch_of(3'000'000)});
+  const auto history = read_history(file());
+  ASSERT_EQ(history.size(), 3U);
+  EXPECT_TRUE(history[0].is_of(launch_of(1)));
+  EXPECT_EQ(history[0].commit, "0123456789abcdef");
+  EXPECT_EQ(history[0].date, "2026-11-22T12:00:00Z");
+  EXPECT_EQ(history[0].step_time.samples, 9);
+  EXPECT_FALSE(history[0].accepted);
+  EXPECT_TRUE(history[1].accepted);
+  EXPECT_TRUE(history[1].disturbed);
+  EXPECT_EQ(history[1].verdict, Verdict::improved);
+  EXPECT_EQ(history[2].step_time.median, 3'000'000);
+}
+
+TEST_F(HistoryFile, LosesNothingWhenSeveralWriteAtOnce) {
+  constexpr int kWriters = 8, kLines = 50;
+  std::vector<std::thread> writers;
+  for (int writer = 0; writer < kWriters; ++writer) {
+    writers.emplace_back([this, writer] {
+      for (int i = 0; i < kLines; ++i) {
+        HistoryLaunch launch = launch_of(1000 + writer);
+        launch.commit = std::string(20000, static_cast<char>('a' + writer));  // longer than one write of a stream
+        append_history(file(), std::vector{launch});
+      }
+    });
+  }
+  for (std::thread& writer : writers) writer.join();
+  std::map<Nanoseconds, int> lines;
+  for (const HistoryLaunch& launch : read_history(file())) ++lines[launch.step_time.median];
+  for (int writer = 0; writer < kWriters; ++writer) EXPECT_EQ(lines[1000 + writer], kLines);
+}
+
+TEST_F(HistoryFile, SaysWhichLineIsWrong) {
+  append_history(file(), std::vector{launch_of(1)});
+  const std::string line = text();
+  const auto with = [&line](const std::string& what, const std::string& other) {
+    std::string changed = line;
+    return changed.replace(changed.find(what), what.size(), other);
+  };
+  write(line + line.substr(0, 40));
+  EXPECT_EQ(problem(), ":2: is cut: it does not end in a newline; remove the line");
+  write(line + "hello\n");
+  EXPECT_EQ(problem(), ":2:1: is not JSON; a line of a history is one object");
+  write(with("\"median\":1", "\"median\":NaN"));
+  EXPECT_THAT(problem(), HasSubstr("is not JSON"));
+  write(with("\"median\":1", "\"median\":null"));
+  EXPECT_THAT(problem(), HasSubstr(":1: step_time_ns.median: expected a whole number"));
+  write(with("\"median\":1", "\"median\":0"));
+  EXPECT_EQ(problem(), ":1: step_time_ns.median: must be greater than 0");
+  write(with("\"schema_version\":1", "\"schema_version\":7"));
+  EXPECT_EQ(problem(), ":1: schema_version: version 7 is not known; this Tandem reads version 1");
+  write(with("\"launch\"", "\"report\""));
+  EXPECT_THAT(problem(), HasSubstr(":1: kind: is 'report'; a line of a history is a launch"));
+  write(with("\"verdict\":\"ok\"", "\"verdict\":\"fine\""));
+  EXPECT_EQ(problem(), ":1: verdict: 'fine' is no verdict");
+  write(line + "\n");
+  EXPECT_THAT(problem(), HasSubstr(":2:"));
+}
+
+TEST_F(HistoryFile, IsNotAppendedToAfterACutLine) {
+  append_history(file(), std::vector{launch_of(1)});
+  const std::string cut = text() + "{\"schema";
+  write(cut);
+  EXPECT_THROW(append_history(file(), std::vector{launch_of(2)}), InputError);
+  EXPECT_EQ(text(), cut);
+}
+
+TEST_F(HistoryFile, IsAFileThatCanBeWritten) {
+  EXPECT_THROW(read_history("/dev/full"), InputError) << "it never ends";
+  EXPECT_THROW(append_history("/dev/full", std::vector{launch_of(1)}), InputError);
+  EXPECT_THROW(check_appendable(file().parent_path()), InputError);
+  EXPECT_THROW(check_appendable("/no/such/folder/history.jsonl"), Error);
+  EXPECT_NO_THROW(check_appendable(file()));
+  EXPECT_FALSE(std::filesystem::exists(file())) << "asking leaves nothing";
+}
+
+TEST_F(HistoryFile, OfAMillionLinesIsReadForOneScenario) {
+  HistoryLaunch other = launch_of(1'000'000);
+  other.scenario_hash = "another";
+  append_history(file(), std::vector{other});
+  const std::string line = text();
+  append_history(file(), std::vector{launch_of(2'000'000)});
+  {
+    std::ofstream out(file(), std::ios::binary | std::ios::app);
+    for (int i = 0; i < 1'000'000; ++i) out << line;
+  }
+  const std::vector<std::string> hashes = {"1f2e"};
+  const auto mine = read_history(file(), hashes);
+  ASSERT_EQ(mine.size(), 1U);
+  EXPECT_EQ(mine[0].step_time.median, 2'000'000);
+}
+
+TEST(HistorySeries, AreByScenarioEngineAndMachineWithTheirChanges) {
+  std::vector<HistoryLaunch> history = steady_history(30);
+  for (HistoryLaunch launch : steady_history(30)) {
+    launch.step_time.median = launch.step_time.median * 11 / 10;
+    launch.commit = "slower";
+    history.push_back(launch);
+  }
+  history.insert(history.begin() + 12, launch_of(9'000'000));
+  history[12].disturbed = true;
+  HistoryLaunch other = launch_of(5);
+  other.machine = "another machine";
+  history.push_back(other);
+  const auto series = series_of(history, 0.03);
+  ASSERT_EQ(series.size(), 2U);
+  EXPECT_EQ(series[0].launches.size(), 61U);
+  ASSERT_EQ(series[0].changes.size(), 1U);
+  EXPECT_EQ(series[0].changes[0].index, 31);
+  EXPECT_NEAR(series[0].changes[0].change, 0.1, 0.001);
+  EXPECT_TRUE(series_of(history, 0.2)[0].changes.empty());
+  const std::string text = history_text(series, 0.03);
+  EXPECT_THAT(text, HasSubstr("61 launches, 1 of them disturbed"));
+  EXPECT_THAT(text, HasSubstr("slower"));
+  EXPECT_THAT(text, HasSubstr("+10.0 %"));
+  const auto json = history_to_json(series, 0.03);
+  EXPECT_EQ(json["series"][0]["changes"][0]["launch"], 31);
+  EXPECT_EQ(json["series"][0]["changes"][0]["commit"], "slower");
+  EXPECT_TRUE(json["series"][1]["changes"].empty());
+}
+
+}  // namespace
+}  // namespace tandem
