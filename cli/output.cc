@@ -75,7 +75,9 @@ void write_file(const std::string& file, std::string_view text) {
   namespace fs = std::filesystem;
   std::error_code error;
   const fs::path target = fs::is_symlink(file, error) ? fs::weakly_canonical(file, error) : fs::path(file);
-  if (fs::exists(target, error) && !fs::is_regular_file(target, error)) return write_through(file, text);
+  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
+  const bool is_device = fs::exists(target, error) && !fs::is_regular_file(target, error);
+  if (is_device || access(folder.c_str(), W_OK) != 0) return write_through(file, text);
   // Beside the file, so that it is replaced at once: whoever reads it meets the old or the new text, whole.
   const fs::path beside = target.string() + fmt::format(".{}.tmp", getpid());
   try {

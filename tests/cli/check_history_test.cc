@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <fstream>
 #include <sstream>
 
 #include "tests/cli/command_line.h"
@@ -158,6 +159,23 @@ TEST_F(CheckHistory, AFullDiskLeavesItAsItWas) {
   EXPECT_EQ(WEXITSTATUS(status), 5) << read("err.txt");
   EXPECT_THAT(read("err.txt"), HasSubstr("cannot write h.jsonl: File too large"));
   EXPECT_EQ(read("h.jsonl"), before);
+}
+
+TEST_F(CheckHistory, AReadOnlyDiskIsNamedBeforeTheLaunch) {
+  const std::string here = folder().string();
+  const std::string mount = "unshare -m sh -c 'mount --bind " + here + " " + here + " && mount -o remount,ro,bind " +
+                            here + " && cd " + here + " && ";
+  if (std::system((mount + "true' > /dev/null 2>&1").c_str()) != 0) GTEST_SKIP() << "may not mount";
+  char log[] = "/tmp/tandem-read-only-XXXXXX";
+  close(mkstemp(log));
+  for (const std::string options : {"--history h.jsonl", "--baseline b.json --update"}) {
+    const int status = std::system((mount + TANDEM_BINARY " check small.yaml -q " + options + "' 2> " + log).c_str());
+    EXPECT_EQ(WEXITSTATUS(status), 5);
+    std::ifstream in(log);
+    const std::string error(std::istreambuf_iterator<char>(in), {});
+    EXPECT_THAT(error, HasSubstr("Read-only file system")) << options;
+  }
+  std::filesystem::remove(log);
 }
 
 TEST_F(CheckHistory, InterruptedBetweenLaunchesItKeepsNothing) {

@@ -143,5 +143,26 @@ TEST_F(CheckSuite, OneScenarioHasTheseFilesToo) {
   EXPECT_THAT(full.err, HasSubstr("cannot write /dev/full: No space left on device"));
 }
 
+TEST_F(CheckSuite, ComparesEachMeasuredScenarioWithTheOtherProgram) {
+  std::filesystem::create_directory(folder() / "measured");
+  write_small_scenario();
+  std::filesystem::copy_file(folder() / "small.yaml", folder() / "measured/one.yaml");
+  write("measured/two.yaml", "name: two\n" + read("small.yaml"));
+  for (const char* name : {"one", "two"}) {
+    auto report = tandem({"run", std::string("measured/") + name + ".yaml", "--json", "-q"}).json();
+    report["step_time_ns"]["median"] = 1;
+    write(std::string(name) + ".json", report.dump());
+  }
+  write("fast", "#!/bin/sh\ncat \"" + folder().string() + "/$(basename \"$2\" .yaml).json\"\n");
+  std::filesystem::permissions(folder() / "fast", std::filesystem::perms::owner_all);
+  const Outcome outcome = tandem({"check", "measured", "--against", "./fast", "-q", "--json"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_EQ(outcome.json()["summary"]["regressed"], 2);
+  EXPECT_EQ(outcome.json()["scenarios"][0]["check"]["pairs"], 16) << "eight are too few for one of two";
+  const Outcome broken = tandem({"check", "measured", "--against", "./nowhere", "-q"});
+  EXPECT_EQ(broken.exit_code, 3);
+  EXPECT_THAT(broken.err, HasSubstr("nowhere: no such program"));
+}
+
 }  // namespace
 }  // namespace tandem

@@ -42,6 +42,41 @@ TEST(PairedLook, WantsMorePairsWhileTheIntervalCrossesTheMargin) {
   EXPECT_GT(last->pairs_needed.value(), 32);
 }
 
+TEST(PairedLook, SharesItsLevelAmongSeveralComparisons) {
+  EXPECT_FALSE(look_at(equal_ratios(8, 0.04), 0.03, 2).has_value()) << "1 / 256 is more than half of 0.005";
+  EXPECT_EQ(look_at(equal_ratios(16, 0.04), 0.03, 2)->verdict, Verdict::regressed);
+  EXPECT_DOUBLE_EQ(look_at(equal_ratios(16, 0.04), 0.03, 2)->level, 0.005);
+  EXPECT_EQ(look_at(equal_ratios(8, 0.02), 0.03, 2)->verdict, Verdict::ok) << "an equivalence is no alarm";
+  // At 16 of 32 pairs the change was certain enough for one comparison, but not for a thousand.
+  std::vector<double> ratios = equal_ratios(15, 0.05);
+  for (int i = 15; i < 32; ++i) ratios.push_back(std::log1p(0.025 + 0.001 * (i % 2)));
+  EXPECT_EQ(look_again(ratios, 0.03, 1000)->verdict, Verdict::inconclusive);
+  EXPECT_EQ(look_again(ratios, 0.03, 1)->verdict, Verdict::regressed);
+  EXPECT_FALSE(look_again(equal_ratios(7, 0.04), 0.03, 1).has_value());
+}
+
+TEST(PairedCheck, IsSeldomWrongAboutAnyOfSeveral) {
+  // Ten programs that are exactly at the margin.
+  std::mt19937_64 random(20261122);
+  std::normal_distribution<double> noise(0, 0.01);
+  constexpr int kSuites = 400, kPrograms = 10;
+  int suites_with_alarm = 0;
+  for (int suite = 0; suite < kSuites; ++suite) {
+    bool has_alarm = false;
+    for (int program = 0; program < kPrograms; ++program) {
+      std::vector<double> ratios;
+      std::optional<PairedResult> result;
+      while (!result) {
+        ratios.push_back(std::log1p(0.03) + noise(random) - noise(random));
+        result = look_at(ratios, 0.03, kPrograms);
+      }
+      has_alarm |= result->verdict == Verdict::regressed;
+    }
+    suites_with_alarm += has_alarm ? 1 : 0;
+  }
+  EXPECT_LE(suites_with_alarm, kSuites * 3 / 100);
+}
+
 TEST(LaunchOrder, IsABlockOfFourThatReadsTheSameBackwards) {
   int begin_with_new = 0;
   for (std::uint64_t seed = 0; seed < 200; ++seed) {

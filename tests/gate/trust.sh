@@ -1,0 +1,82 @@
+#!/bin/sh
+# What `tandem check --against` is worth on this machine: how often it is wrong about a program that is compared with
+# itself, and how often it finds a change that is there. Prints a section for docs/fidelity.md.
+#
+#   trust.sh [--tandem PROGRAM] [--scenario FILE] [--same N] [--slower N] [--out FILE]
+#
+# N comparisons with itself (300), and N (30) for each of +2, 3, 5 and 10 %: this tandem's device work then takes so much
+# longer (TANDEM_SLOW_DOWN), the other's does not. A comparison takes 16 to 64 launches: the whole takes hours, on a
+# machine that does nothing else. Each comparison is a line on stderr when it is done.
+set -eu
+tandem=tandem scenario=scenarios/examples/digits.yaml same=300 slower=30 out=-
+while [ $# -gt 1 ]; do
+  case "$1" in
+  --tandem) tandem=$2 ;;
+  --scenario) scenario=$2 ;;
+  --same) same=$2 ;;
+  --slower) slower=$2 ;;
+  --out) out=$2 ;;
+  *) echo "trust.sh: no option '$1' (--tandem, --scenario, --same, --slower, --out)" >&2 && exit 2 ;;
+  esac
+  shift 2
+done
+[ $# = 0 ] || { echo "trust.sh: '$1' has no value" >&2 && exit 2; }
+tandem=$(command -v "$tandem") || { echo "trust.sh: no such program" >&2 && exit 2; }
+
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+trap 'exit 130' INT TERM
+# The other program: this one, never slowed down.
+# shellcheck disable=SC2016
+printf '#!/bin/sh\nunset TANDEM_SLOW_DOWN\nexec %s "$@"\n' "$tandem" >"$work/other"
+chmod +x "$work/other"
+
+# field NAME: the first value of that name in the result's document.
+field() {
+  sed -n "s/^ *\"$1\": \"\{0,1\}\([^\",]*\).*/\1/p" "$work/result" | head -1
+}
+
+# compare SHARE: a line "verdict change pairs", such as "regressed 0.051 8".
+compare() {
+  status=0
+  if [ "$1" = 0 ]; then
+    "$tandem" check "$scenario" --against "$work/other" --json -q >"$work/result" 2>"$work/error" || status=$?
+  else
+    TANDEM_SLOW_DOWN=$1 "$tandem" check "$scenario" --against "$work/other" --json -q >"$work/result" 2>"$work/error" ||
+      status=$?
+  fi
+  case "$status" in
+  0 | 1 | 6) ;;
+  *) cat "$work/error" >&2 && exit "$status" ;;
+  esac
+  printf '%s %s %s\n' "$(field verdict)" "$(field estimate)" "$(field pairs)"
+}
+
+# row SHARE N: a row of the table.
+row() {
+  : >"$work/lines"
+  done=0
+  while [ "$done" -lt "$2" ]; do
+    done=$((done + 1))
+    compare "$1" >>"$work/lines"
+    echo "+$1, $done of $2: $(tail -1 "$work/lines")" >&2
+  done
+  sort -g -k2,2 "$work/lines" | awk -v share="$1" '
+    { count[$1]++; change[NR] = $2; pairs += $3 }
+    END {
+      median = NR % 2 ? change[(NR + 1) / 2] : (change[NR / 2] + change[NR / 2 + 1]) / 2
+      printf "| +%g %% | %d | %d | %d | %d | %d | %+.2f %% | %.1f |\n", share * 100, NR, count["regressed"], count["improved"],
+             count["ok"], count["inconclusive"], median * 100, pairs / NR
+    }'
+}
+
+{
+  processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
+  printf 'Measured on %s with %s, %s on %s (%s cores). The change is the median of the estimates.\n\n' "$(date -u +%Y-%m-%d)" \
+    "$("$tandem" --version | head -1)" "$(basename "$scenario")" "${processor:-a machine}" "$(nproc)"
+  echo '| device work | comparisons | regressed | improved | ok | inconclusive | change | pairs of launches |'
+  echo '|---|---|---|---|---|---|---|---|'
+  row 0 "$same"
+  for share in 0.02 0.03 0.05 0.10; do row "$share" "$slower"; done
+} >"$work/section"
+if [ "$out" = - ]; then cat "$work/section"; else cp "$work/section" "$out"; fi
