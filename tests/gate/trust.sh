@@ -54,6 +54,7 @@ compare() {
 
 # row SHARE N: a row of the table.
 row() {
+  [ "$2" -gt 0 ] || return 0
   : >"$work/lines"
   done=0
   while [ "$done" -lt "$2" ]; do
