@@ -89,7 +89,7 @@ TEST(CriticalPath, HidesWhatRunsBesideIt) {
                                             work_record(Category::compute, 0, 0, 0, 30, 90),
                                             work_record(Category::communication, 0, 1, 0, 40, 70),
                                             work_record(Category::other, 0, 0, 0, 90, 100)}),
-                       {0});
+                       {0}, Pace::in_step);
   EXPECT_EQ(path->other, 10);
   EXPECT_EQ(path->compute, 60);
   EXPECT_EQ(path->input, 30) << "from the begin of the step on";
