@@ -32,7 +32,7 @@ std::string inputs_hash(const Scenario& scenario, const Report& report) {
   hash.add(program);
   hash.add(scenario.hash);
   hash.add(json_text(report_to_json(report)));
-  return fmt::format("{:016x}", hash.value());
+  return hash.text();
 }
 
 struct Golden {

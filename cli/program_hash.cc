@@ -42,7 +42,7 @@ std::string program_hash() {
   for (const std::string& file : files) {
     if (!add_file(hash, file)) return "";
   }
-  return fmt::format("{:016x}", hash.value());
+  return hash.text();
 }
 
 }  // namespace tandem

@@ -19,7 +19,12 @@ class Fnv1a {
   }
   void end_text() { add_byte(0xff); }  // not a byte of UTF-8: keeps "ab", "c" apart from "a", "bc"
   void add(std::int64_t number) { add(std::string_view(std::to_string(number))); }
-  std::uint64_t value() const { return hash_; }
+  // 16 hexadecimal digits.
+  std::string text() const {
+    std::string digits;
+    for (int shift = 60; shift >= 0; shift -= 4) digits += "0123456789abcdef"[(hash_ >> shift) & 0xf];
+    return digits;
+  }
 
  private:
   void add_byte(unsigned char byte) { hash_ = (hash_ ^ byte) * 0x100000001b3; }
