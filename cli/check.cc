@@ -35,7 +35,7 @@ void print_result(const CheckFlags& flags, const Output& output, const CheckedSu
 }
 
 void write_check_page(const CheckFlags& flags, const Output& output, const CheckedSuite& suite) {
-  if (output.wants_page() && !is_suite(flags.target)) output.write_page(*suite.front().document);
+  if (output.wants_page()) output.write_page(is_suite(flags.target) ? suite_to_json(suite) : *suite.front().document);
 }
 
 int check_all(const CheckFlags& flags) {
@@ -119,9 +119,6 @@ void check_combination(const CLI::App& command, const CheckFlags& flags) {
       problem("--margin and --launch-timeout need --against or --history");
   }
   if (flags.update && !flags.against.empty()) problem("--update stores nothing with --against");
-  if (!flags.common.html.empty() && (is_suite(flags.target) || !flags.history.empty())) {
-    problem("--html shows one scenario beside its baseline or another program");
-  }
 }
 
 }  // namespace

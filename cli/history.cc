@@ -45,6 +45,7 @@ int show_history(const HistoryFlags& flags) {
   } else {
     output.write_text(history_text(series, flags.margin));
   }
+  if (output.wants_page()) output.write_page(history_to_json(series, flags.margin));
   return kOk;
 }
 
@@ -58,6 +59,7 @@ void add_history(CLI::App& app, Action& action) {
   command->add_option("--scenario", flags->scenario, "The launches of the scenario of this name (default: all)");
   add_margin_option(*command, flags->margin);
   add_common_options(*command, flags->common);
+  add_page_option(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return show_history(*flags); }; });
 }
 

@@ -15,13 +15,6 @@
 namespace tandem::pages {
 namespace {
 
-void set_verdict(Heading& heading, const std::string& verdict) {
-  heading.verdict = verdict;
-  heading.verdict_class = verdict == name_of(Verdict::ok) || verdict == name_of(Verdict::improved) ? "good"
-                          : verdict == name_of(Verdict::regressed)                                 ? "bad"
-                                                                                                   : "open";
-}
-
 std::string reasons_of(const JsonField& root) {
   std::string items;
   for (const JsonField& reason : root.required("reasons").items()) {
@@ -100,6 +93,13 @@ std::string figures_section(const JsonField& root) {
 }
 
 }  // namespace
+
+void set_verdict(Heading& heading, const std::string& verdict) {
+  heading.verdict = verdict;
+  heading.verdict_class = verdict == name_of(Verdict::ok) || verdict == name_of(Verdict::improved) ? "good"
+                          : verdict == name_of(Verdict::regressed)                                 ? "bad"
+                                                                                                   : "open";
+}
 
 Content check_content(const Json& document, const std::string& file) {
   Reading reading(document, file);

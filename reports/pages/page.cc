@@ -21,10 +21,14 @@ struct Kind {
   const char* name;
   Content (*content)(const Json& document, const std::string& file);
 };
-constexpr std::array kKinds{Kind{"report", pages::run_content},  Kind{"comparison", pages::comparison_content},
-                            Kind{"check", pages::check_content}, Kind{"paired_check", pages::paired_check_content},
-                            Kind{"sweep", pages::sweep_content}, Kind{"history", pages::history_content}};
-
+constexpr std::array kKinds{Kind{"report", pages::run_content},
+                            Kind{"comparison", pages::comparison_content},
+                            Kind{"check", pages::check_content},
+                            Kind{"paired_check", pages::paired_check_content},
+                            Kind{"history_check", pages::history_check_content},
+                            Kind{"suite", pages::suite_content},
+                            Kind{"sweep", pages::sweep_content},
+                            Kind{"history", pages::history_content}};
 // The document without a character that could end its element: "<" occurs in strings only, where it has an escape.
 std::string embedded(const Json& document) {
   const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);

@@ -1,7 +1,8 @@
 // A document of Tandem as one HTML page that needs nothing else: no network, no script to be complete, the same bytes
 // for the same document. The page carries the document, so that whatever reads a report reads the page too.
 //
-// Kinds: "report", "comparison", "check", "paired_check", "sweep", "history". The pictures are those of charts.h.
+// Kinds: those of run, compare, check in each of its modes, suites of checks, sweep and history. The pictures are those
+// of charts.h.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -30,6 +30,8 @@ Content run_content(const Json& document, const std::string& file);
 Content comparison_content(const Json& document, const std::string& file);
 Content check_content(const Json& document, const std::string& file);
 Content paired_check_content(const Json& document, const std::string& file);
+Content suite_content(const Json& document, const std::string& file);
+Content history_check_content(const Json& document, const std::string& file);
 Content sweep_content(const Json& document, const std::string& file);
 Content history_content(const Json& document, const std::string& file);
 
@@ -37,6 +39,7 @@ Content history_content(const Json& document, const std::string& file);
 std::optional<RunDetails> details_of(const Json& document, const std::string& file);
 
 // Parts of these.
+void set_verdict(Heading& heading, const std::string& verdict);  // the name of a Verdict
 std::string headline_list(const Report& report);
 std::string step_section(const Report& report);
 std::string collectives_section(const Report& report);

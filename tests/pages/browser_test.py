@@ -51,6 +51,13 @@ def write_pages(program, scenarios, folder):
     tandem(program, "compare", scenarios / "digits.yaml", "--replicas", "1,2", "--steps", "20", "--tries", "1", "--html",
            folder / "compare.html")
     tandem(program, "check", simulated, "--baseline", baseline, "--html", folder / "check.html", codes=(0, 1))
+    launches = [{"commit": f"c{i}", "date": "2026-11-22T12:00:00Z", "step_time_ns": (10 + i // 15) * 1000000 + i * 7919 % 1000,
+                 "disturbed": i % 11 == 5, "verdict": "ok"} for i in range(40)]
+    series = {"scenario": "digits", "machine": "a machine", "launches": launches,
+              "changes": [{"launch": 15, "change": 0.1, "p_value": 0.005}, {"launch": 30, "change": 0.09, "p_value": 0.005}]}
+    history = folder / "history.json"
+    history.write_text(json.dumps({"kind": "history", "margin": 0.03, "series": [series]}))
+    tandem(program, "report", history, "--html", folder / "history.html")
     return sorted(folder.glob("*.html"))
 
 

@@ -248,6 +248,41 @@ TEST(Page, OfAHistoryShowsLevelsAndChanges) {
   EXPECT_THROW(page_of(document, "history"), InputError);
 }
 
+TEST(Page, OfASuiteHasAVerdictForEachScenario) {
+  Json document = document_of("suite");
+  document["summary"] = {{"ok", 1}, {"regressed", 1}};
+  for (const char* outcome : {"ok", "regressed"}) {
+    document["scenarios"].push_back({{"file", "a.yaml"},
+                                     {"scenario", outcome},
+                                     {"mode", "exact"},
+                                     {"outcome", outcome},
+                                     {"exit_code", 0},
+                                     {"reason", "a reason"},
+                                     {"step_time_ns", 1030},
+                                     {"reference_ns", 1000},
+                                     {"change", 0.03}});
+  }
+  const std::string page = page_of(document, "suite");
+  EXPECT_THAT(page, HasSubstr("<p class=\"verdict bad\">1 ok, 1 regressed</p>"));
+  EXPECT_THAT(page, HasSubstr("<td>+3.0 %</td>"));
+}
+
+TEST(Page, OfALaunchAgainstItsHistoryShowsTheLevel) {
+  Json document = document_of("history_check");
+  document.update({{"verdict", "ok"},
+                   {"scenario", "digits"},
+                   {"machine", "a machine"},
+                   {"level_ns", 1'000'000},
+                   {"margin", 0.03},
+                   {"reasons", {"inside the margin"}},
+                   {"launches", {{{"step_time_ns", 1'010'000}}}}});
+  const std::string page = page_of(document, "history check");
+  EXPECT_THAT(page, HasSubstr("<p class=\"verdict good\">ok</p>"));
+  EXPECT_EQ(count_of(page, "class=\"dashes"), 3u);
+  document["level_ns"] = nullptr;
+  EXPECT_EQ(count_of(page_of(document, "history check"), "class=\"dashes"), 0u) << "too few launches";
+}
+
 TEST(Page, OfWhatHasNoneIsRefused) {
   for (const char* text : {R"({"kind": "poem"})", "[1]", "{}", R"({"kind": 3})"}) {
     EXPECT_THROW(page_of(parse_json(text, "x.json"), "x.json"), InputError) << text;

@@ -1,0 +1,93 @@
+// Pages of checks of many scenarios, and of a launch against its history.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "reports/pages/charts.h"
+#include "reports/pages/markup.h"
+#include "reports/pages/reading.h"
+#include "reports/pages/sections.h"
+#include "reports/text_table.h"
+
+namespace tandem::pages {
+namespace {
+
+std::string change_or_dash(const JsonField& item) {
+  return item.required("reference_ns").number() > 0 ? error_text(item.required("change").number()) : "-";
+}
+
+std::string time_or_dash(double nanoseconds) {
+  return nanoseconds > 0 ? time_text(nanoseconds) : "-";
+}
+
+// "3 ok, 1 regressed"
+std::string summary_text(const JsonField& summary) {
+  std::vector<std::string> counts;
+  for (const auto& [outcome, count] : summary.entries()) {
+    counts.push_back(fmt::format("{} {}", count.small_count(), outcome));
+  }
+  return fmt::format("{}", fmt::join(counts, ", "));
+}
+
+// The verdict of the suite is the worst of its scenarios.
+std::string class_of_summary(const JsonField& summary) {
+  const auto has = [&](const char* outcome) { return summary.optional(outcome).present(); };
+  if (has("regressed") || has("failed")) return "bad";
+  return has("model changed") || has("inconclusive") ? "open" : "good";
+}
+
+}  // namespace
+
+Content suite_content(const Json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  HtmlTable table("a verdict for each scenario",
+                  {"scenario", "mode", "verdict", "reason", "step time", "compared with", "change"}, 4);
+  std::size_t count = 0;
+  for (const JsonField& item : root.required("scenarios").items()) {
+    ++count;
+    table.add({item.required("scenario").text(), item.required("mode").text(), item.required("outcome").text(),
+               item.required("reason").text(), time_or_dash(item.required("step_time_ns").number()),
+               time_or_dash(item.required("reference_ns").number()), change_or_dash(item)});
+  }
+  Content content{.heading = {.title = fmt::format("Checks of {} scenarios", count), .origin = ""}, .sections = {}};
+  content.heading.verdict = summary_text(root.required("summary"));
+  content.heading.verdict_class = class_of_summary(root.required("summary"));
+  content.sections = section("Verdicts", std::move(table).finish());
+  reading.finish();
+  return content;
+}
+
+Content history_check_content(const Json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  Content content{
+      .heading = {.title = root.required("scenario").text(),
+                  .origin = fmt::format("a launch against its history on {}", root.required("machine").text())},
+      .sections = {}};
+  set_verdict(content.heading, root.required("verdict").text());
+  for (const JsonField& reason : root.required("reasons").items()) content.sections += paragraph(reason.text());
+  Series launches{.name = "new launches", .points = {}, .mark = Series::Mark::dots};
+  int number = 0;
+  for (const JsonField& item : root.required("launches").items()) {
+    launches.points.emplace_back(++number, item.required("step_time_ns").number());
+  }
+  XyChart chart{.x = {.name = "launch"},
+                .y = {.name = "median step time", .unit = Unit::nanoseconds},
+                .series = {std::move(launches)},
+                .shaded_name = {}};
+  if (const JsonField level = root.required("level_ns"); level.present() && level.number() > 0) {
+    const double margin = root.required("margin").number();
+    const double most = std::max(2, number);
+    for (const auto& [name, value] : {std::pair("level", level.number()),
+                                      {"margin above", level.number() * (1 + margin)},
+                                      {"margin below", level.number() / (1 + margin)}}) {
+      chart.series.push_back({.name = name, .points = {{1, value}, {most, value}}, .mark = Series::Mark::dashes});
+    }
+  }
+  content.sections += section("Launches", xy_chart("New launches and the level of the known ones", std::move(chart)));
+  reading.finish();
+  return content;
+}
+
+}  // namespace tandem::pages
