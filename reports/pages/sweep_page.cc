@@ -75,25 +75,25 @@ std::string scaling_section(const Points& points) {
                 .series = {},
                 .shaded_name = {}};
   HtmlTable table("the best of each number of devices", {"strategy", "devices", "throughput", "of linear scaling"});
+  // From the strategy that is the fastest on the fewest devices.
+  Series linear{.name = "linear", .points = {}, .mark = Series::Mark::dashes};
+  double per_device = 0;
   for (const auto& [strategy, by_devices] : best) {
-    Series series{.name = strategy, .points = {}};
+    Series series{
+        .name = strategy, .points = {}, .mark = by_devices.size() > 1 ? Series::Mark::line : Series::Mark::dots};
     const auto& [fewest, first] = *by_devices.begin();
     for (const auto& [devices, throughput] : by_devices) {
       series.points.emplace_back(devices, throughput);
       table.add({strategy, std::to_string(devices), fmt::format("{:.4g}", throughput),
                  percent_text(throughput / devices / (first / fewest))});
     }
-    if (by_devices.size() > 1) {
-      const int most = by_devices.rbegin()->first;
-      chart.series.push_back(std::move(series));
-      chart.series.push_back({.name = strategy + ", linear",
-                              .points = {{fewest, first}, {most, first * most / fewest}},
-                              .mark = Series::Mark::dashes});
-    } else {
-      series.mark = Series::Mark::dots;
-      chart.series.push_back(std::move(series));
+    if (by_devices.size() > 1 && first / fewest > per_device) {
+      per_device = first / fewest;
+      linear.points = {{fewest, first}, {by_devices.rbegin()->first, per_device * by_devices.rbegin()->first}};
     }
+    chart.series.push_back(std::move(series));
   }
+  if (!linear.points.empty()) chart.series.push_back(std::move(linear));
   return section("Scaling", xy_chart("Best throughput by number of devices", std::move(chart)) +
                                 folded("As a table", std::move(table).finish()));
 }

@@ -22,7 +22,7 @@ class Drawing {
   std::string draw() && {
     if (chart_.shaded_to > chart_.shaded_from) draw_shade();
     draw_axes();
-    double legend = kLeft;
+    double legend = std::max(kLeft, 24 + kCharacter * static_cast<double>(chart_.y.name.size()));
     for (std::size_t i = 0; i < chart_.series.size(); ++i) {
       draw_series(chart_.series[i], static_cast<int>(i) % kStyles);
       const std::string style = fmt::format("s{}", i % kStyles);
