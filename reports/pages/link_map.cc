@@ -9,6 +9,7 @@
 #include "reports/pages/markup.h"
 #include "reports/pages/plot.h"
 #include "reports/text_table.h"
+#include "topologies/topology.h"
 
 namespace tandem::pages {
 namespace {
@@ -18,12 +19,12 @@ constexpr std::size_t kMostNodes = 80;
 
 // From below: devices and what joins them, then what leads out of a machine. Switches of a network come above, by their
 // distance from the machines.
+constexpr NodeKind kRows[] = {NodeKind::nvswitch, NodeKind::gpu, NodeKind::pcie_switch,
+                              NodeKind::cpu,      NodeKind::nic, NodeKind::network_switch};
 int row_of_kind(const std::string& kind) {
-  constexpr const char* kKinds[] = {"nvswitch", "gpu", "pcie_switch", "cpu", "nic"};
-  for (int row = 0; row < static_cast<int>(std::size(kKinds)); ++row) {
-    if (kind == kKinds[row]) return row;
-  }
-  return static_cast<int>(std::size(kKinds));
+  const auto found =
+      std::find_if(std::begin(kRows), std::end(kRows), [&](NodeKind row) { return name_of(row) == kind; });
+  return static_cast<int>(std::min(found, std::prev(std::end(kRows))) - std::begin(kRows));
 }
 
 struct MapNode {
@@ -95,7 +96,7 @@ class Layout {
 
   // A switch of a network stands a row above the lowest neighbour that leads down.
   void raise_switches() {
-    const int first = row_of_kind("network_switch");
+    const int first = row_of_kind(std::string(name_of(NodeKind::network_switch)));
     std::set<std::string> placed;
     for (const auto& [name, node] : nodes_) {
       if (node.row < first) placed.insert(name);

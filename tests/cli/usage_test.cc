@@ -65,7 +65,7 @@ TEST_F(Usage, SuggestsCommandsAndOptions) {
 
 TEST_F(Usage, NamesWhatIsMissingOrTooMuch) {
   expect_usage_error({"run"}, "scenario is required");
-  expect_usage_error({"check", "x.yaml"}, "Exactly 1 option from [--baseline,--against] is required");
+  expect_usage_error({"check", "x.yaml"}, "one of --baseline, --against and --history is required");
   expect_usage_error({"run", "x.yaml", "y.yaml"}, "unexpected argument 'y.yaml'");
   expect_usage_error({"run", "x.yaml", "--replicas", "0"}, "--replicas");
   expect_usage_error({"run", "x.yaml", "--values", "some"}, "some");
