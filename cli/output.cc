@@ -78,7 +78,7 @@ void write_file(const std::string& file, std::string_view text) {
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
   const bool is_device = fs::exists(target, error) && !fs::is_regular_file(target, error);
   if (is_device || access(folder.c_str(), W_OK) != 0) return write_through(file, text);
-  // Beside the file, so that it is replaced at once: whoever reads it meets the old or the new text, whole.
+  // Beside the file, so that it is replaced in one step: whoever reads it meets the old or the new text, whole.
   const fs::path beside = target.string() + fmt::format(".{}.tmp", getpid());
   try {
     write_through(beside.string(), text);

@@ -38,7 +38,7 @@ struct CheckResult {
   double tolerance = 0;  // the one applied
   double noise = 0;      // of both runs together, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
-  // Of the parts that add up to the step, the first that differs (simulations only), and its share of the step's
+  // The first that differs of the parts that add up to the step (simulations only), and its share of the step's
   // change, where that changes.
   std::optional<CheckedFigure> first_difference{};
   std::optional<double> first_share{};

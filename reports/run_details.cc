@@ -181,7 +181,7 @@ RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace) {
   details.median_step = Lanes(timeline, taken.time).draw();
   details.median_step.step = taken.step;
   make_coarse(details.median_step);
-  // Of a long run the last steps, so that every device has a row.
+  // A long run is represented by its last steps, so that every device has a row.
   constexpr std::size_t kMostSteps = 400;
   if (details.steps.size() > kMostSteps) {
     details.steps.erase(details.steps.begin(), details.steps.end() - std::ptrdiff_t{kMostSteps});

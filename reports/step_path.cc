@@ -22,7 +22,7 @@ class EndedWork {
     sort(all_);
   }
 
-  // What ended last of all.
+  // Returns the record that ended last of all.
   const Record* last() const { return all_.empty() ? nullptr : first_of_equals(all_, all_.end()); }
 
   // The rank of a call that arrived last, if that was before `record` ended; else the record itself.
@@ -32,7 +32,7 @@ class EndedWork {
     return last.start_ns < record.end_ns ? last : record;
   }
 
-  // What let `device` go on at `time`; null if nothing ended before.
+  // Returns the record that let `device` go on at `time`; null if nothing ended before.
   const Record* cause(int device, Nanoseconds time) const {
     const Record* own = ended_by(by_device_.at(device), time);
     return own != nullptr && own->end_ns == time ? own : ended_by(all_, time);
@@ -41,7 +41,7 @@ class EndedWork {
  private:
   using Records = std::vector<const Record*>;
 
-  // Of equal ones the first in the timeline comes first, which represents others where any does.
+  // Equal ones stay in the order of the timeline, whose first represents others where any does.
   static void sort(Records& records) {
     std::stable_sort(records.begin(), records.end(),
                      [](const Record* a, const Record* b) { return a->end_ns < b->end_ns; });

@@ -26,7 +26,7 @@ struct RankWaits {
 // Returns those of every device that took part in a collective of one of the `steps`, which must ascend; by device.
 std::vector<RankWaits> waits_of(const Timeline& timeline, const std::vector<int>& steps);
 
-// How many workers each representative stands for; empty where every worker has its own records.
+// How many workers each representative represents; empty where every worker has its own records.
 std::map<int, int> workers_represented(const Timeline& timeline);
 
 // The records of one call.

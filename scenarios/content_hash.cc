@@ -96,7 +96,7 @@ void add(Fnv1a& hash, const LayersSettings& layers) {
   }
 }
 
-// Of a larger cluster, what its machines are like is hashed once, and then the fabric.
+// For a larger cluster the description of its machines is hashed once, and then the fabric.
 constexpr int kMostMachines = 4096;
 
 void add_large(Fnv1a& hash, const Topology& topology, std::ostream& text) {

@@ -41,7 +41,7 @@ class Arcs {
     for (const Arc& arc : added(node, worker)) visit(arc);
   }
 
-  // Of one machine.
+  // The arcs of one machine.
   struct Machine {
     std::vector<std::uint32_t> starts;  // by node
     std::vector<Arc> arcs;              // to nodes of the machine, over its links

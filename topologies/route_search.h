@@ -54,7 +54,7 @@ class RouteSearch {
   // Returns the ways between two different nodes, or nothing when there are none. `machine`: crosses only nodes of the
   // machine that both are part of.
   std::optional<Ways> find(NodeIndex from, NodeIndex to, Within within = Within::topology);
-  // Of the ways found last.
+  // The ways found last.
   Picoseconds cost() const { return cost_; }
   std::uint64_t visited_count() const { return visited_ + meeting_.visited_count(); }
 

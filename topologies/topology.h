@@ -74,7 +74,7 @@ struct DeviceModel {
   Figure launch_overhead_s;   // host time to enqueue one op
   Figure op_overhead_s;       // device time that every op costs before its work
   Figure synchronize_s;       // host time from the end of work to the return of the call that waits for it
-  // Of an op that goes as one of many in a CUDA graph; both 0: unknown.
+  // For an op that goes as one of many in a CUDA graph; both 0: unknown.
   Figure graph_launch_overhead_s{}, graph_op_overhead_s{};
   Figure collective_slowdown{};  // how many times as long ops take beside a collective, at least 1; 0: unknown
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty

@@ -26,7 +26,7 @@ class ProcessPool {
 
   // Throws RunError if the system gives not even one process.
   ProcessPool(int processes, Job job);
-  ~ProcessPool();  // ends the children at once
+  ~ProcessPool();  // ends the children immediately
   ProcessPool(const ProcessPool&) = delete;
   ProcessPool& operator=(const ProcessPool&) = delete;
 

@@ -61,7 +61,7 @@ class NcclGroups {
   void fit_to_measured(SimRun& run, Group& group, const CollectiveCall& call, bool reduces, nccl::Plan& plan);
   std::shared_ptr<const Playable> plan_of(SimRun& run, Group& group, const CollectiveCall& call);
   Playable playable(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan, const Key& key);
-  // Of a plan with flows of each kind only.
+  // Only for a plan with flows of each kind.
   symmetry::CallFlows class_flows(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan,
                                   const Key& key);
   static std::vector<symmetry::PlannedFlow> planned_flows(const Group& group, const nccl::Plan& plan);

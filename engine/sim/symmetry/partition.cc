@@ -15,7 +15,7 @@ class Numbering {
     if (is_new) ++size_;
     return known->second;
   }
-  // Of what is one number alone, as for most flows of a network that never blocks.
+  // For a single number, as for most flows of a network that never blocks.
   std::uint32_t of(std::uint32_t alone) {
     if (alone >= numbers_of_alone_.size()) numbers_of_alone_.resize(alone + 1, kNone);
     std::uint32_t& number = numbers_of_alone_[alone];

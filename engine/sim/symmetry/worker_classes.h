@@ -51,7 +51,7 @@ class WorkerClasses {
   void number_members();
 
   const EngineOptions& options_;
-  // Of the nodes that were added to the topology one by one.
+  // Those of nodes that were added to the topology one by one.
   std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine, without those that were added as one of many
   std::vector<std::uint32_t> places_;             // by node, in its machine
   std::vector<int> worker_on_;                    // by machine; -1: none
