@@ -116,12 +116,7 @@ JsonField::Json launch_to_json(const HistoryLaunch& launch) {
   json["commit"] = launch.commit;
   json["date"] = launch.date;
   json["tandem_version"] = launch.tandem_version;
-  const StepTime& time = launch.step_time;
-  json["step_time_ns"] = {{"median", time.median},
-                          {"min", time.min},
-                          {"p95", time.p95},
-                          {"mad", time.median_absolute_deviation},
-                          {"samples", time.samples}};
+  json["step_time_ns"] = step_time_to_json(launch.step_time);
   json["disturbed"] = launch.disturbed;
   json["verdict"] = name_of(launch.verdict);
   if (launch.accepted) json["accepted"] = true;
@@ -158,11 +153,7 @@ HistoryLaunch read_launch(const JsonField& root) {
                        .commit = root.required("commit").text(),
                        .date = root.required("date").text(),
                        .tandem_version = root.required("tandem_version").text(),
-                       .step_time = {.median = time.required("median").count(),
-                                     .min = time.required("min").count(),
-                                     .p95 = time.required("p95").count(),
-                                     .median_absolute_deviation = time.required("mad").count(),
-                                     .samples = time.required("samples").small_count()},
+                       .step_time = step_time_from_json(time),
                        .disturbed = root.required("disturbed").boolean(),
                        .verdict = read_verdict(root.required("verdict"))};
   if (const JsonField accepted = root.optional("accepted"); accepted.present()) launch.accepted = accepted.boolean();

@@ -14,20 +14,6 @@ Json finite_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
-Json step_time_to_json(const StepTime& time) {
-  return {{"median", time.median},
-          {"min", time.min},
-          {"p95", time.p95},
-          {"mad", time.median_absolute_deviation},
-          {"samples", time.samples}};
-}
-
-Json per_step_to_json(const PerStep& per_step) {
-  Json json = Json::object();
-  for (const auto& [name, time] : step_figures()) json[name] = per_step.*time;
-  return json;
-}
-
 Json other_devices_to_json(const OtherDevices& others) {
   Json json = {{"busiest", others.busiest}, {"count", others.count}};
   json.update(per_step_to_json(others.per_step));
@@ -128,6 +114,20 @@ Json map_to_json(const std::map<std::string, Value>& values) {
 }
 
 }  // namespace
+
+nlohmann::ordered_json step_time_to_json(const StepTime& time) {
+  return {{"median", time.median},
+          {"min", time.min},
+          {"p95", time.p95},
+          {"mad", time.median_absolute_deviation},
+          {"samples", time.samples}};
+}
+
+nlohmann::ordered_json per_step_to_json(const PerStep& per_step) {
+  Json json = Json::object();
+  for (const auto& [name, time] : step_figures()) json[name] = per_step.*time;
+  return json;
+}
 
 nlohmann::ordered_json report_to_json(const Report& report) {
   Json json;

@@ -13,9 +13,17 @@
 
 namespace tandem {
 
+class JsonField;
+
 inline constexpr int kReportSchemaVersion = 1;
 
 nlohmann::ordered_json report_to_json(const Report& report);
+
+// Parts of documents, the same in each of them.
+nlohmann::ordered_json step_time_to_json(const StepTime& time);
+StepTime step_time_from_json(const JsonField& field);
+nlohmann::ordered_json per_step_to_json(const PerStep& per_step);
+PerStep per_step_from_json(const JsonField& field);
 
 // Begins a document of another kind, "check": its kind, and the versions of the schema and of Tandem.
 nlohmann::ordered_json document_of(std::string_view kind);

@@ -7,27 +7,13 @@
 namespace tandem {
 namespace {
 
-StepTime read_step_time(const JsonField& map) {
-  return {.median = map.required("median").count(),
-          .min = map.required("min").count(),
-          .p95 = map.required("p95").count(),
-          .median_absolute_deviation = map.required("mad").count(),
-          .samples = map.required("samples").small_count()};
-}
-
-PerStep read_per_step(const JsonField& map) {
-  PerStep per_step;
-  for (const auto& [name, time] : step_figures()) per_step.*time = map.required(name).count();
-  return per_step;
-}
-
 void read_workers(const JsonField& root, std::vector<WorkerSummary>& workers) {
   for (const JsonField& item : root.optional("worker_step_time_ns").items()) {
-    workers.push_back({.step_time = read_step_time(item), .per_step = {}});
+    workers.push_back({.step_time = step_time_from_json(item), .per_step = {}});
   }
   auto worker = workers.begin();
   for (const JsonField& item : root.optional("worker_per_step_ns").items()) {
-    if (worker != workers.end()) (worker++)->per_step = read_per_step(item);
+    if (worker != workers.end()) (worker++)->per_step = per_step_from_json(item);
   }
 }
 
@@ -115,16 +101,16 @@ void read_identity(const JsonField& root, Report& report) {
 
 void read_results(const JsonField& root, Report& report) {
   for (const JsonField& item : root.optional("symmetry").items()) report.classes.push_back(read_class(item));
-  report.summary.step_time = read_step_time(root.required("step_time_ns"));
+  report.summary.step_time = step_time_from_json(root.required("step_time_ns"));
   read_workers(root, report.summary.workers);
   const JsonField throughput = root.required("throughput");
   report.throughput_unit = throughput.required("unit").text();
   report.units_per_step = throughput.required("units_per_step").number();
-  report.summary.per_step = read_per_step(root.required("per_step_ns"));
+  report.summary.per_step = per_step_from_json(root.required("per_step_ns"));
   if (const JsonField others = root.optional("other_devices_ns"); others.present()) {
     report.summary.other_devices = OtherDevices{.busiest = others.required("busiest").text(),
                                                 .count = others.required("count").small_count(),
-                                                .per_step = read_per_step(others)};
+                                                .per_step = per_step_from_json(others)};
   }
   for (const JsonField& item : root.required("collectives").items()) {
     report.summary.collectives.push_back(read_collective(item));
@@ -170,6 +156,20 @@ void check_kind(const JsonField& root) {
 }
 
 }  // namespace
+
+StepTime step_time_from_json(const JsonField& field) {
+  return {.median = field.required("median").count(),
+          .min = field.required("min").count(),
+          .p95 = field.required("p95").count(),
+          .median_absolute_deviation = field.required("mad").count(),
+          .samples = field.required("samples").small_count()};
+}
+
+PerStep per_step_from_json(const JsonField& field) {
+  PerStep per_step;
+  for (const auto& [name, time] : step_figures()) per_step.*time = field.required(name).count();
+  return per_step;
+}
 
 Report report_from_json(std::string_view text, const std::string& file) {
   const nlohmann::ordered_json document = parse_json(text, file);

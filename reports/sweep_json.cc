@@ -33,8 +33,7 @@ nlohmann::ordered_json point_to_json(const SweptPoint& point) {
   if (point.state == PointState::done) {
     json["throughput"] = {{"value", point.throughput}, {"unit", point.unit}};
     json["step_time_ns"] = point.step_time;
-    json["per_step_ns"] = SweepJson::object();
-    for (const auto& [name, time] : step_figures()) json["per_step_ns"][name] = point.per_step.*time;
+    json["per_step_ns"] = per_step_to_json(point.per_step);
   }
   if (!point.limit.empty()) json["limit"] = point.limit;
   if (point.memory) json["memory_bytes"] = memory_to_json(*point.memory);
@@ -60,8 +59,7 @@ SweptPoint point_from_json(const JsonField& field) {
   point.throughput = throughput.required("value").number();
   point.unit = throughput.required("unit").text();
   point.step_time = field.required("step_time_ns").count();
-  const JsonField per_step = field.required("per_step_ns");
-  for (const auto& [name, time] : step_figures()) point.per_step.*time = per_step.required(name).count();
+  point.per_step = per_step_from_json(field.required("per_step_ns"));
   return point;
 }
 

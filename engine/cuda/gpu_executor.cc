@@ -91,7 +91,7 @@ void GpuExecutor::open_blas() {
   check(cublasSetWorkspace(blas_, blas_workspace_, kBlasWorkspaceBytes), "cublasSetWorkspace", text_);
 }
 
-// Takes less where there is no room: then sums have fewer parts, and fewer rows are sorted at once.
+// Takes less where there is no room: then sums have fewer parts, and fewer rows are sorted together.
 void GpuExecutor::take_scratch() {
   constexpr std::size_t kLeast = 1 << 10;
   for (std::size_t bytes = kScratchBytes; scratch_.at == nullptr && bytes >= kLeast; bytes /= 4) {

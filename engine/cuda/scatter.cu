@@ -40,8 +40,8 @@ __device__ bool are_equal(const Key* keys, Index count, Index one, Index other) 
   return other < count && row_of(keys[one]) == row_of(keys[other]);
 }
 
-// Each thread takes a column of a place where a row's rows begin, and reads some of them at once. Halves are rounded at
-// the end.
+// Each thread takes a column of the rows with one index, which begin at its place, and reads several of them before it
+// uses the first. Halves are rounded at the end.
 template <typename T, typename Index>
 __device__ void change_columns(const ScatterArguments& arguments, const Key* keys, Fault* fault) {
   constexpr Index kAtOnce = 8;
@@ -154,7 +154,7 @@ void scatter_turn(cudaStream_t stream, const Scratch& scratch, const ScatterArgu
   start(change_sorted<T, Index>, blocks, kThreads, stream, turn, keys, fault);
 }
 
-// How many indices are sorted at once: whole runs, of which the scratch memory holds two copies.
+// Returns how many indices are sorted together: whole runs, of which the scratch memory holds two copies.
 std::int64_t turn_of(const Scratch& scratch) {
   const auto room = scratch.at == nullptr ? 0 : static_cast<std::int64_t>(scratch.bytes / (2 * sizeof(Key)));
   if (room < kRun) return kFew;

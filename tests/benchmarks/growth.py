@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Prints how the cost of a simulation grows with the devices and with the layers, as the tables of docs/simulation.md.
+"""Prints how the cost of a simulation grows with the devices and with the layers.
 
     tests/benchmarks/growth.py build/rel/tests/benchmarks/tandem_sim_benchmarks
 

@@ -1,5 +1,5 @@
 // What a simulated training step costs: a run from its scenario to its report, of BERT-large in data parallel over HGX
-// H100 machines, unless it says otherwise. tests/benchmarks/growth.py makes the table of docs/simulation.md of these.
+// H100 machines, unless it says otherwise. tests/benchmarks/growth.py runs these and prints tables.
 //
 // Time: CPU time of the whole run. Counters: the part of a step and of an op in it, the ops of a step, and peak_rss_mb
 // of the process so far (run one benchmark alone, --benchmark_filter=..., to attribute it).
@@ -187,22 +187,13 @@ void uneven_replicas(benchmark::State& state) {
   run_steps(state, [=] { return bert_large(gpus, 32 * gpus + gpus / 2); });
 }
 
-BENCHMARK(alike_replicas)
-    ->Arg(8)
-    ->Arg(64)
-    ->Arg(512)
-    ->Arg(1024)
-    ->Arg(4096)
-    ->Arg(16384)
-    ->Iterations(1)
-    ->Unit(benchmark::kSecond);
+void many_sizes(benchmark::internal::Benchmark* one) {
+  for (const int gpus : {8, 64, 512, 1024, 4096, 16384}) one->Arg(gpus);
+}
+
+BENCHMARK(alike_replicas)->Apply(many_sizes)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(alike_replicas_on_a_fat_tree)
-    ->Arg(8)
-    ->Arg(64)
-    ->Arg(512)
-    ->Arg(1024)
-    ->Arg(4096)
-    ->Arg(16384)
+    ->Apply(many_sizes)
     ->Arg(32768)
     ->Arg(262144)
     ->Arg(1048576)

@@ -275,8 +275,8 @@ TEST_P(Kernels, AddBiasToOneAndToManyColumns) {
   }
 }
 
-// Each index often: few rows, one sorted run, several that are merged, and more than are sorted at once. The order is
-// that of the rows, so that even sums are those of the cpu engine. Halves are rounded once in each of several turns.
+// Every index occurs often, in few rows, in one sorted run, in several that are merged, and in more than are sorted
+// together. The order is that of the rows, so even sums are those of the cpu engine. Halves are rounded once a turn.
 TEST_P(Kernels, ScatterManyRows) {
   for (const std::int64_t count : {200, 700, 5000, 70'000}) {
     const std::int64_t width = count > 10'000 ? 1 : 9;
