@@ -1,0 +1,37 @@
+#!/bin/sh
+# Simulated times are equal on every machine: builds `tandem` a second time with clang++, without optimisation, and with
+# the instructions that multiply and add at once (FMA) where this processor has them. Then holds the simulated examples
+# against the golden reports, which a build with g++ -O1 wrote.
+#
+#   elsewhere.sh [FOLDER]     FOLDER: where to build (build/elsewhere)
+#
+# Exit code 77: clang++ is not installed.
+set -eu
+here=$(cd "$(dirname "$0")" && pwd)
+source=${here%/tests/golden}
+folder=${1:-$source/build/elsewhere}
+command -v clang++ >/dev/null 2>&1 || { echo "skipped: clang++ is not installed (./start check installs it)" && exit 77; }
+
+flags=""
+if grep -qw fma /proc/cpuinfo 2>/dev/null; then
+  flags="-mavx2 -mfma"
+else
+  echo "this processor has no FMA: built without it" >&2
+fi
+cmake -S "$source" -B "$folder" -G Ninja -DCMAKE_CXX_COMPILER=clang++ -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG=-O0 \
+  -DCMAKE_CXX_FLAGS="$flags" -DTANDEM_WITH_CUDA=OFF -DTANDEM_TESTS=OFF -DTANDEM_BENCHMARKS=OFF >&2
+cmake --build "$folder" -j "${TANDEM_JOBS:-$(nproc)}" --target tandem >&2
+
+failed=0 examples=0
+for golden in "$here"/*.json; do
+  name=$(basename "$golden" .json)
+  examples=$((examples + 1))
+  if "$folder/cli/tandem" check "$source/scenarios/examples/$name.yaml" --baseline "$golden" --always >"$folder/verdict" 2>&1; then
+    echo "equal: $name"
+  else
+    failed=$((failed + 1))
+    echo "DIFFERENT: $name" && cat "$folder/verdict"
+  fi
+done
+echo "$((examples - failed)) of $examples equal (clang++ -O0${flags:+ $flags})"
+[ "$examples" -gt 0 ] && [ "$failed" = 0 ]
