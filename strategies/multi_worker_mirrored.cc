@@ -17,9 +17,10 @@ std::vector<WorkerSpec> training_workers(const Worker& worker) {
   for (const WorkerSpec& spec : worker.cluster()) {
     if (spec.job != "ps" && spec.job != "evaluator") training.push_back(spec);
   }
-  std::stable_sort(training.begin(), training.end(), [](const WorkerSpec& a, const WorkerSpec& b) {
+  const auto comes_first = [](const WorkerSpec& a, const WorkerSpec& b) {
     return std::make_tuple(a.job != "chief", a.task) < std::make_tuple(b.job != "chief", b.task);
-  });
+  };
+  if (!std::ranges::is_sorted(training, comes_first)) std::ranges::stable_sort(training, comes_first);
   return training;
 }
 
@@ -60,6 +61,7 @@ std::shared_ptr<const ClusterResolver> resolver_of(const Worker& worker) {
 
 std::vector<DeviceId> devices_in_sync(Worker& worker) {
   std::vector<DeviceId> group;
+  group.reserve(worker.cluster().size() * worker.devices().size());
   for (const WorkerSpec& spec : training_workers(worker)) {
     for (int i = 0; i < spec.device_count; ++i) {
       group.push_back({.job = spec.job, .task = spec.task, .type = spec.device_type, .index = i});

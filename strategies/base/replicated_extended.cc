@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_arguments.h"
@@ -20,10 +21,9 @@ namespace {
 
 std::vector<Device*> checked(std::vector<Device*> devices) {
   if (devices.empty()) throw ValueError("a strategy needs at least one device");
-  for (std::size_t i = 0; i < devices.size(); ++i) {
-    for (std::size_t j = 0; j < i; ++j) {
-      if (devices[i] == devices[j]) throw ValueError(fmt::format("device {} is listed twice", devices[i]->id().text()));
-    }
+  std::unordered_set<const Device*> seen;
+  for (const Device* device : devices) {
+    if (!seen.insert(device).second) throw ValueError(fmt::format("device {} is listed twice", device->id().text()));
   }
   return devices;
 }

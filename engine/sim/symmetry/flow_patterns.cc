@@ -57,7 +57,7 @@ int FlowPatterns::pattern(int source, int image, std::span<const PatternFlow> fl
       add_flow(made, found);
     }
   }
-  is_outdated_ = has_new_flows_ = true;
+  is_outdated_ = true;
   return static_cast<int>(from.patterns.size()) - 1;
 }
 
@@ -91,8 +91,80 @@ void FlowPatterns::see_at_once(int source, int calls) {
 void FlowPatterns::clear() {
   sources_.clear();
   names_.clear();
-  is_outdated_ = false;
-  has_new_flows_ = true;
+  load_.clear();
+  busy_.clear();
+  is_busy_.clear();
+  is_outdated_ = has_new_busy_links_ = false;
+}
+
+// Adds up what each link would carry at most: a source that is under way several times, each time by the pattern that
+// is worst for the link.
+void FlowPatterns::add_load(Source& source) {
+  if (source.loaded_at_once == source.at_once && source.loaded_patterns == source.patterns.size()) return;
+  if (source.loaded_patterns == source.patterns.size()) {
+    add_load(source, source.patterns.size(), source.at_once - source.loaded_at_once);
+  } else {
+    if (source.loaded_patterns > 0) add_load(source, source.loaded_patterns, -source.loaded_at_once);
+    add_load(source, source.patterns.size(), source.at_once);
+  }
+  source.loaded_at_once = source.at_once;
+  source.loaded_patterns = source.patterns.size();
+}
+
+void FlowPatterns::add_load(const Source& source, std::size_t patterns, double factor) {
+  std::vector<std::uint32_t> crossed;  // where there are several patterns
+  const auto add = [&](std::uint32_t link, double bytes_per_s) {
+    load_[link] += factor * bytes_per_s;
+    if (is_busy_[link] || load_[link] <= capacity(link) * kFull) return;
+    is_busy_[link] = has_new_busy_links_ = true;
+    busy_.push_back(link);
+  };
+  for (std::size_t number = 0; number < patterns; ++number) {
+    const Pattern& pattern = source.patterns[number];
+    for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
+      for (const std::uint32_t link : pattern.crossings.of(flow)) of_pattern_[link] += pattern.bytes_per_s[flow];
+    }
+    for (const std::uint32_t link : pattern.crossings.links) {
+      const double bytes_per_s = std::exchange(of_pattern_[link], 0.0);
+      if (bytes_per_s == 0) continue;
+      if (patterns == 1) {
+        add(link, bytes_per_s);
+        continue;
+      }
+      if (most_[link] == 0) crossed.push_back(link);
+      most_[link] = std::max(most_[link], bytes_per_s);
+    }
+  }
+  for (const std::uint32_t link : crossed) add(link, std::exchange(most_[link], 0.0));
+}
+
+bool FlowPatterns::add_apart() {
+  for (Source& source : sources_) {
+    for (Pattern& pattern : source.patterns) {
+      if (pattern.is_new && !make_apart(source, pattern)) return false;
+    }
+  }
+  return true;
+}
+
+bool FlowPatterns::make_apart(const Source& source, Pattern& pattern) const {
+  if (std::ranges::any_of(pattern.crossings.links, [this](std::uint32_t link) { return is_busy_[link]; })) return false;
+  const std::size_t width = pattern.flows.size();
+  for (std::size_t flow = width; flow < pattern.crossings.flows(); ++flow) {
+    if (pattern.bytes_per_s[flow] != pattern.bytes_per_s[flow % width]) return false;
+    if (pattern.latency_s[flow] != pattern.latency_s[flow % width]) return false;
+  }
+  pattern.class_flows.clear();
+  std::set<std::tuple<std::uint32_t, double, double>> seen;
+  for (std::size_t flow = 0; flow < width; ++flow) {
+    const auto colour = source.classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow);
+    if (!seen.emplace(colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]).second) continue;
+    Route route{.hops = {}, .latency_s = pattern.latency_s[flow], .bandwidth_bytes_per_s = pattern.bytes_per_s[flow]};
+    for (const std::uint32_t link : pattern.crossings.of(flow)) route.hops.push_back({link / 2, link % 2 == 0});
+    pattern.class_flows.push_back({pattern.flows[flow].colour, std::make_shared<const Route>(std::move(route))});
+  }
+  pattern.is_new = false;
+  return true;
 }
 
 // One division of all flows.
@@ -101,11 +173,8 @@ class FlowPatterns::Update {
   explicit Update(FlowPatterns& all) : all_(all) {}
 
   bool run(const Split& split) {
-    find_busy_links();
-    if (!std::exchange(all_.has_new_flows_, false) && busy_ == all_.busy_) return true;
-    all_.busy_ = busy_;
-    place_of_.assign(2 * all_.topology_.link_count(), kIdle);
-    for (std::size_t i = 0; i < busy_.size(); ++i) place_of_[busy_[i]] = static_cast<std::uint32_t>(i);
+    place_of_.assign(all_.load_.size(), kIdle);
+    for (std::size_t i = 0; i < all_.busy_.size(); ++i) place_of_[all_.busy_[i]] = static_cast<std::uint32_t>(i);
     collect();
     partition_ = equitable_partition(crossings_, flow_colours_, link_colours_);
     if (split_classes(split)) return false;
@@ -114,6 +183,7 @@ class FlowPatterns::Update {
     for (Source& source : all_.sources_) {
       for (Pattern& pattern : source.patterns) {
         make_class_flows(pattern, first);
+        pattern.is_new = false;
         first += pattern.crossings.flows();
       }
     }
@@ -121,43 +191,12 @@ class FlowPatterns::Update {
   }
 
  private:
-  double capacity(std::uint32_t direction) const {
-    return all_.topology_.link_model(direction / 2).bandwidth_bytes_per_s.value;
-  }
-
-  // Adds up what each link would carry at most.
-  void find_busy_links() {
-    const std::size_t directions = 2 * all_.topology_.link_count();
-    std::vector<double> load(directions), most(directions), of_pattern(directions);
-    std::vector<std::uint32_t> used;
-    for (const Source& source : all_.sources_) {
-      std::vector<std::uint32_t> of_source;
-      for (const Pattern& pattern : source.patterns) {
-        for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
-          for (const std::uint32_t link : pattern.crossings.of(flow)) of_pattern[link] += pattern.bytes_per_s[flow];
-        }
-        for (const std::uint32_t link : pattern.crossings.links) {
-          if (of_pattern[link] == 0) continue;
-          if (most[link] == 0) of_source.push_back(link);
-          most[link] = std::max(most[link], std::exchange(of_pattern[link], 0.0));
-        }
-      }
-      for (const std::uint32_t link : of_source) {
-        if (load[link] == 0) used.push_back(link);
-        load[link] += source.at_once * std::exchange(most[link], 0.0);
-      }
-    }
-    for (const std::uint32_t link : used) {
-      if (load[link] > capacity(link) * kFull) busy_.push_back(link);
-    }
-  }
-
   // Flows of different sources, patterns, and images on different classes never share a class.
   void collect() {
     std::map<double, std::uint32_t> capacities;
-    for (const std::uint32_t link : busy_) {
+    for (const std::uint32_t link : all_.busy_) {
       link_colours_.push_back(
-          capacities.try_emplace(capacity(link), static_cast<std::uint32_t>(capacities.size())).first->second);
+          capacities.try_emplace(all_.capacity(link), static_cast<std::uint32_t>(capacities.size())).first->second);
     }
     using Key = std::tuple<std::uint32_t, std::uint32_t, double, double>;
     std::map<Key, std::uint32_t> colours;
@@ -240,7 +279,7 @@ class FlowPatterns::Update {
       for (const auto& [link_class, crossed] : times) {
         const std::uint64_t all = std::uint64_t{crossed} * members_[index];
         TANDEM_CHECK(all % links_in_[link_class] == 0, "a partition of flows that is not equitable");
-        route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(busy_[first_link_[link_class]]));
+        route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(all_.busy_[first_link_[link_class]]));
       }
       pattern.class_flows.push_back({pattern.flows[flow].colour, std::make_shared<const Route>(std::move(route))});
     }
@@ -252,7 +291,6 @@ class FlowPatterns::Update {
 
   FlowPatterns& all_;
   std::vector<std::uint32_t> place_of_;  // by direction, in busy_
-  std::vector<std::uint32_t> busy_;
   Crossings crossings_;
   std::vector<std::uint32_t> flow_colours_, link_colours_;
   Partition partition_;
@@ -263,6 +301,12 @@ class FlowPatterns::Update {
 
 bool FlowPatterns::update(const Split& split) {
   is_outdated_ = false;
+  load_.resize(2 * topology_.link_count());
+  is_busy_.resize(load_.size());
+  of_pattern_.resize(load_.size());
+  most_.resize(load_.size());
+  for (Source& source : sources_) add_load(source);
+  if (!std::exchange(has_new_busy_links_, false) && add_apart()) return true;
   return Update(*this).run(split);
 }
 

@@ -80,26 +80,43 @@ class FlowPatterns {
     std::vector<double> bytes_per_s{};  // which each flow reaches at most
     std::vector<double> latency_s{};
     std::vector<ClassFlow> class_flows{};
+    bool is_new = true;  // since the last update
   };
   struct Source {
     std::vector<int> classes;
     int images = 1;
     int at_once = 1;
     std::vector<Pattern> patterns{};
+    // How many of these are in the load of the links.
+    int loaded_at_once = 0;
+    std::size_t loaded_patterns = 0;
   };
   class Update;
 
   std::uint32_t direction_of(const Edge& hop) const;
   Via on_image(Via via, const Source& source, int image) const;
   void add_flow(Pattern& pattern, const Route& route) const;
+  double capacity(std::uint32_t direction) const {
+    return topology_.link_model(direction / 2).bandwidth_bytes_per_s.value;
+  }
+  void add_load(Source& source);
+  void add_load(const Source& source, std::size_t patterns, double factor);
+  // Makes the class flows of what is new, where it crosses no link that may slow flows down. Returns false otherwise,
+  // or if flows of equal images differ.
+  bool add_apart();
+  bool make_apart(const Source& source, Pattern& pattern) const;
 
   const Topology& topology_;
   const WorkerClasses& classes_;
   std::vector<Source> sources_;
   std::unordered_map<std::u32string, int> names_;
   bool is_outdated_ = false;
-  bool has_new_flows_ = false;
-  std::vector<std::uint32_t> busy_{};  // links at the last update, as Platform numbers directions
+  // Of links, as Platform numbers directions.
+  std::vector<double> load_{};         // what each would carry at most
+  std::vector<std::uint32_t> busy_{};  // those that may slow flows down, in the order in which they became so
+  std::vector<bool> is_busy_{};
+  bool has_new_busy_links_ = false;
+  std::vector<double> of_pattern_{}, most_{};  // of add_load(), which leaves zeros behind
 };
 
 }  // namespace tandem::sim::symmetry
