@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <chrono>
 #include <iostream>
 
 #include "cli/interrupt.h"
@@ -9,14 +10,26 @@
 namespace tandem {
 
 ProgressLine::ProgressLine(const CommonOptions& options)
-    : progress_({.stream = options.quiet ? nullptr : &std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .now_s = {}}) {
+    : progress_({.stream = options.quiet ? nullptr : &std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .now_s = {}}),
+      is_quiet_(options.quiet) {}
+
+void ProgressLine::begin(const std::string& what) {
+  progress_.begin(what);
+  if (is_quiet_ || ticker_.joinable()) return;
+  ticker_ = std::jthread([this](const std::stop_token& stop) {
+    constexpr std::chrono::milliseconds kInterval{500};
+    std::unique_lock lock(mutex_);
+    while (!end_.wait_for(lock, stop, kInterval, [&stop] { return stop.stop_requested(); })) progress_.tick();
+  });
 }
 
 std::function<void(int, int)> ProgressLine::of_steps(const std::string& what) {
+  begin(what);
   return counted(what + ": step");
 }
 
 std::function<void(int, int)> ProgressLine::of_runs(const std::string& what) {
+  begin(what);
   return counted(what + ": schedule");
 }
 

@@ -1,8 +1,11 @@
 // The progress of a run on stderr, which is also where Ctrl-C is noticed.
 #pragma once
 
+#include <condition_variable>
 #include <functional>
+#include <mutex>
 #include <string>
+#include <thread>
 
 #include "cli/common_options.h"
 #include "reports/progress.h"
@@ -22,8 +25,14 @@ class ProgressLine {
 
  private:
   std::function<void(int, int)> counted(std::string what);
+  void begin(const std::string& what);
 
   Progress progress_;
+  const bool is_quiet_;
+  // Ticks, because a single step may take long. Ends before progress_ does. Not for sweeps, which fork.
+  std::mutex mutex_;
+  std::condition_variable_any end_;
+  std::jthread ticker_;
 };
 
 }  // namespace tandem

@@ -19,7 +19,7 @@ double steady_now_s() {
 
 Progress::Progress(ProgressOptions options) : options_(std::move(options)) {
   if (!options_.now_s) options_.now_s = steady_now_s;
-  started_s_ = options_.now_s();
+  started_s_ = began_s_ = options_.now_s();
   last_s_ = options_.terminal ? started_s_ + kSilent_s - kTerminalInterval_s : started_s_;
 }
 
@@ -29,12 +29,43 @@ Progress::~Progress() {
 
 void Progress::update(std::string_view what, int done, int total) {
   if (!options_.stream) return;
-  const double now_s = options_.now_s();
+  const std::lock_guard lock(mutex_);
+  if (has_begun_ && (what != what_ || done <= done_)) began_s_ = updated_s_;  // other work, or the same again
+  what_ = what;
+  done_ = done;
+  total_ = total;
+  has_begun_ = true;
+  updated_s_ = options_.now_s();
+  show(updated_s_);
+}
+
+void Progress::begin(std::string_view what) {
+  const std::lock_guard lock(mutex_);
+  what_ = what;
+  has_begun_ = false;
+  began_s_ = options_.now_s();
+}
+
+void Progress::tick() {
+  const std::lock_guard lock(mutex_);
+  if (options_.stream && !what_.empty()) show(options_.now_s());
+}
+
+void Progress::show(double now_s) {
   const double interval_s = options_.terminal ? kTerminalInterval_s : kPlainInterval_s;
-  if (now_s - last_s_ < interval_s || now_s - started_s_ < kSilent_s) return;
+  const double passed_s = now_s - started_s_;
+  if (now_s - last_s_ < interval_s || passed_s < kSilent_s) return;
   last_s_ = now_s;
-  const std::string count = total > 0 ? fmt::format("{} of {}", done, total) : fmt::format("{}", done);
-  const std::string line = fmt::format("{}: {}, {:.0f} s", what, count, now_s - started_s_);
+  std::string line = what_ + ": ";
+  if (!has_begun_) {
+    line += "begins";
+  } else {
+    line += total_ > 0 ? fmt::format("{} of {}", done_, total_) : fmt::format("{}", done_);
+  }
+  line += fmt::format(", {:.0f} s", passed_s);
+  if (has_begun_ && done_ > 0 && total_ > done_) {
+    line += fmt::format(", about {:.0f} s left", (now_s - began_s_) / done_ * (total_ - done_));
+  }
   if (options_.terminal) {
     *options_.stream << "\r" << line << "\033[K" << std::flush;
     shown_ = true;
@@ -44,6 +75,8 @@ void Progress::update(std::string_view what, int done, int total) {
 }
 
 void Progress::finish() {
+  const std::lock_guard lock(mutex_);
+  what_.clear();
   if (!shown_) return;
   *options_.stream << "\r\033[K" << std::flush;
   shown_ = false;

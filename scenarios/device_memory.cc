@@ -1,6 +1,7 @@
 #include "scenarios/device_memory.h"
 
 #include <algorithm>
+#include <set>
 
 #include "scenarios/activations.h"
 #include "scenarios/job.h"
@@ -172,7 +173,10 @@ std::int64_t available_bytes(const Scenario& scenario) {
   const NodeKind kind = scenario.devices.type == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu;
   std::int64_t least = 0;
   const int machines = scenario.topology->worker_count();
+  std::set<const Topology*> kinds;
   for (int worker = 0; worker < std::min(training_workers(scenario), machines); ++worker) {
+    const bool is_of_kind = worker < scenario.topology->machine_count();
+    if (is_of_kind && !kinds.insert(&scenario.topology->machine(worker)).second) continue;
     const std::vector<NodeIndex> nodes = scenario.topology->nodes_of(worker, kind);
     if (nodes.empty()) continue;
     const auto sharing = rounded_up(scenario.devices.per_worker, static_cast<std::int64_t>(nodes.size()));

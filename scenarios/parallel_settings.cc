@@ -110,6 +110,17 @@ int devices_of_one_replica(const Scenario& scenario) {
   return sizes_are_given ? scenario.strategy.mesh.tensor * scenario.strategy.mesh.pipeline : 1;
 }
 
+Scenario one_replica_of(const Scenario& scenario, int replicas) {
+  Scenario alone = scenario;
+  const int devices = devices_of_one_replica(scenario);
+  alone.devices.per_worker = std::min(devices, scenario.devices.per_worker);
+  alone.devices.workers = (devices + alone.devices.per_worker - 1) / alone.devices.per_worker;
+  alone.devices.ps = parameter_servers(scenario);
+  alone.strategy.mesh.data = 1;
+  alone.workload.batch = std::max(1, scenario.workload.batch / replicas);
+  return alone;
+}
+
 std::optional<ParallelProblem> parallel_problem(const Scenario& scenario) {
   const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
   if (!strategy.division) return std::nullopt;

@@ -17,6 +17,8 @@ ParallelOptions parallel_options(const Scenario& scenario);
 LinearStack linear_stack(const MlpSettings& settings);
 // How many devices compute one replica of the data; 1 for strategies that replicate the whole model.
 int devices_of_one_replica(const Scenario& scenario);
+// The job of one of so many replicas, with its share of the batch, on as few workers as have its devices.
+Scenario one_replica_of(const Scenario& scenario, int replicas);
 
 // Why a scenario whose strategy divides the model cannot run, and which of its values is to blame. Nothing for other
 // strategies.

@@ -12,6 +12,7 @@
 #include "scenarios/machine_watch.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
+#include "scenarios/size_check.h"
 #include "scenarios/training.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
@@ -223,20 +224,50 @@ class MeasuredSteps {
   std::optional<MachineCounts> begin_, end_;
 };
 
+RunResult run_once(Scenario scenario, const RunOptions& options);
+
+// How many records a device leaves in a step, as a run of one replica shows. 0 where that would be a good part of
+// the run itself, and where it fails.
+double records_of_a_step(const Scenario& scenario) {
+  constexpr int kPart = 8;
+  const int one = devices_of_one_replica(scenario);
+  const std::int64_t all = std::int64_t{training_workers(scenario)} * scenario.devices.per_worker;
+  if (all < std::int64_t{kPart} * one) return 0;
+  Scenario alone = one_replica_of(scenario, static_cast<int>(all / one));
+  alone.steps = 1;
+  alone.warmup_steps = 0;
+  alone.engine.symmetry = false;
+  try {
+    return static_cast<double>(run_once(alone, {}).timeline.records.size()) / one;
+  } catch (const Error&) {
+    return 0;
+  }
+}
+
+// Whether workers may represent others.
+bool has_symmetry(const Scenario& scenario, const RunOptions& options) {
+  return engine_info(scenario.engine.name).symmetry && scenario.engine.symmetry && !options.schedule_seed &&
+         scenario.engine.values.value_or(ValueMode::none) == ValueMode::none &&
+         scenario.engine.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid;
+}
+
 RunResult run_once(Scenario scenario, const RunOptions& options) {
   RunResult result;
   const bool is_prediction = engine_info(scenario.engine.name).needs_topology;
   if (is_prediction) scenario.topology = topology_of(scenario);
   const std::optional<MemoryNeed> memory = is_prediction ? memory_need(scenario) : std::nullopt;
   check_memory(scenario, memory);
+  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
+  SizeCheck size(scenario, has_symmetry(scenario, options), [&scenario] { return records_of_a_step(scenario); });
+  size.before_run();
   const std::unique_ptr<Engine> engine = open(scenario, options);
   check_capabilities(scenario, engine->capabilities());
-  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
   const bool divides_model = strategy_info(scenario.strategy.name).division.has_value();
   std::vector<TrainingResult> results;
   MeasuredSteps measured(scenario, options.progress);
   const auto progress = [&measured](int step, int steps) { measured.step_done(step, steps); };
   const auto train_one = [&](Worker& worker) {
+    size.begin_worker();
     TrainingResult& mine = results.at(static_cast<std::size_t>(worker.index()));
     if (divides_model) {
       train_parallel(worker, scenario, progress, mine.report);
@@ -250,6 +281,7 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
       result.timeline = engine->run(train_one);
       has_run = true;
     } catch (const RunAgain&) {
+      size.before_next_run();
     }
   }
   result.report = merged(results, scenario);
@@ -283,13 +315,7 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
     // Weak scaling: one replica with its share of the batch. Simulations only, since they take no machine time.
     if (options.measures_scaling && result.report.deterministic && result.report.replicas > 1 &&
         devices_of_one_replica(changed) <= changed.devices.per_worker) {
-      Scenario alone = changed;
-      alone.devices.per_worker = devices_of_one_replica(alone);
-      alone.strategy.mesh.data = 1;
-      alone.devices.ps = parameter_servers(changed);
-      alone.devices.workers = 1;
-      alone.workload.batch = std::max(1, changed.workload.batch / result.report.replicas);
-      const double one = throughput_alone(alone);
+      const double one = throughput_alone(one_replica_of(changed, result.report.replicas));
       if (one > 0) result.report.scaling_efficiency = result.report.throughput() / (one * result.report.replicas);
     }
     return result;

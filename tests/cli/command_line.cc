@@ -1,11 +1,14 @@
 #include "tests/cli/command_line.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <array>
 #include <chrono>
 #include <csignal>
+#include <cstdlib>
 #include <fstream>
 #include <thread>
 
@@ -18,11 +21,12 @@ std::string contents(const std::filesystem::path& file) {
 }
 
 void redirect(const std::filesystem::path& file, int descriptor) {
-  const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600);
+  const int opened = open(file.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_NOCTTY, 0600);
   if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
 }
 
-pid_t start(const std::filesystem::path& folder, const std::vector<std::string>& arguments) {
+pid_t start(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
+            const std::string& error_file = "stderr.txt") {
   std::vector<char*> words = {const_cast<char*>("tandem")};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
@@ -30,7 +34,7 @@ pid_t start(const std::filesystem::path& folder, const std::vector<std::string>&
   if (process != 0) return process;
   if (chdir(folder.c_str()) != 0) _exit(126);
   redirect("stdout.txt", STDOUT_FILENO);
-  redirect("stderr.txt", STDERR_FILENO);
+  redirect(error_file, STDERR_FILENO);
   execv(TANDEM_BINARY, words.data());
   _exit(127);
 }
@@ -76,6 +80,25 @@ Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& argument
   std::this_thread::sleep_for(std::chrono::duration<double>(kSlower * after_s));
   kill(process, signal);
   return finished(process, folder_);
+}
+
+std::string CommandLine::shown_on_terminal(const std::vector<std::string>& arguments, const std::string& text) const {
+  constexpr int kPatience_ms = 60'000;
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  EXPECT_TRUE(terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0);
+  const pid_t process = start(folder_, arguments, ptsname(terminal));
+  std::string shown;
+  pollfd readable{.fd = terminal, .events = POLLIN, .revents = 0};
+  while (shown.find(text) == std::string::npos && poll(&readable, 1, kPatience_ms) == 1) {
+    std::array<char, 256> part{};
+    const ssize_t count = ::read(terminal, part.data(), part.size());
+    if (count <= 0) break;  // the command has ended
+    shown.append(part.data(), static_cast<std::size_t>(count));
+  }
+  kill(process, SIGKILL);
+  EXPECT_EQ(waitpid(process, nullptr, 0), process);
+  close(terminal);
+  return shown;
 }
 
 std::string CommandLine::write(const std::string& name, const std::string& text) const {

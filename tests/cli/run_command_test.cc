@@ -50,6 +50,29 @@ TEST_F(RunCommand, RefusesGpusThatAreNotThere) {
                                           HasSubstr("engine 'cuda' finds no GPU to run on: ")));
 }
 
+// In memory on a simulated machine, in threads on a real one.
+TEST_F(RunCommand, RefusesBeforehandWhatThisMachineIsTooSmallFor) {
+  const Outcome simulated = tandem({"run", example("digits-sim.yaml"), "--replicas", "1000000", "--steps", "1000000"});
+  EXPECT_EQ(simulated.exit_code, 5);
+  EXPECT_THAT(simulated.err, HasSubstr("digits-sim.yaml:"));
+  EXPECT_THAT(simulated.err, HasSubstr("devices: 1000000 devices, 1000000 of them simulated"));
+  EXPECT_THAT(simulated.err, HasSubstr("of this machine's memory; "));
+  for (const char* name : {"digits.yaml", "layers-small.yaml", "digits-multi-worker.yaml"}) {
+    const Outcome outcome = tandem({"run", example(name), "--replicas", "1048576"});
+    EXPECT_EQ(outcome.exit_code, 5) << name;
+    EXPECT_THAT(outcome.err, HasSubstr(" devices need at least as many threads; this system allows ")) << name;
+  }
+}
+
+TEST_F(RunCommand, ShowsThatALongRunIsUnderWay) {
+  write("long.yaml",
+        "schema_version: 1\nname: long\nworkload: {kind: layers, model: bert_large, batch: 4096, dtype: bf16}\n"
+        "strategy: {name: multi_worker_mirrored}\nengine: {name: sim, records: steps, symmetry: off}\n"
+        "topology: {cluster: {node: hgx-h100, workers: 128}}\n"
+        "devices: {type: gpu, workers: 128, per_worker: 8}\nsteps: 2\nwarmup_steps: 1\n");
+  EXPECT_THAT(shown_on_terminal({"run", "long.yaml"}, " s"), HasSubstr("long: begins, 2 s"));
+}
+
 TEST_F(RunCommand, PrintsAReportForPeople) {
   const Outcome outcome = tandem({"run", example("resnet50-hgx-h100.yaml")});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.err;

@@ -35,7 +35,7 @@ TEST(Progress, RewritesOneLineAtMostTenTimesASecond) {
     screen.now_s = 102.65;
     progress.update("run", 5, 0);
   }
-  EXPECT_EQ(screen.out.str(), "\rrun: 3 of 9, 2 s\033[K\rrun: 5, 3 s\033[K\r\033[K");
+  EXPECT_EQ(screen.out.str(), "\rrun: 3 of 9, 2 s, about 5 s left\033[K\rrun: 5, 3 s\033[K\r\033[K");
 }
 
 TEST(Progress, WritesAPlainLineEveryTenSecondsWhereNobodyRewrites) {
@@ -47,7 +47,29 @@ TEST(Progress, WritesAPlainLineEveryTenSecondsWhereNobodyRewrites) {
       progress.update("run", step, 25);
     }
   }
-  EXPECT_EQ(screen.out.str(), "run: 10 of 25, 10 s\nrun: 20 of 25, 20 s\n");
+  EXPECT_EQ(screen.out.str(), "run: 10 of 25, 10 s, about 15 s left\nrun: 20 of 25, 20 s, about 5 s left\n");
+}
+
+TEST(Progress, ShowsWorkThatTellsNothing) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(true);
+    progress.begin("run");
+    screen.now_s = 101.5;
+    progress.tick();
+    screen.now_s = 102.1;
+    progress.tick();
+    screen.now_s = 103;
+    progress.update("run", 1, 4);
+    screen.now_s = 106;
+    progress.tick();
+    progress.finish();
+    screen.now_s = 107;
+    progress.tick();
+  }
+  EXPECT_EQ(screen.out.str(),
+            "\rrun: begins, 2 s\033[K\rrun: 1 of 4, 3 s, about 9 s left\033[K\rrun: 1 of 4, 6 s, about 18 s left\033[K"
+            "\r\033[K");
 }
 
 TEST(Progress, IsSilentWithoutAStream) {

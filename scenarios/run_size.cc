@@ -1,0 +1,113 @@
+#include "scenarios/run_size.h"
+
+#include <fmt/format.h>
+#include <sys/resource.h>
+
+#include <algorithm>
+#include <fstream>
+#include <map>
+
+#include "scenarios/alike.h"
+#include "scenarios/job.h"
+#include "topologies/base/units.h"
+
+namespace tandem {
+namespace {
+
+// Resident memory of `tandem run` (/usr/bin/time), 2026-11-22. A simulated device and a record: workload layers_small,
+// strategy mirrored, on 500 to 8,000 replicas of one hgx-h100, which leave 45 records in each of 3 and 6 steps; most of
+// a device's is its task's stack. A represented device: BERT-large on a fat tree of 262,144 and 1,048,576 GPUs.
+constexpr double kBytesOfADevice = 1.8e3;
+constexpr double kBytesOfASimulatedDevice = 18.5e3;
+constexpr double kBytesOfARecord = 320;
+
+constexpr int kFew = 4;      // workers of a kind that all run, as in engine/sim/symmetry
+constexpr int kRunning = 2;  // of a larger class
+
+// The number behind a word of a file, such as "MemAvailable:" of /proc/meminfo.
+std::optional<double> number_after(const char* file, std::string_view word) {
+  std::ifstream in(file);
+  std::string found;
+  double number = 0;
+  while (in >> found) {
+    if (found == word && in >> number) return number;
+  }
+  return std::nullopt;
+}
+
+std::optional<double> number_in(const char* file) {
+  std::ifstream in(file);
+  double number = 0;
+  if (in >> number) return number;
+  return std::nullopt;  // no such file, or "max"
+}
+
+std::int64_t simulated_workers(const Scenario& scenario) {
+  std::map<int, std::int64_t> kinds;
+  for (const int kind : alike_tasks(scenario)) ++kinds[kind];
+  const bool saves_work = std::ranges::any_of(kinds, [](const auto& kind) { return kind.second > kFew; });
+  if (!saves_work) return training_workers(scenario);
+  std::int64_t workers = 0;
+  for (const auto& [kind, members] : kinds) workers += std::min<std::int64_t>(members, kRunning);
+  return workers;
+}
+
+}  // namespace
+
+double RunSize::bytes() const {
+  return kBytesOfADevice * static_cast<double>(devices) + kBytesOfASimulatedDevice * static_cast<double>(simulated) +
+         kBytesOfARecord * records;
+}
+
+RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry) {
+  const std::int64_t each = scenario.devices.per_worker;
+  const std::int64_t workers = training_workers(scenario);
+  // Workers that share a machine all run.
+  const bool share_machines = scenario.topology && workers > scenario.topology->worker_count();
+  RunSize size{.devices = workers * each};
+  size.simulated = (symmetry && !share_machines ? simulated_workers(scenario) : workers) * each;
+  size.records = static_cast<double>(size.simulated) * scenario.steps * records_of_a_step;
+  return size;
+}
+
+std::string size_problem(const RunSize& size, double available_bytes) {
+  if (size.bytes() <= available_bytes) return {};
+  const auto text = [](double bytes) { return format_quantity(bytes, Dimension::bytes); };
+  const std::string records = size.records > 0 ? fmt::format(" and their {:.3g} records", size.records) : "";
+  return fmt::format(
+      "{} devices, {} of them simulated{}, need about {} of this machine's memory; {} is available (fewer devices or "
+      "steps, or engine: {{records: steps}}, need less)",
+      size.devices, size.simulated, records, text(size.bytes()), text(available_bytes));
+}
+
+std::string thread_problem(std::int64_t devices, std::int64_t available_threads) {
+  if (devices <= available_threads) return {};
+  return fmt::format("{} devices need at least as many threads; this system allows {} (simulations need none)", devices,
+                     available_threads);
+}
+
+std::optional<double> available_memory_bytes() {
+  constexpr double kKib = 1024;
+  std::optional<double> available = number_after("/proc/meminfo", "MemAvailable:");
+  if (available) *available *= kKib;
+  const auto limit = number_in("/sys/fs/cgroup/memory.max");
+  const auto used = number_in("/sys/fs/cgroup/memory.current");
+  if (limit && used) available = std::min(available.value_or(*limit), std::max(0.0, *limit - *used));
+  return available;
+}
+
+std::optional<std::int64_t> available_threads() {
+  std::optional<double> available;
+  const auto limit = [&available](std::optional<double> most) {
+    if (most) available = std::min(available.value_or(*most), *most);
+  };
+  for (const char* file : {"/proc/sys/kernel/threads-max", "/proc/sys/kernel/pid_max", "/sys/fs/cgroup/pids.max"}) {
+    limit(number_in(file));
+  }
+  rlimit user{};
+  if (getrlimit(RLIMIT_NPROC, &user) == 0 && user.rlim_cur != RLIM_INFINITY) limit(static_cast<double>(user.rlim_cur));
+  if (!available) return std::nullopt;
+  return static_cast<std::int64_t>(*available);
+}
+
+}  // namespace tandem

@@ -1,0 +1,34 @@
+// What a run needs of the machine that it runs on, estimated before it begins.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "scenarios/scenario.h"
+
+namespace tandem {
+
+// Of a simulation.
+struct RunSize {
+  std::int64_t devices = 0;    // of the job
+  std::int64_t simulated = 0;  // those of workers that no other worker represents
+  double records = 0;          // of these, of all steps
+
+  double bytes() const;
+};
+
+// `records_of_a_step`: that a device leaves. `symmetry`: whether workers may represent others.
+RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry);
+
+// What is wrong with a run where so many bytes or threads are available; empty: nothing. For an engine that models
+// machines, and for one that is this machine, on which every device has a thread.
+std::string size_problem(const RunSize& size, double available_bytes);
+std::string thread_problem(std::int64_t devices, std::int64_t available_threads);
+
+// Memory that the system and the limits of this process's group still have to give, and how many threads they allow;
+// empty where nobody says.
+std::optional<double> available_memory_bytes();
+std::optional<std::int64_t> available_threads();
+
+}  // namespace tandem

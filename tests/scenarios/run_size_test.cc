@@ -1,0 +1,93 @@
+// What a simulation needs of this machine, estimated before it begins.
+#include "scenarios/run_size.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "scenarios/size_check.h"
+#include "tests/scenarios/running.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+Scenario data_parallel(int workers, int batch, int machines) {
+  return read_scenario(
+      fmt::format("name: size\nworkload: {{kind: layers, model: resnet15, batch: {}, dtype: f32}}\n"
+                  "strategy: {{name: multi_worker_mirrored}}\nengine: {{name: sim}}\n"
+                  "topology: {{cluster: {{node: hgx-h100, workers: {}}}}}\n"
+                  "devices: {{type: gpu, workers: {}, per_worker: 8}}\nsteps: 5\nwarmup_steps: 1\n",
+                  batch, machines, workers));
+}
+
+TEST(RunSize, CountsTheWorkersThatRepresentOthersAndTheirWitnesses) {
+  const Scenario alike = data_parallel(100, 100 * 8, 100);
+  EXPECT_EQ(size_of(alike, 0, true).devices, 800);
+  EXPECT_EQ(size_of(alike, 0, true).simulated, 2 * 8);
+  EXPECT_EQ(size_of(alike, 0, false).simulated, 800);
+  EXPECT_EQ(size_of(alike, 10, true).records, 2 * 8 * 5 * 10);
+  // Six workers have twice the examples, one has them on two devices; few workers all run, and so do those that share
+  // a machine.
+  EXPECT_EQ(size_of(data_parallel(100, 100 * 8 + 50, 100), 0, true).simulated, 2 * 2 * 8 + 8);
+  EXPECT_EQ(size_of(data_parallel(4, 4 * 8, 4), 0, true).simulated, 4 * 8);
+  Scenario shared = data_parallel(1, 100 * 8, 1);
+  shared.devices.workers = 100;
+  EXPECT_EQ(size_of(shared, 0, true).simulated, 800);
+}
+
+TEST(RunSize, SaysWhatIsNeededAndWhatThereIs) {
+  const RunSize size{.devices = 1'000'000, .simulated = 1'000'000, .records = 0};
+  EXPECT_EQ(size_problem(size, 20.3e9), "");
+  EXPECT_EQ(size_problem(size, 20.2e9),
+            "1000000 devices, 1000000 of them simulated, need about 20.30 GB of this machine's memory; 20.20 GB is "
+            "available (fewer devices or steps, or engine: {records: steps}, need less)");
+  const RunSize represented{.devices = 1'000'000, .simulated = 16, .records = 1e5};
+  EXPECT_EQ(size_problem(represented, 1.9e9), "");
+  EXPECT_THAT(size_problem(represented, 1e9),
+              HasSubstr("1000000 devices, 16 of them simulated and their 1e+05 records, need about 1.83"));
+  EXPECT_EQ(thread_problem(1000, 1000), "");
+  EXPECT_EQ(thread_problem(1001, 1000),
+            "1001 devices need at least as many threads; this system allows 1000 (simulations need none)");
+}
+
+TEST(SizeCheck, RefusesBeforeTheRunAndCountsRecordsOfLargeJobsOnly) {
+  int counted = 0;
+  const auto records = [&counted](double of_a_step) { return [&counted, of_a_step] { return ++counted, of_a_step; }; };
+  const Scenario alike = data_parallel(100, 100 * 8, 100);
+  SizeCheck(alike, true, records(1e15)).before_run();
+  EXPECT_EQ(counted, 0);
+  try {
+    SizeCheck(alike, false, records(1e15)).before_run();
+    FAIL() << "not refused";
+  } catch (const RunError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("in_memory.yaml:"));
+    EXPECT_THAT(error.what(), HasSubstr("devices: 800 devices, 800 of them simulated and their 4e+18 records, need"));
+  }
+  EXPECT_EQ(counted, 1);
+}
+
+TEST(SizeCheck, RefusesWorkersThatTurnOutToDiffer) {
+  const Scenario alike = data_parallel(100, 100 * 8, 100);
+  SizeCheck check(alike, true, [] { return 1e15; });
+  check.before_run();
+  for (int worker = 0; worker < 100; ++worker) check.begin_worker();
+  check.before_next_run();
+  check.begin_worker();
+  EXPECT_THROW(check.begin_worker(), RunError);
+}
+
+TEST(SizeCheck, ASimulationOfTooManyStepsIsRefused) {
+  Scenario alike = data_parallel(2, 2 * 8, 2);
+  alike.steps = 1'000'000'000;
+  try {
+    run_scenario(alike);
+    FAIL() << "not refused";
+  } catch (const RunError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("16 devices, 16 of them simulated and their "));
+  }
+}
+
+}  // namespace
+}  // namespace tandem
