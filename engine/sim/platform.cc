@@ -58,7 +58,8 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
   SparseVector<LinkImpl*> links_;  // by Platform::direction_index; null until used
 };
 
-Platform::Platform(const Topology& topology, std::span<const HostSpec> nodes) : topology_(topology), router_(topology) {
+Platform::Platform(const Topology& topology, Router& router, std::span<const HostSpec> nodes)
+    : topology_(topology), router_(router) {
   auto* zone = new Zone(*this);
   simgrid_compat::adopt_zone(zone);
   zone->add_nodes(nodes);

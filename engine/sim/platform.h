@@ -19,7 +19,8 @@ struct HostSpec {
 
 class Platform {
  public:
-  Platform(const Topology& topology, std::span<const HostSpec> nodes);
+  // The topology and its router must outlive it.
+  Platform(const Topology& topology, Router& router, std::span<const HostSpec> nodes);
   ~Platform();
   Platform(const Platform&) = delete;
   Platform& operator=(const Platform&) = delete;
@@ -47,7 +48,7 @@ class Platform {
   class Zone;
 
   const Topology& topology_;
-  Router router_;
+  Router& router_;
   std::shared_ptr<const Route> next_route_;
   std::unordered_map<NodeIndex, simgrid_compat::s4u::Host*> hosts_;
 };

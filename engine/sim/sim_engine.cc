@@ -94,7 +94,8 @@ Capabilities capabilities_of(const EngineOptions& options) {
 
 class SimEngine : public Engine {
  public:
-  explicit SimEngine(EngineOptions options) : options_(std::move(options)), capabilities_(capabilities_of(options_)) {
+  explicit SimEngine(EngineOptions options)
+      : options_(std::move(options)), capabilities_(capabilities_of(options_)), known_(options_) {
     if (sim::symmetry::Symmetry::is_possible(options_)) {
       symmetry_ = std::make_unique<sim::symmetry::Symmetry>(options_);
     }
@@ -103,7 +104,7 @@ class SimEngine : public Engine {
   const Capabilities& capabilities() const override { return capabilities_; }
   Timeline run(const Program& program) override {
     if (symmetry_ && symmetry_->begin_run()) return run_some(program);
-    Timeline timeline = sim::SimRun(options_, capabilities_).execute(program);
+    Timeline timeline = sim::SimRun(options_, capabilities_, known_).execute(program);
     if (symmetry_ && !symmetry_->note().empty()) timeline.notes.push_back(symmetry_->note());
     return timeline;
   }
@@ -112,7 +113,7 @@ class SimEngine : public Engine {
   // An error is told by a run of every worker, in which it names those whom it concerns.
   Timeline run_some(const Program& program) {
     try {
-      return sim::SimRun(options_, capabilities_, symmetry_.get()).execute(program);
+      return sim::SimRun(options_, capabilities_, known_, symmetry_.get()).execute(program);
     } catch (const sim::symmetry::Again&) {
     } catch (...) {
       symmetry_->turn_off("");
@@ -122,6 +123,7 @@ class SimEngine : public Engine {
 
   EngineOptions options_;
   Capabilities capabilities_;
+  sim::KnownTopology known_;
   std::unique_ptr<sim::symmetry::Symmetry> symmetry_;  // null: every worker runs
 };
 

@@ -22,18 +22,19 @@ double waiting_in_step(const EngineOptions& options) {
 
 }  // namespace
 
-SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, symmetry::Symmetry* symmetry)
+SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, KnownTopology& known,
+               symmetry::Symmetry* symmetry)
     : options_(options),
       capabilities_(capabilities),
       symmetry_(symmetry != nullptr ? std::optional<symmetry::RunSymmetry>(std::in_place, *this, *symmetry)
                                     : std::nullopt),
       hosts_(running_hosts()),
       schedule_(options.schedule_seed),
-      simulation_(*options.topology, hosts_, schedule_ ? &*schedule_ : nullptr),
+      simulation_(*options.topology, known.router, hosts_, schedule_ ? &*schedule_ : nullptr),
       network_(simulation_),
       scheduler_(simulation_, schedule_ ? &*schedule_ : nullptr, [this] { return pending_work(); }),
       measured_times_(options.topology->collectives()),
-      nccl_(*options.topology, options.nccl),
+      nccl_(*options.topology, options.nccl, known.communicators),
       shared_(std::make_unique<SimMonitor>(scheduler_)) {
   simulation_.on_idle([this] { scheduler_.check_deadlock(); });
   add_devices();

@@ -28,11 +28,21 @@ namespace tandem::sim {
 
 class SimWorker;
 
+// What the runs of one engine find out about its topology.
+struct KnownTopology {
+  explicit KnownTopology(const EngineOptions& options)
+      : router(*options.topology), communicators(*options.topology, router, nccl::settings_of(options.nccl)) {}
+
+  Router router;
+  nccl::Communicators communicators;
+};
+
 class SimRun {
  public:
-  // `options` have been checked (open_sim_engine); they and `capabilities` must outlive the run. `symmetry`: what is
-  // known about workers that represent others; null: every worker runs.
-  SimRun(const EngineOptions& options, const Capabilities& capabilities, symmetry::Symmetry* symmetry = nullptr);
+  // `options` have been checked (open_sim_engine); all arguments must outlive the run. `symmetry`: what is known about
+  // workers that represent others; null: every worker runs.
+  SimRun(const EngineOptions& options, const Capabilities& capabilities, KnownTopology& known,
+         symmetry::Symmetry* symmetry = nullptr);
   ~SimRun();
   SimRun(const SimRun&) = delete;
   SimRun& operator=(const SimRun&) = delete;

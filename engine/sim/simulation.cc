@@ -34,10 +34,11 @@ void start_engine(void (*ended)(void*)) {
 
 }  // namespace
 
-Simulation::Simulation(const Topology& topology, std::span<const HostSpec> nodes, SeededSchedule* schedule)
+Simulation::Simulation(const Topology& topology, Router& router, std::span<const HostSpec> nodes,
+                       SeededSchedule* schedule)
     : schedule_(schedule), processors_(nodes) {
   start_engine(&Simulation::ended);
-  platform_ = std::make_unique<Platform>(topology, nodes);
+  platform_ = std::make_unique<Platform>(topology, router, nodes);
   if (!nodes.empty()) any_host_ = platform_->host(nodes.front().node);
 }
 

@@ -29,7 +29,8 @@ class Simulation {
 
   // `nodes` become hosts, with their numbers of cores. `schedule` decides the order of what ends at the same instant;
   // null: the order above.
-  Simulation(const Topology& topology, std::span<const HostSpec> nodes, SeededSchedule* schedule = nullptr);
+  Simulation(const Topology& topology, Router& router, std::span<const HostSpec> nodes,
+             SeededSchedule* schedule = nullptr);
   ~Simulation();
   Simulation(const Simulation&) = delete;
   Simulation& operator=(const Simulation&) = delete;

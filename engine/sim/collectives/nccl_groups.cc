@@ -22,7 +22,7 @@ struct NcclGroups::Group {
   bool executes = false;
   std::vector<NodeIndex> gpus;                       // by position
   std::vector<int> positions;                        // by rank
-  std::unique_ptr<nccl::Communicator> communicator;  // null until the first call
+  const nccl::Communicator* communicator = nullptr;  // until the first call
   std::map<Key, std::shared_ptr<const Playable>> plans;
   // Where workers represent others: what is started of plans of one form, by the form and the colours of the flows.
   std::map<std::vector<int>, symmetry::CallFlows> forms;
@@ -30,13 +30,14 @@ struct NcclGroups::Group {
   std::map<std::pair<CollectiveKind, bool>, std::optional<CollectiveFit>> fits;  // by whether switches reduce the type
 };
 
-NcclGroups::NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables)
-    : topology_(topology), variables_(variables), settings_(nccl::settings_of(variables)) {}
+NcclGroups::NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables,
+                       nccl::Communicators& communicators)
+    : topology_(topology), variables_(variables), communicators_(communicators) {}
 
 NcclGroups::~NcclGroups() = default;
 
 std::string NcclGroups::text() const {
-  const int version = settings_.version;
+  const int version = communicators_.settings().version;
   std::string text = fmt::format("model of {}.{}.{}, from links and public constants", version / 10000,
                                  version / 100 % 100, version % 100);
   for (const auto& [name, value] : variables_) {
@@ -82,7 +83,7 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   const bool reduces = size_of(spec.dtype) > 1;  // NVLS knows no type of one byte
   const Key key{spec.kind, call.bytes(), root, reduces};
   if (const auto known = group.plans.find(key); known != group.plans.end()) return known->second;
-  const nccl::Communicator& communicator = communicator_of(run, group);
+  const nccl::Communicator& communicator = communicator_of(group);
   const nccl::Survey& facts = communicator.facts();
   if (!facts.hop_is_known && call.bytes() < kSmallBytes) {
     run.notes().add("what the network's software adds to a message is not known (hop_latency of the network): " +
@@ -100,17 +101,15 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   return group.plans.emplace(key, std::move(made)).first->second;
 }
 
-const nccl::Communicator& NcclGroups::communicator_of(SimRun& run, Group& group) {
-  if (!surveyor_) surveyor_ = std::make_unique<nccl::Surveyor>(topology_, run.simulation().platform().router());
-  if (!group.communicator) {
-    group.communicator = std::make_unique<nccl::Communicator>(surveyor_->survey(group.gpus), settings_);
-  }
+const nccl::Communicator& NcclGroups::communicator_of(Group& group) {
+  was_used_ = true;
+  if (group.communicator == nullptr) group.communicator = &communicators_.of(group.gpus);
   return *group.communicator;
 }
 
 const nccl::Communicator* NcclGroups::communicator_of(int devices, int nodes) {
   const auto [known, is_new] = measured_.try_emplace({devices, nodes});
-  if (!is_new || nodes > topology_.worker_count() || devices % nodes != 0) return known->second.get();
+  if (!is_new || nodes > topology_.worker_count() || devices % nodes != 0) return known->second;
   std::vector<NodeIndex> gpus;
   for (int worker = 0; worker < nodes; ++worker) {
     const std::vector<NodeIndex> all = topology_.nodes_of(worker, NodeKind::gpu);
@@ -118,8 +117,8 @@ const nccl::Communicator* NcclGroups::communicator_of(int devices, int nodes) {
     if (all.size() < count) return nullptr;
     gpus.insert(gpus.end(), all.begin(), all.begin() + static_cast<std::ptrdiff_t>(count));
   }
-  known->second = std::make_unique<nccl::Communicator>(surveyor_->survey(gpus), settings_);
-  return known->second.get();
+  known->second = &communicators_.of(gpus);
+  return known->second;
 }
 
 const CollectiveFit* NcclGroups::fit_of(SimRun& run, Group& group, CollectiveKind kind, bool reduces) {
@@ -130,7 +129,7 @@ const CollectiveFit* NcclGroups::fit_of(SimRun& run, Group& group, CollectiveKin
   for (CollectivePoint& point : points) {
     const bool is_of_group = point.devices == static_cast<int>(group.gpus.size()) && point.nodes == group.machines;
     const nccl::Communicator* model =
-        is_of_group ? &communicator_of(run, group) : communicator_of(point.devices, point.nodes);
+        is_of_group ? &communicator_of(group) : communicator_of(point.devices, point.nodes);
     if (model == nullptr) continue;
     const nccl::Plan plan = model->plan({kind, point.bytes, reduces});
     point.model_s = plan.fixed_s + plan.transfer_s;

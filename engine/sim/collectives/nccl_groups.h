@@ -12,7 +12,7 @@
 
 #include "engine/collective_fit.h"
 #include "engine/sim/collectives/collective_call.h"
-#include "engine/sim/collectives/nccl/plan.h"
+#include "engine/sim/collectives/nccl/communicators.h"
 #include "engine/sim/network.h"
 #include "engine/sim/notes.h"
 #include "engine/sim/symmetry/run_symmetry.h"
@@ -21,8 +21,9 @@ namespace tandem::sim {
 
 class NcclGroups {
  public:
-  // `variables`: EngineOptions::nccl, which open_sim_engine has checked.
-  NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables);
+  // `variables`: EngineOptions::nccl, by which the communicators were made. All must outlive it.
+  NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables,
+             nccl::Communicators& communicators);
   ~NcclGroups();
   NcclGroups(const NcclGroups&) = delete;
   NcclGroups& operator=(const NcclGroups&) = delete;
@@ -35,7 +36,7 @@ class NcclGroups {
   // tandem::Error where two GPUs have no path.
   std::string start(SimRun& run, const CollectiveCall& call, Simulation::Then then);
 
-  bool was_used() const { return surveyor_ != nullptr; }
+  bool was_used() const { return was_used_; }
   std::string text() const;  // for the report: "model of 2.30.7, from links and public constants; NCCL_ALGO=ring"
 
  private:
@@ -53,7 +54,7 @@ class NcclGroups {
   using ViaNics = std::tuple<NodeIndex, NodeIndex, NodeIndex, NodeIndex>;
 
   Group& group_of(const CollectiveGroup& group);
-  const nccl::Communicator& communicator_of(SimRun& run, Group& group);
+  const nccl::Communicator& communicator_of(Group& group);
   // NCCL on so many GPUs of so many machines of the topology, for what was measured on them; null where it has fewer.
   const nccl::Communicator* communicator_of(int devices, int nodes);
   const CollectiveFit* fit_of(SimRun& run, Group& group, CollectiveKind kind, bool reduces);
@@ -71,12 +72,12 @@ class NcclGroups {
 
   const Topology& topology_;
   const std::map<std::string, std::string>& variables_;
-  nccl::Settings settings_;
-  std::unique_ptr<nccl::Surveyor> surveyor_;  // null until used
+  nccl::Communicators& communicators_;
+  bool was_used_ = false;
   std::map<const CollectiveGroup*, std::unique_ptr<Group>> groups_;
   std::map<ViaNics, Network::RoutePtr> routes_;
-  std::map<std::pair<int, int>, std::unique_ptr<nccl::Communicator>> measured_;  // by devices and nodes
-  std::size_t kept_flows_ = 0;                                                   // in the plans of all groups
+  std::map<std::pair<int, int>, const nccl::Communicator*> measured_;  // by devices and nodes
+  std::size_t kept_flows_ = 0;                                         // in the plans of all groups
 };
 
 }  // namespace tandem::sim
