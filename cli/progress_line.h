@@ -16,6 +16,9 @@ class ProgressLine {
  public:
   explicit ProgressLine(const CommonOptions& options);
 
+  // Shows that work has begun that does not tell how far it is, until one of the functions below is called.
+  void begin(const std::string& what);
+
   // For RunOptions::progress and CalibrateOptions::progress; this object must outlive them. Throws Interrupted.
   std::function<void(int step, int steps)> of_steps(const std::string& what);
   std::function<void(int run, int runs)> of_runs(const std::string& what);
@@ -25,7 +28,6 @@ class ProgressLine {
 
  private:
   std::function<void(int, int)> counted(std::string what);
-  void begin(const std::string& what);
 
   Progress progress_;
   const bool is_quiet_;

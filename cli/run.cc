@@ -59,10 +59,11 @@ void check_traces(const RunFlags& flags, const Scenario& scenario) {
 
 int run(RunFlags flags) {
   const Output output(flags.common);
+  ProgressLine progress(flags.common);
+  progress.begin(flags.scenario);
   const Scenario scenario = scenario_from(flags.scenario);
   flags.run.topology = topology_from(flags.topology);
   check_traces(flags, scenario);
-  ProgressLine progress(flags.common);
   flags.run.progress = progress.of_steps(scenario.name);
   RunResult result = run_scenario(scenario, flags.run);
   progress.finish();
