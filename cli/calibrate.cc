@@ -122,7 +122,10 @@ int calibrate_machine(CalibrateFlags flags) {
   flags.options.progress = progress.of_stages("calibrating");
   for (const std::string& name : flags.dtypes) flags.options.dtypes.push_back(*dtype_from_name(name));
   std::optional<Topology> measured;
-  const auto use = measure_undisturbed(flags.tries, [&] { measured = calibrate(flags.engine, flags.options); });
+  const auto use = measure_undisturbed(flags.tries, [&](std::vector<GpuUse>& gpus) {
+    flags.options.gpus = &gpus;
+    measured = calibrate(flags.engine, flags.options);
+  });
   const Topology& topology = *measured;
   progress.finish();
   if (use && use->is_disturbed()) std::cerr << "tandem: disturbed: " << lost_text(*use) << "\n";

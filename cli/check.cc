@@ -157,8 +157,7 @@ void add_check(CLI::App& app, Action& action) {
   CLI::Option* const against = command->add_option(
       "--against", flags->against, "Another tandem, launched in turns with this one; for measured times");
   command
-      ->add_option("--history", flags->history,
-                   "A file of JSON lines, one for each launch, to which this one is added; for measured times")
+      ->add_option("--history", flags->history, "A file of JSON lines, one for each launch, to which this one is added")
       ->excludes(against);
   command->add_flag("--bisect", flags->bisect, "End with 125 where nothing can be said, as `git bisect run` wants it");
   add_baseline_options(*command, *flags);

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <nlohmann/json.hpp>
 
+#include "cli/check_history.h"
 #include "cli/exit_codes.h"
 #include "cli/expectations.h"
 #include "cli/output.h"
@@ -87,6 +88,7 @@ CheckedScenario store_golden(const CheckFlags& flags, const Scenario& scenario, 
   checked.reason = "stored in " + baseline;
   checked.step_time = report.summary.step_time.median;
   checked.samples = report.summary.step_time.samples;
+  checked.report = std::make_shared<Report>(report);
   checked.text = fmt::format("{}: stored in {}\n", title_of(report), baseline);
   checked.document = std::make_shared<JsonField::Json>(std::move(document));
   judge_expectations(scenario, report, checked);
@@ -116,6 +118,7 @@ CheckedScenario checked_by(const CheckResult& result, const Report& report, cons
   checked.reference = baseline.summary.step_time.median;
   checked.change = result.change;
   checked.samples = report.summary.step_time.samples;
+  checked.report = std::make_shared<Report>(report);
   checked.text = check_text(result, report, baseline);
   checked.document = std::make_shared<JsonField::Json>(check_to_json(result, report, baseline));
   return checked;
@@ -138,6 +141,30 @@ CheckedScenario check_exact(const CheckFlags& flags, const Scenario& scenario, c
     result.reasons.emplace_back("--update makes it the baseline");
   }
   CheckedScenario checked = checked_by(result, report, golden.report, scenario);
+  judge_expectations(scenario, report, checked);
+  return checked;
+}
+
+CheckedScenario check_exact_history(const CheckFlags& flags, const Scenario& scenario,
+                                    std::span<const HistoryLaunch> history, ProgressLine& progress) {
+  const Report report = run_for_check(flags, scenario, progress);
+  HistoryResult result = judge_exact(history, history_launch(report, commit_of(flags), utc_date()));
+  if (flags.update && result.verdict != Verdict::ok) {
+    result.verdict = result.launches.front().verdict = Verdict::ok;
+    result.reason = "accepted: a new level begins";
+  }
+  CheckedScenario checked{.file = scenario.file, .name = report.scenario, .mode = "history"};
+  checked.state = CheckState::judged;
+  checked.verdict = result.verdict;
+  checked.exit_code = result.verdict == Verdict::ok ? kOk : kNotMet;
+  checked.reason = result.reason;
+  checked.step_time = result.step_time;
+  checked.reference = result.level ? result.level->step_time : 0;
+  checked.change = result.change;
+  checked.samples = report.summary.step_time.samples;
+  checked.text = history_check_text(result);
+  checked.document = std::make_shared<JsonField::Json>(history_check_to_json(result, {}));
+  checked.report = std::make_shared<Report>(report);
   judge_expectations(scenario, report, checked);
   return checked;
 }

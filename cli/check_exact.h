@@ -1,8 +1,11 @@
-// `tandem check --baseline`: a run beside a stored report.
+// Checks of times that repeat exactly: `tandem check --baseline`, a run beside a stored report, and `--history`.
 #pragma once
+
+#include <span>
 
 #include "cli/check_flags.h"
 #include "cli/progress_line.h"
+#include "reports/history.h"
 #include "reports/suite.h"
 #include "scenarios/scenario.h"
 
@@ -12,5 +15,9 @@ namespace tandem {
 // run where the stored report was made by the same program from the same scenario and topology.
 CheckedScenario check_exact(const CheckFlags& flags, const Scenario& scenario, const std::string& baseline,
                             ProgressLine& progress);
+
+// Runs a simulation and says whether its time is that of its history.
+CheckedScenario check_exact_history(const CheckFlags& flags, const Scenario& scenario,
+                                    std::span<const HistoryLaunch> history, ProgressLine& progress);
 
 }  // namespace tandem

@@ -19,6 +19,8 @@ namespace {
 // The probability of a wrong "regressed" in a suite, as far as robust z's are normal.
 constexpr double kSuiteLevel = 0.01;
 
+}  // namespace
+
 std::string commit_of(const CheckFlags& flags) {
   if (!flags.commit.empty()) return flags.commit;
   for (const char* variable : {"GITHUB_SHA", "CI_COMMIT_SHA"}) {
@@ -33,8 +35,6 @@ std::string commit_of(const CheckFlags& flags) {
   }
   return "";
 }
-
-}  // namespace
 
 std::string utc_date() {
   std::time_t now = std::time(nullptr);

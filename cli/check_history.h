@@ -42,6 +42,8 @@ class HistoryCheck {
   HistoryResult result_;
 };
 
+// The commit that is checked: that of the options, of the environment of a CI system, or of git; empty: not known.
+std::string commit_of(const CheckFlags& flags);
 // The time now as "2026-11-22T12:05:00Z"; that of SOURCE_DATE_EPOCH if it is set.
 std::string utc_date();
 

@@ -101,7 +101,7 @@ class SuiteCheck {
     }
     correct_pairs(compared);
     correct_histories();
-    std::vector<HistoryLaunch> lines;
+    std::vector<HistoryLaunch> lines = exact_lines_;
     for (const PendingCheck& pending : pending_) {
       if (pending.pairs) suite_[pending.place] = pending.pairs->result();
       if (!pending.history) continue;
@@ -127,10 +127,13 @@ class SuiteCheck {
   }
 
   void read_launches() {
-    std::vector<std::string> hashes;
-    for (const PendingCheck& pending : pending_) hashes.push_back(pending.scenario.hash);
+    std::vector<std::string> texts;
+    for (const PendingCheck& pending : pending_) {
+      const Scenario& scenario = pending.scenario;
+      texts.push_back(pending.models_a_machine() ? nlohmann::ordered_json(scenario.name).dump() : scenario.hash);
+    }
     check_appendable(flags_.history);
-    if (!hashes.empty()) history_ = read_history(flags_.history, hashes);
+    if (!texts.empty()) history_ = read_history(flags_.history, texts);
   }
 
   // One scenario's mistake is not the others'.
@@ -152,9 +155,12 @@ class SuiteCheck {
   void check_one(PendingCheck& pending, int compared) {
     const Scenario& scenario = pending.scenario;
     const bool is_compared = !pending.models_a_machine() && (!flags_.against.empty() || !flags_.history.empty());
-    if (!is_compared && flags_.baseline.empty()) return skip(pending);
+    if (!is_compared && flags_.baseline.empty() && flags_.history.empty()) return skip(pending);
     if (!is_compared) {
-      suite_[pending.place] = check_exact(flags_, scenario, golden_file(scenario), progress_);
+      CheckedScenario& checked = suite_[pending.place];
+      checked = flags_.baseline.empty() ? check_exact_history(flags_, scenario, history_, progress_)
+                                        : check_exact(flags_, scenario, golden_file(scenario), progress_);
+      if (!flags_.history.empty()) add_exact_line(checked);
     } else if (!flags_.against.empty()) {
       pending.pairs = std::make_unique<PairedLaunches>(flags_, scenario);
       pending.pairs->run(compared, progress_);
@@ -162,6 +168,13 @@ class SuiteCheck {
       pending.history = std::make_unique<HistoryCheck>(flags_, scenario, history_);
       pending.history->run(progress_);
     }
+  }
+
+  void add_exact_line(const CheckedScenario& checked) {
+    if (!checked.report->deterministic) return;  // measured, beside a stored report
+    exact_lines_.push_back(history_launch(*checked.report, commit_of(flags_), utc_date()));
+    exact_lines_.back().verdict = checked.verdict;
+    exact_lines_.back().accepted = flags_.update;
   }
 
   void skip(const PendingCheck& pending) {
@@ -222,6 +235,7 @@ class SuiteCheck {
   CheckedSuite suite_;
   std::vector<PendingCheck> pending_;
   std::vector<HistoryLaunch> history_;
+  std::vector<HistoryLaunch> exact_lines_;
   std::map<std::string, std::string> golden_files_;  // and the scenario of each
 };
 

@@ -95,8 +95,10 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   options.dtypes = dtypes_of(scenario);
   options.progress = progress.of_stages("calibrating this machine");
   std::shared_ptr<const Topology> topology;
-  calibration_use =
-      measure_undisturbed(flags.tries, [&] { topology = machine_topology(flags.engines.front(), options); });
+  calibration_use = measure_undisturbed(flags.tries, [&](std::vector<GpuUse>& gpus) {
+    options.gpus = &gpus;
+    topology = machine_topology(flags.engines.front(), options);
+  });
   progress.finish();
   return topology;
 }

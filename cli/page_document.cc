@@ -4,12 +4,15 @@
 
 #include "reports/report_json.h"
 #include "reports/run_details.h"
+#include "scenarios/collective_limits.h"
 
 namespace tandem {
 
 nlohmann::ordered_json details_json(const RunResult& result) {
   const Pace pace = result.report.asynchronous ? Pace::each_its_own : Pace::in_step;
-  return run_details_to_json(run_details(result.timeline, result.report.warmup_steps, pace));
+  RunDetails details = run_details(result.timeline, result.report.warmup_steps, pace);
+  details.bounds = collective_bounds(result);
+  return run_details_to_json(details);
 }
 
 nlohmann::ordered_json with_details(const RunResult& result) {

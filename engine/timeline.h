@@ -69,6 +69,19 @@ struct LinkUse {
   double bytes_per_s = 0;          // its bandwidth
 };
 
+// What the driver of a GPU said about it during a measured run, in so many readings.
+struct GpuUse {
+  std::string gpu;  // "GPU 0"
+  int readings = 0;
+  int slowed = 0;                        // readings at which heat or the power supply held its clocks down
+  std::vector<std::string> slowed_by{};  // what did
+  int power_limited = 0;                 // readings at which its own power limit did
+  int other_programs = 0;                // the most that were on it beside this one
+  double others_share = 0;               // of its time that these worked, the mean over the readings
+
+  bool operator==(const GpuUse&) const = default;
+};
+
 struct Timeline {
   std::string engine;                           // "cpu", "sim"
   std::vector<TimelineDevice> devices;          // of the cluster; without names where another worker represents theirs
@@ -76,6 +89,7 @@ struct Timeline {
   std::map<std::string, std::string> settings;  // what decided the times: network model, threads, versions
   std::vector<WorkerClass> classes{};           // empty: every worker has its own records
   std::vector<LinkUse> links{};                 // simulations: those that carried anything
+  std::vector<GpuUse> gpus{};                   // real ones, where the driver says it
   std::vector<std::string> notes;               // caveats for the reader: "extrapolated: all_reduce beyond 64 MB"
 };
 

@@ -46,6 +46,14 @@ const CollectiveSummary* find_same(const std::vector<CollectiveSummary>& collect
   return nullptr;
 }
 
+std::optional<bool> is_extrapolated(const Report& predicted, const CollectiveSummary& collective) {
+  if (predicted.calibrated.empty()) return std::nullopt;
+  return std::none_of(predicted.calibrated.begin(), predicted.calibrated.end(), [&](const CalibratedRange& range) {
+    return range.operation == collective.operation && range.devices == collective.devices &&
+           range.from_bytes <= collective.bytes && collective.bytes <= range.to_bytes;
+  });
+}
+
 void compare_collectives(Comparison& comparison) {
   const auto& measured = comparison.measured.summary.collectives;
   const auto& predicted = comparison.predicted.summary.collectives;
@@ -65,7 +73,8 @@ void compare_collectives(Comparison& comparison) {
          .devices = ours.devices,
          .measured = ours.time_ns,
          .predicted = theirs->time_ns,
-         .error = relative_error(static_cast<double>(ours.time_ns), static_cast<double>(theirs->time_ns))});
+         .error = relative_error(static_cast<double>(ours.time_ns), static_cast<double>(theirs->time_ns)),
+         .is_extrapolated = is_extrapolated(comparison.predicted, *theirs)});
   }
   for (const CollectiveSummary& theirs : predicted) {
     if (!find_same(measured, theirs)) only_in("predicted", theirs);

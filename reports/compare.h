@@ -27,6 +27,7 @@ struct ComparedCollective {
   Nanoseconds measured = 0;
   Nanoseconds predicted = 0;
   std::optional<double> error;
+  std::optional<bool> is_extrapolated{};  // beyond the sizes of the calibration; empty: none is known
 };
 
 // Absolute errors of the collectives of one operation between two sizes.

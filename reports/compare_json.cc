@@ -22,6 +22,7 @@ Json collectives_to_json(const std::vector<ComparedCollective>& collectives) {
                     {"measured_ns", collective.measured},
                     {"predicted_ns", collective.predicted},
                     {"error", error_or_null(collective.error)}});
+    if (collective.is_extrapolated) list.back()["extrapolated"] = *collective.is_extrapolated;
   }
   return list;
 }

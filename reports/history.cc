@@ -64,9 +64,48 @@ void decide(HistoryResult& result, const HistoryLimits& limits) {
   }
 }
 
+void decide_exact(const HistoryLaunch& before, const HistoryLaunch& launch, HistoryResult& result) {
+  const bool is_same_job = before.scenario_hash == launch.scenario_hash;
+  const std::string when = before.commit.empty() ? before.date : "commit " + before.commit;
+  if (launch.step_time.median == before.step_time.median) {
+    result.reason = fmt::format("as at {}{}", when, is_same_job ? "" : ", though the scenario has another content");
+    return;
+  }
+  result.verdict = !is_same_job ? Verdict::model_changed : result.change > 0 ? Verdict::regressed : Verdict::improved;
+  result.reason = fmt::format("{} at {}{}; --update accepts the new time", time_text(before.step_time.median), when,
+                              is_same_job ? "" : ", when the scenario had another content");
+}
+
+// Every difference between neighbours.
+std::vector<ChangePoint> exact_changes(const std::vector<HistoryLaunch>& launches) {
+  std::vector<ChangePoint> changes;
+  for (std::size_t i = 1; i < launches.size(); ++i) {
+    const Nanoseconds was = launches[i - 1].step_time.median, is = launches[i].step_time.median;
+    if (is == was) continue;
+    changes.push_back(
+        {.index = static_cast<int>(i), .change = static_cast<double>(is) / static_cast<double>(was) - 1, .p_value = 0});
+  }
+  return changes;
+}
+
+void find_changes(HistorySeries& series, double margin) {
+  std::vector<double> logs;
+  std::vector<int> indices;
+  for (std::size_t i = 0; i < series.launches.size(); ++i) {
+    if (series.launches[i].disturbed) continue;
+    logs.push_back(log_of(series.launches[i]));
+    indices.push_back(static_cast<int>(i));
+  }
+  const std::size_t first = logs.size() - std::min(logs.size(), kMostPoints);
+  series.is_shortened = first > 0;
+  series.changes = change_points(std::span(logs).subspan(first), {.margin = margin});
+  for (ChangePoint& change : series.changes) change.index = indices[first + static_cast<std::size_t>(change.index)];
+}
+
 }  // namespace
 
 bool HistoryLaunch::is_of(const HistoryLaunch& other) const {
+  if (exact || other.exact) return exact == other.exact && scenario == other.scenario && engine == other.engine;
   return scenario_hash == other.scenario_hash && engine == other.engine && machine == other.machine;
 }
 
@@ -79,7 +118,8 @@ HistoryLaunch history_launch(const Report& report, std::string commit, std::stri
           .date = std::move(date),
           .tandem_version = report.tandem_version,
           .step_time = report.summary.step_time,
-          .disturbed = report.is_disturbed()};
+          .disturbed = report.is_disturbed(),
+          .exact = report.deterministic};
 }
 
 double HistoryLevel::change_of(Nanoseconds time) const {
@@ -137,26 +177,48 @@ HistoryResult judge_launches(std::span<const HistoryLaunch> history, std::vector
   return result;
 }
 
+HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch launch) {
+  HistoryResult result{.verdict = Verdict::ok, .step_time = launch.step_time.median};
+  const HistoryLaunch* before = nullptr;
+  for (const HistoryLaunch& known : history) {
+    if (!known.is_of(launch)) continue;
+    ++result.known;
+    if (known.verdict == Verdict::ok) before = &known;
+  }
+  if (before == nullptr) {
+    result.reason = "the first one of its history";
+  } else {
+    result.level = HistoryLevel{.launches = result.known, .step_time = before->step_time.median};
+    result.change = result.level->change_of(result.step_time);
+    decide_exact(*before, launch, result);
+  }
+  launch.verdict = result.verdict;
+  result.launches = {std::move(launch)};
+  return result;
+}
+
+std::string HistorySeries::text() const {
+  const HistoryLaunch& last = launches.back();
+  return last.exact ? fmt::format("{}, simulated on engine {}", last.scenario, last.engine)
+                    : fmt::format("{} on {}", last.scenario, last.machine);
+}
+
 std::vector<HistorySeries> series_of(std::span<const HistoryLaunch> history, double margin) {
   std::vector<HistorySeries> all;
-  std::map<std::tuple<std::string, std::string, std::string>, std::size_t> places;
+  std::map<std::tuple<bool, std::string, std::string, std::string>, std::size_t> places;
   for (const HistoryLaunch& launch : history) {
-    const auto [place, is_new] = places.try_emplace({launch.scenario_hash, launch.engine, launch.machine}, all.size());
+    const std::string& job = launch.exact ? launch.scenario : launch.scenario_hash;
+    const auto [place, is_new] =
+        places.try_emplace({launch.exact, job, launch.engine, launch.exact ? "" : launch.machine}, all.size());
     if (is_new) all.emplace_back();
     all[place->second].launches.push_back(launch);
   }
   for (HistorySeries& series : all) {
-    std::vector<double> logs;
-    std::vector<int> indices;
-    for (std::size_t i = 0; i < series.launches.size(); ++i) {
-      if (series.launches[i].disturbed) continue;
-      logs.push_back(log_of(series.launches[i]));
-      indices.push_back(static_cast<int>(i));
+    if (series.is_exact()) {
+      series.changes = exact_changes(series.launches);
+    } else {
+      find_changes(series, margin);
     }
-    const std::size_t first = logs.size() - std::min(logs.size(), kMostPoints);
-    series.is_shortened = first > 0;
-    series.changes = change_points(std::span(logs).subspan(first), {.margin = margin});
-    for (ChangePoint& change : series.changes) change.index = indices[first + static_cast<std::size_t>(change.index)];
   }
   return all;
 }

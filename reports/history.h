@@ -1,9 +1,9 @@
-// The history of a measured scenario: a file of JSON lines, one for each launch, and what it says of a new one.
+// The history of a scenario: a file of JSON lines, one for each launch, and what it says of a new one.
 //
 // The launches of one scenario on one machine have a level: the median of the logarithms of their median step times,
 // and a spread: their median absolute deviation, scaled to the standard deviation of normal noise. A launch is suspect
 // if it is beyond the margin and its robust z is beyond a limit. Two more launches confirm it or not: the verdict goes
-// by the median of the three.
+// by the median of the three. Simulations repeat exactly: each run is equal to the one before it or not.
 #pragma once
 
 #include <filesystem>
@@ -23,7 +23,7 @@ struct HistoryLaunch {
   std::string scenario;
   std::string scenario_hash;
   std::string engine;
-  std::string machine;  // Report::machine
+  std::string machine;  // Report::machine; empty for simulations
   std::string commit;   // empty: not known
   std::string date;     // "2026-11-22T12:05:00Z"
   std::string tandem_version;
@@ -31,16 +31,19 @@ struct HistoryLaunch {
   bool disturbed = false;
   Verdict verdict = Verdict::ok;  // of the check that launched it
   bool accepted = false;          // a new level begins here
+  bool exact = false;             // a simulation
 
-  // Whether it is of the scenario, the engine and the machine of the other one.
+  // Whether it is of the scenario, the engine and the machine of the other one. Measured scenarios have the same
+  // content; simulated ones the same name, since their history is about what changes their times.
   bool is_of(const HistoryLaunch& other) const;
 };
 
 HistoryLaunch history_launch(const Report& report, std::string commit, std::string date);
 
-// The launches of a file, in its order: all, or those of the scenarios with these hashes; the lines of others are then
-// skipped unread. Throws InputError with each line that is wrong; empty if there is no file.
-std::vector<HistoryLaunch> read_history(const std::filesystem::path& file, std::span<const std::string> hashes = {});
+// The launches of a file, in its order: all, or those of the lines with one of these texts, such as hashes of
+// scenarios; other lines are then skipped unread. Throws InputError with each line that is wrong; empty if there is no
+// file.
+std::vector<HistoryLaunch> read_history(const std::filesystem::path& file, std::span<const std::string> texts = {});
 // Adds lines at the end, whole or not at all, whoever else writes there. Throws Error for a file that cannot be
 // written, and InputError for one whose last line is cut.
 void append_history(const std::filesystem::path& file, std::span<const HistoryLaunch> launches);
@@ -89,13 +92,20 @@ struct HistoryResult {
 HistoryResult judge_launches(std::span<const HistoryLaunch> history, std::vector<HistoryLaunch> launches,
                              const HistoryLimits& limits);
 
+// The verdict over a simulation: beside the last one of its series that was accepted, or equal to its predecessor.
+HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch launch);
+
 nlohmann::ordered_json history_check_to_json(const HistoryResult& result, const HistoryLimits& limits);
 std::string history_check_text(const HistoryResult& result);
 
 // The launches of one scenario on one machine, for people.
 struct HistorySeries {
+  std::string text() const;  // "digits on Intel Xeon (2 cores)", "digits-sim, simulated on engine sim"
+  bool is_exact() const { return launches.back().exact; }
+
   std::vector<HistoryLaunch> launches;
-  // Found in the undisturbed ones; indices into `launches`. For display, not for verdicts.
+  // Found in the undisturbed ones; of simulations every difference. Indices into `launches`. For display, not for
+  // verdicts.
   std::vector<ChangePoint> changes{};
   bool is_shortened = false;  // change points of the last launches only
 };

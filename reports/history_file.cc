@@ -120,6 +120,7 @@ JsonField::Json launch_to_json(const HistoryLaunch& launch) {
   json["disturbed"] = launch.disturbed;
   json["verdict"] = name_of(launch.verdict);
   if (launch.accepted) json["accepted"] = true;
+  if (launch.exact) json["exact"] = true;
   return json;
 }
 
@@ -157,6 +158,7 @@ HistoryLaunch read_launch(const JsonField& root) {
                        .disturbed = root.required("disturbed").boolean(),
                        .verdict = read_verdict(root.required("verdict"))};
   if (const JsonField accepted = root.optional("accepted"); accepted.present()) launch.accepted = accepted.boolean();
+  if (const JsonField exact = root.optional("exact"); exact.present()) launch.exact = exact.boolean();
   if (const JsonField median = time.optional("median"); median.present() && launch.step_time.median == 0) {
     median.error("must be greater than 0");
   }
@@ -190,7 +192,7 @@ void read_line(std::string_view line, int number, const std::string& file, std::
 
 }  // namespace
 
-std::vector<HistoryLaunch> read_history(const fs::path& file, std::span<const std::string> hashes) {
+std::vector<HistoryLaunch> read_history(const fs::path& file, std::span<const std::string> texts) {
   check_is_file(file);
   std::error_code ignored;
   if (!fs::exists(file, ignored)) return {};
@@ -198,8 +200,8 @@ std::vector<HistoryLaunch> read_history(const fs::path& file, std::span<const st
   std::vector<Diagnostic> problems;
   LockedFile(file, O_RDONLY, LOCK_SH).read_lines([&](std::string_view line, int number, bool ends) {
     if (problems.size() >= kMostProblems) return;
-    const auto is_named = [line](const std::string& hash) { return line.find(hash) != std::string_view::npos; };
-    if (ends && !hashes.empty() && std::none_of(hashes.begin(), hashes.end(), is_named)) return;
+    const auto is_there = [line](const std::string& text) { return line.find(text) != std::string_view::npos; };
+    if (ends && !texts.empty() && std::none_of(texts.begin(), texts.end(), is_there)) return;
     if (ends) return read_line(line, number, file.string(), launches, problems);
     problems.push_back({.file = file.string(),
                         .line = number,

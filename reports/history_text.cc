@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reports/history.h"
@@ -58,6 +59,7 @@ std::string level_time(const HistorySeries& series, const Level& level) {
   if (times.empty()) return "-";
   const Nanoseconds median = median_of(times);
   const auto deviation = static_cast<double>(median_absolute_deviation(times));
+  if (series.is_exact()) return time_text(median);
   return fmt::format("{} (MAD {})", time_text(median), percent_text(deviation / static_cast<double>(median)));
 }
 
@@ -65,8 +67,9 @@ std::string series_text(const HistorySeries& series) {
   const HistoryLaunch& last = series.launches.back();
   std::size_t disturbed = 0;
   for (const HistoryLaunch& launch : series.launches) disturbed += launch.disturbed ? 1 : 0;
-  std::string text = fmt::format("{} on {}\n", last.scenario, last.machine);
-  text += fmt::format("{} launches, {} of them disturbed; the last one {}, {}, {}\n", series.launches.size(), disturbed,
+  std::string text = series.text() + "\n";
+  text += fmt::format("{} launches{}; the last one {}, {}, {}\n", series.launches.size(),
+                      series.is_exact() ? "" : fmt::format(", {} of them disturbed", disturbed),
                       time_text(last.step_time.median), last.date, name_of(last.verdict));
   TextTable table(2);
   table.add({"from", "commit", "launches", "step time", "change", "p"});
@@ -75,29 +78,40 @@ std::string series_text(const HistorySeries& series) {
     const HistoryLaunch& first = series.launches[level.begin];
     table.add({first.date, short_commit(first), std::to_string(level.end - level.begin), level_time(series, level),
                level.change != nullptr ? error_text(level.change->change) : "",
-               level.change != nullptr ? fmt::format("{:.3f}", level.change->p_value) : ""});
+               level.change != nullptr && !series.is_exact() ? fmt::format("{:.3f}", level.change->p_value) : ""});
   }
   text += "\n" + table.text();
   if (series.is_shortened) text += "changes are those of the last 1000 launches\n";
   return text;
 }
 
+std::string exact_check_text(const HistoryResult& result) {
+  std::string text = fmt::format("{}: {}\nstep time {}", result.launches.front().scenario, name_of(result.verdict),
+                                 time_text(result.step_time));
+  if (result.change != 0) text += fmt::format(" ({})", error_text(result.change));
+  return text + "\n" + result.reason + "\n";
+}
+
 }  // namespace
 
 HistoryJson history_check_to_json(const HistoryResult& result, const HistoryLimits& limits) {
   HistoryJson json = document_of("history_check");
+  const bool is_exact = result.launches.front().exact;
   json["verdict"] = name_of(result.verdict);
   json["scenario"] = result.launches.front().scenario;
   json["machine"] = result.launches.front().machine;
+  json["exact"] = is_exact;
   json["step_time_ns"] = result.step_time;
   json["known_launches"] = result.known;
   json["level_ns"] = result.level ? HistoryJson(result.level->step_time) : HistoryJson();
-  json["spread"] = result.level ? HistoryJson(result.level->spread) : HistoryJson();
+  if (!is_exact) json["spread"] = result.level ? HistoryJson(result.level->spread) : HistoryJson();
   json["change"] = result.change;
-  json["z"] = result.z;
-  json["z_limit"] = limits.z;
-  json["margin"] = limits.margin;
-  json["visible_change"] = result.visible;
+  if (!is_exact) {
+    json["z"] = result.z;
+    json["z_limit"] = limits.z;
+    json["margin"] = limits.margin;
+    json["visible_change"] = result.visible;
+  }
   json["reasons"] = {result.reason};
   json["launches"] = launches_to_json(result.launches);
   return json;
@@ -105,6 +119,7 @@ HistoryJson history_check_to_json(const HistoryResult& result, const HistoryLimi
 
 std::string history_check_text(const HistoryResult& result) {
   const HistoryLaunch& launch = result.launches.front();
+  if (launch.exact) return exact_check_text(result);
   std::string text = fmt::format("{}: {}\n", launch.scenario, name_of(result.verdict));
   text += fmt::format("step time {}", time_text(result.step_time));
   if (result.level) {
@@ -128,6 +143,7 @@ HistoryJson history_to_json(const std::vector<HistorySeries>& all, double margin
                        {"scenario_hash", last.scenario_hash},
                        {"engine", last.engine},
                        {"machine", last.machine},
+                       {"exact", last.exact},
                        {"launches", launches_to_json(series.launches)},
                        {"changes", HistoryJson::array()}};
     for (const ChangePoint& change : series.changes) {
@@ -146,7 +162,10 @@ HistoryJson history_to_json(const std::vector<HistorySeries>& all, double margin
 std::string history_text(const std::vector<HistorySeries>& all, double margin) {
   std::string text;
   for (const HistorySeries& series : all) text += series_text(series) + "\n";
-  return text + fmt::format("changes of {} and more, found by E-divisive; they decide nothing\n", percent_text(margin));
+  const bool is_measured = std::any_of(all.begin(), all.end(), [](const auto& series) { return !series.is_exact(); });
+  if (!is_measured) return text;
+  return text + fmt::format("{}changes of {} and more, found by E-divisive; they decide nothing\n",
+                            all.size() > 1 ? "of measured scenarios, " : "", percent_text(margin));
 }
 
 }  // namespace tandem

@@ -44,6 +44,15 @@ double MachineUse::lost() const {
   return all > 0 ? all / (static_cast<double>(own) + all) : 0;
 }
 
+bool MachineUse::is_disturbed() const {
+  return lost() > kDisturbed ||
+         std::any_of(gpus.begin(), gpus.end(), [](const GpuUse& use) { return tandem::is_disturbed(use); });
+}
+
+bool is_disturbed(const GpuUse& use) {
+  return use.slowed > MachineUse::kDisturbed * use.readings || use.others_share > MachineUse::kDisturbed;
+}
+
 double Report::throughput() const {
   if (!asynchronous || summary.workers.empty()) return rate(units_per_step, summary.step_time);
   double sum = 0;

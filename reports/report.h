@@ -121,14 +121,29 @@ struct MachineUse {
   Nanoseconds others = 0;                 // what other programs and the system used
   Nanoseconds stolen = 0;                 // what a virtual machine did not get
   std::int64_t involuntary_switches = 0;  // of threads of the run
+  std::vector<GpuUse> gpus{};             // over the whole run
 
   // The share of the time that the run asked for and did not get: its threads waited and others ran, or it was stolen.
   // Threads that only wait for one another, being more than the processors, lose nothing to others.
   double lost() const;
-  bool is_disturbed() const { return lost() > kDisturbed; }
+  bool is_disturbed() const;
   static constexpr double kDisturbed = 0.05;
 
   bool operator==(const MachineUse&) const = default;
+};
+
+// Whether others worked on the GPU, or heat or the power supply held it back, for more than MachineUse::kDisturbed.
+bool is_disturbed(const GpuUse& use);
+
+// The sizes at which a collective of a topology was measured: what lies outside is extrapolated.
+struct CalibratedRange {
+  std::string operation;
+  int devices = 0;
+  int nodes = 1;
+  std::int64_t from_bytes = 0, to_bytes = 0;  // both included
+  Nanoseconds from = 0, to = 0;               // the least and the greatest time
+
+  bool operator==(const CalibratedRange&) const = default;
 };
 
 struct Report {
@@ -156,8 +171,9 @@ struct Report {
   std::vector<double> loss;                  // per step, where the workload has one
   std::map<std::string, double> metrics;     // "test_accuracy"
   std::map<std::string, std::string> settings;
-  std::optional<MemoryNeed> memory{};       // of a device, where it is a prediction
-  std::optional<MachineUse> machine_use{};  // of a measured run, where the system says it
+  std::vector<CalibratedRange> calibrated{};  // predictions: the measured collectives that they rest on
+  std::optional<MemoryNeed> memory{};         // of a device, where it is a prediction
+  std::optional<MachineUse> machine_use{};    // of a measured run, where the system says it
   std::vector<std::string> notes;
   std::optional<Expectation> expectation{};  // what the model expects of a measured run on its topology
 

@@ -21,15 +21,39 @@ Json other_devices_to_json(const OtherDevices& others) {
 }
 
 Json machine_use_to_json(const MachineUse& use) {
-  return {{"disturbed", use.is_disturbed()},
-          {"lost", use.lost()},
-          {"cores", use.cores},
-          {"time_ns", use.time},
-          {"own_ns", use.own},
-          {"waited_ns", use.waited},
-          {"others_ns", use.others},
-          {"stolen_ns", use.stolen},
-          {"involuntary_switches", use.involuntary_switches}};
+  Json json = {{"disturbed", use.is_disturbed()},
+               {"lost", use.lost()},
+               {"cores", use.cores},
+               {"time_ns", use.time},
+               {"own_ns", use.own},
+               {"waited_ns", use.waited},
+               {"others_ns", use.others},
+               {"stolen_ns", use.stolen},
+               {"involuntary_switches", use.involuntary_switches}};
+  for (const GpuUse& gpu : use.gpus) {
+    json["gpus"].push_back({{"gpu", gpu.gpu},
+                            {"readings", gpu.readings},
+                            {"slowed", gpu.slowed},
+                            {"slowed_by", gpu.slowed_by},
+                            {"power_limited", gpu.power_limited},
+                            {"other_programs", gpu.other_programs},
+                            {"others_share", gpu.others_share}});
+  }
+  return json;
+}
+
+Json calibrated_to_json(const std::vector<CalibratedRange>& ranges) {
+  Json list = Json::array();
+  for (const CalibratedRange& range : ranges) {
+    list.push_back({{"operation", range.operation},
+                    {"devices", range.devices},
+                    {"nodes", range.nodes},
+                    {"from_bytes", range.from_bytes},
+                    {"to_bytes", range.to_bytes},
+                    {"from_ns", range.from},
+                    {"to_ns", range.to}});
+  }
+  return list;
 }
 
 Json collectives_to_json(const std::vector<CollectiveSummary>& collectives) {
@@ -165,6 +189,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.summary.critical_path) json["critical_path_ns"] = critical_path_to_json(*report.summary.critical_path);
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
   json["collectives"] = collectives_to_json(report.summary.collectives);
+  if (!report.calibrated.empty()) json["calibrated"] = calibrated_to_json(report.calibrated);
   if (slowest_rank(report.summary.ranks) != nullptr) json["ranks"] = ranks_to_json(report.summary.ranks);
   if (report.scaling_efficiency) json["scaling_efficiency"] = finite_or_null(*report.scaling_efficiency);
   json["loss"] = Json::array();

@@ -77,6 +77,40 @@ ReportedClass read_class(const JsonField& map) {
           .devices = map.required("devices").small_count()};
 }
 
+GpuUse read_gpu_use(const JsonField& map) {
+  GpuUse use{.gpu = map.required("gpu").text(),
+             .readings = map.required("readings").small_count(),
+             .slowed = map.required("slowed").small_count(),
+             .slowed_by = {},
+             .power_limited = map.required("power_limited").small_count(),
+             .other_programs = map.required("other_programs").small_count(),
+             .others_share = map.required("others_share").number()};
+  for (const JsonField& reason : map.required("slowed_by").items()) use.slowed_by.push_back(reason.text());
+  return use;
+}
+
+MachineUse read_machine_use(const JsonField& map) {
+  MachineUse use{.cores = map.required("cores").small_count(),
+                 .time = map.required("time_ns").count(),
+                 .own = map.required("own_ns").count(),
+                 .waited = map.required("waited_ns").count(),
+                 .others = map.required("others_ns").count(),
+                 .stolen = map.required("stolen_ns").count(),
+                 .involuntary_switches = map.required("involuntary_switches").count()};
+  for (const JsonField& gpu : map.optional("gpus").items()) use.gpus.push_back(read_gpu_use(gpu));
+  return use;
+}
+
+CalibratedRange read_calibrated(const JsonField& map) {
+  return {.operation = map.required("operation").text(),
+          .devices = map.required("devices").small_count(),
+          .nodes = map.required("nodes").small_count(),
+          .from_bytes = map.required("from_bytes").count(),
+          .to_bytes = map.required("to_bytes").count(),
+          .from = map.required("from_ns").count(),
+          .to = map.required("to_ns").count()};
+}
+
 void read_identity(const JsonField& root, Report& report) {
   report.tandem_version = root.required("tandem_version").text();
   report.scenario = root.required("scenario").text();
@@ -115,6 +149,7 @@ void read_results(const JsonField& root, Report& report) {
   for (const JsonField& item : root.required("collectives").items()) {
     report.summary.collectives.push_back(read_collective(item));
   }
+  for (const JsonField& item : root.optional("calibrated").items()) report.calibrated.push_back(read_calibrated(item));
   for (const JsonField& item : root.optional("ranks").items()) report.summary.ranks.push_back(read_rank(item));
   if (const JsonField path = root.optional("critical_path_ns"); path.present()) {
     report.summary.critical_path = read_critical_path(path);
@@ -131,13 +166,7 @@ void read_results(const JsonField& root, Report& report) {
     report.memory = memory_from_json(memory);
   }
   if (const JsonField use = root.optional("machine_use"); use.present()) {
-    report.machine_use = MachineUse{.cores = use.required("cores").small_count(),
-                                    .time = use.required("time_ns").count(),
-                                    .own = use.required("own_ns").count(),
-                                    .waited = use.required("waited_ns").count(),
-                                    .others = use.required("others_ns").count(),
-                                    .stolen = use.required("stolen_ns").count(),
-                                    .involuntary_switches = use.required("involuntary_switches").count()};
+    report.machine_use = read_machine_use(use);
   }
   for (const JsonField& item : root.optional("notes").items()) report.notes.push_back(item.text());
 }

@@ -1,6 +1,7 @@
 #include "reports/report_text.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -175,7 +176,19 @@ std::string origin_text(const Report& report) {
 }
 
 std::string lost_text(const MachineUse& use) {
-  return fmt::format("{} of the processor time that the run asked for went elsewhere", percent_text(use.lost()));
+  std::string text =
+      fmt::format("{} of the processor time that the run asked for went elsewhere", percent_text(use.lost()));
+  for (const GpuUse& gpu : use.gpus) {
+    if (gpu.slowed > 0) {
+      text += fmt::format("; {} was held back by {} in {} of {} readings", gpu.gpu, fmt::join(gpu.slowed_by, " and "),
+                          gpu.slowed, gpu.readings);
+    }
+    if (gpu.other_programs > 0) {
+      text += fmt::format("; {} on {} took {} of its time", plural(gpu.other_programs, "other program"), gpu.gpu,
+                          percent_text(gpu.others_share));
+    }
+  }
+  return text;
 }
 
 std::string settings_text(const std::string& label, const Report& report) {

@@ -67,17 +67,26 @@ struct LinkPicture {
   double use_of(const LinkUse& link) const;
 };
 
+// What a topology carries at most: the bus bandwidth of an operation on so many devices.
+struct CollectiveBound {
+  std::string operation;
+  int devices = 0;
+  double bus_bandwidth = 0;  // bytes/s
+  std::string limited_by;    // "the links of w0.gpu0"
+};
+
 struct RunDetails {
   StepPicture median_step;
   std::vector<int> steps;  // the measured ones, of DeviceWaits::waited_by_step
   std::vector<DeviceWaits> waits;
   int waits_left_out = 0;
   LinkPicture links{};
+  std::vector<CollectiveBound> bounds{};  // for predictions, and measured runs with a topology
 };
 
 // Limits of what travels.
 inline constexpr int kMostLanes = 64;
-inline constexpr int kMostBars = 4000;
+inline constexpr int kMostBars = 2000;
 inline constexpr int kMostWaitCells = 8000;
 inline constexpr int kMostLinks = 400;
 

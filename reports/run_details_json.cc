@@ -129,6 +129,13 @@ nlohmann::ordered_json run_details_to_json(const RunDetails& details) {
        {{"steps", details.steps}, {"devices_left_out", details.waits_left_out}, {"devices", std::move(waits)}}}};
   json["links"] = {
       {"time_ns", details.links.time}, {"links_left_out", details.links.links_left_out}, {"carried", std::move(links)}};
+  json["bounds"] = Json::array();
+  for (const CollectiveBound& bound : details.bounds) {
+    json["bounds"].push_back({{"operation", bound.operation},
+                              {"devices", bound.devices},
+                              {"bus_bandwidth", bound.bus_bandwidth},
+                              {"limited_by", bound.limited_by}});
+  }
   return json;
 }
 
@@ -158,6 +165,12 @@ RunDetails run_details_from_json(const JsonField& field) {
                                    .kind = item.required("kind").text(),
                                    .bytes = item.required("bytes").number(),
                                    .bytes_per_s = item.required("bytes_per_s").number()});
+  }
+  for (const JsonField& item : field.optional("bounds").items()) {  // not in pages of earlier versions
+    details.bounds.push_back({.operation = item.required("operation").text(),
+                              .devices = item.required("devices").small_count(),
+                              .bus_bandwidth = item.required("bus_bandwidth").number(),
+                              .limited_by = item.required("limited_by").text()});
   }
   return details;
 }

@@ -33,6 +33,7 @@ struct CheckedScenario {
   int samples = 0;                                      // steps
   std::string text{};                                   // for people, of this scenario alone
   std::shared_ptr<const nlohmann::ordered_json> document{};
+  std::shared_ptr<const Report> report{};  // of a simulation
 
   std::string_view outcome() const;  // the verdict's name, "skipped" or "failed"
   // A regression, what differs from a golden report, or an expectation that is not met.

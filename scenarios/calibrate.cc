@@ -149,6 +149,8 @@ class Calibration {
         options_.progress(fmt::format("calibrating {}, {} of {} devices", stage, devices, devices_), done_, runs_);
       });
     });
+    const std::vector<GpuUse>& uses = measurement.timeline.gpus;
+    if (options_.gpus != nullptr) options_.gpus->insert(options_.gpus->end(), uses.begin(), uses.end());
     if (type == DeviceType::gpu && measurement.parts.work) measure_without_records(measurement);
     ++done_;
     keep_fullest_place(measurement, places);

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/device.h"
+#include "engine/timeline.h"
 #include "topologies/topology.h"
 
 namespace tandem {
@@ -26,6 +27,7 @@ struct CalibrateOptions {
   std::vector<DType> dtypes{};                 // of matrix products; empty: f32 (quick) or all of the engine's
   std::shared_ptr<const Topology> topology{};  // for an engine that models a machine: which one
   std::function<void(std::string_view stage, int done, int total)> progress{};  // may be empty
+  std::vector<GpuUse>* gpus = nullptr;  // what the drivers of GPUs say of each run is added here
 };
 
 // Measures one worker: its processor, its GPUs if these are asked for, the links between them, and collectives. Throws

@@ -70,16 +70,37 @@ MachineUse use_between(const MachineCounts& begin, const MachineCounts& end) {
   return use;
 }
 
-std::optional<MachineUse> measure_undisturbed(int tries, const std::function<void()>& measure) {
+void add_use(std::vector<GpuUse>& uses, const GpuUse& use) {
+  const auto known = std::find_if(uses.begin(), uses.end(), [&](const GpuUse& one) { return one.gpu == use.gpu; });
+  if (known == uses.end()) return uses.push_back(use);
+  const int readings = known->readings + use.readings;
+  if (readings > 0) {
+    known->others_share = (known->others_share * known->readings + use.others_share * use.readings) / readings;
+  }
+  known->readings = readings;
+  known->slowed += use.slowed;
+  known->power_limited += use.power_limited;
+  known->other_programs = std::max(known->other_programs, use.other_programs);
+  for (const std::string& reason : use.slowed_by) {
+    if (std::find(known->slowed_by.begin(), known->slowed_by.end(), reason) == known->slowed_by.end()) {
+      known->slowed_by.push_back(reason);
+    }
+  }
+}
+
+std::optional<MachineUse> measure_undisturbed(int tries,
+                                              const std::function<void(std::vector<GpuUse>& gpus)>& measure) {
   std::optional<MachineUse> use;
   for (int attempt = 0; attempt < tries && (attempt == 0 || (use && use->is_disturbed())); ++attempt) {
     const std::optional<MachineCounts> begin = machine_counts();
-    measure();
+    std::vector<GpuUse> gpus;
+    measure(gpus);
     const std::optional<MachineCounts> end = machine_counts();
     use.reset();
     if (!begin || !end) continue;
     use = use_between(*begin, *end);
     use->waited = use->others;
+    for (const GpuUse& one : gpus) add_use(use->gpus, one);
   }
   return use;
 }

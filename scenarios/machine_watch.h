@@ -8,6 +8,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "reports/report.h"
 
@@ -29,8 +30,12 @@ std::optional<MachineCounts> machine_counts();
 // Returns the use between two times. The waits of threads that ended between them are not in it.
 MachineUse use_between(const MachineCounts& begin, const MachineCounts& end);
 
+// Adds the readings of another run, to those of the same GPU where there are some.
+void add_use(std::vector<GpuUse>& uses, const GpuUse& use);
+
 // Calls `measure` until nobody disturbed it, at most `tries` times. Returns the use during the last call, in which the
-// time that others used counts as waited for: `measure` may end its threads, and wants the machine to itself.
-std::optional<MachineUse> measure_undisturbed(int tries, const std::function<void()>& measure);
+// time that others used counts as waited for: `measure` may end its threads, and wants the machine to itself. It adds
+// what the drivers of GPUs said.
+std::optional<MachineUse> measure_undisturbed(int tries, const std::function<void(std::vector<GpuUse>& gpus)>& measure);
 
 }  // namespace tandem

@@ -7,6 +7,7 @@
 #include "engine/engine_info.h"
 #include "scenarios/alike.h"
 #include "scenarios/calibrate.h"
+#include "scenarios/collective_limits.h"
 #include "scenarios/device_memory.h"
 #include "scenarios/job.h"
 #include "scenarios/machine_watch.h"
@@ -287,7 +288,11 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   result.report = merged(results, scenario);
   add_facts(result.report, scenario, engine->capabilities(), result.timeline);
   result.report.memory = memory;
+  if (is_prediction) result.report.calibrated = calibrated_ranges(scenario.topology->collectives());
   if (!result.report.deterministic) result.report.machine_use = measured.machine_use();
+  if (auto& use = result.report.machine_use) use->gpus = result.timeline.gpus;
+  result.topology = scenario.topology;
+  for (const WorkerSpec& task : tasks) result.machines.push_back(task.topology_worker);
   const std::vector<std::string> shared = notes_of_shared_gpus(scenario, tasks, engine->capabilities());
   result.report.notes.insert(result.report.notes.end(), shared.begin(), shared.end());
   return result;

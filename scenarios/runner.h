@@ -34,6 +34,8 @@ struct RunOptions {
 struct RunResult {
   Report report;
   Timeline timeline;
+  std::shared_ptr<const Topology> topology{};  // null: this machine, without figures
+  std::vector<int> machines{};                 // of the topology, by worker
 };
 
 // Throws InputError, with the place in the file, for a scenario that the engine cannot run; UnavailableError for an

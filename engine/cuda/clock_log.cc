@@ -1,6 +1,7 @@
 #include "engine/cuda/clock_log.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <system_error>
@@ -41,6 +42,15 @@ std::vector<std::string> ClockLog::finish() {
   std::vector<std::string> texts;
   for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) texts.push_back(text_of(gpu));
   return texts;
+}
+
+std::vector<GpuUse> ClockLog::uses() const {
+  std::vector<GpuUse> uses;
+  for (std::size_t gpu = 0; gpu < gpus_.size(); ++gpu) {
+    auto use = use_of(fmt::format("GPU {}", gpu), readings_[gpu], static_cast<unsigned>(getpid()));
+    if (use) uses.push_back(std::move(*use));
+  }
+  return uses;
 }
 
 std::string ClockLog::text_of(std::size_t gpu) const {

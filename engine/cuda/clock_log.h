@@ -1,4 +1,5 @@
-// The clocks of GPUs during a run: read again and again on a thread of its own, since at its end they fall already.
+// The clocks of GPUs during a run and what disturbs it: read again and again on a thread of its own, since at its end
+// clocks fall already.
 //
 // Threads: one.
 #pragma once
@@ -27,6 +28,8 @@ class ClockLog {
   // Ends the readings. Returns for each GPU "SM 1755 of 1980 MHz, memory 2619 of 2619 MHz (SM 1410 to 1980 MHz in 21
   // readings)", with medians; "" where nothing is known.
   std::vector<std::string> finish();
+  // After finish(): what held GPUs back and who else was on them; without those of which nothing is known.
+  std::vector<GpuUse> uses() const;
 
  private:
   void read_clocks();

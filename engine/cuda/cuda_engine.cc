@@ -72,6 +72,7 @@ class CudaEngine final : public Engine {
       timeline.settings["graph_launches"] = std::move(counts);
     }
     cuda::add_clocks(clocks.finish(), timeline.settings);
+    timeline.gpus = clocks.uses();
     if (std::string paths = machine.collectives(); !paths.empty()) timeline.settings["collectives"] = std::move(paths);
     return timeline;
   }

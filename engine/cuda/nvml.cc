@@ -3,11 +3,14 @@
 #include <dlfcn.h>
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
+#include <chrono>
+#include <utility>
 
 namespace tandem::cuda {
 
-using NvmlDevice = struct NvmlDeviceHandle*;
+using NvmlDevice = NvmlDeviceHandle*;
 
 namespace {
 
@@ -15,6 +18,27 @@ namespace {
 constexpr int kSuccess = 0;
 constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
+constexpr int kInsufficientSize = 7;
+struct NvmlProcess {
+  unsigned pid;
+  unsigned long long memory;
+  unsigned gpu_instance, compute_instance;
+};
+struct NvmlProcessSample {
+  unsigned pid;
+  unsigned long long time_us;
+  unsigned sm, memory, encoder, decoder;  // percent
+};
+
+// Why clocks are not higher. The power limit belongs to the machine as it is set up; the others are trouble.
+constexpr std::uint64_t kPowerCap = 0x4;
+struct SlowReason {
+  std::uint64_t bits;
+  const char* name;
+};
+constexpr std::array<SlowReason, 3> kTroubles{
+    {{0x20 | 0x40, "heat"}, {0x80, "the power supply"}, {0x8, "the hardware"}}};
+constexpr std::uint64_t kHardware = 0x8;  // also set beside heat and the power supply
 
 template <typename Function>
 bool find(void* library, const char* name, Function*& function) {
@@ -38,8 +62,16 @@ struct Nvml::Functions {
   int (*clock)(NvmlDevice, int, unsigned*) = nullptr;
   int (*most_clock)(NvmlDevice, int, unsigned*) = nullptr;
   int (*power_limit)(NvmlDevice, unsigned*) = nullptr;
+  // Not in every version.
+  int (*slow_reasons)(NvmlDevice, unsigned long long*) = nullptr;
+  int (*processes)(NvmlDevice, unsigned*, NvmlProcess*) = nullptr;
+  int (*process_samples)(NvmlDevice, NvmlProcessSample*, unsigned*, unsigned long long) = nullptr;
 
   bool load(void* library) {
+    find(library, "nvmlDeviceGetCurrentClocksEventReasons", slow_reasons) ||
+        find(library, "nvmlDeviceGetCurrentClocksThrottleReasons", slow_reasons);
+    find(library, "nvmlDeviceGetComputeRunningProcesses_v3", processes);
+    find(library, "nvmlDeviceGetProcessUtilization", process_samples);
     return find(library, "nvmlInit_v2", init) && find(library, "nvmlShutdown", shutdown) &&
            find(library, "nvmlSystemGetDriverVersion", driver_version) &&
            find(library, "nvmlDeviceGetHandleByPciBusId_v2", device) &&
@@ -47,6 +79,57 @@ struct Nvml::Functions {
            find(library, "nvmlDeviceGetEnforcedPowerLimit", power_limit);
   }
 };
+
+namespace {
+
+// Calls for a list whose length only the library knows. Empty where it fails.
+template <typename Item, typename Call>
+std::optional<std::vector<Item>> list_of(const Call& call) {
+  std::vector<Item> items(16);
+  for (int attempt = 0; attempt < 3; ++attempt) {
+    auto count = static_cast<unsigned>(items.size());
+    const int result = call(items.data(), &count);
+    if (result == kInsufficientSize) {
+      items.resize(std::max<std::size_t>(count, 2 * items.size()));
+      continue;
+    }
+    if (result != kSuccess) return std::nullopt;
+    items.resize(std::min<std::size_t>(count, items.size()));
+    return items;
+  }
+  return std::nullopt;
+}
+
+unsigned long long a_second_ago_us() {
+  const auto now = std::chrono::system_clock::now().time_since_epoch() - std::chrono::seconds(1);
+  return static_cast<unsigned long long>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
+}
+
+// Everything but the program that is this one.
+std::vector<GpuProgram> others_of(std::vector<GpuProgram> programs, unsigned own) {
+  auto mine = std::find_if(programs.begin(), programs.end(), [own](const auto& one) { return one.process == own; });
+  if (mine == programs.end()) {
+    mine = std::max_element(programs.begin(), programs.end(),
+                            [](const auto& one, const auto& other) { return one.share < other.share; });
+  }
+  if (mine != programs.end()) programs.erase(mine);
+  return programs;
+}
+
+void add_reasons(std::uint64_t reasons, GpuUse& use) {
+  use.power_limited += (reasons & kPowerCap) != 0 ? 1 : 0;
+  bool is_slowed = false;
+  for (const auto& [bits, name] : kTroubles) {
+    if ((reasons & bits) == 0 || (bits == kHardware && is_slowed)) continue;
+    is_slowed = true;
+    if (std::find(use.slowed_by.begin(), use.slowed_by.end(), name) == use.slowed_by.end()) {
+      use.slowed_by.emplace_back(name);
+    }
+  }
+  use.slowed += is_slowed ? 1 : 0;
+}
+
+}  // namespace
 
 Nvml::Nvml(void* library, std::unique_ptr<Functions> functions) : library_(library), functions_(std::move(functions)) {}
 
@@ -83,7 +166,48 @@ GpuState Nvml::state_of(const std::string& pci_bus_id) const {
   state.memory_mhz = known(functions_->clock(device, kMemoryClock, &value));
   state.memory_most_mhz = known(functions_->most_clock(device, kMemoryClock, &value));
   state.power_limit_mw = known(functions_->power_limit(device, &value));
+  unsigned long long reasons = 0;
+  if (functions_->slow_reasons != nullptr && functions_->slow_reasons(device, &reasons) == kSuccess) {
+    state.slow_reasons = reasons;
+  }
+  state.programs = programs_of(device);
   return state;
+}
+
+std::optional<std::vector<GpuProgram>> Nvml::programs_of(NvmlDeviceHandle* device) const {
+  if (functions_->processes == nullptr) return std::nullopt;
+  const auto processes = list_of<NvmlProcess>(
+      [&](NvmlProcess* items, unsigned* count) { return functions_->processes(device, count, items); });
+  if (!processes) return std::nullopt;
+  std::vector<GpuProgram> programs;
+  for (const NvmlProcess& process : *processes) programs.push_back({.process = process.pid});
+  if (functions_->process_samples == nullptr) return programs;
+  const auto samples = list_of<NvmlProcessSample>([&](NvmlProcessSample* items, unsigned* count) {
+    return functions_->process_samples(device, items, count, a_second_ago_us());
+  });
+  for (GpuProgram& program : programs) {
+    unsigned long long newest = 0;
+    for (const NvmlProcessSample& sample : samples.value_or(std::vector<NvmlProcessSample>())) {
+      if (sample.pid != program.process || sample.time_us < newest) continue;
+      newest = sample.time_us;
+      program.share = std::min(sample.sm, 100U) / 100.0;
+    }
+  }
+  return programs;
+}
+
+std::optional<GpuUse> use_of(std::string gpu, std::span<const GpuState> readings, unsigned own) {
+  GpuUse use{.gpu = std::move(gpu), .readings = static_cast<int>(readings.size())};
+  bool is_known = false;
+  for (const GpuState& reading : readings) {
+    is_known = is_known || reading.slow_reasons || reading.programs;
+    if (reading.slow_reasons) add_reasons(*reading.slow_reasons, use);
+    if (!reading.programs) continue;
+    const std::vector<GpuProgram> others = others_of(*reading.programs, own);
+    use.other_programs = std::max(use.other_programs, static_cast<int>(others.size()));
+    for (const GpuProgram& other : others) use.others_share += other.share / static_cast<double>(readings.size());
+  }
+  return is_known ? std::optional(use) : std::nullopt;
 }
 
 std::string clocks_text(const GpuState& state) {

@@ -1,19 +1,35 @@
-// What NVIDIA's management library knows of a GPU: the driver, clocks and the power limit.
+// What NVIDIA's management library knows of a GPU: the driver, clocks and what holds them down, the power limit, and
+// the programs on it.
 //
 // The library is loaded at run time: it comes with the driver, and a machine may lack it. Unknown values stay empty.
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
+#include <vector>
+
+#include "engine/timeline.h"
 
 namespace tandem::cuda {
+
+// A process that computes on a GPU, by the number that the driver knows it by.
+struct GpuProgram {
+  unsigned process = 0;
+  double share = 0;  // of the last second that it kept the GPU busy; 0 also where the driver does not say
+};
 
 struct GpuState {
   std::optional<unsigned> sm_mhz{}, sm_most_mhz{};
   std::optional<unsigned> memory_mhz{}, memory_most_mhz{};
   std::optional<unsigned> power_limit_mw{};
+  std::optional<std::uint64_t> slow_reasons{};  // bits: why the clocks are not higher
+  std::optional<std::vector<GpuProgram>> programs{};
 };
+
+struct NvmlDeviceHandle;
 
 class Nvml {
  public:
@@ -30,10 +46,16 @@ class Nvml {
  private:
   struct Functions;
   Nvml(void* library, std::unique_ptr<Functions> functions);
+  std::optional<std::vector<GpuProgram>> programs_of(NvmlDeviceHandle* device) const;
 
   void* const library_;
   const std::unique_ptr<Functions> functions_;
 };
+
+// Sums up the readings of a GPU during a run of process `own`. In a container the driver may know that by another
+// number: where no program has its number, the one that works most is taken for it. Empty where the readings say
+// nothing.
+std::optional<GpuUse> use_of(std::string gpu, std::span<const GpuState> readings, unsigned own);
 
 // "SM 1755 of 1980 MHz, memory 3201 of 3201 MHz"; "" where nothing is known.
 std::string clocks_text(const GpuState& state);

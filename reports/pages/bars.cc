@@ -26,19 +26,31 @@ double total_of(const Bar& bar) {
   return total;
 }
 
-// A patch of color and a name for each part that occurs.
-void draw_parts_legend(Svg& svg, const std::vector<Bar>& bars, double y) {
-  std::vector<std::string> named;
-  double x = kLabelWidth;
+constexpr double kLegendRow = 18;
+
+// The parts that occur, each once, with where a patch of color and the name are: in rows where one is too short.
+struct LegendEntry {
+  const BarPart* part = nullptr;
+  double x = 0, y = 0;
+};
+std::vector<LegendEntry> legend_of(const std::vector<Bar>& bars) {
+  std::vector<LegendEntry> entries;
+  double x = kLabelWidth, y = 4;
   for (const Bar& bar : bars) {
     for (const BarPart& part : bar.parts) {
-      if (part.value <= 0 || std::find(named.begin(), named.end(), part.name) != named.end()) continue;
-      named.push_back(part.name);
-      svg.rect(x, y, 14, 12, part.css_class);
-      svg.text(x + 19, y + 11, part.name);
-      x += 34 + kCharacter * static_cast<double>(part.name.size());
+      const bool is_named = std::any_of(entries.begin(), entries.end(),
+                                        [&](const LegendEntry& entry) { return entry.part->name == part.name; });
+      if (part.value <= 0 || is_named) continue;
+      const double width = 34 + kCharacter * static_cast<double>(part.name.size());
+      if (x > kLabelWidth && x + width > kPageWidth) {
+        x = kLabelWidth;
+        y += kLegendRow;
+      }
+      entries.push_back({&part, x, y});
+      x += width;
     }
   }
+  return entries;
 }
 
 }  // namespace
@@ -50,9 +62,13 @@ std::string stacked_bars(std::string_view title, const std::vector<Bar>& bars, U
     height += (bar.is_thin ? kThinHeight : kBarHeight) + kGap;
   }
   const Axis axis = axis_to(most, unit);
-  const double top = 24;
+  const std::vector<LegendEntry> legend = legend_of(bars);
+  const double top = 20 + (legend.empty() ? 4 : legend.back().y);
   Svg svg(kPageWidth, top + height + kAxisHeight, title);
-  draw_parts_legend(svg, bars, 4);
+  for (const LegendEntry& entry : legend) {
+    svg.rect(entry.x, entry.y, 14, 12, entry.part->css_class);
+    svg.text(entry.x + 19, entry.y + 11, entry.part->name);
+  }
   draw_marks(svg, axis, top, top + height);
   double y = top;
   for (const Bar& bar : bars) {

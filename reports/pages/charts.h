@@ -52,7 +52,12 @@ struct Series {
   std::string name;
   std::vector<std::pair<double, double>> points;  // in ascending order of x where it is a line
   std::vector<bool> is_hollow{};                  // of each point; empty: none is
-  enum class Mark : std::uint8_t { line, stairs, dots, dashes } mark = Mark::line;
+  std::vector<std::string> remarks{};             // on each point, shown where the pointer rests; empty: none
+  enum class Mark : std::uint8_t { line, stairs, dots, dashes } mark = Mark::line;  // dashes of one point: all across
+};
+struct ChartLabel {
+  double x = 0, y = 0;
+  std::string text;
 };
 struct XyChart {
   Axis x, y;  // their ranges are found from the points
@@ -60,6 +65,7 @@ struct XyChart {
   // A shaded band over a range of x; none where it is empty.
   double shaded_from = 0, shaded_to = 0;
   std::string shaded_name;
+  std::vector<ChartLabel> labels{};  // beside points; those that would cover another are left out
 };
 std::string xy_chart(std::string_view title, XyChart chart);
 

@@ -38,18 +38,45 @@ std::string waterfall_section(const Comparison& comparison) {
                                                   folded("As a table", std::move(table).finish()));
 }
 
+// From the least to the greatest measured time of the collectives that the prediction rests on, as far as these are
+// among those compared.
+void shade_calibrated(const std::vector<Comparison>& comparisons, XyChart& chart) {
+  for (const Comparison& comparison : comparisons) {
+    for (const CalibratedRange& range : comparison.predicted.calibrated) {
+      const bool is_compared = std::any_of(
+          comparison.collectives.begin(), comparison.collectives.end(),
+          [&](const auto& one) { return one.operation == range.operation && one.devices == range.devices; });
+      if (!is_compared || range.from <= 0) continue;
+      const auto from = static_cast<double>(range.from), to = static_cast<double>(range.to);
+      chart.shaded_from = chart.shaded_to > 0 ? std::min(chart.shaded_from, from) : from;
+      chart.shaded_to = std::max(chart.shaded_to, to);
+    }
+  }
+  if (chart.shaded_to <= 0) return;
+  chart.shaded_name = "calibrated";
+}
+
+std::string extrapolated_text(const ComparedCollective& one) {
+  if (!one.is_extrapolated) return "-";
+  return *one.is_extrapolated ? "extrapolated" : "calibrated";
+}
+
 // Predicted against measured times of collectives, on equal logarithmic axes. The diagonal is a perfect prediction.
 std::string collectives_section_of(const std::vector<Comparison>& comparisons) {
   std::map<std::string, Series> kinds;
-  HtmlTable table("collectives", {"operation", "size", "devices", "measured", "simulated", "error"});
+  HtmlTable table("collectives", {"operation", "size", "devices", "measured", "simulated", "error", "size is"});
   double low = 0, high = 0;
   for (const Comparison& comparison : comparisons) {
     for (const ComparedCollective& one : comparison.collectives) {
       table.add({one.operation, size_text(one.bytes), std::to_string(one.devices), time_text(one.measured),
-                 time_text(one.predicted), error_or_dash(one.error)});
+                 time_text(one.predicted), error_or_dash(one.error), extrapolated_text(one)});
       if (one.measured <= 0 || one.predicted <= 0) continue;
       const double measured = static_cast<double>(one.measured), predicted = static_cast<double>(one.predicted);
-      kinds[one.operation].points.emplace_back(measured, predicted);
+      const bool is_hollow = one.is_extrapolated.value_or(false);
+      Series& series = kinds[is_hollow ? one.operation + ", extrapolated" : one.operation];
+      series.points.emplace_back(measured, predicted);
+      series.is_hollow.push_back(is_hollow);
+      series.remarks.push_back(fmt::format("{} on {} devices", size_text(one.bytes), one.devices));
       low = low == 0 ? std::min(measured, predicted) : std::min({low, measured, predicted});
       high = std::max({high, measured, predicted});
     }
@@ -59,10 +86,16 @@ std::string collectives_section_of(const std::vector<Comparison>& comparisons) {
                 .y = {.name = "simulated", .unit = Unit::nanoseconds, .is_logarithmic = true},
                 .series = {},
                 .shaded_name = {}};
+  shade_calibrated(comparisons, chart);
+  if (chart.shaded_to > 0) {
+    low = std::min(low, chart.shaded_from);
+    high = std::max(high, chart.shaded_to);
+  }
   chart.series.push_back({.name = "equal", .points = {{low, low}, {high, high}}, .mark = Series::Mark::dashes});
   for (auto& [name, series] : kinds) {
-    std::sort(series.points.begin(), series.points.end());
-    chart.series.push_back({.name = name, .points = std::move(series.points), .mark = Series::Mark::dots});
+    series.name = name;
+    series.mark = Series::Mark::dots;
+    chart.series.push_back(std::move(series));
   }
   return section("Collectives", xy_chart("Simulated against measured times of collectives", std::move(chart)) +
                                     folded("As a table", std::move(table).finish()));

@@ -28,8 +28,8 @@ void draw_lane(Svg& svg, const StepLane& lane, double y, double width_of_ns) {
     const double x = kLabelWidth + static_cast<double>(bar.start) * width_of_ns;
     const double width = std::max(0.2, static_cast<double>(bar.end - bar.start) * width_of_ns);
     svg.rect(x, y, width, kLaneHeight, css_class_of(bar.category),
-             fmt::format("{}: {}, {} from {} on{}", label_of(lane), bar.name, time_text(bar.end - bar.start),
-                         time_text(bar.start), bar.arrived_last ? "; the others waited for it" : ""));
+             fmt::format("{}, {} from {} on{}", bar.name, time_text(bar.end - bar.start), time_text(bar.start),
+                         bar.arrived_last ? "; the others waited for it" : ""));
     if (bar.arrived_last) svg.polygon({{x - 3, y}, {x + 3, y}, {x, y + 6}}, "last");
   }
 }
@@ -46,6 +46,22 @@ void draw_categories(Svg& svg) {
   svg.text(x + 19, 15, "critical path");
   svg.polygon({{x + 116, 4}, {x + 122, 4}, {x + 119, 10}}, "last");
   svg.text(x + 128, 15, "arrived last");
+}
+
+// Stretches of a lane with less than `gap` between them as one.
+std::vector<CriticalStretch> joined(std::vector<CriticalStretch> stretches, double gap) {
+  std::stable_sort(stretches.begin(), stretches.end(), [](const CriticalStretch& one, const CriticalStretch& other) {
+    return std::pair(one.lane, one.start) < std::pair(other.lane, other.start);
+  });
+  std::vector<CriticalStretch> all;
+  for (const CriticalStretch& one : stretches) {
+    if (!all.empty() && all.back().lane == one.lane && static_cast<double>(one.start - all.back().end) < gap) {
+      all.back().end = std::max(all.back().end, one.end);
+    } else {
+      all.push_back(one);
+    }
+  }
+  return all;
 }
 
 }  // namespace
@@ -66,10 +82,10 @@ std::string gantt(std::string_view title, const StepPicture& picture, Nanosecond
     draw_lane(svg, lane, y, width_of_ns);
     y += kLaneHeight + kLaneGap;
   }
-  for (const CriticalStretch& one : picture.critical_stretches) {
+  for (const CriticalStretch& one : joined(picture.critical_stretches, 0.5 / width_of_ns)) {
     const double top = kLanesTop + (kLaneHeight + kLaneGap) * one.lane;
     svg.rect(kLabelWidth + static_cast<double>(one.start) * width_of_ns, top + kLaneHeight - 4,
-             std::max(0.5, static_cast<double>(one.end - one.start) * width_of_ns), 4, "critical", "critical path");
+             std::max(0.5, static_cast<double>(one.end - one.start) * width_of_ns), 4, "critical");
   }
   const double end = kLabelWidth + static_cast<double>(picture.length) * width_of_ns;
   svg.line(end, kLanesTop, end, kLanesTop + height, "end");

@@ -42,12 +42,18 @@ double level_of_part(const std::vector<PageLaunch>& launches, std::size_t begin,
   return median_of(times.empty() ? all : times);
 }
 
+std::string short_commit_of(const PageLaunch& launch) {
+  constexpr std::size_t kLetters = 10;
+  return launch.commit.substr(0, kLetters);
+}
+
 // The launches as dots, the levels between change points as stairs, and the margin around these.
 std::string chart_of(const std::vector<PageLaunch>& launches, const std::vector<PageChange>& changes, double margin) {
   Series dots{.name = "launch (hollow: disturbed)", .points = {}, .mark = Series::Mark::dots};
   for (std::size_t i = 0; i < launches.size(); ++i) {
     dots.points.emplace_back(static_cast<double>(i + 1), launches[i].step_time);
     dots.is_hollow.push_back(launches[i].is_disturbed);
+    dots.remarks.push_back(launches[i].commit);
   }
   Series level{.name = "level", .points = {}, .mark = Series::Mark::stairs};
   Series above{.name = "margin above", .points = {}, .mark = Series::Mark::dashes};
@@ -68,10 +74,46 @@ std::string chart_of(const std::vector<PageLaunch>& launches, const std::vector<
                 .y = {.name = "median step time", .unit = Unit::nanoseconds},
                 .series = {std::move(dots), std::move(level), std::move(above), std::move(below)},
                 .shaded_name = {}};
+  for (const PageChange& change : changes) {
+    chart.labels.push_back({static_cast<double>(change.launch + 1), launches[change.launch].step_time,
+                            short_commit_of(launches[change.launch])});
+  }
   return xy_chart("Median step time of each launch", std::move(chart));
 }
 
+// A stair for each run, and the commits at which the time changed.
+std::string staircase_of(const std::vector<PageLaunch>& launches, const std::vector<PageChange>& changes) {
+  Series stairs{.name = "simulated step time", .points = {}, .mark = Series::Mark::stairs};
+  XyChart chart{.x = {.name = "run"}, .y = {.name = "", .unit = Unit::nanoseconds}, .series = {}, .shaded_name = {}};
+  const auto label = [&](std::size_t place) {
+    chart.labels.push_back(
+        {static_cast<double>(place + 1), launches[place].step_time, short_commit_of(launches[place])});
+  };
+  for (std::size_t i = 0; i < launches.size(); ++i) {
+    stairs.points.emplace_back(static_cast<double>(i + 1), launches[i].step_time);
+    stairs.remarks.push_back(launches[i].commit);
+  }
+  label(0);
+  for (const PageChange& change : changes) label(change.launch);
+  // Stairs are not at the edge, also where all are equal.
+  const auto [least, most] =
+      std::minmax_element(launches.begin(), launches.end(),
+                          [](const auto& one, const auto& other) { return one.step_time < other.step_time; });
+  chart.y.hold(least->step_time * 0.98);
+  chart.y.hold(most->step_time * 1.02);
+  chart.series.push_back(std::move(stairs));
+  return xy_chart("Simulated step time of each run, which repeats exactly", std::move(chart));
+}
+
+std::string place_text(const JsonField& field, bool is_exact) {
+  const std::string scenario = field.required("scenario").text();
+  return is_exact ? fmt::format("{}, simulated on engine {}", scenario, field.required("engine").text())
+                  : fmt::format("{} on {}", scenario, field.required("machine").text());
+}
+
 std::string series_section(const JsonField& field, double margin) {
+  const JsonField exact = field.optional("exact");  // not in documents of earlier versions
+  const bool is_exact = exact.present() && exact.boolean();
   std::vector<PageLaunch> launches;
   for (const JsonField& item : field.required("launches").items()) launches.push_back(launch_of(item));
   std::vector<PageChange> changes;
@@ -88,11 +130,12 @@ std::string series_section(const JsonField& field, double margin) {
     field.error("has no launch");
     return "";
   }
-  HtmlTable steps("changes, found by E-divisive; they decide nothing", {"launch", "commit", "date", "change", "p"}, 3);
+  HtmlTable steps(is_exact ? "changes" : "changes, found by E-divisive; they decide nothing",
+                  {"launch", "commit", "date", "change", is_exact ? "" : "p"}, 3);
   for (const PageChange& change : changes) {
     const PageLaunch& launch = launches[change.launch];
     steps.add({std::to_string(change.launch + 1), launch.commit.empty() ? "-" : launch.commit, launch.date,
-               error_text(change.change), fmt::format("{:.3f}", change.p_value)});
+               error_text(change.change), is_exact ? "" : fmt::format("{:.3f}", change.p_value)});
   }
   HtmlTable table("launches", {"launch", "commit", "date", "median step time", "verdict"}, 3);
   for (std::size_t i = 0; i < launches.size(); ++i) {
@@ -100,8 +143,9 @@ std::string series_section(const JsonField& field, double margin) {
     table.add({std::to_string(i + 1), one.commit.empty() ? "-" : one.commit, one.date,
                time_text(one.step_time) + (one.is_disturbed ? " (disturbed)" : ""), one.verdict});
   }
-  return section(fmt::format("{} on {}", field.required("scenario").text(), field.required("machine").text()),
-                 chart_of(launches, changes, margin) + (changes.empty() ? "" : std::move(steps).finish()) +
+  return section(place_text(field, is_exact),
+                 (is_exact ? staircase_of(launches, changes) : chart_of(launches, changes, margin)) +
+                     (changes.empty() ? "" : std::move(steps).finish()) +
                      folded("All launches", std::move(table).finish()));
 }
 
@@ -140,8 +184,8 @@ Content history_content(const Json& document, const std::string& file) {
   Reading reading(document, file);
   const JsonField& root = reading.root();
   const double margin = root.required("margin").number();
-  Content content{.heading = {.title = "History of measured step times",
-                              .origin = fmt::format("changes of {} and more", percent_text(margin))},
+  Content content{.heading = {.title = "History of step times",
+                              .origin = fmt::format("of measured ones, changes of {} and more", percent_text(margin))},
                   .sections = {}};
   for (const JsonField& series : root.required("series").items()) content.sections += series_section(series, margin);
   reading.finish();

@@ -105,7 +105,10 @@ std::string Svg::finish() && {
 
 HtmlTable::HtmlTable(std::string_view caption, const std::vector<std::string>& header, std::size_t left) : left_(left) {
   markup_ = fmt::format("<table>\n<caption>{}</caption>\n<thead><tr>", escaped(caption));
-  for (const std::string& cell : header) markup_ += fmt::format("<th scope=\"col\">{}</th>", escaped(cell));
+  for (std::size_t i = 0; i < header.size(); ++i) {
+    markup_ +=
+        fmt::format("<th scope=\"col\"{}>{}</th>", i > 0 && i < left ? " class=\"left\"" : "", escaped(header[i]));
+  }
   markup_ += "</tr></thead>\n<tbody>\n";
 }
 

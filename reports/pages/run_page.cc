@@ -112,7 +112,8 @@ Content run_content(const Json& document, const std::string& file) {
     content.heading.verdict_class = "bad";
   }
   content.sections = headline_list(report) + step_section(report) + gantt_section(details) +
-                     (details ? waiting_section(*details) : "") + collectives_section(report) +
+                     (details ? waiting_section(*details) : "") +
+                     collectives_section(report, details ? details->bounds : std::vector<CollectiveBound>()) +
                      (details ? links_section(*details) : "") + loss_section(report) + notes_section(report);
   return content;
 }

@@ -1,5 +1,6 @@
 // The sections of a page about one run.
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <cmath>
@@ -71,6 +72,43 @@ void add_figure(std::string& list, std::string_view name, const std::string& val
                       escaped(detail));
 }
 
+const CollectiveBound* bound_of(const CollectiveSummary& one, const std::vector<CollectiveBound>& bounds) {
+  const auto found = std::find_if(bounds.begin(), bounds.end(), [&](const CollectiveBound& bound) {
+    return bound.operation == one.operation && bound.devices == one.devices;
+  });
+  return found != bounds.end() ? &*found : nullptr;
+}
+
+// Draws a dashed line for each different bound of the collectives, and says what sets it. Where bandwidths are far
+// below, their axis is logarithmic.
+std::string add_bounds(const std::vector<CollectiveSummary>& collectives, const std::vector<CollectiveBound>& bounds,
+                       XyChart& chart) {
+  std::map<std::pair<double, std::string>, std::vector<std::string>> limited;  // names by bound and what sets it
+  double least_size = 0, least = 0, most = 0;
+  for (const CollectiveSummary& one : collectives) {
+    if (one.bytes <= 0) continue;  // not on a logarithmic axis
+    const auto size = static_cast<double>(one.bytes);
+    least_size = least_size == 0 ? size : std::min(least_size, size);
+    if (one.busbw > 0) least = least == 0 ? one.busbw : std::min(least, one.busbw);
+    const CollectiveBound* bound = bound_of(one, bounds);
+    if (bound == nullptr) continue;
+    most = std::max(most, bound->bus_bandwidth);
+    auto& names = limited[{bound->bus_bandwidth, bound->limited_by}];
+    std::string name = fmt::format("{} of {}", one.operation, one.devices);
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  constexpr double kFarBelow = 10;
+  chart.y.is_logarithmic = least > 0 && most > kFarBelow * least;
+  std::string text;
+  for (const auto& [bound, names] : limited) {
+    const std::string value = value_text(bound.first, Unit::bytes_per_second);
+    text += paragraph(fmt::format("At most {} for {}: {}.", value, fmt::join(names, ", "), bound.second));
+    chart.series.push_back(
+        {.name = fmt::format("bound {}", value), .points = {{least_size, bound.first}}, .mark = Series::Mark::dashes});
+  }
+  return text;
+}
+
 }  // namespace
 
 BarPart part_of_step(const StepPart& part, double value) {
@@ -126,30 +164,33 @@ std::string step_section(const Report& report) {
                                           folded("As a table", parts_table(report)));
 }
 
-std::string collectives_section(const Report& report) {
+std::string collectives_section(const Report& report, const std::vector<CollectiveBound>& bounds) {
   const auto& collectives = report.summary.collectives;
   if (collectives.empty()) return "";
   std::map<std::string, Series> by_kind;
   HtmlTable table("collectives, from the last rank's arrival to the last rank's end",
-                  {"operation", "algorithm", "size", "devices", "calls a step", "time", "algbw", "busbw"}, 2);
+                  {"operation", "algorithm", "size", "devices", "calls a step", "time", "algbw", "busbw", "bound"}, 2);
   for (const CollectiveSummary& one : collectives) {
     Series& series = by_kind[fmt::format("{} of {}", one.operation, one.devices)];
     series.points.emplace_back(static_cast<double>(one.bytes), one.busbw);
     series.mark = Series::Mark::dots;
+    const CollectiveBound* bound = bound_of(one, bounds);
     table.add({one.operation, one.algorithm, size_text(one.bytes), std::to_string(one.devices),
                std::to_string(one.calls_per_step), time_text(one.time_ns),
-               value_text(one.algbw, Unit::bytes_per_second), value_text(one.busbw, Unit::bytes_per_second)});
+               value_text(one.algbw, Unit::bytes_per_second), value_text(one.busbw, Unit::bytes_per_second),
+               bound != nullptr ? value_text(bound->bus_bandwidth, Unit::bytes_per_second) : "-"});
   }
   XyChart chart{.x = {.name = "size", .unit = Unit::bytes, .is_logarithmic = true},
                 .y = {.name = "bus bandwidth", .unit = Unit::bytes_per_second},
                 .series = {},
                 .shaded_name = {}};
-  chart.y.hold(0);
   for (auto& [name, series] : by_kind) {
     series.name = name;
     chart.series.push_back(std::move(series));
   }
-  return section("Collectives", xy_chart("Bus bandwidth of collectives by size", std::move(chart)) +
+  const std::string limits = add_bounds(collectives, bounds, chart);
+  if (!chart.y.is_logarithmic) chart.y.hold(0);
+  return section("Collectives", limits + xy_chart("Bus bandwidth of collectives by size", std::move(chart)) +
                                     folded("As a table", std::move(table).finish()));
 }
 

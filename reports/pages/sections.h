@@ -42,7 +42,7 @@ std::optional<RunDetails> details_of(const Json& document, const std::string& fi
 void set_verdict(Heading& heading, const std::string& verdict);  // the name of a Verdict
 std::string headline_list(const Report& report);
 std::string step_section(const Report& report);
-std::string collectives_section(const Report& report);
+std::string collectives_section(const Report& report, const std::vector<CollectiveBound>& bounds);
 std::string gantt_section(const std::optional<RunDetails>& details);
 std::string notes_section(const Report& report);
 

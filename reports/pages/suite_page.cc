@@ -61,10 +61,13 @@ Content suite_content(const Json& document, const std::string& file) {
 Content history_check_content(const Json& document, const std::string& file) {
   Reading reading(document, file);
   const JsonField& root = reading.root();
-  Content content{
-      .heading = {.title = root.required("scenario").text(),
-                  .origin = fmt::format("a launch against its history on {}", root.required("machine").text())},
-      .sections = {}};
+  const JsonField exact = root.optional("exact");  // not in documents of earlier versions
+  const bool is_exact = exact.present() && exact.boolean();
+  Content content{.heading = {.title = root.required("scenario").text(),
+                              .origin = is_exact ? "a simulation against its history"
+                                                 : fmt::format("a launch against its history on {}",
+                                                               root.required("machine").text())},
+                  .sections = {}};
   set_verdict(content.heading, root.required("verdict").text());
   for (const JsonField& reason : root.required("reasons").items()) content.sections += paragraph(reason.text());
   Series launches{.name = "new launches", .points = {}, .mark = Series::Mark::dots};
@@ -77,11 +80,14 @@ Content history_check_content(const Json& document, const std::string& file) {
                 .series = {std::move(launches)},
                 .shaded_name = {}};
   if (const JsonField level = root.required("level_ns"); level.present() && level.number() > 0) {
-    const double margin = root.required("margin").number();
+    std::vector<std::pair<const char*, double>> lines = {{"level", level.number()}};
+    if (!is_exact) {
+      const double margin = root.required("margin").number();
+      lines.emplace_back("margin above", level.number() * (1 + margin));
+      lines.emplace_back("margin below", level.number() / (1 + margin));
+    }
     const double most = std::max(2, number);
-    for (const auto& [name, value] : {std::pair("level", level.number()),
-                                      {"margin above", level.number() * (1 + margin)},
-                                      {"margin below", level.number() / (1 + margin)}}) {
+    for (const auto& [name, value] : lines) {
       chart.series.push_back({.name = name, .points = {{1, value}, {most, value}}, .mark = Series::Mark::dashes});
     }
   }

@@ -30,6 +30,7 @@ class Drawing {
       svg_.text(legend + 19, 17, chart_.series[i].name);
       legend += 40 + kCharacter * static_cast<double>(chart_.series[i].name.size());
     }
+    draw_labels();
     return std::move(svg_).finish();
   }
 
@@ -41,6 +42,24 @@ class Drawing {
     const double from = x_of(chart_.shaded_from);
     svg_.rect(from, kTop, x_of(chart_.shaded_to) - from, kHeight, "band", chart_.shaded_name);
     svg_.text(from + 4, kTop + 12, chart_.shaded_name, "start", "small");
+  }
+
+  void draw_labels() {
+    struct Box {
+      double left, right, y;
+    };
+    std::vector<Box> drawn;
+    for (const ChartLabel& label : chart_.labels) {
+      const double width = kCharacter * static_cast<double>(label.text.size());
+      const double left = std::min(x_of(label.x) + 5, kLeft + kWidth - width);
+      const double y = std::max(y_of(label.y) - 7, kTop + 10);
+      const bool is_free = std::none_of(drawn.begin(), drawn.end(), [&](const Box& other) {
+        return left < other.right && other.left < left + width && std::abs(y - other.y) < 12;
+      });
+      if (!is_free) continue;
+      svg_.text(left, y, label.text, "start", "small");
+      drawn.push_back({left, left + width, y});
+    }
   }
 
   void draw_axes() {
@@ -68,8 +87,9 @@ class Drawing {
       line.emplace_back(x, y);
       if (series.mark == Series::Mark::dashes) continue;
       const bool hollow = i < series.is_hollow.size() && series.is_hollow[i];
-      const std::string tip =
+      std::string tip =
           fmt::format("{}: {}, {}", series.name, value_text(px, chart_.x.unit), value_text(py, chart_.y.unit));
+      if (i < series.remarks.size() && !series.remarks[i].empty()) tip += "; " + series.remarks[i];
       svg_.circle(x, y, series.mark == Series::Mark::dots ? 4 : 2.5,
                   fmt::format("dot s{}{}", style, hollow ? " hollow" : ""), tip);
     }
@@ -126,6 +146,10 @@ std::string xy_chart(std::string_view title, XyChart chart) {
   if (!chart.y.is_logarithmic && chart.y.low > 0 && chart.y.low < chart.y.high / 2) chart.y.hold(0);
   chart.x.round();
   chart.y.round();
+  for (Series& series : chart.series) {
+    if (series.mark != Series::Mark::dashes || series.points.size() != 1) continue;
+    series.points = {{chart.x.low, series.points.front().second}, {chart.x.high, series.points.front().second}};
+  }
   return figure("xy", Drawing(title, chart).draw(),
                 fmt::format("{}<script type=\"application/json\">{}</script>\n", names_of(chart), data_of(chart)));
 }

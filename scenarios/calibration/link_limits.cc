@@ -86,6 +86,19 @@ LinkLimits::LinkLimits(const Topology& topology) : nvlink_domain_(topology.nvlin
   }
 }
 
+std::optional<LinkLimits::Limit> LinkLimits::bus_bandwidth(CollectiveKind kind, int devices, int nodes) const {
+  if (!device_) return {};
+  const double factor = bus_bandwidth_factor(kind, devices);
+  const double of_device = least_share_of_device(kind, devices, switches_reduce_);
+  Limit limit{factor / of_device * device_->bytes_per_s, device_->links};
+  if (of_device < factor) limit.links += ", whose switches reduce";
+  if (nodes <= nvlink_domain_ || !ports_) return limit;
+  const double of_machine = kind == CollectiveKind::all_reduce ? bus_bandwidth_factor(kind, nodes)
+                                                               : least_share_of_machine(kind, devices, nodes);
+  const double by_ports = factor / of_machine * ports_->bytes_per_s;
+  return by_ports < limit.bytes_per_s ? Limit{by_ports, ports_->links} : limit;
+}
+
 std::optional<Contradiction> LinkLimits::contradiction(CollectiveKind kind, int devices, int nodes, double bytes,
                                                        double time_s) const {
   const auto check = [&](const std::optional<Limit>& limit, double share) -> std::optional<Contradiction> {

@@ -1,4 +1,5 @@
-// What the links of a topology can carry at most: a measured collective that is faster contradicts them.
+// What the links of a topology can carry at most: a measured collective that is faster contradicts them, and one that
+// is predicted cannot be.
 #pragma once
 
 #include <optional>
@@ -29,11 +30,15 @@ class LinkLimits {
   std::optional<Contradiction> contradiction(CollectiveKind kind, int devices, int nodes, double bytes,
                                              double time_s) const;
 
- private:
   struct Limit {
     double bytes_per_s = 0;
     std::string links;
   };
+  // The bus bandwidth (as nccl-tests counts it) that no algorithm exceeds, unless switches of the network reduce.
+  // Empty: the topology has no links that say anything.
+  std::optional<Limit> bus_bandwidth(CollectiveKind kind, int devices, int nodes) const;
+
+ private:
   std::optional<Limit> device_;  // of the GPU with the slowest links
   std::optional<Limit> ports_;   // of the machine with the slowest ports
   bool switches_reduce_ = false;

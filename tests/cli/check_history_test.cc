@@ -33,6 +33,7 @@ class CheckHistory : public CommandLine {
   }
   // A history of this machine with so many launches whose steps take this long, within a thousandth.
   void write_history(int count, std::int64_t step_ns) const {
+    std::filesystem::remove(folder() / "h.jsonl");
     ASSERT_THAT(check().exit_code, 6) << "the first launch has no level";
     nlohmann::json line = lines().front();
     std::string text;
@@ -144,7 +145,50 @@ TEST_F(CheckHistory, RefusesFilesThatAreNoHistory) {
   const Outcome folder = tandem({"check", "small.yaml", "--history", "no/such/folder.jsonl", "-q"});
   EXPECT_EQ(folder.exit_code, 5);
   EXPECT_THAT(folder.err, HasSubstr("cannot write no/such/folder.jsonl"));
-  EXPECT_EQ(tandem({"check", example("resnet50-hgx-h100.yaml"), "--history", "h.jsonl"}).exit_code, 3) << "simulated";
+}
+
+// Times of simulations repeat: each is beside the one before it.
+TEST_F(CheckHistory, KeepsTheExactTimesOfSimulationsWithTheirCommits) {
+  const auto simulate = [this](const char* commit, std::vector<std::string> more = {}) {
+    more.insert(more.begin(),
+                {"check", example("mesh.yaml"), "--history", "h.jsonl", "-q", "--json", "--commit", commit});
+    return tandem(more);
+  };
+  const Outcome first = simulate("aaaa");
+  EXPECT_EQ(first.exit_code, 0) << first.err;
+  EXPECT_EQ(first.json()["kind"], "history_check");
+  EXPECT_EQ(first.json()["exact"], true);
+  EXPECT_EQ(simulate("bbbb").exit_code, 0);
+  auto line = lines().front();
+  EXPECT_EQ(line["commit"], "aaaa");
+  EXPECT_EQ(line["exact"], true);
+  EXPECT_EQ(line["machine"], "");
+  const std::int64_t time = line["step_time_ns"]["median"];
+  line["step_time_ns"]["median"] = time + 1;
+  write("h.jsonl", line.dump() + "\n");
+  const Outcome faster = simulate("cccc");
+  EXPECT_EQ(faster.exit_code, 1) << "also what is faster differs";
+  EXPECT_EQ(faster.json()["verdict"], "improved");
+  EXPECT_EQ(simulate("dddd").exit_code, 1) << "until it is accepted";
+  EXPECT_EQ(simulate("eeee", {"--update"}).exit_code, 0);
+  EXPECT_EQ(simulate("ffff").exit_code, 0);
+  ASSERT_EQ(lines().size(), 5U);
+  const auto shown = tandem({"history", "h.jsonl", "--json"}).json();
+  EXPECT_EQ(shown["series"][0]["changes"].size(), 1U);
+  EXPECT_EQ(shown["series"][0]["changes"][0]["commit"], "cccc");
+}
+
+// With golden reports the verdict is theirs, and the history keeps the time.
+TEST_F(CheckHistory, KeepsTheTimesOfGoldenReports) {
+  const std::vector<std::string> golden = {"check",  example("mesh.yaml"), "--baseline",
+                                           "g.json", "--history",          "h.jsonl"};
+  auto update = golden;
+  update.emplace_back("--update");
+  EXPECT_EQ(tandem(update).exit_code, 0);
+  EXPECT_EQ(tandem(golden).exit_code, 0);
+  ASSERT_EQ(lines().size(), 2U);
+  EXPECT_EQ(lines()[0]["accepted"], true);
+  EXPECT_EQ(lines()[1]["step_time_ns"], lines()[0]["step_time_ns"]);
 }
 
 TEST_F(CheckHistory, AFullDiskLeavesItAsItWas) {

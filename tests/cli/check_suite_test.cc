@@ -91,10 +91,16 @@ TEST_F(CheckSuite, WithoutScenariosIsRefused) {
 }
 
 TEST_F(CheckSuite, SkipsSimulationsWithoutABaseline) {
-  const Outcome outcome = tandem({"check", "gate", "--history", "h.jsonl", "-q", "--json"});
-  EXPECT_EQ(outcome.exit_code, 0);
+  const Outcome outcome = tandem({"check", "gate", "--against", TANDEM_BINARY, "-q", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_EQ(outcome.json()["summary"]["skipped"], 3);
-  EXPECT_FALSE(exists("h.jsonl"));
+}
+
+TEST_F(CheckSuite, KeepsTheTimesOfSimulationsInTheirHistory) {
+  const Outcome outcome = tandem({"check", "gate", "--history", "h.jsonl", "-q", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json()["summary"]["ok"], 3);
+  EXPECT_EQ(tandem({"history", "h.jsonl", "--json"}).json()["series"].size(), 3U);
 }
 
 TEST_F(CheckSuite, ComparesMeasuredScenariosByTheirHistoryAndSimulatedOnesByGoldenReports) {

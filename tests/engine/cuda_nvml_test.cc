@@ -2,6 +2,7 @@
 #include "engine/cuda/nvml.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <chrono>
 #include <thread>
@@ -51,6 +52,49 @@ TEST(ClockLog, OfAShortRunIsReadAtItsEnd) {
   ClockLog clocks({"0000:1B:00.0"}, Nvml::open(TANDEM_FAKE_NVML), std::chrono::minutes(1));
   EXPECT_TRUE(clocks.finish()[0].starts_with("SM 1755 of 1980 MHz"));
   EXPECT_EQ(ClockLog({"0000:1B:00.0"}, nullptr).finish()[0], "") << "without the library";
+}
+
+TEST(Nvml, TellsWhatHoldsAGpuBackAndWhoElseIsOnIt) {
+  const GpuState state = Nvml::open(TANDEM_FAKE_NVML)->state_of("0000:1B:00.0");
+  EXPECT_EQ(state.slow_reasons, 0x4cU);
+  ASSERT_TRUE(state.programs);
+  ASSERT_EQ(state.programs->size(), 21U) << "more than it was first asked for";
+  EXPECT_DOUBLE_EQ(state.programs->at(6).share, 0.25) << "the newest sample";
+  const std::vector<GpuState> readings(2, state);
+  const auto use = use_of("GPU 0", readings, static_cast<unsigned>(getpid()));
+  ASSERT_TRUE(use);
+  EXPECT_EQ(*use, (GpuUse{.gpu = "GPU 0",
+                          .readings = 2,
+                          .slowed = 2,
+                          .slowed_by = {"heat"},
+                          .power_limited = 2,
+                          .other_programs = 20,
+                          .others_share = 0.25}));
+}
+
+TEST(Nvml, TakesTheBusiestProgramForThisOneWhereNumbersDiffer) {
+  const std::vector<GpuState> readings = {{.programs = std::vector<GpuProgram>{{11, 0.1}, {12, 0.8}}},
+                                          {.programs = std::vector<GpuProgram>{{12, 0.8}}}};
+  const auto use = use_of("GPU 1", readings, 1);
+  ASSERT_TRUE(use);
+  EXPECT_EQ(use->other_programs, 1);
+  EXPECT_DOUBLE_EQ(use->others_share, 0.05);
+  EXPECT_FALSE(use_of("GPU 1", std::vector<GpuState>(3), 1)) << "nothing is known";
+  EXPECT_EQ(use_of("GPU 1", std::vector<GpuState>{{.slow_reasons = 0x8}, {.slow_reasons = 0x80}}, 1)->slowed_by,
+            (std::vector<std::string>{"the hardware", "the power supply"}));
+  EXPECT_EQ(use_of("GPU 1", std::vector<GpuState>{{.slow_reasons = 0x5}}, 1)->slowed, 0) << "idle, power limit";
+}
+
+TEST(ClockLog, SumsUpWhatDisturbedTheRun) {
+  ClockLog clocks({"0000:1B:00.0", "0000:2A:00.0"}, Nvml::open(TANDEM_FAKE_NVML), std::chrono::minutes(1));
+  clocks.finish();
+  const std::vector<GpuUse> uses = clocks.uses();
+  ASSERT_EQ(uses.size(), 1U) << "nothing is known of the other";
+  EXPECT_EQ(uses[0].gpu, "GPU 0");
+  EXPECT_EQ(uses[0].slowed, 1);
+  ClockLog without({"0000:1B:00.0"}, nullptr);
+  without.finish();
+  EXPECT_TRUE(without.uses().empty());
 }
 
 TEST(CudaLibraries, AreThoseItWasBuiltWith) {

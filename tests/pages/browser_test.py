@@ -13,16 +13,9 @@ import subprocess
 import sys
 import tempfile
 
-
-def skip(reason):
-    print(f"skipped: {reason}")
-    sys.exit(77)
-
+from browser import find_browser, open_browser, photograph, skip
 
 try:
-    from selenium import webdriver
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
     from selenium.webdriver.common.action_chains import ActionChains
     from selenium.webdriver.common.by import By
     from selenium.webdriver.common.keys import Keys
@@ -55,23 +48,14 @@ def write_pages(program, scenarios, folder):
                  "disturbed": i % 11 == 5, "verdict": "ok"} for i in range(40)]
     series = {"scenario": "digits", "machine": "a machine", "launches": launches,
               "changes": [{"launch": 15, "change": 0.1, "p_value": 0.005}, {"launch": 30, "change": 0.09, "p_value": 0.005}]}
+    stairs = [{"commit": f"{i * 7919:08x}", "date": "2026-11-22T12:00:00Z", "step_time_ns": 192415 + 2000 * (i // 9),
+               "disturbed": False, "verdict": "ok"} for i in range(40)]
+    exact = {"scenario": "digits-sim", "engine": "sim", "machine": "", "exact": True, "launches": stairs,
+             "changes": [{"launch": i, "change": 0.01, "p_value": 0} for i in (9, 18, 27, 36)]}
     history = folder / "history.json"
-    history.write_text(json.dumps({"kind": "history", "margin": 0.03, "series": [series]}))
+    history.write_text(json.dumps({"kind": "history", "margin": 0.03, "series": [series, exact]}))
     tandem(program, "report", history, "--html", folder / "history.html")
     return sorted(folder.glob("*.html"))
-
-
-def open_browser(profile):
-    options = Options()
-    options.binary_location = shutil.which("chromium")
-    for flag in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-                 "--disable-background-networking", "--disable-component-update", "--disable-sync",
-                 "--window-size=1200,900", f"--user-data-dir={profile}"):
-        options.add_argument(flag)
-    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    browser = webdriver.Chrome(service=Service(shutil.which("chromedriver")), options=options)
-    browser.get("about:blank")
-    return browser
 
 
 class Look:
@@ -136,9 +120,8 @@ class Look:
     def photograph(self):
         self.js("scrollTo(0, 0)")
         size = self.browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]
-        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000), "scale": 1}
-        shot = self.browser.execute_cdp_cmd("Page.captureScreenshot", {"captureBeyondViewport": True, "clip": clip})
-        self.page.with_suffix(".png").write_bytes(base64.b64decode(shot["data"]))
+        clip = {"x": 0, "y": 0, "width": size["width"], "height": min(size["height"], 6000)}
+        self.page.with_suffix(".png").write_bytes(photograph(self.browser, clip))
 
     def logs(self):
         for entry in self.browser.get_log("browser"):
@@ -153,9 +136,7 @@ class Look:
 
 def main():
     program, scenarios, folder = sys.argv[1], pathlib.Path(sys.argv[2]), pathlib.Path(sys.argv[3])
-    for needed in ("chromium", "chromedriver"):
-        if shutil.which(needed) is None:
-            skip(f"{needed} is not installed (./start check installs it)")
+    find_browser()
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     failed = False

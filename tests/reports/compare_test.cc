@@ -107,6 +107,23 @@ TEST(Compare, ADisturbedMeasurementHasNoErrors) {
   }
 }
 
+TEST(Compare, SaysWhichCollectivesLieOutsideTheCalibration) {
+  Report predicted = simulated_report();
+  EXPECT_EQ(compare(full_report(), predicted).collectives.at(0).is_extrapolated, std::nullopt) << "there is none";
+  const CollectiveSummary one = predicted.summary.collectives.at(0);
+  const CalibratedRange range{
+      .operation = one.operation, .devices = one.devices, .from_bytes = one.bytes, .to_bytes = one.bytes};
+  predicted.calibrated = {range};
+  EXPECT_EQ(compare(full_report(), predicted).collectives.at(0).is_extrapolated, false);
+  predicted.calibrated[0].from_bytes = one.bytes + 1;
+  EXPECT_EQ(compare(full_report(), predicted).collectives.at(0).is_extrapolated, true);
+  predicted.calibrated[0] = range;
+  ++predicted.calibrated[0].devices;
+  const Comparison comparison = compare(full_report(), predicted);
+  EXPECT_EQ(comparison.collectives.at(0).is_extrapolated, true);
+  EXPECT_EQ(comparisons_to_json({comparison})["comparisons"][0]["collectives"][0]["extrapolated"], true);
+}
+
 TEST(CompareText, ShowsTheHeadlineOfMeasuredSimulatedAndError) {
   const std::string text = comparisons_text({off_by_some()});
   EXPECT_THAT(text, HasSubstr("measured (cpu)"));

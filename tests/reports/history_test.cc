@@ -130,6 +130,56 @@ TEST(HistoryJudgement, IsSeldomWrong) {
   EXPECT_GE(share_of_regressed(0.06, 0.01, kTrials), 0.95);
 }
 
+HistoryLaunch exact_launch(Nanoseconds median, const std::string& commit, Verdict verdict = Verdict::ok) {
+  HistoryLaunch launch = launch_of(median);
+  launch.engine = "sim";
+  launch.machine = "";
+  launch.commit = commit;
+  launch.verdict = verdict;
+  launch.exact = true;
+  return launch;
+}
+
+TEST(ExactHistory, IsEqualToTheLastAcceptedRunOrNot) {
+  EXPECT_EQ(judge_exact({}, exact_launch(100, "a")).verdict, Verdict::ok);
+  EXPECT_EQ(judge_exact({}, exact_launch(100, "a")).reason, "the first one of its history");
+  std::vector<HistoryLaunch> history = {exact_launch(90, "a"), exact_launch(100, "b"),
+                                        exact_launch(101, "c", Verdict::regressed), launch_of(7)};
+  EXPECT_EQ(judge_exact(history, exact_launch(100, "d")).verdict, Verdict::ok);
+  const HistoryResult slower = judge_exact(history, exact_launch(101, "d"));
+  EXPECT_EQ(slower.verdict, Verdict::regressed) << "until it is accepted";
+  EXPECT_EQ(slower.known, 3);
+  EXPECT_NEAR(slower.change, 0.01, 1e-12);
+  EXPECT_THAT(slower.reason, HasSubstr("100.0 ns at commit b; --update accepts the new time"));
+  EXPECT_EQ(slower.launches.at(0).verdict, Verdict::regressed);
+  EXPECT_EQ(judge_exact(history, exact_launch(99, "d")).verdict, Verdict::improved);
+  HistoryLaunch changed = exact_launch(99, "d");
+  changed.scenario_hash = "another";
+  EXPECT_EQ(judge_exact(history, changed).verdict, Verdict::model_changed);
+  changed.step_time.median = 100;
+  EXPECT_EQ(judge_exact(history, changed).verdict, Verdict::ok);
+  EXPECT_THAT(judge_exact(history, changed).reason, HasSubstr("another content"));
+}
+
+TEST(ExactHistory, OfAScenarioIsOneSeriesWhateverItsContentWithEveryDifference) {
+  std::vector<HistoryLaunch> history = {exact_launch(100, "a"), launch_of(1'000'000), exact_launch(100, "b"),
+                                        exact_launch(101, "c"), exact_launch(100, "d")};
+  history[3].scenario_hash = "another";
+  const auto series = series_of(history, 0.03);
+  ASSERT_EQ(series.size(), 2U);
+  EXPECT_TRUE(series[0].is_exact());
+  EXPECT_EQ(series[0].text(), "digits, simulated on engine sim");
+  EXPECT_EQ(series[1].text(), "digits on a machine");
+  ASSERT_EQ(series[0].changes.size(), 2U);
+  EXPECT_EQ(series[0].changes[0].index, 2);
+  EXPECT_NEAR(series[0].changes[0].change, 0.01, 1e-12);
+  EXPECT_EQ(series[0].changes[1].index, 3);
+  const auto json = history_to_json(series, 0.03);
+  EXPECT_EQ(json["series"][0]["exact"], true);
+  EXPECT_EQ(json["series"][0]["changes"][1]["commit"], "d");
+  EXPECT_THAT(history_text(series, 0.03), HasSubstr("4 launches; the last one 100.0 ns"));
+}
+
 class HistoryFile : public testing::Test {
  protected:
   void SetUp() override {
@@ -168,7 +218,9 @@ TEST_F(HistoryFile, GivesBackWhatWasAppended) {
   accepted.accepted = accepted.disturbed = true;
   accepted.verdict = Verdict::improved;
   append_history(file(), std::vector{launch_of(1'000'000), accepted});
-  append_history(file(), std::vector{launch_of(3'000'000)});
+  HistoryLaunch simulated = launch_of(3'000'000);
+  simulated.exact = true;
+  append_history(file(), std::vector{simulated});
   const auto history = read_history(file());
   ASSERT_EQ(history.size(), 3U);
   EXPECT_TRUE(history[0].is_of(launch_of(1)));
@@ -180,6 +232,8 @@ TEST_F(HistoryFile, GivesBackWhatWasAppended) {
   EXPECT_TRUE(history[1].disturbed);
   EXPECT_EQ(history[1].verdict, Verdict::improved);
   EXPECT_EQ(history[2].step_time.median, 3'000'000);
+  EXPECT_FALSE(history[1].exact);
+  EXPECT_TRUE(history[2].exact);
 }
 
 TEST_F(HistoryFile, LosesNothingWhenSeveralWriteAtOnce) {

@@ -1,5 +1,6 @@
 #include "reports/pages/page.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,6 +143,42 @@ TEST(Page, OfAComparisonExplainsTheErrorByItsParts) {
   EXPECT_THAT(page, HasSubstr("Simulated against measured times of collectives"));
 }
 
+TEST(Page, OfAComparisonShadesWhatWasCalibratedAndLeavesTheRestHollow) {
+  Report predicted = simulated_report();
+  CollectiveSummary& one = predicted.summary.collectives.at(0);
+  predicted.calibrated = {{.operation = one.operation,
+                           .devices = one.devices,
+                           .from_bytes = 0,
+                           .to_bytes = one.bytes,
+                           .from = 50'000,
+                           .to = 400'000}};
+  const auto page = [&] { return page_of(comparisons_to_json({compare(full_report(), predicted)}), "comparison"); };
+  EXPECT_THAT(page(), HasSubstr("<title>calibrated</title>"));
+  EXPECT_EQ(count_of(page(), " hollow\""), 0u);
+  predicted.calibrated[0].to_bytes = one.bytes - 1;
+  EXPECT_THAT(page(), HasSubstr("<title>calibrated</title>"));
+  EXPECT_EQ(count_of(page(), " hollow\""), 1u);
+  EXPECT_THAT(page(), HasSubstr(one.operation + ", extrapolated"));
+  predicted.calibrated.clear();
+  EXPECT_THAT(page(), Not(HasSubstr("<title>calibrated</title>")));
+}
+
+TEST(Page, OfARunDrawsTheBoundOfItsCollectives) {
+  Json document = run_document();
+  EXPECT_THAT(page_of(document, "run"), Not(HasSubstr("At most")));
+  const CollectiveSummary one = full_report().summary.collectives.at(0);
+  document["details"]["bounds"] = {{{"operation", one.operation},
+                                    {"devices", one.devices},
+                                    {"bus_bandwidth", 450e9},
+                                    {"limited_by", "the links of w0.gpu0"}}};
+  const std::string page = page_of(document, "run");
+  EXPECT_THAT(page, HasSubstr(fmt::format("At most 450.0 GB/s for {} of {}: the links of w0.gpu0.", one.operation,
+                                          one.devices)));
+  EXPECT_THAT(page, HasSubstr("bound 450.0 GB/s"));
+  document["details"].erase("bounds");
+  EXPECT_THAT(page_of(document, "run"), Not(HasSubstr("At most"))) << "of an earlier version";
+}
+
 TEST(Page, OfAChecksVerdictIsColoredAndInWords) {
   Report slower = simulated_report();
   slower.summary.step_time.median += 1000;
@@ -246,6 +283,32 @@ TEST(Page, OfAHistoryShowsLevelsAndChanges) {
   EXPECT_EQ(count_of(page, "class=\"dot s0 hollow\""), 1u);
   document["series"][0]["changes"][0]["launch"] = 40;
   EXPECT_THROW(page_of(document, "history"), InputError);
+}
+
+TEST(Page, OfAHistoryOfASimulationIsAStaircaseWithCommits) {
+  Json launches = Json::array();
+  for (int i = 0; i < 12; ++i) {
+    launches.push_back({{"commit", "0123456789abcdef" + std::to_string(i)},
+                        {"date", "2026-11-22T12:00:00Z"},
+                        {"step_time_ns", i < 6 ? 1'000'000 : 1'010'000},
+                        {"disturbed", false},
+                        {"verdict", "ok"}});
+  }
+  launches[6]["commit"] = "fedcba9876543210";
+  Json document = document_of("history");
+  document["margin"] = 0.03;
+  document["series"] = {{{"scenario", "digits"},
+                         {"engine", "sim"},
+                         {"machine", ""},
+                         {"exact", true},
+                         {"launches", launches},
+                         {"changes", {{{"launch", 6}, {"change", 0.01}, {"p_value", 0}}}}}};
+  const std::string page = page_of(document, "history");
+  EXPECT_THAT(page, HasSubstr("<h2>digits, simulated on engine sim</h2>"));
+  EXPECT_THAT(page, HasSubstr(">fedcba9876</text>"));
+  EXPECT_THAT(page, HasSubstr(">0123456789</text>"));
+  EXPECT_THAT(page, HasSubstr("; 0123456789abcdef11</title>"));
+  EXPECT_THAT(page, Not(HasSubstr("margin above")));
 }
 
 TEST(Page, OfASuiteHasAVerdictForEachScenario) {

@@ -46,12 +46,27 @@ TEST(ReportJson, ReadsBackSeveralWorkers) {
   Report report = of_several_workers();
   report.machine_use =
       MachineUse{.cores = 2, .time = 1, .own = 2, .waited = 3, .others = 4, .stolen = 5, .involuntary_switches = 6};
+  report.machine_use->gpus = {{.gpu = "GPU 0",
+                               .readings = 9,
+                               .slowed = 3,
+                               .slowed_by = {"heat"},
+                               .power_limited = 2,
+                               .other_programs = 1,
+                               .others_share = 0.125}};
+  report.calibrated = {{.operation = "all_reduce",
+                        .devices = 8,
+                        .nodes = 2,
+                        .from_bytes = 1024,
+                        .to_bytes = 4096,
+                        .from = 10,
+                        .to = 20}};
   const std::string text = json_text(report_to_json(report));
   const Report read = report_from_json(text, "baseline.json");
   EXPECT_EQ(json_text(report_to_json(read)), text);
   EXPECT_EQ(read.throughput(), report.throughput());
   EXPECT_EQ(read.workers, 3);
   EXPECT_EQ(read.machine_use, report.machine_use);
+  EXPECT_EQ(read.calibrated, report.calibrated);
   EXPECT_EQ(read.summary.workers.at(1).per_step, report.summary.workers.at(1).per_step);
   EXPECT_EQ(read.summary.other_devices->per_step, report.summary.other_devices->per_step);
 }

@@ -78,6 +78,24 @@ TEST(ReportText, SaysBeforeEveryFigureThatTheRunWasDisturbed) {
   EXPECT_LT(text.find("DISTURBED: 10.0 % of the processor time"), text.find("step time"));
 }
 
+TEST(ReportText, SaysWhatHeldAGpuBackAndWhoElseWorkedOnIt) {
+  Report report = full_report();
+  report.machine_use = MachineUse{.cores = 2, .time = 500, .own = 1000};
+  report.machine_use->gpus = {
+      {.gpu = "GPU 0", .readings = 100, .slowed = 5, .slowed_by = {"heat", "the power supply"}}};
+  EXPECT_FALSE(report.is_disturbed()) << "not more than one reading in 20";
+  EXPECT_THAT(lost_text(*report.machine_use),
+              HasSubstr("; GPU 0 was held back by heat and the power supply in 5 of 100 readings"));
+  report.machine_use->gpus[0].slowed = 6;
+  EXPECT_TRUE(report.is_disturbed());
+  report.machine_use->gpus = {{.gpu = "GPU 1", .readings = 100, .other_programs = 2, .others_share = 0.05}};
+  EXPECT_FALSE(report.is_disturbed());
+  report.machine_use->gpus[0].others_share = 0.0625;
+  EXPECT_TRUE(report.is_disturbed());
+  EXPECT_THAT(lost_text(*report.machine_use), HasSubstr("; 2 other programs on GPU 1 took 6.2 % of its time"));
+  EXPECT_THAT(report_text(report), HasSubstr("DISTURBED: 0.0 % of the processor time"));
+}
+
 TEST(ReportText, NamesTheBusiestOfTheDevicesThatTrainNothing) {
   Report report = full_report();
   EXPECT_THAT(report_text(report), testing::Not(HasSubstr("train no replica")));

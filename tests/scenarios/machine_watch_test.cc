@@ -72,7 +72,7 @@ TEST(MachineWatch, ARunBesideAnotherProgramIsDisturbed) {
 TEST(MachineWatch, MeasuresAgainOnlyWhileOthersDisturb) {
   if (!machine_counts()) GTEST_SKIP() << "this system has no counts under /proc";
   int calls = 0;
-  const auto use = measure_undisturbed(3, [&] {
+  const auto use = measure_undisturbed(3, [&](std::vector<GpuUse>&) {
     ++calls;
     work_for(milliseconds(20));
   });
@@ -80,8 +80,44 @@ TEST(MachineWatch, MeasuresAgainOnlyWhileOthersDisturb) {
   EXPECT_GE(calls, 1);
   EXPECT_TRUE(calls == 3 || !use->is_disturbed());
   calls = 0;
-  measure_undisturbed(1, [&] { ++calls; });
+  measure_undisturbed(1, [&](std::vector<GpuUse>&) { ++calls; });
   EXPECT_EQ(calls, 1);
+}
+
+TEST(MachineWatch, AddsUpWhatTheDriversOfGpusSaidOfSeveralRuns) {
+  std::vector<GpuUse> uses;
+  add_use(uses, {.gpu = "GPU 0", .readings = 3, .slowed = 1, .slowed_by = {"heat"}, .others_share = 0.5});
+  add_use(uses, {.gpu = "GPU 1", .readings = 3});
+  add_use(uses, {.gpu = "GPU 0",
+                 .readings = 1,
+                 .slowed = 1,
+                 .slowed_by = {"heat", "the hardware"},
+                 .power_limited = 1,
+                 .other_programs = 2,
+                 .others_share = 0.25});
+  ASSERT_EQ(uses.size(), 2U);
+  EXPECT_EQ(uses[0], (GpuUse{.gpu = "GPU 0",
+                             .readings = 4,
+                             .slowed = 2,
+                             .slowed_by = {"heat", "the hardware"},
+                             .power_limited = 1,
+                             .other_programs = 2,
+                             .others_share = 0.4375}));
+}
+
+TEST(MachineWatch, TheHeatOfAGpuDisturbsToo) {
+  if (!machine_counts()) GTEST_SKIP() << "this system has no counts under /proc";
+  int calls = 0;
+  const auto use = measure_undisturbed(4, [&](std::vector<GpuUse>& gpus) {
+    for (const int slowed : {0, 2}) {
+      gpus.push_back({.gpu = "GPU 0", .readings = 10, .slowed = slowed, .slowed_by = {"heat"}});
+    }
+    ++calls;
+  });
+  EXPECT_EQ(calls, 4);
+  EXPECT_TRUE(use->is_disturbed());
+  ASSERT_EQ(use->gpus.size(), 1U);
+  EXPECT_EQ(use->gpus[0].readings, 20);
 }
 
 }  // namespace

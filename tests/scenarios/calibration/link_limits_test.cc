@@ -52,8 +52,27 @@ TEST(LinkLimits, AreThePortsOfAMachineAcrossMachines) {
   EXPECT_TRUE(denies(limits, CollectiveKind::all_to_all, 16, 2, 1.06 * ports / 4));
 }
 
+TEST(LinkLimits, BoundTheBusBandwidth) {
+  const LinkLimits limits(load_catalog_node("dgx-a100"));
+  const auto inside = limits.bus_bandwidth(CollectiveKind::all_reduce, 8, 1);
+  ASSERT_TRUE(inside);
+  EXPECT_DOUBLE_EQ(inside->bytes_per_s, 240e9);
+  EXPECT_EQ(inside->links, "the links of gpu0");
+  const auto gathered = limits.bus_bandwidth(CollectiveKind::all_gather, 16, 2);
+  EXPECT_DOUBLE_EQ(gathered->bytes_per_s, 240e9) << "half of it is already there: the ports could carry 375 GB/s";
+  const auto across = limits.bus_bandwidth(CollectiveKind::broadcast, 16, 2);
+  EXPECT_DOUBLE_EQ(across->bytes_per_s, 200e9);
+  EXPECT_EQ(across->links, "the network ports of machine 0");
+  const LinkLimits hopper(load_catalog_node("hgx-h100"));
+  const auto plain = hopper.bus_bandwidth(CollectiveKind::all_gather, 8, 1);
+  const auto reduced = hopper.bus_bandwidth(CollectiveKind::all_reduce, 8, 1);
+  EXPECT_DOUBLE_EQ(reduced->bytes_per_s, 1.75 * plain->bytes_per_s);
+  EXPECT_EQ(reduced->links, "the links of gpu0, whose switches reduce");
+}
+
 TEST(LinkLimits, AreNoneWithoutLinks) {
   const LinkLimits limits(make_host(4));
+  EXPECT_FALSE(limits.bus_bandwidth(CollectiveKind::all_reduce, 4, 1));
   EXPECT_FALSE(denies(limits, CollectiveKind::all_reduce, 4, 1, 1e15));
 }
 
