@@ -101,27 +101,50 @@ class Lanes {
   StepPicture picture_;
 };
 
-// Draws neighbours of a lane that are of one category, and short or close, as one bar.
-void merge_neighbours(StepLane& lane, Nanoseconds resolution) {
-  std::vector<StepBar> merged;
-  std::vector<int> counts;
+// A bar for several records; it has the category of most of their time.
+struct MergedBar {
+  explicit MergedBar(StepBar&& first) : bar(std::move(first)) { by_category[bar.category] = bar.end - bar.start; }
+
+  void add(const StepBar& next) {
+    bar.end = std::max(bar.end, next.end);
+    bar.arrived_last |= next.arrived_last;
+    by_category[next.category] += next.end - next.start;
+    is_several = true;
+  }
+  StepBar finish(bool any_category) && {
+    if (!is_several) return std::move(bar);
+    const auto most = std::max_element(by_category.begin(), by_category.end(),
+                                       [](const auto& one, const auto& other) { return one.second < other.second; });
+    bar.category = most->first;
+    bar.name = fmt::format("{}: {}", any_category ? "mostly" : "several", name_of(bar.category));
+    return std::move(bar);
+  }
+
+  StepBar bar;
+  std::map<Category, Nanoseconds> by_category;
+  bool is_several = false;
+};
+
+// Draws neighbours of a lane that are close as one bar: those of one category of which one is short; or any, until the
+// bar is as long as the resolution.
+void merge_neighbours(StepLane& lane, Nanoseconds resolution, bool any_category) {
+  std::vector<MergedBar> merged;
+  const auto joins = [&](const StepBar& bar) {
+    if (merged.empty()) return false;
+    const StepBar& before = merged.back().bar;
+    if (bar.start - before.end >= resolution) return false;
+    if (any_category) return before.end - before.start < resolution;
+    return before.category == bar.category && std::min(bar.end - bar.start, before.end - before.start) < resolution;
+  };
   for (StepBar& bar : lane.bars) {
-    const bool joins = !merged.empty() && merged.back().category == bar.category &&
-                       bar.start - merged.back().end < resolution &&
-                       std::min(bar.end - bar.start, merged.back().end - merged.back().start) < resolution;
-    if (joins) {
-      merged.back().end = std::max(merged.back().end, bar.end);
-      merged.back().arrived_last |= bar.arrived_last;
-      ++counts.back();
+    if (joins(bar)) {
+      merged.back().add(bar);
     } else {
-      merged.push_back(std::move(bar));
-      counts.push_back(1);
+      merged.emplace_back(std::move(bar));
     }
   }
-  for (std::size_t i = 0; i < merged.size(); ++i) {
-    if (counts[i] > 1) merged[i].name = fmt::format("several: {}", name_of(merged[i].category));
-  }
-  lane.bars = std::move(merged);
+  lane.bars.clear();
+  for (MergedBar& one : merged) lane.bars.push_back(std::move(one).finish(any_category));
 }
 
 std::size_t bars_of(const StepPicture& picture) {
@@ -131,9 +154,13 @@ std::size_t bars_of(const StepPicture& picture) {
 }
 
 void make_coarse(StepPicture& picture) {
-  for (Nanoseconds resolution = std::max<Nanoseconds>(1, picture.length / 4000);
-       bars_of(picture) > kMostBars && resolution < picture.length; resolution *= 2) {
-    for (StepLane& lane : picture.lanes) merge_neighbours(lane, resolution);
+  const Nanoseconds finest = std::max<Nanoseconds>(1, picture.length / 4000);
+  constexpr int kCoarsestOfOneCategory = 8;  // beyond that, gaps disappear that can be seen
+  for (const bool any_category : {false, true}) {
+    const Nanoseconds coarsest = any_category ? picture.length : kCoarsestOfOneCategory * finest;
+    for (Nanoseconds resolution = finest; bars_of(picture) > kMostBars && resolution <= coarsest; resolution *= 2) {
+      for (StepLane& lane : picture.lanes) merge_neighbours(lane, resolution, any_category);
+    }
   }
 }
 

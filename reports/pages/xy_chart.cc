@@ -77,6 +77,14 @@ class Drawing {
     svg_.text(4, 17, chart_.y.name);
   }
 
+  // Points may be in one place: those that are drawn first look out from behind the others.
+  double dot_radius(const Series& series) const {
+    const Series* const end = chart_.series.data() + chart_.series.size();
+    const auto later =
+        std::count_if(&series + 1, end, [](const Series& one) { return one.mark == Series::Mark::dots; });
+    return 4 + std::min(static_cast<double>(later), 3.0);
+  }
+
   void draw_series(const Series& series, int style) {
     std::vector<std::pair<double, double>> line;
     for (std::size_t i = 0; i < series.points.size(); ++i) {
@@ -90,7 +98,7 @@ class Drawing {
       std::string tip =
           fmt::format("{}: {}, {}", series.name, value_text(px, chart_.x.unit), value_text(py, chart_.y.unit));
       if (i < series.remarks.size() && !series.remarks[i].empty()) tip += "; " + series.remarks[i];
-      svg_.circle(x, y, series.mark == Series::Mark::dots ? 4 : 2.5,
+      svg_.circle(x, y, series.mark == Series::Mark::dots ? dot_radius(series) : 2.5,
                   fmt::format("dot s{}{}", style, hollow ? " hollow" : ""), tip);
     }
     const char* css_class = series.mark == Series::Mark::dashes ? "dashes" : "curve";

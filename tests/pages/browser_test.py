@@ -40,6 +40,7 @@ def write_pages(program, scenarios, folder):
     baseline.write_text(json.dumps(report))
     tandem(program, "run", simulated, "--html", folder / "run.html")
     tandem(program, "run", cluster, "--html", folder / "cluster.html")
+    tandem(program, "run", scenarios / "gpt-mesh.yaml", "--html", folder / "mesh.html")
     tandem(program, "sweep", scenarios / "gpt-sweep.yaml", "--no-results", "--html", folder / "sweep.html")
     tandem(program, "compare", scenarios / "digits.yaml", "--replicas", "1,2", "--steps", "20", "--tries", "1", "--html",
            folder / "compare.html")

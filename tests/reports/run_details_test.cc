@@ -104,6 +104,20 @@ TEST(RunDetails, OfALongStepAreDrawnCoarser) {
       << "work of another kind keeps its bar";
 }
 
+TEST(RunDetails, OfShortWorkInTurnsAreDrawnAsTheKindThatTakesMost) {
+  std::vector<Record> records = {step_record(0, 0, 0, 1'000'000)};
+  for (int i = 0; i < 20'000; ++i) {
+    const Category category = i % 2 == 0 ? Category::update : Category::compute;
+    records.push_back(work_record(category, 0, 0, 0, i * 50, i * 50 + (i % 2 == 0 ? 10 : 40)));
+  }
+  const StepPicture picture = run_details(two_device_timeline(std::move(records)), 0, Pace::in_step).median_step;
+  const auto& bars = picture.lanes.at(0).bars;
+  EXPECT_LE(bars.size(), static_cast<std::size_t>(kMostBars));
+  EXPECT_GT(bars.size(), 400U) << "about as fine as can be seen";
+  EXPECT_EQ(bars.front().category, Category::compute);
+  EXPECT_EQ(bars.front().name, "mostly: compute");
+}
+
 TEST(RunDetails, ThatAreWrongAreRefusedWithTheirPlace) {
   nlohmann::ordered_json document = run_details_to_json(run_details(three_steps(), 1, Pace::in_step));
   document["median_step"]["lanes"][0]["bars"][0][2] = 9;
