@@ -74,6 +74,13 @@ int training_workers(const Scenario& scenario) {
   return scenario.devices.workers.value_or(machines_of(scenario));
 }
 
+std::optional<std::string> device_count_problem(const Scenario& scenario) {
+  constexpr std::int64_t kMost = std::int64_t{1} << 30;
+  const int workers = training_workers(scenario);
+  if (std::int64_t{workers} * scenario.devices.per_worker <= kMost) return std::nullopt;
+  return fmt::format("{} workers of {} devices are more than {} devices", workers, scenario.devices.per_worker, kMost);
+}
+
 int parameter_servers(const Scenario& scenario) {
   const bool is_required = strategy_info(scenario.strategy.name).parameter_servers == ServerUse::required;
   return scenario.devices.ps.value_or(is_required && training_workers(scenario) > 1 ? 1 : 0);

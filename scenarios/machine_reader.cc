@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
+#include "scenarios/job.h"
 #include "scenarios/named_files.h"
 #include "scenarios/shared_parts.h"
 #include "scenarios/words.h"
@@ -135,6 +136,10 @@ void read_devices(const YamlReader& map, Scenario& scenario) {
   read_device_type(map.optional("type"), scenario);
   read_count(map.optional("per_worker"), strategy, scenario);
   read_workers(map.optional("workers"), strategy, scenario);
+  if (const auto problem = device_count_problem(scenario)) {
+    map.error(*problem);
+    scenario.devices.per_worker = 1;
+  }
   scenario.devices.chief = map.optional("chief").boolean(false);
   read_servers(map.optional("ps"), strategy, scenario);
 }

@@ -58,6 +58,7 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   if (options.graphs) scenario.engine.graphs = true;
   if (!options.symmetry) scenario.engine.symmetry = false;
   check_strategy(scenario);
+  if (const auto problem = device_count_problem(scenario)) throw InputError({scenario.problem_at("devices", *problem)});
   if (const auto problem = parallel_problem(scenario)) {
     throw InputError({scenario.problem_at(problem->path, problem->message)});
   }

@@ -25,8 +25,10 @@ RunSize SizeCheck::size(bool symmetry) {
 }
 
 void SizeCheck::before_run() {
+  const EngineInfo& engine = engine_info(scenario_.engine.name);
+  if (!engine.built()) return;  // whoever opens it says so
   std::string problem;
-  if (!engine_info(scenario_.engine.name).needs_topology) {
+  if (!engine.needs_topology) {
     const auto threads = available_threads();
     if (threads) problem = thread_problem(size_of(scenario_, 0, false).devices, *threads);
   } else if (const auto bytes = available_memory_bytes()) {

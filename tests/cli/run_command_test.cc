@@ -64,6 +64,18 @@ TEST_F(RunCommand, RefusesBeforehandWhatThisMachineIsTooSmallFor) {
   }
 }
 
+TEST_F(RunCommand, RefusesMoreDevicesThanCanBeCounted) {
+  const Outcome outcome = tandem({"run", example("mesh.yaml"), "--replicas", "1000000", "--workers", "1000000"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("devices: 1000000 workers of 1000000 devices are more than 1073741824 devices"));
+  write("many.yaml",
+        "schema_version: 1\nworkload: {kind: mlp, batch: 32, hidden: [16]}\n"
+        "strategy: {name: multi_worker_mirrored}\ndevices: {type: cpu, workers: 1000000, per_worker: 1000000}\n"
+        "steps: 5\n");
+  EXPECT_EQ(tandem({"run", "many.yaml"}).err,
+            "many.yaml:4:10: devices: 1000000 workers of 1000000 devices are more than 1073741824 devices\n");
+}
+
 TEST_F(RunCommand, ShowsThatALongRunIsUnderWay) {
   write("long.yaml",
         "schema_version: 1\nname: long\nworkload: {kind: layers, model: bert_large, batch: 4096, dtype: bf16}\n"
