@@ -3,6 +3,7 @@
 #include <CLI/CLI.hpp>
 #include <charconv>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "cli/check_flags.h"
@@ -19,6 +20,8 @@
 namespace tandem {
 namespace {
 
+constexpr double kMostSeconds = 1e9;  // of a step: more than 30 years
+
 double seconds_of(const char* option, const std::string& text) {
   const auto seconds = parse_quantity(text, Dimension::seconds);
   if (seconds && *seconds > 0) return *seconds;
@@ -31,11 +34,18 @@ void print_result(const CheckFlags& flags, const Output& output, const CheckedSu
   }
   const CheckedScenario& checked = suite.front();
   if (output.json()) return output.write_json(*checked.document);
-  output.write_text(with_colored_verdict(checked.text, checked.verdict, flags.common));
+  output.write_text(with_colored_verdict(checked, flags.common));
 }
 
 void write_check_page(const CheckFlags& flags, const Output& output, const CheckedSuite& suite) {
   if (output.wants_page()) output.write_page(is_suite(flags.target) ? suite_to_json(suite) : *suite.front().document);
+}
+
+// A commit is bad if one scenario says so, whatever cannot be judged of the others.
+int code_for_bisect(const CheckedSuite& suite) {
+  const auto any = [&suite](const auto& holds) { return std::any_of(suite.begin(), suite.end(), holds); };
+  if (any([](const CheckedScenario& one) { return one.is_bad() && !one.cannot_be_judged; })) return kNotMet;
+  return any([](const CheckedScenario& one) { return one.cannot_be_judged; }) ? kCannotBeJudged : exit_code_of(suite);
 }
 
 int check_all(const CheckFlags& flags) {
@@ -43,14 +53,17 @@ int check_all(const CheckFlags& flags) {
   check_outputs_writable(flags);
   check_other_program(flags.against);
   ProgressLine progress(flags.common);
-  const CheckedSuite suite = check_scenarios(flags, progress);
+  const auto [suite, launches, failure] = check_scenarios(flags, progress);
   progress.finish();
+  if (failure) {
+    write_outputs(flags, suite);
+    std::rethrow_exception(failure);
+  }
   print_result(flags, output, suite);
-  write_check_page(flags, output, suite);
   write_outputs(flags, suite);
-  const bool cannot_be_judged =
-      std::any_of(suite.begin(), suite.end(), [](const CheckedScenario& checked) { return checked.cannot_be_judged; });
-  return flags.bisect && cannot_be_judged ? kCannotBeJudged : exit_code_of(suite);
+  write_check_page(flags, output, suite);
+  if (!launches.empty()) append_history(flags.history, launches);
+  return flags.bisect ? code_for_bisect(suite) : exit_code_of(suite);
 }
 
 // `git bisect run` takes 1 as bad, 125 as a commit to skip, and from 128 on ends the search.
@@ -76,7 +89,11 @@ void add_baseline_options(CLI::App& command, CheckFlags& flags) {
   command.add_option_function<std::string>(
       "--max-step-time",
       [&flags](const std::string& text) {
-        flags.limits.max_step_time_ns = static_cast<Nanoseconds>(seconds_of("--max-step-time", text) * 1e9);
+        const double seconds = seconds_of("--max-step-time", text);
+        if (seconds > kMostSeconds) {
+          throw CLI::ValidationError("--max-step-time", fmt::format("expected at most {:.0f}s", kMostSeconds));
+        }
+        flags.limits.max_step_time_ns = std::llround(seconds * 1e9);
       },
       "A budget for the median step time, such as 12.5ms");
   for (const char* const of_baselines : {"--always", "--tolerance", "--max-step-time"}) {
@@ -87,7 +104,9 @@ void add_baseline_options(CLI::App& command, CheckFlags& flags) {
 // The options of --against and --history.
 void add_launch_options(CLI::App& command, CheckFlags& flags) {
   add_margin_option(command, flags.margin);
-  command.add_option("--seed", flags.seed, "Repeats an order of launches")->needs("--against");
+  command.add_option("--seed", flags.seed, "Repeats an order of launches")
+      ->needs("--against")
+      ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
   command.add_option_function<std::string>(
       "--launch-timeout",
       [&flags](const std::string& text) { flags.launch_timeout_s = seconds_of("--launch-timeout", text); },
@@ -119,6 +138,9 @@ void check_combination(const CLI::App& command, const CheckFlags& flags) {
       problem("--margin and --launch-timeout need --against or --history");
   }
   if (flags.update && !flags.against.empty()) problem("--update stores nothing with --against");
+  if (command.count("--tries") > 0 && !flags.against.empty()) {
+    problem("--tries has no meaning with --against, which compares launches pair by pair");
+  }
 }
 
 }  // namespace

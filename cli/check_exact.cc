@@ -25,7 +25,7 @@ namespace {
 // The field of a golden report that says what made it.
 constexpr const char* kInputsHash = "inputs_hash";
 
-// Hashes the program and the report, in which is the hash of scenario and topology. Empty: a run may give other times.
+// Hashes the program, the scenario with its topology, and the report. Empty: a second run may give other times.
 std::string inputs_hash(const Scenario& scenario, const Report& report) {
   const std::string program = program_hash();
   if (!report.deterministic || !scenario.topology || program.empty()) return "";
@@ -65,12 +65,11 @@ Report run_for_check(const CheckFlags& flags, const Scenario& scenario, Progress
   return report;
 }
 
-// Adds the expectations of the scenario that do not hold.
-void judge_expectations(const Scenario& scenario, const Report& report, CheckedScenario& checked) {
-  if (report_expectations(scenario.expect, report) == kOk) return;
-  checked.exit_code = kNotMet;
-  checked.reason +=
-      fmt::format("; expectation not met: {}", fmt::join(unmet_expectations(scenario.expect, report), "; "));
+CheckedScenario judged(const Scenario& scenario, const Report& report) {
+  return {.file = scenario.file,
+          .name = report.scenario,
+          .mode = report.deterministic ? "exact" : "stored",
+          .state = CheckState::judged};
 }
 
 CheckedScenario store_golden(const CheckFlags& flags, const Scenario& scenario, const std::string& baseline,
@@ -82,16 +81,21 @@ CheckedScenario store_golden(const CheckFlags& flags, const Scenario& scenario, 
     document[kInputsHash] = hash;
   }
   write_file(baseline, json_text(document));
-  CheckedScenario checked{.file = scenario.file, .name = report.scenario, .mode = "exact"};
-  checked.state = CheckState::judged;
+  CheckedScenario checked = judged(scenario, report);
   checked.verdict = Verdict::ok;
   checked.reason = "stored in " + baseline;
+  if (report.is_disturbed()) {
+    checked.reason += fmt::format(
+        "; it was disturbed ({}), and no standard for later runs: store it again on a quiet "
+        "machine",
+        lost_text(*report.machine_use));
+  }
   checked.step_time = report.summary.step_time.median;
   checked.samples = report.summary.step_time.samples;
   checked.report = std::make_shared<Report>(report);
-  checked.text = fmt::format("{}: stored in {}\n", title_of(report), baseline);
+  checked.text = fmt::format("{}: {}\n", title_of(report), checked.reason);
   checked.document = std::make_shared<JsonField::Json>(std::move(document));
-  judge_expectations(scenario, report, checked);
+  add_unmet(unmet_expectations(scenario.expect, report), checked);
   return checked;
 }
 
@@ -107,12 +111,10 @@ std::string reasons_text(const CheckResult& result) {
 
 CheckedScenario checked_by(const CheckResult& result, const Report& report, const Report& baseline,
                            const Scenario& scenario) {
-  CheckedScenario checked{
-      .file = scenario.file, .name = report.scenario, .mode = report.deterministic ? "exact" : "stored"};
-  checked.state = CheckState::judged;
+  CheckedScenario checked = judged(scenario, report);
   checked.verdict = result.verdict;
   checked.exit_code = code_of(result, report);
-  checked.cannot_be_judged = result.is_of_another_job;
+  checked.cannot_be_judged = result.is_of_another_job && result.verdict == Verdict::model_changed;
   checked.reason = reasons_text(result);
   checked.step_time = report.summary.step_time.median;
   checked.reference = baseline.summary.step_time.median;
@@ -141,7 +143,7 @@ CheckedScenario check_exact(const CheckFlags& flags, const Scenario& scenario, c
     result.reasons.emplace_back("--update makes it the baseline");
   }
   CheckedScenario checked = checked_by(result, report, golden.report, scenario);
-  judge_expectations(scenario, report, checked);
+  add_unmet(unmet_expectations(scenario.expect, report), checked);
   return checked;
 }
 
@@ -165,7 +167,7 @@ CheckedScenario check_exact_history(const CheckFlags& flags, const Scenario& sce
   checked.text = history_check_text(result);
   checked.document = std::make_shared<JsonField::Json>(history_check_to_json(result, {}));
   checked.report = std::make_shared<Report>(report);
-  judge_expectations(scenario, report, checked);
+  add_unmet(unmet_expectations(scenario.expect, report), checked);
   return checked;
 }
 

@@ -8,6 +8,7 @@
 #include <ctime>
 #include <nlohmann/json.hpp>
 
+#include "cli/expectations.h"
 #include "cli/launch.h"
 #include "cli/launched_report.h"
 #include "cli/verdicts.h"
@@ -45,7 +46,12 @@ std::string utc_date() {
 }
 
 HistoryCheck::HistoryCheck(const CheckFlags& flags, const Scenario& scenario, std::span<const HistoryLaunch> history)
-    : flags_(flags), file_(scenario.file), name_(scenario.name), history_(history), limits_({.margin = flags.margin}) {}
+    : flags_(flags),
+      file_(scenario.file),
+      name_(scenario.name),
+      expect_(scenario.expect),
+      history_(history),
+      limits_({.margin = flags.margin}) {}
 
 HistoryLaunch HistoryCheck::launch_once(ProgressLine& progress) {
   progress.of_stages(name_)("launch", launches_, limits_.launches);
@@ -54,6 +60,7 @@ HistoryLaunch HistoryCheck::launch_once(ProgressLine& progress) {
   if (report.summary.step_time.median <= 0) {
     throw InputError({{.file = file_, .path = "", .message = "its steps take no time"}});
   }
+  unmet_ = unmet_expectations(expect_, report);
   return history_launch(report, commit_of(flags_), utc_date());
 }
 
@@ -107,6 +114,7 @@ CheckedScenario HistoryCheck::result() const {
   checked.samples = result_.launches.front().step_time.samples;
   checked.text = history_check_text(result_);
   checked.document = std::make_shared<nlohmann::ordered_json>(history_check_to_json(result_, limits_));
+  add_unmet(unmet_, checked);
   return checked;
 }
 

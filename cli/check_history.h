@@ -35,10 +35,12 @@ class HistoryCheck {
   const CheckFlags& flags_;
   const std::string file_;
   const std::string name_;
+  const Expectations expect_;
   const std::span<const HistoryLaunch> history_;
   HistoryLimits limits_;
   int launches_ = 0;
   std::vector<HistoryLaunch> disturbed_;  // and launched again
+  std::vector<std::string> unmet_;        // expectations of the last launch
   HistoryResult result_;
 };
 

@@ -22,12 +22,11 @@ std::string environment(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
-// Steps of one job share the summary.
-void append_to(const std::string& file, const std::string& text) {
+// Steps of one job share the summary. Nobody asked for it by an option: the verdict does not depend on it.
+void append_summary(const std::string& file, const CheckedSuite& suite) {
   std::ofstream out(file, std::ios::binary | std::ios::app);
-  if (!(out << text) || !out.flush()) {
-    throw Error(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
-  }
+  if ((out << suite_markdown(suite)) && out.flush()) return;
+  std::cerr << fmt::format("tandem: no summary in {}: {}", file, std::strerror(errno)) << std::endl;
 }
 
 }  // namespace
@@ -43,16 +42,21 @@ void write_outputs(const CheckFlags& flags, const CheckedSuite& suite) {
   if (environment("GITHUB_ACTIONS") == "true") {
     std::cerr << suite_annotations(suite, environment("GITHUB_WORKSPACE")) << std::flush;
   }
-  const auto write = [](const std::string& file, const std::string& text) {
-    if (!file.empty()) write_file(file, text);
+  // A file that cannot be written does not keep the others from being.
+  std::exception_ptr failure;
+  const auto write = [&failure](const std::string& file, const std::string& text) {
+    try {
+      if (!file.empty()) write_file(file, text);
+    } catch (const Error&) {
+      if (!failure) failure = std::current_exception();
+    }
   };
   write(flags.outputs.junit, suite_junit(suite));
   write(flags.outputs.markdown, suite_markdown(suite));
   write(flags.outputs.google_benchmark, json_text(suite_google_benchmark(suite, utc_date())));
   write(flags.outputs.csv, suite_csv(suite));
-  if (const std::string file = environment("GITHUB_STEP_SUMMARY"); !file.empty()) {
-    append_to(file, suite_markdown(suite));
-  }
+  if (const std::string file = environment("GITHUB_STEP_SUMMARY"); !file.empty()) append_summary(file, suite);
+  if (failure) std::rethrow_exception(failure);
 }
 
 }  // namespace tandem

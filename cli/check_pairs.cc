@@ -1,9 +1,11 @@
 #include "cli/check_pairs.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "cli/expectations.h"
 #include "cli/launched_report.h"
 #include "cli/verdicts.h"
 #include "reports/statistics.h"
@@ -12,7 +14,7 @@
 namespace tandem {
 namespace {
 
-Nanoseconds median_of_program(const std::vector<Launch>& launches, bool is_new) {
+Nanoseconds median_of_program(std::span<const Launch> launches, bool is_new) {
   std::vector<Nanoseconds> times;
   for (const Launch& launch : launches) {
     if (launch.is_new == is_new) times.push_back(launch.report.summary.step_time.median);
@@ -26,6 +28,7 @@ PairedLaunches::PairedLaunches(const CheckFlags& flags, const Scenario& scenario
     : flags_(flags),
       file_(scenario.file),
       name_(scenario.name),
+      expect_(scenario.expect),
       seed_(flags.seed.value_or(std::random_device()())),
       order_(seed_) {}
 
@@ -50,14 +53,18 @@ void PairedLaunches::run(int comparisons, ProgressLine& progress) {
     result_ = look_at(log_ratios_of(launches_), flags_.margin, comparisons);
   }
   progress.finish();
-  add_figures(*result_, launches_);
+  add_figures(*result_, decisive_launches());
+}
+
+std::span<const Launch> PairedLaunches::decisive_launches() const {
+  return std::span(launches_).first(static_cast<std::size_t>(2 * result_->pairs));
 }
 
 bool PairedLaunches::reconsider(int comparisons) {
   if (result_->verdict != Verdict::inconclusive) return false;
   result_ = look_again(log_ratios_of(launches_), flags_.margin, comparisons);
   TANDEM_CHECK(result_.has_value(), "the last look always has a result");
-  add_figures(*result_, launches_);
+  add_figures(*result_, decisive_launches());
   return result_->verdict != Verdict::inconclusive;
 }
 
@@ -67,13 +74,15 @@ CheckedScenario PairedLaunches::result() const {
   checked.verdict = result_->verdict;
   checked.exit_code = exit_code_of(result_->verdict);
   checked.reason = paired_reason(*result_);
-  checked.step_time = median_of_program(launches_, true);
-  checked.reference = median_of_program(launches_, false);
+  checked.step_time = median_of_program(decisive_launches(), true);
+  checked.reference = median_of_program(decisive_launches(), false);
   checked.change = result_->change.estimate;
   checked.interval = {result_->change.lower, result_->change.upper};
   checked.samples = launches_.front().report.summary.step_time.samples;
   checked.text = paired_check_text(*result_, launches_);
   checked.document = std::make_shared<nlohmann::ordered_json>(paired_check_to_json(*result_, launches_, seed_));
+  const auto is_mine = [](const Launch& launch) { return launch.is_new; };
+  add_unmet(unmet_expectations(expect_, std::ranges::find_if(launches_, is_mine)->report), checked);
   return checked;
 }
 

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <vector>
 
 #include "cli/check_flags.h"
@@ -29,10 +30,12 @@ class PairedLaunches {
 
  private:
   void launch_next();
+  std::span<const Launch> decisive_launches() const;  // those of the look that gave the result
 
   const CheckFlags& flags_;
   const std::string file_;
   const std::string name_;
+  const Expectations expect_;
   const std::uint64_t seed_;
   const LaunchOrder order_;
   std::vector<Launch> launches_;

@@ -91,7 +91,7 @@ class SuiteCheck {
   SuiteCheck(const CheckFlags& flags, ProgressLine& progress)
       : flags_(flags), progress_(progress), has_many_(is_suite(flags.target)) {}
 
-  CheckedSuite run() {
+  CheckedScenarios run() {
     read_scenarios();
     if (!flags_.history.empty()) read_launches();
     const auto compared = static_cast<int>(std::count_if(
@@ -101,16 +101,16 @@ class SuiteCheck {
     }
     correct_pairs(compared);
     correct_histories();
-    std::vector<HistoryLaunch> lines = exact_lines_;
+    CheckedScenarios checked{.suite = {}, .launches = exact_lines_, .failure = failure_};
     for (const PendingCheck& pending : pending_) {
       if (pending.pairs) suite_[pending.place] = pending.pairs->result();
       if (!pending.history) continue;
       suite_[pending.place] = pending.history->result();
       const std::vector<HistoryLaunch> mine = pending.history->lines();
-      lines.insert(lines.end(), mine.begin(), mine.end());
+      checked.launches.insert(checked.launches.end(), mine.begin(), mine.end());
     }
-    if (!lines.empty()) append_history(flags_.history, lines);
-    return std::move(suite_);
+    checked.suite = std::move(suite_);
+    return checked;
   }
 
  private:
@@ -144,7 +144,7 @@ class SuiteCheck {
     try {
       body();
     } catch (const std::exception&) {
-      if (!has_many_) throw;
+      if (!has_many_) failure_ = std::current_exception();
       progress_.finish();
       suite_[place] = failure_of(suite_[place]);
       pending.pairs.reset();
@@ -233,6 +233,7 @@ class SuiteCheck {
   ProgressLine& progress_;
   const bool has_many_;
   CheckedSuite suite_;
+  std::exception_ptr failure_{};  // of a scenario that is the only one
   std::vector<PendingCheck> pending_;
   std::vector<HistoryLaunch> history_;
   std::vector<HistoryLaunch> exact_lines_;
@@ -256,7 +257,7 @@ std::vector<std::string> scenario_files(const std::string& target) {
                      .message = is_folder ? "has no scenario: no file *.yaml" : "names no scenario: one file a line"}});
 }
 
-CheckedSuite check_scenarios(const CheckFlags& flags, ProgressLine& progress) {
+CheckedScenarios check_scenarios(const CheckFlags& flags, ProgressLine& progress) {
   return SuiteCheck(flags, progress).run();
 }
 

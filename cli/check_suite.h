@@ -1,11 +1,13 @@
 // Which scenarios a check is of, by which mode each is judged, and the verdicts over all of them.
 #pragma once
 
+#include <exception>
 #include <string>
 #include <vector>
 
 #include "cli/check_flags.h"
 #include "cli/progress_line.h"
+#include "reports/history.h"
 #include "reports/suite.h"
 
 namespace tandem {
@@ -18,9 +20,14 @@ bool is_suite(const std::string& target);
 std::vector<std::string> scenario_files(const std::string& target);
 
 // Checks the scenarios one after another. Simulated ones are compared with their golden reports, measured ones with
-// another program, with their history, or else with a stored report. What goes wrong with one of several is its result,
-// and the others are still checked; with one scenario it is thrown. Appends to the history at the end.
-CheckedSuite check_scenarios(const CheckFlags& flags, ProgressLine& progress);
+// another program, with their history, or else with a stored report. What goes wrong with a scenario is its result, and
+// the others are still checked.
+struct CheckedScenarios {
+  CheckedSuite suite;
+  std::vector<HistoryLaunch> launches;  // for append_history()
+  std::exception_ptr failure{};         // of a scenario that is the only one
+};
+CheckedScenarios check_scenarios(const CheckFlags& flags, ProgressLine& progress);
 
 // The exit code of all: 1 if one is bad, else that of the first that failed, else 6 if one is inconclusive, else 0.
 int exit_code_of(const CheckedSuite& suite);

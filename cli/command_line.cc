@@ -20,7 +20,7 @@ int run_command_line(int argc, char** argv) {
   CLI::App app("Run a distribution strategy on real devices and on a simulated cluster, and compare", "tandem");
   app.footer(
       "Exit codes: 0 ok, 1 regression or expectation not met, 2 usage, 3 invalid input, 4 not available,\n"
-      "5 run failed, 6 inconclusive, 130 interrupted.");
+      "5 run failed, 6 inconclusive, 125 cannot be judged (check --bisect), 130 interrupted.");
   bool version = false;
   bool json = false;
   app.add_flag("--version", version, "Print the versions of tandem and of its libraries");

@@ -1,9 +1,11 @@
 #include "cli/expectations.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <iostream>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 #include "cli/exit_codes.h"
 #include "reports/text_table.h"
@@ -26,6 +28,11 @@ double exposed_share(const Report& report) {
 
 std::string number_text(double value) {
   return fmt::format("{:.6g}", value);
+}
+
+void print_unmet(const std::vector<std::string>& unmet) {
+  for (const std::string& sentence : unmet) std::cerr << "expectation not met: " << sentence << "\n";
+  std::cerr << std::flush;
 }
 
 std::string seconds_text(double value) {
@@ -58,10 +65,21 @@ std::vector<std::string> unmet_expectations(const Expectations& expect, const Re
   return unmet;
 }
 
+void add_unmet(const std::vector<std::string>& unmet, CheckedScenario& checked) {
+  if (unmet.empty()) return;
+  print_unmet(unmet);
+  checked.exit_code = kNotMet;
+  checked.misses_expectation = true;
+  checked.cannot_be_judged = false;
+  checked.reason += fmt::format("; expectation not met: {}", fmt::join(unmet, "; "));
+  auto document = std::make_shared<nlohmann::ordered_json>(*checked.document);
+  (*document)["expectations_not_met"] = unmet;
+  checked.document = std::move(document);
+}
+
 int report_expectations(const Expectations& expect, const Report& report) {
   const std::vector<std::string> unmet = unmet_expectations(expect, report);
-  for (const std::string& sentence : unmet) std::cerr << "expectation not met: " << sentence << "\n";
-  std::cerr << std::flush;
+  print_unmet(unmet);
   return unmet.empty() ? kOk : kNotMet;
 }
 

@@ -23,12 +23,40 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-bool is_stdout(const std::string& file) {
-  return file.empty() || file == "-";
-}
-
 [[noreturn]] void cannot_write(const std::string& file) {
   throw Error(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
+}
+
+bool is_stdout(const std::string& file) {
+  return file.empty() || file == "-" || file == "/dev/stdout" || file == "/dev/fd/1" || file == "/proc/self/fd/1";
+}
+
+void write_stdout(std::string_view text) {
+  if (!(std::cout << text << std::flush)) cannot_write("the standard output");
+}
+
+bool is_of_the_system(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const std::string path = std::filesystem::absolute(file, ignored).lexically_normal().string();
+  return path.starts_with("/dev/") || path.starts_with("/proc/");
+}
+
+// Follows links to where the text goes, which need not exist yet. Those of the system, such as /dev/fd/3, are kept.
+std::filesystem::path followed(std::filesystem::path file) {
+  constexpr int kMostLinks = 40;
+  std::error_code ignored;
+  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(file, ignored); ++links) {
+    if (is_of_the_system(file)) break;
+    file = file.parent_path() / std::filesystem::read_symlink(file, ignored);
+  }
+  return file;
+}
+
+// No file on a disk, or an open file of a process: written to as it is, never replaced.
+bool is_stream(const std::filesystem::path& file) {
+  std::error_code ignored;
+  const std::filesystem::file_status status = std::filesystem::status(file, ignored);
+  return is_of_the_system(file) || (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
 }
 
 void write_through(const std::string& file, std::string_view text) {
@@ -65,19 +93,20 @@ std::string colored(std::string_view text, Color color, const std::ostream& stre
 
 void check_writable(const std::string& file) {
   if (is_stdout(file)) return;
-  const bool existed = std::filesystem::exists(file);
-  if (!std::ofstream(file, std::ios::app)) cannot_write(file);
+  const std::filesystem::path target = followed(file);
+  const bool existed = std::filesystem::exists(target);
+  if (!std::ofstream(target, std::ios::app)) cannot_write(file);
   std::error_code ignored;
-  if (!existed) std::filesystem::remove(file, ignored);
+  if (!existed) std::filesystem::remove(target, ignored);
 }
 
 void write_file(const std::string& file, std::string_view text) {
   namespace fs = std::filesystem;
+  if (is_stdout(file)) return write_stdout(text);
   std::error_code error;
-  const fs::path target = fs::is_symlink(file, error) ? fs::weakly_canonical(file, error) : fs::path(file);
+  const fs::path target = followed(file);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  const bool is_device = fs::exists(target, error) && !fs::is_regular_file(target, error);
-  if (is_device || access(folder.c_str(), W_OK) != 0) return write_through(file, text);
+  if (is_stream(target) || access(folder.c_str(), W_OK) != 0) return write_through(file, text);
   // Beside the file, so that it is replaced in one step: whoever reads it meets the old or the new text, whole.
   const fs::path beside = target.string() + fmt::format(".{}.tmp", getpid());
   try {
@@ -104,7 +133,7 @@ Output::Output(const CommonOptions& options) : options_(options) {
 
 void Output::write_text(std::string_view text) const {
   if (!is_stdout(options_.output)) return write_file(options_.output, text);
-  if (!(std::cout << text << std::flush)) cannot_write("the standard output");
+  write_stdout(text);
 }
 
 void Output::write_json(const nlohmann::ordered_json& document) const {

@@ -15,7 +15,7 @@ namespace {
 
 int note_library(dl_phdr_info* info, std::size_t, void* files) {
   const std::string file = info->dlpi_name;
-  // The program itself has no name here, and the kernel's part of it no file.
+  // The program's own entry has an empty name, and the kernel's shared object has no file.
   if (file.find('/') != std::string::npos) static_cast<std::vector<std::string>*>(files)->push_back(file);
   return 0;
 }

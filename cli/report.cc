@@ -27,7 +27,7 @@ struct ReportFlags {
 // The text of a document: a report's as the run printed it; of another kind its page only.
 std::string text_of(const nlohmann::ordered_json& document, const std::string& file, bool all) {
   if (document.is_object() && document.contains("kind") && document["kind"] == "report") {
-    return report_text(report_from_json(document.dump(), file), all);
+    return report_text(report_from_document(document, file), all);
   }
   throw InputError(
       {{.file = file, .path = "kind", .message = "only a report is shown as text; write a page (--html)"}});
@@ -43,10 +43,6 @@ int serve_page(const ReportFlags& flags) {
 }
 
 int show_reports(const ReportFlags& flags) {
-  const bool is_page = !flags.common.html.empty() || flags.port;
-  if (is_page && flags.files.size() > 1) {
-    throw InputError({{.file = flags.files[1], .path = "", .message = "a page shows one document"}});
-  }
   if (flags.port) return serve_page(flags);
   const Output output(flags.common);
   std::string text;
@@ -77,7 +73,14 @@ void add_report(CLI::App& app, Action& action) {
           ->check(CLI::Range(0, 65535));
   command->add_option("--trace", flags->trace, "With --serve: a trace that a button of the page opens in Perfetto")
       ->needs(serve);
-  command->callback([flags, &action] { action = [flags] { return show_reports(*flags); }; });
+  for (const char* const other : {"--html", "--json", "--output", "--all"}) serve->excludes(command->get_option(other));
+  command->callback([flags, &action] {
+    const bool is_one = !flags->common.html.empty() || flags->port || flags->common.json;
+    if (is_one && flags->files.size() > 1) {
+      throw CLI::ValidationError("files", "a page and --json are of one document");
+    }
+    action = [flags] { return show_reports(*flags); };
+  });
 }
 
 }  // namespace tandem

@@ -9,9 +9,10 @@
 namespace tandem {
 namespace {
 
-Color color_of(Verdict verdict) {
-  const int code = exit_code_of(verdict);
-  return code == kOk ? Color::green : code == kNotMet ? Color::red : Color::yellow;
+// A simulation that became faster ends with 1, too, until it is stored.
+Color color_of(const CheckedScenario& checked) {
+  if (checked.exit_code == kOk) return Color::green;
+  return checked.exit_code == kNotMet && checked.outcome() != name_of(Verdict::improved) ? Color::red : Color::yellow;
 }
 
 }  // namespace
@@ -30,12 +31,13 @@ int exit_code_of(Verdict verdict) {
   TANDEM_UNREACHABLE("a verdict without an exit code");
 }
 
-std::string with_colored_verdict(std::string text, Verdict verdict, const CommonOptions& common) {
+std::string with_colored_verdict(const CheckedScenario& checked, const CommonOptions& common) {
+  std::string text = checked.text;
   if (!common.output.empty()) return text;
-  const std::string word(name_of(verdict));
+  const std::string word(name_of(checked.verdict));
   const std::size_t at = text.find(": " + word + "\n");
   if (at == std::string::npos) return text;
-  return text.replace(at + 2, word.size(), colored(word, color_of(verdict), std::cout, common.no_color));
+  return text.replace(at + 2, word.size(), colored(word, color_of(checked), std::cout, common.no_color));
 }
 
 }  // namespace tandem

@@ -4,13 +4,13 @@
 #include <string>
 
 #include "cli/common_options.h"
-#include "reports/check.h"
+#include "reports/suite.h"
 
 namespace tandem {
 
 int exit_code_of(Verdict verdict);
 
-// The text with its first ": verdict" colored, if it goes to a terminal.
-std::string with_colored_verdict(std::string text, Verdict verdict, const CommonOptions& common);
+// The result's text with its first ": verdict" colored, if it goes to a terminal.
+std::string with_colored_verdict(const CheckedScenario& checked, const CommonOptions& common);
 
 }  // namespace tandem

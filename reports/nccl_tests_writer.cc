@@ -16,7 +16,11 @@ using Json = nlohmann::ordered_json;
 // nccl-tests' figures: two decimals, fewer where they would not fit into `width`.
 std::string figure_text(double value, int width) {
   int digits = 0;
-  for (double power = 1; value >= power; power *= 10) ++digits;
+  double power = 1;
+  while (value >= power) {
+    ++digits;
+    power *= 10;
+  }
   const int decimals = digits < width - 2 ? 2 : digits < width - 1 ? 1 : 0;
   return fmt::format("{:>{}.{}f}", value, width, decimals);
 }

@@ -57,7 +57,7 @@ double log_ratio(const Launch& one, const Launch& other, Nanoseconds time_of_one
 
 // The differences of one part of the step; empty if a launch lacks it or spends no time in it.
 std::vector<double> log_ratios_of_part(const std::vector<std::map<std::string, Nanoseconds>>& parts,
-                                       const std::vector<Launch>& launches, const std::string& name) {
+                                       std::span<const Launch> launches, const std::string& name) {
   std::vector<double> ratios;
   for (std::size_t i = 0; i + 1 < launches.size(); i += 2) {
     const auto one = parts[i].find(name);
@@ -80,13 +80,14 @@ std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, doubl
   const std::optional<CentreInterval> strict = centre_of(log_ratios, look->level / comparisons);
   PairedResult result{.margin = margin, .change = as_changes(*logs), .level = look->level, .pairs = pairs};
   result.verdict = verdict_of(*logs, strict, std::log1p(margin));
-  if (result.verdict == Verdict::regressed || result.verdict == Verdict::improved) {
+  const bool shares_level = strict && result.verdict != Verdict::ok;
+  if (shares_level) {
     result.change = as_changes(*strict);
     result.level = look->level / comparisons;
   }
   if (result.verdict != Verdict::inconclusive) return result;
   if (look + 1 != std::end(kPairedLooks)) return std::nullopt;
-  result.pairs_needed = pairs_needed(*logs, std::log1p(margin), pairs);
+  result.pairs_needed = pairs_needed(shares_level ? *strict : *logs, std::log1p(margin), pairs);
   return result;
 }
 
@@ -118,7 +119,7 @@ std::vector<double> log_ratios_of(const std::vector<Launch>& launches) {
   return ratios;
 }
 
-void add_figures(PairedResult& result, const std::vector<Launch>& launches) {
+void add_figures(PairedResult& result, std::span<const Launch> launches) {
   std::vector<std::map<std::string, Nanoseconds>> parts;
   for (const Launch& launch : launches) parts.push_back(parts_of(launch.report));
   std::vector<double> p_values;

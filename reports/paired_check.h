@@ -14,6 +14,7 @@
 #include <cstdint>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -54,7 +55,7 @@ struct PairedResult {
 
 // What the differences say so far; empty: no look is due at their number, or this one does not decide and is not the
 // last. With several `comparisons`, such as the scenarios of a suite, "regressed" and "improved" need an interval at
-// their share of the level.
+// their share of the level, and so does what stays inconclusive.
 std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin, int comparisons = 1);
 // What the looks that were due say, the first that decides. For Holm's steps: fewer comparisons are left once some are
 // decided.
@@ -74,7 +75,7 @@ class LaunchOrder {
 // The differences of neighbouring launches: 0 and 1, 2 and 3, ...
 std::vector<double> log_ratios_of(const std::vector<Launch>& launches);
 // Adds the phases and collectives that all launches have.
-void add_figures(PairedResult& result, const std::vector<Launch>& launches);
+void add_figures(PairedResult& result, std::span<const Launch> launches);
 
 // InputError if the launches' reports are not of one job and machine; `name` says which launch.
 void check_comparable(const Report& report, const Report& first, const std::string& name);

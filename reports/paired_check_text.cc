@@ -10,8 +10,8 @@
 namespace tandem {
 namespace {
 
-std::string interval_text(const CentreInterval& interval) {
-  return fmt::format("{:+.1f} to {:+.1f} %", interval.lower * 100, interval.upper * 100);
+std::string text_of(const CentreInterval& interval) {
+  return interval_text(interval.lower, interval.upper);
 }
 
 nlohmann::ordered_json change_json(const CentreInterval& change) {
@@ -67,14 +67,14 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
 std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches) {
   std::string text = fmt::format("{}: {}\n", title_of(launches.front().report), name_of(result.verdict));
   text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches\n", error_text(result.change.estimate),
-                      100 * (1 - 2 * result.level), interval_text(result.change), result.pairs);
+                      100 * (1 - 2 * result.level), text_of(result.change), result.pairs);
   text += paired_reason(result) + "\n";
   if (result.figures.empty()) return text;
   TextTable table;
   table.add({"for information", "change", "interval", "p of no change (Holm)"});
   table.add_rule();
   for (const PairedFigure& figure : result.figures) {
-    table.add({figure.name, error_text(figure.change.estimate), interval_text(figure.change),
+    table.add({figure.name, error_text(figure.change.estimate), text_of(figure.change),
                fmt::format("{:.3f}", figure.adjusted_p_value)});
   }
   return text + "\n" + table.text();

@@ -34,6 +34,7 @@ std::string json_text(const nlohmann::ordered_json& document);
 // Read a report. Throw InputError with everything that is missing or wrong and its place; `file` is the name in
 // messages. Unknown fields are ignored, so that an older Tandem reads a newer one's report.
 Report report_from_json(std::string_view text, const std::string& file);
+Report report_from_document(const nlohmann::ordered_json& document, const std::string& file);
 Report load_report(const std::filesystem::path& path);
 
 }  // namespace tandem

@@ -201,7 +201,10 @@ PerStep per_step_from_json(const JsonField& field) {
 }
 
 Report report_from_json(std::string_view text, const std::string& file) {
-  const nlohmann::ordered_json document = parse_json(text, file);
+  return report_from_document(parse_json(text, file), file);
+}
+
+Report report_from_document(const nlohmann::ordered_json& document, const std::string& file) {
   std::vector<Diagnostic> problems;
   const JsonField root(document, file, problems);
   check_kind(root);

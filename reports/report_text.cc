@@ -7,7 +7,7 @@
 #include <cmath>
 #include <span>
 
-#include "reports/normal_text.h"
+#include "reports/explanation_text.h"
 #include "reports/text_table.h"
 #include "topologies/base/units.h"
 
@@ -29,10 +29,8 @@ std::string step_time_text(const StepTime& time) {
 
 std::string headline_figures(const Report& report) {
   std::string text = step_time_text(report.summary.step_time);
-  text +=
-      fmt::format("throughput  {:>12}   {:.6g} per step{}\n", rate_text(report.throughput(), report.throughput_unit),
-                  report.asynchronous ? report.units_per_step / report.workers : report.units_per_step,
-                  report.asynchronous ? " of each worker" : "");
+  text += fmt::format("throughput  {:>12}   {}\n", rate_text(report.throughput(), report.throughput_unit),
+                      units_per_step_text(report));
   text += expectation_text(report);
   if (report.scaling_efficiency && std::isfinite(*report.scaling_efficiency)) {
     text += fmt::format("scaling     {:>12}   of the throughput of {} single replicas\n",
@@ -43,9 +41,7 @@ std::string headline_figures(const Report& report) {
 
 // "  exposed input"
 std::string label_of(const StepPart& part) {
-  std::string label = fmt::format("  {}", part.name);
-  std::replace(label.begin(), label.end(), '_', ' ');
-  return label;
+  return "  " + with_blanks(part.name);
 }
 
 // "550.9 us of update (24.8 %)"
@@ -155,6 +151,12 @@ std::string learning_text(const Report& report) {
 }
 
 }  // namespace
+
+std::string units_per_step_text(const Report& report) {
+  return fmt::format("{:.6g} per step{}",
+                     report.asynchronous ? report.units_per_step / report.workers : report.units_per_step,
+                     report.asynchronous ? " of each worker" : "");
+}
 
 std::string title_of(const Report& report) {
   std::string text = fmt::format("{}: {}", report.scenario, plural(report.replicas, "replica"));

@@ -4,10 +4,11 @@
 
 #include <algorithm>
 #include <map>
+#include <set>
 
+#include "reports/collective_waits.h"
 #include "reports/step_parts.h"
 #include "reports/step_path.h"
-#include "reports/waits.h"
 
 namespace tandem {
 namespace {
@@ -24,7 +25,9 @@ class Lanes {
   }
 
   StepPicture draw() {
-    find_last_arrivals();
+    for (const auto& [sequence, call] : calls_of(timeline_, [this](const Record& one) { return is_drawn(one); })) {
+      if (const Record* record = call.awaited()) awaited_.insert(record);
+    }
     std::map<std::pair<int, int>, StepLane> lanes;
     const std::map<int, int> represented = workers_represented(timeline_);
     for (const Record& record : timeline_.records) {
@@ -53,20 +56,6 @@ class Lanes {
            record.start_ns < window_.end && record.end_ns > record.start_ns;
   }
 
-  void find_last_arrivals() {
-    std::map<std::int64_t, std::pair<Nanoseconds, int>> arrivals;  // the last, and how many ranks share it
-    for (const Record& record : timeline_.records) {
-      if (record.kind != RecordKind::collective || !is_drawn(record)) continue;
-      auto& [last, ranks] = arrivals.try_emplace(record.sequence, record.start_ns, 0).first->second;
-      if (record.start_ns > last) ranks = 0;
-      last = std::max(last, record.start_ns);
-      ranks += record.start_ns == last ? 1 : 0;
-    }
-    for (const auto& [sequence, last] : arrivals) {
-      if (last.second == 1) last_arrival_[sequence] = last.first;
-    }
-  }
-
   // Stretches of one lane that touch are one.
   void mark_path() {
     auto& stretches = picture_.critical_stretches;
@@ -82,21 +71,17 @@ class Lanes {
   }
 
   StepBar bar_of(const Record& record) const {
-    StepBar bar{.start = std::max(record.start_ns, window_.start) - window_.start,
-                .end = std::min(record.end_ns, window_.end) - window_.start,
-                .category = record.category,
-                .name = record.name};
-    if (record.kind == RecordKind::collective && record.ranks > 1) {
-      const auto last = last_arrival_.find(record.sequence);
-      bar.arrived_last = last != last_arrival_.end() && last->second == record.start_ns;
-    }
-    return bar;
+    return {.start = std::max(record.start_ns, window_.start) - window_.start,
+            .end = std::min(record.end_ns, window_.end) - window_.start,
+            .category = record.category,
+            .name = record.name,
+            .arrived_last = awaited_.contains(&record)};
   }
 
   const Timeline& timeline_;
   Interval window_;
   std::vector<PathPart> path_;
-  std::map<std::int64_t, Nanoseconds> last_arrival_;
+  std::set<const Record*> awaited_;
   std::map<std::pair<int, int>, int> lane_index_;
   StepPicture picture_;
 };

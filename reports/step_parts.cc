@@ -8,6 +8,7 @@
 #include <numeric>
 #include <set>
 
+#include "reports/collective_waits.h"
 #include "reports/intervals.h"
 #include "topologies/base/error.h"
 
@@ -26,7 +27,7 @@ using Times = std::array<Nanoseconds, kParts + 2>;
 // What runs on a device, by rank: the intervals of each category that no earlier one covers.
 struct DeviceWork {
   int worker = 0;
-  int devices = 1;  // for which it stands, itself included
+  int devices = 1;  // that it represents, itself included
   std::array<IntervalSet, kRanking.size()> exposed;
   IntervalSet input, communication;
 };
@@ -44,8 +45,7 @@ std::size_t rank_of(Category category) {
 
 std::map<int, DeviceRecords> records_by_device(const Timeline& timeline, const std::vector<int>& steps) {
   std::map<int, DeviceRecords> devices;
-  std::map<int, int> workers;
-  for (const WorkerClass& one : timeline.classes) workers[one.representative] = one.workers;
+  const std::map<int, int> workers = workers_represented(timeline);
   for (const Record& record : timeline.records) {
     if (record.kind == RecordKind::step || record.device == kNoDevice) continue;
     DeviceRecords& device = devices[record.device];

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "reports/collective_waits.h"
+
 namespace tandem {
 namespace {
 
@@ -10,14 +12,11 @@ class EndedWork {
  public:
   EndedWork(const Timeline& timeline, Interval window) {
     for (const Record& record : timeline.records) {
-      if (record.kind == RecordKind::step || record.device == kNoDevice || record.start_ns == record.end_ns) continue;
-      if (record.end_ns <= window.start || record.end_ns > window.end) continue;
+      if (!ends_in(window, record)) continue;
       by_device_[record.device].push_back(&record);
       all_.push_back(&record);
-      if (record.kind != RecordKind::collective) continue;
-      const Record*& last = last_arrival_[record.sequence];
-      if (last == nullptr || record.start_ns > last->start_ns) last = &record;
     }
+    calls_ = calls_of(timeline, [&window](const Record& record) { return ends_in(window, record); });
     for (auto& [device, records] : by_device_) sort(records);
     sort(all_);
   }
@@ -28,7 +27,7 @@ class EndedWork {
   // The rank of a call that arrived last, if that was before `record` ended; else the record itself.
   const Record& began_by(const Record& record) const {
     if (record.kind != RecordKind::collective) return record;
-    const Record& last = *last_arrival_.at(record.sequence);
+    const Record& last = *calls_.at(record.sequence).last;
     return last.start_ns < record.end_ns ? last : record;
   }
 
@@ -40,6 +39,11 @@ class EndedWork {
 
  private:
   using Records = std::vector<const Record*>;
+
+  static bool ends_in(Interval window, const Record& record) {
+    if (record.kind == RecordKind::step || record.device == kNoDevice || record.start_ns == record.end_ns) return false;
+    return record.end_ns > window.start && record.end_ns <= window.end;
+  }
 
   // Equal ones stay in the order of the timeline, whose first represents others where any does.
   static void sort(Records& records) {
@@ -58,7 +62,7 @@ class EndedWork {
 
   std::map<int, Records> by_device_;
   Records all_;
-  std::map<std::int64_t, const Record*> last_arrival_;
+  std::map<std::int64_t, CallRanks> calls_;
 };
 
 }  // namespace

@@ -13,9 +13,11 @@
 namespace tandem {
 namespace {
 
+constexpr std::string_view kExpectationNotMet = "expectation not met";
+
 // Outcomes from good to bad.
-constexpr std::array<std::string_view, 7> kOutcomes = {"ok",        "improved",      "skipped", "inconclusive",
-                                                       "regressed", "model changed", "failed"};
+constexpr std::array<std::string_view, 8> kOutcomes = {
+    "ok", "improved", "skipped", "inconclusive", kExpectationNotMet, "regressed", "model changed", "failed"};
 
 bool is_worth_a_word(const CheckedScenario& checked) {
   return checked.is_bad() || checked.outcome() != "ok";
@@ -30,7 +32,8 @@ std::string change_cell(const CheckedScenario& checked) {
 std::string_view CheckedScenario::outcome() const {
   switch (state) {
     case CheckState::judged:
-      return name_of(verdict);
+      return misses_expectation && (verdict == Verdict::ok || verdict == Verdict::improved) ? kExpectationNotMet
+                                                                                            : name_of(verdict);
     case CheckState::skipped:
       return "skipped";
     case CheckState::failed:

@@ -25,6 +25,7 @@ struct CheckedScenario {
   Verdict verdict = Verdict::inconclusive;
   int exit_code = 0;
   bool cannot_be_judged = false;                        // the baseline is of another job
+  bool misses_expectation = false;                      // of the scenario
   std::string reason{};                                 // a sentence
   Nanoseconds step_time = 0;                            // 0: not known
   Nanoseconds reference = 0;                            // what it is compared with; 0: not known
@@ -35,7 +36,8 @@ struct CheckedScenario {
   std::shared_ptr<const nlohmann::ordered_json> document{};
   std::shared_ptr<const Report> report{};  // of a simulation
 
-  std::string_view outcome() const;  // the verdict's name, "skipped" or "failed"
+  // The verdict's name, "expectation not met" where nothing else is wrong, "skipped" or "failed".
+  std::string_view outcome() const;
   // A regression, what differs from a golden report, or an expectation that is not met.
   bool is_bad() const { return state == CheckState::judged && exit_code == 1; }
 };

@@ -50,11 +50,6 @@ std::string markdown_cell(std::string_view text) {
   return replaced(text, {{'|', "\\|"}, {'\n', " "}, {'<', "&lt;"}, {'`', "\\`"}, {'*', "\\*"}, {'_', "\\_"}});
 }
 
-std::string csv_cell(const std::string& text) {
-  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
-  return "\"" + replaced(text, {{'"', "\"\""}}) + "\"";
-}
-
 bool is_inconclusive(const CheckedScenario& checked) {
   return checked.state == CheckState::judged && checked.verdict == Verdict::inconclusive && !checked.is_bad();
 }
@@ -89,8 +84,7 @@ std::string_view annotation_of(const CheckedScenario& checked) {
 }
 
 std::string interval_cell(const CheckedScenario& checked) {
-  if (!checked.interval) return "";
-  return fmt::format("{:+.1f} to {:+.1f} %", checked.interval->first * 100, checked.interval->second * 100);
+  return checked.interval ? interval_text(checked.interval->first, checked.interval->second) : "";
 }
 
 }  // namespace

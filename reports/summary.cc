@@ -90,6 +90,7 @@ void add_waiting(Summary& summary, Waiting waiting) {
       sum += share.waiting * represented;
       devices += represented;
     }
+    TANDEM_CHECK(devices > 0, "a call of no device");
     collective.waiting_ns = sum / devices;
     if (sum > 0 && summary.ranks.size() <= kMostRanksOfCalls) collective.ranks = found->second;
   }

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMostFast = 12;     // points in a table that is not asked for all
 constexpr std::size_t kMostProblems = 8;  // different ones
-constexpr std::size_t kMostCellWidth = 40;
+constexpr int kMostCellWidth = 40;
 
 std::string last_part(const std::string& path) {
   return path.substr(path.rfind('.') + 1);
@@ -32,7 +32,7 @@ std::vector<std::string> heads_of(const SweepTable& table) {
 }
 
 std::string cell(const std::string& text) {
-  return text.size() <= kMostCellWidth ? text : text.substr(0, kMostCellWidth - 3) + "...";
+  return cut_back(text, kMostCellWidth);
 }
 
 std::string memory_size_text(std::int64_t bytes) {
@@ -161,14 +161,8 @@ std::string sweep_text(const SweepTable& table, bool all) {
 }
 
 std::string sweep_csv(const SweepTable& table) {
-  const auto quoted = [](const std::string& text) {
-    if (text.find_first_of(",\"\n") == std::string::npos) return text;
-    std::string inside = "\"";
-    for (const char c : text) inside += c == '"' ? "\"\"" : std::string(1, c);
-    return inside + "\"";
-  };
   std::string text;
-  for (const std::string& field : table.fields) text += quoted(field) + ",";
+  for (const std::string& field : table.fields) text += csv_cell(field) + ",";
   text += "state,devices,throughput,unit,step_time_ns";
   for (const StepPart& part : step_parts()) text += fmt::format(",{}_ns", part.name);
   text += ",limit,pareto";
@@ -177,15 +171,15 @@ std::string sweep_csv(const SweepTable& table) {
   const std::vector<std::size_t> front = table.pareto_front();
   for (std::size_t i = 0; i < table.points.size(); ++i) {
     const SweptPoint& point = table.points[i];
-    for (const auto& [path, value] : point.values) text += quoted(value) + ",";
-    text += fmt::format("{},{},{},{},{}", name_of(point.state), point.devices, point.throughput, quoted(point.unit),
+    for (const auto& [path, value] : point.values) text += csv_cell(value) + ",";
+    text += fmt::format("{},{},{},{},{}", name_of(point.state), point.devices, point.throughput, csv_cell(point.unit),
                         point.step_time);
     for (const StepPart& part : step_parts()) text += fmt::format(",{}", point.per_step.*part.time);
     const bool is_on_front = std::find(front.begin(), front.end(), i) != front.end();
     text += fmt::format(",{},{}", point.limit, is_on_front ? 1 : 0);
     const MemoryNeed memory = point.memory.value_or(MemoryNeed{});
     for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}", memory.*part.bytes);
-    text += fmt::format(",{},{},{}\n", memory.total(), memory.available, quoted(point.problem));
+    text += fmt::format(",{},{},{}\n", memory.total(), memory.available, csv_cell(point.problem));
   }
   return text;
 }

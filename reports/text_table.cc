@@ -19,6 +19,13 @@ std::string padded(const std::string& cell, int width, bool left) {
   return left ? cell + blanks : blanks + cell;
 }
 
+// Bytes of the first code point.
+std::size_t character_size(std::string_view text) {
+  std::size_t size = 1;
+  while (size < text.size() && (text[size] & 0xC0) == 0x80) ++size;
+  return size;
+}
+
 std::string without_trailing_blanks(std::string line) {
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
@@ -28,6 +35,19 @@ std::string without_trailing_blanks(std::string line) {
 
 int display_width(std::string_view text) {
   return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
+}
+
+std::string cut_front(std::string_view text, int width) {
+  if (display_width(text) <= width) return std::string(text);
+  while (display_width(text) > width - 3) text.remove_prefix(character_size(text));
+  return "..." + std::string(text);
+}
+
+std::string cut_back(std::string_view text, int width) {
+  if (display_width(text) <= width) return std::string(text);
+  std::size_t size = 0;
+  for (int column = 0; column < width - 3; ++column) size += character_size(text.substr(size));
+  return std::string(text.substr(0, size)) + "...";
 }
 
 std::string TextTable::text() const {
@@ -91,6 +111,22 @@ std::string percent_text(double ratio) {
 
 std::string short_percent(double ratio) {
   return fmt::format("{:.1f}", ratio * 100);
+}
+
+std::string with_blanks(std::string name) {
+  std::replace(name.begin(), name.end(), '_', ' ');
+  return name;
+}
+
+std::string interval_text(double lower, double upper) {
+  return fmt::format("{:+.1f} to {:+.1f} %", lower * 100, upper * 100);
+}
+
+std::string csv_cell(const std::string& text) {
+  if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
+  std::string cell = "\"";
+  for (const char c : text) cell += c == '"' ? "\"\"" : std::string(1, c);
+  return cell + "\"";
 }
 
 std::vector<std::string> words_of(const std::string& text) {

@@ -29,6 +29,10 @@ class TextTable {
 // Returns the number of terminal columns, counted as code points: exact for most scripts.
 int display_width(std::string_view text);
 
+// Texts of more than `width` columns are cut in front or behind, with "..." there.
+std::string cut_front(std::string_view text, int width);
+std::string cut_back(std::string_view text, int width);
+
 // "1.234 ms"; "0" for 0.
 std::string time_text(Nanoseconds time);
 std::string time_text(double nanoseconds);
@@ -43,6 +47,14 @@ std::string error_text(double relative);
 std::string percent_text(double ratio);
 // "12.3", for tables in percent
 std::string short_percent(double ratio);
+
+// "exposed communication" for the name "exposed_communication" in documents.
+std::string with_blanks(std::string name);
+// "+3.2 to +7.0 %"
+std::string interval_text(double lower, double upper);
+
+// In quotes where CSV needs them (RFC 4180).
+std::string csv_cell(const std::string& text);
 
 std::vector<std::string> words_of(const std::string& text);
 

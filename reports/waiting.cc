@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "reports/waits.h"
+#include "reports/collective_waits.h"
 
 namespace tandem {
 namespace {
@@ -20,8 +20,8 @@ std::map<CallKey, std::vector<CallShare>> shares_of(const Timeline& timeline, co
   for (const auto& [sequence, call] : calls_of(timeline, steps)) {
     for (const Record* record : call.records) {
       ShareSums& mine = sums[key_of(*record)][record->device];
-      mine.waiting += call.last_arrival - record->start_ns;
-      mine.transfer += std::max<Nanoseconds>(0, record->end_ns - call.last_arrival);
+      mine.waiting += call.last_arrival() - record->start_ns;
+      mine.transfer += std::max<Nanoseconds>(0, record->end_ns - call.last_arrival());
       ++mine.calls;
     }
   }
@@ -47,14 +47,14 @@ Waiting waiting_of(const Timeline& timeline, const std::vector<int>& steps) {
   std::map<int, int> places;
   for (const RankWaits& one : waits_of(timeline, steps)) {
     const TimelineDevice& device = timeline.devices.at(static_cast<std::size_t>(one.device));
-    const auto stands_for = represented.find(device.worker);
+    const auto alike = represented.find(device.worker);
     places[one.device] = static_cast<int>(waiting.ranks.size());
     waiting.ranks.push_back({.device = device.name,
-                             .devices = stands_for == represented.end() ? 1 : stands_for->second,
+                             .devices = alike == represented.end() ? 1 : alike->second,
                              .waiting = one.waited() / count,
                              .transfer = one.transferred / count,
                              .caused = one.caused / count,
-                             .comes_last = static_cast<double>(one.delays) / one.calls});
+                             .comes_last = static_cast<double>(one.last_arrivals) / one.calls});
   }
   waiting.calls = shares_of(timeline, steps, places);
   return waiting;

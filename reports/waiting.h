@@ -38,7 +38,7 @@ using CallKey = std::tuple<std::string, int, std::int64_t>;
 CallKey key_of(const Record& record);
 
 struct Waiting {
-  std::vector<RankWaiting> ranks;  // in the timeline's order; those without collectives of several ranks are left out
+  std::vector<RankWaiting> ranks;                   // in the timeline's order; those without collectives are left out
   std::map<CallKey, std::vector<CallShare>> calls;  // by rank
 };
 

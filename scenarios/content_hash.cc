@@ -96,11 +96,34 @@ void add(Fnv1a& hash, const LayersSettings& layers) {
   }
 }
 
-// For a larger cluster the description of its machines is hashed once, and then the fabric.
+// What a topology's file says besides nodes and links.
+void add_settings(Fnv1a& hash, const Topology& topology) {
+  hash.add(topology.p2p() ? 1 : 0);
+  hash.add(topology.nvlink_domain());
+  for (const CollectiveSample& sample : topology.collectives()) {
+    hash.add(fmt::format("{} {} {} {} {} {} {}", sample.operation, sample.devices, sample.bytes, sample.time_s,
+                         sample.relative_spread, sample.nodes, sample.algorithm));
+  }
+  for (const auto& [name, fact] : topology.measured_with()) {
+    hash.add(name);
+    hash.add(fact);
+  }
+}
+
+// For a larger cluster a machine is hashed where it differs from the one before it, and then the fabric.
 constexpr int kMostMachines = 4096;
 
 void add_large(Fnv1a& hash, const Topology& topology, std::ostream& text) {
-  write_topology_yaml(topology.machine(0), text);
+  const Topology* before = nullptr;
+  for (int worker = 0; worker < topology.machine_count(); ++worker) {
+    const Topology* const machine = &topology.machine(worker);
+    if (machine == before) continue;
+    hash.add(worker);
+    write_topology_yaml(*machine, text);
+    hash.end_text();
+    before = machine;
+  }
+  add_settings(hash, topology);
   hash.add(topology.machine_count());
   for (NodeIndex index = topology.machine_nodes(); index < topology.node_count(); ++index) {
     hash.add(topology.node(index).name);

@@ -33,7 +33,7 @@ class MemoryModel {
         parameter_type_(layers.parameter_dtype.value_or(storage_)) {}
 
   MemoryNeed replicated() const {
-    const int replicas = training_workers(scenario_) * scenario_.devices.per_worker;
+    const std::int64_t replicas = training_devices(scenario_);
     const std::int64_t examples = rounded_up(scenario_.workload.batch, replicas);
     MemoryNeed need = passes_over(examples);
     const std::int64_t parameters = layers_.model.parameters();

@@ -11,7 +11,6 @@ void add_expectation(Report& measured, const Scenario& scenario, const RunOption
   predicting.engine = model_engine().name;
   predicting.device_type = device_type_for(scenario, options);
   predicting.values = std::nullopt;
-  predicting.graphs = false;
   predicting.measures_scaling = false;
   predicting.progress = {};
   try {

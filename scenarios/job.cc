@@ -74,11 +74,15 @@ int training_workers(const Scenario& scenario) {
   return scenario.devices.workers.value_or(machines_of(scenario));
 }
 
+std::int64_t training_devices(const Scenario& scenario) {
+  return std::int64_t{training_workers(scenario)} * scenario.devices.per_worker;
+}
+
 std::optional<std::string> device_count_problem(const Scenario& scenario) {
   constexpr std::int64_t kMost = std::int64_t{1} << 30;
-  const int workers = training_workers(scenario);
-  if (std::int64_t{workers} * scenario.devices.per_worker <= kMost) return std::nullopt;
-  return fmt::format("{} workers of {} devices are more than {} devices", workers, scenario.devices.per_worker, kMost);
+  if (training_devices(scenario) <= kMost) return std::nullopt;
+  return fmt::format("{} workers of {} devices are more than {} devices", training_workers(scenario),
+                     scenario.devices.per_worker, kMost);
 }
 
 int parameter_servers(const Scenario& scenario) {

@@ -1,6 +1,7 @@
 // The tasks of a scenario's job: workers that train, parameter servers, and the machines that they run on.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,7 +12,9 @@ namespace tandem {
 
 // The number of workers that train, the chief included: the scenario's, else one for each machine of the topology.
 int training_workers(const Scenario& scenario);
-// What is wrong with the number of all devices that train, if it is more than can be counted; nothing otherwise.
+// The number of devices that train, on all workers.
+std::int64_t training_devices(const Scenario& scenario);
+// What is wrong with that number, if it is more than can be counted; nothing otherwise.
 std::optional<std::string> device_count_problem(const Scenario& scenario);
 // The number of parameter servers: the scenario's, else one if the strategy requires it.
 int parameter_servers(const Scenario& scenario);

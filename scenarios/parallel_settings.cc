@@ -11,10 +11,6 @@
 namespace tandem {
 namespace {
 
-int device_count(const Scenario& scenario) {
-  return training_workers(scenario) * scenario.devices.per_worker;
-}
-
 std::string mesh_text(const MeshSettings& mesh) {
   return fmt::format("data {} x tensor {} x pipeline {}", mesh.data, mesh.tensor, mesh.pipeline);
 }
@@ -86,7 +82,7 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   ParallelOptions options{
       .micro_batches = mesh.micro_batches, .virtual_stages = mesh.virtual_stages, .batch = scenario.workload.batch};
   if (const auto axis = strategy_info(scenario.strategy.name).division->axis) {
-    options.*axis = device_count(scenario);
+    options.*axis = static_cast<int>(training_devices(scenario));
     return options;
   }
   options.data = mesh.data;
@@ -129,9 +125,10 @@ std::optional<ParallelProblem> parallel_problem(const Scenario& scenario) {
   }
   const ParallelOptions options = parallel_options(scenario);
   const auto needed = static_cast<std::int64_t>(options.data) * options.tensor * options.pipeline;
-  if (needed != device_count(scenario)) {
-    return ParallelProblem{"strategy", fmt::format("a mesh of {} needs {} devices, found {}",
-                                                   mesh_text(scenario.strategy.mesh), needed, device_count(scenario))};
+  if (needed != training_devices(scenario)) {
+    return ParallelProblem{
+        "strategy", fmt::format("a mesh of {} needs {} devices, found {}", mesh_text(scenario.strategy.mesh), needed,
+                                training_devices(scenario))};
   }
   return division_problem(scenario.workload, strategy, options);
 }

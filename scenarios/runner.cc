@@ -57,8 +57,8 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   for (const auto& [variable, value] : options.nccl) scenario.engine.nccl[variable] = value;
   if (options.graphs) scenario.engine.graphs = true;
   if (!options.symmetry) scenario.engine.symmetry = false;
-  check_strategy(scenario);
   if (const auto problem = device_count_problem(scenario)) throw InputError({scenario.problem_at("devices", *problem)});
+  check_strategy(scenario);
   if (const auto problem = parallel_problem(scenario)) {
     throw InputError({scenario.problem_at(problem->path, problem->message)});
   }

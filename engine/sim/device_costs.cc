@@ -67,7 +67,9 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurren
     graph_op_overhead_s_ = std::max(graph_op_overhead_s_, rates->graph_op_overhead_s);
     graph_launch_overhead_s_ = std::max(graph_launch_overhead_s_, rates->graph_launch_overhead_s);
   }
-  has_graphs_ = graphs && (model_->graph_op_overhead_s.value > 0 || model_->graph_launch_overhead_s.value > 0);
+  const bool has_measured = graph_op_overhead_s_ > 0 || graph_launch_overhead_s_ > 0;
+  const bool has_figures = model_->graph_op_overhead_s.value > 0 || model_->graph_launch_overhead_s.value > 0;
+  has_graphs_ = graphs && (has_measured || has_figures);
   if (graphs && !has_graphs_) {
     notes_.add(fmt::format("graphs: '{}' does not say what ops of graphs cost, so they cost what single ones do",
                            model_->name));

@@ -23,13 +23,6 @@ class SparseVector {
     const std::unique_ptr<Element[]>& page = pages_[index / kPage];
     return page ? page[index % kPage] : Element{};
   }
-  // Calls `visit` with the index and the element of all of every page in use, in their order.
-  template <typename Visit>
-  void each(Visit&& visit) {
-    for (std::size_t page = 0; page < pages_.size(); ++page) {
-      for (std::size_t i = 0; pages_[page] && i < kPage; ++i) visit(page * kPage + i, pages_[page][i]);
-    }
-  }
 
  private:
   static constexpr std::size_t kPage = 256;

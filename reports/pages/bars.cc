@@ -16,8 +16,8 @@ constexpr double kBarHeight = 22, kThinHeight = 9, kGap = 6;
 
 // Keeps the end of a name, which tells devices apart.
 std::string shortened(const std::string& name) {
-  constexpr std::size_t kMost = 30;
-  return name.size() <= kMost ? name : "..." + name.substr(name.size() - kMost + 3);
+  constexpr int kMost = 30;
+  return cut_front(name, kMost);
 }
 
 double total_of(const Bar& bar) {

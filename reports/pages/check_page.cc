@@ -40,9 +40,7 @@ std::string change_section(const Report& report, const Report& baseline) {
   std::vector<WaterfallTerm> terms;
   for (const StepPart& part : step_parts()) {
     const Nanoseconds change = report.summary.per_step.*part.time - baseline.summary.per_step.*part.time;
-    std::string name = part.name;
-    std::replace(name.begin(), name.end(), '_', ' ');
-    if (change != 0) terms.push_back({.name = name, .change = static_cast<double>(change)});
+    if (change != 0) terms.push_back({.name = with_blanks(part.name), .change = static_cast<double>(change)});
   }
   const StepTime& before = baseline.summary.step_time;
   const double noise = before.median > 0 && !report.deterministic
@@ -51,10 +49,6 @@ std::string change_section(const Report& report, const Report& baseline) {
   return section("From the baseline to this run",
                  waterfall("What changed the step time", "baseline", static_cast<double>(before.median), "now", terms,
                            noise, Unit::nanoseconds));
-}
-
-std::string interval_text(double lower, double upper) {
-  return fmt::format("{:+.1f} to {:+.1f} %", lower * 100, upper * 100);
 }
 
 std::string launches_section(const JsonField& root) {
@@ -97,8 +91,8 @@ std::string figures_section(const JsonField& root) {
 void set_verdict(Heading& heading, const std::string& verdict) {
   heading.verdict = verdict;
   heading.verdict_class = verdict == name_of(Verdict::ok) || verdict == name_of(Verdict::improved) ? "good"
-                          : verdict == name_of(Verdict::regressed)                                 ? "bad"
-                                                                                                   : "open";
+                          : verdict == name_of(Verdict::inconclusive)                              ? "open"
+                                                                                                   : "bad";
 }
 
 Content check_content(const Json& document, const std::string& file) {
@@ -107,10 +101,13 @@ Content check_content(const Json& document, const std::string& file) {
   root.required("report");
   root.required("baseline");
   reading.finish();
-  const Report report = report_from_json(document.at("report").dump(), file);
-  const Report baseline = report_from_json(document.at("baseline").dump(), file);
+  const Report report = report_from_document(document.at("report"), file);
+  const Report baseline = report_from_document(document.at("baseline"), file);
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
   set_verdict(content.heading, root.required("verdict").text());
+  // A simulation that became faster is no baseline until it is stored.
+  const bool is_news = report.deterministic && root.required("verdict").text() == name_of(Verdict::improved);
+  if (is_news) content.heading.verdict_class = "open";
   content.sections = reasons_of(root) + headline_list(report) + change_section(report, baseline) +
                      differences_of(root) + step_section(report) + notes_section(report);
   reading.finish();

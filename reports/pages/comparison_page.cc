@@ -27,8 +27,7 @@ std::string waterfall_section(const Comparison& comparison) {
   for (const StepPart& part : step_parts()) {
     const Nanoseconds was = comparison.measured.summary.per_step.*part.time;
     const Nanoseconds is = comparison.predicted.summary.per_step.*part.time;
-    std::string name = part.name;
-    std::replace(name.begin(), name.end(), '_', ' ');
+    const std::string name = with_blanks(part.name);
     if (was != is) terms.push_back({.name = name, .change = static_cast<double>(is - was)});
     table.add({name, time_text(was), time_text(is), (is < was ? "-" : "+") + time_text(std::abs(is - was))});
   }
@@ -138,7 +137,7 @@ Comparison comparison_of(const Json& entry, const std::string& file) {
     if (!entry.is_object() || !entry.contains(which)) {
       throw InputError({{.file = file, .path = fmt::format("comparisons[].{}", which), .message = "is missing"}});
     }
-    return report_from_json(entry.at(which).dump(), file);
+    return report_from_document(entry.at(which), file);
   };
   const Report measured = report("measured");
   Comparison comparison = compare(measured, report("predicted"));

@@ -33,21 +33,24 @@ std::string waiting_section(const RunDetails& details) {
   HtmlTable table("waiting for the last rank, and transfer, over the steps shown",
                   {"device", "calls", "arrived last in", "waited", "transferred"});
   const DeviceWaits* latest = &details.waits.front();
+  double waited_by_all = 0;
   for (const DeviceWaits& one : details.waits) {
     map.rows.push_back(one.device);
     std::vector<double> row(one.waited_by_step.begin(), one.waited_by_step.end());
     double waited = 0;
     for (const double time : row) waited += time;
+    waited_by_all += waited;
     map.values.push_back(std::move(row));
     table.add({one.device, std::to_string(one.calls), std::to_string(one.last_arrivals), time_text(waited),
                time_text(one.transferred)});
     if (one.last_arrivals > latest->last_arrivals) latest = &one;
   }
-  std::string text = latest->last_arrivals == 0
-                         ? "All ranks arrived together."
-                         : fmt::format("{} made the others wait most often: in {} of its {} calls.", latest->device,
-                                       latest->last_arrivals, latest->calls);
-  if (latest->last_arrivals == 0) return section("Who waited for whom", paragraph(text));
+  if (waited_by_all == 0) return section("Who waited for whom", paragraph("All ranks arrived together."));
+  std::string text;
+  if (latest->last_arrivals > 0) {
+    text = fmt::format("{} made the others wait most often: in {} of its {} calls.", latest->device,
+                       latest->last_arrivals, latest->calls);
+  }
   if (details.waits_left_out > 0) text += fmt::format(" {} more devices are not shown.", details.waits_left_out);
   return section("Who waited for whom", paragraph(text) +
                                             heat_map("Waiting for the last rank, by device and step", map) +
@@ -104,7 +107,7 @@ std::optional<RunDetails> details_of(const Json& document, const std::string& fi
 }
 
 Content run_content(const Json& document, const std::string& file) {
-  const Report report = report_from_json(document.dump(), file);
+  const Report report = report_from_document(document, file);
   const std::optional<RunDetails> details = details_of(document, file);
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
   if (report.is_disturbed()) {

@@ -20,12 +20,6 @@ std::string share_of(Nanoseconds time, Nanoseconds whole) {
   return whole > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(whole)) : "-";
 }
 
-std::string words(std::string_view name) {
-  std::string text(name);
-  std::replace(text.begin(), text.end(), '_', ' ');
-  return text;
-}
-
 Bar bar_of(std::string label, const PerStep& step) {
   Bar bar{.label = std::move(label), .parts = {}};
   for (const StepPart& part : step_parts()) {
@@ -58,7 +52,7 @@ std::string parts_table(const Report& report) {
   HtmlTable table("where a step goes, per device", {"part", "time", "of the step"});
   for (const StepPart& part : step_parts()) {
     const Nanoseconds time = report.summary.per_step.*part.time;
-    table.add({words(part.name), time_text(time), share_of(time, step)});
+    table.add({with_blanks(part.name), time_text(time), share_of(time, step)});
   }
   table.add({"input, hidden or exposed", time_text(report.summary.per_step.input),
              share_of(report.summary.per_step.input, step)});
@@ -115,7 +109,7 @@ BarPart part_of_step(const StepPart& part, double value) {
   const std::string color = part.time == &PerStep::exposed_input           ? "input"
                             : part.time == &PerStep::exposed_communication ? "communication"
                                                                            : part.name;
-  return {.name = words(part.name), .css_class = color, .value = value};
+  return {.name = with_blanks(part.name), .css_class = color, .value = value};
 }
 
 std::string headline_list(const Report& report) {
@@ -123,8 +117,7 @@ std::string headline_list(const Report& report) {
   std::string list = "<dl class=\"figures\">\n";
   add_figure(list, "step time", time_text(time.median),
              fmt::format("median of {}; min {}, p95 {}", time.samples, time_text(time.min), time_text(time.p95)));
-  add_figure(list, "throughput", rate_text(report.throughput(), report.throughput_unit),
-             fmt::format("{:.6g} per step", report.units_per_step));
+  add_figure(list, "throughput", rate_text(report.throughput(), report.throughput_unit), units_per_step_text(report));
   if (report.scaling_efficiency && std::isfinite(*report.scaling_efficiency)) {
     add_figure(list, "scaling", percent_text(*report.scaling_efficiency),
                fmt::format("of {} single replicas", report.replicas));
@@ -135,7 +128,7 @@ std::string headline_list(const Report& report) {
   }
   for (const auto& [name, value] : report.metrics) {
     const bool bytes = name.ends_with("_bytes");
-    add_figure(list, words(bytes ? name.substr(0, name.size() - 6) : name),
+    add_figure(list, with_blanks(bytes ? name.substr(0, name.size() - 6) : name),
                bytes ? format_quantity(value, Dimension::bytes) : fmt::format("{:.4g}", value), "");
   }
   return list + "</dl>\n";

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
@@ -29,11 +30,12 @@ std::string summary_text(const JsonField& summary) {
   return fmt::format("{}", fmt::join(counts, ", "));
 }
 
-// The verdict of the suite is the worst of its scenarios.
-std::string class_of_summary(const JsonField& summary) {
-  const auto has = [&](const char* outcome) { return summary.optional(outcome).present(); };
-  if (has("regressed") || has("failed")) return "bad";
-  return has("model changed") || has("inconclusive") ? "open" : "good";
+// As the exit codes of the scenarios have it: 6 is inconclusive, every other but 0 is bad.
+std::string_view class_of_codes(const std::set<int>& codes) {
+  constexpr int kInconclusive = 6;
+  if (std::any_of(codes.begin(), codes.end(), [](int code) { return code != 0 && code != kInconclusive; }))
+    return "bad";
+  return codes.contains(kInconclusive) ? "open" : "good";
 }
 
 }  // namespace
@@ -44,15 +46,17 @@ Content suite_content(const Json& document, const std::string& file) {
   HtmlTable table("a verdict for each scenario",
                   {"scenario", "mode", "verdict", "reason", "step time", "compared with", "change"}, 4);
   std::size_t count = 0;
+  std::set<int> codes;
   for (const JsonField& item : root.required("scenarios").items()) {
     ++count;
+    codes.insert(item.required("exit_code").small_count());
     table.add({item.required("scenario").text(), item.required("mode").text(), item.required("outcome").text(),
                item.required("reason").text(), time_or_dash(item.required("step_time_ns").number()),
                time_or_dash(item.required("reference_ns").number()), change_or_dash(item)});
   }
   Content content{.heading = {.title = fmt::format("Checks of {} scenarios", count), .origin = ""}, .sections = {}};
   content.heading.verdict = summary_text(root.required("summary"));
-  content.heading.verdict_class = class_of_summary(root.required("summary"));
+  content.heading.verdict_class = class_of_codes(codes);
   content.sections = section("Verdicts", std::move(table).finish());
   reading.finish();
   return content;

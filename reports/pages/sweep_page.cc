@@ -52,6 +52,12 @@ PagePoint point_of(const JsonField& field) {
 
 using Points = std::vector<PagePoint>;
 
+// Of all points: "" if none has a result.
+std::string unit_of(const Points& points) {
+  const auto done = std::find_if(points.begin(), points.end(), [](const PagePoint& point) { return point.is_done(); });
+  return done == points.end() ? "" : done->unit;
+}
+
 // The best throughput by number of devices, of each strategy.
 std::map<std::string, std::map<int, double>> best_by_strategy(const Points& points) {
   std::map<std::string, std::map<int, double>> best;
@@ -71,7 +77,7 @@ std::string scaling_section(const Points& points) {
   const auto best = best_by_strategy(points);
   if (best.empty()) return "";
   XyChart chart{.x = devices_axis(),
-                .y = {.name = "throughput, " + points.front().unit, .is_logarithmic = true},
+                .y = {.name = "throughput, " + unit_of(points), .is_logarithmic = true},
                 .series = {},
                 .shaded_name = {}};
   HtmlTable table("the best of each number of devices", {"strategy", "devices", "throughput", "of linear scaling"});
@@ -98,15 +104,39 @@ std::string scaling_section(const Points& points) {
                                 folded("As a table", std::move(table).finish()));
 }
 
+// Pages hold so many points: those of the front, then the fastest.
+constexpr std::size_t kMostPoints = 1000;
+
+// The places of points, the fastest first.
+std::vector<std::size_t> ranking_of(const Points& points) {
+  std::vector<std::size_t> ranking(points.size());
+  for (std::size_t i = 0; i < ranking.size(); ++i) ranking[i] = i;
+  std::stable_sort(ranking.begin(), ranking.end(),
+                   [&](std::size_t a, std::size_t b) { return points[a].throughput > points[b].throughput; });
+  return ranking;
+}
+
+std::set<std::size_t> kept_points(const Points& points, const JsonField& root) {
+  const std::vector<std::size_t> ranking = ranking_of(points);
+  std::set<std::size_t> kept{ranking.front()};
+  for (const JsonField& place : root.required("pareto_front").items()) {
+    if (kept.size() < kMostPoints) kept.insert(static_cast<std::size_t>(place.small_count()));
+  }
+  for (std::size_t i = 0; i < ranking.size() && kept.size() < kMostPoints; ++i) kept.insert(ranking[i]);
+  return kept;
+}
+
 std::string front_section(const Points& points, const JsonField& root) {
   Series all{.name = "points", .points = {}, .mark = Series::Mark::dots};
   Series front{.name = "front", .points = {}};
-  for (const PagePoint& point : points) {
-    if (point.is_done()) all.points.emplace_back(point.devices, point.throughput);
+  const std::set<std::size_t> drawn = kept_points(points, root);
+  for (const std::size_t place : drawn) {
+    if (points[place].is_done()) all.points.emplace_back(points[place].devices, points[place].throughput);
   }
   HtmlTable table("points that no other one beats", {"point", "devices", "throughput", "limit"});
   for (const JsonField& place : root.required("pareto_front").items()) {
     const auto index = static_cast<std::size_t>(place.small_count());
+    if (!drawn.contains(index)) continue;
     const PagePoint& point = points[index];
     front.points.emplace_back(point.devices, point.throughput);
     table.add(
@@ -114,7 +144,7 @@ std::string front_section(const Points& points, const JsonField& root) {
   }
   if (front.points.empty()) return "";
   XyChart chart{.x = devices_axis(),
-                .y = {.name = "throughput, " + points.front().unit, .is_logarithmic = true},
+                .y = {.name = "throughput, " + unit_of(points), .is_logarithmic = true},
                 .series = {std::move(all), std::move(front)},
                 .shaded_name = {}};
   return section("Throughput against devices",
@@ -159,7 +189,7 @@ std::string parameters_section(const Points& points) {
   return section("Two fields",
                  paragraph(fmt::format("The best throughput ({}) over all other fields; an empty cell has no "
                                        "point with a result.",
-                                       points.front().unit)) +
+                                       unit_of(points))) +
                      heat_map(fmt::format("Throughput by {} and {}", names[across].first, names[down].first), map));
 }
 
@@ -216,28 +246,39 @@ std::string problems_section(const Points& points) {
                         std::move(table).finish()));
 }
 
-// Pages hold so many points: those of the front, then the fastest.
-constexpr std::size_t kMostPoints = 1000;
-
-Json shortened_sweep(const Json& document, const Points& points) {
-  std::vector<std::size_t> ranking(points.size());
-  for (std::size_t i = 0; i < ranking.size(); ++i) ranking[i] = i;
-  std::stable_sort(ranking.begin(), ranking.end(),
-                   [&](std::size_t a, std::size_t b) { return points[a].throughput > points[b].throughput; });
-  std::set<std::size_t> kept;
-  for (const Json& place : document.at("pareto_front")) kept.insert(place.get<std::size_t>());
-  for (std::size_t i = 0; kept.size() < kMostPoints; ++i) kept.insert(ranking[i]);
+// The document with the `kept` points only, among them the fastest.
+Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, std::size_t fastest) {
   Json shorter = document;
   shorter["points"] = Json::array();
+  shorter["pareto_front"] = Json::array();
   std::map<std::size_t, std::size_t> places;
   for (const std::size_t place : kept) {
     places[place] = shorter["points"].size();
     shorter["points"].push_back(document.at("points").at(place));
   }
-  for (Json& place : shorter["pareto_front"]) place = places.at(place.get<std::size_t>());
-  shorter["best"] = places.at(ranking.front());
-  shorter["points_left_out"] = points.size() - kept.size();
+  for (const Json& place : document.at("pareto_front")) {
+    if (const auto found = places.find(place.get<std::size_t>()); found != places.end()) {
+      shorter["pareto_front"].push_back(found->second);
+    }
+  }
+  shorter["best"] = places.at(fastest);
+  shorter["points_left_out"] = document.at("points").size() - kept.size();
   return shorter;
+}
+
+// What a reader must know of points that are not there.
+std::string completeness_text(const Points& points, const JsonField& root) {
+  std::string text;
+  if (const JsonField left_out = root.optional("points_left_out"); left_out.present() && left_out.count() > 0) {
+    text += fmt::format("{} more points had no room in the page that this was read from; nothing below counts them.",
+                        left_out.count());
+  } else if (points.size() > kMostPoints) {
+    text += fmt::format(
+        "Figures and tables are of all {} points. The page keeps {}, which are drawn as dots: those "
+        "that no other one beats and the fastest.",
+        points.size(), kMostPoints);
+  }
+  return text.empty() ? "" : paragraph(text);
 }
 
 // Whether the front is of places of points, as a page that is shortened needs it.
@@ -259,15 +300,6 @@ Content sweep_content(const Json& document, const std::string& file) {
   }
   check_front(root, points.size());
   reading.finish();
-  if (points.size() > kMostPoints) {
-    const auto shorter = std::make_shared<const Json>(shortened_sweep(document, points));
-    Content content = sweep_content(*shorter, file);
-    content.shortened = shorter;
-    content.sections = paragraph(fmt::format("The {} fastest of {} points, and those that no other one beats.",
-                                             kMostPoints, points.size())) +
-                       content.sections;
-    return content;
-  }
   Content content{.heading = {.title = fmt::format("{}: {} points", root.required("scenario").text(), points.size()),
                               .origin = fmt::format("swept on engine {}", root.required("engine").text())},
                   .sections = {}};
@@ -279,8 +311,13 @@ Content sweep_content(const Json& document, const std::string& file) {
         fmt::format("fastest: {} with {}", rate_text(best->throughput, best->unit), best->values_text());
     content.heading.verdict_class = "good";
   }
-  content.sections = scaling_section(points) + front_section(points, root) + parameters_section(points) +
-                     limits_section(points) + crossings_section(root) + problems_section(points);
+  if (points.size() > kMostPoints) {
+    content.shortened =
+        std::make_shared<const Json>(shortened_sweep(document, kept_points(points, root), ranking_of(points).front()));
+  }
+  content.sections = completeness_text(points, root) + scaling_section(points) + front_section(points, root) +
+                     parameters_section(points) + limits_section(points) + crossings_section(root) +
+                     problems_section(points);
   reading.finish();
   return content;
 }

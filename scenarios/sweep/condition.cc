@@ -113,7 +113,17 @@ class ConditionParser {
                                                        {">=", Operation::greater_or_equal},
                                                        {"<", Operation::less},
                                                        {">", Operation::greater}}};
-    return chain(kComparisons, [this] { return sum(); });
+    const std::size_t left = sum(), where = here();
+    const std::optional<Operation> operation = take(kComparisons);
+    if (!operation) return left;
+    const std::size_t compared =
+        add({.operation = *operation, .left = left, .right = sum(), .value = {}, .where = where});
+    const std::size_t second = here();
+    if (take(kComparisons)) {
+      at_ = second;
+      fail("one comparison after another; join them with `and`, as in 1 <= a and a <= 8");
+    }
+    return compared;
   }
 
   std::size_t sum() {

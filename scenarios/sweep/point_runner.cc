@@ -21,22 +21,27 @@ std::string text_of_problems(const InputError& error) {
 }  // namespace
 
 std::string PointRunner::line(int number) {
-  const SweepSpace::Point& choice = points_[static_cast<std::size_t>(number)];
-  SweptPoint point = run(choice);
-  point.values = space_.values(choice);
-  return line_of(point, space_.files_hash(choice));
+  const auto place = static_cast<std::size_t>(number);
+  SweptPoint point = run(place);
+  point.values = space_.values(points_[place]);
+  return line_of(point, files_[place]);
 }
 
-SweptPoint PointRunner::run(const SweepSpace::Point& choice) {
+SweptPoint PointRunner::run(std::size_t number) {
+  const SweepSpace::Point& choice = points_[number];
   SweptPoint point{.values = {}, .state = PointState::failed};
   try {
     const Scenario scenario = space_.scenario(choice, parts_);
     point.strategy = scenario.strategy.name;
-    point.devices = training_workers(scenario) * scenario.devices.per_worker;
+    point.devices = static_cast<int>(training_devices(scenario));
     RunOptions options;
     options.measures_scaling = false;
     if (!scenario.topology) options.topology = topology_;
-    return swept_point(run_scenario(scenario, options).report, point.devices);
+    const Report report = run_scenario(scenario, options).report;
+    if (space_.files_hash(choice) != files_[number]) {
+      throw RunError("a file that its values name has changed since the sweep began; run the sweep again");
+    }
+    return swept_point(report, point.devices);
   } catch (const MemoryError& error) {
     point.state = PointState::does_not_fit;
     point.problem = memory_text(error.need());

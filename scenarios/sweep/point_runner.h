@@ -13,19 +13,21 @@ namespace tandem {
 
 class PointRunner {
  public:
-  // All must outlive this. `topology` is that of scenarios which name none.
+  // All must outlive this. `files` are the points' hashes of files as the sweep began; `topology` is that of scenarios
+  // which name none.
   PointRunner(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
-              std::shared_ptr<const Topology> topology)
-      : space_(space), points_(points), topology_(std::move(topology)) {}
+              const std::vector<std::string>& files, std::shared_ptr<const Topology> topology)
+      : space_(space), points_(points), files_(files), topology_(std::move(topology)) {}
 
   // Returns the line of the point for a results file. Failures are lines, too.
   std::string line(int number);
 
  private:
-  SweptPoint run(const SweepSpace::Point& choice);
+  SweptPoint run(std::size_t number);
 
   const SweepSpace& space_;
   const std::vector<SweepSpace::Point>& points_;
+  const std::vector<std::string>& files_;
   std::shared_ptr<const Topology> topology_;
   SharedParts parts_;
 };

@@ -135,7 +135,9 @@ ResultsFile::~ResultsFile() {
 
 void ResultsFile::add(const std::string& line) {
   struct stat before {};
-  fstat(descriptor_, &before);
+  if (fstat(descriptor_, &before) != 0) {
+    throw Error(fmt::format("cannot write {}: {}", file_.string(), std::strerror(errno)));
+  }
   const ssize_t written = write(descriptor_, line.data(), line.size());
   if (written == static_cast<ssize_t>(line.size())) return;
   const std::string why = written < 0 ? std::strerror(errno) : "no space for a whole line";

@@ -29,17 +29,22 @@ class KnownPoints {
   KnownPoints(const SweepSpace& space, const std::vector<SweepSpace::Point>& points, SweepTable& table)
       : table_(table) {
     for (std::size_t i = 0; i < points.size(); ++i) {
-      places_[key_of(table.points[i], space.files_hash(points[i]))] = i;
+      files_.push_back(space.files_hash(points[i]));
+      places_[key_of(table.points[i], files_.back())] = i;
     }
   }
 
+  // By point: its hash of files as the sweep began.
+  const std::vector<std::string>& files() const { return files_; }
+
   // Returns the place of the point, if it is one of this sweep.
-  std::optional<std::size_t> add(const StoredPoint& stored) {
+  std::optional<std::size_t> find(const StoredPoint& stored) const {
     const auto found = places_.find(key_of(stored.point, stored.files));
-    if (found == places_.end()) return std::nullopt;
-    SweptPoint& point = table_.points[found->second];
-    if (!is_finished(found->second)) point = stored.point;
-    return found->second;
+    return found == places_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  void set(std::size_t place, const SweptPoint& point) {
+    if (!is_finished(place)) table_.points[place] = point;
   }
 
   // A point whose process was lost may end otherwise the next time.
@@ -57,6 +62,7 @@ class KnownPoints {
   }
 
   SweepTable& table_;
+  std::vector<std::string> files_;
   std::map<std::string, std::size_t> places_;
 };
 
@@ -83,7 +89,7 @@ class SweepRun {
     if (!jobs.empty()) run_jobs(jobs);
     if (options_.rank.count > 1 && options_.rank.index == 0) collect_ranks();
     if (results_) keep_what_others_have();
-    if (options_.rank.index > 0 && kept_.empty()) fs::remove(results_->path());
+    if (options_.rank.index > 0 && kept_.empty() && !has_lost_) fs::remove(results_->path());
   }
 
  private:
@@ -100,17 +106,47 @@ class SweepRun {
       note(fmt::format("{}: the last line was cut; its point runs again", results_->path().string()));
     }
     for (const StoredPoint& stored : results_->stored().points) {
-      if (const auto place = known_.add(stored); place && known_.is_finished(*place)) kept_.insert(*place);
+      if (const auto place = take(stored)) kept_.insert(*place);
     }
+  }
+
+  // Takes a finished point over, and returns its place if it is one of this sweep.
+  std::optional<std::size_t> take(const StoredPoint& stored) {
+    const auto place = stored.point.state == PointState::lost ? std::nullopt : known_.find(stored);
+    if (place) known_.set(*place, stored.point);
+    return place;
   }
 
   // Files of other ranks, also of an earlier run with more of them, and those to merge.
   void read_others() {
     for (const fs::path& file : options_.merge) {
       if (!fs::exists(file)) throw InputError({{.file = file.string(), .path = "", .message = "no such file"}});
-      add_file(file);
+      for (const StoredPoint& stored : read_results(file, identity_).points) take(stored);
     }
-    for (const fs::path& file : other_files()) add_file(file);
+    lost_before_ = read_ranks();
+  }
+
+  // How often each point was lost, by its place.
+  using Losses = std::map<std::size_t, std::vector<SweptPoint>>;
+
+  Losses read_ranks() {
+    Losses losses;
+    for (const fs::path& file : other_files()) {
+      for (const StoredPoint& stored : read_results(file, identity_).points) {
+        if (take(stored)) continue;
+        if (const auto place = known_.find(stored)) losses[*place].push_back(stored.point);
+      }
+    }
+    return losses;
+  }
+
+  // Other ranks run what was lost in earlier sweeps again: only what is lost from now on counts.
+  void hear_ranks() {
+    for (const auto& [place, losses] : read_ranks()) {
+      const auto before = lost_before_.find(place);
+      const std::size_t known = before == lost_before_.end() ? 0 : before->second.size();
+      if (losses.size() > known) known_.set(place, losses.back());
+    }
   }
 
   std::vector<fs::path> other_files() const {
@@ -127,12 +163,6 @@ class SweepRun {
     }
     std::sort(files.begin(), files.end());
     return files;
-  }
-
-  void add_file(const fs::path& file) {
-    for (const StoredPoint& stored : read_results(file, identity_).points) {
-      if (const auto place = known_.add(stored); place && stored.point.state == PointState::lost) heard_.insert(*place);
-    }
   }
 
   // Every rank has the points of its remainder, so that it does not matter what the others have finished when it
@@ -154,7 +184,7 @@ class SweepRun {
 
   void run_jobs(const std::vector<int>& jobs) {
     const bool is_model = engine_info(base_.engine.name).needs_topology;
-    PointRunner runner(space_, points_, is_model ? topology_for(base_, {}) : nullptr);
+    PointRunner runner(space_, points_, known_.files(), is_model ? topology_for(base_, {}) : nullptr);
     ProcessPool pool(processes_for(jobs), [&runner](int job) { return runner.line(job); });
     int done = 0;
     const auto progress = [&] {
@@ -162,15 +192,21 @@ class SweepRun {
     };
     const auto finish = [&](int job, const std::string& line) {
       ++done;
-      known_.add(point_of_line(line, "a result", job));
+      const auto place = static_cast<std::size_t>(job);
+      known_.set(place, point_of_line(line, "a result", job).point);
       if (results_) results_->add(line);
-      if (known_.is_finished(static_cast<std::size_t>(job))) kept_.insert(static_cast<std::size_t>(job));
+      if (known_.is_finished(place)) {
+        kept_.insert(place);
+      } else {
+        has_lost_ = true;
+      }
     };
     const auto lose = [&](int job, const std::string& why) {
-      SweptPoint point = table_.points[static_cast<std::size_t>(job)];
+      const auto place = static_cast<std::size_t>(job);
+      SweptPoint point = table_.points[place];
       point.state = PointState::lost;
       point.problem = why;
-      finish(job, line_of(point, space_.files_hash(points_[static_cast<std::size_t>(job)])));
+      finish(job, line_of(point, known_.files()[place]));
     };
     pool.run(jobs, {.done = finish, .lost = lose, .tick = progress});
   }
@@ -193,14 +229,14 @@ class SweepRun {
         options_.progress(static_cast<int>(points_.size() - missing), static_cast<int>(points_.size()));
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
-      for (const fs::path& file : other_files()) add_file(file);
+      hear_ranks();
     }
   }
 
   std::size_t missing_points() const {
     std::size_t missing = 0;
     for (std::size_t i = 0; i < points_.size(); ++i) {
-      if (!known_.is_finished(i) && !heard_.contains(i) && table_.points[i].state != PointState::lost) ++missing;
+      if (table_.points[i].state == PointState::not_run) ++missing;
     }
     return missing;
   }
@@ -210,7 +246,7 @@ class SweepRun {
     if (options_.rank.index > 0) return;
     for (std::size_t i = 0; i < points_.size(); ++i) {
       if (known_.is_finished(i) && !kept_.contains(i)) {
-        results_->add(line_of(table_.points[i], space_.files_hash(points_[i])));
+        results_->add(line_of(table_.points[i], known_.files()[i]));
       }
     }
     std::error_code ignored;
@@ -230,7 +266,8 @@ class SweepRun {
   SweepIdentity identity_;
   std::unique_ptr<ResultsFile> results_;  // null: nothing is kept
   std::set<std::size_t> kept_;            // in the file of this rank
-  std::set<std::size_t> heard_;           // lost by other ranks
+  bool has_lost_ = false;                 // in this run
+  Losses lost_before_;                    // by other ranks, as this run began
 };
 
 const Scenario& with_sweep(const Scenario& scenario) {

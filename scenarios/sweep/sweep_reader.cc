@@ -57,6 +57,11 @@ class SweepReader {
     for (const char* fixed : {"schema_version", "sweep", "name"}) {
       if (path == fixed || is_below(path, fixed)) value.error(fmt::format("'{}' cannot be swept", fixed));
     }
+    if (path == "engine" || path == "engine.name") {
+      value.error(
+          "the engine cannot be swept: simulated points run side by side, measured ones alone; write a sweep "
+          "for each engine");
+    }
     for (std::size_t dot = path.find('.'); dot != std::string::npos; dot = path.find('.', dot + 1)) {
       const YamlNode* above = node_at(document_.root(), path.substr(0, dot));
       if (above != nullptr && above->kind != YamlKind::map) {
@@ -108,7 +113,11 @@ class SweepReader {
     // The bound of a factor such as 10 may be missed by a rounding.
     const double last = *to * (1 + 1e-12);
     double value = *from;
-    for (int i = 0; value <= last; value = step ? *from + ++i * *by : value * *by) add_made(value, map, axis);
+    int steps = 0;
+    while (value <= last) {
+      add_made(value, map, axis);
+      value = step ? *from + ++steps * *by : value * *by;
+    }
   }
 
   void add_made(double value, const YamlReader& range, SweepAxis& axis) const {

@@ -34,7 +34,8 @@ class Shuffle final : public NodeOf<Shuffle> {
         buffer_size_(buffer_size) {}
   IteratorPtr iterate(const MemoryPtr& memory) const override {
     std::mt19937_64 random(seed_ + (reshuffles_ ? memory->next_shuffle(this) : 0));
-    return buffer_size_ == Dataset::kAll ? iterate_all(memory, random) : iterate_buffer(memory, random);
+    if (buffer_size_ == Dataset::kAll) return iterate_all(memory, random);
+    return iterate_buffer(memory, random);
   }
   std::int64_t batch_size() const override { return input().batch_size(); }
 

@@ -73,5 +73,17 @@ TEST_F(CheckBisect, Gives125ForWhatCannotBeJudged) {
   EXPECT_EQ(tandem({"check", "--bisect", "nowhere.yaml", "--baseline", "golden.json"}).exit_code, 125);
 }
 
+TEST_F(CheckBisect, ARegressionOfOneScenarioIsBadWhateverCannotBeJudged) {
+  std::filesystem::create_directory(folder() / "gate");
+  for (const char* name : {"a", "b"}) write(std::string("gate/") + name + ".yaml", scenario_);
+  ASSERT_EQ(tandem({"check", "gate", "--baseline", "golden", "--update", "-q"}).exit_code, 0);
+  write("gate/a.yaml", with_batch("1024"));
+  std::string renamed = scenario_;
+  write("gate/b.yaml", renamed.replace(renamed.find("name: resnet50"), 14, "name: another"));
+  EXPECT_EQ(tandem({"check", "--bisect", "gate", "--baseline", "golden", "-q"}).exit_code, 1);
+  write("gate/a.yaml", scenario_);
+  EXPECT_EQ(tandem({"check", "--bisect", "gate", "--baseline", "golden", "-q"}).exit_code, 125);
+}
+
 }  // namespace
 }  // namespace tandem

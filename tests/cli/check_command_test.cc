@@ -92,6 +92,24 @@ TEST_F(CheckCommand, ABudgetCanBeExceeded) {
   EXPECT_EQ(check({"--max-step-time", "1h"}).exit_code, 2) << "an hour is not a unit here";
   EXPECT_EQ(check({"--max-step-time", "3600s"}).exit_code, 0);
   EXPECT_EQ(check({"--max-step-time", "1ns"}).exit_code, 1);
+  EXPECT_EQ(check({"--max-step-time", "1e12s"}).exit_code, 2) << "longer than nanoseconds are counted";
+}
+
+TEST_F(CheckCommand, ABudgetOfExactlyTheStepHolds) {
+  // 0.09 ms are 89,999.99... ns as a double.
+  change_baseline([](auto& json) { json["step_time_ns"]["median"] = 90'000; });
+  const std::string step = std::to_string(
+      tandem({"run", example("resnet50-hgx-h100.yaml"), "--json", "-q"}).json()["step_time_ns"]["median"].get<int>());
+  EXPECT_THAT(check({"--max-step-time", step + "ns"}).out, testing::Not(HasSubstr("over its budget")));
+}
+
+TEST_F(CheckCommand, NamesAsFirstOnlyWhatIsBeyondTheTolerance) {
+  change_baseline([](auto& json) {
+    json["per_step_ns"]["compute"] = json["per_step_ns"]["compute"].template get<std::int64_t>() + 1;
+    json["per_step_ns"]["idle"] = 1'000'000'000;
+  });
+  EXPECT_EQ(check({"--json"}).json()["first_difference"]["name"], "per_step.compute");
+  EXPECT_EQ(check({"--json", "--tolerance", "5%"}).json()["first_difference"]["name"], "per_step.idle");
 }
 
 TEST_F(CheckCommand, FewMeasuredStepsAreInconclusive) {

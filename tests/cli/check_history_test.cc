@@ -64,6 +64,15 @@ TEST_F(CheckHistory, AppendsALineForEachLaunch) {
   EXPECT_THAT(all[0]["date"].get<std::string>(), testing::MatchesRegex("20..-..-..T..:..:..Z"));
 }
 
+TEST_F(CheckHistory, ALaunchThatMissesAnExpectationIsKeptAndNotMet) {
+  write_small_scenario("expect: {max_step_time: 1ns}\n");
+  const Outcome outcome = check({"--json"});
+  EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
+  EXPECT_EQ(outcome.json()["expectations_not_met"].size(), 1U);
+  EXPECT_THAT(outcome.err, HasSubstr("expectation not met: the step time is "));
+  EXPECT_GE(lines().size(), 1U);
+}
+
 TEST_F(CheckHistory, ConfirmsASuspectByTwoMoreLaunches) {
   write_history(20, 1000);
   const Outcome slower = check({"--json"});

@@ -79,6 +79,7 @@ TEST_F(CheckPairs, RefusesWhatCannotBeCompared) {
 }
 
 TEST_F(CheckPairs, TakesAMarginThatIsAPercentageAndOneOtherSide) {
+  EXPECT_EQ(tandem({"check", "small.yaml", "--against", "./fast", "--tries", "3"}).exit_code, 2);
   for (const char* margin : {"0%", "100%", "-3%", "3", "much"}) {
     EXPECT_EQ(check(TANDEM_BINARY, {"--margin", margin}).exit_code, 2) << margin;
   }

@@ -149,6 +149,38 @@ TEST_F(CheckSuite, OneScenarioHasTheseFilesToo) {
   EXPECT_THAT(full.err, HasSubstr("cannot write /dev/full: No space left on device"));
 }
 
+TEST_F(CheckSuite, AScenarioThatFailsHasTheseFilesToo) {
+  write("gate/mesh.yaml", "workload: [");
+  const Outcome broken = tandem(
+      {"check", "gate/mesh.yaml", "--baseline", "golden/mesh.json", "--junit", "junit.xml", "--markdown", "table.md"});
+  EXPECT_EQ(broken.exit_code, 3);
+  EXPECT_THAT(broken.err, HasSubstr("gate/mesh.yaml:1:"));
+  EXPECT_THAT(read("junit.xml"), HasSubstr("<error type=\"exit code 3\""));
+  EXPECT_THAT(read("table.md"), HasSubstr("| **failed** |"));
+}
+
+TEST_F(CheckSuite, AFileThatCannotBeWrittenCostsNoOtherResult) {
+  setenv("GITHUB_STEP_SUMMARY", "/no/such/folder/summary.md", 1);
+  const Outcome fine = check();
+  EXPECT_EQ(fine.exit_code, 0) << "nobody asked for the summary";
+  EXPECT_THAT(fine.err, HasSubstr("tandem: no summary in /no/such/folder/summary.md"));
+  const Outcome full = check({"--junit", "/dev/full", "--markdown", "table.md"});
+  EXPECT_EQ(full.exit_code, 5);
+  EXPECT_THAT(full.out, HasSubstr("3 ok"));
+  EXPECT_THAT(read("table.md"), HasSubstr("| mesh | ok |"));
+}
+
+TEST_F(CheckSuite, AnExpectationThatIsNotMetIsNotOk) {
+  std::string scenario = read("gate/mesh.yaml");
+  write("gate/mesh.yaml", scenario.replace(scenario.find("min_test_accuracy: 0.9"), 22, "max_step_time: 1ns"));
+  ASSERT_EQ(check({"--update"}).exit_code, 1) << "stored, and not met";
+  const Outcome outcome = check({"--json", "--junit", "junit.xml"});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_EQ(outcome.json()["summary"]["expectation not met"], 1);
+  EXPECT_EQ(outcome.json()["scenarios"][0]["check"]["expectations_not_met"].size(), 1U);
+  EXPECT_THAT(read("junit.xml"), HasSubstr("<failure type=\"expectation not met\""));
+}
+
 TEST_F(CheckSuite, ComparesEachMeasuredScenarioWithTheOtherProgram) {
   std::filesystem::create_directory(folder() / "measured");
   write_small_scenario();

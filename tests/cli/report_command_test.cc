@@ -69,6 +69,17 @@ TEST_F(ReportCommand, ThePageOfARunIsABaseline) {
   EXPECT_THAT(read("check.html"), HasSubstr("<p class=\"verdict good\">ok</p>"));
 }
 
+TEST_F(ReportCommand, ADashAndTheNameOfStdoutAreStdout) {
+  store();
+  const std::string page = read("run.html");
+  EXPECT_EQ(tandem({"report", "run.html", "--html", "-"}).out, page);
+  EXPECT_EQ(tandem({"report", "run.html", "--html", "/dev/stdout"}).out, page);
+  EXPECT_FALSE(exists("-"));
+  std::filesystem::create_symlink("there.json", folder() / "link.json");
+  EXPECT_EQ(tandem({"report", "run.json", "--json", "-o", "link.json"}).exit_code, 0);
+  EXPECT_EQ(read("there.json"), read("run.json")) << "the file that the link names";
+}
+
 TEST_F(ReportCommand, RefusesWhatItCannotShow) {
   write("poem.json", "{\"kind\": \"poem\"}");
   write("cut.html", "<!doctype html>\n<html>");
@@ -81,6 +92,8 @@ TEST_F(ReportCommand, RefusesWhatItCannotShow) {
   EXPECT_EQ(tandem({"report", "nowhere.json"}).exit_code, 3);
   EXPECT_EQ(tandem({"run", example("digits-sim.yaml"), "--html", "/dev/full"}).exit_code, 5);
   EXPECT_EQ(tandem({"report", "poem.json", "--trace", "trace.json"}).exit_code, 2) << "without --serve";
+  EXPECT_EQ(tandem({"report", "poem.json", "poem.json", "--json"}).exit_code, 2) << "two documents on stdout";
+  EXPECT_EQ(tandem({"report", "poem.json", "--serve", "0", "--html", "page.html"}).exit_code, 2);
 }
 
 TEST_F(ReportCommand, ServesThePageToThisMachineUntilCtrlC) {

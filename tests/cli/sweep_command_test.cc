@@ -237,6 +237,25 @@ TEST_F(Sweep, RanksShareThePointsAndTheFirstOnePutsThemTogether) {
   EXPECT_FALSE(exists("small.sweep.jsonl.rank1"));
 }
 
+TEST_F(Sweep, TheFirstRankWaitsForWhatAnotherOneLostInAnEarlierSweep) {
+  write_small();
+  ASSERT_EQ(ranked(1, 2, {"sweep", "small.yaml"}).exit_code, 0);
+  // The second rank's first point was lost; it has not come yet to run it again.
+  std::string text = read("small.sweep.jsonl.rank1");
+  const std::size_t line = text.find('\n') + 1;
+  auto lost = nlohmann::ordered_json::parse(text.substr(line, text.find('\n', line) - line));
+  lost["state"] = "lost";
+  lost["problem"] = "its process was ended";
+  write("small.sweep.jsonl.rank1", text.replace(line, text.find('\n', line) - line, lost.dump()));
+  const Outcome first = ranked(0, 2, {"sweep", "small.yaml", "--wait", "0.3"});
+  EXPECT_EQ(first.exit_code, 5);
+  EXPECT_THAT(first.err, HasSubstr("1 points of other ranks are missing"));
+  EXPECT_TRUE(exists("small.sweep.jsonl.rank1")) << "it is in use";
+  ASSERT_EQ(ranked(1, 2, {"sweep", "small.yaml"}).exit_code, 0);
+  EXPECT_EQ(ranked(0, 2, {"sweep", "small.yaml"}).exit_code, 0);
+  EXPECT_EQ(lines_of("small.sweep.jsonl"), 5);
+}
+
 TEST_F(Sweep, TheFirstRankWaitsForTheOthersNoLongerThanItShould) {
   write_small();
   const Outcome first = ranked(0, 2, {"sweep", "small.yaml", "--wait", "0.3"});

@@ -27,8 +27,9 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 trap 'exit 130' INT TERM
 # The other program: this one, never slowed down.
+export TRUST_TANDEM="$tandem"
 # shellcheck disable=SC2016
-printf '#!/bin/sh\nunset TANDEM_SLOW_DOWN\nexec %s "$@"\n' "$tandem" >"$work/other"
+printf '#!/bin/sh\nunset TANDEM_SLOW_DOWN\nexec "$TRUST_TANDEM" "$@"\n' >"$work/other"
 chmod +x "$work/other"
 
 # field NAME: the first value of that name in the result's document.

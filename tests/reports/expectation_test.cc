@@ -4,7 +4,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "reports/normal_text.h"
+#include "reports/explanation_text.h"
 #include "reports/report_json.h"
 #include "tests/reports/testing.h"
 

@@ -247,6 +247,29 @@ TEST(Page, OfALargeSweepHasItsFastestPointsAndItsFront) {
   EXPECT_EQ(carried["points_left_out"], 19'000);
   EXPECT_EQ(carried["points"][carried["best"].get<std::size_t>()]["throughput"]["value"], 20'000);
   EXPECT_EQ(carried["points"][carried["pareto_front"][0].get<std::size_t>()]["throughput"]["value"], 6);
+  EXPECT_THAT(page, HasSubstr("which: 20000 points"));
+  EXPECT_THAT(page, HasSubstr("<td>64</td><td>1.997e+04</td>")) << "the best of each number of devices, of all points";
+  EXPECT_THAT(page_of(carried, "page"), HasSubstr("19000 more points had no room"));
+}
+
+TEST(Page, OfASweepWithAFrontOfThousandsKeepsSome) {
+  Json document = sweep_document();
+  document["points"] = Json::array();
+  document["pareto_front"] = Json::array();
+  for (int i = 1; i <= 3'000; ++i) {
+    document["points"].push_back(point(i, "a", i));
+    document["pareto_front"].push_back(i - 1);
+  }
+  EXPECT_EQ(parse_json(page_of(document, "sweep"), "page")["points"].size(), 1000u);
+}
+
+TEST(Page, OfASweepTakesTheUnitOfAPointWithAResult) {
+  Json document = sweep_document();
+  std::swap(document["points"][0], document["points"][4]);
+  document["pareto_front"] = {4, 3};
+  const std::string page = page_of(document, "sweep");
+  EXPECT_THAT(page, HasSubstr("throughput, examples/s"));
+  EXPECT_THAT(page, HasSubstr("The best throughput (examples/s)"));
 }
 
 TEST(Page, OfASweepThatIsWrongSaysWhere) {
@@ -319,7 +342,7 @@ TEST(Page, OfASuiteHasAVerdictForEachScenario) {
                                      {"scenario", outcome},
                                      {"mode", "exact"},
                                      {"outcome", outcome},
-                                     {"exit_code", 0},
+                                     {"exit_code", std::string_view(outcome) == "ok" ? 0 : 1},
                                      {"reason", "a reason"},
                                      {"step_time_ns", 1030},
                                      {"reference_ns", 1000},

@@ -53,6 +53,14 @@ TEST(PairedLook, SharesItsLevelAmongSeveralComparisons) {
   EXPECT_EQ(look_again(ratios, 0.03, 1000)->verdict, Verdict::inconclusive);
   EXPECT_EQ(look_again(ratios, 0.03, 1)->verdict, Verdict::regressed);
   EXPECT_FALSE(look_again(equal_ratios(7, 0.04), 0.03, 1).has_value());
+  // What is not decided shows the interval that did not decide.
+  ratios = equal_ratios(30, 0.04);
+  ratios.push_back(std::log1p(0.0));
+  ratios.push_back(std::log1p(-0.02));
+  const auto open = look_at(ratios, 0.03, 100'000);
+  ASSERT_EQ(open->verdict, Verdict::inconclusive);
+  EXPECT_LT(open->change.lower, 0.03);
+  EXPECT_DOUBLE_EQ(open->level, 0.010 / 100'000);
 }
 
 TEST(PairedCheck, IsSeldomWrongAboutAnyOfSeveral) {

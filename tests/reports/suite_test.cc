@@ -79,6 +79,9 @@ TEST(Suite, AnExpectationThatIsNotMetFailsWhateverTheVerdict) {
   const CheckedSuite suite = {judged("one", Verdict::ok, 1, "expectation not met"),
                               judged("two", Verdict::inconclusive, 1, "expectation not met")};
   EXPECT_THAT(suite_junit(suite), HasSubstr("failures=\"2\" errors=\"0\" skipped=\"0\""));
+  CheckedSuite missed = {judged("one", Verdict::ok, 1, "not met"), judged("two", Verdict::regressed, 1, "slow")};
+  for (CheckedScenario& one : missed) one.misses_expectation = true;
+  EXPECT_EQ(summary_of(missed), "1 expectation not met, 1 regressed");
   EXPECT_THAT(suite_annotations(suite, ""), testing::Not(HasSubstr("::warning")));
 }
 

@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-#include "reports/normal_text.h"
+#include "reports/explanation_text.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {

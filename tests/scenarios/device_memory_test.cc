@@ -127,6 +127,18 @@ TEST(DeviceMemory, IsReportedWhereItFits) {
   EXPECT_TRUE(report.memory->fits());
 }
 
+TEST(DeviceMemory, MoreDevicesThanThereCanBeAreRefused) {
+  RunOptions options;
+  options.workers = 4096;
+  options.replicas = 1 << 20;
+  try {
+    run_scenario(gpt("{name: multi_worker_mirrored}"), options);
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("4096 workers of 1048576 devices are more than 1073741824 devices"));
+  }
+}
+
 TEST(DeviceMemory, RefusesNothingWhereADeviceHasNone) {
   MemoryNeed need{.parameters = std::int64_t{1} << 50};
   EXPECT_TRUE(need.fits());

@@ -1,6 +1,7 @@
 // Reading scenarios: defaults, what each key becomes, and the hash of the content.
 #include <gtest/gtest.h>
 
+#include "scenarios/content_hash.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
@@ -77,6 +78,44 @@ TEST(ScenarioReader, TheHashIsOfTheContent) {
             read_scenario(with_topology +
                           "topology: {cluster: {node: hgx-h100, workers: 1, overrides: {nvlink: {latency: 1us}}}}\n")
                 .hash);
+}
+
+TEST(ScenarioReader, TextThatIsNotUtf8HasAPlace) {
+  try {
+    read_scenario("workload: {kind: mlp, batch: 8}\nsteps: 3\nname: \xC3\xA9t\xE9\n");
+    FAIL();
+  } catch (const InputError& error) {
+    EXPECT_EQ(error.diagnostics().front().line, 4) << "read_scenario() puts one before";
+    EXPECT_EQ(error.diagnostics().front().column, 9);
+    EXPECT_EQ(error.diagnostics().front().message, "not UTF-8; save the file in that encoding");
+  }
+  for (const char* broken : {"\xC0\xAF", "\xE0\x80\xAF", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xE2\x82", "\x80"}) {
+    EXPECT_THROW(read_scenario(std::string("steps: 3\nname: ") + broken + "\n"), InputError) << broken;
+  }
+}
+
+TEST(ScenarioReader, TheHashOfALargeClusterHasAllThatDecidesItsTimes) {
+  Scenario scenario = read_scenario(
+      "workload: {kind: mlp, batch: 8}\nsteps: 3\nengine: {name: sim}\n"
+      "topology: {cluster: {node: hgx-h100, workers: 5000}}\n");
+  const Topology usual = *scenario.topology;
+  const auto hash_with = [&](const auto& change) {
+    auto topology = std::make_shared<Topology>(usual);
+    change(*topology);
+    scenario.topology = topology;
+    return content_hash(scenario);
+  };
+  const std::string hash = hash_with([](Topology&) {});
+  EXPECT_EQ(hash, hash_with([](Topology&) {}));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_p2p(false); }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_nvlink_domain(9); }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_collectives({{"all_reduce", 8, 1e6, 1e-3}}); }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) {
+              const LinkIndex last = topology.machine_links() - 1;
+              LinkModel slower = topology.link_model(last);
+              slower.bandwidth_bytes_per_s.value /= 2;
+              topology.set_link_model(last, std::make_shared<const LinkModel>(slower));
+            }));
 }
 
 TEST(ScenarioReader, ProblemsFoundLaterHaveAPlace) {

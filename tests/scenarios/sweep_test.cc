@@ -64,6 +64,8 @@ TEST(Condition, SaysWhereItIsWrong) {
   EXPECT_EQ(problem_of("word == 6"), "5: compares a text with a number");
   EXPECT_EQ(problem_of("word * 2 == 6"), "0: 'mesh' is no number");
   EXPECT_EQ(problem_of("a % 0 == 1"), "2: divides by 0");
+  EXPECT_EQ(problem_of("1 <= a <= 8"),
+            "7: one comparison after another; join them with `and`, as in 1 <= a and a <= 8");
   EXPECT_EQ(problem_of(std::string(2000, '(')), "0: longer than 1000 characters");
   EXPECT_EQ(problem_of(std::string(500, '(')), "101: nested too deeply");
 }
@@ -150,6 +152,8 @@ TEST(SweepSpace, RefusesWhatIsWrongBeforeAnyPointRuns) {
               HasSubstr("'workload.batch' is part of 'workload'; give one of them"));
   EXPECT_THAT(refusal_of("  values: {steps.first: [8]}\n"), HasSubstr("'steps' is '2' in this scenario"));
   EXPECT_THAT(refusal_of("  values: {name: [a, b]}\n"), HasSubstr("'name' cannot be swept"));
+  EXPECT_THAT(refusal_of("  values: {engine.name: [sim, cpu]}\n"), HasSubstr("the engine cannot be swept"));
+  EXPECT_THAT(refusal_of("  values: {engine: [{name: sim}]}\n"), HasSubstr("the engine cannot be swept"));
   EXPECT_THAT(refusal_of("  values: {}\n"), HasSubstr("needs at least one field"));
   EXPECT_THAT(refusal_of("  value: {workload.batch: [8]}\n"), HasSubstr("missing key 'values'"));
 }

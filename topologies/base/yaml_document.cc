@@ -20,6 +20,45 @@ constexpr std::size_t kMostAliased = 1000000;
   throw InputError({Diagnostic{file, line, column, "", std::move(message)}});
 }
 
+// Returns how many bytes the character of UTF-8 at the text's begin has; 0 if there is none.
+std::size_t character_size(std::string_view text) {
+  const auto byte = [text](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
+  const auto continues = [&](std::size_t from, std::size_t to) {
+    for (std::size_t i = from; i < to; ++i) {
+      if ((byte(i) & 0xC0U) != 0x80) return false;
+    }
+    return true;
+  };
+  const unsigned first = byte(0), second = byte(1);
+  if (first < 0x80) return 1;
+  if (first >= 0xC2 && first < 0xE0 && continues(1, 2)) return 2;
+  // Neither longer than needed nor a half of UTF-16's pairs.
+  const bool is_three =
+      first >= 0xE0 && first < 0xF0 && !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second >= 0xA0);
+  if (is_three && continues(1, 3)) return 3;
+  const bool is_four =
+      first >= 0xF0 && first < 0xF5 && !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second >= 0x90);
+  return is_four && continues(1, 4) ? 4 : 0;
+}
+
+// yaml-cpp takes bytes as they are. What begins like UTF-16 or UTF-32 it converts.
+void check_utf8(std::string_view text, const std::string& file) {
+  const std::string_view begin = text.substr(0, 4);
+  if (begin.starts_with("\xFE\xFF") || begin.starts_with("\xFF\xFE") || begin.find('\0') != std::string_view::npos) {
+    return;
+  }
+  int line = 1, column = 1;
+  for (std::size_t at = 0; at < text.size(); ++column) {
+    const std::size_t size = character_size(text.substr(at));
+    if (size == 0) fail(file, line, column, "not UTF-8; save the file in that encoding");
+    if (text[at] == '\n') {
+      ++line;
+      column = 0;
+    }
+    at += size;
+  }
+}
+
 }  // namespace
 
 // Turns the events of yaml-cpp's parser into nodes. Its own nodes would hide duplicate keys and aliases.
@@ -204,6 +243,7 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string file) {
   YamlDocument document;
   document.file_ = std::move(file);
   if (text.size() > kMostBytes) fail(document.file_, 0, 0, "larger than 16 MiB");
+  check_utf8(text, document.file_);
   YamlBuilder builder(document);
   try {
     std::istringstream stream{std::string(text)};
@@ -231,12 +271,13 @@ void YamlDocument::change(YamlNode& map, std::string_view path, const YamlNode* 
   const std::string_view key = path.substr(0, dot);
   auto entry =
       std::find_if(map.entries.begin(), map.entries.end(), [&](const auto& known) { return known.key == key; });
-  if (value == nullptr && entry == map.entries.end()) return;
+  const bool is_new = entry == map.entries.end();
+  if (value == nullptr && is_new) return;
   if (value == nullptr && dot == std::string_view::npos) {
     map.entries.erase(entry);
     return;
   }
-  if (entry == map.entries.end()) {
+  if (is_new) {
     entry = map.entries.insert(entry, {std::string(key), value->line, value->column, nullptr});
   }
   if (dot == std::string_view::npos) {

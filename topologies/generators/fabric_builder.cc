@@ -56,6 +56,7 @@ void FabricBuilder::add_single_switch() {
 
 // Connects groups of workers. The NICs of a group are dealt to its leaves in turn.
 std::vector<FabricBuilder::Leaves> FabricBuilder::add_leaves(std::size_t leaves_of_a_group, const std::string& name) {
+  TANDEM_CHECK(leaves_of_a_group > 0, "a group of no leaves");
   const auto workers_per_leaf = static_cast<std::size_t>(fabric_.workers_per_leaf);
   std::vector<Leaves> groups;
   std::vector<Cable> uplinks;

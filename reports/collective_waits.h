@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <vector>
 
@@ -14,9 +15,8 @@ namespace tandem {
 struct RankWaits {
   int device = 0;  // index into Timeline::devices
   int calls = 0;
-  int last_arrivals = 0;                    // calls for which every other rank had to wait
+  int last_arrivals = 0;                    // calls in which others waited for it (CallRanks::awaited)
   Nanoseconds transferred = 0;              // over all calls
-  int delays = 0;                           // calls to which it came last, the first one of several that did
   Nanoseconds caused = 0;                   // the mean waiting of the other ranks in these, summed
   std::vector<Nanoseconds> waited_by_step;  // in the order of the steps that were asked for
 
@@ -32,14 +32,18 @@ std::map<int, int> workers_represented(const Timeline& timeline);
 // The records of one call.
 struct CallRanks {
   std::vector<const Record*> records;
-  Nanoseconds last_arrival = 0;
+  const Record* last = nullptr;  // which arrived last; the first one of several that did
 
   void add(const Record& record);
-  // The rank that all others waited for; null if several arrived together.
-  const Record* last() const;
+  Nanoseconds last_arrival() const { return last->start_ns; }
+  // `last`, if any other rank waited for it; else null.
+  const Record* awaited() const;
 };
 
-// The calls of the `steps`, which must ascend, by their sequence number.
+// The calls of those collectives that are taken, by their sequence number.
+std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline,
+                                           const std::function<bool(const Record& collective)>& is_taken);
+// Those of the `steps`, which must ascend.
 std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline, const std::vector<int>& steps);
 
 }  // namespace tandem

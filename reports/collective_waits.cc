@@ -1,4 +1,4 @@
-#include "reports/waits.h"
+#include "reports/collective_waits.h"
 
 #include <algorithm>
 #include <map>
@@ -17,18 +17,16 @@ std::optional<std::size_t> index_of(const std::vector<int>& steps, int step) {
 
 // Where a record represents those of other workers, they are ranks of the same call and wait as well.
 void add_delay(const CallRanks& ranks, const std::map<int, int>& represented, std::map<int, RankWaits>& devices) {
-  const Record* first_of_last = nullptr;
   const bool is_whole = static_cast<int>(ranks.records.size()) == ranks.records.front()->ranks;
   Nanoseconds waited = 0;
   for (const Record* record : ranks.records) {
-    if (first_of_last == nullptr && record->start_ns == ranks.last_arrival) first_of_last = record;
     const auto one = represented.find(record->worker);
-    waited += (ranks.last_arrival - record->start_ns) * (is_whole || one == represented.end() ? 1 : one->second);
+    waited += (ranks.last_arrival() - record->start_ns) * (is_whole || one == represented.end() ? 1 : one->second);
   }
   if (waited == 0) return;
-  RankWaits& slowest = devices[first_of_last->device];
-  slowest.caused += waited / (first_of_last->ranks - 1);
-  ++slowest.delays;
+  RankWaits& slowest = devices[ranks.last->device];
+  slowest.caused += waited / (ranks.last->ranks - 1);
+  ++slowest.last_arrivals;
 }
 
 }  // namespace
@@ -40,26 +38,27 @@ std::map<int, int> workers_represented(const Timeline& timeline) {
 }
 
 void CallRanks::add(const Record& record) {
-  last_arrival = records.empty() ? record.start_ns : std::max(last_arrival, record.start_ns);
+  if (last == nullptr || record.start_ns > last->start_ns) last = &record;
   records.push_back(&record);
 }
 
-const Record* CallRanks::last() const {
-  const Record* last = nullptr;
-  for (const Record* record : records) {
-    if (record->start_ns != last_arrival) continue;
-    if (last != nullptr) return nullptr;
-    last = record;
+const Record* CallRanks::awaited() const {
+  const bool is_awaited = std::any_of(records.begin(), records.end(),
+                                      [this](const Record* record) { return record->start_ns < last->start_ns; });
+  return is_awaited ? last : nullptr;
+}
+
+std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline,
+                                           const std::function<bool(const Record& collective)>& is_taken) {
+  std::map<std::int64_t, CallRanks> calls;
+  for (const Record& record : timeline.records) {
+    if (record.kind == RecordKind::collective && is_taken(record)) calls[record.sequence].add(record);
   }
-  return records.size() > 1 ? last : nullptr;
+  return calls;
 }
 
 std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline, const std::vector<int>& steps) {
-  std::map<std::int64_t, CallRanks> calls;
-  for (const Record& record : timeline.records) {
-    if (record.kind == RecordKind::collective && index_of(steps, record.step)) calls[record.sequence].add(record);
-  }
-  return calls;
+  return calls_of(timeline, [&steps](const Record& record) { return index_of(steps, record.step).has_value(); });
 }
 
 Nanoseconds RankWaits::waited() const {
@@ -70,16 +69,14 @@ std::vector<RankWaits> waits_of(const Timeline& timeline, const std::vector<int>
   const std::map<int, int> represented = workers_represented(timeline);
   std::map<int, RankWaits> devices;
   for (const auto& [sequence, ranks] : calls_of(timeline, steps)) {
-    const Record* last = ranks.last();
     add_delay(ranks, represented, devices);
     for (const Record* record : ranks.records) {
       RankWaits& waits = devices[record->device];
       waits.device = record->device;
       waits.waited_by_step.resize(steps.size());
       ++waits.calls;
-      waits.last_arrivals += record == last ? 1 : 0;
-      waits.transferred += std::max(Nanoseconds{0}, record->end_ns - ranks.last_arrival);
-      waits.waited_by_step[*index_of(steps, record->step)] += ranks.last_arrival - record->start_ns;
+      waits.transferred += std::max(Nanoseconds{0}, record->end_ns - ranks.last_arrival());
+      waits.waited_by_step[*index_of(steps, record->step)] += ranks.last_arrival() - record->start_ns;
     }
   }
   std::vector<RankWaits> result;

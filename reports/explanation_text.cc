@@ -1,8 +1,9 @@
-#include "reports/normal_text.h"
+#include "reports/explanation_text.h"
 
 #include <fmt/format.h>
 
 #include "reports/text_table.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 namespace {
@@ -78,6 +79,7 @@ std::string waiting_text(const Report& report) {
     transfer += rank.transfer * rank.devices;
     devices += rank.devices;
   }
+  TANDEM_CHECK(devices > 0, "a rank of no device");
   const auto of_step = [&](Nanoseconds time) {
     return fmt::format("{} ({})", time_text(time), share_of(time, report.summary.step_time.median));
   };
