@@ -43,7 +43,7 @@ struct CallRanks {
 // The calls of those collectives that are taken, by their sequence number.
 std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline,
                                            const std::function<bool(const Record& collective)>& is_taken);
-// Those of the `steps`, which must ascend.
+// The same for the collectives of the `steps`, which must ascend.
 std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline, const std::vector<int>& steps);
 
 }  // namespace tandem

@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// Of a simulation.
+// The size of a simulation.
 struct RunSize {
   std::int64_t devices = 0;    // of the job
   std::int64_t simulated = 0;  // those of workers that no other worker represents

@@ -10,15 +10,8 @@
 
 namespace tandem::cuda {
 
+// Copied from nvml.h, whose numbers and layouts do not change; the header is not part of every toolkit.
 using NvmlDevice = NvmlDeviceHandle*;
-
-namespace {
-
-// Copied from nvml.h, whose numbers do not change; the header is not part of every toolkit.
-constexpr int kSuccess = 0;
-constexpr int kSmClock = 1;
-constexpr int kMemoryClock = 2;
-constexpr int kInsufficientSize = 7;
 struct NvmlProcess {
   unsigned pid;
   unsigned long long memory;
@@ -29,6 +22,13 @@ struct NvmlProcessSample {
   unsigned long long time_us;
   unsigned sm, memory, encoder, decoder;  // percent
 };
+
+namespace {
+
+constexpr int kSuccess = 0;
+constexpr int kSmClock = 1;
+constexpr int kMemoryClock = 2;
+constexpr int kInsufficientSize = 7;
 
 // Why clocks are not higher. The power limit belongs to the machine as it is set up; the others are trouble.
 constexpr std::uint64_t kPowerCap = 0x4;

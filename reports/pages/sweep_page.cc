@@ -52,7 +52,7 @@ PagePoint point_of(const JsonField& field) {
 
 using Points = std::vector<PagePoint>;
 
-// Of all points: "" if none has a result.
+// The unit of throughput; "" if no point has a result.
 std::string unit_of(const Points& points) {
   const auto done = std::find_if(points.begin(), points.end(), [](const PagePoint& point) { return point.is_done(); });
   return done == points.end() ? "" : done->unit;

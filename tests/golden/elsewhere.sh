@@ -1,6 +1,6 @@
 #!/bin/sh
 # Simulated times are equal on every machine: builds `tandem` a second time with clang++, without optimisation, and with
-# the instructions that multiply and add at once (FMA) where this processor has them. Then holds the simulated examples
+# the instructions that multiply and add in one step (FMA) where this processor has them. Then holds the simulated examples
 # against the golden reports, which a build with g++ -O1 wrote.
 #
 #   elsewhere.sh [FOLDER]     FOLDER: where to build (build/elsewhere)

@@ -111,7 +111,7 @@ class FlowPatterns {
   std::vector<Source> sources_;
   std::unordered_map<std::u32string, int> names_;
   bool is_outdated_ = false;
-  // Of links, as Platform numbers directions.
+  // By link, as Platform numbers directions.
   std::vector<double> load_{};         // what each would carry at most
   std::vector<std::uint32_t> busy_{};  // those that may slow flows down, in the order in which they became so
   std::vector<bool> is_busy_{};
