@@ -126,7 +126,7 @@ std::string default_engines_text() {
 }
 
 // The comparisons so far, and what the last one's page draws of both runs.
-struct Compared {
+struct Compared {  // NOLINT(bugprone-exception-escape): the move of a JSON value promises less than it keeps
   std::vector<Comparison> comparisons;
   nlohmann::ordered_json measured_details, predicted_details;
 };
