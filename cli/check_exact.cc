@@ -85,10 +85,8 @@ CheckedScenario store_golden(const CheckFlags& flags, const Scenario& scenario, 
   checked.verdict = Verdict::ok;
   checked.reason = "stored in " + baseline;
   if (report.is_disturbed()) {
-    checked.reason += fmt::format(
-        "; it was disturbed ({}), and no standard for later runs: store it again on a quiet "
-        "machine",
-        lost_text(*report.machine_use));
+    checked.reason += fmt::format("; it was disturbed ({}), and no standard for later runs: store it again later",
+                                  lost_text(*report.machine_use));
   }
   checked.step_time = report.summary.step_time.median;
   checked.samples = report.summary.step_time.samples;
@@ -151,21 +149,9 @@ CheckedScenario check_exact_history(const CheckFlags& flags, const Scenario& sce
                                     std::span<const HistoryLaunch> history, ProgressLine& progress) {
   const Report report = run_for_check(flags, scenario, progress);
   HistoryResult result = judge_exact(history, history_launch(report, commit_of(flags), utc_date()));
-  if (flags.update && result.verdict != Verdict::ok) {
-    result.verdict = result.launches.front().verdict = Verdict::ok;
-    result.reason = "accepted: a new level begins";
-  }
-  CheckedScenario checked{.file = scenario.file, .name = report.scenario, .mode = "history"};
-  checked.state = CheckState::judged;
-  checked.verdict = result.verdict;
-  checked.exit_code = result.verdict == Verdict::ok ? kOk : kNotMet;
-  checked.reason = result.reason;
-  checked.step_time = result.step_time;
-  checked.reference = result.level ? result.level->step_time : 0;
-  checked.change = result.change;
-  checked.samples = report.summary.step_time.samples;
-  checked.text = history_check_text(result);
-  checked.document = std::make_shared<JsonField::Json>(history_check_to_json(result, {}));
+  if (flags.update && result.verdict != Verdict::ok) accept(result);
+  CheckedScenario checked = checked_by(result, {}, scenario.file);
+  if (result.verdict == Verdict::improved) checked.exit_code = kNotMet;  // news until it is accepted
   checked.report = std::make_shared<Report>(report);
   add_unmet(unmet_expectations(scenario.expect, report), checked);
   return checked;

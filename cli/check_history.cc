@@ -45,6 +45,30 @@ std::string utc_date() {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}", fmt::gmtime(now));
 }
 
+void accept(HistoryResult& result) {
+  result.verdict = Verdict::ok;
+  result.reason = "accepted: a new level begins";
+  for (HistoryLaunch& launch : result.launches) {
+    launch.verdict = Verdict::ok;
+    launch.accepted = true;
+  }
+}
+
+CheckedScenario checked_by(const HistoryResult& result, const HistoryLimits& limits, const std::string& file) {
+  CheckedScenario checked{.file = file, .name = result.launches.front().scenario, .mode = "history"};
+  checked.state = CheckState::judged;
+  checked.verdict = result.verdict;
+  checked.exit_code = exit_code_of(result.verdict);
+  checked.reason = result.reason;
+  checked.step_time = result.step_time;
+  checked.reference = result.level ? result.level->step_time : 0;
+  checked.change = result.change;
+  checked.samples = result.launches.front().step_time.samples;
+  checked.text = history_check_text(result);
+  checked.document = std::make_shared<nlohmann::ordered_json>(history_check_to_json(result, limits));
+  return checked;
+}
+
 HistoryCheck::HistoryCheck(const CheckFlags& flags, const Scenario& scenario, std::span<const HistoryLaunch> history)
     : flags_(flags),
       file_(scenario.file),
@@ -82,12 +106,7 @@ void HistoryCheck::run(ProgressLine& progress) {
   progress.finish();
   result_ = judge_launches(history_, std::move(launches), limits_);
   if (!flags_.update) return;
-  result_.verdict = Verdict::ok;
-  result_.reason = "accepted: a new level begins";
-  for (HistoryLaunch& launch : result_.launches) {
-    launch.verdict = Verdict::ok;
-    launch.accepted = true;
-  }
+  accept(result_);
 }
 
 double HistoryCheck::p_value() const {
@@ -103,17 +122,7 @@ void HistoryCheck::correct(double adjusted_p_value, int comparisons) {
 }
 
 CheckedScenario HistoryCheck::result() const {
-  CheckedScenario checked{.file = file_, .name = result_.launches.front().scenario, .mode = "history"};
-  checked.state = CheckState::judged;
-  checked.verdict = result_.verdict;
-  checked.exit_code = exit_code_of(result_.verdict);
-  checked.reason = result_.reason;
-  checked.step_time = result_.step_time;
-  checked.reference = result_.level ? result_.level->step_time : 0;
-  checked.change = result_.change;
-  checked.samples = result_.launches.front().step_time.samples;
-  checked.text = history_check_text(result_);
-  checked.document = std::make_shared<nlohmann::ordered_json>(history_check_to_json(result_, limits_));
+  CheckedScenario checked = checked_by(result_, limits_, file_);
   add_unmet(unmet_, checked);
   return checked;
 }

@@ -44,6 +44,11 @@ class HistoryCheck {
   HistoryResult result_;
 };
 
+// Makes the launches of a result the begin of a new level.
+void accept(HistoryResult& result);
+// The result as that of a scenario in `file`.
+CheckedScenario checked_by(const HistoryResult& result, const HistoryLimits& limits, const std::string& file);
+
 // The commit that is checked: that of the options, of the environment of a CI system, or of git; empty: not known.
 std::string commit_of(const CheckFlags& flags);
 // The time now as "2026-11-22T12:05:00Z"; that of SOURCE_DATE_EPOCH if it is set.

@@ -35,28 +35,29 @@ void write_stdout(std::string_view text) {
   if (!(std::cout << text << std::flush)) cannot_write("the standard output");
 }
 
-bool is_of_the_system(const std::filesystem::path& file) {
+// Whether the path is that of an open file of a process, such as /dev/fd/3.
+bool is_open_file(const std::filesystem::path& file) {
   std::error_code ignored;
   const std::string path = std::filesystem::absolute(file, ignored).lexically_normal().string();
-  return path.starts_with("/dev/") || path.starts_with("/proc/");
+  return path.starts_with("/dev/fd/") || path.starts_with("/proc/");
 }
 
-// Follows links to where the text goes, which need not exist yet. Those of the system, such as /dev/fd/3, are kept.
+// Follows links to where the text goes, which need not exist yet.
 std::filesystem::path followed(std::filesystem::path file) {
   constexpr int kMostLinks = 40;
   std::error_code ignored;
   for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(file, ignored); ++links) {
-    if (is_of_the_system(file)) break;
+    if (is_open_file(file)) break;
     file = file.parent_path() / std::filesystem::read_symlink(file, ignored);
   }
   return file;
 }
 
-// No file on a disk, or an open file of a process: written to as it is, never replaced.
+// Whether it is written to as it is, and never replaced: no file on a disk, or one that a process has open.
 bool is_stream(const std::filesystem::path& file) {
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(file, ignored);
-  return is_of_the_system(file) || (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
+  return is_open_file(file) || (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
 }
 
 void write_through(const std::string& file, std::string_view text) {
@@ -132,8 +133,7 @@ Output::Output(const CommonOptions& options) : options_(options) {
 }
 
 void Output::write_text(std::string_view text) const {
-  if (!is_stdout(options_.output)) return write_file(options_.output, text);
-  write_stdout(text);
+  write_file(options_.output, text);
 }
 
 void Output::write_json(const nlohmann::ordered_json& document) const {

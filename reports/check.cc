@@ -14,14 +14,9 @@ namespace {
 
 // Returns every time in a report, by name.
 std::map<std::string, Nanoseconds> times_of(const Report& report) {
-  const Summary& summary = report.summary;
-  std::map<std::string, Nanoseconds> times = {{"step_time.median", summary.step_time.median},
-                                              {"step_time.min", summary.step_time.min},
-                                              {"step_time.p95", summary.step_time.p95}};
-  for (const auto& [name, time] : step_figures()) times[fmt::format("per_step.{}", name)] = summary.per_step.*time;
-  for (const CollectiveSummary& collective : summary.collectives) {
-    times[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
-  }
+  std::map<std::string, Nanoseconds> times = parts_of(report);
+  const StepTime& step = report.summary.step_time;
+  times.insert({{"step_time.median", step.median}, {"step_time.min", step.min}, {"step_time.p95", step.p95}});
   return times;
 }
 
@@ -96,11 +91,7 @@ std::vector<std::string> model_changes(const Report& report, const Report& basel
   std::set<std::string> names;
   for (const auto& [name, value] : report.settings) names.insert(name);
   for (const auto& [name, value] : baseline.settings) names.insert(name);
-  const auto value_in = [](const Report& side, const std::string& name) {
-    const auto found = side.settings.find(name);
-    return found == side.settings.end() ? std::string("(none)") : found->second;
-  };
-  for (const std::string& name : names) differ(name, value_in(report, name), value_in(baseline, name));
+  for (const std::string& name : names) differ(name, setting_of(report, name), setting_of(baseline, name));
   return changes;
 }
 
@@ -191,6 +182,22 @@ std::string_view name_of(Verdict verdict) {
       return "inconclusive";
   }
   TANDEM_UNREACHABLE("a Verdict outside its enumerators");
+}
+
+std::map<std::string, Nanoseconds> parts_of(const Report& report) {
+  std::map<std::string, Nanoseconds> parts;
+  for (const auto& [name, time] : step_figures()) {
+    parts[fmt::format("per_step.{}", name)] = report.summary.per_step.*time;
+  }
+  for (const CollectiveSummary& collective : report.summary.collectives) {
+    parts[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
+  }
+  return parts;
+}
+
+std::string setting_of(const Report& report, const std::string& name) {
+  const auto found = report.settings.find(name);
+  return found == report.settings.end() ? "(none)" : found->second;
 }
 
 CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits) {

@@ -5,6 +5,7 @@
 // runs, and is inconclusive when it exceeds the tolerance by less.
 #pragma once
 
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -45,6 +46,11 @@ struct CheckResult {
   bool is_of_another_job = false;    // the baseline is: nothing can be said of the change
   std::vector<std::string> reasons;  // sentences, the decisive one first
 };
+
+// Returns the times of the step's figures and of its collectives, by name: "per_step.compute".
+std::map<std::string, Nanoseconds> parts_of(const Report& report);
+// Returns a setting of the report's scenario; "(none)" if it has none of that name.
+std::string setting_of(const Report& report, const std::string& name);
 
 CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits);
 

@@ -16,10 +16,6 @@ std::string signed_time(Nanoseconds time) {
   return (time < 0 ? "-" : "+") + time_text(time < 0 ? -time : time);
 }
 
-std::string share_of(Nanoseconds time, Nanoseconds whole) {
-  return whole > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(whole)) : "-";
-}
-
 std::string gap_text(const Report& report, const Expectation& expected) {
   const Nanoseconds median = report.summary.step_time.median;
   if (report.is_disturbed()) return "not compared, for the run was disturbed";

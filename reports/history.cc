@@ -18,7 +18,6 @@ namespace {
 // The median absolute deviation of normal noise times this is its standard deviation.
 constexpr double kDeviationOfMad = 1.4826;
 // Change points of longer series take too long: the square of their number.
-constexpr std::size_t kMostPoints = 1000;
 
 double log_of(const HistoryLaunch& launch) {
   return std::log(static_cast<double>(launch.step_time.median));
@@ -96,7 +95,7 @@ void find_changes(HistorySeries& series, double margin) {
     logs.push_back(log_of(series.launches[i]));
     indices.push_back(static_cast<int>(i));
   }
-  const std::size_t first = logs.size() - std::min(logs.size(), kMostPoints);
+  const std::size_t first = logs.size() - std::min(logs.size(), kMostSearched);
   series.is_shortened = first > 0;
   series.changes = change_points(std::span(logs).subspan(first), {.margin = margin});
   for (ChangePoint& change : series.changes) change.index = indices[first + static_cast<std::size_t>(change.index)];

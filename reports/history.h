@@ -99,6 +99,9 @@ nlohmann::ordered_json history_check_to_json(const HistoryResult& result, const 
 std::string history_check_text(const HistoryResult& result);
 
 // The launches of one scenario on one machine, for people.
+// Change points are searched for in so many of the last launches of a series.
+inline constexpr std::size_t kMostSearched = 1000;
+
 struct HistorySeries {
   std::string text() const;  // "digits on Intel Xeon (2 cores)", "digits-sim, simulated on engine sim"
   bool is_exact() const { return launches.back().exact; }

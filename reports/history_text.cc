@@ -81,7 +81,7 @@ std::string series_text(const HistorySeries& series) {
                level.change != nullptr && !series.is_exact() ? fmt::format("{:.3f}", level.change->p_value) : ""});
   }
   text += "\n" + table.text();
-  if (series.is_shortened) text += "changes are those of the last 1000 launches\n";
+  if (series.is_shortened) text += fmt::format("changes are those of the last {} launches\n", kMostSearched);
   return text;
 }
 

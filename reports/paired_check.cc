@@ -38,17 +38,6 @@ std::optional<int> pairs_needed(const CentreInterval& logs, double margin, int p
   return std::max(static_cast<int>(std::ceil(needed)), pairs + 1);
 }
 
-std::map<std::string, Nanoseconds> parts_of(const Report& report) {
-  std::map<std::string, Nanoseconds> parts;
-  for (const auto& [name, time] : step_figures()) {
-    parts[fmt::format("per_step.{}", name)] = report.summary.per_step.*time;
-  }
-  for (const CollectiveSummary& collective : report.summary.collectives) {
-    parts[fmt::format("{} {} B x {}", collective.operation, collective.bytes, collective.devices)] = collective.time_ns;
-  }
-  return parts;
-}
-
 double log_ratio(const Launch& one, const Launch& other, Nanoseconds time_of_one, Nanoseconds time_of_other) {
   TANDEM_CHECK(one.is_new != other.is_new, "a pair has one launch of each program");
   const double ratio = std::log(static_cast<double>(time_of_one) / static_cast<double>(time_of_other));
@@ -145,16 +134,12 @@ void check_comparable(const Report& report, const Report& first, const std::stri
                                  "of one job on one machine",
                                  what, here, there)}});
   };
-  const auto setting = [](const Report& of, const char* key) {
-    const auto found = of.settings.find(key);
-    return found == of.settings.end() ? std::string("(none)") : found->second;
-  };
   same("the scenario's content (hash)", report.scenario_hash, first.scenario_hash);
   same("the engine", report.engine, first.engine);
   same("the number of replicas", report.replicas, first.replicas);
   same("the number of workers", report.workers, first.workers);
   same("the machine", report.machine, first.machine);
-  same("the number of hardware threads", setting(report, "hardware_threads"), setting(first, "hardware_threads"));
+  same("the number of hardware threads", setting_of(report, "hardware_threads"), setting_of(first, "hardware_threads"));
   if (report.summary.step_time.median <= 0) {
     throw InputError({{.file = name, .path = "", .message = "its steps take no time"}});
   }

@@ -46,8 +46,7 @@ std::string label_of(const StepPart& part) {
 
 // "550.9 us of update (24.8 %)"
 std::string share_text(Nanoseconds time, std::string_view name, Nanoseconds step) {
-  return fmt::format("{} of {} ({})", time_text(time), name,
-                     step > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(step)) : "-");
+  return fmt::format("{} of {} ({})", time_text(time), name, share_of(time, step));
 }
 
 std::string hidden_text(const Report& report) {

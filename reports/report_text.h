@@ -10,10 +10,9 @@ namespace tandem {
 // Shows the first of many collectives only, unless `all` is set.
 std::string report_text(const Report& report, bool all = false);
 
-// "digits: 2 replicas, mirrored, nccl_all_reduce"
 // "64 per step", of each worker where workers have their own steps.
 std::string units_per_step_text(const Report& report);
-
+// "digits: 2 replicas, mirrored, nccl_all_reduce"
 std::string title_of(const Report& report);
 // "measured on engine cpu, topology this machine (figures: measured)"
 std::string origin_text(const Report& report);

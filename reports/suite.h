@@ -34,7 +34,7 @@ struct CheckedScenario {
   int samples = 0;                                      // steps
   std::string text{};                                   // for people, of this scenario alone
   std::shared_ptr<const nlohmann::ordered_json> document{};
-  std::shared_ptr<const Report> report{};  // of a simulation
+  std::shared_ptr<const Report> report{};  // where this program ran the scenario itself
 
   // The verdict's name, "expectation not met" where nothing else is wrong, "skipped" or "failed".
   std::string_view outcome() const;

@@ -113,6 +113,10 @@ std::string short_percent(double ratio) {
   return fmt::format("{:.1f}", ratio * 100);
 }
 
+std::string share_of(Nanoseconds part, Nanoseconds whole) {
+  return whole > 0 ? percent_text(static_cast<double>(part) / static_cast<double>(whole)) : "-";
+}
+
 std::string with_blanks(std::string name) {
   std::replace(name.begin(), name.end(), '_', ' ');
   return name;

@@ -48,6 +48,9 @@ std::string percent_text(double ratio);
 // "12.3", for tables in percent
 std::string short_percent(double ratio);
 
+// "12.3 %" of the whole; "-" if that is nothing.
+std::string share_of(Nanoseconds part, Nanoseconds whole);
+
 // "exposed communication" for the name "exposed_communication" in documents.
 std::string with_blanks(std::string name);
 // "+3.2 to +7.0 %"

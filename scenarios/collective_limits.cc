@@ -7,40 +7,26 @@
 #include <tuple>
 
 #include "engine/collective.h"
+#include "reports/collective_waits.h"
 #include "scenarios/calibration/link_limits.h"
 
 namespace tandem {
 namespace {
 
-// The ranks of one call that have records.
-struct RecordedCall {
-  const Record* first = nullptr;
-  int ranks = 0;
-  std::set<int> machines;
-};
-
 // Where workers represent others, only their ranks have records: the others are on as many machines each.
-int machines_of(const RecordedCall& call) {
-  const auto machines = static_cast<int>(call.machines.size());
-  return std::max(machines, call.first->ranks * machines / std::max(1, call.ranks));
+int machines_of(const CallRanks& call, const std::vector<int>& machine_of_worker) {
+  std::set<int> machines;
+  for (const Record* record : call.records) {
+    machines.insert(machine_of_worker.at(static_cast<std::size_t>(record->worker)));
+  }
+  const auto count = static_cast<int>(machines.size()), records = static_cast<int>(call.records.size());
+  return std::max(count, call.records.front()->ranks * count / records);
 }
 
 // The links of a topology are counted between its GPUs.
 bool is_on_gpu(const Timeline& timeline, const Record& record) {
   const std::string& name = timeline.devices.at(static_cast<std::size_t>(record.device)).name;
   return name.find("/device:GPU:") != std::string::npos;
-}
-
-std::map<std::int64_t, RecordedCall> recorded_calls(const RunResult& result) {
-  std::map<std::int64_t, RecordedCall> calls;
-  for (const Record& record : result.timeline.records) {
-    if (record.kind != RecordKind::collective || !is_on_gpu(result.timeline, record)) continue;
-    RecordedCall& call = calls[record.sequence];
-    if (call.first == nullptr) call.first = &record;
-    ++call.ranks;
-    call.machines.insert(result.machines.at(static_cast<std::size_t>(record.worker)));
-  }
-  return calls;
 }
 
 }  // namespace
@@ -75,18 +61,18 @@ std::vector<CollectiveBound> collective_bounds(const RunResult& result) {
   if (!result.topology) return {};
   const calibration::LinkLimits limits(*result.topology);
   std::map<std::pair<std::string, int>, CollectiveBound> bounds;
-  for (const auto& [sequence, call] : recorded_calls(result)) {
-    const auto kind = collective_of_record(call.first->name);
-    const int devices = call.first->ranks;
+  const auto is_taken = [&](const Record& record) { return is_on_gpu(result.timeline, record); };
+  for (const auto& [sequence, call] : calls_of(result.timeline, is_taken)) {
+    const std::string& operation = call.records.front()->name;
+    const auto kind = collective_of_record(operation);
+    const int devices = call.records.front()->ranks;
     if (!kind || devices < 2) continue;
-    const auto limit = limits.bus_bandwidth(*kind, devices, machines_of(call));
+    const auto limit = limits.bus_bandwidth(*kind, devices, machines_of(call, result.machines));
     if (!limit) continue;
-    CollectiveBound& bound = bounds[{call.first->name, devices}];
+    CollectiveBound& bound = bounds[{operation, devices}];
     if (bound.bus_bandwidth >= limit->bytes_per_s) continue;
-    bound = {.operation = call.first->name,
-             .devices = devices,
-             .bus_bandwidth = limit->bytes_per_s,
-             .limited_by = limit->links};
+    bound = {
+        .operation = operation, .devices = devices, .bus_bandwidth = limit->bytes_per_s, .limited_by = limit->links};
   }
   std::vector<CollectiveBound> list;
   for (auto& [key, bound] : bounds) list.push_back(std::move(bound));

@@ -65,7 +65,7 @@ RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetr
   const std::int64_t workers = training_workers(scenario);
   // Workers that share a machine all run.
   const bool share_machines = scenario.topology && workers > scenario.topology->worker_count();
-  RunSize size{.devices = workers * each};
+  RunSize size{.devices = training_devices(scenario)};
   size.simulated = (symmetry && !share_machines ? simulated_workers(scenario) : workers) * each;
   size.records = static_cast<double>(size.simulated) * scenario.steps * records_of_a_step;
   return size;

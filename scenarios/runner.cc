@@ -233,7 +233,7 @@ RunResult run_once(Scenario scenario, const RunOptions& options);
 double records_of_a_step(const Scenario& scenario) {
   constexpr int kPart = 8;
   const int one = devices_of_one_replica(scenario);
-  const std::int64_t all = std::int64_t{training_workers(scenario)} * scenario.devices.per_worker;
+  const std::int64_t all = training_devices(scenario);
   if (all < std::int64_t{kPart} * one) return 0;
   Scenario alone = one_replica_of(scenario, static_cast<int>(all / one));
   alone.steps = 1;

@@ -32,13 +32,13 @@ constexpr int kInsufficientSize = 7;
 
 // Why clocks are not higher. The power limit belongs to the machine as it is set up; the others are trouble.
 constexpr std::uint64_t kPowerCap = 0x4;
+constexpr std::uint64_t kHardware = 0x8;  // also set beside heat and the power supply
 struct SlowReason {
   std::uint64_t bits;
   const char* name;
 };
 constexpr std::array<SlowReason, 3> kTroubles{
-    {{0x20 | 0x40, "heat"}, {0x80, "the power supply"}, {0x8, "the hardware"}}};
-constexpr std::uint64_t kHardware = 0x8;  // also set beside heat and the power supply
+    {{0x20 | 0x40, "heat"}, {0x80, "the power supply"}, {kHardware, "the hardware"}}};
 
 template <typename Function>
 bool find(void* library, const char* name, Function*& function) {

@@ -18,8 +18,7 @@ std::string critical_text(const StepPicture& picture) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view name, Nanoseconds time) {
     if (time <= 0 || picture.length <= 0) return;
-    parts.push_back(fmt::format("{} {} ({})", name, time_text(time),
-                                percent_text(static_cast<double>(time) / static_cast<double>(picture.length))));
+    parts.push_back(fmt::format("{} {} ({})", name, time_text(time), share_of(time, picture.length)));
   };
   for (const auto& [category, time] : picture.critical) add(name_of(category), time);
   add("idle", picture.critical_idle);

@@ -16,10 +16,6 @@
 namespace tandem::pages {
 namespace {
 
-std::string share_of(Nanoseconds time, Nanoseconds whole) {
-  return whole > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(whole)) : "-";
-}
-
 Bar bar_of(std::string label, const PerStep& step) {
   Bar bar{.label = std::move(label), .parts = {}};
   for (const StepPart& part : step_parts()) {

@@ -107,17 +107,12 @@ std::string scaling_section(const Points& points) {
 // Pages hold so many points: those of the front, then the fastest.
 constexpr std::size_t kMostPoints = 1000;
 
-// The places of points, the fastest first.
-std::vector<std::size_t> ranking_of(const Points& points) {
+// Their places, among them that of the fastest.
+std::set<std::size_t> kept_points(const Points& points, const JsonField& root) {
   std::vector<std::size_t> ranking(points.size());
   for (std::size_t i = 0; i < ranking.size(); ++i) ranking[i] = i;
   std::stable_sort(ranking.begin(), ranking.end(),
                    [&](std::size_t a, std::size_t b) { return points[a].throughput > points[b].throughput; });
-  return ranking;
-}
-
-std::set<std::size_t> kept_points(const Points& points, const JsonField& root) {
-  const std::vector<std::size_t> ranking = ranking_of(points);
   std::set<std::size_t> kept{ranking.front()};
   for (const JsonField& place : root.required("pareto_front").items()) {
     if (kept.size() < kMostPoints) kept.insert(static_cast<std::size_t>(place.small_count()));
@@ -126,10 +121,9 @@ std::set<std::size_t> kept_points(const Points& points, const JsonField& root) {
   return kept;
 }
 
-std::string front_section(const Points& points, const JsonField& root) {
+std::string front_section(const Points& points, const std::set<std::size_t>& drawn, const JsonField& root) {
   Series all{.name = "points", .points = {}, .mark = Series::Mark::dots};
   Series front{.name = "front", .points = {}};
-  const std::set<std::size_t> drawn = kept_points(points, root);
   for (const std::size_t place : drawn) {
     if (points[place].is_done()) all.points.emplace_back(points[place].devices, points[place].throughput);
   }
@@ -311,11 +305,12 @@ Content sweep_content(const Json& document, const std::string& file) {
         fmt::format("fastest: {} with {}", rate_text(best->throughput, best->unit), best->values_text());
     content.heading.verdict_class = "good";
   }
-  if (points.size() > kMostPoints) {
-    content.shortened =
-        std::make_shared<const Json>(shortened_sweep(document, kept_points(points, root), ranking_of(points).front()));
+  const std::set<std::size_t> kept = kept_points(points, root);
+  if (kept.size() < points.size()) {
+    const auto fastest = static_cast<std::size_t>(best - points.begin());
+    content.shortened = std::make_shared<const Json>(shortened_sweep(document, kept, fastest));
   }
-  content.sections = completeness_text(points, root) + scaling_section(points) + front_section(points, root) +
+  content.sections = completeness_text(points, root) + scaling_section(points) + front_section(points, kept, root) +
                      parameters_section(points) + limits_section(points) + crossings_section(root) +
                      problems_section(points);
   reading.finish();

@@ -126,15 +126,23 @@ class SweepRun {
     lost_before_ = read_ranks();
   }
 
-  // How often each point was lost, by its place.
-  using Losses = std::map<std::size_t, std::vector<SweptPoint>>;
+  // How often a point was lost, and what its last line says.
+  struct Loss {
+    int times = 0;
+    SweptPoint last{};
+  };
+  using Losses = std::map<std::size_t, Loss>;  // by place
 
   Losses read_ranks() {
     Losses losses;
     for (const fs::path& file : other_files()) {
       for (const StoredPoint& stored : read_results(file, identity_).points) {
         if (take(stored)) continue;
-        if (const auto place = known_.find(stored)) losses[*place].push_back(stored.point);
+        const auto place = known_.find(stored);
+        if (!place) continue;
+        Loss& loss = losses[*place];
+        ++loss.times;
+        loss.last = stored.point;
       }
     }
     return losses;
@@ -142,10 +150,9 @@ class SweepRun {
 
   // Other ranks run what was lost in earlier sweeps again: only what is lost from now on counts.
   void hear_ranks() {
-    for (const auto& [place, losses] : read_ranks()) {
+    for (const auto& [place, loss] : read_ranks()) {
       const auto before = lost_before_.find(place);
-      const std::size_t known = before == lost_before_.end() ? 0 : before->second.size();
-      if (losses.size() > known) known_.set(place, losses.back());
+      if (before == lost_before_.end() || loss.times > before->second.times) known_.set(place, loss.last);
     }
   }
 

@@ -45,5 +45,20 @@ TEST(Waits, NobodyIsLastWhereAllArriveTogetherAndOtherStepsDoNotCount) {
   }
 }
 
+TEST(Waits, OneOfSeveralThatComeLastIsNamed) {
+  std::vector<Record> records = {collective_record(1, 0, 0, 100, 160), collective_record(1, 1, 0, 130, 160),
+                                 collective_record(1, 2, 0, 130, 160)};
+  for (Record& record : records) record.ranks = 3;
+  Timeline timeline = two_device_timeline(std::move(records));
+  timeline.devices.push_back({"/job:localhost/replica:0/task:0/device:CPU:2", 0});
+  const auto waits = waits_of(timeline, {0});
+  ASSERT_EQ(waits.size(), 3u);
+  EXPECT_EQ(waits[0].waited(), 30);
+  EXPECT_EQ(waits[1].last_arrivals, 1);
+  EXPECT_EQ(waits[1].caused, 15);  // the mean of the other two
+  EXPECT_EQ(waits[2].last_arrivals, 0);
+  EXPECT_EQ(waits[2].waited(), 0);
+}
+
 }  // namespace
 }  // namespace tandem

@@ -92,6 +92,16 @@ TEST(Page, OfARunHasItsPicturesAndIsTheSameEveryTime) {
   EXPECT_LT(page.size(), 1'000'000u);
 }
 
+TEST(Page, SaysThatNobodyWaitedWhereAllArriveTogether) {
+  Json document = report_to_json(full_report());
+  const Timeline timeline = two_device_timeline(
+      {step_record(0, 0, 0, 100), collective_record(1, 0, 0, 60, 95), collective_record(1, 1, 0, 60, 95)});
+  document["details"] = run_details_to_json(run_details(timeline, 0, Pace::in_step));
+  const std::string page = page_of(document, "run");
+  EXPECT_THAT(page, HasSubstr("All ranks arrived together."));
+  EXPECT_THAT(page, Not(HasSubstr("made the others wait")));
+}
+
 TEST(Page, EveryPictureHasANameAndEveryElementIsClosed) {
   const std::string page = page_of(run_document(), "run");
   EXPECT_EQ(count_of(page, "role=\"img\""), count_of(page, "role=\"img\">\n<title>"));

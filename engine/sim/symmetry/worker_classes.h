@@ -51,8 +51,7 @@ class WorkerClasses {
   void number_members();
 
   const EngineOptions& options_;
-  // Those of nodes that were added to the topology one by one.
-  std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine, without those that were added as one of many
+  std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine: nodes added one by one, not as one of many
   std::vector<std::uint32_t> places_;             // by node, in its machine
   std::vector<int> worker_on_;                    // by machine; -1: none
   std::vector<std::vector<int>> members_;

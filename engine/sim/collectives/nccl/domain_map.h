@@ -63,7 +63,7 @@ class DomainMap {
  private:
   const Topology& topology_;
   bool machines_are_domains_ = false;  // no NVLink leaves a machine that was added as one of many
-  // Those of nodes that were added one by one, or all.
+  // Domains of the nodes from first_ on: those added one by one, or every node.
   NodeIndex first_ = 0;
   std::vector<int> numbers_;
   std::vector<std::vector<NodeIndex>> nodes_;
