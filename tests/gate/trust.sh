@@ -2,21 +2,23 @@
 # What `tandem check --against` is worth on this machine: how often it is wrong about a program that is compared with
 # itself, and how often it finds a change that is there. Prints a section for docs/fidelity.md.
 #
-#   trust.sh [--tandem PROGRAM] [--scenario FILE] [--same N] [--slower N] [--out FILE]
+#   trust.sh [--tandem PROGRAM] [--scenario FILE] [--same N] [--slower N] [--lines FILE] [--out FILE]
 #
 # N comparisons with itself (300), and N (30) for each of +2, 3, 5 and 10 %: this tandem's device work then takes so much
 # longer (TANDEM_SLOW_DOWN), the other's does not. A comparison takes 16 to 64 launches: the whole takes hours, on a
-# machine that does nothing else. Each comparison is a line on stderr when it is done.
+# machine that does nothing else. Each comparison is a line on stderr when it is done. With --lines they are kept there,
+# and a call that was ended goes on where it was; with --same 0 --slower 0 it prints what there is.
 set -eu
-tandem=tandem scenario=scenarios/examples/digits.yaml same=300 slower=30 out=-
+tandem=tandem scenario=scenarios/examples/digits.yaml same=300 slower=30 lines='' out=-
 while [ $# -gt 1 ]; do
   case "$1" in
   --tandem) tandem=$2 ;;
   --scenario) scenario=$2 ;;
   --same) same=$2 ;;
   --slower) slower=$2 ;;
+  --lines) lines=$2 ;;
   --out) out=$2 ;;
-  *) echo "trust.sh: no option '$1' (--tandem, --scenario, --same, --slower, --out)" >&2 && exit 2 ;;
+  *) echo "trust.sh: no option '$1' (--tandem, --scenario, --same, --slower, --lines, --out)" >&2 && exit 2 ;;
   esac
   shift 2
 done
@@ -53,32 +55,58 @@ compare() {
   printf '%s %s %s\n' "$(field verdict)" "$(field estimate)" "$(field pairs)"
 }
 
-# row SHARE N: a row of the table.
-row() {
-  [ "$2" -gt 0 ] || return 0
-  : >"$work/lines"
-  done=0
-  while [ "$done" -lt "$2" ]; do
-    done=$((done + 1))
-    compare "$1" >>"$work/lines"
-    echo "+$1, $done of $2: $(tail -1 "$work/lines")" >&2
+# done_of SHARE: how many of its comparisons are done.
+done_of() {
+  grep -c " $1 [a-z]" "$lines" || true
+}
+
+# compare_until SHARE N: compares until N are done.
+compare_until() {
+  count=$(done_of "$1")
+  while [ "$count" -lt "$2" ]; do
+    line="$(date -u +%Y-%m-%d) $1 $(compare "$1")"
+    printf '%s\n' "$line" >>"$lines"
+    count=$((count + 1))
+    echo "+$1, $count: ${line#* * }" >&2
   done
-  sort -g -k2,2 "$work/lines" | awk -v share="$1" '
-    { count[$1]++; change[NR] = $2; pairs += $3 }
+}
+
+# row SHARE: a row of the table.
+row() {
+  grep " $1 [a-z]" "$lines" | sort -g -k4,4 | awk -v share="$1" '
+    { count[$3]++; change[NR] = $4; pairs += $5 }
     END {
+      if (NR == 0) exit
       median = NR % 2 ? change[(NR + 1) / 2] : (change[NR / 2] + change[NR / 2 + 1]) / 2
       printf "| +%g %% | %d | %d | %d | %d | %d | %+.2f %% | %.1f |\n", share * 100, NR, count["regressed"], count["improved"],
              count["ok"], count["inconclusive"], median * 100, pairs / NR
     }'
 }
 
+processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
+setting="$("$tandem" --version | head -1), $(basename "$scenario") on ${processor:-a machine} ($(nproc) cores)"
+[ -n "$lines" ] || lines=$work/lines
+[ -s "$lines" ] || printf '# %s\n' "$setting" >"$lines"
+if [ "$(head -1 "$lines")" != "# $setting" ]; then
+  echo "trust.sh: the lines of $lines are of $(head -1 "$lines" | cut -c3-), not of $setting" >&2 && exit 2
+fi
+
+# All rows grow together, so that a call that is ended has something of each.
+rounds=$same
+[ "$slower" -le "$rounds" ] || rounds=$slower
+round=0
+while [ "$round" -lt "$rounds" ]; do
+  round=$((round + 1))
+  compare_until 0 $((same * round / rounds))
+  for share in 0.02 0.03 0.05 0.10; do compare_until "$share" $((slower * round / rounds)); done
+done
+
 {
-  processor=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -1)
-  printf 'Measured on %s with %s, %s on %s (%s cores). The change is the median of the estimates.\n\n' "$(date -u +%Y-%m-%d)" \
-    "$("$tandem" --version | head -1)" "$(basename "$scenario")" "${processor:-a machine}" "$(nproc)"
+  days=$(sed -n '2,$s/ .*//p' "$lines" | sort -u)
+  printf 'Measured on %s with %s. The change is the median of the estimates.\n\n' \
+    "$(printf '%s\n' "$days" | sed -n '1p;$p' | uniq | paste -sd ' ' | sed 's/ / to /')" "$setting"
   echo '| device work | comparisons | regressed | improved | ok | inconclusive | change | pairs of launches |'
   echo '|---|---|---|---|---|---|---|---|'
-  row 0 "$same"
-  for share in 0.02 0.03 0.05 0.10; do row "$share" "$slower"; done
+  for share in 0 0.02 0.03 0.05 0.10; do row "$share"; done
 } >"$work/section"
 if [ "$out" = - ]; then cat "$work/section"; else cp "$work/section" "$out"; fi

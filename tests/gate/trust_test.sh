@@ -28,6 +28,22 @@ expect '| +10 % | 2 | 2 | 0 | 0 | 0 | +4.50 % | 8.0 |'
 grep -q '^Measured on 20..-..-.. with tandem 9.9, digits.yaml on ' "$work/section"
 [ "$(wc -l <"$work/progress")" = 12 ] || { echo "a line a comparison" && exit 1; }
 
+# A call that was ended goes on where it was, with lines of the same program only.
+"$folder/trust.sh" --tandem "$work/tandem" --same 2 --slower 1 --lines "$work/lines" --out "$work/part" 2>/dev/null
+cp "$work/part" "$work/section"
+expect '| +0 % | 2 | 0 | 0 | 2 | 0 | -0.04 % | 8.0 |'
+"$folder/trust.sh" --tandem "$work/tandem" --same 4 --slower 2 --lines "$work/lines" --out "$work/section" 2>"$work/progress"
+expect '| +0 % | 4 | 0 | 0 | 4 | 0 | -0.04 % | 8.0 |'
+expect '| +10 % | 2 | 2 | 0 | 0 | 0 | +4.50 % | 8.0 |'
+[ "$(wc -l <"$work/progress")" = 6 ] || { echo "only what was missing" && exit 1; }
+"$folder/trust.sh" --tandem "$work/tandem" --same 0 --slower 0 --lines "$work/lines" --out "$work/again"
+cmp "$work/section" "$work/again"
+status=0
+sed -i 's/^# tandem 9.9/# tandem 9.8/' "$work/lines"
+"$folder/trust.sh" --tandem "$work/tandem" --lines "$work/lines" 2>"$work/error" || status=$?
+[ "$status" = 2 ] || { echo "lines of another program: $status" && exit 1; }
+grep -q 'are of tandem 9.8' "$work/error"
+
 # What fails ends the whole, and says why.
 cat >"$work/tandem" <<'PROGRAM'
 #!/bin/sh
