@@ -22,6 +22,9 @@ constexpr double kBytesOfADevice = 1.8e3;
 constexpr double kBytesOfASimulatedDevice = 18.5e3;
 constexpr double kBytesOfARecord = 320;
 
+// The same of a device that is this machine's: digits on 64 to 1,000 replicas of engine cpu.
+constexpr double kBytesOfARealDevice = 6.3e6;
+
 constexpr int kFew = 4;      // workers of a kind that all run, as in engine/sim/symmetry
 constexpr int kRunning = 2;  // of a larger class
 
@@ -79,6 +82,14 @@ std::string size_problem(const RunSize& size, double available_bytes) {
       "{} devices, {} of them simulated{}, need about {} of this machine's memory; {} is available (fewer devices or "
       "steps, or engine: {{records: steps}}, need less)",
       size.devices, size.simulated, records, text(size.bytes()), text(available_bytes));
+}
+
+std::string host_size_problem(std::int64_t devices, double device_bytes, double available_bytes) {
+  const double bytes = static_cast<double>(devices) * std::max(device_bytes, kBytesOfARealDevice);
+  if (bytes <= available_bytes) return {};
+  return fmt::format("{} devices need about {} of this machine's memory; {} is available (fewer devices need less)",
+                     devices, format_quantity(bytes, Dimension::bytes),
+                     format_quantity(available_bytes, Dimension::bytes));
 }
 
 std::string thread_problem(std::int64_t devices, std::int64_t available_threads) {

@@ -22,8 +22,10 @@ struct RunSize {
 RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry);
 
 // What is wrong with a run where so many bytes or threads are available; empty: nothing. For an engine that models
-// machines, and for one that is this machine, on which every device has a thread.
+// machines, and for one that is this machine, on which every device has a thread. `device_bytes`: what the workload
+// needs on a device that computes in this machine's memory, as far as it is known.
 std::string size_problem(const RunSize& size, double available_bytes);
+std::string host_size_problem(std::int64_t devices, double device_bytes, double available_bytes);
 std::string thread_problem(std::int64_t devices, std::int64_t available_threads);
 
 // Memory that the system and the limits of this process's group still have to give, and how many threads they allow;

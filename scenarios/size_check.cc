@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
+#include "scenarios/device_memory.h"
 #include "scenarios/job.h"
 
 namespace tandem {
@@ -24,13 +25,23 @@ RunSize SizeCheck::size(bool symmetry) {
   return size_of(scenario_, *records_, symmetry);
 }
 
+std::string SizeCheck::problem_here() const {
+  const std::int64_t devices = training_devices(scenario_);
+  std::string problem;
+  if (const auto threads = available_threads()) problem = thread_problem(devices, *threads);
+  const auto bytes = available_memory_bytes();
+  if (!problem.empty() || !bytes) return problem;
+  const bool computes_here = scenario_.devices.type == DeviceType::cpu;
+  const auto need = computes_here ? memory_need(scenario_) : std::nullopt;
+  return host_size_problem(devices, need ? static_cast<double>(need->total()) : 0, *bytes);
+}
+
 void SizeCheck::before_run() {
   const EngineInfo& engine = engine_info(scenario_.engine.name);
   if (!engine.built()) return;  // whoever opens it says so
   std::string problem;
   if (!engine.needs_topology) {
-    const auto threads = available_threads();
-    if (threads) problem = thread_problem(size_of(scenario_, 0, false).devices, *threads);
+    problem = problem_here();
   } else if (const auto bytes = available_memory_bytes()) {
     problem = size_problem(size_of(scenario_, 0, symmetry_), *bytes);
     if (problem.empty()) problem = size_problem(size(symmetry_), *bytes);

@@ -29,6 +29,7 @@ class SizeCheck {
 
  private:
   RunSize size(bool symmetry);
+  std::string problem_here() const;  // of an engine that is this machine
 
   const Scenario& scenario_;
   bool symmetry_;

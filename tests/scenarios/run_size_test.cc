@@ -47,6 +47,10 @@ TEST(RunSize, SaysWhatIsNeededAndWhatThereIs) {
   EXPECT_EQ(size_problem(represented, 1.9e9), "");
   EXPECT_THAT(size_problem(represented, 1e9),
               HasSubstr("1000000 devices, 16 of them simulated and their 1e+05 records, need about 1.83"));
+  EXPECT_EQ(host_size_problem(100, 2e9, 200e9), "");
+  EXPECT_EQ(host_size_problem(100, 2e9, 199e9),
+            "100 devices need about 200.0 GB of this machine's memory; 199.0 GB is available (fewer devices need less)");
+  EXPECT_NE(host_size_problem(1'000'000, 0, 100e9), "") << "a device takes something whatever it works on";
   EXPECT_EQ(thread_problem(1000, 1000), "");
   EXPECT_EQ(thread_problem(1001, 1000),
             "1001 devices need at least as many threads; this system allows 1000 (simulations need none)");
@@ -66,6 +70,18 @@ TEST(SizeCheck, RefusesBeforeTheRunAndCountsRecordsOfLargeJobsOnly) {
     EXPECT_THAT(error.what(), HasSubstr("devices: 800 devices, 800 of them simulated and their 4e+18 records, need"));
   }
   EXPECT_EQ(counted, 1);
+}
+
+TEST(SizeCheck, AModelThatThisMachineCannotHoldForEveryDeviceIsRefused) {
+  const Scenario scenario = read_scenario(
+      "name: large\nworkload: {kind: layers, model: bert_large, batch: 2000, dtype: f32}\nstrategy: {name: mirrored}\n"
+      "engine: {name: cpu}\ndevices: {type: cpu, per_worker: 2000}\nsteps: 1\n");
+  try {
+    SizeCheck(scenario, false, [] { return 0; }).before_run();
+    FAIL() << "not refused";
+  } catch (const RunError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("devices: 2000 devices need about "));
+  }
 }
 
 TEST(SizeCheck, RefusesWorkersThatTurnOutToDiffer) {
