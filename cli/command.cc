@@ -24,6 +24,11 @@ void add_page_option(CLI::App& command, CommonOptions& options) {
   command.add_option("--html", options.html, "Write the result with its pictures to this file, as one page");
 }
 
+CLI::Option* add_complete_with(CLI::App& command, std::string& name) {
+  return command.add_option("--complete-with", name,
+                            "What a partial topology file lacks is as in this machine of the catalog or file, or none");
+}
+
 CLI::Validator device_types() {
   const auto words = device_type_words();
   std::vector<std::string> names;

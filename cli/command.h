@@ -12,6 +12,7 @@
 
 namespace CLI {
 class App;
+class Option;
 class Validator;
 }  // namespace CLI
 
@@ -22,6 +23,9 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
 
 // Adds --html.
 void add_page_option(CLI::App& command, CommonOptions& options);
+
+// Adds --complete-with: the machine that has what a partial topology file lacks.
+CLI::Option* add_complete_with(CLI::App& command, std::string& name);
 
 // Accepts the words of --device-type.
 CLI::Validator device_types();
@@ -48,6 +52,7 @@ void add_manual(CLI::App& app, Action& action);  // `completion` and `man`
 void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);
 void add_sweep(CLI::App& app, Action& action);
+void add_topology(CLI::App& app, Action& action);
 void add_validate(CLI::App& app, Action& action);
 
 // Prints the versions of Tandem and of what it was built with.

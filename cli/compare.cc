@@ -85,7 +85,7 @@ std::vector<DType> dtypes_of(const Scenario& scenario) {
 // What the predicting engine simulates: the given file, or the machine that the measuring engine runs on.
 std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Scenario& scenario,
                                              ProgressLine& progress, std::optional<MachineUse>& calibration_use) {
-  if (auto topology = topology_from(flags.topology)) return topology;
+  if (auto topology = topology_from(flags.topology, flags.common)) return topology;
   CalibrateOptions options;
   options.quick = true;
   options.max_devices = scenario.devices.per_worker;

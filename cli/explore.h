@@ -14,6 +14,7 @@ struct RunFlags {
   CommonOptions common;
   std::string scenario;
   std::string topology;
+  std::string complete_with;
   std::string trace;
   bool all = false;            // collectives, in the text
   std::optional<int> explore;  // this many schedules

@@ -2,9 +2,12 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <iostream>
 
 #include "topologies/base/error.h"
+#include "topologies/readers/catalog.h"
 #include "topologies/readers/topology_reader.h"
 
 namespace tandem {
@@ -40,10 +43,38 @@ Scenario scenario_from(const std::string& file) {
   return load_scenario(file);
 }
 
-std::shared_ptr<const Topology> topology_from(const std::string& file) {
+std::shared_ptr<const Topology> topology_from(const std::string& file, const CommonOptions& common,
+                                              const std::string& complete_with) {
   if (file.empty()) return nullptr;
   check_exists("topology", file);
-  return std::make_shared<const Topology>(read_topology(file));
+  ImportOptions options;
+  options.complete_with = complete_with;
+  ImportedTopology imported = import_topology(file, options);
+  print_notes(imported.notes, common);
+  return std::make_shared<const Topology>(std::move(imported.topology));
+}
+
+ImportedTopology topology_named(const std::string& name_or_file, const ImportOptions& options) {
+  const bool is_file = name_or_file.find_first_of("/.") != std::string::npos;
+  const std::vector<std::string> known = catalog_names();
+  if (!is_file && std::find(known.begin(), known.end(), name_or_file) != known.end()) {
+    return {load_catalog_node(name_or_file), {}};
+  }
+  std::error_code ignored;
+  if (!is_file && !fs::exists(name_or_file, ignored)) {
+    const std::string near = nearest_name(name_or_file, known);
+    throw InputError({{.file = name_or_file,
+                       .path = "",
+                       .message = "neither a machine of the catalog nor a file" +
+                                  (near.empty() ? "" : fmt::format("; did you mean '{}'?", near))}});
+  }
+  check_exists("topology", name_or_file);
+  return import_topology(name_or_file, options);
+}
+
+void print_notes(const std::vector<std::string>& notes, const CommonOptions& common) {
+  if (common.quiet) return;
+  for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
 }
 
 }  // namespace tandem

@@ -62,7 +62,7 @@ int run(RunFlags flags) {
   ProgressLine progress(flags.common);
   progress.begin(flags.scenario);
   const Scenario scenario = scenario_from(flags.scenario);
-  flags.run.topology = topology_from(flags.topology);
+  flags.run.topology = topology_from(flags.topology, flags.common, flags.complete_with);
   check_traces(flags, scenario);
   flags.run.progress = progress.of_steps(scenario.name);
   RunResult result = run_scenario(scenario, flags.run);
@@ -85,8 +85,10 @@ void add_overrides(CLI::App& command, RunFlags& flags) {
   const std::map<std::string, CollectiveFidelity> fidelities = {{"fluid", CollectiveFidelity::fluid},
                                                                 {"message", CollectiveFidelity::message}};
   command.add_option("--engine", run.engine, "Run on this engine instead of the scenario's");
-  command.add_option("--topology", flags.topology,
-                     "Simulate this topology instead of the scenario's; beside a measurement, what the model expects");
+  CLI::Option* topology = command.add_option(
+      "--topology", flags.topology,
+      "Simulate this topology instead of the scenario's; beside a measurement, what the model expects");
+  add_complete_with(command, flags.complete_with)->needs(topology);
   command.add_option("--replicas", run.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
   command
       .add_option("--device-type", run.device_type,

@@ -305,6 +305,11 @@ std::string read_input_file(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) fail(path.string(), 0, 0, "no such file");
   if (std::filesystem::is_directory(path, error)) fail(path.string(), 0, 0, "is a folder, expected a file");
+  // One that nobody writes to would be waited for without end; those of a shell have a writer.
+  const bool is_of_shell =
+      path.string().starts_with("/dev/fd/") || path.string().starts_with("/proc/") || path == "/dev/stdin";
+  if (std::filesystem::is_fifo(path, error) && !is_of_shell)
+    fail(path.string(), 0, 0, "is a named pipe, expected a file");
   std::ifstream stream(path, std::ios::binary);
   if (!stream) fail(path.string(), 0, 0, "cannot be opened");
   std::string text;

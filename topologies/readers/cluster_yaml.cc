@@ -94,7 +94,7 @@ std::vector<std::string> some_nics(const YamlReader& count, const Topology& mach
 }
 
 std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, const std::string& name, int depth) {
-  auto machine = read_machine(cluster.required("node"), depth);
+  auto machine = read_machine(cluster.required("node"), cluster.optional("complete_with"), depth);
   Fabric fabric = read_fabric(cluster.optional("fabric"));
   if (!machine) return std::nullopt;
   if (const YamlReader nics = cluster.optional("nics"); nics.is_list()) {

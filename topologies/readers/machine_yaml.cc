@@ -13,14 +13,15 @@ namespace {
 constexpr int kDeepest = 8;  // files that are based on each other
 
 // Reads a file that describes one machine.
-std::optional<Topology> read_machine_file(const YamlReader& machine, const std::filesystem::path& path, int depth) {
+std::optional<Topology> read_machine_file(const YamlReader& machine, const std::filesystem::path& path,
+                                          const ImportOptions& options, int depth) {
   if (depth >= kDeepest) {
     machine.error("machines that are based on each other in a circle, or more than 8 of them");
     return std::nullopt;
   }
   try {
     const std::string text = read_input_file(path);
-    if (is_nccl_xml(text)) return parse_nccl_xml(text, path.string());
+    if (is_nccl_xml(text)) return import_nccl_xml(text, path.string(), options).topology;
     const YamlDocument document = YamlDocument::parse(text, path.string());
     const YamlReader root(document, machine.diagnostics());
     if (root.has("cluster")) {
@@ -34,6 +35,19 @@ std::optional<Topology> read_machine_file(const YamlReader& machine, const std::
     for (const Diagnostic& diagnostic : error.diagnostics()) machine.diagnostics().add(diagnostic);
     return std::nullopt;
   }
+}
+
+// A name of the catalog, "none", or a file beside the one that names it.
+std::string complete_with_option(const YamlReader& value) {
+  const std::string name = value.text();
+  if (name.empty() || name == kNoMachine) return name;
+  if (name.find_first_of("/.") != std::string::npos) {
+    return (std::filesystem::path(value.file()).parent_path() / name).lexically_normal().string();
+  }
+  const auto known = catalog_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return name;
+  value.unknown_word("catalog node", name, known);
+  return "";
 }
 
 struct Changes {
@@ -98,12 +112,14 @@ std::set<NodeIndex> read_removed(const Topology& machine, const YamlReader& with
 
 }  // namespace
 
-std::optional<Topology> read_machine(const YamlReader& machine, int depth) {
+std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& complete_with, int depth) {
+  ImportOptions options;
+  options.complete_with = complete_with_option(complete_with);
   const std::string name = machine.text();
   if (name.empty()) return std::nullopt;
   const auto known = catalog_names();
   if (std::find(known.begin(), known.end(), name) != known.end()) {
-    return read_machine_file(machine, catalog_file(name), depth);
+    return read_machine_file(machine, catalog_file(name), {}, depth);
   }
   if (name.find_first_of("/.") == std::string::npos) {
     machine.unknown_word("catalog node", name, known);
@@ -115,7 +131,7 @@ std::optional<Topology> read_machine(const YamlReader& machine, int depth) {
     machine.error("no such file beside this one: '" + name + "'");
     return std::nullopt;
   }
-  return read_machine_file(machine, path, depth);
+  return read_machine_file(machine, path, options, depth);
 }
 
 Topology with_overrides(const Topology& machine, const YamlReader& overrides) {
@@ -143,7 +159,7 @@ Topology with_overrides(const Topology& machine, const YamlReader& overrides) {
 }
 
 std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth) {
-  auto machine = read_machine(map.required("based_on"), depth);
+  auto machine = read_machine(map.required("based_on"), map.optional("complete_with"), depth);
   const YamlReader overrides = map.optional("overrides");
   const YamlReader without = map.optional("without");
   const YamlReader p2p = map.optional("p2p");

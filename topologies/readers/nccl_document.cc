@@ -5,6 +5,16 @@
 #include <cmath>
 
 namespace tandem::nccl {
+namespace {
+
+constexpr int kMostProblems = 100;       // reported of one file
+constexpr std::size_t kMostNotes = 200;  // different ones
+
+bool is_among(std::string_view word, std::initializer_list<std::string_view> words) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
 
 std::optional<std::uint64_t> bus_number(std::string_view text) {
   std::string digits;
@@ -22,7 +32,8 @@ Document::Document(std::string_view text, std::string file, Diagnostics& diagnos
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\n') line_starts_.push_back(i + 1);
   }
-  const auto result = document_.load_buffer(text.data(), text.size(), pugi::parse_default, pugi::encoding_utf8);
+  const auto result =
+      document_.load_buffer(text.data(), text.size(), pugi::parse_default | pugi::parse_comments, pugi::encoding_utf8);
   if (result) return;
   const auto [line, column] = line_and_column(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, result.offset)));
   throw InputError({Diagnostic{file_, line, column, "", std::string("not valid XML: ") + result.description()}});
@@ -53,6 +64,7 @@ std::string Document::path_of(const pugi::xml_node& element) {
 }
 
 void Document::problem(const pugi::xml_node& element, const std::string& message, std::string_view attribute) {
+  if (++problems_ > kMostProblems) return;
   // The offset is that of the name; the element begins with the '<' before it.
   const auto name = static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, element.offset_debug()));
   std::size_t offset = name - 1;
@@ -109,6 +121,60 @@ double Document::real(const pugi::xml_node& element, const char* attribute, doub
   if (result.ec == std::errc{} && result.ptr == text.data() + text.size() && std::isfinite(value)) return value;
   problem(element, "expected a number, found '" + std::string(text) + "'", attribute);
   return otherwise;
+}
+
+std::string Document::comments() const {
+  std::string text;
+  for (const pugi::xml_node& node : document_.children()) {
+    if (node.type() == pugi::node_comment) text += std::string(node.value()) + "\n";
+  }
+  return text;
+}
+
+std::optional<unsigned> Document::id(const pugi::xml_node& element, const char* attribute) const {
+  std::string_view text = element.attribute(attribute).value();
+  if (text.starts_with("0x") || text.starts_with("0X")) text.remove_prefix(2);
+  unsigned value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value, 16);
+  if (text.empty() || result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+void Document::note(const pugi::xml_node& element, const std::string& message) {
+  for (Note& known : notes_) {
+    if (known.text != message) continue;
+    ++known.count;
+    return;
+  }
+  if (notes_.size() >= kMostNotes) return;
+  const auto offset = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, element.offset_debug()));
+  notes_.push_back({message, element ? line_and_column(offset).first : 0, 1});
+}
+
+void Document::note(const std::string& message) {
+  note(pugi::xml_node(), message);
+}
+
+void Document::note_unknown(const pugi::xml_node& element, std::initializer_list<std::string_view> attributes,
+                            std::initializer_list<std::string_view> children) {
+  for (const pugi::xml_attribute& attribute : element.attributes()) {
+    if (is_among(attribute.name(), attributes)) continue;
+    note(element, std::string("unknown attribute '") + attribute.name() + "' of " + element.name() + ", left out");
+  }
+  for (const pugi::xml_node& child : element.children()) {
+    if (child.type() != pugi::node_element || is_among(child.name(), children)) continue;
+    note(child, std::string("unknown element '") + child.name() + "' in " + element.name() + ", left out");
+  }
+}
+
+std::vector<std::string> Document::notes() const {
+  std::vector<std::string> texts;
+  for (const Note& one : notes_) {
+    std::string text = file_ + (one.line > 0 ? ":" + std::to_string(one.line) : "") + ": " + one.text;
+    if (one.count > 1) text += " (" + std::to_string(one.count) + " times)";
+    texts.push_back(std::move(text));
+  }
+  return texts;
 }
 
 }  // namespace tandem::nccl

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <pugixml.hpp>
 #include <string>
@@ -23,17 +24,33 @@ class Document {
 
   const std::string& file() const { return file_; }
   pugi::xml_node root() const { return document_.document_element(); }
+  pugi::xml_node top() const { return document_; }
+  std::string comments() const;  // those outside of all elements
 
   // Attributes. Missing or malformed ones are reported, and read as "" or `otherwise`.
   std::string required_text(const pugi::xml_node& element, const char* attribute);
   std::int64_t required_number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise = 0);
+  // "0x10de", or nothing when the attribute is missing or no hex number.
+  std::optional<unsigned> id(const pugi::xml_node& element, const char* attribute) const;
   std::int64_t number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise);
   double real(const pugi::xml_node& element, const char* attribute, double otherwise);
 
   // Reports a problem at an element, or at one of its attributes.
   void problem(const pugi::xml_node& element, const std::string& message, std::string_view attribute = "");
+  // Says something that is no problem. The same said again is counted.
+  void note(const pugi::xml_node& element, const std::string& message);
+  void note(const std::string& message);
+  // Notes what an element has that is unknown: attributes, and children unless their names are in `children`.
+  void note_unknown(const pugi::xml_node& element, std::initializer_list<std::string_view> attributes,
+                    std::initializer_list<std::string_view> children);
+  std::vector<std::string> notes() const;
 
  private:
+  struct Note {
+    std::string text;
+    int line = 0;  // of the first; 0: the file as a whole
+    int count = 0;
+  };
   std::pair<int, int> line_and_column(std::size_t offset) const;
   static std::string path_of(const pugi::xml_node& element);
 
@@ -42,6 +59,8 @@ class Document {
   Diagnostics& diagnostics_;
   std::vector<std::size_t> line_starts_;
   pugi::xml_document document_;
+  int problems_ = 0;
+  std::vector<Note> notes_;
 };
 
 }  // namespace tandem::nccl

@@ -1,51 +1,68 @@
 #include "topologies/readers/nccl_gpu_links.h"
 
+#include <algorithm>
+
 namespace tandem::nccl {
 
 void GpuLinks::read(const pugi::xml_node& element, std::size_t gpu, double rate_each) {
-  const std::string target = document_.required_text(element, "target");
-  const std::int64_t count = document_.required_number(element, "count", 1);
-  const PciClass kind = pci_class(document_.required_text(element, "tclass"));
+  document_.note_unknown(element, {"target", "count", "tclass"}, {});
+  const auto target = bus_number(document_.required_text(element, "target"));
+  const std::int64_t count = document_.number(element, "count", 1);
   if (count <= 0) return document_.problem(element, "must be greater than 0", "count");
-  ends_.push_back({gpu, element, bus_number(target), kind, rate_each * static_cast<double>(count)});
+  if (!element.attribute("count")) document_.note(element, "no count of links, taken as one");
+  const std::string_view stated = element.attribute("tclass").value();
+  ends_.push_back({gpu, element, target, pci_class(stated), rate_each * static_cast<double>(count)});
+  if (!stated.empty()) return;
+  const bool is_gpu = graph_.find(NodeKind::gpu, target, graph_.parts[gpu].host).has_value();
+  ends_.back().target_class = is_gpu || element.name() == std::string_view("xgmi") ? PciClass::gpu : PciClass::nvswitch;
+  document_.note(element, "no tclass: the target is taken as a GPU if the file has it, else as an NVSwitch");
 }
 
 void GpuLinks::connect(bool is_one_host) {
-  for (const End& end : ends_) connect(end, is_one_host);
+  for (End& end : ends_) {
+    if (!end.element.attribute("tclass") && graph_.find(NodeKind::gpu, end.target, graph_.parts[end.gpu].host)) {
+      end.target_class = PciClass::gpu;  // one that comes later in the file
+    }
+    connect(end, is_one_host);
+  }
 }
 
 void GpuLinks::connect(const End& end, bool is_one_host) {
   const Part& gpu = graph_.parts[end.gpu];
   if (end.target_class == PciClass::nvlink_bridge) return graph_.connect(end.gpu, gpu.cpu, LinkKind::nvlink, end.rate);
   if (end.target_class != PciClass::gpu) {
-    if (!nvswitch_) {
+    const int host = is_one_host ? gpu.host : kNoWorker;  // one NVLink domain over several hosts
+    const auto known = nvswitches_.find(host);
+    std::size_t nvswitch = known == nvswitches_.end() ? 0 : known->second;
+    if (known == nvswitches_.end()) {
       Part part;
       part.kind = NodeKind::nvswitch;
-      part.host = is_one_host ? 0 : kNoWorker;  // one NVLink domain over several hosts
-      nvswitch_ = graph_.add(std::move(part));
+      part.host = host;
+      nvswitch = graph_.add(std::move(part));
+      nvswitches_[host] = nvswitch;
     }
-    rates_[{end.gpu, *nvswitch_}] += end.rate;
+    rates_[{end.gpu, nvswitch}] += end.rate;
     return;
   }
   const auto peer = graph_.find(NodeKind::gpu, end.target, gpu.host);
-  if (!peer) return;  // a GPU that is not in the file
-  if (*peer == end.gpu) return document_.problem(end.element, "a link from a GPU to itself", "target");
-  rates_[{end.gpu, *peer}] += end.rate;
-}
-
-void GpuLinks::check() {
-  for (const auto& [ends, rate] : rates_) {
-    const auto back = rates_.find({ends.second, ends.first});
-    if (back == rates_.end() || ends.first > ends.second || back->second == rate) continue;
-    document_.problem(graph_.parts[ends.first].element,
-                      "lists another number of NVLinks to a GPU than that GPU lists back");
+  if (!peer) return document_.note(end.element, "a link to a GPU that is not in the file, left out");
+  if (*peer == end.gpu) {
+    ++selves_;
+    return document_.note(end.element, "a link from a GPU to itself, left out");
   }
+  rates_[{end.gpu, *peer}] += end.rate;
 }
 
 void GpuLinks::add_connections() {
   for (const auto& [ends, rate] : rates_) {
-    const bool is_listed_back = rates_.contains({ends.second, ends.first});
-    if (!is_listed_back || ends.first < ends.second) graph_.connect(ends.first, ends.second, LinkKind::nvlink, rate);
+    const auto back = rates_.find({ends.second, ends.first});
+    if (back != rates_.end() && ends.first > ends.second) continue;
+    if (back != rates_.end() && back->second != rate) {
+      document_.note(graph_.parts[ends.first].element,
+                     "two GPUs list different numbers of links to each other, taken as the fewer");
+    }
+    const double both = back == rates_.end() ? rate : std::min(rate, back->second);
+    graph_.connect(ends.first, ends.second, LinkKind::nvlink, both);
   }
 }
 

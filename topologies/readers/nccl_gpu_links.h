@@ -16,16 +16,18 @@ class GpuLinks {
  public:
   GpuLinks(Graph& graph, Document& document) : graph_(graph), document_(document) {}
 
-  // Keeps one end: an `nvlink` or `xgmi` element of a GPU.
+  // Keeps one end: an `nvlink` or `xgmi` element of a GPU. The rate is that of one link.
   void read(const pugi::xml_node& element, std::size_t gpu, double rate_each);
 
   // Finds the other ends when all parts are there. Links to processors are connected at once, the others by
   // add_connections.
   void connect(bool is_one_host);
 
-  // Reports pairs whose ends differ.
-  void check();
   void add_connections();
+
+  bool empty() const { return ends_.empty(); }
+  // Whether all ends name the GPU itself, as those of clouds that hide who is joined to whom.
+  bool names_only_itself() const { return !ends_.empty() && rates_.empty() && selves_ > 0; }
 
  private:
   struct End {
@@ -41,7 +43,8 @@ class GpuLinks {
   Document& document_;
   std::vector<End> ends_;
   std::map<std::pair<std::size_t, std::size_t>, double> rates_;  // from one end to the other; the other lists its own
-  std::optional<std::size_t> nvswitch_;
+  std::map<int, std::size_t> nvswitches_;                        // by host, or kNoWorker for one that all hosts share
+  int selves_ = 0;
 };
 
 }  // namespace tandem::nccl

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <filesystem>
 #include <limits>
+#include <map>
 #include <tuple>
 
 #include "topologies/readers/nccl_rates.h"
@@ -31,14 +32,17 @@ class LinkModels {
   explicit LinkModels(const std::string& file) : file_(file) {}
 
   std::shared_ptr<const LinkModel> of(const Connection& connection) {
-    auto& known = models_[{connection.kind, connection.rate}];
+    if (connection.model) return connection.model;
+    auto& known = models_[{connection.kind, connection.rate, connection.source}];
     if (known) return known;
     auto model = std::make_shared<LinkModel>();
     model->kind = connection.kind;
     const int number = ++counts_[connection.kind];
     model->id = std::string(name_of(connection.kind)) + (number == 1 ? "" : "_" + std::to_string(number));
-    model->bandwidth_bytes_per_s = {connection.rate, Provenance::vendor,
-                                    "NVIDIA/nccl 2.30.7 src/graph/topo.h, from " + file_, "", 0};
+    const bool is_stated = connection.source.empty();
+    model->bandwidth_bytes_per_s = {
+        connection.rate, is_stated ? Provenance::vendor : Provenance::assumed,
+        is_stated ? "NVIDIA/nccl 2.30.7 src/graph/topo.h, from " + file_ : connection.source, "", 0};
     const bool is_free = connection.rate >= kLocal;
     const double latency_s = is_free ? 0 : connection.kind == LinkKind::nvlink ? 0.3e-6 : 0.2e-6;
     model->latency_s = {latency_s, Provenance::assumed, "not in the file", "", 0};
@@ -48,7 +52,7 @@ class LinkModels {
 
  private:
   std::string file_;
-  std::map<std::pair<LinkKind, double>, std::shared_ptr<const LinkModel>> models_;
+  std::map<std::tuple<LinkKind, double, std::string>, std::shared_ptr<const LinkModel>> models_;
   std::map<LinkKind, int> counts_;
 };
 
@@ -60,7 +64,15 @@ std::size_t Graph::add(Part part) {
 }
 
 void Graph::connect(std::size_t from, std::size_t to, LinkKind kind, double rate) {
-  connections.push_back({from, to, kind, rate});
+  connections.push_back({from, to, kind, rate, "", nullptr});
+}
+
+std::vector<std::size_t> Graph::of(NodeKind kind, int host) const {
+  std::vector<std::size_t> found;
+  for (const std::size_t index : in_order(parts)) {
+    if (parts[index].kind == kind && parts[index].host == host) found.push_back(index);
+  }
+  return found;
 }
 
 std::optional<std::size_t> Graph::find(NodeKind kind, std::optional<std::uint64_t> bus, int host) const {

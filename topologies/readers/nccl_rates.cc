@@ -1,6 +1,7 @@
 #include "topologies/readers/nccl_rates.h"
 
 #include <array>
+#include <cstdlib>
 #include <utility>
 
 #include "topologies/readers/catalog.h"
@@ -29,6 +30,7 @@ constexpr std::array<CatalogGpu, 14> kCatalogGpus{{{"sm_37", "azure-nc24-k80"},
                                                    {"gfx942", "mi300x-8gpu"},
                                                    {"gfx950", "mi355x-8gpu"}}};
 
+// Figures of datasheets, dense.
 struct TypicalGpu {
   std::string_view architecture;
   std::string_view name;
@@ -36,14 +38,25 @@ struct TypicalGpu {
   double memory_rate;     // GB/s
   double memory;          // GB
 };
-constexpr std::array<TypicalGpu, 4> kTypicalGpus{{{"sm_86", "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
-                                                  {"gfx906", "AMD Instinct MI60", 14.7, 0, 29.5, 1024, 32},
-                                                  {"gfx908", "AMD Instinct MI100", 46.1, 0, 184.6, 1229, 32},
-                                                  {"gfx90a", "AMD Instinct MI210", 45.3, 0, 181, 1638, 64}}};
+constexpr std::array<TypicalGpu, 15> kTypicalGpus{
+    {{"sm_86", "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
+     {"gfx906", "AMD Instinct MI60", 14.7, 0, 29.5, 1024, 32},
+     {"gfx908", "AMD Instinct MI100", 46.1, 0, 184.6, 1229, 32},
+     {"gfx90a", "AMD Instinct MI210", 45.3, 0, 181, 1638, 64},
+     {"gfx900", "AMD Instinct MI25", 12.3, 0, 24.6, 484, 16},
+     {"gfx940", "AMD Instinct MI300A", 122.6, 490.3, 980.6, 5300, 128},
+     {"gfx941", "AMD Instinct MI300X", 163.4, 653.7, 1307.4, 5300, 192},
+     // Beside the one that is taken for its architecture.
+     {"gfx90a", "AMD Instinct MI250X, one of its two dies", 47.9, 0, 191.5, 1638, 64},
+     {"gfx942", "AMD Instinct MI325X", 163.4, 653.7, 1307.4, 6000, 256},
+     {"gfx950", "AMD Instinct MI350X", 144.2, 0, 2306.9, 8000, 288},
+     {"sm_80", "NVIDIA A30", 10.3, 82, 165, 933, 24},
+     {"sm_89", "NVIDIA L40", 90.5, 90.5, 181, 864, 48},
+     {"sm_90", "NVIDIA H100 NVL", 60, 417.5, 835.5, 3938, 94},
+     {"sm_90", "NVIDIA H200 NVL", 60, 417.5, 835.5, 4800, 141},
+     {"sm_90", "NVIDIA H20", 44, 74, 148, 4000, 96}}};
 
-std::shared_ptr<const DeviceModel> typical_model(const TypicalGpu& gpu) {
-  const std::string source = std::string(gpu.name) + " taken as the typical GPU of " + std::string(gpu.architecture) +
-                             "; the file does not name the product";
+std::shared_ptr<const DeviceModel> typical_model(const TypicalGpu& gpu, const std::string& source) {
   const auto assumed = [&](double value) { return Figure{value, Provenance::assumed, source, "", 0}; };
   auto model = std::make_shared<DeviceModel>();
   model->name = gpu.name;
@@ -52,7 +65,8 @@ std::shared_ptr<const DeviceModel> typical_model(const TypicalGpu& gpu) {
   model->copy_engines = 2;
   model->peak_flops_per_s[DType::f32] = assumed(gpu.f32 * 1e12);
   if (gpu.tf32 > 0) model->peak_flops_per_s[DType::tf32] = assumed(gpu.tf32 * 1e12);
-  if (gpu.tf32 > 0) model->peak_flops_per_s[DType::bf16] = assumed(gpu.f16 * 1e12);
+  const bool has_bf16 = gpu.tf32 > 0 || gpu.architecture == "gfx90a" || gpu.architecture == "gfx950";
+  if (has_bf16) model->peak_flops_per_s[DType::bf16] = assumed(gpu.f16 * 1e12);
   model->peak_flops_per_s[DType::f16] = assumed(gpu.f16 * 1e12);
   model->memory_bandwidth_bytes_per_s = assumed(gpu.memory_rate * kGiga);
   model->memory_bytes = assumed(gpu.memory * kGiga);
@@ -60,6 +74,18 @@ std::shared_ptr<const DeviceModel> typical_model(const TypicalGpu& gpu) {
   model->op_overhead_s = assumed(0.8e-6);
   model->synchronize_s = assumed(3.5e-6);
   model->gemm_efficiency = assumed(0.8);
+  return model;
+}
+
+// The catalog's GPU with the name and memory of another of its kind: "... 16 GB".
+std::shared_ptr<const DeviceModel> of_other_size(const DeviceModel& like, const PciGpu& product) {
+  auto model = std::make_shared<DeviceModel>(like);
+  model->name = product.product;
+  const auto unit = product.product.rfind(" GB");
+  const auto number = unit == std::string_view::npos ? unit : product.product.rfind(' ', unit - 1);
+  if (number == std::string_view::npos) return model;
+  const double gigabytes = std::stod(std::string(product.product.substr(number + 1, unit - number - 1)));
+  model->memory_bytes = {gigabytes * kGiga, Provenance::vendor, "the product's name in pci.ids", "", 0};
   return model;
 }
 
@@ -122,9 +148,23 @@ std::shared_ptr<const DeviceModel> gpu_model(std::string_view architecture) {
     return node.node(node.nodes_of(0, NodeKind::gpu).front()).device;
   }
   for (const TypicalGpu& gpu : kTypicalGpus) {
-    if (gpu.architecture == architecture) return typical_model(gpu);
+    if (gpu.architecture != architecture) continue;
+    return typical_model(gpu, std::string(gpu.name) + " taken as the typical GPU of " + std::string(architecture) +
+                                  "; the file does not name the product");
   }
   return nullptr;
+}
+
+std::shared_ptr<const DeviceModel> gpu_of_product(const PciGpu& product) {
+  if (!product.machine.empty()) {
+    const Topology node = load_catalog_node(product.machine);
+    const auto device = node.node(node.nodes_of(0, NodeKind::gpu).front()).device;
+    return device->name == product.product ? device : of_other_size(*device, product);
+  }
+  for (const TypicalGpu& gpu : kTypicalGpus) {
+    if (gpu.name == product.product) return typical_model(gpu, "datasheet, dense; overheads as an A100's");
+  }
+  return gpu_model(product.architecture);
 }
 
 std::string amd_architecture(std::string_view gcn) {
@@ -138,11 +178,18 @@ double xgmi_rate(std::string_view architecture) {
   return 24 * kGiga;
 }
 
+double link_rate(const std::string& architecture) {
+  if (architecture.starts_with("gfx")) return xgmi_rate(architecture);
+  return nvlink_rate(architecture.starts_with("sm_") ? std::atoi(architecture.c_str() + 3) : 0);
+}
+
 std::string known_architectures() {
   std::string text;
   const auto add = [&](std::string_view name) { text += (text.empty() ? "" : ", ") + std::string(name); };
   for (const CatalogGpu& gpu : kCatalogGpus) add(gpu.architecture);
-  for (const TypicalGpu& gpu : kTypicalGpus) add(gpu.architecture);
+  for (const TypicalGpu& gpu : kTypicalGpus) {
+    if (text.find(gpu.architecture) == std::string::npos) add(gpu.architecture);
+  }
   return text;
 }
 

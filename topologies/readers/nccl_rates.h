@@ -7,6 +7,7 @@
 #include <string>
 #include <string_view>
 
+#include "topologies/readers/pci_ids.h"
 #include "topologies/topology.h"
 
 namespace tandem::nccl {
@@ -34,7 +35,12 @@ double numa_rate(const Cpu& cpu);
 // product: among several of the same architecture the result is the one in the catalog, else a typical one whose
 // figures are all assumed.
 std::shared_ptr<const DeviceModel> gpu_model(std::string_view architecture);
+// The same of a product, whose figures are all assumed where no machine of the catalog has it. Never null.
+std::shared_ptr<const DeviceModel> gpu_of_product(const PciGpu& product);
 std::string known_architectures();  // for messages
+
+// The rate of one NVLink or xGMI link of an architecture.
+double link_rate(const std::string& architecture);
 
 // RCCL's spellings, "906" and "gfx942"; its 910 is gfx90a.
 std::string amd_architecture(std::string_view gcn);

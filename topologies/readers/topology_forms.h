@@ -34,7 +34,8 @@ std::optional<Topology> read_cluster(const YamlReader& cluster, const std::strin
 std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth);
 
 // Reads the machine that `machine` names: one of the catalog, or a file beside the one that names it.
-std::optional<Topology> read_machine(const YamlReader& machine, int depth);
+// `complete_with` names the one that has what a partial file lacks; it may be absent.
+std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& complete_with, int depth);
 
 // Returns the same machine with the figures replaced that `overrides` gives, by the names of their models.
 Topology with_overrides(const Topology& machine, const YamlReader& overrides);

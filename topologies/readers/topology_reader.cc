@@ -12,8 +12,13 @@ bool is_nccl_xml(std::string_view text) {
 }
 
 Topology read_topology(const std::filesystem::path& path) {
+  return import_topology(path).topology;
+}
+
+ImportedTopology import_topology(const std::filesystem::path& path, const ImportOptions& options) {
   const std::string text = read_input_file(path);
-  return is_nccl_xml(text) ? parse_nccl_xml(text, path.string()) : parse_topology_yaml(text, path.string());
+  if (is_nccl_xml(text)) return import_nccl_xml(text, path.string(), options);
+  return {parse_topology_yaml(text, path.string()), {}};
 }
 
 }  // namespace tandem

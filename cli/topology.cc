@@ -1,0 +1,135 @@
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+#include <sstream>
+
+#include "cli/command.h"
+#include "cli/exit_codes.h"
+#include "cli/load.h"
+#include "cli/output.h"
+#include "topologies/readers/topology_yaml.h"
+#include "topologies/views/paths.h"
+#include "topologies/views/topology_text.h"
+#include "topologies/views/writers.h"
+
+namespace tandem {
+namespace {
+
+struct TopologyFlags {
+  CommonOptions common;
+  std::string action;
+  std::string file;
+  ImportOptions import;
+  std::string format = "yaml";
+  std::string svg;
+};
+
+nlohmann::ordered_json json_of(const Topology& topology, const std::vector<std::string>& notes) {
+  const PathMatrix matrix = paths_of(topology, 0);
+  nlohmann::ordered_json document = {{"name", topology.name()},
+                                     {"machines", topology.worker_count()},
+                                     {"gpus", topology.nodes_of(0, NodeKind::gpu).size()},
+                                     {"nics", topology.nodes_of(0, NodeKind::nic).size()}};
+  auto& paths = document["paths"] = nlohmann::ordered_json::array();
+  for (std::size_t from = 0; from < matrix.devices.size(); ++from) {
+    for (std::size_t to = 0; to < matrix.devices.size(); ++to) {
+      if (from == to) continue;
+      const Path& path = matrix.between(from, to);
+      const auto& device = topology.device(matrix.devices[from]);
+      paths.push_back({{"from", topology.node(matrix.devices[from]).name},
+                       {"to", topology.node(matrix.devices[to]).name},
+                       {"type", path_text(path, device && device->architecture.starts_with("gfx"))},
+                       {"bandwidth_bytes_per_s", path.bandwidth_bytes_per_s},
+                       {"latency_s", path.latency_s}});
+    }
+  }
+  const Bisection bisection = bisection_of(topology, topology.nodes_of(0, NodeKind::gpu));
+  document["bisection_bytes_per_s"] = bisection.bandwidth_bytes_per_s;
+  document["provenance"] = name_of(topology.provenance());
+  document["notes"] = notes;
+  return document;
+}
+
+int show(const TopologyFlags& flags) {
+  const Output output(flags.common);
+  const ImportedTopology imported = topology_named(flags.file, flags.import);
+  if (!flags.svg.empty()) write_file(flags.svg, topology_svg(imported.topology));
+  if (output.json()) {
+    output.write_json(json_of(imported.topology, imported.notes));
+  } else {
+    print_notes(imported.notes, flags.common);
+    output.write_text(topology_text(imported.topology));
+  }
+  return kOk;
+}
+
+int convert(const TopologyFlags& flags) {
+  const Output output(flags.common);
+  const ImportedTopology imported = topology_named(flags.file, flags.import);
+  print_notes(imported.notes, flags.common);
+  std::ostringstream text;
+  if (flags.format == "dot") {
+    write_dot(imported.topology, text);
+  } else if (flags.format == "graphml") {
+    write_graphml(imported.topology, text);
+  } else if (flags.format == "simgrid") {
+    write_simgrid_xml(imported.topology, text);
+  } else {
+    for (const std::string& note : imported.notes) text << "# " << note << "\n";
+    write_topology_yaml(imported.topology, text);
+  }
+  output.write_text(text.str());
+  return kOk;
+}
+
+int check_file(const TopologyFlags& flags) {
+  const Output output(flags.common);
+  const ImportedTopology imported = topology_named(flags.file, flags.import);
+  const std::vector<TopologyFinding> findings = check_topology(imported.topology);
+  std::string text;
+  auto list = nlohmann::ordered_json::array();
+  int problems = 0;
+  const auto add = [&](const char* kind, const std::string& message) {
+    text += fmt::format("{}: {}\n", kind, message);
+    list.push_back({{"kind", kind}, {"text", message}});
+  };
+  for (const std::string& note : imported.notes) add("note", note);
+  for (const TopologyFinding& finding : findings) {
+    add(finding.is_problem ? "implausible" : "missing", finding.text);
+    problems += finding.is_problem ? 1 : 0;
+  }
+  text += fmt::format("{}: {} implausible, {} missing, {} notes\n", imported.topology.name(), problems,
+                      findings.size() - static_cast<std::size_t>(problems), imported.notes.size());
+  if (output.json()) {
+    output.write_json({{"name", imported.topology.name()}, {"implausible", problems}, {"findings", list}});
+  } else {
+    output.write_text(text);
+  }
+  return problems == 0 ? kOk : kNotMet;
+}
+
+int topology(const TopologyFlags& flags) {
+  if (flags.action == "convert") return convert(flags);
+  if (flags.action == "check") return check_file(flags);
+  return show(flags);
+}
+
+}  // namespace
+
+void add_topology(CLI::App& app, Action& action) {
+  CLI::App* command = app.add_subcommand("topology", "Show, convert or check a topology: a file of any kind or a name");
+  auto flags = std::make_shared<TopologyFlags>();
+  command->add_option("action", flags->action, "What to do with it: show, convert or check")
+      ->required()
+      ->check(CLI::IsMember({"show", "convert", "check"}));
+  command->add_option("topology", flags->file, "A topology file of any kind, or a machine of the catalog")->required();
+  add_complete_with(*command, flags->import.complete_with);
+  command->add_option("--format", flags->format, "With convert: yaml (the default), dot, graphml or simgrid")
+      ->transform(CLI::IsMember({"yaml", "dot", "graphml", "simgrid"}));
+  command->add_option("--svg", flags->svg, "With show: also draw the machine to this file");
+  add_common_options(*command, flags->common);
+  command->callback([flags, &action] { action = [flags] { return topology(*flags); }; });
+}
+
+}  // namespace tandem

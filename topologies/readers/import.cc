@@ -1,0 +1,163 @@
+#include "topologies/readers/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <filesystem>
+
+#include "topologies/base/error.h"
+#include "topologies/generators/cluster.h"
+#include "topologies/readers/catalog.h"
+#include "topologies/readers/nccl_rates.h"
+#include "topologies/readers/topology_reader.h"
+
+namespace tandem {
+namespace {
+
+constexpr double kNumaRate = 10e9;  // Skylake, NVIDIA/nccl 2.30.7 src/graph/topo.h
+
+// How many NVLinks a GPU has, and the rate of its PCIe, both by the datasheets of its generation.
+struct Generation {
+  std::string_view architecture;
+  int nvlinks;
+  double pcie;
+};
+constexpr std::array<Generation, 18> kGenerations{{{"sm_60", 4, 12e9},
+                                                   {"sm_70", 6, 12e9},
+                                                   {"sm_75", 2, 12e9},
+                                                   {"sm_80", 12, 24e9},
+                                                   {"sm_86", 4, 24e9},
+                                                   {"sm_89", 0, 24e9},
+                                                   {"sm_90", 18, 48e9},
+                                                   {"sm_100", 18, 48e9},
+                                                   {"sm_103", 18, 48e9},
+                                                   {"sm_120", 0, 48e9},
+                                                   {"gfx906", 2, 24e9},
+                                                   {"gfx908", 3, 24e9},
+                                                   {"gfx90a", 8, 24e9},
+                                                   {"gfx940", 7, 48e9},
+                                                   {"gfx941", 7, 48e9},
+                                                   {"gfx942", 7, 48e9},
+                                                   {"gfx950", 7, 48e9},
+                                                   {"sm_61", 0, 12e9}}};
+
+const Generation* generation_of(std::string_view architecture) {
+  const auto found = std::find_if(kGenerations.begin(), kGenerations.end(),
+                                  [&](const Generation& one) { return one.architecture == architecture; });
+  return found == kGenerations.end() ? nullptr : &*found;
+}
+
+std::shared_ptr<const LinkModel> assumed_link(LinkKind kind, double rate, const std::string& source) {
+  auto model = std::make_shared<LinkModel>();
+  model->kind = kind;
+  model->id = name_of(kind);
+  model->bandwidth_bytes_per_s = {rate, Provenance::assumed, source, "", 0};
+  model->latency_s = {0.2e-6, Provenance::assumed, "not in the file", "", 0};
+  return model;
+}
+
+// The first link of a kind in a machine, at a GPU if there is one.
+std::shared_ptr<const LinkModel> first_link(const Topology& machine, LinkKind kind, const std::string& name) {
+  std::shared_ptr<const LinkModel> found;
+  for (LinkIndex index = 0; index < machine.link_count(); ++index) {
+    const Link link = machine.link(index);
+    if (link.model->kind != kind) continue;
+    const bool is_at_gpu = machine.kind(link.from) == NodeKind::gpu || machine.kind(link.to) == NodeKind::gpu;
+    if (found && !is_at_gpu) continue;
+    found = std::make_shared<LinkModel>(assumed_as_in(name, *link.model));
+    if (is_at_gpu) break;
+  }
+  return found;
+}
+
+void borrow_machine(Borrowed& borrowed) {
+  const Topology& machine = *borrowed.machine;
+  const std::string& name = borrowed.name;
+  const auto gpus = machine.nodes_of(0, NodeKind::gpu);
+  const auto cpus = machine.nodes_of(0, NodeKind::cpu);
+  const auto nics = machine.nodes_of(0, NodeKind::nic);
+  if (!borrowed.gpu && !gpus.empty()) {
+    borrowed.gpu = std::make_shared<DeviceModel>(assumed_as_in(name, *machine.device(gpus.front())));
+  }
+  if (!cpus.empty()) borrowed.cpu = std::make_shared<DeviceModel>(assumed_as_in(name, *machine.device(cpus.front())));
+  borrowed.pcie = first_link(machine, LinkKind::pcie, name);
+  borrowed.numa = first_link(machine, LinkKind::cpu_interconnect, name);
+  if (!nics.empty() && machine.node(nics.front()).port) {
+    borrowed.port = std::make_shared<LinkModel>(assumed_as_in(name, *machine.node(nics.front()).port));
+  }
+}
+
+const PciGpu* wanted_gpu(const ImportOptions& options) {
+  if (options.gpu.empty()) return nullptr;
+  const PciGpu* product = find_gpu_named(options.gpu);
+  if (product != nullptr) return product;
+  throw InputError({{.file = "--gpu " + options.gpu,
+                     .path = "",
+                     .message = "unknown GPU; write its product, such as h100, a100-sxm4-40gb or mi300x"}});
+}
+
+// A figure that nobody stated stays one.
+void assume(const std::string& name, Figure& figure) {
+  if (figure.value == 0 && figure.source.empty()) return;
+  figure.provenance = Provenance::assumed;
+  figure.source = "as in " + name + (figure.source.empty() ? "" : ": " + figure.source);
+  figure.date.clear();
+}
+
+}  // namespace
+
+Borrowed borrow(const ImportOptions& options, const std::string& file, const PciGpu* product) {
+  Borrowed borrowed;
+  const PciGpu* wanted = wanted_gpu(options);
+  if (wanted != nullptr) product = wanted;
+  std::string name = options.complete_with;
+  if (name.empty() && wanted == nullptr) name = machine_named_in(std::filesystem::path(file).filename().string());
+  if (name.empty() && product != nullptr) name = product->machine;
+  if (!name.empty() && name != kNoMachine) {
+    const bool is_file = name.find_first_of("/.") != std::string::npos;
+    borrowed.machine = is_file ? read_topology(name) : load_catalog_node(name);
+    borrowed.name = name;
+  }
+  if (product != nullptr) borrowed.gpu = nccl::gpu_of_product(*product);
+  if (borrowed.machine) borrow_machine(borrowed);
+  if (borrowed.name.empty() && product != nullptr) borrowed.name = product->product;
+  const std::string architecture = borrowed.gpu ? borrowed.gpu->architecture : "";
+  const Generation* generation = generation_of(architecture);
+  if (!borrowed.pcie) {
+    borrowed.pcie =
+        generation != nullptr
+            ? assumed_link(LinkKind::pcie, generation->pcie, "16 lanes of the generation of " + borrowed.name)
+            : assumed_link(LinkKind::pcie, 12e9, "NCCL's rate where speed and width are unknown");
+  }
+  if (!borrowed.numa) {
+    borrowed.numa = assumed_link(LinkKind::cpu_interconnect, kNumaRate, "Skylake, NVIDIA/nccl 2.30.7 src/graph/topo.h");
+  }
+  if (!borrowed.cpu) {
+    const Topology host = make_host(1);
+    borrowed.cpu = host.device(0);
+  }
+  borrowed.nvlinks = generation != nullptr ? generation->nvlinks : 0;
+  borrowed.nvlink_bytes_per_s = nccl::link_rate(architecture);
+  return borrowed;
+}
+
+DeviceModel assumed_as_in(const std::string& name, const DeviceModel& model) {
+  DeviceModel copy = model;
+  for (auto& [dtype, peak] : copy.peak_flops_per_s) assume(name, peak);
+  for (Figure* figure :
+       {&copy.memory_bandwidth_bytes_per_s, &copy.memory_bytes, &copy.boost_clock_hz, &copy.memory_latency_s,
+        &copy.launch_overhead_s, &copy.op_overhead_s, &copy.synchronize_s, &copy.graph_launch_overhead_s,
+        &copy.graph_op_overhead_s, &copy.collective_slowdown, &copy.gemm_efficiency}) {
+    assume(name, *figure);
+  }
+  return copy;
+}
+
+LinkModel assumed_as_in(const std::string& name, const LinkModel& model) {
+  LinkModel copy = model;
+  for (Figure* figure : {&copy.bandwidth_bytes_per_s, &copy.latency_s, &copy.hop_latency_s}) assume(name, *figure);
+  return copy;
+}
+
+}  // namespace tandem
