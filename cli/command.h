@@ -48,6 +48,7 @@ void add_calibrate(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_collectives(CLI::App& app, Action& action);
 void add_history(CLI::App& app, Action& action);
+void add_import(CLI::App& app, Action& action);
 void add_manual(CLI::App& app, Action& action);  // `completion` and `man`
 void add_report(CLI::App& app, Action& action);
 void add_schema(CLI::App& app, Action& action);

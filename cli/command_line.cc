@@ -26,8 +26,8 @@ int run_command_line(int argc, char** argv) {
   app.add_flag("--version", version, "Print the versions of tandem and of its libraries");
   app.add_flag("--json", json, "With --version: as one JSON document");
   Action action;
-  for (const auto add : {add_run, add_compare, add_calibrate, add_check, add_history, add_collectives, add_report,
-                         add_sweep, add_schema, add_topology, add_validate, add_manual}) {
+  for (const auto add : {add_run, add_compare, add_calibrate, add_check, add_history, add_collectives, add_import,
+                         add_report, add_sweep, add_schema, add_topology, add_validate, add_manual}) {
     add(app, action);
   }
   try {

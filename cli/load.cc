@@ -6,6 +6,8 @@
 #include <filesystem>
 #include <iostream>
 
+#include "scenarios/device_memory.h"
+#include "scenarios/import/import.h"
 #include "topologies/base/error.h"
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/topology_reader.h"
@@ -36,10 +38,45 @@ void check_exists(const std::string& what, const std::string& file) {
   throw InputError({{.file = file, .path = "", .message = message}});
 }
 
+constexpr int kMostUsualMachines = 4096;
+
+Scenario imported_scenario(const std::string& file) {
+  const Imported imported = import_that_fits(file, {}, "");
+  for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << assumed << '\n';
+  for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << flag << '\n';
+  return parse_scenario(imported.scenario, file);
+}
+
 }  // namespace
+
+Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file) {
+  const bool is_free = options.workers == 0 && kind_of_file(file) == ImportKind::hugging_face;
+  std::vector<std::string> chosen;
+  while (true) {
+    const Imported imported = import_file(file, options, "");
+    const Scenario scenario = parse_scenario(imported.scenario, file);
+    const auto need = memory_need(scenario);
+    if (!is_free || !need || need->fits() || options.workers >= kMostUsualMachines) break;
+    if (!options.recompute) {
+      options.recompute = true;
+      chosen.emplace_back("activations are computed again in the backward pass, else they do not fit (--recompute)");
+      continue;
+    }
+    options.workers = std::max(1, options.workers) * 2;
+  }
+  if (is_free && options.workers > 0) {
+    chosen.push_back(fmt::format("{} machines, the fewest that it fits (--workers)", options.workers));
+  }
+  Imported imported = import_file(file, options, model_file);
+  imported.assumed.insert(imported.assumed.end(), chosen.begin(), chosen.end());
+  return imported;
+}
 
 Scenario scenario_from(const std::string& file) {
   check_exists("scenario", file);
+  std::error_code ignored;
+  const bool is_regular = fs::is_regular_file(file, ignored);  // a pipe can be read once only
+  if (is_regular && kind_of_file(file) != ImportKind::scenario) return imported_scenario(file);
   return load_scenario(file);
 }
 

@@ -5,12 +5,14 @@
 #include <string>
 
 #include "cli/common_options.h"
+#include "scenarios/import/import.h"
 #include "scenarios/scenario.h"
 #include "topologies/readers/import.h"
 #include "topologies/topology.h"
 
 namespace tandem {
 
+// A scenario file; one of another program is imported with usual values for what it does not say, which stderr shows.
 // All throw InputError; its message for a missing file suggests the file of that folder with the nearest name.
 Scenario scenario_from(const std::string& file);
 
@@ -23,5 +25,9 @@ ImportedTopology topology_named(const std::string& name_or_file, const ImportOpt
 
 // Prints what a reader assumed to stderr, unless quiet.
 void print_notes(const std::vector<std::string>& notes, const CommonOptions& common);
+
+// Imports a file. Where the options leave it open, activations are computed again, and the number of machines doubled,
+// until the devices' memory is large enough; what was chosen is among the result's assumptions. Throws InputError.
+Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file);
 
 }  // namespace tandem

@@ -17,7 +17,7 @@ std::int64_t input_elements_of(const Layer& layer) {
   if (!layer.gemm) return layer.output_elements();
   const Layer::Gemm& gemm = *layer.gemm;
   const std::int64_t left = gemm.input_elements > 0 ? gemm.input_elements : gemm.rows * gemm.depth;
-  return gemm.count * (gemm.batched ? left + gemm.depth * gemm.columns : left);
+  return gemm.batched ? gemm.count * left + gemm.count / gemm.sharing * gemm.depth * gemm.columns : gemm.count * left;
 }
 
 // Neighbours that are split by columns read the same input: the first of them keeps it.
@@ -32,7 +32,10 @@ std::int64_t bytes_kept_by(Pointwise operation, std::int64_t element_bytes) {
     case Pointwise::softmax:
     case Pointwise::layer_norm:
     case Pointwise::batch_norm:
+    case Pointwise::rms_norm:
       return element_bytes;
+    case Pointwise::gate:
+      return 2 * element_bytes;
     case Pointwise::dropout:
       return kMaskBytes;
     case Pointwise::cross_entropy:
@@ -43,25 +46,40 @@ std::int64_t bytes_kept_by(Pointwise operation, std::int64_t element_bytes) {
     case Pointwise::scale:
     case Pointwise::mask:
     case Pointwise::transpose:
+    case Pointwise::rotary:
       return 0;
   }
   TANDEM_UNREACHABLE("an operation");
 }
 
+std::int64_t element_bytes_of(const ActivationSettings& settings) {
+  return static_cast<std::int64_t>(size_of(settings.dtype));
+}
+
+bool has_scores(const Layer& layer) {
+  return layer.gemm && layer.gemm->batched && std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0;
+}
+
+// Of a product with scores, without them.
+std::int64_t right_elements_of(const Layer::Gemm& gemm) {
+  return gemm.count / gemm.sharing * gemm.depth * gemm.columns;
+}
+
 // Bytes of one example.
-std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, std::int64_t element_bytes) {
+std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
   const Layer& layer = layers[index];
+  const std::int64_t element_bytes = element_bytes_of(settings);
   std::int64_t bytes = 0;
+  if (!settings.keeps_scores && index > 0 && has_scores(layers[index - 1]) && layer.gemm && layer.gemm->batched) {
+    return right_elements_of(*layer.gemm) * element_bytes;
+  }
   if (layer.gemm && !shares_input(layers, index)) bytes += input_elements_of(layer) * element_bytes;
+  if (!settings.keeps_scores && has_scores(layer)) return bytes;
   if (layer.elementwise && layer.elementwise->backward_passes > 0) bytes += layer.elementwise->elements * element_bytes;
   if (layer.embedding) bytes += layer.embedding->rows * kIndexBytes;
   for (const Pointwise operation : layer.then)
     bytes += layer.output_elements() * bytes_kept_by(operation, element_bytes);
   return bytes;
-}
-
-std::int64_t element_bytes_of(const ActivationSettings& settings) {
-  return static_cast<std::int64_t>(size_of(settings.dtype));
 }
 
 bool begins_block(std::span<const Layer> layers, std::size_t index) {
@@ -75,7 +93,7 @@ std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSet
   std::int64_t bytes = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!settings.checkpointing || !layers[i].block) {
-      bytes += kept_by(layers, i, element_bytes);
+      bytes += kept_by(layers, i, settings);
     } else if (begins_block(layers, i)) {
       bytes += input_elements_of(layers[i]) * element_bytes;
     }
@@ -88,7 +106,7 @@ std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSet
   std::int64_t most = 0, block = 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!layers[i].block || begins_block(layers, i)) block = 0;
-    if (layers[i].block) block += kept_by(layers, i, element_bytes_of(settings));
+    if (layers[i].block) block += kept_by(layers, i, settings);
     most = std::max(most, block);
   }
   return settings.examples * most;

@@ -19,6 +19,7 @@ struct ActivationSettings {
   std::int64_t examples = 1;
   DType dtype = DType::f32;    // of activations
   bool checkpointing = false;  // blocks keep their inputs only, and are computed again
+  bool keeps_scores = true;    // of attention; false: they are computed again inside its kernels
 };
 
 // Bytes that one forward pass keeps.

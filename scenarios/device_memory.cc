@@ -94,7 +94,10 @@ class MemoryModel {
   }
 
   ActivationSettings for_examples(std::int64_t examples) const {
-    return {.examples = examples, .dtype = storage_, .checkpointing = layers_.activation_checkpointing};
+    return {.examples = examples,
+            .dtype = storage_,
+            .checkpointing = layers_.activation_checkpointing,
+            .keeps_scores = layers_.stack.attention != AttentionKernels::flash};
   }
 
   // Elements of the largest group of layers that is closed once it has bucket_bytes.

@@ -91,12 +91,15 @@ Layer layer_part(const Layer& layer, int parts, int part) {
   switch (layer.split) {
     case LayerSplit::columns:
       result.gemm->columns = of(layer.gemm->columns);
-      for (std::int64_t& tensor : result.tensors) tensor = tensor / layer.gemm->columns * result.gemm->columns;
+      for (std::int64_t& tensor : result.tensors) {  // every device has a norm of the heads
+        if (tensor % layer.gemm->columns == 0) tensor = tensor / layer.gemm->columns * result.gemm->columns;
+      }
       break;
     case LayerSplit::rows:
       result.gemm->depth = of(layer.gemm->depth);
       result.gemm->input_elements = result.gemm->rows * result.gemm->depth;
-      if (!layer.shared_weights) result.tensors.front() = result.gemm->depth * result.gemm->columns;
+      if (!layer.shared_weights)
+        result.tensors.front() = result.gemm->experts * result.gemm->depth * result.gemm->columns;
       break;
     case LayerSplit::count:
       result.gemm->count = of(layer.gemm->count);

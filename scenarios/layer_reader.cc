@@ -10,6 +10,7 @@ namespace {
 
 constexpr int kMostPasses = 64;
 constexpr std::int64_t kMostKernel = 255;
+constexpr std::int64_t kMostExperts = 65536;
 
 class LayerReader {
  public:
@@ -44,6 +45,12 @@ class LayerReader {
     gemm.count = size(map.optional("count"));
     gemm.input_elements = size(map.optional("input"), gemm.rows * gemm.depth);
     gemm.batched = map.optional("batched").boolean(false);
+    const YamlReader sharing = map.optional("sharing");
+    gemm.sharing = size(sharing);
+    if (gemm.count % gemm.sharing != 0) {
+      sharing.error(fmt::format("{} products cannot share in groups of {}", gemm.count, gemm.sharing));
+      gemm.sharing = 1;
+    }
     if (gemm.count > 1 && !gemm.batched && map.optional("count").present()) {
       map.optional("count").error("is for batched products; give the rows of all of them instead");
     }
@@ -98,10 +105,11 @@ class LayerReader {
     gemm.depth = size(map.required("inputs"));
     gemm.columns = size(map.required("outputs"));
     gemm.input_elements = gemm.rows * gemm.depth;
+    gemm.experts = sizes_.read(map.optional("experts"), 1, kMostExperts, 1);
     layer_.gemm = gemm;
     // Weights that another layer has already: those of the word embeddings, in a decoder.
     layer_.shared_weights = map.optional("shared_weights").boolean(false);
-    if (!layer_.shared_weights) layer_.tensors.push_back(gemm.depth * gemm.columns);
+    if (!layer_.shared_weights) layer_.tensors.push_back(gemm.experts * gemm.depth * gemm.columns);
   }
 
   void read_embedding(const YamlReader& map) {
@@ -122,11 +130,12 @@ class LayerReader {
                                  : layer_.convolution ? layer_.convolution->out_channels
                                  : layer_.gemm        ? layer_.gemm->columns
                                                       : 0;
+    const std::int64_t norm_columns = size(map_.optional("norm_size"), columns);
     for (const Pointwise operation : layer_.then) {
-      const int tensors = operation == Pointwise::bias                                               ? 1
-                          : operation == Pointwise::batch_norm || operation == Pointwise::layer_norm ? 2
-                                                                                                     : 0;
-      layer_.tensors.insert(layer_.tensors.end(), static_cast<std::size_t>(tensors), columns);
+      const bool is_norm = operation == Pointwise::batch_norm || operation == Pointwise::layer_norm;
+      const int tensors = is_norm ? 2 : operation == Pointwise::bias || operation == Pointwise::rms_norm ? 1 : 0;
+      layer_.tensors.insert(layer_.tensors.end(), static_cast<std::size_t>(tensors),
+                            operation == Pointwise::bias ? columns : norm_columns);
     }
   }
 
@@ -142,7 +151,10 @@ class LayerReader {
                                         {"mask", Pointwise::mask},
                                         {"softmax", Pointwise::softmax},
                                         {"transpose", Pointwise::transpose},
-                                        {"cross_entropy", Pointwise::cross_entropy}});
+                                        {"cross_entropy", Pointwise::cross_entropy},
+                                        {"rms_norm", Pointwise::rms_norm},
+                                        {"gate", Pointwise::gate},
+                                        {"rotary", Pointwise::rotary}});
   }
 
   // The products and element-wise layers state what the other forms imply.
@@ -213,8 +225,9 @@ class SplitChecker {
 void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Layer>& layers) {
   const std::string name = map.required("name").text();
   const auto repeat = sizes.read(map.required("repeat"), 1, 10000, 1);
+  const auto first = sizes.read(map.optional("first"), 0, 10000, 0);
   const std::vector<Layer> group = read_model_layers(map.required("layers"), sizes);
-  for (std::int64_t i = 0; i < repeat; ++i) {
+  for (std::int64_t i = first; i < first + repeat; ++i) {
     for (Layer layer : group) {
       layer.name = fmt::format("{}.{}.{}", name, i, layer.name);
       layer.block = Layer::Block{.group = name, .copy = i};
@@ -249,7 +262,8 @@ Stack read_stack(const YamlReader& map, Stack stack) {
       {{"none", Fusion::none}, {"hand", Fusion::hand}, {"compiled", Fusion::compiled}}, stack.fusion);
   stack.attention = map.optional("attention")
                         .one_of<AttentionKernels>({{"separate", AttentionKernels::separate},
-                                                   {"fused_softmax", AttentionKernels::fused_softmax}},
+                                                   {"fused_softmax", AttentionKernels::fused_softmax},
+                                                   {"flash", AttentionKernels::flash}},
                                                   stack.attention);
   stack.is_stated = true;
   return stack;

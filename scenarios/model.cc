@@ -30,7 +30,7 @@ std::int64_t Layer::parameters() const {
 }
 
 bool Layer::has_weights() const {
-  return gemm && parameters() >= gemm->depth * gemm->columns;
+  return gemm && parameters() >= gemm->experts * gemm->depth * gemm->columns;
 }
 
 std::int64_t Layer::forward_macs() const {

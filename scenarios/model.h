@@ -24,6 +24,8 @@ struct Layer {
     std::int64_t count = 1;
     std::int64_t input_elements = 0;  // read from memory for one product; less than rows x depth in convolutions
     bool batched = false;             // the right operand belongs to the example too, as in attention: no parameters
+    std::int64_t sharing = 1;         // batched products that have one right operand: heads of one key and value
+    std::int64_t experts = 1;         // matrices of weights, each for an equal part of the rows
   };
   // A convolution with padding: an output side is the input side / stride, rounded up.
   struct Convolution {
@@ -96,7 +98,8 @@ struct Model {
   bool depends_on_stack() const;  // whether operations follow its layers
 };
 
-// `sizes`: values for names under `sizes` of the file, instead of the file's. Throws InputError with every problem.
+// A model file, or a config.json of Hugging Face. `sizes`: values for names under `sizes` of the file, instead of the
+// file's. Throws InputError with every problem.
 Model read_model(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& sizes = {});
 
 // The models that come with Tandem, sorted: "bert_large", "resnet50", ...

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scenarios/import/import.h"
 #include "scenarios/layer_reader.h"
 #include "scenarios/model.h"
 #include "topologies/base/strict_yaml.h"
@@ -13,16 +14,23 @@ namespace {
 // Compares the totals that a file states with those of its layers, to catch a slip in one of them. With other sizes
 // than the file's they are others.
 void check_total(const YamlReader& stated, std::int64_t found, const char* what, bool is_as_in_file) {
-  const std::int64_t value = stated.whole_number(0, kMostModelElements * 1024, found);
+  const std::int64_t value = stated.whole_number(0, std::int64_t{1} << 60, found);
   if (is_as_in_file && value != found) {
     stated.error(fmt::format("states {} {}, the layers have {}", value, what, found));
   }
 }
 
+// Configurations of other programs are read as the tables of their layers.
+YamlDocument model_document(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& chosen) {
+  if (kind_of_file(path) == ImportKind::scenario) return YamlDocument::load(path);
+  const auto tokens = chosen.find("tokens");
+  return YamlDocument::parse(model_file_of(path, tokens == chosen.end() ? 0 : tokens->second), path.string());
+}
+
 }  // namespace
 
 Model read_model(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& chosen) {
-  const YamlDocument document = YamlDocument::load(path);
+  const YamlDocument document = model_document(path, chosen);
   Diagnostics problems;
   const YamlReader root(document, problems);
   Model model;

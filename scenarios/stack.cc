@@ -39,6 +39,12 @@ PointwiseTraffic unfused(Pointwise operation) {
       return {{2, 0, 1}, {2, 0, 1}};
     case Pointwise::cross_entropy:
       return {{5, 0, 3}, {3, 0, 1}};
+    case Pointwise::rms_norm:  // square, mean, scale in f32, weight
+      return {{0, 24, 4}, {11, 0, 5}};
+    case Pointwise::gate:  // the activation and the product
+      return {{5, 0, 2}, {8, 0, 3}};
+    case Pointwise::rotary:  // two products and their sum
+      return {{6, 0, 3}, {6, 0, 3}};
   }
   TANDEM_UNREACHABLE("an operation or a fusion");
 }
@@ -61,6 +67,12 @@ PointwiseTraffic fused_by_hand(Pointwise operation) {
       return {{2, 0, 1}, {}};
     case Pointwise::softmax:
       return {{2, 0, 1}, {4, 0, 1}};
+    case Pointwise::rms_norm:
+      return {{4, 0, 1}, {4, 0, 2}};
+    case Pointwise::gate:
+      return {{3, 0, 1}, {5, 0, 1}};
+    case Pointwise::rotary:
+      return {{2, 0, 1}, {2, 0, 1}};
     case Pointwise::bias:
     case Pointwise::batch_norm:
     case Pointwise::transpose:
@@ -79,6 +91,7 @@ PointwiseTraffic compiled(Pointwise operation) {
     case Pointwise::dropout:
       return {{2.5, 0, 1}, {1.5, 0, 0}};
     case Pointwise::layer_norm:
+    case Pointwise::rms_norm:
       return {{3, 0, 1}, {3, 0, 1}};
     case Pointwise::scale:
     case Pointwise::mask:
@@ -90,6 +103,8 @@ PointwiseTraffic compiled(Pointwise operation) {
     case Pointwise::gelu:
     case Pointwise::transpose:
     case Pointwise::cross_entropy:
+    case Pointwise::gate:
+    case Pointwise::rotary:
       return fused_by_hand(operation);
   }
   TANDEM_UNREACHABLE("an operation or a fusion");
@@ -109,10 +124,13 @@ std::string Stack::text() const {
   static constexpr std::array kFusions{"none", "hand", "compiled"};
   return fmt::format("layout {}, fusion {}{}", kLayouts.at(static_cast<std::size_t>(layout)),
                      kFusions.at(static_cast<std::size_t>(fusion)),
-                     attention == AttentionKernels::fused_softmax ? ", attention fused_softmax" : "");
+                     attention == AttentionKernels::fused_softmax ? ", attention fused_softmax"
+                     : attention == AttentionKernels::flash       ? ", attention flash"
+                                                                  : "");
 }
 
 PointwiseTraffic traffic_of(Pointwise operation, const Stack& stack, bool in_attention) {
+  if (in_attention && stack.attention == AttentionKernels::flash) return kNothing;
   if (in_attention && stack.attention == AttentionKernels::fused_softmax) return fused_attention(operation);
   switch (stack.fusion) {
     case Fusion::none:

@@ -13,7 +13,8 @@ enum class Layout : std::uint8_t { nchw, nhwc };
 // bias with dropout). compiled: a compiler (XLA, TorchInductor) fuses chains of element-wise operations.
 enum class Fusion : std::uint8_t { none, hand, compiled };
 // separate: the operations between the two products of attention as `fusion` says. fused_softmax: all in one kernel.
-enum class AttentionKernels : std::uint8_t { separate, fused_softmax };
+// flash: inside the products, whose scores are not kept for the backward pass.
+enum class AttentionKernels : std::uint8_t { separate, fused_softmax, flash };
 
 struct Stack {
   Layout layout = Layout::nhwc;
@@ -36,8 +37,11 @@ enum class Pointwise : std::uint8_t {
   scale,
   mask,
   softmax,
-  transpose,     // between [tokens, heads] and [heads, tokens]
-  cross_entropy  // softmax and loss over the columns, and the gradient
+  transpose,      // between [tokens, heads] and [heads, tokens]
+  cross_entropy,  // softmax and loss over the columns, and the gradient
+  rms_norm,
+  gate,   // the product with the activation of the layer before it: SwiGLU, GeGLU
+  rotary  // positions turned into queries and keys
 };
 
 // The memory traffic of one operation on every element, and its kernels. 0 kernels: part of another one.

@@ -60,8 +60,8 @@ ConvolutionShape LayerKernels::convolution(const Layer& layer, Part part) const 
 
 // The products of all examples are one unless both operands belong to the example.
 ProductShape LayerKernels::matrix_product(const Layer::Gemm& gemm, Part part) const {
-  const std::int64_t rows = gemm.batched ? gemm.rows : batch_ * gemm.rows;
-  const std::int64_t count = gemm.batched ? batch_ * gemm.count : 1;
+  const std::int64_t rows = gemm.batched ? gemm.rows : std::max<std::int64_t>(1, batch_ * gemm.rows / gemm.experts);
+  const std::int64_t count = gemm.batched ? batch_ * gemm.count : gemm.experts;
   if (part == Part::weight_gradient) return {.m = gemm.depth, .n = gemm.columns, .k = rows, .count = count};
   if (part == Part::input_gradient) return {.m = rows, .n = gemm.depth, .k = gemm.columns, .count = count};
   return {.m = rows, .n = gemm.columns, .k = gemm.depth, .count = count};

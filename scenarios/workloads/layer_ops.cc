@@ -29,6 +29,7 @@ LayerOps::LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType
   n_ = gemm.columns;
   k_ = gemm.depth;
   if (gemm.batched) extra_elements_ = static_cast<double>((batch * gemm.count - 1) * gemm.columns * gemm.depth);
+  extra_elements_ += static_cast<double>((gemm.experts - 1) * gemm.columns * gemm.depth);
   if (gemm.input_elements > 0) {
     const std::int64_t saved = batch * gemm.count * (gemm.rows * gemm.depth - gemm.input_elements);
     saved_elements_ = std::max(0.0, static_cast<double>(saved));

@@ -1,0 +1,110 @@
+#include "scenarios/import/byte_source.h"
+
+#include <fmt/format.h>
+#include <zlib.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kPiece = 256 * 1024;
+// Traces pack 10 to 60 times; deflate ends at about 1,032.
+constexpr std::int64_t kLikelyRatio = 300;
+constexpr std::int64_t kUnsuspicious = std::int64_t{64} << 20;
+constexpr std::int64_t kMostUnpacked = std::int64_t{16} << 30;
+constexpr int kGzipWindow = 15 + 16;  // zlib's number for gzip with the largest window
+
+}  // namespace
+
+ByteSource::ByteSource(const std::filesystem::path& file) : name_(file.string()) {
+  std::error_code ignored;
+  const auto kind = std::filesystem::status(file, ignored).type();
+  if (kind == std::filesystem::file_type::not_found) fail("no such file");
+  if (kind == std::filesystem::file_type::directory) fail("is a folder; expected a file");
+  if (kind != std::filesystem::file_type::regular) fail("is no regular file; copy what it gives to one first");
+  file_.reset(std::fopen(name_.c_str(), "rb"));
+  if (!file_) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  packed_.resize(kPiece);
+  held_ = read();
+  if (held_ >= 2 && packed_[0] == '\x1f' && packed_[1] == '\x8b') begin_unpacking();
+}
+
+ByteSource::~ByteSource() {
+  if (inflate_) inflateEnd(inflate_.get());
+}
+
+void ByteSource::fail(const std::string& message) const {
+  throw InputError({{.file = name_, .path = "", .message = message}});
+}
+
+std::size_t ByteSource::read() {
+  const std::size_t count = std::fread(packed_.data(), 1, packed_.size(), file_.get());
+  if (count == 0 && std::ferror(file_.get()) != 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  read_bytes_ += static_cast<std::int64_t>(count);
+  return count;
+}
+
+void ByteSource::begin_unpacking() {
+  inflate_ = std::make_unique<z_stream_s>();
+  *inflate_ = {};
+  unpacked_.resize(kPiece);
+  if (inflateInit2(inflate_.get(), kGzipWindow) != Z_OK) fail("cannot be unpacked: zlib did not start");
+  inflate_->next_in = reinterpret_cast<Bytef*>(packed_.data());
+  inflate_->avail_in = static_cast<uInt>(held_);
+}
+
+std::string_view ByteSource::next() {
+  if (inflate_) return unpack();
+  if (held_ == 0) held_ = read();
+  const std::string_view piece(packed_.data(), held_);
+  held_ = 0;
+  return piece;
+}
+
+std::string_view ByteSource::unpack() {
+  inflate_->next_out = reinterpret_cast<Bytef*>(unpacked_.data());
+  inflate_->avail_out = static_cast<uInt>(unpacked_.size());
+  while (inflate_->avail_out == unpacked_.size()) {
+    if (inflate_->avail_in == 0) {
+      inflate_->avail_in = static_cast<uInt>(read());
+      inflate_->next_in = reinterpret_cast<Bytef*>(packed_.data());
+      if (inflate_->avail_in == 0 && is_at_end_) return {};
+      if (inflate_->avail_in == 0) fail("is a gzip file that ends too early: copy or write it again");
+    }
+    if (is_at_end_) {  // another member follows
+      inflateReset(inflate_.get());
+      is_at_end_ = false;
+    }
+    const int result = inflate(inflate_.get(), Z_NO_FLUSH);
+    is_at_end_ = result == Z_STREAM_END;
+    if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
+      fail(fmt::format("is a damaged gzip file: {}", inflate_->msg != nullptr ? inflate_->msg : "unknown data"));
+    }
+  }
+  const std::size_t count = unpacked_.size() - inflate_->avail_out;
+  unpacked_bytes_ += static_cast<std::int64_t>(count);
+  if (unpacked_bytes_ > kMostUnpacked ||
+      (unpacked_bytes_ > kUnsuspicious && unpacked_bytes_ / kLikelyRatio > read_bytes_)) {
+    fail(fmt::format("unpacks to more than {} times its size, which no trace does", kLikelyRatio));
+  }
+  return {unpacked_.data(), count};
+}
+
+std::string read_unpacked(const std::filesystem::path& file, std::int64_t most) {
+  ByteSource source(file);
+  std::string text;
+  for (std::string_view piece = source.next(); !piece.empty(); piece = source.next()) {
+    text += piece;
+    if (static_cast<std::int64_t>(text.size()) > most) {
+      throw InputError(
+          {{.file = source.name(), .path = "", .message = fmt::format("has more than {} MiB", most >> 20)}});
+    }
+  }
+  return text;
+}
+
+}  // namespace tandem

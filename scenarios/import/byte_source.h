@@ -1,0 +1,53 @@
+// The bytes of an input file, unpacked where it is a gzip file, a piece at a time: a trace is larger than it should
+// have to be in memory.
+#pragma once
+
+#include <cstdint>
+#include <cstdio>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+struct z_stream_s;
+
+namespace tandem {
+
+class ByteSource {
+ public:
+  // Opens a regular file. Throws InputError for a folder, a pipe, a device, and what cannot be read.
+  explicit ByteSource(const std::filesystem::path& file);
+  ~ByteSource();
+  ByteSource(const ByteSource&) = delete;
+  ByteSource& operator=(const ByteSource&) = delete;
+
+  // The next bytes, which are valid until the next call; none at the end. Throws InputError for a gzip file that is
+  // damaged, ends too early, or unpacks to more than a trace can be.
+  std::string_view next();
+
+  const std::string& name() const { return name_; }
+  bool is_packed() const { return inflate_ != nullptr; }
+
+ private:
+  struct CloseFile {
+    void operator()(std::FILE* file) const { std::fclose(file); }
+  };
+  std::size_t read();
+  void begin_unpacking();
+  std::string_view unpack();
+  [[noreturn]] void fail(const std::string& message) const;
+
+  std::string name_;
+  std::unique_ptr<std::FILE, CloseFile> file_;
+  std::vector<char> packed_, unpacked_;
+  std::size_t held_ = 0;  // bytes of packed_ that wait
+  std::unique_ptr<z_stream_s> inflate_;
+  bool is_at_end_ = false;  // of a member of a gzip file
+  std::int64_t read_bytes_ = 0, unpacked_bytes_ = 0;
+};
+
+// All bytes of a file of at most `most` bytes, unpacked. Throws InputError.
+std::string read_unpacked(const std::filesystem::path& file, std::int64_t most);
+
+}  // namespace tandem

@@ -1,0 +1,50 @@
+// The values of a configuration: by any of the names that a size has had, with the place of what is wrong.
+#pragma once
+
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/import/json_value.h"
+
+namespace tandem {
+
+class ConfigValues {
+ public:
+  using Names = std::initializer_list<std::string_view>;
+
+  // `object` must outlive it. `path` names the object in messages; empty: the document.
+  ConfigValues(const JsonValue& object, std::string file, std::string path = "");
+
+  const JsonValue& object() const { return *object_; }
+  const std::string& file() const { return file_; }
+
+  // The first of these that is there and not null.
+  const JsonValue* find(Names names) const;
+  bool has(Names names) const { return find(names) != nullptr; }
+  std::optional<ConfigValues> map(Names names) const;
+
+  // Whole numbers from 1 (size) or 0 (count) on. Throw InputError for anything else.
+  std::int64_t size(Names names) const;  // required
+  std::int64_t size(Names names, std::int64_t otherwise) const;
+  std::int64_t count(Names names, std::int64_t otherwise) const;
+  bool boolean(Names names, bool otherwise) const;
+  double number(Names names, double otherwise) const;
+  std::string text(Names names, std::string_view otherwise = "") const;
+  std::vector<std::string> texts(Names names) const;
+  std::vector<std::int64_t> counts(Names names) const;
+
+  [[noreturn]] void fail(const JsonValue& at, std::string_view name, const std::string& message) const;
+
+ private:
+  std::string path_of(std::string_view name) const;
+  std::int64_t whole(Names names, std::int64_t least, std::int64_t otherwise) const;
+  std::string_view name_of(Names names, const JsonValue& value) const;
+
+  const JsonValue* object_;
+  std::string file_, path_;
+};
+
+}  // namespace tandem

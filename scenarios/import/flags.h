@@ -1,0 +1,48 @@
+// Command-line flags as people keep them: in a shell script or on a shell line, or as a map of a YAML file.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace tandem {
+
+struct Flag {
+  std::string name;   // without dashes in front, with _ for -: "num_layers"
+  std::string value;  // empty: none; lists have blanks
+  int line = 0, column = 0;
+};
+
+// The flags of a program; of one that is given twice the last one counts.
+class Flags {
+ public:
+  explicit Flags(std::string file) : file_(std::move(file)) {}
+
+  void add(Flag flag);
+  const std::string& file() const { return file_; }
+  const std::vector<Flag>& all() const { return flags_; }
+  std::map<std::string, std::string> environment{};
+
+  const Flag* find(std::string_view name) const;
+  bool is_on(std::string_view name) const;                          // given, and not "false"
+  std::optional<std::int64_t> number(std::string_view name) const;  // throws InputError for anything else
+  std::int64_t number(std::string_view name, std::int64_t otherwise) const { return number(name).value_or(otherwise); }
+  std::string text(std::string_view name, std::string_view otherwise = "") const;
+  [[noreturn]] void fail(std::string_view name, const std::string& message) const;  // at the flag, if it is there
+
+ private:
+  std::string file_;
+  std::vector<Flag> flags_;
+};
+
+// Whether a text is one of these.
+bool has_flags(std::string_view text);
+
+// Reads either form. Variables that the text itself sets are put in place. Throws InputError.
+Flags read_flags(const std::filesystem::path& file);
+
+}  // namespace tandem

@@ -1,0 +1,28 @@
+// Reads the config.json of Hugging Face's transformers: docs/import.md lists the architectures.
+#pragma once
+
+#include <optional>
+
+#include "scenarios/import/json_value.h"
+#include "scenarios/import/transformer.h"
+
+namespace tandem {
+
+struct HuggingFaceModel {
+  TransformerSpec spec;
+  std::string architecture;                 // its `model_type`
+  std::string dtype;                        // "bf16", or empty where the file says nothing
+  std::optional<TransformerSpec> vision{};  // a tower beside the language model
+  std::vector<std::string> assumed{};       // sentences
+};
+
+bool is_hugging_face(const JsonValue& document);
+
+// `tokens`: of a sequence; 0: what the model can, at most 4,096. Throws InputError; an unknown architecture is refused
+// with the nearest known one.
+HuggingFaceModel read_hugging_face(const JsonValue& document, const std::string& file, std::int64_t tokens);
+
+// The values of `model_type` that are known, sorted.
+std::vector<std::string> known_architectures();
+
+}  // namespace tandem

@@ -1,0 +1,285 @@
+#include "scenarios/import/import.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "engine/engine_info.h"
+#include "scenarios/import/hugging_face.h"
+#include "scenarios/import/megatron.h"
+#include "strategies/strategies.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::string_view kUsualMachine = "hgx-h100";
+constexpr int kUsualDevices = 8;
+
+std::string with_commas(std::int64_t number) {
+  std::string digits = std::to_string(number);
+  for (auto at = static_cast<std::int64_t>(digits.size()) - 3; at > 0; at -= 3) {
+    digits.insert(static_cast<std::size_t>(at), ",");
+  }
+  return digits;
+}
+
+// The strategy that divides parameters among all devices: large models fit no device.
+std::string sharding_strategy() {
+  for (const std::string& name : strategy_names()) {
+    const StrategyInfo& info = strategy_info(name);
+    if (info.division && info.division->layer_tables == ModelDivision::LayerTables::gathered) return name;
+  }
+  return std::string(default_strategy_name());
+}
+
+// Chooses what the file does not say, and tells.
+class Choices {
+ public:
+  Choices(const ImportChoices& options, Imported& imported) : options_(options), imported_(imported) {}
+
+  std::string word(const std::string& stated, std::string usual, const char* what, const char* option) {
+    if (!stated.empty()) return stated;
+    imported_.assumed.push_back(fmt::format("{} {} ({})", what, usual, option));
+    return usual;
+  }
+  int number(int stated, int usual, const char* what, const char* option) {
+    if (stated > 0) return stated;
+    imported_.assumed.push_back(fmt::format("{} {} ({})", what, usual, option));
+    return usual;
+  }
+  const ImportChoices& options() const { return options_; }
+
+ private:
+  const ImportChoices& options_;
+  Imported& imported_;
+};
+
+int at_most_batch(int devices, int workers) {
+  constexpr std::int64_t kMostBatch = 1 << 28;
+  return static_cast<int>(std::min(kMostBatch, static_cast<std::int64_t>(devices) * workers));
+}
+
+std::string topology_text(const std::string& name, int workers) {
+  return workers > 1 ? fmt::format("{{cluster: {{node: {}, workers: {}}}}}", yaml_text(name), workers)
+                     : yaml_text(name);
+}
+
+std::string scenario_of(const HuggingFaceModel& model, const std::string& file, const std::string& model_file,
+                        Choices& choices) {
+  const ImportChoices& options = choices.options();
+  const int devices = choices.number(options.devices, kUsualDevices, "devices of a machine:", "--devices");
+  const int workers = std::max(1, options.workers);
+  const int batch = choices.number(options.batch, at_most_batch(devices, workers), "global batch:", "--batch");
+  if (batch < static_cast<std::int64_t>(devices) * workers) {
+    throw InputError({{.file = file,
+                       .path = "",
+                       .message = fmt::format("a batch of {} leaves some of {} GPUs without an example: --batch, "
+                                              "--devices and --workers",
+                                              batch, static_cast<std::int64_t>(devices) * workers)}});
+  }
+  const std::string dtype =
+      choices.word(options.dtype.empty() ? model.dtype : options.dtype, "bf16", "dtype", "--dtype");
+  const std::string optimizer = choices.word(options.optimizer, "adam", "optimizer", "--optimizer");
+  const std::string strategy = choices.word(options.strategy, sharding_strategy(), "strategy", "--strategy");
+  const std::string machine = choices.word(options.topology, std::string(kUsualMachine), "machine", "--topology");
+  std::string text = "schema_version: 1\n";
+  text += fmt::format("name: {}\n", yaml_text(model.spec.name));
+  text += fmt::format("workload:\n  kind: layers\n  model: {}\n", yaml_text(model_file));
+  if (!model.spec.has_fixed_tokens) text += fmt::format("  sizes: {{tokens: {}}}\n", model.spec.tokens);
+  text += fmt::format("  batch: {}\n  dtype: {}\n  optimizer: {}\n", batch, dtype, optimizer);
+  if (options.recompute) text += "  activation_checkpointing: true\n";
+  text += fmt::format("strategy: {{name: {}}}\n", strategy);
+  text += fmt::format("engine: {{name: {}}}\n", model_engine().name);
+  text += fmt::format("topology: {}\n", topology_text(machine, workers));
+  text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 3\nwarmup_steps: 1\n", devices);
+  return text;
+}
+
+void add_facts(const HuggingFaceModel& model, const ModelTable& table, Imported& imported) {
+  const auto fact = [&](std::string text) { imported.facts.push_back(std::move(text)); };
+  fact(fmt::format("architecture: {}", model.architecture));
+  fact(fmt::format("parameters: {}", with_commas(table.parameters())));
+  if (model.vision) {
+    const std::int64_t vision = table_of(*model.vision).parameters();
+    fact(fmt::format("parameters with the vision tower: {}", with_commas(table.parameters() + vision)));
+  }
+  if (table.used_parameters() != table.parameters()) {
+    fact(fmt::format("parameters that a token uses: {}", with_commas(table.used_parameters())));
+  }
+  fact(fmt::format("multiply-accumulates of {} forward: {}", model.spec.image ? "an image" : "a sequence",
+                   with_commas(table.macs())));
+}
+
+Imported import_hugging_face(const std::filesystem::path& file, const ImportChoices& options,
+                             const std::string& model_file) {
+  const HuggingFaceModel model = read_hugging_face(read_json(file), file.string(), options.tokens);
+  Imported imported{.kind = ImportKind::hugging_face};
+  const ModelTable table = table_of(model.spec);
+  add_facts(model, table, imported);
+  imported.assumed = model.assumed;
+  imported.assumed.emplace_back("attention keeps no scores (workload.stack: {attention: flash}), as FlashAttention");
+  if (table.used_parameters() != table.parameters()) {
+    imported.assumed.emplace_back("tokens are spread over experts evenly, and every device computes with all experts");
+  }
+  Choices choices(options, imported);
+  imported.scenario = scenario_of(model, file.string(), model_file, choices);
+  imported.model = table.yaml();
+  return imported;
+}
+
+// The strategy whose user gives the sizes of every axis.
+std::string mesh_strategy() {
+  for (const std::string& name : strategy_names()) {
+    const StrategyInfo& info = strategy_info(name);
+    const bool is_mesh = info.division && info.division->axis == nullptr;
+    if (is_mesh && info.division->layer_tables == ModelDivision::LayerTables::divided) return name;
+  }
+  return sharding_strategy();
+}
+
+// How many devices there are, and how a batch is divided among them.
+struct MegatronSizes {
+  int workers = 1, devices = 1;
+  std::int64_t data = 1, batch = 1, micro_batches = 1;
+};
+
+MegatronSizes sizes_of(const MegatronJob& job, const Flags& flags, Choices& choices) {
+  const ImportChoices& options = choices.options();
+  const std::int64_t replica = job.tensor * job.pipeline;
+  MegatronSizes sizes;
+  const auto stated = [](std::optional<std::int64_t> value) { return static_cast<int>(value.value_or(0)); };
+  sizes.devices = choices.number(options.devices > 0 ? options.devices : stated(job.devices), kUsualDevices,
+                                 "devices of a machine:", "--devices");
+  const int nodes = options.workers > 0 ? options.workers : stated(job.nodes);
+  const auto least = static_cast<int>((replica * job.context + sizes.devices - 1) / sizes.devices);
+  sizes.workers = choices.number(nodes, least, "machines:", "--workers");
+  const std::int64_t world = static_cast<std::int64_t>(sizes.workers) * sizes.devices;
+  if (world % (replica * job.context) != 0) {
+    flags.fail("tensor_model_parallel_size",
+               fmt::format("{} devices cannot be divided into groups of tensor {} x pipeline {} x context {}", world,
+                           job.tensor, job.pipeline, job.context));
+  }
+  sizes.data = world / replica / job.context;
+  if (job.context > 1) {  // the others would compute parts of the same sequences
+    const std::int64_t used = world / job.context;
+    sizes.workers = static_cast<int>((used + sizes.devices - 1) / sizes.devices);
+    sizes.devices = static_cast<int>(used / sizes.workers);
+  }
+  const std::int64_t usual = sizes.data * job.micro_batch * std::max<std::int64_t>(1, job.pipeline);
+  sizes.batch = options.batch > 0 ? options.batch : job.global_batch.value_or(usual);
+  if (sizes.batch % (job.micro_batch * sizes.data) != 0) {
+    flags.fail("global_batch_size", fmt::format("{} is no multiple of {} replicas x micro-batches of {}", sizes.batch,
+                                                sizes.data, job.micro_batch));
+  }
+  sizes.micro_batches = sizes.batch / sizes.data / job.micro_batch;
+  return sizes;
+}
+
+std::string megatron_scenario(const MegatronJob& job, const Flags& flags, const std::string& model_file,
+                              Choices& choices) {
+  const ImportChoices& options = choices.options();
+  const MegatronSizes sizes = sizes_of(job, flags, choices);
+  const std::string machine = choices.word(options.topology, std::string(kUsualMachine), "machine", "--topology");
+  std::string text = fmt::format("schema_version: 1\nname: {}\nworkload:\n  kind: layers\n", yaml_text(job.spec.name));
+  text += fmt::format("  model: {}\n  sizes: {{tokens: {}}}\n", yaml_text(model_file), job.spec.tokens);
+  text += fmt::format("  stack: {{attention: {}}}\n", job.keeps_scores ? "separate" : "flash");
+  text += fmt::format("  batch: {}\n  dtype: {}\n", sizes.batch, options.dtype.empty() ? job.dtype : options.dtype);
+  if (job.dtype != "f32") text += "  parameter_dtype: f32\n";
+  text += fmt::format("  optimizer: {}\n", options.optimizer.empty() ? job.optimizer : options.optimizer);
+  text += fmt::format("  bucket_bytes: {}\n  overlap: {}\n", job.bucket_bytes, job.overlap);
+  if (job.recompute || options.recompute) text += "  activation_checkpointing: true\n";
+  text +=
+      fmt::format("strategy:\n  name: {}\n  data: {}\n  tensor: {}\n  pipeline: {}\n",
+                  options.strategy.empty() ? mesh_strategy() : options.strategy, sizes.data, job.tensor, job.pipeline);
+  text += fmt::format("  micro_batches: {}\n  virtual_stages: {}\n", sizes.micro_batches, job.virtual_stages);
+  text += fmt::format("engine:\n  name: {}\n", model_engine().name);
+  if (!job.nccl.empty()) text += "  nccl:\n";
+  for (const auto& [name, value] : job.nccl) text += fmt::format("    {}: {}\n", name, yaml_text(value));
+  text += fmt::format("topology: {}\n", topology_text(machine, sizes.workers));
+  text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 3\nwarmup_steps: 1\n", sizes.devices);
+  return text;
+}
+
+Imported import_megatron(const std::filesystem::path& file, const ImportChoices& options,
+                         const std::string& model_file) {
+  const Flags flags = read_flags(file);
+  const MegatronJob job = read_megatron(flags);
+  Imported imported{.kind = ImportKind::megatron};
+  const ModelTable table = table_of(job.spec);
+  imported.facts.push_back(fmt::format("parameters: {}", with_commas(table.parameters())));
+  imported.facts.push_back(fmt::format("multiply-accumulates of a sequence forward: {}", with_commas(table.macs())));
+  imported.assumed = job.assumed;
+  Choices choices(options, imported);
+  imported.scenario = megatron_scenario(job, flags, model_file, choices);
+  imported.model = table.yaml();
+  imported.left_out = job.left_out;
+  return imported;
+}
+
+// Whether the beginning of a file has flags of Megatron-LM.
+bool is_megatron(const std::filesystem::path& file) {
+  ByteSource source(file);
+  std::string text;
+  constexpr std::size_t kBeginning = 256 * 1024;
+  for (std::string_view piece = source.next(); !piece.empty() && text.size() < kBeginning; piece = source.next()) {
+    text += piece;
+  }
+  return has_flags(text);
+}
+
+// The first of these keys at the top of a JSON object; nothing in a text that is none.
+ImportKind kind_of_json(ByteSource& source) {
+  JsonStream json(source);
+  try {
+    if (json.next() != JsonPart::begin_object) return ImportKind::scenario;
+    while (json.next() == JsonPart::key) {
+      if (json.text() == "model_type" || json.text() == "architectures") return ImportKind::hugging_face;
+      if (json.text() == "schema_version") return ImportKind::scenario;
+      json.skip();
+    }
+  } catch (const InputError&) {
+    // Its own reader says what is wrong.
+  }
+  return ImportKind::scenario;
+}
+
+}  // namespace
+
+ImportKind kind_of_file(const std::filesystem::path& file) {
+  ByteSource source(file);
+  const ImportKind kind = kind_of_json(source);
+  return kind == ImportKind::scenario && is_megatron(file) ? ImportKind::megatron : kind;
+}
+
+std::string text_of(ImportKind kind) {
+  switch (kind) {
+    case ImportKind::scenario:
+      return "a scenario";
+    case ImportKind::hugging_face:
+      return "a Hugging Face configuration";
+    case ImportKind::megatron:
+      return "arguments of Megatron-LM";
+  }
+  TANDEM_UNREACHABLE("a kind of file");
+}
+
+Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file) {
+  const ImportKind kind = kind_of_file(file);
+  const std::string model = model_file.empty() ? file.filename().string() : model_file;
+  if (kind == ImportKind::hugging_face) return import_hugging_face(file, options, model);
+  if (kind == ImportKind::megatron) return import_megatron(file, options, model);
+  throw InputError({{.file = file.string(),
+                     .path = "",
+                     .message = "is nothing that tandem imports: expected a config.json of Hugging Face with a "
+                                "`model_type`, or arguments of Megatron-LM with --num-layers and --hidden-size"}});
+}
+
+std::string model_file_of(const std::filesystem::path& configuration, std::int64_t tokens) {
+  if (kind_of_file(configuration) == ImportKind::megatron) {
+    return table_of(read_megatron(read_flags(configuration)).spec).yaml();
+  }
+  return table_of(read_hugging_face(read_json(configuration), configuration.string(), tokens).spec).yaml();
+}
+
+}  // namespace tandem

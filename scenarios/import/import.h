@@ -1,0 +1,49 @@
+// Files of other programs as scenarios: docs/import.md.
+//
+// Threads: any.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace tandem {
+
+enum class ImportKind : std::uint8_t { scenario, hugging_face, megatron };
+
+// What a file holds, by its content. Throws InputError for a folder, a pipe, and what cannot be read; `scenario` is
+// everything that no other kind claims.
+ImportKind kind_of_file(const std::filesystem::path& file);
+std::string text_of(ImportKind kind);  // "a Hugging Face configuration"
+
+// What a file of another program does not say. Empty or 0: a usual value, which is reported as assumed.
+struct ImportChoices {
+  std::int64_t tokens = 0;  // of a sequence
+  int batch = 0;            // of all replicas together
+  std::string dtype{};
+  std::string optimizer{};
+  std::string strategy{};
+  std::string topology{};  // a name of the catalog, or a file
+  int devices = 0;         // of a machine
+  int workers = 0;
+  bool recompute = false;  // activations of blocks
+};
+
+struct Imported {
+  ImportKind kind = ImportKind::scenario;
+  std::string scenario{};               // its text
+  std::string model{};                  // the text of its model file, where it has one
+  std::vector<std::string> facts{};     // "parameters: 8,030,261,248"
+  std::vector<std::string> assumed{};   // sentences
+  std::vector<std::string> left_out{};  // what changes times and is not modelled
+};
+
+// `model_file`: what the scenario calls its model. Empty: the file itself, from the same folder. Throws InputError.
+Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file);
+
+// The model file of a configuration whose sequences have so many tokens (0: the usual number). Throws InputError.
+std::string model_file_of(const std::filesystem::path& configuration, std::int64_t tokens);
+
+}  // namespace tandem

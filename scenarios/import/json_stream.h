@@ -1,0 +1,84 @@
+// JSON as a stream of its parts, with the line and column of each: for traces, which are too large to keep.
+//
+//   JsonStream json(source);
+//   while (json.next() != JsonPart::end) if (json.part() == JsonPart::key && json.text() == "traceEvents") ...
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/import/byte_source.h"
+
+namespace tandem {
+
+enum class JsonPart : std::uint8_t {
+  begin_object,
+  end_object,
+  begin_array,
+  end_array,
+  key,
+  string,
+  number,
+  boolean,
+  null,
+  end  // of the document
+};
+
+class JsonStream {
+ public:
+  static constexpr std::size_t kMostDepth = 200;
+  static constexpr std::size_t kMostText = std::size_t{64} << 20;
+
+  // `source` must outlive the stream.
+  explicit JsonStream(ByteSource& source);
+
+  // Goes to the next part. Throws InputError with line and column where the text is no JSON, is nested deeper than
+  // kMostDepth, or has a string longer than kMostText.
+  JsonPart next();
+
+  JsonPart part() const { return part_; }
+  // Of a key, a string (without escapes), a number or a word as it is written. Valid until next().
+  std::string_view text() const { return text_; }
+  double number() const;  // of a number; also of a string that is one
+  std::size_t depth() const { return open_.size(); }
+  int line() const { return line_; }
+  int column() const { return column_; }
+  const std::string& file() const { return source_.name(); }
+
+  // Goes past the value that begins with the current part; past the value of the current key.
+  void skip();
+  // Throws InputError at the current part.
+  [[noreturn]] void fail(const std::string& message) const;
+
+ private:
+  enum class Wants : std::uint8_t { value, value_or_end, key, key_or_end, colon, comma_or_end, nothing };
+  int peek() { return at_ < piece_.size() ? static_cast<unsigned char>(piece_[at_]) : refill(); }
+  int refill();
+  int take();
+  void skip_blanks();
+  JsonPart begin(char bracket);
+  JsonPart close(char bracket);
+  JsonPart value(int first);
+  JsonPart word();
+  JsonPart numeral();
+  void string();
+  void escape();
+  unsigned hex4();
+  void add_utf8(unsigned code);
+  void after_value();
+
+  ByteSource& source_;
+  std::string_view piece_;
+  std::size_t at_ = 0;
+  bool is_done_ = false;
+  int at_line_ = 1, at_column_ = 1;
+  int line_ = 1, column_ = 1;
+  JsonPart part_ = JsonPart::null;
+  Wants wants_ = Wants::value;
+  std::string text_;
+  std::vector<char> open_;  // '{' and '['
+};
+
+}  // namespace tandem

@@ -1,0 +1,39 @@
+// A small JSON document with the place of every value: for files such as config.json.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/import/json_stream.h"
+
+namespace tandem {
+
+struct JsonValue {
+  struct Member;
+  JsonPart kind = JsonPart::null;  // begin_object, begin_array, or that of a scalar
+  std::string text{};              // of a scalar
+  std::vector<JsonValue> items{};
+  std::vector<Member> members{};
+  int line = 0, column = 0;
+
+  bool is_object() const { return kind == JsonPart::begin_object; }
+  bool is_list() const { return kind == JsonPart::begin_array; }
+  bool is_null() const { return kind == JsonPart::null; }
+  // The last member of that name; null if there is none.
+  const JsonValue* find(std::string_view key) const;
+};
+struct JsonValue::Member {
+  std::string key;
+  JsonValue value;
+};
+
+// The value that begins with the stream's current part.
+JsonValue read_value(JsonStream& json);
+
+// A whole file of at most 16 MiB. Throws InputError.
+JsonValue read_json(const std::filesystem::path& file);
+
+}  // namespace tandem

@@ -1,0 +1,274 @@
+#include "scenarios/import/megatron.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "scenarios/import/decoder_families.h"
+#include "scenarios/import/megatron_flags.h"
+
+namespace tandem {
+namespace {
+
+using Norms = BlockSpec::Norms;
+
+constexpr std::int64_t kGpt2Vocabulary = 50257;
+constexpr std::int64_t kBertVocabulary = 30522;
+
+// NeMo's names for Megatron-LM's flags: "model.config.num_layers", "trainer.strategy.tensor_model_parallel_size".
+Flags renamed(const Flags& flags) {
+  static const std::map<std::string, std::string> names{
+      {"num_moe_experts", "num_experts"},
+      {"devices", "nproc_per_node"},
+      {"num_nodes", "nnodes"},
+      {"virtual_pipeline_model_parallel_size", "num_virtual_stages_per_pipeline_rank"},
+      {"nproc-per-node", "nproc_per_node"}};
+  Flags result(flags.file());
+  result.environment = flags.environment;
+  for (Flag flag : flags.all()) {
+    const std::size_t dot = flag.name.rfind('.');
+    const bool is_nemo = dot != std::string::npos;
+    if (is_nemo) flag.name = flag.name.substr(dot + 1);
+    if (is_nemo && flag.name == "add_bias_linear") {
+      flag.name = "disable_bias_linear";
+      flag.value = flag.value == "False" || flag.value == "false" ? "" : "false";
+    }
+    if (const auto other = names.find(flag.name); other != names.end()) flag.name = other->second;
+    result.add(std::move(flag));
+  }
+  return result;
+}
+
+class MegatronReader {
+ public:
+  explicit MegatronReader(const Flags& flags) : flags_(renamed(flags)) {}
+
+  MegatronJob read() {
+    check_kind();
+    read_sizes();
+    read_blocks();
+    read_parallel();
+    read_training();
+    judge_flags();
+    return std::move(job_);
+  }
+
+ private:
+  std::int64_t positive(std::string_view name) const {
+    const auto value = flags_.number(name);
+    if (!value || *value < 1) flags_.fail(name, "is missing, and the size of the model depends on it");
+    return at_most(name, *value);
+  }
+  std::int64_t positive(std::string_view name, std::int64_t otherwise) const {
+    return flags_.find(name) == nullptr ? otherwise : positive(name);
+  }
+  std::int64_t at_most(std::string_view name, std::int64_t value) const {
+    if (value <= (1 << 24)) return value;
+    flags_.fail(name, fmt::format("{} is more than any model has", value));
+  }
+
+  bool is_bert() const { return is_bert_; }
+
+  void check_kind() {
+    const std::string file = std::filesystem::path(flags_.file()).filename().string();
+    const auto in_values = [&](std::string_view word) {
+      return std::any_of(flags_.all().begin(), flags_.all().end(), [&](const Flag& flag) {
+        const bool is_data = flag.name == "data_path" || flag.name == "vocab_file" || flag.name == "tokenizer_type";
+        return is_data && flag.value.find(word) != std::string::npos;
+      });
+    };
+    for (const char* other : {"t5", "retro", "vision", "vit_", "multimodal", "mamba", "hybrid"}) {
+      if (file.starts_with(other)) {
+        flags_.fail("num_layers", fmt::format("arguments of '{}': tandem reads those of GPT and BERT", other));
+      }
+    }
+    for (const char* flag :
+         {"hybrid_override_pattern", "hybrid_layer_pattern", "encoder_num_layers", "decoder_num_layers"}) {
+      if (flags_.find(flag) != nullptr) flags_.fail(flag, "is of a model that is no GPT or BERT; tandem reads those");
+    }
+    is_bert_ = file.starts_with("bert") || in_values("bert") || in_values("Bert") ||
+               flags_.find("bert_no_binary_head") != nullptr;
+    const bool is_nemo = flags_.find("max_steps") != nullptr && flags_.find("train_iters") == nullptr;
+    if (is_nemo) job_.assumed.emplace_back("what NeMo's recipe sets beside these arguments has Megatron-LM's defaults");
+    job_.assumed.push_back(is_bert_ ? "a BERT (by its name or its data)" : "a GPT");
+  }
+
+  void read_sizes() {
+    TransformerSpec& spec = job_.spec;
+    spec.name = std::filesystem::path(flags_.file()).stem().string();
+    spec.source = flags_.file() + " (arguments of Megatron-LM)";
+    spec.hidden = positive("hidden_size");
+    spec.tokens = positive("seq_length", positive("encoder_seq_length", 0));
+    if (spec.tokens == 0) spec.tokens = positive("seq_length");
+    spec.norm = flags_.text("normalization") == "RMSNorm" ? NormKind::rms : NormKind::layer;
+    const std::string positions = flags_.text("position_embedding_type", "learned_absolute");
+    if (positions == "learned_absolute") {
+      spec.more_entries = std::max(spec.tokens, positive("max_position_embeddings", spec.tokens));
+    }
+    if (is_bert()) spec.more_entries += 2;
+    spec.tied = flags_.find("untie_embeddings_and_output_weights") == nullptr ||
+                !flags_.is_on("untie_embeddings_and_output_weights");
+    spec.dropout =
+        flags_.text("hidden_dropout", "0.1") == "0.0" || flags_.text("hidden_dropout", "0.1") == "0" ? 0 : 0.1;
+    job_.tensor = positive("tensor_model_parallel_size", 1);
+    spec.vocabulary = vocabulary();
+    if (is_bert()) {
+      spec.head = TransformerSpec::Head::masked_language;
+      spec.head_bias = true;
+      spec.pooler.present = !flags_.is_on("bert_no_binary_head");
+      if (spec.pooler.present) spec.more_parameters = 2 * spec.hidden + 2;
+    }
+  }
+
+  // Megatron-LM pads it to a multiple for each tensor-parallel device.
+  std::int64_t vocabulary() {
+    if (const auto padded = flags_.number("padded_vocab_size")) return at_most("padded_vocab_size", *padded);
+    const std::int64_t multiple = positive("make_vocab_size_divisible_by", 128) * job_.tensor;
+    std::int64_t words = positive("vocab_size", 0);
+    if (words == 0) {
+      words = is_bert() ? kBertVocabulary : kGpt2Vocabulary;
+      job_.assumed.push_back(
+          fmt::format("a vocabulary of {} words, as the {} has: the tokenizer is not read (--vocab-size)", words,
+                      is_bert() ? "uncased BERT" : "GPT-2"));
+    }
+    return (words + multiple - 1) / multiple * multiple;
+  }
+
+  AttentionSpec attention() const {
+    AttentionSpec attention;
+    attention.heads = positive("num_attention_heads");
+    attention.key_heads = attention.heads;
+    if (flags_.is_on("group_query_attention")) attention.key_heads = positive("num_query_groups", 1);
+    attention.size = positive("kv_channels", std::max<std::int64_t>(1, job_.spec.hidden / attention.heads));
+    const bool has_bias = !flags_.is_on("disable_bias_linear");
+    attention.output_bias = has_bias;
+    attention.query_bias = attention.key_bias = attention.value_bias = has_bias || flags_.is_on("add_qkv_bias");
+    attention.rotary = flags_.text("position_embedding_type").find("rope") != std::string::npos ||
+                       flags_.is_on("use_rotary_position_embeddings");
+    if (flags_.is_on("qk_layernorm")) {
+      attention.head_norm =
+          job_.spec.norm == NormKind::rms ? AttentionSpec::HeadNorm::per_head : AttentionSpec::HeadNorm::bias_per_head;
+    }
+    if (!flags_.is_on("multi_latent_attention")) return attention;
+    AttentionSpec::Latent latent;
+    latent.query_rank = flags_.number("q_lora_rank", 0);
+    latent.rank = positive("kv_lora_rank", 512);
+    latent.rotary = positive("qk_pos_emb_head_dim", 64);
+    attention.size = positive("qk_head_dim", 128) + latent.rotary;
+    attention.value_size = positive("v_head_dim", 128);
+    attention.latent = latent;
+    attention.head_norm = AttentionSpec::HeadNorm::none;
+    return attention;
+  }
+
+  void read_blocks() {
+    const std::int64_t layers = positive("num_layers");
+    if (layers > 4096) flags_.fail("num_layers", fmt::format("{} is more than any model has", layers));
+    BlockSpec block{.attention = attention()};
+    FeedForwardSpec& feed = block.feed_forward;
+    const std::int64_t hidden = job_.spec.hidden;
+    feed.gated = flags_.is_on("swiglu");
+    feed.activation = feed.gated                     ? Activation::silu
+                      : flags_.is_on("squared_relu") ? Activation::relu
+                                                     : Activation::gelu;
+    feed.width =
+        positive("ffn_hidden_size", feed.gated ? std::max<std::int64_t>(64, 4 * hidden * 2 / 3 / 64 * 64) : 4 * hidden);
+    feed.up_bias = feed.down_bias = !flags_.is_on("disable_bias_linear");
+    std::vector<BlockSpec> blocks(static_cast<std::size_t>(layers), block);
+    if (const std::int64_t count = flags_.number("num_experts", 0); count > 1) {
+      FeedForwardSpec::Experts experts;
+      experts.count = std::min<std::int64_t>(at_most("num_experts", count), 16384);
+      experts.used = positive("moe_router_topk", 2);
+      if (experts.used > experts.count)
+        flags_.fail("moe_router_topk", fmt::format("is more than there are experts: {}", count));
+      experts.width = positive("moe_ffn_hidden_size", feed.width);
+      experts.shared_width = flags_.number("moe_shared_expert_intermediate_size", 0);
+      experts.has_router_bias = flags_.is_on("moe_router_enable_expert_bias");
+      experts.has_bias = feed.up_bias;
+      const std::vector<bool> pattern = expert_pattern(layers);
+      for (std::size_t i = 0; i < blocks.size(); ++i) {
+        if (pattern[i]) blocks[i].feed_forward.experts = experts;
+      }
+    }
+    job_.spec.blocks = runs_of(blocks);
+  }
+
+  // Every so many layers, or an expression such as ([0]*3+[1]*12).
+  std::vector<bool> expert_pattern(std::int64_t layers) const {
+    const std::string text = flags_.text("moe_layer_freq", "1");
+    std::vector<bool> pattern;
+    if (text.find('[') == std::string::npos) {
+      const std::int64_t every = positive("moe_layer_freq", 1);
+      for (std::int64_t i = 0; i < layers; ++i) pattern.push_back(i % every == 0);
+      return pattern;
+    }
+    if (!expand_list(text, static_cast<std::size_t>(layers), pattern)) {
+      flags_.fail("moe_layer_freq", fmt::format("'{}' does not give 0 or 1 for each of {} layers", text, layers));
+    }
+    return pattern;
+  }
+
+  void divides(std::int64_t total, std::int64_t parts, std::string_view flag, const char* what) const {
+    if (total % parts != 0) flags_.fail(flag, fmt::format("{} does not divide {} {}", parts, total, what));
+  }
+
+  void read_parallel() {
+    job_.pipeline = positive("pipeline_model_parallel_size", 1);
+    job_.context = positive("context_parallel_size", 1);
+    const std::int64_t layers = positive("num_layers");
+    divides(layers, job_.pipeline, "pipeline_model_parallel_size", "layers");
+    const std::int64_t of_stage = flags_.number("num_layers_per_virtual_pipeline_stage", 0);
+    if (of_stage > 0) {
+      divides(layers / job_.pipeline, of_stage, "num_layers_per_virtual_pipeline_stage", "layers of a device");
+      job_.virtual_stages = layers / job_.pipeline / of_stage;
+    }
+    job_.virtual_stages = positive("num_virtual_stages_per_pipeline_rank", job_.virtual_stages);
+    divides(layers, job_.pipeline * job_.virtual_stages, "num_virtual_stages_per_pipeline_rank", "layers");
+    divides(positive("num_attention_heads"), job_.tensor, "tensor_model_parallel_size", "heads");
+    job_.nodes = flags_.number("nnodes");
+    job_.devices = flags_.number("nproc_per_node");
+    job_.micro_batch = positive("micro_batch_size", 1);
+    if (flags_.find("global_batch_size") != nullptr) job_.global_batch = positive("global_batch_size");
+  }
+
+  void read_training() {
+    job_.dtype = flags_.is_on("bf16") ? "bf16" : flags_.is_on("fp16") ? "f16" : "f32";
+    if (flags_.find("bf16") == nullptr && flags_.find("fp16") == nullptr &&
+        flags_.text("precision").find("bf16") != std::string::npos)
+      job_.dtype = "bf16";
+    job_.optimizer = flags_.text("optimizer", "adam") == "sgd" ? "momentum" : "adam";
+    job_.overlap = flags_.is_on("overlap_grad_reduce");
+    job_.recompute = flags_.text("recompute_granularity") == "full" || flags_.is_on("checkpoint_activations");
+    const std::string backend = flags_.text("attention_backend");
+    const bool is_local = flags_.text("transformer_impl") == "local" && !flags_.is_on("use_flash_attn");
+    job_.keeps_scores = backend == "unfused" || backend == "local" || (is_local && backend.empty());
+    constexpr std::int64_t kElementBytes = 4;
+    constexpr std::int64_t kUsualBucket = 40'000'000;
+    job_.bucket_bytes = kElementBytes * positive("ddp_bucket_size", kUsualBucket);
+    for (const auto& [name, value] : flags_.environment) {
+      if (name == "NCCL_ALGO" || name == "NCCL_PROTO") job_.nccl[name] = value;
+    }
+  }
+
+  void judge_flags() {
+    for (const Flag& flag : flags_.all()) {
+      const bool needs_parts = flag.name == "sequence_parallel" || flag.name.starts_with("tp_comm_overlap");
+      if (!flags_.is_on(flag.name) || (needs_parts && job_.tensor == 1)) continue;
+      if (const auto why = why_not_modelled(flag))
+        job_.left_out.push_back(fmt::format("--{}: {}", shown_flag(flag), *why));
+    }
+  }
+
+  Flags flags_;
+  MegatronJob job_;
+  bool is_bert_ = false;
+};
+
+}  // namespace
+
+MegatronJob read_megatron(const Flags& flags) {
+  return MegatronReader(flags).read();
+}
+
+}  // namespace tandem

@@ -1,0 +1,32 @@
+// Reads the arguments of Megatron-LM, and of NeMo's tests in their form: docs/import.md lists the flags.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "scenarios/import/flags.h"
+#include "scenarios/import/transformer.h"
+
+namespace tandem {
+
+struct MegatronJob {
+  TransformerSpec spec;
+  std::int64_t tensor = 1, pipeline = 1, virtual_stages = 1, context = 1;
+  std::int64_t micro_batch = 1;
+  std::optional<std::int64_t> global_batch{};
+  std::optional<std::int64_t> nodes{}, devices{};  // of a node
+  std::string dtype, optimizer;
+  bool overlap = false;
+  bool recompute = false;
+  bool keeps_scores = false;
+  std::int64_t bucket_bytes = 0;
+  std::map<std::string, std::string> nccl{};
+  std::vector<std::string> assumed{};
+  std::vector<std::string> left_out{};
+};
+
+// Throws InputError for what is missing, wrong, or of a kind of model that is not known.
+MegatronJob read_megatron(const Flags& flags);
+
+}  // namespace tandem

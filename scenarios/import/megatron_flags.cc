@@ -1,0 +1,304 @@
+#include "scenarios/import/megatron_flags.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <string_view>
+#include <utility>
+
+namespace tandem {
+namespace {
+
+using Reason = std::pair<std::string_view, std::string_view>;
+
+constexpr std::array kNotModelled = {
+    Reason{"use_distributed_optimizer", "every replica keeps and updates the whole optimizer state"},
+    Reason{"overlap_param_gather", "parameters are not gathered after the update"},
+    Reason{"sequence_parallel", "norms and dropouts are computed whole on each tensor-parallel device"},
+    Reason{"expert_model_parallel_size", "every replica has all experts; tokens are not exchanged"},
+    Reason{"expert_tensor_parallel_size", "experts are divided as the other layers are"},
+    Reason{"context_parallel_size", "sequences are not divided"},
+    Reason{"fp8_format", "products run in the type of --bf16 or --fp16"},
+    Reason{"fp8_recipe", "products run in the type of --bf16 or --fp16"},
+    Reason{"fp4_format", "products run in the type of --bf16 or --fp16"},
+    Reason{"fp8_param_gather", "parameters are not gathered after the update"},
+    Reason{"fp8", "products run in the type of --bf16 or --fp16"},
+    Reason{"recompute_activations", "selective: only whole blocks can be computed again"},
+    Reason{"recompute_method", "every block is computed again"},
+    Reason{"recompute_num_layers", "every block is computed again"},
+    Reason{"recompute_modules", "only whole blocks can be computed again"},
+    Reason{"distribute_saved_activations", "each device keeps its own activations"},
+    Reason{"tp_comm_overlap", "only gradients of inputs overlap with products"},
+    Reason{"tp_comm_overlap_ag", "only gradients of inputs overlap with products"},
+    Reason{"tp_comm_overlap_rs", "only gradients of inputs overlap with products"},
+    Reason{"moe_token_dispatcher_type", "every replica has all experts; tokens are not exchanged"},
+    Reason{"moe_enable_deepep", "every replica has all experts; tokens are not exchanged"},
+    Reason{"moe_shared_expert_overlap", "every replica has all experts; tokens are not exchanged"},
+    Reason{"overlap_moe_expert_parallel_comm", "every replica has all experts; tokens are not exchanged"},
+    Reason{"moe_expert_capacity_factor", "tokens are spread over experts evenly"},
+    Reason{"moe_pad_expert_input_to_capacity", "tokens are spread over experts evenly"},
+    Reason{"moe_layer_recompute", "only whole blocks can be computed again"},
+    Reason{"moe_permute_fusion", "tokens are copied to experts and back by kernels of their own"},
+    Reason{"moe_router_fusion", "the router is a product and a softmax"},
+    Reason{"deterministic_mode", "slower kernels that give equal results"},
+    Reason{"clip_grad", "the norm of the gradients takes no time"},
+    Reason{"log_params_norm", "the norm of the parameters takes no time"},
+    Reason{"log_num_zeros_in_grad", "counting takes no time"},
+    Reason{"check_for_nan_in_loss_and_grad", "the check takes no time"},
+    Reason{"no_rope_fusion", "rotary embeddings are one kernel"},
+    Reason{"no_bias_swiglu_fusion", "the gate and its activation are one kernel"},
+    Reason{"no_bias_gelu_fusion", "see workload.stack: fusion"},
+    Reason{"no_bias_dropout_fusion", "see workload.stack: fusion"},
+    Reason{"no_masked_softmax_fusion", "see workload.stack: fusion"},
+    Reason{"no_gradient_accumulation_fusion", "gradients are added by a kernel of their own in any case"},
+    Reason{"gradient_accumulation_fusion", "gradients are added by a kernel of their own"},
+    Reason{"cross_entropy_loss_fusion", "the loss is one chain of kernels in any case"},
+    Reason{"attention_softmax_in_fp32", "scores have the type of the other activations"},
+    Reason{"apply_query_key_layer_scaling", "the scale takes no time of its own"},
+    Reason{"cpu_offloading", "nothing is kept on the host"},
+    Reason{"cpu_offloading_num_layers", "nothing is kept on the host"},
+    Reason{"optimizer_cpu_offload", "the optimizer works on the device"},
+    Reason{"mtp_num_layers", "layers that predict more tokens are left out"},
+    Reason{"use_torch_fsdp2", "parameters are whole on each replica"},
+    Reason{"use_custom_fsdp", "parameters are whole on each replica"},
+    Reason{"use_megatron_fsdp", "parameters are whole on each replica"},
+    Reason{"data_parallel_sharding_strategy", "parameters are whole on each replica"},
+    Reason{"delay_wgrad_compute", "gradients of weights follow those of inputs"},
+    Reason{"defer_embedding_wgrad_compute", "gradients of weights follow those of inputs"},
+    Reason{"enable_cuda_graph", "see engine: graphs"},
+    Reason{"external_cuda_graph", "see engine: graphs"},
+    Reason{"cuda_graph_impl", "see engine: graphs"},
+    Reason{"account_for_embedding_in_pipeline_split", "stages have equal numbers of blocks"},
+    Reason{"account_for_loss_in_pipeline_split", "stages have equal numbers of blocks"},
+    Reason{"decoder_first_pipeline_num_layers", "stages have equal numbers of blocks"},
+    Reason{"decoder_last_pipeline_num_layers", "stages have equal numbers of blocks"},
+    Reason{"pipeline_model_parallel_layout", "stages have equal numbers of blocks"},
+    Reason{"pipeline_model_parallel_split_rank", "stages have equal numbers of blocks"},
+    Reason{"async_save", "checkpoints are not part of a step"},
+    Reason{"rampup_batch_size", "every step has the global batch"},
+    Reason{"window_size", "attention sees all tokens"},
+    Reason{"num_distributed_optimizer_instances", "every replica keeps the whole optimizer state"},
+    Reason{"grad_reduce_in_bf16", "gradients are reduced in f32"},
+    Reason{"decrease_batch_size_if_needed", "every step has the global batch"},
+    Reason{"use_tp_pp_dp_mapping", "devices are numbered tensor, data, pipeline"},
+    Reason{"tp_comm_bulk_wgrad", "only gradients of inputs overlap with products"},
+    Reason{"tp_comm_bulk_dgrad", "only gradients of inputs overlap with products"},
+};
+
+// What has been read, or changes no time: a name, or with * at its end how names begin.
+constexpr auto kKnown = std::to_array<std::string_view>({
+    "num_layers",
+    "hidden_size",
+    "ffn_hidden_size",
+    "num_attention_heads",
+    "kv_channels",
+    "group_query_attention",
+    "num_query_groups",
+    "seq_length",
+    "encoder_seq_length",
+    "max_position_embeddings",
+    "position_embedding_type",
+    "rotary_*",
+    "use_rotary_position_embeddings",
+    "no_position_embedding",
+    "rope_*",
+    "use_rope_scaling",
+    "normalization",
+    "norm_epsilon",
+    "swiglu",
+    "squared_relu",
+    "quick_geglu",
+    "openai_gelu",
+    "onnx_safe",
+    "disable_bias_linear",
+    "add_qkv_bias",
+    "untie_embeddings_and_output_weights",
+    "vocab_size",
+    "padded_vocab_size",
+    "make_vocab_size_divisible_by",
+    "qk_layernorm",
+    "num_experts",
+    "moe_router_*",
+    "moe_ffn_hidden_size",
+    "moe_shared_expert_intermediate_size",
+    "moe_layer_freq",
+    "moe_grouped_gemm",
+    "moe_aux_loss_coeff",
+    "moe_z_loss_coeff",
+    "moe_input_jitter_eps",
+    "moe_per_layer_logging",
+    "multi_latent_attention",
+    "q_lora_rank",
+    "kv_lora_rank",
+    "qk_head_dim",
+    "qk_pos_emb_head_dim",
+    "v_head_dim",
+    "mscale*",
+    "micro_batch_size",
+    "global_batch_size",
+    "tensor_model_parallel_size",
+    "pipeline_model_parallel_size",
+    "num_layers_per_virtual_pipeline_stage",
+    "num_virtual_stages_per_pipeline_rank",
+    "recompute_granularity",
+    "checkpoint_activations",
+    "bf16",
+    "fp16",
+    "precision",
+    "optimizer",
+    "overlap_grad_reduce",
+    "ddp_bucket_size",
+    "attention_backend",
+    "transformer_impl",
+    "use_flash_attn",
+    "attention_dropout",
+    "hidden_dropout",
+    "nnodes",
+    "nproc_per_node",
+    "node_rank",
+    "master_addr",
+    "master_port",
+    "rdzv_*",
+    "standalone",
+    "max_restarts",
+    "train_iters",
+    "train_samples",
+    "max_steps",
+    "eval_*",
+    "exit_*",
+    "log_*",
+    "tensorboard_*",
+    "wandb_*",
+    "timing_log_*",
+    "save*",
+    "load*",
+    "ckpt_*",
+    "dist_ckpt_*",
+    "use_dist_ckpt",
+    "no_save_*",
+    "no_load_*",
+    "finetune",
+    "use_checkpoint_*",
+    "use_persistent_ckpt_worker",
+    "use_mcore_models",
+    "use_legacy_models",
+    "lr*",
+    "min_lr",
+    "weight_decay*",
+    "start_weight_decay",
+    "end_weight_decay",
+    "override_*",
+    "adam_*",
+    "sgd_*",
+    "init_method_*",
+    "data_*",
+    "train_data_path",
+    "valid_data_path",
+    "test_data_path",
+    "vocab_file",
+    "merge_file",
+    "tokenizer_*",
+    "split",
+    "mmap_bin_files",
+    "no_mmap_bin_files",
+    "no_create_attention_mask_in_dataloader",
+    "create_attention_mask_in_dataloader",
+    "num_workers",
+    "reset_*",
+    "eod_mask_loss",
+    "mock_data",
+    "distributed_*",
+    "seed",
+    "manual_gc*",
+    "rerun_*",
+    "error_injection_*",
+    "use_mup",
+    "mup_*",
+    "bert_*",
+    "loss_scale*",
+    "initial_loss_scale",
+    "dataloader_type",
+    "apply_layernorm_1p",
+    "calculate_per_token_loss",
+    "val_check_interval",
+    "limit_val_batches",
+    "no_bias_dropout",
+    "bias_activation_fusion",
+    "empty_unused_memory_level",
+    "record_memory_history",
+});
+
+bool matches(std::string_view pattern, std::string_view name) {
+  if (!pattern.ends_with('*')) return pattern == name;
+  pattern.remove_suffix(1);
+  return name.starts_with(pattern);
+}
+
+bool is_known(std::string_view name) {
+  return std::any_of(kKnown.begin(), kKnown.end(),
+                     [&](std::string_view pattern) { return !pattern.empty() && matches(pattern, name); });
+}
+
+// One list "[0,1]" with the number "*3" behind it.
+bool expand_term(std::string_view term, std::size_t most, std::vector<bool>& values) {
+  const std::size_t close = term.find(']');
+  if (!term.starts_with('[') || close == std::string_view::npos) return false;
+  std::vector<bool> items;
+  for (const char c : term.substr(1, close - 1)) {
+    if (c == ',') continue;
+    if (c != '0' && c != '1') return false;
+    items.push_back(c == '1');
+  }
+  std::size_t times = 1;
+  std::string_view rest = term.substr(close + 1);
+  if (!rest.empty()) {
+    if (!rest.starts_with('*') || rest.size() > 6) return false;
+    times = 0;
+    for (const char c : rest.substr(1)) {
+      if (c < '0' || c > '9') return false;
+      times = times * 10 + static_cast<std::size_t>(c - '0');
+    }
+  }
+  if (values.size() + items.size() * times > most) return false;
+  for (; times > 0; --times) values.insert(values.end(), items.begin(), items.end());
+  return true;
+}
+
+}  // namespace
+
+std::optional<std::string> why_not_modelled(const Flag& flag) {
+  const bool is_one = flag.value == "1";
+  const auto found = std::find_if(kNotModelled.begin(), kNotModelled.end(),
+                                  [&](const Reason& reason) { return reason.first == flag.name; });
+  if (found != kNotModelled.end()) {
+    if (is_one && flag.name.ends_with("_size")) return std::nullopt;  // one device divides nothing
+    return std::string(found->second);
+  }
+  if (flag.name == "recompute_granularity" && flag.value == "selective")
+    return "only whole blocks can be computed again";
+  if (is_known(flag.name)) return std::nullopt;
+  return "not known here; what it changes is left out";
+}
+
+std::string shown_flag(const Flag& flag) {
+  std::string name = flag.name;
+  std::replace(name.begin(), name.end(), '_', '-');
+  const bool is_switch = flag.value.empty() || flag.value == "true" || flag.value == "True";
+  return is_switch ? name : name + " " + flag.value;
+}
+
+bool expand_list(const std::string& text, std::size_t length, std::vector<bool>& values) {
+  std::string plain;
+  for (const char c : text) {
+    if (c != '(' && c != ')' && c != ' ' && c != '"' && c != '\'') plain += c;
+  }
+  std::string_view rest = plain;
+  while (!rest.empty()) {
+    const std::size_t plus = std::min(rest.find('+'), rest.size());
+    if (!expand_term(rest.substr(0, plus), length, values)) return false;
+    rest.remove_prefix(std::min(plus + 1, rest.size()));
+  }
+  return values.size() == length;
+}
+
+}  // namespace tandem

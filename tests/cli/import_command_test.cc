@@ -1,0 +1,79 @@
+#include "tests/cli/command_line.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+class ImportCommand : public CommandLine {
+ protected:
+  static std::string file(const std::string& name) { return std::string(TANDEM_SOURCE_DIR) + "/docs/examples/" + name; }
+};
+
+TEST_F(ImportCommand, WritesAScenarioAndTheTableOfItsLayers) {
+  const Outcome outcome =
+      tandem({"import", file("config.json"), "-o", "small.yaml", "--sequence-length", "256", "--batch", "8"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("read a Hugging Face configuration\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nparameters: 122,962,944\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nassumed: machine hgx-h100 (--topology)\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("\nwrote small.yaml and small.model.yaml\n"));
+  EXPECT_THAT(read("small.model.yaml"), HasSubstr("\nparameters: 122962944\n"));
+  const Outcome run = tandem({"run", "small.yaml", "--json"});
+  EXPECT_EQ(run.exit_code, 0) << run.err;
+  EXPECT_EQ(run.json()["replicas"], 8);
+}
+
+TEST_F(ImportCommand, RunsAConfigurationAsTheScenarioThatItBecomes) {
+  EXPECT_EQ(tandem({"import", file("config.json"), "-o", "small.yaml"}).exit_code, 0);
+  const Outcome scenario = tandem({"run", "small.yaml", "--json"});
+  const Outcome direct = tandem({"run", file("config.json"), "--json"});
+  EXPECT_EQ(direct.exit_code, 0) << direct.err;
+  EXPECT_THAT(direct.err, HasSubstr("tandem: assumed: sequences of 4096 tokens (--sequence-length)\n"));
+  EXPECT_EQ(direct.json()["step_time_ns"], scenario.json()["step_time_ns"]);
+}
+
+TEST_F(ImportCommand, PrintsAScenarioThatNamesTheFile) {
+  write("config.json", read(file("config.json")));
+  const Outcome outcome = tandem({"import", "config.json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\n  model: \"config.json\"\n"));
+  write("scenario.yaml", outcome.out);
+  EXPECT_EQ(tandem({"run", "scenario.yaml"}).exit_code, 0);
+}
+
+TEST_F(ImportCommand, TakesMachinesUntilTheModelFits) {
+  write("config.json", R"({"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672, "vocab_size": 128256,
+    "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "tie_word_embeddings": false})");
+  const Outcome outcome = tandem({"import", "config.json", "-o", "llama.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nparameters: 70,553,706,496\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("machines, the fewest that it fits (--workers)\n"));
+  EXPECT_THAT(read("llama.yaml"), HasSubstr("activation_checkpointing: true"));
+}
+
+TEST_F(ImportCommand, ListsFlagsThatAreNotModelled) {
+  const Outcome outcome = tandem({"import", file("train.sh"), "-o", "train.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("\nnot modelled: --sequence-parallel: "));
+  EXPECT_THAT(outcome.out, HasSubstr("\nnot modelled: --use-distributed-optimizer: "));
+  EXPECT_EQ(tandem({"run", "train.yaml", "--json"}).exit_code, 0);
+}
+
+TEST_F(ImportCommand, RefusesWhatItDoesNotKnow) {
+  write("config.json", R"({"model_type": "rwkv"})");
+  for (const char* command : {"import", "run"}) {
+    const Outcome outcome = tandem({command, "config.json"});
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.err, HasSubstr("config.json:1:16: model_type: unknown architecture 'rwkv'"));
+  }
+  write("words.txt", "nothing of use\n");
+  const Outcome outcome = tandem({"import", "words.txt"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err, HasSubstr("words.txt: is nothing that tandem imports"));
+  EXPECT_EQ(tandem({"import", "."}).exit_code, 3);
+  EXPECT_EQ(tandem({"import", "words.txt", "--batch", "0"}).exit_code, 2);
+}
+
+}  // namespace
+}  // namespace tandem

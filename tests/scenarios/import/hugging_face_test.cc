@@ -1,0 +1,173 @@
+#include "scenarios/import/hugging_face.h"
+
+#include <cmath>
+#include <cstdlib>
+
+#include "scenarios/activations.h"
+#include "scenarios/model.h"
+#include "scenarios/scenario.h"
+#include "tests/scenarios/import/import_files.h"
+
+namespace tandem {
+namespace {
+
+using testing::HasSubstr;
+
+class HuggingFace : public ImportFiles {
+ protected:
+  static ModelTable table(const JsonValue& config, std::int64_t tokens = 0) {
+    return table_of(read_hugging_face(config, "config.json", tokens).spec);
+  }
+  Model model(const std::string& config, const std::map<std::string, std::int64_t>& sizes = {}) const {
+    return read_model(write("config.json", config), sizes);
+  }
+  std::string problem(const std::string& config) const {
+    return refusal([&] { model(config); });
+  }
+};
+
+// A Llama of two small blocks.
+const char* const kSmall = R"({"model_type": "llama", "hidden_size": 64, "intermediate_size": 96, "vocab_size": 100,
+  "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2, "max_position_embeddings": 128,
+  "torch_dtype": "bfloat16"})";
+
+TEST_F(HuggingFace, ParametersAreThePublishedOnes) {
+  const JsonValue file = read_json(std::string(TANDEM_SOURCE_DIR) + "/tests/scenarios/import/published_models.json");
+  int exact = 0, count = 0;
+  for (const JsonValue& one : file.find("models")->items) {
+    const double published = std::atof(one.find("parameters")->text.c_str());
+    const HuggingFaceModel model = read_hugging_face(*one.find("config"), "config.json", 0);
+    std::int64_t found = table_of(model.spec).parameters();
+    if (model.vision) found += table_of(*model.vision).parameters();
+    EXPECT_NEAR(static_cast<double>(found), published, 0.005 * published) << one.find("repository")->text;
+    ++count;
+    exact += static_cast<double>(found) == published ? 1 : 0;
+  }
+  EXPECT_EQ(count, 76);
+  EXPECT_EQ(exact, 68);
+}
+
+// The reader of model files counts again what the table says.
+TEST_F(HuggingFace, EveryTableIsAModelFile) {
+  const JsonValue file = read_json(std::string(TANDEM_SOURCE_DIR) + "/tests/scenarios/import/published_models.json");
+  for (const JsonValue& one : file.find("models")->items) {
+    const ModelTable made = table(*one.find("config"));
+    const Model read = read_model(write("model.yaml", made.yaml()));
+    EXPECT_EQ(read.parameters(), made.parameters()) << one.find("repository")->text;
+    EXPECT_EQ(read.forward_macs(), made.macs()) << one.find("repository")->text;
+  }
+}
+
+TEST_F(HuggingFace, ProductsFollowTheSequence) {
+  const Model model = this->model(kSmall, {{"tokens", 32}});
+  // Of a block: queries, keys, values, output; gate, up, down. Then the scores and their use; at last the vocabulary.
+  const std::int64_t block = 32 * (64 * 64 + 2 * 64 * 32 + 64 * 64 + 3 * 64 * 96) + 2 * 4 * 32 * 32 * 16;
+  EXPECT_EQ(model.forward_macs(), 2 * block + 32 * 64 * 100);
+  EXPECT_EQ(model.parameters(), 2 * (64 * 64 * 2 + 2 * 64 * 32 + 3 * 64 * 96 + 2 * 64) + 2 * 100 * 64 + 64);
+  EXPECT_EQ(model.unit, "sequences");
+  EXPECT_EQ(model.input_elements, 32);
+  EXPECT_EQ(this->model(kSmall).input_elements, 128);  // what the model can
+}
+
+TEST_F(HuggingFace, FlashAttentionKeepsNoScores) {
+  const Model model = this->model(kSmall, {{"tokens", 32}});
+  EXPECT_EQ(model.stack.attention, AttentionKernels::flash);
+  const ActivationSettings with{.examples = 1, .dtype = DType::bf16};
+  ActivationSettings without = with;
+  without.keeps_scores = false;
+  // Of both blocks: the softmax's output, kept by it and by the product that reads it.
+  EXPECT_EQ(activation_bytes(model.layers, with) - activation_bytes(model.layers, without), 2 * 2 * 2 * 4 * 32 * 32);
+}
+
+TEST_F(HuggingFace, TokensUseSomeExperts) {
+  const std::string config = R"({"model_type": "mixtral", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4, "num_key_value_heads": 2,
+    "num_local_experts": 8, "num_experts_per_tok": 2, "max_position_embeddings": 32})";
+  const ModelTable table = this->table(read_json(write("c.json", config)));
+  const std::int64_t expert = 3 * 64 * 96;
+  EXPECT_EQ(table.parameters() - table.used_parameters(), 2 * 6 * expert);
+  const Model model = this->model(config);
+  std::int64_t products = 0;
+  for (const Layer& layer : model.layers) {
+    if (layer.gemm && layer.gemm->experts > 1) products += layer.forward_macs();
+  }
+  EXPECT_EQ(products, 2 * 2 * 32 * expert);
+}
+
+TEST_F(HuggingFace, LayersOfAWindowReadFewerTokens) {
+  const std::string config = R"({"model_type": "gemma3_text", "hidden_size": 64, "intermediate_size": 96,
+    "vocab_size": 100, "num_hidden_layers": 6, "num_attention_heads": 4, "num_key_value_heads": 2, "head_dim": 16,
+    "sliding_window": 8, "max_position_embeddings": 32})";
+  int narrow = 0, wide = 0;
+  for (const Layer& layer : model(config).layers) {
+    if (layer.name.ends_with(".scores")) ++(layer.gemm->columns == 8 ? narrow : wide);
+  }
+  EXPECT_EQ(narrow, 5);
+  EXPECT_EQ(wide, 1);
+}
+
+TEST_F(HuggingFace, AVisionTowerIsCountedApart) {
+  const std::string config = R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text", "hidden_size": 64,
+    "intermediate_size": 96, "vocab_size": 100, "num_hidden_layers": 2, "num_attention_heads": 4,
+    "num_key_value_heads": 2, "head_dim": 16}, "vision_config": {"model_type": "siglip_vision_model",
+    "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 1, "num_attention_heads": 2, "image_size": 28,
+    "patch_size": 14, "vision_use_head": false}})";
+  const HuggingFaceModel model = read_hugging_face(read_json(write("c.json", config)), "c.json", 0);
+  ASSERT_TRUE(model.vision.has_value());
+  const std::int64_t block = 4 * (32 * 32 + 32) + 2 * 32 * 48 + 48 + 32 + 4 * 32;
+  const std::int64_t patches = 3 * 14 * 14 * 32 + 32 + 4 * 32;
+  EXPECT_EQ(table_of(*model.vision).parameters(), patches + block + 2 * 32 + 32 * 64 + 32);
+}
+
+TEST_F(HuggingFace, BecomesAScenario) {
+  const auto file = write("config.json", kSmall);
+  const Imported imported = import_file(file, {.tokens = 16, .batch = 16, .recompute = true}, "");
+  const Scenario scenario = parse_scenario(imported.scenario, file.string());
+  const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
+  EXPECT_EQ(scenario.workload.batch, 16);
+  EXPECT_EQ(layers.dtype, DType::bf16);
+  EXPECT_EQ(layers.model.input_elements, 16);
+  EXPECT_TRUE(layers.activation_checkpointing);
+  EXPECT_THAT(imported.facts, testing::Contains("parameters: 74,560"));
+  EXPECT_THAT(imported.assumed, testing::Contains("machine hgx-h100 (--topology)"));
+  EXPECT_THAT(imported.assumed, testing::Not(testing::Contains(HasSubstr("global batch"))));
+}
+
+TEST_F(HuggingFace, UnknownArchitecturesAreRefusedWithTheNearestOne) {
+  EXPECT_EQ(
+      problem(R"({"model_type": "qwen4"})"),
+      "config.json:1:16: model_type: unknown architecture 'qwen4'; the nearest one known is 'qwen': put that in its "
+      "place only if the layers are alike");
+  EXPECT_THAT(problem(R"({"model_type": "rwkv", "hidden_size": 8})"), HasSubstr("nearest one known is 'llama'"));
+  EXPECT_THAT(problem(R"({"model_type": "abcdefgh", "kv_lora_rank": 8})"), HasSubstr("'deepseek_v3'"));
+  EXPECT_THAT(problem(R"({"model_type": "zzz", "num_experts": 8})"), HasSubstr("'mixtral'"));
+  EXPECT_THAT(problem(R"({"architectures": ["X"]})"), HasSubstr("1:1: model_type: is missing"));
+}
+
+TEST_F(HuggingFace, SaysWhatIsWrongAndWhere) {
+  const auto with = [&](const std::string& from, const std::string& to) {
+    std::string text = kSmall;
+    text.replace(text.find(from), from.size(), to);
+    return problem(text);
+  };
+  EXPECT_EQ(with("\"hidden_size\": 64, ", ""),
+            "config.json:1:1: hidden_size: is missing, and the size of the model depends on it");
+  EXPECT_EQ(with("\"num_hidden_layers\": 2", "\"num_hidden_layers\": -2"),
+            "config.json:2:24: num_hidden_layers: expected a whole number from 1 to 1099511627776, found '-2'");
+  EXPECT_EQ(with("\"num_hidden_layers\": 2", "\"num_hidden_layers\": 9999999"),
+            "config.json:2:24: num_hidden_layers: is more than any model has: 9999999");
+  EXPECT_EQ(with("96", "\"wide\""),
+            "config.json:1:65: intermediate_size: expected a whole number from 1 to "
+            "1099511627776, found 'wide'");
+  EXPECT_THAT(with("64, \"intermediate_size\": 96", "1099511627776, \"intermediate_size\": 1099511627776"),
+              HasSubstr("is larger than any"));
+  const auto file = write("config.json", kSmall);
+  EXPECT_EQ(refusal([&] { import_file(file, {.batch = 4}, ""); }),
+            "config.json: a batch of 4 leaves some of 8 GPUs without an example: --batch, --devices and --workers");
+  EXPECT_THAT(
+      problem(R"({"model_type": "gpt2", "n_embd": 8, "n_layer": 1, "n_head": 2, "vocab_size": 9, "n_inner": []})"),
+      HasSubstr("n_inner: expected a whole number"));
+}
+
+}  // namespace
+}  // namespace tandem
