@@ -12,6 +12,8 @@
 #include "cli/output.h"
 #include "scenarios/activations.h"
 #include "scenarios/device_memory.h"
+#include "scenarios/import/trace.h"
+#include "scenarios/runner.h"
 #include "scenarios/scenario.h"
 
 namespace tandem {
@@ -21,7 +23,7 @@ namespace fs = std::filesystem;
 
 struct ImportFlags {
   CommonOptions common;
-  std::string file;
+  std::vector<std::string> files;
   ImportChoices options;
 };
 
@@ -55,12 +57,65 @@ std::string summary_of(const Imported& imported, const Scenario& scenario) {
   return text;
 }
 
-int import(const ImportFlags& flags) {
+constexpr const char* kOwnMachine = "the machine of the trace";
+
+// Simulated beside recorded, which only the machine of the recording can be held against.
+std::string played_text(const Scenario& scenario, const std::string& machine) {
+  std::int64_t recorded_ns = 0;
+  for (const RankTrace& rank : *std::get<TraceSettings>(scenario.workload.kind).ranks) {
+    recorded_ns = std::max(recorded_ns, rank.recorded_ns);
+  }
+  const auto simulated_ns = static_cast<double>(run_scenario(scenario).report.summary.step_time.median);
+  const auto recorded = static_cast<double>(recorded_ns);
+  if (recorded_ns == 0)
+    return fmt::format("on {}: simulated {:.4f} ms\n", scenario.topology->name(), simulated_ns * 1e-6);
+  return fmt::format("on {}: simulated {:.4f} ms, recorded {:.4f} ms ({:+.2f} %)\n", machine, simulated_ns * 1e-6,
+                     recorded * 1e-6, 100 * (simulated_ns - recorded) / recorded);
+}
+
+// The machine of the recording first, then another one that was asked for.
+std::string traces_text(const std::vector<fs::path>& files, const ImportChoices& options, const Scenario& scenario,
+                        const fs::path& scenario_file) {
+  if (options.topology.empty()) return played_text(scenario, kOwnMachine);
+  const Imported own = import_traces(files, {}, scenario_file.parent_path());
+  return played_text(parse_scenario(own.scenario, scenario_file.string()), kOwnMachine) +
+         played_text(scenario, options.topology);
+}
+
+int import_of_traces(const ImportFlags& flags) {
+  std::vector<fs::path> files;
+  for (const std::string& file : flags.files) {
+    const ImportKind kind = kind_of_file(file);
+    if (kind != ImportKind::trace) {
+      throw InputError({{.file = file,
+                         .path = "",
+                         .message = "is " + text_of(kind) +
+                                    "; several files, or a trace and others, must all be traces of one job's ranks"}});
+    }
+    files.emplace_back(file);
+  }
   const bool has_output = !flags.common.output.empty() && flags.common.output != "-";
-  const fs::path scenario_file = has_output ? fs::path(flags.common.output) : fs::path(flags.file);
+  const fs::path scenario_file = has_output ? fs::path(flags.common.output) : fs::path("trace.yaml");
+  const Imported imported = import_traces(files, flags.options, scenario_file.parent_path());
+  const Scenario scenario = parse_scenario(imported.scenario, scenario_file.string());
+  if (has_output) write_file(scenario_file.string(), imported.scenario);
+  if (!has_output) std::cout << imported.scenario;
+  if (flags.common.quiet) return kOk;
+  std::ostream& out = has_output ? std::cout : std::cerr;
+  out << "read " << text_of(imported.kind) << '\n' << summary_of(imported, scenario);
+  out << traces_text(files, flags.options, scenario, scenario_file);
+  if (has_output) out << "wrote " << scenario_file.string() << '\n';
+  return kOk;
+}
+
+int import(const ImportFlags& flags) {
+  const std::string& file = flags.files.front();
+  if (flags.files.size() > 1 || kind_of_file(file) == ImportKind::trace) return import_of_traces(flags);
+  const bool has_output = !flags.common.output.empty() && flags.common.output != "-";
+  const fs::path scenario_file = has_output ? fs::path(flags.common.output) : fs::path(file);
   const fs::path model_file = model_beside(scenario_file);
   const Imported imported =
-      import_that_fits(flags.file, flags.options, has_output ? model_file.filename().string() : std::string());
+      import_that_fits(file, flags.options, has_output ? model_file.filename().string() : std::string());
   if (!has_output) {
     const Scenario scenario = parse_scenario(imported.scenario, scenario_file.string());
     std::cout << imported.scenario;
@@ -87,8 +142,9 @@ void add_import(CLI::App& app, Action& action) {
   ImportChoices& options = flags->options;
   command
       ->add_option(
-          "file", flags->file,
-          "A config.json of Hugging Face, or arguments of Megatron-LM: a shell script or the YAML of its tests")
+          "files", flags->files,
+          "A config.json of Hugging Face; arguments of Megatron-LM, as a shell script or the YAML of its tests; "
+          "traces of PyTorch's profiler, one for each rank")
       ->required();
   command->add_option("--sequence-length", options.tokens, "Tokens of a sequence")->check(CLI::Range(1, 1 << 24));
   command->add_option("--batch", options.batch, "Sequences, or images, of a step on all devices")

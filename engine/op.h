@@ -6,6 +6,7 @@
 #pragma once
 
 #include <functional>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -21,10 +22,11 @@ namespace tandem {
 struct OpCost {
   double flops = 0;
   double bytes = 0;
-  DType dtype = DType::f32;  // the type whose rate the flops run at
-  KernelShape shape{};       // empty: that of the kernel
-  int kernels = 1;           // launches that the op stands for
-  double issue_s = 0;        // host time that the program's framework takes to issue it, beside the launches
+  DType dtype = DType::f32;            // the type whose rate the flops run at
+  KernelShape shape{};                 // empty: that of the kernel
+  int kernels = 1;                     // launches that the op stands for
+  double issue_s = 0;                  // host time that the program's framework takes to issue it, beside the launches
+  std::optional<double> recorded_s{};  // the time that it took when it was recorded, in place of all of the above
 };
 
 namespace kernel {

@@ -38,6 +38,7 @@ std::vector<Share> shares_of_replicas(int batch, int replicas) {
 
 std::vector<int> alike_tasks(const Scenario& scenario) {
   if (parameter_servers(scenario) > 0) return {};
+  if (std::holds_alternative<TraceSettings>(scenario.workload.kind)) return {};
   const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
   const int workers = training_workers(scenario);
   const int devices = scenario.devices.per_worker;

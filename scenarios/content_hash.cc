@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "scenarios/fnv1a.h"
+#include "scenarios/import/trace.h"
 #include "scenarios/scenario.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/topology_yaml.h"
@@ -95,6 +96,24 @@ void add(Fnv1a& hash, const LayersSettings& layers) {
       hash.add(elementwise->backward_passes);
     }
     add_forms(hash, layer);
+  }
+}
+
+void add(Fnv1a& hash, const TraceSettings& trace) {
+  hash.add(trace.world);
+  for (const RankTrace& rank : *trace.ranks) {
+    hash.add(rank.rank);
+    for (const std::vector<int>& group : rank.groups) {
+      for (const int member : group) hash.add(member);
+    }
+    for (const TraceOp& op : rank.ops) {
+      for (const std::int64_t number : {static_cast<std::int64_t>(op.kind), op.duration_ns, op.lag_ns, op.issue_ns,
+                                        static_cast<std::int64_t>(op.collective), op.bytes, std::int64_t{op.stream},
+                                        std::int64_t{op.group}, std::int64_t{op.host_waits_for}}) {
+        hash.add(number);
+      }
+      for (const int other : op.after) hash.add(other);
+    }
   }
 }
 

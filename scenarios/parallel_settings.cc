@@ -75,6 +75,13 @@ std::optional<ParallelProblem> division_problem(const WorkloadSettings& workload
   return std::nullopt;
 }
 
+// What a trace needs, whatever the strategy.
+std::optional<ParallelProblem> trace_problem(const Scenario& scenario, const TraceSettings& trace) {
+  if (training_devices(scenario) == trace.world) return std::nullopt;
+  return ParallelProblem{"devices", fmt::format("a trace of {} ranks needs as many devices, found {}", trace.world,
+                                                training_devices(scenario))};
+}
+
 }  // namespace
 
 ParallelOptions parallel_options(const Scenario& scenario) {
@@ -118,6 +125,7 @@ Scenario one_replica_of(const Scenario& scenario, int replicas) {
 }
 
 std::optional<ParallelProblem> parallel_problem(const Scenario& scenario) {
+  if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) return trace_problem(scenario, *trace);
   const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
   if (!strategy.division) return std::nullopt;
   if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {

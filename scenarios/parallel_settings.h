@@ -20,8 +20,8 @@ int devices_of_one_replica(const Scenario& scenario);
 // The job of one of so many replicas, with its share of the batch, on as few workers as have its devices.
 Scenario one_replica_of(const Scenario& scenario, int replicas);
 
-// Why a scenario whose strategy divides the model cannot run, and which of its values is to blame. Nothing for other
-// strategies.
+// Why a scenario whose strategy divides the model, or that plays a trace, cannot run, and which of its values is to
+// blame. Nothing for others.
 struct ParallelProblem {
   std::string path;
   std::string message;

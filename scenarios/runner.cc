@@ -9,12 +9,14 @@
 #include "scenarios/calibrate.h"
 #include "scenarios/collective_limits.h"
 #include "scenarios/device_memory.h"
+#include "scenarios/import/trace.h"
 #include "scenarios/job.h"
 #include "scenarios/machine_watch.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
 #include "scenarios/size_check.h"
 #include "scenarios/training.h"
+#include "scenarios/workloads/trace_replay.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
 
@@ -102,6 +104,11 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
 
 // Refuses, before the run, what the engine lacks.
 void check_capabilities(const Scenario& scenario, const Capabilities& capabilities) {
+  const bool is_trace = std::holds_alternative<TraceSettings>(scenario.workload.kind);
+  if (is_trace && !engine_info(scenario.engine.name).needs_topology) {
+    throw InputError(
+        {scenario.problem_at("engine.name", "plays no traces: a trace has times of kernels, not the kernels")});
+  }
   const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
   if (layers && std::find(capabilities.gemm_dtypes.begin(), capabilities.gemm_dtypes.end(), layers->dtype) ==
                     capabilities.gemm_dtypes.end()) {
@@ -128,9 +135,31 @@ Report merged(const std::vector<TrainingResult>& results, const Scenario& scenar
   return report;
 }
 
+std::vector<std::string> notes_of_trace(const TraceSettings& trace) {
+  std::vector<std::string> notes;
+  std::int64_t recorded_ns = 0;
+  for (const RankTrace& rank : *trace.ranks) recorded_ns = std::max(recorded_ns, rank.recorded_ns);
+  if (recorded_ns > 0) {
+    notes.push_back(
+        fmt::format("trace: recorded {:.6g} ms on {}", static_cast<double>(recorded_ns) * 1e-6,
+                    trace.ranks->front().device.empty() ? "a device without a name" : trace.ranks->front().device));
+  }
+  if (static_cast<int>(trace.ranks->size()) < trace.world) {
+    notes.push_back(
+        fmt::format("trace: {} of {} ranks have a trace; each of the others does what the nearest one before "
+                    "it did",
+                    trace.ranks->size(), trace.world));
+  }
+  for (const RankTrace& rank : *trace.ranks) {
+    for (const std::string& note : rank.notes) notes.push_back(fmt::format("trace of rank {}: {}", rank.rank, note));
+  }
+  return notes;
+}
+
 // How far the work of the layers is known: what a framework makes of them, and what no figure predicts.
 std::vector<std::string> notes_of_workload(const Scenario& scenario) {
   std::vector<std::string> notes;
+  if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) return notes_of_trace(*trace);
   const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
   if (layers == nullptr) return notes;
   if (layers->model.depends_on_stack()) {
@@ -232,6 +261,7 @@ RunResult run_once(Scenario scenario, const RunOptions& options);
 // the run itself, and where it fails.
 double records_of_a_step(const Scenario& scenario) {
   constexpr int kPart = 8;
+  if (std::holds_alternative<TraceSettings>(scenario.workload.kind)) return 0;
   const int one = devices_of_one_replica(scenario);
   const std::int64_t all = training_devices(scenario);
   if (all < std::int64_t{kPart} * one) return 0;
@@ -271,7 +301,10 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   const auto train_one = [&](Worker& worker) {
     size.begin_worker();
     TrainingResult& mine = results.at(static_cast<std::size_t>(worker.index()));
-    if (divides_model) {
+    if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) {
+      TraceReplay replay(*trace, worker);
+      train_steps(replay, worker, scenario.steps, progress, mine.report);
+    } else if (divides_model) {
       train_parallel(worker, scenario, progress, mine.report);
     } else {
       train(worker, scenario, progress, mine);

@@ -23,6 +23,7 @@
 namespace tandem {
 
 class YamlDocument;
+struct RankTrace;
 struct SweepSettings;
 
 // A classifier of rows of numbers, trained for real: hidden ReLU layers, softmax cross entropy, SGD.
@@ -53,10 +54,16 @@ struct LayersSettings {
   bool variables_are_tensors = false;      // a variable for each tensor, as in TensorFlow; false: for each bucket
 };
 
+// Ranks as they were recorded, played again: their kernels keep their times, their collectives are this engine's.
+struct TraceSettings {
+  std::shared_ptr<const std::vector<RankTrace>> ranks;  // those with a trace of their own
+  int world = 1;                                        // all of them: a device each
+};
+
 struct WorkloadSettings {
   int batch = 1;                   // global: all replicas together
   std::optional<double> spread{};  // EngineOptions::work_spread
-  std::variant<MlpSettings, LayersSettings> kind;
+  std::variant<MlpSettings, LayersSettings, TraceSettings> kind;
 };
 
 // Settings of the strategies that divide the model: see ModelDivision.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "scenarios/import/trace.h"
 #include "scenarios/layer_reader.h"
 #include "scenarios/named_files.h"
 #include "scenarios/shared_parts.h"
@@ -104,15 +105,34 @@ void check_accumulation(const YamlReader& map, const LayersSettings& layers, int
   }
 }
 
+TraceSettings read_trace(const YamlReader& map, const fs::path& folder) {
+  TraceSettings trace;
+  const YamlReader files = map.required("files");
+  std::vector<fs::path> found;
+  for (const YamlReader& file : files.list()) {
+    if (const auto path = existing_file(file, folder)) found.push_back(*path);
+  }
+  if (files.is_list() && files.list().empty()) files.error("needs a file for at least one rank");
+  if (found.empty()) return trace;
+  trace.ranks = included(files, [&] { return std::make_shared<const std::vector<RankTrace>>(read_traces(found)); });
+  if (trace.ranks) trace.world = trace.ranks->front().world;
+  return trace;
+}
+
 }  // namespace
 
 WorkloadSettings read_workload(const YamlReader& map, const fs::path& folder, SharedParts& parts) {
-  enum class Kind : std::uint8_t { mlp, layers };
+  enum class Kind : std::uint8_t { mlp, layers, trace };
   WorkloadSettings workload;
+  const YamlReader kind_word = map.required("kind");
+  const Kind kind = kind_word.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}, {"trace", Kind::trace}});
+  if (kind == Kind::trace) {
+    workload.kind = read_trace(map, folder);
+    return workload;
+  }
   workload.batch = map.required("batch").integer(1, kMostBatch, 1);
   if (const YamlReader spread = map.optional("spread")) workload.spread = spread.number({.least = 0, .most = 1});
-  const YamlReader kind = map.required("kind");
-  if (kind.one_of<Kind>({{"mlp", Kind::mlp}, {"layers", Kind::layers}}) == Kind::mlp) {
+  if (kind == Kind::mlp) {
     workload.kind = read_mlp(map, folder);
   } else {
     workload.kind = read_layers(map, folder, parts);

@@ -10,8 +10,10 @@ namespace tandem::sim {
 
 void SimStream::launch(Op op) {
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
-  const double seconds = device_.costs().op_overhead_of(op) + device_.costs().op_s(op);
-  const double alone_s = device_.costs().op_alone_s(op);
+  // A recorded time has in it what other work on the device took away.
+  const auto& recorded_s = op.cost.recorded_s;
+  const double seconds = recorded_s ? 0 : device_.costs().op_overhead_of(op) + device_.costs().op_s(op);
+  const double alone_s = recorded_s ? *recorded_s : device_.costs().op_alone_s(op);
   const double issue_s = device_.costs().launch_overhead_of(op) * op.cost.kernels + op.cost.issue_s;
   Record record = make_record(RecordKind::op, op.category, std::move(op.name));
   record.bytes = op.cost.bytes;

@@ -7,6 +7,7 @@
 #include "engine/engine_info.h"
 #include "scenarios/import/hugging_face.h"
 #include "scenarios/import/megatron.h"
+#include "scenarios/import/trace.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
@@ -247,6 +248,7 @@ ImportKind kind_of_json(ByteSource& source) {
 }  // namespace
 
 ImportKind kind_of_file(const std::filesystem::path& file) {
+  if (trace_kind_of(file) != TraceKind::none) return ImportKind::trace;
   ByteSource source(file);
   const ImportKind kind = kind_of_json(source);
   return kind == ImportKind::scenario && is_megatron(file) ? ImportKind::megatron : kind;
@@ -260,6 +262,8 @@ std::string text_of(ImportKind kind) {
       return "a Hugging Face configuration";
     case ImportKind::megatron:
       return "arguments of Megatron-LM";
+    case ImportKind::trace:
+      return "a trace";
   }
   TANDEM_UNREACHABLE("a kind of file");
 }
@@ -269,10 +273,13 @@ Imported import_file(const std::filesystem::path& file, const ImportChoices& opt
   const std::string model = model_file.empty() ? file.filename().string() : model_file;
   if (kind == ImportKind::hugging_face) return import_hugging_face(file, options, model);
   if (kind == ImportKind::megatron) return import_megatron(file, options, model);
-  throw InputError({{.file = file.string(),
-                     .path = "",
-                     .message = "is nothing that tandem imports: expected a config.json of Hugging Face with a "
-                                "`model_type`, or arguments of Megatron-LM with --num-layers and --hidden-size"}});
+  if (kind == ImportKind::trace) return import_traces({file}, options, file.parent_path());
+  throw InputError(
+      {{.file = file.string(),
+        .path = "",
+        .message = "is nothing that tandem imports: expected a config.json of Hugging Face with a "
+                   "`model_type`, arguments of Megatron-LM with --num-layers and --hidden-size, or a trace of "
+                   "PyTorch's profiler (traceEvents) or of Chakra (.et, workload_graph)"}});
 }
 
 std::string model_file_of(const std::filesystem::path& configuration, std::int64_t tokens) {

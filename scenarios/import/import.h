@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-enum class ImportKind : std::uint8_t { scenario, hugging_face, megatron };
+enum class ImportKind : std::uint8_t { scenario, hugging_face, megatron, trace };
 
 // What a file holds, by its content. Throws InputError for a folder, a pipe, and what cannot be read; `scenario` is
 // everything that no other kind claims.
@@ -42,6 +42,11 @@ struct Imported {
 
 // `model_file`: what the scenario calls its model. Empty: the file itself, from the same folder. Throws InputError.
 Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file);
+
+// The same for traces, one file for each rank that has one. `scenario_folder`: where the scenario will be, whose paths
+// to the files begin there.
+Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
+                       const std::filesystem::path& scenario_folder);
 
 // The model file of a configuration whose sequences have so many tokens (0: the usual number). Throws InputError.
 std::string model_file_of(const std::filesystem::path& configuration, std::int64_t tokens);

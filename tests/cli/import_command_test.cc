@@ -60,6 +60,22 @@ TEST_F(ImportCommand, ListsFlagsThatAreNotModelled) {
   EXPECT_EQ(tandem({"run", "train.yaml", "--json"}).exit_code, 0);
 }
 
+TEST_F(ImportCommand, ATraceIsAnsweredForItsOwnMachineFirst) {
+  const Outcome outcome = tandem({"import", file("trace.json"), "-o", "trace.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("rank 0: 4 kernels and 0 memory operations on 2 streams, 3.300000 ms\n"));
+  EXPECT_THAT(outcome.out, HasSubstr("rank 0: 2 all_reduce, 200000000 bytes\n"));
+  EXPECT_THAT(outcome.out,
+              testing::ContainsRegex("on the machine of the trace: simulated [0-9.]+ ms, recorded 3.8240 ms"));
+  EXPECT_EQ(tandem({"run", "trace.yaml", "--json"}).exit_code, 0);
+  const Outcome other = tandem({"import", file("trace.json"), "--topology", "dgx1-v100", "-o", "other.yaml"});
+  EXPECT_EQ(other.exit_code, 0) << other.err;
+  EXPECT_THAT(other.out, HasSubstr("on the machine of the trace: simulated"));
+  EXPECT_THAT(other.out, HasSubstr("on dgx1-v100: simulated"));
+  EXPECT_EQ(tandem({"import", file("trace.json"), file("config.json")}).exit_code, 3);
+  EXPECT_EQ(tandem({"run", "trace.yaml", "--replicas", "4"}).exit_code, 3);
+}
+
 TEST_F(ImportCommand, RefusesWhatItDoesNotKnow) {
   write("config.json", R"({"model_type": "rwkv"})");
   for (const char* command : {"import", "run"}) {

@@ -1,0 +1,259 @@
+#include "scenarios/import/chakra.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <optional>
+#include <queue>
+#include <unordered_map>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+// NodeType and CollectiveCommType: mlcommons/chakra (6dc63e1), schema/protobuf/et_def.proto.
+enum class NodeType : std::int64_t {
+  metadata = 1,
+  load = 2,
+  store = 3,
+  compute = 4,
+  send = 5,
+  receive = 6,
+  collective = 7
+};
+enum ChakraStream : int { kKernels, kCollectives, kSends, kReceives, kMemory, kHost, kChakraStreams };
+
+constexpr std::int64_t kNsOfUs = 1000;
+constexpr int kMostChakraRank = 1 << 20;
+
+std::optional<CollectiveKind> kind_of_number(std::int64_t number) {
+  switch (number) {
+    case 0:
+      return CollectiveKind::all_reduce;
+    case 1:
+      return CollectiveKind::reduce;
+    case 2:
+      return CollectiveKind::all_gather;
+    case 5:
+      return CollectiveKind::broadcast;
+    case 6:
+      return CollectiveKind::all_to_all;
+    case 7:
+    case 8:
+      return CollectiveKind::reduce_scatter;
+    default:
+      return std::nullopt;
+  }
+}
+
+class ChakraTrace {
+ public:
+  ChakraTrace(const std::vector<ChakraNode>& nodes, const std::string& file, const ChakraGroups& groups, int world)
+      : nodes_(nodes), groups_(groups) {
+    trace_.file = file;
+    trace_.rank = std::max(0, rank_of_file(file));
+    trace_.world = std::max(world, trace_.rank + 1);
+    trace_.streams = kChakraStreams;
+  }
+
+  RankTrace make() {
+    if (nodes_.empty()) refuse("has no nodes");
+    number_ids();
+    for (const std::size_t node : in_order()) add(nodes_[node]);
+    add_notes();
+    return std::move(trace_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const std::string& message) const {
+    throw InputError({{.file = trace_.file, .path = "", .message = message}});
+  }
+
+  void number_ids() {
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (!numbers_.try_emplace(nodes_[i].id, i).second) refuse(fmt::format("has two nodes of id {}", nodes_[i].id));
+    }
+  }
+
+  // Nodes after those that they depend on; of those that may come next the one with the smallest id.
+  std::vector<std::size_t> in_order() {
+    std::vector<std::vector<std::size_t>> users(nodes_.size());
+    std::vector<int> waiting(nodes_.size(), 0);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      for (const std::uint64_t id : nodes_[i].deps) {
+        const auto found = numbers_.find(id);
+        if (found == numbers_.end()) {
+          ++missing_;
+          continue;
+        }
+        users[found->second].push_back(i);
+        ++waiting[i];
+      }
+    }
+    const auto later = [&](std::size_t a, std::size_t b) { return nodes_[a].id > nodes_[b].id; };
+    std::priority_queue<std::size_t, std::vector<std::size_t>, decltype(later)> ready(later);
+    for (std::size_t i = 0; i < nodes_.size(); ++i) {
+      if (waiting[i] == 0) ready.push(i);
+    }
+    std::vector<std::size_t> order;
+    while (!ready.empty()) {
+      order.push_back(ready.top());
+      ready.pop();
+      for (const std::size_t user : users[order.back()]) {
+        if (--waiting[user] == 0) ready.push(user);
+      }
+    }
+    if (order.size() < nodes_.size()) {
+      const auto stuck = static_cast<std::size_t>(
+          std::find_if(waiting.begin(), waiting.end(), [](int left) { return left > 0; }) - waiting.begin());
+      refuse(fmt::format("has a cycle: node {} ('{}') waits for itself, directly or by others", nodes_[stuck].id,
+                         nodes_[stuck].name));
+    }
+    return order;
+  }
+
+  void add(const ChakraNode& node) {
+    TraceOp op;
+    op.duration_ns = node.duration_us * kNsOfUs;
+    op.flops = node.flops;
+    op.moved_bytes = node.tensor_bytes;
+    op.stream = node.is_cpu_op ? kHost : kKernels;
+    const auto type = static_cast<NodeType>(node.type);
+    if (type == NodeType::metadata) return pass_on(node);
+    if (type == NodeType::load || type == NodeType::store) {
+      op.kind = TraceOp::Kind::memory;
+      op.stream = kMemory;
+    } else if (type == NodeType::send || type == NodeType::receive) {
+      set_peer(node, type == NodeType::send, op);
+    } else if (type == NodeType::collective) {
+      set_collective(node, op);
+    } else if (type != NodeType::compute) {
+      refuse(fmt::format("node {} ('{}') is of the unknown type {}", node.id, node.name, node.type));
+    }
+    finish(node, std::move(op));
+  }
+
+  // A node without work: who waits for it waits for what it waits for.
+  void pass_on(const ChakraNode& node) { ops_of_[node.id] = after_of(node); }
+
+  std::vector<int> after_of(const ChakraNode& node) const {
+    std::vector<int> after;
+    for (const std::uint64_t id : node.deps) {
+      const auto found = ops_of_.find(id);
+      if (found != ops_of_.end()) after.insert(after.end(), found->second.begin(), found->second.end());
+    }
+    std::sort(after.begin(), after.end());
+    after.erase(std::unique(after.begin(), after.end()), after.end());
+    return after;
+  }
+
+  void finish(const ChakraNode& node, TraceOp op) {
+    op.after = after_of(node);
+    const auto [name, is_new] =
+        names_.try_emplace(node.name.empty() ? "node" : node.name, static_cast<int>(trace_.names.size()));
+    if (is_new) trace_.names.push_back(name->first);
+    op.name = name->second;
+    ops_of_[node.id] = {static_cast<int>(trace_.ops.size())};
+    trace_.ops.push_back(std::move(op));
+  }
+
+  void set_peer(const ChakraNode& node, bool is_send, TraceOp& op) {
+    const std::int64_t peer = is_send ? node.target : node.source;
+    if (peer < 0 || peer >= trace_.world || peer == trace_.rank) {
+      refuse(fmt::format("node {} ('{}') exchanges with rank {}: there are the ranks 0 to {}, and this is rank {}",
+                         node.id, node.name, peer, trace_.world - 1, trace_.rank));
+    }
+    op.kind = is_send ? TraceOp::Kind::send : TraceOp::Kind::receive;
+    op.stream = is_send ? kSends : kReceives;
+    op.bytes = node.comm_bytes;
+    op.peer = static_cast<int>(peer);
+  }
+
+  void set_collective(const ChakraNode& node, TraceOp& op) {
+    if (node.is_cpu_op) return;  // the call on the host; its kernel is another node
+    op.stream = kCollectives;
+    const auto kind = kind_of_number(node.collective);
+    if (!kind || node.comm_bytes == 0) {
+      ++unknown_;
+      return;
+    }
+    op.kind = TraceOp::Kind::collective;
+    op.collective = *kind;
+    op.group = group_of(node);
+    const auto ranks = static_cast<std::int64_t>(trace_.groups[static_cast<std::size_t>(op.group)].size());
+    // comm_size is what a rank gives to an all-gather (astra-sim: its output has so much of each).
+    op.bytes = *kind == CollectiveKind::all_gather ? node.comm_bytes * ranks : node.comm_bytes;
+    partial_ += node.has_some_dimensions ? 1 : 0;
+  }
+
+  int group_of(const ChakraNode& node) {
+    std::vector<int> ranks;
+    if (node.group.empty() || groups_.empty()) {
+      for (int rank = 0; rank < trace_.world; ++rank) ranks.push_back(rank);
+      unnamed_ += node.group.empty() ? 0 : 1;
+    } else {
+      const auto found = groups_.find(node.group);
+      if (found == groups_.end()) {
+        refuse(fmt::format("node {} ('{}') is of the group '{}', which the file of groups does not have", node.id,
+                           node.name, node.group));
+      }
+      ranks = found->second;
+      std::sort(ranks.begin(), ranks.end());
+    }
+    const bool is_member = std::find(ranks.begin(), ranks.end(), trace_.rank) != ranks.end();
+    if (!is_member || ranks.back() >= trace_.world || std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) {
+      refuse(fmt::format(
+          "node {} ('{}') is of a group [{}]: each of the ranks 0 to {} at most once, and rank {} among them", node.id,
+          node.name, fmt::join(ranks, ", "), trace_.world - 1, trace_.rank));
+    }
+    for (std::size_t i = 0; i < trace_.groups.size(); ++i) {
+      if (trace_.groups[i] == ranks) return static_cast<int>(i);
+    }
+    trace_.groups.push_back(ranks);
+    return static_cast<int>(trace_.groups.size()) - 1;
+  }
+
+  void add_notes() {
+    const auto note = [&](std::int64_t count, const std::string& text) {
+      if (count > 0) trace_.notes.push_back(fmt::format("{} {}", count, text));
+    };
+    note(missing_, "dependencies are on nodes that are not in the file: left out");
+    note(unknown_, "collectives say no operation or size: they keep their recorded times on any topology");
+    note(unnamed_, "collectives name a group, and no file of groups is given: taken as among all ranks");
+    note(partial_, "collectives are of some dimensions of the network only: taken as among their whole group");
+  }
+
+  const std::vector<ChakraNode>& nodes_;
+  const ChakraGroups& groups_;
+  RankTrace trace_;
+  std::unordered_map<std::uint64_t, std::size_t> numbers_;
+  std::unordered_map<std::uint64_t, std::vector<int>> ops_of_;
+  std::unordered_map<std::string, int> names_;
+  std::int64_t missing_ = 0, unknown_ = 0, unnamed_ = 0, partial_ = 0;
+};
+
+}  // namespace
+
+int rank_of_file(const std::filesystem::path& file) {
+  const std::string name = file.filename().string();
+  int rank = -1;
+  for (std::size_t begin = 0; begin < name.size();) {
+    const std::size_t end = std::min(name.find('.', begin), name.size());
+    const std::string part = name.substr(begin, end - begin);
+    const bool is_number = !part.empty() && part.size() < 8 &&
+                           std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
+    if (is_number) rank = std::min(std::stoi(part), kMostChakraRank);
+    begin = end + 1;
+  }
+  return rank;
+}
+
+RankTrace make_chakra_trace(const std::vector<ChakraNode>& nodes, const std::string& file, const ChakraGroups& groups,
+                            int world) {
+  return ChakraTrace(nodes, file, groups, world).make();
+}
+
+}  // namespace tandem

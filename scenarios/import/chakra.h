@@ -1,0 +1,46 @@
+// Chakra execution traces, one rank a file: protobuf messages with lengths before them (.et), or the JSON that
+// ASTRA-sim takes. Both plain or as gzip files.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "scenarios/import/trace.h"
+
+namespace tandem {
+
+// A node as both forms have it.
+struct ChakraNode {
+  std::uint64_t id = 0;
+  std::string name{};
+  std::int64_t type = 0;  // NodeType of the schema
+  std::vector<std::uint64_t> deps{};
+  std::int64_t duration_us = 0;
+  bool is_cpu_op = false;
+  double flops = 0, tensor_bytes = 0;
+  std::int64_t collective = -1;  // CollectiveCommType
+  std::int64_t comm_bytes = 0, source = -1, target = -1;
+  std::string group{};
+  bool has_some_dimensions = false;  // of the network only
+};
+
+bool is_chakra_file(const std::filesystem::path& file);  // by its name: .et, .et.gz
+
+// The nodes of a protobuf file. Throws InputError.
+std::vector<ChakraNode> read_chakra_messages(const std::filesystem::path& file);
+// The nodes of a JSON file. Throws InputError.
+std::vector<ChakraNode> read_chakra_json(const std::filesystem::path& file);
+
+using ChakraGroups = std::map<std::string, std::vector<int>>;
+// {"1": [0, 1]}: the ranks of each group.
+ChakraGroups read_chakra_groups(const std::filesystem::path& file);
+
+// The rank is the last number of the file's name: "resnet.3.et". `world`: of all files. Throws InputError for cycles,
+// ids that repeat, and groups that are not there.
+RankTrace make_chakra_trace(const std::vector<ChakraNode>& nodes, const std::string& file, const ChakraGroups& groups,
+                            int world);
+int rank_of_file(const std::filesystem::path& file);  // -1: its name has none
+
+}  // namespace tandem

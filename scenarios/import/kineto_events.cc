@@ -1,0 +1,302 @@
+#include "scenarios/import/kineto_events.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <cstdlib>
+
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kMostEvents = 20'000'000;
+constexpr std::int64_t kMostNs = std::int64_t{1} << 61;
+
+// Microseconds with a fraction as nanoseconds, without the rounding of doubles: they count from 1970.
+std::int64_t nanoseconds(const JsonStream& json) {
+  const std::string_view text = json.text();
+  if (json.part() != JsonPart::number) json.fail("expected a time in microseconds");
+  const std::size_t end = text.find_first_not_of("0123456789.");
+  if (end != std::string_view::npos || text.size() > 40) {
+    const double value = json.number() * 1000;
+    if (!(value > -static_cast<double>(kMostNs) && value < static_cast<double>(kMostNs))) json.fail("is no time");
+    return static_cast<std::int64_t>(value);
+  }
+  std::int64_t whole = 0, fraction = 0;
+  std::int64_t scale = 100;
+  bool is_fraction = false;
+  for (const char c : text) {
+    if (c == '.') {
+      is_fraction = true;
+    } else if (!is_fraction) {
+      if (whole > kMostNs / 10000) json.fail("is no time");
+      whole = whole * 10 + (c - '0');
+    } else {
+      fraction += scale * (c - '0');
+      scale /= 10;
+    }
+  }
+  return whole * 1000 + fraction;
+}
+
+std::int64_t whole_number(const JsonStream& json) {
+  const double value = json.number();
+  constexpr double kMost = 9e15;
+  return value > -kMost && value < kMost ? static_cast<std::int64_t>(value) : -1;
+}
+
+bool ends_with_synchronize(std::string_view name) {
+  return name.ends_with("Synchronize") || name.ends_with("Synchronize_ptsz");
+}
+
+class EventReader {
+ public:
+  explicit EventReader(JsonStream& json) : json_(json) {}
+
+  KinetoEvents read() {
+    if (json_.next() != JsonPart::begin_object) json_.fail("expected an object with traceEvents");
+    bool has_events = false;
+    while (json_.next() == JsonPart::key) {
+      if (json_.text() == "traceEvents") {
+        has_events = true;
+        read_events();
+      } else if (json_.text() == "distributedInfo") {
+        read_distributed();
+      } else if (json_.text() == "deviceProperties") {
+        read_devices();
+      } else {
+        json_.skip();
+      }
+    }
+    if (!has_events) json_.fail("has no traceEvents");
+    json_.next();
+    return std::move(events_);
+  }
+
+ private:
+  // What one event says, in any order of its keys.
+  struct Event {
+    std::string phase{}, category{}, name{};
+    std::int64_t start_ns = 0, duration_ns = 0, process = 0, thread = 0;
+    std::int64_t correlation = -1, external = -1, device = -1, stream = -1;
+    bool has_start = false, has_duration = false, has_facts = false;
+    CollectiveFacts facts{};
+    int line = 0, column = 0;
+  };
+
+  void read_distributed() {
+    if (json_.next() != JsonPart::begin_object) return json_.skip();
+    while (json_.next() == JsonPart::key) {
+      const std::string key(json_.text());
+      json_.next();
+      if (key == "rank" && json_.part() == JsonPart::number) {
+        events_.rank = rank_here();
+        events_.has_rank = true;
+      } else if (key == "world_size" && json_.part() == JsonPart::number) {
+        events_.world = rank_here();
+      } else {
+        json_.skip();
+      }
+    }
+  }
+
+  int rank_here() const {
+    constexpr std::int64_t kMostRanks = 1 << 20;
+    const std::int64_t value = whole_number(json_);
+    if (value < 0 || value > kMostRanks) json_.fail(fmt::format("expected a rank from 0 to {}", kMostRanks));
+    return static_cast<int>(value);
+  }
+
+  void read_devices() {
+    if (json_.next() != JsonPart::begin_array) return json_.skip();
+    while (json_.next() != JsonPart::end_array) {
+      if (json_.part() != JsonPart::begin_object) {
+        json_.skip();
+        continue;
+      }
+      while (json_.next() == JsonPart::key) {
+        const bool is_name = json_.text() == "name";
+        json_.next();
+        if (is_name && events_.device.empty()) events_.device = json_.text();
+        json_.skip();
+      }
+    }
+  }
+
+  void read_events() {
+    if (json_.next() != JsonPart::begin_array) json_.fail("expected a list of events");
+    while (json_.next() != JsonPart::end_array) {
+      if (json_.part() != JsonPart::begin_object) json_.fail("expected an event");
+      event_ = {};
+      event_.line = json_.line();
+      event_.column = json_.column();
+      read_event();
+      if (event_.phase == "X") keep();
+    }
+  }
+
+  void read_event() {
+    while (json_.next() == JsonPart::key) {
+      const std::string_view key = json_.text();
+      if (key == "args") {
+        read_args();
+        continue;
+      }
+      enum class Field : std::uint8_t { other, phase, category, name, start, duration, process, thread };
+      const Field field = key == "ph"     ? Field::phase
+                          : key == "cat"  ? Field::category
+                          : key == "name" ? Field::name
+                          : key == "ts"   ? Field::start
+                          : key == "dur"  ? Field::duration
+                          : key == "pid"  ? Field::process
+                          : key == "tid"  ? Field::thread
+                                          : Field::other;
+      json_.next();
+      switch (field) {
+        case Field::phase:
+          event_.phase = json_.text();
+          break;
+        case Field::category:
+          event_.category = json_.text();
+          break;
+        case Field::name:
+          event_.name = json_.text();
+          break;
+        case Field::start:
+          event_.start_ns = nanoseconds(json_);
+          event_.has_start = true;
+          break;
+        case Field::duration:
+          event_.duration_ns = nanoseconds(json_);
+          event_.has_duration = true;
+          if (event_.duration_ns < 0) json_.fail("a duration is negative");
+          break;
+        case Field::process:
+          event_.process = whole_number(json_);
+          break;
+        case Field::thread:
+          event_.thread = whole_number(json_);
+          break;
+        case Field::other:
+          break;
+      }
+      json_.skip();
+    }
+  }
+
+  void read_args() {
+    if (json_.next() != JsonPart::begin_object) return json_.skip();
+    while (json_.next() == JsonPart::key) {
+      const std::string key(json_.text());
+      json_.next();
+      if (key == "correlation") {
+        event_.correlation = whole_number(json_);
+      } else if (key == "External id" || key == "external id") {
+        event_.external = whole_number(json_);
+      } else if (key == "device") {
+        event_.device = whole_number(json_);
+      } else if (key == "stream") {
+        event_.stream = whole_number(json_);
+      } else {
+        read_fact(key);
+      }
+      json_.skip();
+    }
+  }
+
+  void read_fact(const std::string& key) {
+    CollectiveFacts& facts = event_.facts;
+    if (key == "Collective name") {
+      facts.name = json_.text();
+      event_.has_facts = true;
+    } else if (key == "dtype") {
+      facts.dtype = json_.text();
+    } else if (key == "Process Group Ranks") {
+      facts.ranks = json_.text();
+    } else if (key == "In msg nelems") {
+      facts.in_elements = whole_number(json_);
+    } else if (key == "Out msg nelems") {
+      facts.out_elements = whole_number(json_);
+    } else if (key == "Group size") {
+      facts.group_size = whole_number(json_);
+    } else if (key == "Global rank start") {
+      facts.first_rank = whole_number(json_);
+    } else if (key == "Global rank stride") {
+      facts.stride = whole_number(json_);
+    } else if (key == "Src Rank") {
+      facts.source = whole_number(json_);
+    } else if (key == "Dst Rank") {
+      facts.target = whole_number(json_);
+    }
+  }
+
+  void keep() {
+    std::string category = event_.category;
+    std::transform(category.begin(), category.end(), category.begin(), [](unsigned char c) { return std::tolower(c); });
+    const bool is_memory =
+        category == "gpu_memcpy" || category == "gpu_memset" || category == "memcpy" || category == "memset";
+    if (category == "kernel" || is_memory) return keep_work(is_memory);
+    if (category == "cuda_runtime" || category == "cuda_driver" || category == "runtime") return keep_call();
+    if (event_.name == "record_param_comms" && event_.has_facts && event_.external >= 0) {
+      events_.facts_of_external[event_.external] = add_facts();
+    }
+    if (category == "user_annotation" && event_.name.starts_with("ProfilerStep")) ++events_.steps;
+  }
+
+  int add_facts() {
+    events_.facts.push_back(event_.facts);
+    return static_cast<int>(events_.facts.size()) - 1;
+  }
+
+  void keep_work(bool is_memory) {
+    if (!event_.has_start || !event_.has_duration) {
+      throw InputError({{json_.file(), event_.line, event_.column, "", "an event of a device needs ts and dur"}});
+    }
+    if (events_.works.size() >= kMostEvents) json_.fail("has more than 20 million kernels");
+    KinetoEvents::Work work{.name = number_of(event_.name),
+                            .start_ns = event_.start_ns,
+                            .duration_ns = event_.duration_ns,
+                            .correlation = event_.correlation,
+                            .external = event_.external,
+                            .device = event_.device >= 0 ? event_.device : event_.process,
+                            .stream = event_.stream >= 0 ? event_.stream : event_.thread,
+                            .is_memory = is_memory};
+    if (event_.has_facts) work.facts = add_facts();
+    events_.works.push_back(work);
+  }
+
+  void keep_call() {
+    const std::string_view name = event_.name;
+    const bool synchronizes = ends_with_synchronize(name);
+    const bool is_copy = name.find("Memcpy") != std::string_view::npos;
+    if (!event_.has_start || (event_.correlation < 0 && !synchronizes)) return;
+    using Kind = KinetoEvents::Call::Kind;
+    events_.calls.push_back({.start_ns = event_.start_ns,
+                             .duration_ns = event_.duration_ns,
+                             .correlation = event_.correlation,
+                             .kind = synchronizes ? Kind::synchronize
+                                     : is_copy    ? Kind::copy
+                                                  : Kind::launch});
+  }
+
+  int number_of(const std::string& name) {
+    const auto [known, is_new] = numbers_.try_emplace(name, static_cast<int>(events_.names.size()));
+    if (is_new) events_.names.push_back(name);
+    return known->second;
+  }
+
+  JsonStream& json_;
+  KinetoEvents events_;
+  Event event_;
+  std::unordered_map<std::string, int> numbers_;
+};
+
+}  // namespace
+
+KinetoEvents read_kineto_events(JsonStream& json) {
+  return EventReader(json).read();
+}
+
+}  // namespace tandem

@@ -1,0 +1,175 @@
+#include "scenarios/import/trace.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+#include "scenarios/import/chakra.h"
+#include "scenarios/import/json_stream.h"
+#include "scenarios/import/kineto.h"
+#include "scenarios/import/trace_ranks.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+
+std::int64_t RankTrace::count(TraceOp::Kind kind) const {
+  return std::count_if(ops.begin(), ops.end(), [&](const TraceOp& op) { return op.kind == kind; });
+}
+
+std::int64_t RankTrace::kernel_ns() const {
+  std::int64_t sum = 0;
+  for (const TraceOp& op : ops) {
+    if (op.kind == TraceOp::Kind::kernel || op.kind == TraceOp::Kind::memory) sum += op.duration_ns;
+  }
+  return sum;
+}
+
+std::int64_t RankTrace::collective_bytes(CollectiveKind kind) const {
+  std::int64_t sum = 0;
+  for (const TraceOp& op : ops) {
+    if (op.kind == TraceOp::Kind::collective && op.collective == kind) sum += op.bytes;
+  }
+  return sum;
+}
+
+std::int64_t RankTrace::collective_count(CollectiveKind kind) const {
+  return std::count_if(ops.begin(), ops.end(), [&](const TraceOp& op) {
+    return op.kind == TraceOp::Kind::collective && op.collective == kind;
+  });
+}
+
+TraceKind trace_kind_of(const std::filesystem::path& file) {
+  if (is_chakra_file(file)) return TraceKind::chakra_messages;
+  ByteSource source(file);
+  JsonStream json(source);
+  bool is_of_numbers = false;
+  try {
+    if (json.next() != JsonPart::begin_object) return TraceKind::none;
+    while (json.next() == JsonPart::key) {
+      const std::string_view key = json.text();
+      if (key == "traceEvents" || key == "deviceProperties") return TraceKind::kineto;
+      if (key == "workload_graph") return TraceKind::chakra_json;
+      if (key == "nodes") return TraceKind::host_operators;
+      is_of_numbers = !key.empty() && key.find_first_not_of("0123456789") == std::string_view::npos;
+      if (is_of_numbers) break;
+      json.skip();
+    }
+  } catch (const InputError&) {
+    // Its own reader says what is wrong.
+  }
+  return is_of_numbers ? TraceKind::chakra_groups : TraceKind::none;
+}
+
+namespace {
+
+[[noreturn]] void refuse_file(const std::filesystem::path& file, const std::string& message) {
+  throw InputError({{.file = file.string(), .path = "", .message = message}});
+}
+
+std::vector<RankTrace> read_chakra(const std::vector<std::filesystem::path>& files, const ChakraGroups& groups) {
+  int world = static_cast<int>(files.size());
+  for (const std::filesystem::path& file : files) {
+    const int rank = rank_of_file(file);
+    if (rank < 0 && files.size() > 1) {
+      refuse_file(file, "its name has no rank: expected a number before the ending, as in 'job.3.et'");
+    }
+    world = std::max(world, rank + 1);
+  }
+  for (const auto& [name, ranks] : groups) {
+    for (const int rank : ranks) world = std::max(world, rank + 1);
+  }
+  std::vector<RankTrace> traces;
+  for (const std::filesystem::path& file : files) {
+    const bool is_binary = trace_kind_of(file) == TraceKind::chakra_messages;
+    traces.push_back(make_chakra_trace(is_binary ? read_chakra_messages(file) : read_chakra_json(file), file.string(),
+                                       groups, world));
+  }
+  return traces;
+}
+
+// Each file read as what it is. All traces are of one kind.
+std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files) {
+  std::vector<RankTrace> traces;
+  std::vector<std::filesystem::path> chakra;
+  ChakraGroups groups;
+  for (const std::filesystem::path& file : files) {
+    const TraceKind kind = trace_kind_of(file);
+    if (kind == TraceKind::host_operators) {
+      refuse_file(
+          file,
+          "is an execution trace of PyTorch, which has operators of the host and no times of the device: record a "
+          "trace with torch.profiler, or link both with Chakra's converter");
+    }
+    if (kind == TraceKind::none) refuse_file(file, "is no trace of PyTorch's profiler or of Chakra");
+    if (kind == TraceKind::chakra_groups) groups = read_chakra_groups(file);
+    if (kind == TraceKind::chakra_messages || kind == TraceKind::chakra_json) chakra.push_back(file);
+    if (kind != TraceKind::kineto) continue;
+    traces.push_back(read_kineto(file));
+  }
+  if (!traces.empty() && !chakra.empty()) {
+    refuse_file(chakra.front(), "is a trace of Chakra, and " + traces.front().file + " is one of PyTorch's profiler");
+  }
+  if (traces.empty() && chakra.empty()) refuse_file(files.front(), "has groups of ranks: give the traces, too");
+  return chakra.empty() ? traces : read_chakra(chakra, groups);
+}
+
+}  // namespace
+
+std::vector<RankTrace> read_traces(const std::vector<std::filesystem::path>& files) {
+  std::vector<RankTrace> traces = read_each(files);
+  std::stable_sort(traces.begin(), traces.end(),
+                   [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
+  for (std::size_t i = 1; i < traces.size(); ++i) {
+    if (traces[i].rank != traces[i - 1].rank) continue;
+    refuse_file(traces[i].file, fmt::format("is of rank {}, as {} is", traces[i].rank, traces[i - 1].file));
+  }
+  int world = 1;
+  for (const RankTrace& trace : traces) world = std::max(world, trace.world);
+  for (RankTrace& trace : traces) trace.world = world;
+  check_groups(traces);
+  return traces;
+}
+
+std::string machine_with(const std::string& device) {
+  struct Known {
+    std::string_view part, machine;
+  };
+  // Parts of the names that drivers give; the first that fits.
+  static constexpr std::array kKnown = {
+      Known{"GH200", "gh200"},
+      Known{"GB200", "gb200-nvl72"},
+      Known{"B200", "hgx-b200"},
+      Known{"B300", "hgx-b300"},
+      Known{"H200", "hgx-h200"},
+      Known{"H100 PCIe", "h100-pcie-8gpu"},
+      Known{"H100", "hgx-h100"},
+      Known{"H800", "hgx-h800"},
+      Known{"A100-SXM4-40GB", "dgx-a100-40gb"},
+      Known{"A100-SXM-40GB", "dgx-a100-40gb"},
+      Known{"A100", "dgx-a100"},
+      Known{"A800", "hgx-a800"},
+      Known{"A10G", "aws-g5"},
+      Known{"A10", "a10-4gpu"},
+      Known{"V100-PCIE", "v100-pcie-4gpu"},
+      Known{"V100", "dgx1-v100"},
+      Known{"P100", "dgx1-p100"},
+      Known{"L40S", "l40s-8gpu"},
+      Known{"L4", "aws-g6"},
+      Known{"T4", "aws-g4dn"},
+      Known{"2080 Ti", "rtx2080ti-2gpu"},
+      Known{"3090", "rtx3090-4gpu"},
+      Known{"4090", "rtx4090-8gpu"},
+      Known{"5090", "rtx5090-8gpu"},
+      Known{"6000 Ada", "rtx6000-ada-4gpu"},
+      Known{"A6000", "rtx-a6000-4gpu"},
+      Known{"MI300X", "mi300x-8gpu"},
+      Known{"MI355X", "mi355x-8gpu"},
+  };
+  for (const Known& known : kKnown) {
+    if (device.find(known.part) != std::string::npos) return std::string(known.machine);
+  }
+  return "";
+}
+
+}  // namespace tandem

@@ -1,0 +1,67 @@
+// What one rank did, as a profiler recorded it or as another program describes it: the work of its streams in the order
+// in which its host issued it.
+#pragma once
+
+#include <cstdint>
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/collective.h"
+
+namespace tandem {
+
+struct TraceOp {
+  enum class Kind : std::uint8_t { kernel, memory, collective, send, receive };
+  Kind kind = Kind::kernel;
+  int name = 0;                  // RankTrace::names
+  int stream = 0;                // 0, 1, ... in the order of their first work
+  std::int64_t start_ns = 0;     // recorded, since the trace began
+  std::int64_t duration_ns = 0;  // recorded
+  std::int64_t lag_ns = 0;       // between what it waited for and its start
+  std::int64_t issue_ns = 0;     // by the host, since it issued or waited before
+  std::vector<int> after{};      // ops of other streams that it waits for
+  int host_waits_for = -1;       // an op whose end the host waits for before it issues this one; -1: none
+
+  double flops = 0, moved_bytes = 0;  // of a kernel without a recorded time: the device's model says how long it takes
+
+  CollectiveKind collective = CollectiveKind::all_reduce;
+  std::int64_t bytes = 0;  // of the larger of a rank's input and output
+  int group = -1;          // RankTrace::groups
+  int peer = -1;           // the rank at the other end; of a broadcast the root
+
+  std::int64_t end_ns() const { return start_ns + duration_ns; }
+};
+
+struct RankTrace {
+  std::string file;
+  int rank = 0;
+  int world = 1;       // ranks of the job
+  std::string device;  // the name of its GPU; empty: unknown
+  std::vector<std::string> names{};
+  std::vector<std::vector<int>> groups{};  // ranks
+  std::vector<TraceOp> ops{};              // in the order of issue
+  int streams = 0;
+  int steps = 0;                     // that the profiler marked; 0: none
+  std::int64_t recorded_ns = 0;      // from the first issue or start to the last end
+  std::vector<std::string> notes{};  // what is not known
+
+  std::int64_t count(TraceOp::Kind kind) const;
+  std::int64_t kernel_ns() const;  // recorded, of all ops but collectives
+  std::int64_t collective_bytes(CollectiveKind kind) const;
+  std::int64_t collective_count(CollectiveKind kind) const;
+};
+
+// Whether the content of a file is a trace, or the groups of ranks that traces name. Throws InputError for what cannot
+// be read.
+enum class TraceKind : std::uint8_t { none, kineto, chakra_messages, chakra_json, chakra_groups, host_operators };
+TraceKind trace_kind_of(const std::filesystem::path& file);
+
+// The traces of a job's ranks, each rank once, in their order. Throws InputError.
+std::vector<RankTrace> read_traces(const std::vector<std::filesystem::path>& files);
+
+// The machine of the catalog whose GPUs have this name; empty: none.
+std::string machine_with(const std::string& device);
+
+}  // namespace tandem

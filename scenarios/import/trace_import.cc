@@ -1,0 +1,108 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <numeric>
+
+#include "engine/engine_info.h"
+#include "scenarios/import/import.h"
+#include "scenarios/import/model_table.h"
+#include "scenarios/import/trace.h"
+#include "strategies/strategies.h"
+#include "topologies/base/error.h"
+#include "topologies/readers/catalog.h"
+#include "topologies/topology.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::string_view kOtherwiseMachine = "hgx-h100";
+
+constexpr std::array kCollectives = {CollectiveKind::all_reduce,     CollectiveKind::reduce,
+                                     CollectiveKind::broadcast,      CollectiveKind::all_gather,
+                                     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all};
+
+void add_trace_facts(const std::vector<RankTrace>& traces, Imported& imported) {
+  for (const RankTrace& trace : traces) {
+    const auto fact = [&](const std::string& text) {
+      imported.facts.push_back(fmt::format("rank {}: {}", trace.rank, text));
+    };
+    fact(fmt::format("{} kernels and {} memory operations on {} streams, {:.6f} ms", trace.count(TraceOp::Kind::kernel),
+                     trace.count(TraceOp::Kind::memory), trace.streams, static_cast<double>(trace.kernel_ns()) * 1e-6));
+    for (const CollectiveKind kind : kCollectives) {
+      if (trace.collective_count(kind) == 0) continue;
+      fact(fmt::format("{} {}, {} bytes", trace.collective_count(kind), name_of(kind), trace.collective_bytes(kind)));
+    }
+    const std::int64_t sends = trace.count(TraceOp::Kind::send), receives = trace.count(TraceOp::Kind::receive);
+    if (sends + receives > 0) fact(fmt::format("{} sends and {} receives", sends, receives));
+    if (trace.recorded_ns > 0)
+      fact(fmt::format("recorded {:.6f} ms{}", static_cast<double>(trace.recorded_ns) * 1e-6,
+                       trace.steps > 0 ? fmt::format(", {} steps", trace.steps) : ""));
+    for (const std::string& note : trace.notes)
+      imported.assumed.push_back(fmt::format("rank {}: {}", trace.rank, note));
+  }
+}
+
+// A strategy that takes any number of machines: a trace needs none, and a scenario has one.
+std::string strategy_of_traces() {
+  for (const std::string& name : strategy_names()) {
+    const StrategyInfo& info = strategy_info(name);
+    if (info.several_workers && !info.one_device && info.parameter_servers == ServerUse::none && !info.division)
+      return name;
+  }
+  return std::string(default_strategy_name());
+}
+
+int devices_of_machine(const std::string& machine) {
+  const std::vector<std::string> known = catalog_names();
+  if (std::find(known.begin(), known.end(), machine) == known.end()) return 0;
+  return static_cast<int>(load_catalog_node(machine).nodes_of(0, NodeKind::gpu).size());
+}
+
+}  // namespace
+
+Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
+                       const std::filesystem::path& scenario_folder) {
+  const std::vector<RankTrace> traces = read_traces(files);
+  Imported imported;
+  imported.kind = ImportKind::trace;
+  add_trace_facts(traces, imported);
+  const int world = traces.front().world;
+  if (static_cast<int>(traces.size()) < world) {
+    imported.assumed.push_back(fmt::format("{} of {} ranks have no trace: each does what the nearest one before it did",
+                                           world - static_cast<int>(traces.size()), world));
+  }
+  std::string machine = options.topology.empty() ? machine_with(traces.front().device) : options.topology;
+  if (machine.empty()) {
+    machine = kOtherwiseMachine;
+    const std::string& device = traces.front().device;
+    imported.assumed.push_back(device.empty() ? fmt::format("machine {}: the trace names none (--topology)", machine)
+                                              : fmt::format("the links of {}: no machine of the catalog has '{}' "
+                                                            "(--topology)",
+                                                            machine, device));
+  } else if (options.topology.empty()) {
+    imported.assumed.push_back(
+        fmt::format("recorded on {}, which has '{}' (--topology)", machine, traces.front().device));
+  }
+  const int most = options.devices > 0 ? options.devices : std::max(1, devices_of_machine(machine));
+  const int devices = options.workers > 0 ? std::max(1, world / options.workers)
+                      : world <= most     ? world
+                                          : std::gcd(world, most);
+  const int workers = options.workers > 0 ? options.workers : world / devices;
+  std::string text = fmt::format("schema_version: 1\nname: {}\nworkload:\n  kind: trace\n  files:\n",
+                                 yaml_text(files.front().stem().string()));
+  for (const std::filesystem::path& file : files) {
+    std::error_code ignored;
+    const std::filesystem::path folder = scenario_folder.empty() ? std::filesystem::path(".") : scenario_folder;
+    const std::filesystem::path relative = std::filesystem::relative(file, folder, ignored);
+    text += fmt::format("    - {}\n", yaml_text((relative.empty() ? file : relative).string()));
+  }
+  text += fmt::format("strategy: {{name: {}}}\nengine: {{name: {}}}\n",
+                      options.strategy.empty() ? strategy_of_traces() : options.strategy, model_engine().name);
+  text += workers > 1 ? fmt::format("topology: {{cluster: {{node: {}, workers: {}}}}}\n", yaml_text(machine), workers)
+                      : fmt::format("topology: {}\n", yaml_text(machine));
+  text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 1\n", devices);
+  imported.scenario = text;
+  return imported;
+}
+
+}  // namespace tandem

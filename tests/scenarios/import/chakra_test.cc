@@ -1,0 +1,187 @@
+#include "scenarios/import/chakra.h"
+
+#include <fmt/format.h>
+
+#include "scenarios/import/import.h"
+#include "scenarios/runner.h"
+#include "scenarios/scenario.h"
+#include "tests/scenarios/import/import_files.h"
+
+namespace tandem {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using Kind = TraceOp::Kind;
+
+// Protobuf by hand: fields and messages with their lengths.
+std::string varint(std::uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(0x80 | (value & 0x7f));
+  return bytes + static_cast<char>(value);
+}
+std::string number(int field, std::uint64_t value) {
+  return varint(static_cast<std::uint64_t>(field) << 3) + varint(value);
+}
+std::string text(int field, const std::string& value) {
+  return varint(static_cast<std::uint64_t>(field) << 3 | 2) + varint(value.size()) + value;
+}
+std::string attribute(const std::string& name, int field, std::uint64_t value) {
+  return text(10, text(1, name) + number(field, value));
+}
+std::string framed(const std::string& message) {
+  return varint(message.size()) + message;
+}
+const std::string kMetadata = framed(text(1, "0.0.4"));
+
+std::string compute(std::uint64_t id, std::uint64_t us, const std::string& more = "") {
+  return framed(number(1, id) + text(2, "gemm") + number(3, 4) + number(7, us) + attribute("is_cpu_op", 27, 0) + more);
+}
+std::string sum(std::uint64_t id, std::uint64_t bytes, const std::string& more = "") {
+  return framed(number(1, id) + text(2, "sum") + number(3, 7) + attribute("is_cpu_op", 27, 0) +
+                attribute("comm_type", 9, 0) + attribute("comm_size", 13, bytes) + more);
+}
+
+class Chakra : public ImportFiles {
+ protected:
+  RankTrace trace(const std::string& bytes, int world = 1, const ChakraGroups& groups = {}) const {
+    const auto file = write("job.0.et", bytes);
+    return make_chakra_trace(read_chakra_messages(file), file.string(), groups, world);
+  }
+  std::string problem(const std::string& bytes, int world = 1) const {
+    return refusal([&] { trace(bytes, world); });
+  }
+  std::int64_t simulated_ns(const std::vector<std::filesystem::path>& files) const {
+    const Imported imported = import_traces(files, {}, folder_);
+    const Scenario scenario = parse_scenario(imported.scenario, (folder_ / "x.yaml").string());
+    return run_scenario(scenario).report.summary.step_time.median;
+  }
+};
+
+TEST_F(Chakra, NodesComeAfterWhatTheyDependOn) {
+  // Node 1 waits for 3, which waits for 2; dependencies packed and one by one.
+  const RankTrace trace =
+      this->trace(kMetadata + compute(1, 10, number(5, 3)) + compute(2, 20) + sum(3, 4096, text(4, varint(2))), 2);
+  ASSERT_EQ(trace.ops.size(), 3u);
+  EXPECT_EQ(trace.ops[0].duration_ns, 20'000);
+  EXPECT_EQ(trace.ops[1].kind, Kind::collective);
+  EXPECT_EQ(trace.ops[1].bytes, 4096);
+  EXPECT_THAT(trace.ops[1].after, ElementsAre(0));
+  EXPECT_THAT(trace.ops[2].after, ElementsAre(1));
+  EXPECT_THAT(trace.groups, ElementsAre(ElementsAre(0, 1)));
+}
+
+TEST_F(Chakra, TimesAreThoseOfTheNodes) {
+  const auto file = write("job.0.et", kMetadata + compute(0, 100) + compute(1, 50, number(5, 0)));
+  EXPECT_EQ(simulated_ns({file}), 150'000);
+}
+
+TEST_F(Chakra, WorkWithoutATimeTakesWhatTheDeviceNeeds) {
+  // 400 GFLOP without a byte, on an H100 in f32.
+  const auto file = write("job.0.et", kMetadata + compute(0, 0, attribute("num_ops", 9, 400'000'000'000)));
+  const std::int64_t one = simulated_ns({file});
+  EXPECT_GT(one, 1'000'000);
+  const auto twice = write("job.0.et", kMetadata + compute(0, 0, attribute("num_ops", 9, 800'000'000'000)));
+  EXPECT_NEAR(static_cast<double>(simulated_ns({twice})), 2.0 * static_cast<double>(one),
+              0.01 * static_cast<double>(one));
+}
+
+TEST_F(Chakra, RanksMeetInCollectivesAndExchanges) {
+  const auto other = [](const char* name, int type, const char* key, int rank) {
+    return framed(number(1, 1) + text(2, name) + number(3, static_cast<std::uint64_t>(type)) +
+                  attribute("is_cpu_op", 27, 0) + attribute("comm_size", 9, 1 << 20) +
+                  attribute(key, 7, static_cast<std::uint64_t>(rank)) + number(5, 0));
+  };
+  const auto first =
+      write("job.0.et", kMetadata + compute(0, 10) + other("s", 5, "comm_dst", 1) + sum(2, 1 << 20, number(5, 1)));
+  const auto second =
+      write("job.1.et", kMetadata + compute(0, 300) + other("r", 6, "comm_src", 0) + sum(2, 1 << 20, number(5, 1)));
+  const std::int64_t both = simulated_ns({first, second});
+  EXPECT_GT(both, 300'000);
+  EXPECT_LT(both, 400'000);
+}
+
+TEST_F(Chakra, GroupsComeFromAFileOfTheirOwn) {
+  const std::string of_group = text(10, text(1, "pg_name") + text(29, "7"));
+  const auto nodes = kMetadata + sum(0, 4096, of_group);
+  const RankTrace trace = this->trace(nodes, 4, {{"7", {2, 0}}});
+  EXPECT_THAT(trace.groups, ElementsAre(ElementsAre(0, 2)));
+  EXPECT_THAT(this->trace(nodes, 4).notes, ElementsAre(HasSubstr("1 collectives name a group")));
+  EXPECT_EQ(refusal([&] {
+              this->trace(nodes, 4, {{"8", {0, 1}}});
+            }),
+            "job.0.et: node 0 ('sum') is of the group '7', which the file of groups does not have");
+  EXPECT_THAT(refusal([&] { this->trace(nodes, 4, {{"7", {1, 2}}}); }), HasSubstr("rank 0 among them"));
+  EXPECT_EQ(read_chakra_groups(write("g.json", "{\"7\": [0, 1]}")), (ChakraGroups{{"7", {0, 1}}}));
+  EXPECT_EQ(refusal([&] { read_chakra_groups(write("g.json", "{\"7\": [0, -1]}")); }),
+            "g.json:1:11: 7: expected the numbers of ranks");
+}
+
+TEST_F(Chakra, JsonHasTheSameNodes) {
+  const auto file = write("job.0.json", R"({"workload_graph": [
+    {"Id": 0, "Name": "a", "NodeType": 4, "is_cpu_op": false, "runtime": 5, "data_deps": []},
+    {"Id": 1, "Name": "b", "NodeType": 7, "is_cpu_op": false, "comm_type": 2, "comm_size": 100, "ctrlDeps": [0]},
+    {"Id": 2, "Name": "nccl", "NodeType": 7, "is_cpu_op": false, "runtime": 9, "data_deps": [1, 99]}]})");
+  const RankTrace trace = make_chakra_trace(read_chakra_json(file), file.string(), {}, 2);
+  EXPECT_EQ(trace.kernel_ns(), 14'000);
+  EXPECT_EQ(trace.collective_bytes(CollectiveKind::all_gather), 200);
+  EXPECT_THAT(trace.notes, ElementsAre(HasSubstr("1 dependencies are on nodes that are not in the file"),
+                                       HasSubstr("1 collectives say no operation or size")));
+  EXPECT_EQ(refusal([&] { read_chakra_json(write("x.json", R"({"workload_graph": [{"Name": "a"}]})")); }),
+            "x.json:1:33: a node has no Id");
+  EXPECT_EQ(refusal([&] { read_chakra_json(write("x.json", R"({"workload_graph": [{"Id": -1}]})")); }),
+            "x.json:1:28: expected a number from 0 to 10^15");
+}
+
+TEST_F(Chakra, RanksAreInTheNamesOfFiles) {
+  EXPECT_EQ(rank_of_file("a/job.3.et"), 3);
+  EXPECT_EQ(rank_of_file("job.12.et.gz"), 12);
+  EXPECT_EQ(rank_of_file("job.et"), -1);
+  EXPECT_EQ(refusal([&] {
+              read_traces({write("a.et", kMetadata + compute(0, 1)), write("b.et", kMetadata)});
+            }),
+            "a.et: its name has no rank: expected a number before the ending, as in 'job.3.et'");
+}
+
+TEST_F(Chakra, BrokenFilesAreRefused) {
+  const std::string good = kMetadata + compute(0, 5);
+  EXPECT_EQ(problem(kMetadata), "job.0.et: has no nodes");
+  EXPECT_EQ(problem(good + compute(0, 5)), "job.0.et: has two nodes of id 0");
+  EXPECT_EQ(problem(kMetadata + compute(0, 5, number(5, 1)) + compute(1, 5, number(5, 0))),
+            "job.0.et: has a cycle: node 0 ('gemm') waits for itself, directly or by others");
+  EXPECT_EQ(problem(kMetadata + compute(0, 5, number(4, 0))),
+            "job.0.et: has a cycle: node 0 ('gemm') waits for itself, directly or by others");
+  EXPECT_EQ(problem(good.substr(0, good.size() - 3)),
+            "job.0.et: byte 8: a message of 28 bytes ends beyond the file: is no Chakra trace, or a damaged one");
+  EXPECT_EQ(problem(kMetadata + varint(std::uint64_t{1} << 40)),
+            "job.0.et: byte 8: a message of 1099511627776 bytes: is no Chakra trace, or a damaged one");
+  EXPECT_EQ(problem(kMetadata + std::string(12, '\xff')),
+            "job.0.et: byte 8: a length has more than nine bytes: is no Chakra trace, or a damaged one");
+  EXPECT_THAT(problem(kMetadata + framed(number(1, 0) + "\x12\x7f"
+                                                        "ab")),
+              HasSubstr("a field of 127 bytes ends beyond its message"));
+  EXPECT_THAT(problem(kMetadata + framed("\x0b")), HasSubstr("a field has the unknown form 3"));
+  EXPECT_THAT(problem(kMetadata + framed(std::string(1, '\0'))), HasSubstr("a field has no number"));
+  EXPECT_THAT(problem(kMetadata + compute(0, std::uint64_t{1} << 63)), HasSubstr("'duration_micros' is 9.2"));
+  EXPECT_THAT(problem(kMetadata + framed(number(1, 0) + number(3, 9))),
+              HasSubstr("node 0 ('') is of the unknown type 9"));
+  EXPECT_THAT(problem(kMetadata + framed(number(1, 0) + number(3, 5) + attribute("comm_dst", 9, 4)), 2),
+              HasSubstr("exchanges with rank 4: there are the ranks 0 to 1, and this is rank 0"));
+}
+
+TEST_F(Chakra, KindsAreNotMixed) {
+  const auto chakra = write("job.0.et", kMetadata + compute(0, 5));
+  const auto kineto =
+      write("k.json", R"({"traceEvents": [{"ph": "X", "cat": "kernel", "name": "a", "ts": 1, "dur": 2}]})");
+  EXPECT_EQ(refusal([&] {
+              read_traces({chakra, kineto});
+            }),
+            "job.0.et: is a trace of Chakra, and k.json is one of PyTorch's profiler");
+  EXPECT_THAT(refusal([&] { read_traces({write("et.json", R"({"schema": "1.1.0-chakra.0.0.4", "nodes": []})")}); }),
+              HasSubstr("has operators of the host and no times of the device"));
+  EXPECT_EQ(refusal([&] { read_traces({write("g.json", "{\"1\": [0]}")}); }),
+            "g.json: has groups of ranks: give the traces, too");
+}
+
+}  // namespace
+}  // namespace tandem
