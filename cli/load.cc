@@ -50,6 +50,7 @@ Scenario imported_scenario(const std::string& file) {
 }  // namespace
 
 Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file) {
+  if (kind_of_file(file) == ImportKind::trace) return import_file(file, options, model_file);
   const bool is_free = options.workers == 0 && kind_of_file(file) == ImportKind::hugging_face;
   std::vector<std::string> chosen;
   while (true) {

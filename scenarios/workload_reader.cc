@@ -114,7 +114,7 @@ TraceSettings read_trace(const YamlReader& map, const fs::path& folder) {
   }
   if (files.is_list() && files.list().empty()) files.error("needs a file for at least one rank");
   if (found.empty()) return trace;
-  trace.ranks = included(files, [&] { return std::make_shared<const std::vector<RankTrace>>(read_traces(found)); });
+  trace.ranks = included(files, [&] { return read_traces(found); });
   if (trace.ranks) trace.world = trace.ranks->front().world;
   return trace;
 }

@@ -46,9 +46,15 @@ std::optional<ConfigValues> ConfigValues::map(Names names) const {
   return ConfigValues(*value, file_, path_of(name_of(names, *value)));
 }
 
+std::optional<std::int64_t> ConfigValues::default_of(Names names) const {
+  if (defaults_ == nullptr) return std::nullopt;
+  const auto found = defaults_->find(*names.begin());
+  return found == defaults_->end() ? std::nullopt : std::optional(found->second);
+}
+
 std::int64_t ConfigValues::whole(Names names, std::int64_t least, std::int64_t otherwise) const {
   const JsonValue* value = find(names);
-  if (value == nullptr) return otherwise;
+  if (value == nullptr) return default_of(names).value_or(otherwise);
   const double number = std::strtod(value->text.c_str(), nullptr);
   const bool is_number = value->kind == JsonPart::number && number == std::floor(number);
   if (!is_number || number < static_cast<double>(least) || number > static_cast<double>(kMostSize)) {
@@ -60,7 +66,8 @@ std::int64_t ConfigValues::whole(Names names, std::int64_t least, std::int64_t o
 }
 
 std::int64_t ConfigValues::size(Names names) const {
-  if (!has(names)) fail(*object_, *names.begin(), "is missing, and the size of the model depends on it");
+  if (!has(names) && !default_of(names))
+    fail(*object_, *names.begin(), "is missing, and the size of the model depends on it");
   return whole(names, 1, 1);
 }
 

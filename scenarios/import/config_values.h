@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "scenarios/import/family_defaults.h"
 #include "scenarios/import/json_value.h"
 
 namespace tandem {
@@ -17,6 +18,9 @@ class ConfigValues {
 
   // `object` must outlive it. `path` names the object in messages; empty: the document.
   ConfigValues(const JsonValue& object, std::string file, std::string path = "");
+
+  // Sizes, by the first of their names, for what the object does not have.
+  void set_defaults(const SizeDefaults& defaults) { defaults_ = &defaults; }
 
   const JsonValue& object() const { return *object_; }
   const std::string& file() const { return file_; }
@@ -41,10 +45,12 @@ class ConfigValues {
  private:
   std::string path_of(std::string_view name) const;
   std::int64_t whole(Names names, std::int64_t least, std::int64_t otherwise) const;
+  std::optional<std::int64_t> default_of(Names names) const;
   std::string_view name_of(Names names, const JsonValue& value) const;
 
   const JsonValue* object_;
   std::string file_, path_;
+  const SizeDefaults* defaults_ = nullptr;
 };
 
 }  // namespace tandem

@@ -283,25 +283,4 @@ const std::vector<EncoderFamily>& encoder_families() {
   return families;
 }
 
-std::optional<TransformerSpec> read_vision_tower(const ConfigValues& config, const std::string& model_type,
-                                                 std::int64_t language_hidden) {
-  const std::string kind = config.text({"model_type"});
-  const auto& families = encoder_families();
-  const auto family = std::find_if(families.begin(), families.end(), [&](const auto& one) { return one.name == kind; });
-  if (family == families.end() || !config.has({"hidden_size"})) return std::nullopt;
-  TransformerSpec tower = family->read(config, "");
-  const std::int64_t h = tower.hidden;
-  tower.pooler.present = false;
-  if (model_type == "gemma3") {
-    tower.more_parameters = h * language_hidden + h;
-  } else if (model_type == "gemma4") {
-    tower.more_parameters = h * language_hidden;
-  } else if (model_type == "mistral3") {
-    tower.more_parameters = h + 4 * h * h + h * language_hidden + language_hidden * language_hidden;
-  } else {  // LLaVA's two layers
-    tower.more_parameters = h * language_hidden + language_hidden + language_hidden * language_hidden + language_hidden;
-  }
-  return tower;
-}
-
 }  // namespace tandem

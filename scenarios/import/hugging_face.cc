@@ -122,6 +122,7 @@ class Reader {
     std::string part = language->text({"model_type"});
     if (part.empty() || part == type) part = known->language;
     if (model_.dtype.empty()) model_.dtype = dtype_of(*language);
+    set_defaults(*language, part, "text_config");
     if (!read_plain(*language, part)) refuse(*language, part);
     if (const JsonValue* stated = root_.find({"tie_word_embeddings"});
         stated != nullptr && !language->has({"tie_word_embeddings"})) {
@@ -130,9 +131,21 @@ class Reader {
     read_vision(type);
   }
 
+  // A part of a model leaves out the sizes that are its family's defaults.
+  void set_defaults(ConfigValues& config, const std::string& type, const char* part) {
+    const SizeDefaults& defaults = size_defaults_of(type);
+    config.set_defaults(defaults);
+    for (const auto& [name, value] : defaults) {
+      if (!config.has({name})) {
+        model_.assumed.push_back(fmt::format("{}.{} {}, the default of '{}' in transformers", part, name, value, type));
+      }
+    }
+  }
+
   void read_vision(const std::string& type) {
-    const auto vision = root_.map({"vision_config"});
+    auto vision = root_.map({"vision_config"});
     if (!vision) return;
+    set_defaults(*vision, vision->text({"model_type"}), "vision_config");
     model_.vision = read_vision_tower(*vision, type, model_.spec.hidden);
     if (model_.vision) {
       model_.vision->name = "vision";

@@ -123,7 +123,11 @@ void KinetoCollectives::complete(const KinetoEvents::Work& work, TraceOp& op) {
   const CollectiveFacts* facts = facts_of(work);
   TraceOp made = op;
   if (facts != nullptr && set_kind(*facts, made)) {
-    made.group = made.kind == TraceOp::Kind::collective ? group_of(*facts) : -1;
+    const bool has_group = facts->group_size > 0 || !facts->ranks.empty() || trace_.world > 1;
+    made.group = made.kind == TraceOp::Kind::collective && has_group ? group_of(*facts) : -1;
+    if (made.group >= 0 && made.collective == CollectiveKind::all_gather && facts->out_elements < 0) {
+      made.bytes *= static_cast<std::int64_t>(trace_.groups[static_cast<std::size_t>(made.group)].size());
+    }
     if (made.group >= 0 || made.kind != TraceOp::Kind::collective) {
       op = made;
       return;

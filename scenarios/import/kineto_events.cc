@@ -199,11 +199,62 @@ class EventReader {
         event_.device = whole_number(json_);
       } else if (key == "stream") {
         event_.stream = whole_number(json_);
+      } else if (key == "Input Dims" && is_call_of_collective()) {
+        event_.facts.in_elements = std::max<std::int64_t>(event_.facts.in_elements, largest_operand());
+        continue;
+      } else if (key == "Input type" && is_call_of_collective()) {
+        event_.facts.dtype = first_type();
+        continue;
       } else {
         read_fact(key);
       }
       json_.skip();
     }
+  }
+
+  // Of older profilers: the host's operation has the sizes of its operands only.
+  bool is_call_of_collective() const { return event_.name.starts_with("nccl:") || event_.name.starts_with("c10d::"); }
+
+  // Elements of the largest operand among lists of sizes, which may be in lists themselves.
+  std::int64_t largest_operand() {
+    if (json_.part() != JsonPart::begin_array) {
+      json_.skip();
+      return -1;
+    }
+    std::int64_t most = -1, product = 1;
+    bool has_sizes = false;
+    while (json_.next() != JsonPart::end_array) {
+      if (json_.part() == JsonPart::begin_array) {
+        most = std::max(most, largest_operand());
+      } else if (json_.part() == JsonPart::number) {
+        constexpr std::int64_t kMostElements = std::int64_t{1} << 42;
+        const std::int64_t size = std::clamp<std::int64_t>(whole_number(json_), 0, kMostElements);
+        product = size == 0 ? 0 : std::min(product, kMostElements / size) * size;
+        has_sizes = true;
+      } else {
+        json_.skip();
+      }
+    }
+    return has_sizes ? std::max(most, product) : most;
+  }
+
+  // "float", "c10::BFloat16", "TensorList": the first that names a type.
+  std::string first_type() {
+    if (json_.part() != JsonPart::begin_array) {
+      json_.skip();
+      return "";
+    }
+    std::string type;
+    while (json_.next() != JsonPart::end_array) {
+      if (json_.part() != JsonPart::string) {
+        json_.skip();
+        continue;
+      }
+      std::string_view name = json_.text();
+      if (name.starts_with("c10::")) name.remove_prefix(5);
+      if (type.empty() && !name.empty() && name != "TensorList") type = name;
+    }
+    return type;
   }
 
   void read_fact(const std::string& key) {
@@ -241,6 +292,10 @@ class EventReader {
     if (category == "cuda_runtime" || category == "cuda_driver" || category == "runtime") return keep_call();
     if (event_.name == "record_param_comms" && event_.has_facts && event_.external >= 0) {
       events_.facts_of_external[event_.external] = add_facts();
+    }
+    if (is_call_of_collective() && event_.external >= 0 && event_.facts.in_elements >= 0) {
+      event_.facts.name = event_.name.substr(event_.name.rfind(':') + 1);
+      events_.facts_of_external.try_emplace(event_.external, add_facts());
     }
     if (category == "user_annotation" && event_.name.starts_with("ProfilerStep")) ++events_.steps;
   }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <array>
+#include <mutex>
 
 #include "scenarios/import/chakra.h"
 #include "scenarios/import/json_stream.h"
@@ -114,9 +115,7 @@ std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files
   return chakra.empty() ? traces : read_chakra(chakra, groups);
 }
 
-}  // namespace
-
-std::vector<RankTrace> read_traces(const std::vector<std::filesystem::path>& files) {
+std::vector<RankTrace> checked_traces(const std::vector<std::filesystem::path>& files) {
   std::vector<RankTrace> traces = read_each(files);
   std::stable_sort(traces.begin(), traces.end(),
                    [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
@@ -129,6 +128,44 @@ std::vector<RankTrace> read_traces(const std::vector<std::filesystem::path>& fil
   for (RankTrace& trace : traces) trace.world = world;
   check_groups(traces);
   return traces;
+}
+
+// What tells a file from a later one in its place.
+struct FileState {
+  std::filesystem::path path;
+  std::uintmax_t size = 0;
+  std::filesystem::file_time_type written{};
+  bool operator==(const FileState&) const = default;
+};
+
+std::vector<FileState> states_of(const std::vector<std::filesystem::path>& files) {
+  std::vector<FileState> states;
+  for (const std::filesystem::path& file : files) {
+    std::error_code ignored;
+    states.push_back({.path = std::filesystem::absolute(file, ignored).lexically_normal(),
+                      .size = std::filesystem::file_size(file, ignored),
+                      .written = std::filesystem::last_write_time(file, ignored)});
+  }
+  return states;
+}
+
+struct LastTraces {
+  std::mutex mutex;
+  std::vector<FileState> states;
+  std::shared_ptr<const std::vector<RankTrace>> traces;
+};
+
+}  // namespace
+
+std::shared_ptr<const std::vector<RankTrace>> read_traces(const std::vector<std::filesystem::path>& files) {
+  static LastTraces last;
+  const std::lock_guard lock(last.mutex);
+  std::vector<FileState> states = states_of(files);
+  if (last.traces && last.states == states) return last.traces;
+  last.traces = nullptr;
+  last.traces = std::make_shared<const std::vector<RankTrace>>(checked_traces(files));
+  last.states = std::move(states);
+  return last.traces;
 }
 
 std::string machine_with(const std::string& device) {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -58,8 +59,12 @@ struct RankTrace {
 enum class TraceKind : std::uint8_t { none, kineto, chakra_messages, chakra_json, chakra_groups, host_operators };
 TraceKind trace_kind_of(const std::filesystem::path& file);
 
-// The traces of a job's ranks, each rank once, in their order. Throws InputError.
-std::vector<RankTrace> read_traces(const std::vector<std::filesystem::path>& files);
+// The traces of a job's ranks, each rank once, in their order. The result for the files that were read last is kept,
+// and returned again while they have not changed: an import reads them, and the scenario that it makes. Throws
+// InputError.
+//
+// Threads: any.
+std::shared_ptr<const std::vector<RankTrace>> read_traces(const std::vector<std::filesystem::path>& files);
 
 // The machine of the catalog whose GPUs have this name; empty: none.
 std::string machine_with(const std::string& device);

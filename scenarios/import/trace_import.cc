@@ -62,7 +62,8 @@ int devices_of_machine(const std::string& machine) {
 
 Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
                        const std::filesystem::path& scenario_folder) {
-  const std::vector<RankTrace> traces = read_traces(files);
+  const std::shared_ptr<const std::vector<RankTrace>> read = read_traces(files);
+  const std::vector<RankTrace>& traces = *read;
   Imported imported;
   imported.kind = ImportKind::trace;
   add_trace_facts(traces, imported);

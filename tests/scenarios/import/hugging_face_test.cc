@@ -43,8 +43,8 @@ TEST_F(HuggingFace, ParametersAreThePublishedOnes) {
     ++count;
     exact += static_cast<double>(found) == published ? 1 : 0;
   }
-  EXPECT_EQ(count, 76);
-  EXPECT_EQ(exact, 68);
+  EXPECT_EQ(count, 81);
+  EXPECT_EQ(exact, 73);
 }
 
 // The reader of model files counts again what the table says.
@@ -117,6 +117,16 @@ TEST_F(HuggingFace, AVisionTowerIsCountedApart) {
   const std::int64_t block = 4 * (32 * 32 + 32) + 2 * 32 * 48 + 48 + 32 + 4 * 32;
   const std::int64_t patches = 3 * 14 * 14 * 32 + 32 + 4 * 32;
   EXPECT_EQ(table_of(*model.vision).parameters(), patches + block + 2 * 32 + 32 * 64 + 32);
+}
+
+// As the files of Gemma 3 are: google/gemma-3-4b-it has 4.30 billion parameters.
+TEST_F(HuggingFace, PartsHaveTheirFamilysDefaults) {
+  const std::string config = R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text",
+    "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024}})";
+  const HuggingFaceModel model = read_hugging_face(read_json(write("c.json", config)), "c.json", 0);
+  EXPECT_EQ(table_of(model.spec).parameters(), 3'880'263'168);
+  EXPECT_THAT(model.assumed,
+              testing::Contains("text_config.vocab_size 262208, the default of 'gemma3_text' in transformers"));
 }
 
 TEST_F(HuggingFace, BecomesAScenario) {

@@ -118,6 +118,23 @@ TEST_F(Kineto, FactsAreJoinedByTheHostsOperation) {
   EXPECT_EQ(trace.world, 2);
 }
 
+// As of PyTorch 1.13, where only the host's operation has sizes.
+TEST_F(Kineto, SizesOfOlderTracesAreThoseOfTheHostsOperands) {
+  const auto operation = [](const char* name, const char* dims, int id) {
+    return fmt::format(R"({{"ph": "X", "cat": "cpu_op", "name": "{}", "pid": 9, "tid": 9, "ts": 1, "dur": 1,
+      "args": {{"External id": {}, "Input Dims": {}, "Input type": ["TensorList", "c10::Half"]}}}})",
+                       name, id, dims);
+  };
+  const RankTrace trace = read_kineto(this->trace(
+      {operation("nccl:all_reduce", "[[100, 50], []]", 5), operation("c10d::_allgather_base_", "[[[3, 7]], [2]]", 6),
+       kernel("ncclKernel_AllReduce_RING_LL_Sum_half", 10, 5, 20, 1, ", \"External id\": 5"),
+       kernel("ncclKernel_AllGather_RING_LL_Sum_int8_t", 20, 5, 20, 2, ", \"External id\": 6")},
+      0, 4));
+  EXPECT_EQ(trace.collective_bytes(CollectiveKind::all_reduce), 10'000);
+  EXPECT_EQ(trace.collective_bytes(CollectiveKind::all_gather), 4 * 42);
+  EXPECT_THAT(trace.groups, ElementsAre(ElementsAre(0, 1, 2, 3)));
+}
+
 TEST_F(Kineto, WhatIsNotKnownIsSaid) {
   const auto file = trace({kernel("ncclKernel_AllReduce_RING_LL_Sum_float", 10, 5, 20, 1)});
   const RankTrace trace = read_kineto(file);
