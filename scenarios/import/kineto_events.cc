@@ -327,13 +327,13 @@ class EventReader {
     const bool synchronizes = ends_with_synchronize(name);
     const bool is_copy = name.find("Memcpy") != std::string_view::npos;
     if (!event_.has_start || (event_.correlation < 0 && !synchronizes)) return;
-    using Kind = KinetoEvents::Call::Kind;
+    using CallKind = KinetoEvents::Call::Kind;
     events_.calls.push_back({.start_ns = event_.start_ns,
                              .duration_ns = event_.duration_ns,
                              .correlation = event_.correlation,
-                             .kind = synchronizes ? Kind::synchronize
-                                     : is_copy    ? Kind::copy
-                                                  : Kind::launch});
+                             .kind = synchronizes ? CallKind::synchronize
+                                     : is_copy    ? CallKind::copy
+                                                  : CallKind::launch});
   }
 
   int number_of(const std::string& name) {

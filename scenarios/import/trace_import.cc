@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <numeric>
 
 #include "engine/engine_info.h"
@@ -17,9 +18,9 @@ namespace {
 
 constexpr std::string_view kOtherwiseMachine = "hgx-h100";
 
-constexpr std::array kCollectives = {CollectiveKind::all_reduce,     CollectiveKind::reduce,
-                                     CollectiveKind::broadcast,      CollectiveKind::all_gather,
-                                     CollectiveKind::reduce_scatter, CollectiveKind::all_to_all};
+constexpr std::array kCountedCollectives = {CollectiveKind::all_reduce,     CollectiveKind::reduce,
+                                            CollectiveKind::broadcast,      CollectiveKind::all_gather,
+                                            CollectiveKind::reduce_scatter, CollectiveKind::all_to_all};
 
 void add_trace_facts(const std::vector<RankTrace>& traces, Imported& imported) {
   for (const RankTrace& trace : traces) {
@@ -28,7 +29,7 @@ void add_trace_facts(const std::vector<RankTrace>& traces, Imported& imported) {
     };
     fact(fmt::format("{} kernels and {} memory operations on {} streams, {:.6f} ms", trace.count(TraceOp::Kind::kernel),
                      trace.count(TraceOp::Kind::memory), trace.streams, static_cast<double>(trace.kernel_ns()) * 1e-6));
-    for (const CollectiveKind kind : kCollectives) {
+    for (const CollectiveKind kind : kCountedCollectives) {
       if (trace.collective_count(kind) == 0) continue;
       fact(fmt::format("{} {}, {} bytes", trace.collective_count(kind), name_of(kind), trace.collective_bytes(kind)));
     }
