@@ -218,6 +218,13 @@ Imported import_megatron(const std::filesystem::path& file, const ImportChoices&
   return imported;
 }
 
+bool begins_as_json(const std::filesystem::path& file) {
+  ByteSource source(file);
+  const std::string_view beginning = source.next();
+  const std::size_t first = beginning.find_first_not_of(" \t\r\n");
+  return first != std::string_view::npos && (beginning[first] == '{' || beginning[first] == '[');
+}
+
 // Whether the beginning of a file has flags of Megatron-LM.
 bool is_megatron(const std::filesystem::path& file) {
   ByteSource source(file);
@@ -274,6 +281,7 @@ Imported import_file(const std::filesystem::path& file, const ImportChoices& opt
   if (kind == ImportKind::hugging_face) return import_hugging_face(file, options, model);
   if (kind == ImportKind::megatron) return import_megatron(file, options, model);
   if (kind == ImportKind::trace) return import_traces({file}, options, file.parent_path());
+  if (begins_as_json(file)) read_json(file);  // says where it is broken, if it is
   throw InputError(
       {{.file = file.string(),
         .path = "",

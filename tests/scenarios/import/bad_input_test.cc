@@ -64,6 +64,13 @@ TEST_F(BadInput, WhatUnpacksWithoutEndIsRefused) {
   EXPECT_EQ(refusal([&] { read_json(file); }), "bomb.gz: unpacks to more than 300 times its size, which no trace does");
 }
 
+TEST_F(BadInput, BrokenJsonIsRefusedWhereItIsBroken) {
+  EXPECT_EQ(problem(write("x.json", "{\"model\": 1,\n \"b\" 2}")), "x.json:2:6: expected ':' after a key, found '2'");
+  std::string deep;
+  for (int i = 0; i < 1'000'000; ++i) deep += "{\"a\":";
+  EXPECT_EQ(problem(write("x.json", deep)), "x.json:1:1001: is nested deeper than 200 levels");
+}
+
 TEST_F(BadInput, WhatNobodyKnowsIsRefused) {
   for (const char* text : {"", "hello", "{\"a\": 1}", "\x1f\x8b",
                            "\x7f"
