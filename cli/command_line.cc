@@ -8,11 +8,13 @@
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/usage.h"
+#include "engine/launched_job.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::string_view kBisect = "--bisect";
+constexpr std::string_view kSpreads = "run";
 
 }  // namespace
 
@@ -40,6 +42,10 @@ int run_command_line(int argc, char** argv) {
   }
   if (version) action = [json] { return print_version(json); };
   if (!action) return report_missing_command(app);
+  if (const auto chosen = app.get_subcommands(); !chosen.empty() && chosen.front()->get_name() != kSpreads) {
+    refuse_jobs("of the subcommands, only `tandem run` spreads over processes, not `tandem " +
+                chosen.front()->get_name() + "`");
+  }
   handle_interrupts();
   return run_to_exit_code(action);
 }

@@ -5,28 +5,34 @@
 
 #include "cli/interrupt.h"
 #include "cli/output.h"
+#include "engine/launched_job.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
 namespace {
 
-int failed(ExitCode code, std::string_view message) {
-  std::cerr << "tandem: " << message << std::endl;
-  return code;
+// How an action has ended: its exit code, and what it says about that.
+struct Outcome {
+  int code = kOk;
+  std::string message{};
+};
+
+Outcome failed(ExitCode code, std::string_view message) {
+  return {code, "tandem: " + std::string(message)};
 }
 
-}  // namespace
-
-int run_to_exit_code(const std::function<int()>& action) {
+Outcome outcome_of(const std::function<int()>& action) {
   try {
-    return action();
+    return {action()};
   } catch (const Interrupted&) {
     return failed(kInterrupted, "interrupted");
   } catch (const InputError& error) {
     // Each line is "file:line:column: message", which editors and CI annotate; no prefix of ours before it.
-    for (const Diagnostic& diagnostic : error.diagnostics()) std::cerr << diagnostic.text() << "\n";
-    std::cerr << std::flush;
-    return kBadInput;
+    Outcome outcome{kBadInput};
+    for (const Diagnostic& diagnostic : error.diagnostics()) {
+      outcome.message += (outcome.message.empty() ? "" : "\n") + diagnostic.text();
+    }
+    return outcome;
   } catch (const UnavailableError& error) {
     return failed(kUnavailable, error.what());
   } catch (const std::bad_alloc&) {
@@ -36,6 +42,26 @@ int run_to_exit_code(const std::function<int()>& action) {
     if (interrupt_requested()) return failed(kInterrupted, "interrupted");
     return failed(kRunFailed, error.what());
   }
+}
+
+// Of several processes that ran together, rank 0 says what there is to say, for all of them.
+void leave_job(LaunchedJob& job, Outcome& outcome) {
+  const std::vector<std::string> messages = job.leave(outcome.message);
+  outcome.message.clear();
+  if (job.rank().index > 0) return;
+  for (const std::string& message : messages) outcome.message += (outcome.message.empty() ? "" : "\n") + message;
+  if (!messages.empty() && outcome.code == kOk) outcome.code = kRunFailed;
+}
+
+}  // namespace
+
+int run_to_exit_code(const std::function<int()>& action) {
+  Outcome outcome = outcome_of(action);
+  LaunchedJob* const job = joined_job();
+  if (job != nullptr) leave_job(*job, outcome);
+  if (!outcome.message.empty()) std::cerr << outcome.message << std::endl;
+  if (job != nullptr) job->part();
+  return outcome.code;
 }
 
 }  // namespace tandem

@@ -11,6 +11,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "engine/launched_job.h"
 #include "reports/pages/page.h"
 #include "reports/report_json.h"
 #include "topologies/base/error.h"
@@ -128,11 +129,13 @@ void write_file(const std::string& file, std::string_view text) {
 }
 
 Output::Output(const CommonOptions& options) : options_(options) {
+  if (!reports_for_job()) return;
   check_writable(options_.output);
   check_writable(options_.html);
 }
 
 void Output::write_text(std::string_view text) const {
+  if (!reports_for_job()) return;
   write_file(options_.output, text);
 }
 
@@ -141,7 +144,7 @@ void Output::write_json(const nlohmann::ordered_json& document) const {
 }
 
 void Output::write_page(const nlohmann::ordered_json& document, const std::string& name) const {
-  if (wants_page()) write_file(options_.html, page_of(document, name));
+  if (wants_page() && reports_for_job()) write_file(options_.html, page_of(document, name));
 }
 
 }  // namespace tandem

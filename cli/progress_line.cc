@@ -6,12 +6,15 @@
 #include <iostream>
 
 #include "cli/interrupt.h"
+#include "engine/launched_job.h"
 
 namespace tandem {
 
 ProgressLine::ProgressLine(const CommonOptions& options)
-    : progress_({.stream = options.quiet ? nullptr : &std::cerr, .terminal = isatty(STDERR_FILENO) == 1, .now_s = {}}),
-      is_quiet_(options.quiet) {}
+    : progress_({.stream = options.quiet || !reports_for_job() ? nullptr : &std::cerr,
+                 .terminal = isatty(STDERR_FILENO) == 1,
+                 .now_s = {}}),
+      is_quiet_(options.quiet || !reports_for_job()) {}
 
 void ProgressLine::begin(const std::string& what) {
   progress_.begin(what);

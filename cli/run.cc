@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/page_document.h"
 #include "cli/progress_line.h"
+#include "engine/engine_info.h"
 #include "reports/chrome_trace.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
@@ -51,13 +52,20 @@ void write_traces(const Timeline& timeline, const std::string& pattern) {
 
 // Throws before the run what write_traces() would throw after it.
 void check_traces(const RunFlags& flags, const Scenario& scenario) {
-  if (flags.trace.empty()) return;
+  if (flags.trace.empty() || !reports_for_job()) return;
   if (flags.trace.find(kWorkerMark) == std::string::npos) return check_writable(flags.trace);
   const int workers = worker_count_for(scenario, flags.run);
   for (int worker = 0; worker < workers; ++worker) check_writable(trace_file(flags.trace, worker));
 }
 
+// Before anything is read, so that ranks which cannot read it say so once.
+void join_launched(const RunFlags& flags) {
+  const EngineInfo* engine = find_engine(flags.run.engine);
+  if (engine != nullptr && engine->join != nullptr) engine->join();
+}
+
 int run(RunFlags flags) {
+  join_launched(flags);
   const Output output(flags.common);
   ProgressLine progress(flags.common);
   progress.begin(flags.scenario);
@@ -67,6 +75,7 @@ int run(RunFlags flags) {
   flags.run.progress = progress.of_steps(scenario.name);
   RunResult result = run_scenario(scenario, flags.run);
   progress.finish();
+  if (!reports_for_job()) return kOk;
   add_expectation(result.report, scenario, flags.run);
   write_traces(result.timeline, flags.trace);
   if (output.json()) {

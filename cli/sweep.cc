@@ -85,7 +85,7 @@ int sweep(const SweepFlags& flags) {
   SweepOptions options{.processes = flags.processes,
                        .results = results_of(flags),
                        .merge = {flags.merge.begin(), flags.merge.end()},
-                       .rank = rank_of_process([](const char* name) { return std::getenv(name); }),
+                       .rank = rank_of_process(),
                        .wait_s = flags.wait_s,
                        .progress = line.of_points(scenario.name),
                        .note = print_note};

@@ -23,7 +23,13 @@ int print_version(bool json) {
       text += fmt::format("{} {}\n", library, built_with);
     }
   }
+  std::vector<std::string_view> others;
+  for (const EngineInfo& engine : all_engines()) {
+    if (!engine.built()) others.push_back(engine.name);
+  }
+  if (!others.empty()) text += fmt::format("not built: {}\n", fmt::join(others, ", "));
   document["engines"] = engines;
+  document["not_built"] = others;
   if (json) {
     output.write_json(document);
   } else {

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/engine.h"
+#include "engine/launched_job.h"
 
 namespace tandem {
 
@@ -30,9 +31,12 @@ struct EngineInfo {
   // What a job computes on that names neither a type nor a topology.
   DeviceType default_device = DeviceType::cpu;
 
-  // Both are null where the engine is not built. `open` takes options that check_options() has accepted.
+  // These are null where the engine is not built. `open` takes options that check_options() has accepted.
   LibraryVersions (*libraries)() = nullptr;
   std::unique_ptr<Engine> (*open)(EngineOptions options) = nullptr;
+  // Joins the processes that were launched together with this one, over which the engine spreads a run; null where this
+  // process is alone. Itself null for engines whose run is one process.
+  LaunchedJob* (*join)() = nullptr;
 
   bool built() const { return open != nullptr; }
 };

@@ -6,6 +6,7 @@
 #include "engine/cpu/cpu_engine.h"
 #include "engine/cuda/cuda_engine.h"
 #include "engine/engine_info.h"
+#include "engine/mpi/mpi_engine.h"
 #include "engine/sim/sim_engine.h"
 
 namespace tandem {
@@ -15,6 +16,7 @@ namespace {
 std::vector<EngineInfo> make_table() {
   EngineInfo cpu = cpu_engine_info();
   EngineInfo cuda = cuda_engine_info();
+  EngineInfo mpi = mpi_engine_info();
   EngineInfo sim = sim_engine_info();
 #ifdef TANDEM_WITH_CPU
   cpu.open = open_cpu_engine;
@@ -24,11 +26,16 @@ std::vector<EngineInfo> make_table() {
   cuda.open = open_cuda_engine;
   cuda.libraries = cuda_libraries;
 #endif
+#ifdef TANDEM_WITH_MPI
+  mpi.open = open_mpi_engine;
+  mpi.libraries = mpi_libraries;
+  mpi.join = join_mpi_job;
+#endif
 #ifdef TANDEM_WITH_SIM
   sim.open = open_sim_engine;
   sim.libraries = sim_libraries;
 #endif
-  return {cpu, cuda, sim};
+  return {cpu, cuda, mpi, sim};
 }
 
 const EngineInfo& first_engine(bool needs_topology) {

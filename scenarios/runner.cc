@@ -39,6 +39,37 @@ void check_strategy(const Scenario& scenario) {
   }
 }
 
+// A launched job has one worker a rank: the launch says how many train, where it says anything.
+void take_workers_of_launch(Scenario& scenario, const RunOptions& options) {
+  const EngineInfo* engine = find_engine(scenario.engine.name);
+  LaunchedJob* const job = engine != nullptr && engine->join != nullptr ? engine->join() : nullptr;
+  if (job == nullptr) return;
+  const int ranks = job->rank().count;
+  const int servers = parameter_servers(scenario);
+  if (ranks <= servers) {
+    throw InputError({scenario.problem_at(
+        "devices", fmt::format("{} ranks were launched for {} parameter servers and at least one worker, each on a "
+                               "rank of its own",
+                               ranks, servers))});
+  }
+  if (options.workers && *options.workers != ranks - servers) {
+    throw UnavailableError(fmt::format(
+        "--workers {} on {} ranks: there is one worker a rank{}; launch {}", *options.workers, ranks,
+        servers == 0 ? "" : fmt::format(", besides {} parameter servers", servers), *options.workers + servers));
+  }
+  scenario.devices.workers = ranks - servers;
+}
+
+// What the ranks of a job must agree on before they run it.
+void state_to_job(const Scenario& scenario) {
+  if (LaunchedJob* job = joined_job()) {
+    job->state({{"version of Tandem", std::string(version())},
+                {"scenario", fmt::format("'{}' ({})", scenario.name, scenario.hash)},
+                {"strategy", scenario.strategy.name},
+                {"number of steps", std::to_string(scenario.steps)}});
+  }
+}
+
 // Returns the scenario with the options' changes.
 Scenario with_options(Scenario scenario, const RunOptions& options) {
   scenario.devices.type = device_type_for(scenario, options);
@@ -52,6 +83,7 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   if (options.topology) scenario.topology = options.topology;
   if (options.replicas) scenario.devices.per_worker = *options.replicas;
   if (options.workers) scenario.devices.workers = *options.workers;
+  take_workers_of_launch(scenario, options);
   if (options.steps) scenario.steps = *options.steps;
   if (options.cross_device_ops) scenario.strategy.cross_device_ops = *options.cross_device_ops;
   if (options.values) scenario.engine.values = options.values;
@@ -114,6 +146,12 @@ void check_capabilities(const Scenario& scenario, const Capabilities& capabiliti
                     capabilities.gemm_dtypes.end()) {
     throw InputError({scenario.problem_at("workload.dtype", "engine '" + capabilities.engine + "' multiplies no " +
                                                                 std::string(name_of(layers->dtype)))});
+  }
+  if (!capabilities.remote_devices && parameter_servers(scenario) > 0) {
+    throw InputError({scenario.problem_at(
+        "strategy.name", fmt::format("strategy '{}' keeps variables on parameter servers, and engine '{}' reaches no "
+                                     "memory of other processes; run it in one process",
+                                     scenario.strategy.name, capabilities.engine))});
   }
 }
 
@@ -292,6 +330,7 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
   SizeCheck size(scenario, has_symmetry(scenario, options), [&scenario] { return records_of_a_step(scenario); });
   size.before_run();
+  state_to_job(scenario);
   const std::unique_ptr<Engine> engine = open(scenario, options);
   check_capabilities(scenario, engine->capabilities());
   const bool divides_model = strategy_info(scenario.strategy.name).division.has_value();
@@ -347,6 +386,10 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
   const Scenario changed = with_options(scenario, options);
   try {
     RunResult result = run_once(changed, options);
+    if (changed.devices.workers != scenario.devices.workers && !options.workers) {
+      result.report.notes.push_back(fmt::format("{} workers, one a rank of the launch; the scenario has {}",
+                                                training_workers(changed), training_workers(scenario)));
+    }
     if (changed.devices.type != scenario.devices.type && !options.device_type) {
       result.report.notes.push_back("computed on GPUs, the default of engine '" + changed.engine.name +
                                     "'; --device-type cpu computes on the scenario's CPU devices");

@@ -24,6 +24,10 @@ void copy_bytes(std::byte* to, const std::byte* from, std::size_t size) {
   if (to != from) std::memcpy(to, from, size);
 }
 
+std::string call_mark(std::int64_t record_sequence) {
+  return fmt::format("{}{}{}", kCallMarkBegin, record_sequence, kCallMarkEnd);
+}
+
 std::int64_t blocks_of(const CollectiveSpec& spec) {
   const std::int64_t bytes = spec.count * static_cast<std::int64_t>(size_of(spec.dtype));
   return (bytes + kBlockBytes - 1) / kBlockBytes;
@@ -35,10 +39,10 @@ std::int64_t blocks_of(const CollectiveSpec& spec) {
 //
 //   state    | is                             | next: on what
 //   ---------|--------------------------------|---------------------------------------------------------------
-//   open     | arrived_ < ranks               | working: the last rank arrives. broken: a deadline is missed, or
+//   open     | arrived_ < parties             | working: the last rank arrives. broken: a deadline is missed, or
 //            |                                | a rank that has failed breaks the call off
 //   broken   | arrived_ has kBroken           | final: every rank throws error_
-//   working  | arrived_ == ranks, not is_done_| done: the thread that finishes the last block calls finish()
+//   working  | arrived_ == parties, not done  | done: the thread that finishes the last block calls finish()
 //   done     | is_done_                       | final: ranks return, or throw if late or if the executor failed
 //
 // "open" is left by one atomic step on arrived_, so a call is never both broken and started. While working, each thread
@@ -62,15 +66,16 @@ class CollectiveCall::Progress final : public Wait {
 };
 
 CollectiveCall::CollectiveCall(RunControl& control, const CollectiveSpec& spec, std::vector<Device*> devices,
-                               std::int64_t sequence, std::shared_ptr<CollectiveExecutor> executor)
+                               std::int64_t sequence, std::shared_ptr<CollectiveExecutor> executor, int parties)
     : control_(control),
       spec_(spec),
       devices_(std::move(devices)),
       sequence_(sequence),
       executor_(std::move(executor)),
+      parties_(parties > 0 ? parties : static_cast<int>(devices_.size())),
       element_bytes_(size_of(spec.dtype)),
       blocks_per_part_(blocks_of(spec)),
-      block_count_(executor_ ? std::min<std::int64_t>(blocks_per_part_, 1)
+      block_count_(executor_ ? (spans_processes() ? 1 : std::min<std::int64_t>(blocks_per_part_, 1))
                              : blocks_per_part_ * (has_parts(spec.kind) ? ranks() : 1)),
       outputs_(devices_.size()),
       inputs_(devices_.size()),
@@ -88,6 +93,7 @@ bool CollectiveCall::execute(int rank, Stream& stream, Waiter& waiter, std::opti
   streams_[static_cast<std::size_t>(rank)] = &stream;
   const Clock::time_point deadline = deadline_after(timeout_s);
   Clock::time_point wake_at = deadline;
+  if (timeout_s) note_deadline({deadline, rank, *timeout_s});
   arrive(rank);
   while (!is_done_.load()) {
     if (!waiter.wait(Progress(*this, wake_at), &waiters_, Stoppable::yes)) return false;
@@ -98,7 +104,7 @@ bool CollectiveCall::execute(int rank, Stream& stream, Waiter& waiter, std::opti
       throw_if_broken();
       wake_at = kNever;
     }
-    work();
+    if (has_started()) work();
   }
   throw_if_failed();
   if (done_at_ > deadline) throw deadline_error(rank, *timeout_s);
@@ -108,7 +114,7 @@ bool CollectiveCall::execute(int rank, Stream& stream, Waiter& waiter, std::opti
 // The last rank to arrive starts to work immediately; of the others only as many are woken as there are cores for.
 void CollectiveCall::arrive(int rank) {
   has_arrived_[static_cast<std::size_t>(rank)].store(true);
-  if (arrived_.fetch_add(1) + 1 == ranks()) {
+  if (arrived_.fetch_add(1) + 1 == parties_) {
     if (block_count_ == 0) finish();
     if (block_count_ > 1)
       waiters_.wake(
@@ -116,12 +122,27 @@ void CollectiveCall::arrive(int rank) {
   }
 }
 
+void CollectiveCall::note_deadline(const CallDeadline& deadline) {
+  const std::lock_guard lock(error_mutex_);
+  if (deadline.at < first_deadline_.at) first_deadline_ = deadline;
+}
+
+CallDeadline CollectiveCall::first_deadline() const {
+  const std::lock_guard lock(error_mutex_);
+  return first_deadline_;
+}
+
 void CollectiveCall::break_off(const std::exception_ptr& error) {
+  if (!spans_processes()) return break_now(error);
+  if (!has_started()) executor_->ask_to_break(*this, error);
+}
+
+void CollectiveCall::break_now(const std::exception_ptr& error) {
   {
     const std::lock_guard lock(error_mutex_);
     int arrived = arrived_.load();
     do {
-      if (arrived == ranks() || (arrived & kBroken) != 0) return;
+      if (arrived == parties_ || (arrived & kBroken) != 0) return;
     } while (!arrived_.compare_exchange_weak(arrived, arrived | kBroken));
     error_ = error;
   }
@@ -239,9 +260,11 @@ const std::byte* CollectiveCall::input(int rank, std::size_t offset) const {
   return static_cast<const std::byte*>(inputs_[static_cast<std::size_t>(rank)].data()) + offset;
 }
 
+// What other processes have done is not known here: the mark is replaced where it is.
 std::string CollectiveCall::text() const {
+  if (spans_processes() && !is_done_.load()) return call_mark(record_sequence());
   return call_text(spec_.kind, sequence_, device_ids(),
-                   [this](int rank) { return has_arrived_[static_cast<std::size_t>(rank)].load(); });
+                   [this](int rank) { return is_done_.load() || has_arrived(rank); });
 }
 
 bool CollectiveCall::is_run_stopped() const {

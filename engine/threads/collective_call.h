@@ -37,14 +37,37 @@ class CollectiveExecutor {
   virtual void execute(const CollectiveCall& call) = 0;
   // Gives up the work under way, because a rank has missed its deadline.
   virtual void abort() = 0;
+
+  // What follows is for groups that span processes, in each of which the call has only its own ranks.
+  //
+  // Called once per collective, by the first rank here that issues it.
+  virtual void note_opened(const std::shared_ptr<CollectiveCall>& /*call*/) {}
+  // Asks the other processes to break the call off. The decision comes by CollectiveCall::break_now() or not at all.
+  virtual void ask_to_break(const CollectiveCall& /*call*/, const std::exception_ptr& /*error*/) {}
+  // The executor of messages between two ranks of the group; nothing where it is this one.
+  virtual std::optional<std::shared_ptr<CollectiveExecutor>> executor_of_pair(int /*from*/, int /*to*/) {
+    return std::nullopt;
+  }
+};
+
+// In the text of a call that spans processes: its record_sequence() is between these two.
+inline constexpr char kCallMarkBegin = '\x1e';
+inline constexpr char kCallMarkEnd = '\x1f';
+
+// The timeout of the rank whose deadline comes first.
+struct CallDeadline {
+  Clock::time_point at = kNever;
+  int rank = 0;
+  double timeout_s = 0;
 };
 
 class CollectiveCall {
  public:
   // `devices` are those of the ranks, in order; send_receive has two, the sender and the receiver. `executor` is null
-  // where the ranks' threads execute the call together.
+  // where the ranks' threads execute the call together. `parties` of the ranks are in this process, the others in the
+  // executor's care; 0: all.
   CollectiveCall(RunControl& control, const CollectiveSpec& spec, std::vector<Device*> devices, std::int64_t sequence,
-                 std::shared_ptr<CollectiveExecutor> executor = nullptr);
+                 std::shared_ptr<CollectiveExecutor> executor = nullptr, int parties = 0);
 
   // Hands over the tensors of a rank, at issue and before its execute(). A rank with one tensor passes it twice.
   void provide(int rank, Tensor output, Tensor input);
@@ -59,13 +82,21 @@ class CollectiveCall {
   // Takes part for `rank`, on its stream's thread. Returns true when all ranks are done, false when the run was stopped
   // first. Throws DeadlineExceededError when that took longer than `timeout_s`, and the error of a broken call.
   bool execute(int rank, Stream& stream, Waiter& waiter, std::optional<double> timeout_s);
-  // Makes every rank that is in the call or arrives later throw `error`. No effect once all ranks have arrived.
+  // Makes every rank that is in the call or arrives later throw `error`. No effect once all ranks have arrived. Where
+  // the group spans processes, only asks for it.
   void break_off(const std::exception_ptr& error);
+  // The same, once it is decided, for the ranks of this process.
+  void break_now(const std::exception_ptr& error);
 
   const CollectiveSpec& spec() const { return spec_; }
   std::string_view name(int rank) const { return record_name(spec_.kind, rank); }
   int ranks() const { return static_cast<int>(devices_.size()); }
   std::int64_t sequence() const { return sequence_; }
+  // What a record of the call has as its sequence number, where that is not sequence().
+  void set_record_sequence(std::int64_t sequence) { record_sequence_ = sequence; }
+  std::int64_t record_sequence() const { return record_sequence_ < 0 ? sequence_ : record_sequence_; }
+  bool spans_processes() const { return parties_ < ranks(); }
+  bool has_arrived(int rank) const { return has_arrived_[static_cast<std::size_t>(rank)].load(); }
   Device& device(int rank) const { return *devices_[static_cast<std::size_t>(rank)]; }
   std::string text() const;  // "all_reduce #5 (4 of 8 devices arrived; missing /job:...)"
   DeadlineExceededError deadline_error(int rank, double timeout_s) const;
@@ -75,15 +106,17 @@ class CollectiveCall {
   const Tensor& input(int rank) const { return inputs_[static_cast<std::size_t>(rank)]; }
   Stream& stream(int rank) const { return *streams_[static_cast<std::size_t>(rank)]; }
   CollectiveExecutor* executor() const { return executor_.get(); }
+  CallDeadline first_deadline() const;
   bool is_run_stopped() const;  // then nobody waits for the result any more
 
  private:
   class Progress;
 
   std::vector<DeviceId> device_ids() const;
-  bool has_started() const { return arrived_.load() == ranks(); }
+  bool has_started() const { return arrived_.load() == parties_; }
   bool is_broken() const { return (arrived_.load() & kBroken) != 0; }
   void arrive(int rank);
+  void note_deadline(const CallDeadline& deadline);
   void throw_if_broken() const;
   void throw_if_failed() const;  // when the executor has
   void work();
@@ -100,6 +133,8 @@ class CollectiveCall {
   const std::vector<Device*> devices_;
   const std::int64_t sequence_;
   const std::shared_ptr<CollectiveExecutor> executor_;
+  const int parties_;  // ranks in this process
+  std::int64_t record_sequence_ = -1;
   const std::size_t element_bytes_;
   const std::int64_t blocks_per_part_;
   const std::int64_t block_count_;
@@ -110,9 +145,10 @@ class CollectiveCall {
   std::vector<Stream*> streams_;
   std::vector<std::atomic<bool>> has_arrived_;
   static constexpr int kBroken = 1 << 30;
-  std::atomic<int> arrived_{0};  // number of ranks, plus kBroken in a broken call
-  mutable std::mutex error_mutex_;
-  std::exception_ptr error_;  // why the call was broken, or what its executor threw
+  std::atomic<int> arrived_{0};     // number of ranks, plus kBroken in a broken call
+  mutable std::mutex error_mutex_;  // guards the next two
+  std::exception_ptr error_;        // why the call was broken, or what its executor threw
+  CallDeadline first_deadline_;
   alignas(64) std::atomic<std::int64_t> next_block_{0};
   alignas(64) std::atomic<std::int64_t> finished_blocks_{0};
   Clock::time_point done_at_{};  // written before is_done_

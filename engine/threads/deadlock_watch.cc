@@ -2,6 +2,11 @@
 
 #include <fmt/format.h>
 
+#include <exception>
+#include <utility>
+
+#include "topologies/base/error.h"
+
 namespace tandem::threads {
 namespace {
 
@@ -9,8 +14,8 @@ constexpr std::chrono::milliseconds kPeriod{50};
 
 }  // namespace
 
-DeadlockWatch::DeadlockWatch(RunControl& control, double timeout_s)
-    : control_(control), timeout_s_(timeout_s), thread_([this] { watch(); }) {}
+DeadlockWatch::DeadlockWatch(RunControl& control, double timeout_s, Neighbours* neighbours)
+    : control_(control), timeout_s_(timeout_s), neighbours_(neighbours), thread_([this] { watch(); }) {}
 
 DeadlockWatch::~DeadlockWatch() {
   {
@@ -27,19 +32,26 @@ void DeadlockWatch::watch() {
   std::unique_lock lock(mutex_);
   while (!ends_.wait_for(lock, kPeriod, [this] { return is_ending_; })) {
     Look now = look();
-    if (now.signature != last.signature) {
+    const bool has_changed = now.signature != last.signature;
+    const bool is_stuck = !has_changed && now.is_stuck() && last.is_stuck();
+    if (neighbours_ != nullptr) neighbours_->note_stuck(is_stuck ? waits() : "");
+    if (has_changed) {
       last_change = Clock::now();
-    } else if (now.is_stuck() && last.is_stuck()) {
-      control_.stop("deadlock: " + waits());
-      return;
+    } else if (is_stuck) {
+      if (neighbours_ != nullptr) continue;
+      return declare("deadlock: " + waits());
     } else if (now.is_anybody_blocked && !now.is_stream_running && !now.is_deadline_awaited &&
                std::chrono::duration<double>(Clock::now() - last_change).count() > timeout_s_) {
-      control_.stop(
+      return declare(
           fmt::format("no progress for {} s: {}; another task sleeps outside the engine", timeout_s_, waits()));
-      return;
     }
     last = std::move(now);
   }
+}
+
+void DeadlockWatch::declare(std::string message) {
+  if (neighbours_ != nullptr) return neighbours_->fail(std::make_exception_ptr(DeadlockError(message)));
+  control_.stop(std::move(message));
 }
 
 DeadlockWatch::Look DeadlockWatch::look() const {

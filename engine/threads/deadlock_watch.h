@@ -14,13 +14,14 @@
 #include <thread>
 #include <vector>
 
-#include "engine/threads/run_control.h"
+#include "engine/threads/neighbours.h"
 
 namespace tandem::threads {
 
 class DeadlockWatch {
  public:
-  DeadlockWatch(RunControl& control, double timeout_s);
+  // Of a run in one process, which it ends. `neighbours`, where there are some, hear of it instead: they decide.
+  DeadlockWatch(RunControl& control, double timeout_s, Neighbours* neighbours);
   ~DeadlockWatch();
   DeadlockWatch(const DeadlockWatch&) = delete;
   DeadlockWatch& operator=(const DeadlockWatch&) = delete;
@@ -36,11 +37,13 @@ class DeadlockWatch {
     bool is_stuck() const { return is_anybody_blocked && !is_anybody_running && !is_deadline_awaited; }
   };
   void watch();
+  void declare(std::string message);
   Look look() const;
   std::string waits() const;
 
   RunControl& control_;
   const double timeout_s_;
+  Neighbours* const neighbours_;
   std::mutex mutex_;
   std::condition_variable ends_;
   bool is_ending_ = false;

@@ -1,5 +1,9 @@
 #include "engine/threads/group.h"
 
+#include <algorithm>
+
+#include "engine/threads/remote_device.h"
+
 namespace tandem::threads {
 namespace {
 
@@ -11,6 +15,12 @@ void check_agreement(const CollectiveCall& call, int party, const CollectiveSpec
                       call.spec());
 }
 
+int parties_here(const std::vector<Device*>& devices) {
+  return static_cast<int>(std::count_if(devices.begin(), devices.end(), [](const Device* device) {
+    return dynamic_cast<const RemoteDevice*>(device) == nullptr;
+  }));
+}
+
 }  // namespace
 
 Group::Group(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectiveExecutor> executor)
@@ -19,7 +29,7 @@ Group::Group(RunContext& context, std::vector<Device*> devices, std::shared_ptr<
 std::shared_ptr<CollectiveCall> Group::join(int rank, const CollectiveSpec& spec, const Tensor& output,
                                             const Tensor& input) {
   const std::lock_guard lock(mutex_);
-  return join(collectives_, devices_, rank, spec, output, input);
+  return join(collectives_, devices_, executor_, rank, spec, output, input);
 }
 
 std::shared_ptr<CollectiveCall> Group::send(int from, int to, const Tensor& tensor) {
@@ -36,16 +46,29 @@ std::shared_ptr<CollectiveCall> Group::join_pair(int from, int to, int party, co
   const CollectiveSpec spec{
       .kind = CollectiveKind::send_receive, .dtype = tensor.dtype(), .count = tensor.element_count()};
   const std::vector<Device*> pair{devices_[static_cast<std::size_t>(from)], devices_[static_cast<std::size_t>(to)]};
-  return join(open, pair, party, spec, tensor, tensor);
+  const auto own = executor_ ? executor_->executor_of_pair(from, to) : std::nullopt;
+  return join(open, pair, own.value_or(executor_), party, spec, tensor, tensor);
 }
 
-std::shared_ptr<CollectiveCall> Group::join(Open& open, const std::vector<Device*>& devices, int party,
+// Calls of a group that spans processes are numbered within the group, as every process counts them.
+std::shared_ptr<CollectiveCall> Group::make_call(std::int64_t number, const std::vector<Device*>& devices,
+                                                 const std::shared_ptr<CollectiveExecutor>& executor,
+                                                 const CollectiveSpec& spec) {
+  const int parties = parties_here(devices);
+  const bool spans = parties < static_cast<int>(devices.size());
+  auto call = std::make_shared<CollectiveCall>(context_.control, spec, devices,
+                                               spans ? number : context_.next_sequence.fetch_add(1), executor, parties);
+  if (spans) executor->note_opened(call);
+  return call;
+}
+
+std::shared_ptr<CollectiveCall> Group::join(Open& open, const std::vector<Device*>& devices,
+                                            const std::shared_ptr<CollectiveExecutor>& executor, int party,
                                             const CollectiveSpec& spec, const Tensor& output, const Tensor& input) {
   const auto at = static_cast<std::size_t>(open.next[static_cast<std::size_t>(party)] - open.first);
   if (at == open.calls.size()) {
-    open.calls.push_back(std::make_shared<CollectiveCall>(context_.control, spec, devices,
-                                                          context_.next_sequence.fetch_add(1), executor_));
-    open.missing.push_back(static_cast<int>(devices.size()));
+    open.calls.push_back(make_call(open.first + static_cast<std::int64_t>(at), devices, executor, spec));
+    open.missing.push_back(parties_here(devices));
   }
   std::shared_ptr<CollectiveCall> call = open.calls[at];
   check_agreement(*call, party, spec);

@@ -18,7 +18,7 @@ namespace tandem::threads {
 
 class Group {
  public:
-  // `executor` is null where the devices' memory is the host's.
+  // `executor` is null where the devices' memory is the host's, and all of them are in this process.
   Group(RunContext& context, std::vector<Device*> devices, std::shared_ptr<CollectiveExecutor> executor);
 
   const std::vector<Device*>& devices() const { return devices_; }
@@ -35,12 +35,16 @@ class Group {
   struct Open {
     explicit Open(std::size_t parties) : next(parties) {}
     std::deque<std::shared_ptr<CollectiveCall>> calls;
-    std::deque<int> missing;
-    std::int64_t first = 0;  // number of calls.front()
+    std::deque<int> missing;  // of the parties in this process
+    std::int64_t first = 0;   // number of calls.front()
     std::vector<std::int64_t> next;
   };
-  std::shared_ptr<CollectiveCall> join(Open& open, const std::vector<Device*>& devices, int party,
+  std::shared_ptr<CollectiveCall> join(Open& open, const std::vector<Device*>& devices,
+                                       const std::shared_ptr<CollectiveExecutor>& executor, int party,
                                        const CollectiveSpec& spec, const Tensor& output, const Tensor& input);
+  std::shared_ptr<CollectiveCall> make_call(std::int64_t number, const std::vector<Device*>& devices,
+                                            const std::shared_ptr<CollectiveExecutor>& executor,
+                                            const CollectiveSpec& spec);
   std::shared_ptr<CollectiveCall> join_pair(int from, int to, int party, const Tensor& tensor);
 
   RunContext& context_;

@@ -8,6 +8,7 @@
 
 #include "engine/device.h"
 #include "engine/threads/collective_call.h"
+#include "engine/threads/neighbours.h"
 #include "engine/threads/run_context.h"
 
 namespace tandem::threads {
@@ -33,6 +34,8 @@ class Machine {
   // Returns null when the ranks' streams execute collectives together in host memory. Throws Error for devices that
   // cannot form a group.
   virtual std::shared_ptr<CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) = 0;
+  // The other processes of the run; null where there are none.
+  virtual Neighbours* neighbours() { return nullptr; }
 };
 
 }  // namespace tandem::threads

@@ -62,7 +62,7 @@ Record StreamBase::make_record(const Collective& collective, int step) const {
       make_record(RecordKind::collective, Category::communication, std::string(call.name(collective.rank)), step);
   record.bytes = static_cast<double>(call.spec().buffer_bytes(call.ranks()));
   record.ranks = call.ranks();
-  record.sequence = call.sequence();
+  record.sequence = call.record_sequence();
   return record;
 }
 

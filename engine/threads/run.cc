@@ -17,6 +17,7 @@ Run::Run(const Capabilities& capabilities, const EngineOptions& options, std::sh
       specs_(options.workers),
       machine_(machine),
       context_(std::move(memory), options.records),
+      neighbours_(machine.neighbours()),
       shared_(std::make_unique<ThreadMonitor>(context_.control)),
       pool_(context_.control) {
   add_workers(options.workers);
@@ -24,15 +25,38 @@ Run::Run(const Capabilities& capabilities, const EngineOptions& options, std::sh
 
 // Every worker has a CPU:0, whatever it computes on.
 void Run::add_workers(const std::vector<WorkerSpec>& specs) {
-  for (const WorkerSpec& spec : specs) {
-    const int index = static_cast<int>(workers_.size());
-    ThreadWorker& worker = *workers_.emplace_back(std::make_unique<ThreadWorker>(*this, index, spec.job, spec.task));
-    const bool computes_on_cpus = spec.device_type == DeviceType::cpu;
-    const int cpus = computes_on_cpus ? std::max(1, spec.device_count) : 1;
-    for (int i = 0; i < cpus; ++i) add_device(worker, DeviceType::cpu, i, computes_on_cpus && i < spec.device_count);
-    if (computes_on_cpus) continue;
-    for (int i = 0; i < spec.device_count; ++i) add_device(worker, spec.device_type, i, true);
+  for (std::size_t i = 0; i < specs.size(); ++i) {
+    const int index = static_cast<int>(i);
+    const WorkerSpec& spec = specs[i];
+    ThreadWorker* worker = nullptr;
+    if (neighbours_ == nullptr || neighbours_->is_here(index)) {
+      worker = workers_.emplace_back(std::make_unique<ThreadWorker>(*this, index, spec.job, spec.task)).get();
+    }
+    add_devices(spec, index, worker);
   }
+}
+
+// `worker` is null where another process has it.
+void Run::add_devices(const WorkerSpec& spec, int index, ThreadWorker* worker) {
+  const auto add = [&](DeviceType type, int i, bool is_compute_device) {
+    if (worker != nullptr) {
+      add_device(*worker, type, i, is_compute_device);
+    } else {
+      add_remote_device({spec.job, spec.task, type, i}, index);
+    }
+  };
+  const bool computes_on_cpus = spec.device_type == DeviceType::cpu;
+  const int cpus = computes_on_cpus ? std::max(1, spec.device_count) : 1;
+  for (int i = 0; i < cpus; ++i) add(DeviceType::cpu, i, computes_on_cpus && i < spec.device_count);
+  if (computes_on_cpus) return;
+  for (int i = 0; i < spec.device_count; ++i) add(spec.device_type, i, true);
+}
+
+void Run::add_remote_device(DeviceId id, int worker) {
+  const int index = static_cast<int>(timeline_devices_.size());
+  RemoteDevice& device = *remote_devices_.emplace_back(std::make_unique<RemoteDevice>(std::move(id), index, worker));
+  devices_.emplace(device.id(), &device);
+  timeline_devices_.push_back({.name = device.id().text(), .worker = worker});
 }
 
 void Run::add_device(ThreadWorker& worker, DeviceType type, int index, bool is_compute_device) {
@@ -46,12 +70,15 @@ void Run::add_device(ThreadWorker& worker, DeviceType type, int index, bool is_c
 Timeline Run::run(const Program& program) {
   Timeline timeline{
       .engine = capabilities_.engine, .devices = timeline_devices_, .records = {}, .settings = {}, .notes = {}};
+  if (neighbours_ != nullptr) neighbours_->begin(context_.control);
   {
-    const DeadlockWatch watch(context_.control, deadlock_timeout_s_);
+    const DeadlockWatch watch(context_.control, deadlock_timeout_s_, neighbours_);
     run_programs(program);
     for (const auto& worker : workers_) worker->finish(timeline.records);
   }
-  throw_if_failed();
+  std::exception_ptr error = failure();
+  if (neighbours_ != nullptr) error = neighbours_->end(error);
+  if (error) std::rethrow_exception(error);
   sort_records(timeline.records);
   return timeline;
 }
@@ -61,7 +88,7 @@ void Run::run_programs(const Program& program) {
   std::unique_lock lock(ending_mutex_);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     ThreadWorker& worker = *workers_[i];
-    jobs[i] = {.name = fmt::format("worker {}", i),
+    jobs[i] = {.name = fmt::format("worker {}", worker.index()),
                .worker = &worker,
                .run = [this, &program, &worker] { run_program(program, worker); },
                .ended =
@@ -75,6 +102,7 @@ void Run::run_programs(const Program& program) {
     } catch (...) {
       first_error_ = std::current_exception();
       context_.control.stop();
+      if (neighbours_ != nullptr) neighbours_->fail(first_error_);
       break;
     }
   }
@@ -87,17 +115,30 @@ void Run::run_program(const Program& program, ThreadWorker& worker) {
     program(worker);
     worker.synchronize_devices();
   } catch (const RunStopped&) {  // what stopped it is known already
+    if (neighbours_ != nullptr) neighbours_->fail(nullptr);
   } catch (...) {
     fail(std::current_exception());
   }
 }
 
+// Where there are other processes, all of them are stopped together: a collective that they have begun is completed
+// first.
 void Run::fail(std::exception_ptr error) {
   {
     const std::lock_guard lock(ending_mutex_);
-    if (!first_error_) first_error_ = std::move(error);
+    if (!first_error_) first_error_ = error;
   }
+  if (neighbours_ != nullptr) return neighbours_->fail(error);
   context_.control.stop();
+}
+
+std::exception_ptr Run::failure() const {
+  try {
+    throw_if_failed();
+    return nullptr;
+  } catch (...) {
+    return std::current_exception();
+  }
 }
 
 void Run::throw_if_failed() const {
@@ -107,6 +148,13 @@ void Run::throw_if_failed() const {
 }
 
 Device& Run::device(const DeviceId& id) {
+  Device& found = member(id);
+  if (dynamic_cast<const RemoteDevice*>(&found) == nullptr) return found;
+  throw UnavailableError(fmt::format("{} is in another process, which engine '{}' reaches by collectives only",
+                                     id.text(), capabilities_.engine));
+}
+
+Device& Run::member(const DeviceId& id) {
   if (const auto found = devices_.find(id); found != devices_.end()) return *found->second;
   std::vector<std::string> known;
   for (const TimelineDevice& device : timeline_devices_) known.push_back(device.name);
@@ -114,6 +162,10 @@ Device& Run::device(const DeviceId& id) {
 }
 
 std::shared_ptr<void> Run::shared(std::string_view name, const Worker::SharedFactory& make) {
+  if (neighbours_ != nullptr) {
+    throw UnavailableError(fmt::format("'{}' cannot be shared: the workers of engine '{}' are several processes", name,
+                                       capabilities_.engine));
+  }
   return shared_.get(name, make);
 }
 
@@ -124,7 +176,7 @@ std::shared_ptr<Group> Run::group(std::span<const DeviceId> devices) {
   std::shared_ptr<Group>& group = groups_[key];
   if (!group) {
     std::vector<Device*> members;
-    for (const DeviceId& id : key) members.push_back(&device(id));
+    for (const DeviceId& id : key) members.push_back(&member(id));
     auto executor = machine_.make_collective_executor(members);
     group = std::make_shared<Group>(context_, std::move(members), std::move(executor));
   }

@@ -10,6 +10,7 @@
 
 #include "engine/engine.h"
 #include "engine/shared_objects.h"
+#include "engine/threads/remote_device.h"
 #include "engine/threads/thread_worker.h"
 
 namespace tandem::threads {
@@ -24,30 +25,37 @@ class Run {
   // Runs the program on every worker and returns their records, or throws what ended the run. Called once.
   Timeline run(const Program& program);
 
-  int worker_count() const { return static_cast<int>(workers_.size()); }
+  int worker_count() const { return static_cast<int>(specs_.size()); }
   std::span<const WorkerSpec> specs() const { return specs_; }
   const Capabilities& capabilities() const { return capabilities_; }
   RunContext& context() { return context_; }
   TaskPool& pool() { return pool_; }
-  Device& device(const DeviceId& id);  // throws UnavailableError naming the known ones
+  // Throws UnavailableError for one that does not exist, naming the known ones, and for one of another process.
+  Device& device(const DeviceId& id);
   std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make);
   // Returns the one group of these devices. Throws UsageError for an empty list or a device named twice.
   std::shared_ptr<Group> group(std::span<const DeviceId> devices);
 
  private:
   void add_workers(const std::vector<WorkerSpec>& specs);
+  void add_devices(const WorkerSpec& spec, int index, ThreadWorker* worker);
   void add_device(ThreadWorker& worker, DeviceType type, int index, bool is_compute_device);
+  void add_remote_device(DeviceId id, int worker);
+  Device& member(const DeviceId& id);  // as device(), but of any process
   void run_program(const Program& program, ThreadWorker& worker);
   void run_programs(const Program& program);
   void fail(std::exception_ptr error);
   void throw_if_failed() const;
+  std::exception_ptr failure() const;
 
   const Capabilities& capabilities_;
   const double deadlock_timeout_s_;
   const std::vector<WorkerSpec> specs_;
   Machine& machine_;
   RunContext context_;
-  std::vector<std::unique_ptr<ThreadWorker>> workers_;
+  Neighbours* const neighbours_;                        // null where this process is alone
+  std::vector<std::unique_ptr<ThreadWorker>> workers_;  // those of this process
+  std::vector<std::unique_ptr<RemoteDevice>> remote_devices_;
   std::map<DeviceId, Device*> devices_;
   std::vector<TimelineDevice> timeline_devices_;
 

@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "engine/launched_job.h"
 #include "reports/sweep_table.h"
 #include "scenarios/scenario.h"
-#include "scenarios/sweep/ranks.h"
 
 namespace tandem {
 

@@ -37,7 +37,7 @@ TEST_F(RunCommand, NamesEveryMistakeOfAScenarioOnALineOfItsOwn) {
 TEST_F(RunCommand, RefusesAnEngineThatIsNotThere) {
   const Outcome outcome = tandem({"run", example("digits.yaml"), "--engine", "sims"});
   EXPECT_EQ(outcome.exit_code, 4);
-  EXPECT_THAT(outcome.err, HasSubstr("unknown engine 'sims' (one of cpu, cuda, sim)"));
+  EXPECT_THAT(outcome.err, HasSubstr("unknown engine 'sims' (one of cpu, cuda, mpi, sim)"));
   EXPECT_THAT(outcome.err, HasSubstr("did you mean 'sim'?"));
 }
 

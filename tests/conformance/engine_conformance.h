@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <string>
 #include <vector>
 
 #include "tests/conformance/worlds.h"
@@ -17,6 +18,22 @@ class EveryEngine : public InEveryWorld {
     return open_world(GetParam(), workers, devices)->run(program);
   }
 };
+
+// Of several processes, under mpirun, each has some of the workers and checks what these see. How many has this one?
+inline int workers_here(const World& world, int workers) {
+  LaunchedJob* const job = engine_info(world.engine).join == nullptr ? nullptr : engine_info(world.engine).join();
+  if (job == nullptr) return workers;
+  const Rank rank = job->rank();
+  if (workers <= rank.count) return rank.index < workers ? 1 : 0;
+  const auto first = [&](int index) { return (workers * index + rank.count - 1) / rank.count; };
+  return first(rank.index + 1) - first(rank.index);
+}
+
+// The message of a run that fails. Where another process has failed, its rank and host come first.
+inline testing::Matcher<const std::string&> says(const World& world, const std::string& message) {
+  if (workers_here(world, 2) == 2) return message;
+  return testing::AnyOf(message, testing::AllOf(testing::StartsWith("rank "), testing::EndsWith(": " + message)));
+}
 
 // Compute devices of all workers: every worker has as many as this one.
 inline std::vector<DeviceId> all_devices(Worker& worker) {

@@ -36,7 +36,7 @@ TEST_P(EveryEngine, DescribesWhatItOpened) {
     EXPECT_EQ(Task::current().name(), "worker " + std::to_string(worker.index()));
     EXPECT_EQ(Task::current().worker(), &worker);
   });
-  EXPECT_EQ(programs.load(), 2);
+  EXPECT_EQ(programs.load(), workers_here(GetParam(), 2));
   EXPECT_EQ(timeline.engine, GetParam().engine);
   EXPECT_FALSE(timeline.settings.empty());
 }

@@ -70,10 +70,12 @@ TEST_P(EveryEngineFails, ACollectiveMissesItsDeadlineWhenNotAllJoin) {
     issue_all_reduce(worker, 1.0);
     worker.devices()[0]->synchronize();
   };
-  EXPECT_THAT(([&] { run(2, 1, program); }),
-              testing::ThrowsMessage<DeadlineExceededError>(
-                  "all_reduce #0 (1 of 2 devices arrived; missing " + second + ") is not complete 1 s after " + first +
-                  " was ready for it, its timeout (group: " + first + ", " + second + ")"));
+  EXPECT_THAT(
+      ([&] { run(2, 1, program); }),
+      testing::ThrowsMessage<DeadlineExceededError>(
+          says(GetParam(), "all_reduce #0 (1 of 2 devices arrived; missing " + second + ") is not complete 1 s after " +
+                               first + " was ready for it, its timeout (group: " + first + ", " + second + ")")));
+  if (workers_here(GetParam(), 2) < 2) return;  // neither process has both of the times
   const double seconds = static_cast<double>(last_ns - start_ns) * 1e-9;
   EXPECT_GT(seconds, 0.8);
   EXPECT_LT(seconds, 5);
@@ -158,7 +160,7 @@ TEST_P(EveryEngineFails, AnExceptionOfOneProgramEndsAll) {
                   has_gone_on = true;
                 });
               }),
-              testing::ThrowsMessage<std::runtime_error>("worker 1 gives up"));
+              testing::ThrowsMessage<std::runtime_error>(says(GetParam(), "worker 1 gives up")));
   EXPECT_FALSE(has_gone_on);
 }
 
@@ -182,7 +184,7 @@ TEST_P(EveryEngineFails, CanRunAgainAfterAFailure) {
   EXPECT_THROW(engine->run([](Worker&) { throw std::runtime_error("once"); }), std::runtime_error);
   int runs = 0;
   engine->run([&](Worker&) { ++runs; });
-  EXPECT_EQ(runs, 1);
+  EXPECT_EQ(runs, workers_here(GetParam(), 1));
 }
 
 }  // namespace

@@ -10,7 +10,13 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-class EveryEngineShares : public EveryEngine {};
+class EveryEngineShares : public EveryEngine {
+ protected:
+  void SetUp() override {
+    EveryEngine::SetUp();
+    if (workers_here(GetParam(), 2) < 2) GTEST_SKIP() << "workers in several processes share no memory";
+  }
+};
 INSTANTIATE_TEST_SUITE_P(Worlds, EveryEngineShares, testing::ValuesIn(built_worlds()), name_of_world);
 
 // A place where tasks of all workers wait for each other to pass numbered points.

@@ -14,7 +14,7 @@ using testing::ThrowsMessage;
 TEST(Engines, AreDescribedWhetherBuiltOrNot) {
   std::vector<std::string_view> names;
   for (const EngineInfo& engine : all_engines()) names.push_back(engine.name);
-  EXPECT_THAT(names, ElementsAre("cpu", "cuda", "sim"));
+  EXPECT_THAT(names, ElementsAre("cpu", "cuda", "mpi", "sim"));
   EXPECT_EQ(find_engine("abacus"), nullptr);
   EXPECT_EQ(&engine_info("sim"), find_engine("sim"));
   EXPECT_EQ(machine_engine().name, "cpu");
@@ -23,8 +23,9 @@ TEST(Engines, AreDescribedWhetherBuiltOrNot) {
 }
 
 TEST(Engines, WhatIsNotBuiltIsNotUnknown) {
-  EXPECT_THAT([] { open_engine("sims", {}); },
-              ThrowsMessage<UnavailableError>("unknown engine 'sims' (one of cpu, cuda, sim); did you mean 'sim'?"));
+  EXPECT_THAT(
+      [] { open_engine("sims", {}); },
+      ThrowsMessage<UnavailableError>("unknown engine 'sims' (one of cpu, cuda, mpi, sim); did you mean 'sim'?"));
   for (const EngineInfo& engine : all_engines()) {
     if (engine.built()) continue;
     const std::string message = "engine '" + std::string(engine.name) + "' is not built (built: ";

@@ -22,20 +22,22 @@ forbid reports '#include "engine/' 'reports/ sees the timeline only' '"engine/(t
 forbid scenarios '#include "cli/' 'scenarios/ does not see cli/'
 
 # Rooms of engine/: an engine stands on the contract, on the runtime of threads and on the kernels; cuda on cpu's memory,
-# too.
+# too, and mpi on cpu's devices.
 for file in engine/*.h engine/*.cc; do
   case "$file" in engine/engines.cc) continue ;; esac
-  forbid "$file" '#include "engine/(threads|cpu|cuda|sim|kernels)/' 'the contract sees no engine'
+  forbid "$file" '#include "engine/(threads|cpu|cuda|mpi|sim|kernels)/' 'the contract sees no engine'
 done
-forbid engine/kernels '#include "engine/(threads|cpu|cuda|sim)/' 'kernels see the contract only'
-forbid engine/threads '#include "engine/(cpu|cuda|sim)/' 'the runtime of threads sees no engine'
-forbid engine/cpu '#include "engine/(cuda|sim)/' 'an engine sees no other'
-forbid engine/cuda '#include "engine/sim/' 'an engine sees no other'
-forbid engine/sim '#include "engine/(threads|cpu|cuda)/' 'an engine sees no other'
+forbid engine/kernels '#include "engine/(threads|cpu|cuda|mpi|sim)/' 'kernels see the contract only'
+forbid engine/threads '#include "engine/(cpu|cuda|mpi|sim)/' 'the runtime of threads sees no engine'
+forbid engine/cpu '#include "engine/(cuda|mpi|sim)/' 'an engine sees no other'
+forbid engine/cuda '#include "engine/(mpi|sim)/' 'an engine sees no other'
+forbid engine/mpi '#include "engine/(cuda|sim)/' 'an engine sees no other'
+forbid engine/mpi '#include <mpi\.h>' 'only the library that is opened at run time sees MPI' 'engine/mpi/mpi_transport\.cc'
+forbid engine/sim '#include "engine/(threads|cpu|cuda|mpi)/' 'an engine sees no other'
 
 # Worlds.
 for folder in strategies reports scenarios cli; do
-  forbid "$folder" '#include [<"](simgrid|mpi\.h|cuda|nccl|cblas|engine/(threads|cpu|cuda|sim|kernels)/)' 'no backend above engine/'
+  forbid "$folder" '#include [<"](simgrid|mpi\.h|cuda|nccl|cblas|engine/(threads|cpu|cuda|mpi|sim|kernels)/)' 'no backend above engine/'
   forbid "$folder" 'thread_local' 'state of a task belongs in Task::context()'
   forbid "$folder" 'is_simulated' 'no code asks which world it is in'
 done

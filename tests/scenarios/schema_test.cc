@@ -76,7 +76,7 @@ TEST(ScenarioSchema, IsTheFileCheckedInWithTheNamesOfEveryEngineAndStrategy) {
   EXPECT_EQ(scenario_schema_file(), read_input_file(TANDEM_SOURCE_DIR "/scenarios/scenario.schema.json"));
   const auto file = nlohmann::json::parse(scenario_schema_file()), printed = nlohmann::json::parse(scenario_schema());
   const nlohmann::json engine = property(printed, "engine", "name")["allOf"][0];
-  EXPECT_EQ(engine["enum"], nlohmann::json({"cpu", "cuda", "sim"})) << "built or not";
+  EXPECT_EQ(engine["enum"], nlohmann::json({"cpu", "cuda", "mpi", "sim"})) << "built or not";
   EXPECT_EQ(engine["default"], "cpu");
   const nlohmann::json strategy = property(printed, "strategy", "name")["anyOf"][0];
   EXPECT_EQ(strategy["enum"], nlohmann::json(strategy_names()));

@@ -4,9 +4,9 @@
 
 #include <cstdlib>
 
+#include "engine/launched_job.h"
 #include "scenarios/sweep/condition.h"
 #include "scenarios/sweep/process_pool.h"
-#include "scenarios/sweep/ranks.h"
 #include "scenarios/sweep/sweep.h"
 #include "scenarios/sweep/sweep_space.h"
 #include "tests/scenarios/running.h"

@@ -1,9 +1,11 @@
-#include "scenarios/sweep/ranks.h"
+#include "engine/launched_job.h"
 
 #include <fmt/format.h>
 
 #include <array>
+#include <atomic>
 #include <charconv>
+#include <cstdlib>
 #include <cstring>
 
 #include "topologies/base/error.h"
@@ -32,6 +34,13 @@ int number_of(const char* name, const char* text) {
   return number;
 }
 
+std::atomic<LaunchedJob*> the_job{nullptr};
+
+std::string& refusal() {
+  static std::string reason;
+  return reason;
+}
+
 }  // namespace
 
 Rank rank_of_process(const std::function<const char*(const char* name)>& variable) {
@@ -46,6 +55,31 @@ Rank rank_of_process(const std::function<const char*(const char* name)>& variabl
     return rank;
   }
   return {};
+}
+
+Rank rank_of_process() {
+  return rank_of_process([](const char* name) { return std::getenv(name); });
+}
+
+LaunchedJob* joined_job() {
+  return the_job.load();
+}
+
+void set_joined_job(LaunchedJob* job) {
+  the_job.store(job);
+}
+
+bool reports_for_job() {
+  const LaunchedJob* job = joined_job();
+  return job == nullptr || job->rank().index == 0;
+}
+
+void refuse_jobs(std::string reason) {
+  refusal() = std::move(reason);
+}
+
+const std::string& reason_to_refuse_jobs() {
+  return refusal();
 }
 
 }  // namespace tandem

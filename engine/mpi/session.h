@@ -1,0 +1,53 @@
+// This process's membership in the job that a launcher has started: MPI itself, and the messenger.
+//
+// Threads: one at a time.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "engine/launched_job.h"
+#include "engine/mpi/messenger.h"
+#include "engine/mpi/transport.h"
+
+namespace tandem::mpi {
+
+class Session final : public LaunchedJob {
+ public:
+  // Joins the job at the first call. Null where this process is alone, which needs no MPI. Throws UnavailableError
+  // where MPI cannot be used, and where refuse_jobs() forbids it.
+  static Session* join();
+  ~Session() override;
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  Rank rank() const override { return {transport_.rank(), transport_.size()}; }
+  void state(std::map<std::string, std::string> what) override { stated_ = std::move(what); }
+  std::vector<std::string> leave(const std::string& failure) override;
+  void part() override;
+
+  Transport& transport() { return transport_; }
+  Messenger& messenger() { return *messenger_; }
+  const std::vector<std::string>& hosts() const { return hosts_; }  // by rank
+  const std::string& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
+
+  // All processes meet here before an engine is opened and before each run. Throws RunError on all of them where they
+  // state different things, or one of them has failed in the meantime.
+  void meet(const std::map<std::string, std::string>& what);
+
+ private:
+  explicit Session(Transport& transport);
+  void note_failures(const std::vector<std::string>& statuses);
+  void refuse_differences(const std::vector<std::string>& statuses) const;
+
+  Transport& transport_;
+  std::vector<std::string> hosts_, places_;
+  std::unique_ptr<Messenger> messenger_;
+  std::map<std::string, std::string> stated_;
+  std::map<int, std::string> failures_;  // of the processes that have ended with one, by rank
+  bool has_met_end_ = false;             // some have left; nobody meets again
+};
+
+}  // namespace tandem::mpi

@@ -1,0 +1,55 @@
+// Collectives of a group whose devices are in several processes: reduced inside each process first, then by MPI.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <vector>
+
+#include "engine/mpi/messenger.h"
+#include "engine/mpi/transport.h"
+#include "engine/threads/collective_call.h"
+
+namespace tandem::mpi {
+
+class SpanningCollectives final : public threads::CollectiveExecutor {
+ public:
+  // `owners` are the processes of the devices; more than one.
+  SpanningCollectives(Messenger& messenger, Transport& transport, const std::vector<Device*>& devices,
+                      std::vector<int> owners);
+
+  void execute(const threads::CollectiveCall& call) override;
+  void abort() override {}  // what has begun is completed
+  void note_opened(const std::shared_ptr<threads::CollectiveCall>& call) override;
+  void ask_to_break(const threads::CollectiveCall& call, const std::exception_ptr& error) override;
+  std::optional<std::shared_ptr<threads::CollectiveExecutor>> executor_of_pair(int from, int to) override;
+
+ private:
+  using Bytes = std::vector<std::byte>;
+
+  CallId id_of(const threads::CollectiveCall& call) const { return {hash_, call.sequence()}; }
+  int ranks() const { return static_cast<int>(owners_.size()); }
+  bool is_here(int rank) const { return owners_[static_cast<std::size_t>(rank)] == transport_.rank(); }
+  int place_of(int rank) const;  // of its process in processes_
+  void perform(const threads::CollectiveCall& call);
+  void all_reduce(const threads::CollectiveCall& call);
+  void reduce(const threads::CollectiveCall& call);
+  void broadcast(const threads::CollectiveCall& call);
+  void all_gather(const threads::CollectiveCall& call);
+  void reduce_scatter(const threads::CollectiveCall& call);
+  void all_to_all(const threads::CollectiveCall& call);
+  void send_receive(const threads::CollectiveCall& call);
+  // Adds the inputs of this process's ranks, from `offset_bytes` on, to `sum`, which may be the first of them.
+  void reduce_here(const threads::CollectiveCall& call, std::size_t offset_bytes, std::int64_t count, std::byte* sum);
+
+  Messenger& messenger_;
+  Transport& transport_;
+  const std::vector<Device*> devices_;
+  const std::vector<int> owners_;
+  std::vector<int> processes_;  // ascending
+  std::vector<int> order_;      // the ranks by process, and among those of one in order: as MPI has their parts
+  std::vector<int> counts_;     // how many each process has
+  std::vector<int> here_;       // ranks of this process
+  std::uint64_t hash_ = 0;
+};
+
+}  // namespace tandem::mpi

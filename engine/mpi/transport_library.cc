@@ -1,0 +1,41 @@
+#include "engine/mpi/transport_library.h"
+
+#include <dlfcn.h>
+#include <fmt/format.h>
+
+#include <filesystem>
+#include <system_error>
+
+#include "topologies/base/error.h"
+
+namespace tandem::mpi {
+
+std::string transport_library() {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const fs::path program = fs::read_symlink("/proc/self/exe", error);
+  const fs::path installed = (program.parent_path() / TANDEM_MPI_LIBRARY_FROM_PROGRAM).lexically_normal();
+  for (const fs::path& path : {installed, fs::path(TANDEM_MPI_LIBRARY_BUILT)}) {
+    if (fs::exists(path, error)) return path.string();
+  }
+  return "";
+}
+
+// RTLD_GLOBAL: the components that Open MPI loads later look for its symbols there.
+Transport& open_transport() {
+  const std::string file = transport_library();
+  if (file.empty()) {
+    throw UnavailableError(
+        fmt::format("engine 'mpi': {} is not beside this program's libraries", TANDEM_MPI_LIBRARY_NAME));
+  }
+  void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) throw UnavailableError(fmt::format("engine 'mpi': {}", dlerror()));
+  auto* const open = reinterpret_cast<OpenTransport*>(dlsym(library, kOpenTransport));
+  TANDEM_CHECK(open != nullptr, file + " is of another build");
+  std::string reason;
+  Transport* const transport = open(reason);
+  if (transport == nullptr) throw UnavailableError(fmt::format("engine 'mpi': MPI cannot be used: {}", reason));
+  return *transport;
+}
+
+}  // namespace tandem::mpi
