@@ -26,7 +26,7 @@ struct CollectivesFlags {
   bool names_operation = false;
   std::string engine;
   std::string topology;
-  std::string complete_with;
+  ImportOptions import;
   std::string against;
   std::optional<DeviceType> device_type;
   std::optional<int> workers;
@@ -95,7 +95,7 @@ CollectiveJob job_of(const CollectivesFlags& flags) {
   if (info.needs_topology) {
     if (flags.topology.empty())
       throw UnavailableError(fmt::format("engine '{}' needs --topology NAME or FILE", job.engine));
-    job.topology = machine_of(flags.topology, flags.workers, flags.complete_with);
+    job.topology = machine_of(flags.topology, flags.workers, flags.import);
   }
   const bool has_gpus =
       job.topology ? !job.topology->nodes_of(0, NodeKind::gpu).empty() : info.default_device == DeviceType::gpu;
@@ -256,7 +256,7 @@ void add_collectives(CLI::App& app, Action& action) {
       "--engine", flags->engine,
       fmt::format("Run on this engine (default: {}; with --topology: {})", machine_engine().name, model_engine().name));
   command->add_option("--topology", flags->topology, "What is modelled: a machine of the catalog, or a topology file");
-  add_complete_with(*command, flags->complete_with);
+  add_import_options(*command, flags->import);
   command->add_option("--workers", flags->workers, "Machines (default: those of the topology)")
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--device-type", flags->device_type, "cpu or gpu (default: gpu where there are some)")

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "cli/common_options.h"
+#include "topologies/readers/import.h"
 
 namespace CLI {
 class App;
@@ -24,8 +25,9 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
 // Adds --html.
 void add_page_option(CLI::App& command, CommonOptions& options);
 
-// Adds --complete-with: the machine that has what a partial topology file lacks.
-CLI::Option* add_complete_with(CLI::App& command, std::string& name);
+// Adds --complete-with, the machine that has what a partial topology file lacks, and --gpu, the product of its GPUs.
+// Returns the first.
+CLI::Option* add_import_options(CLI::App& command, ImportOptions& options);
 
 // Accepts the words of --device-type.
 CLI::Validator device_types();

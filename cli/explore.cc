@@ -44,7 +44,8 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
   const RunOptions& run = flags.run;
   if (!run.engine.empty()) add("--engine", run.engine);
   if (!flags.topology.empty()) add("--topology", flags.topology);
-  if (!flags.complete_with.empty()) add("--complete-with", flags.complete_with);
+  if (!flags.import.complete_with.empty()) add("--complete-with", flags.import.complete_with);
+  if (!flags.import.gpu.empty()) add("--gpu", flags.import.gpu);
   if (run.device_type) add("--device-type", word_of(*run.device_type));
   if (run.replicas) add("--replicas", std::to_string(*run.replicas));
   if (run.workers) add("--workers", std::to_string(*run.workers));
@@ -63,7 +64,7 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
 int explore(RunFlags flags) {
   const Output output(flags.common);
   const Scenario scenario = scenario_from(flags.scenario);
-  flags.run.topology = topology_from(flags.topology, flags.common, flags.complete_with);
+  flags.run.topology = topology_from(flags.topology, flags.common, flags.import);
   ProgressLine progress(flags.common);
   flags.run.progress = progress.of_runs(scenario.name);
   handle_crashes();

@@ -7,6 +7,7 @@
 
 #include "cli/common_options.h"
 #include "scenarios/runner.h"
+#include "topologies/readers/import.h"
 
 namespace tandem {
 
@@ -14,7 +15,7 @@ struct RunFlags {
   CommonOptions common;
   std::string scenario;
   std::string topology;
-  std::string complete_with;
+  ImportOptions import;
   std::string trace;
   bool all = false;            // collectives, in the text
   std::optional<int> explore;  // this many schedules

@@ -82,11 +82,9 @@ Scenario scenario_from(const std::string& file) {
 }
 
 std::shared_ptr<const Topology> topology_from(const std::string& file, const CommonOptions& common,
-                                              const std::string& complete_with) {
+                                              const ImportOptions& options) {
   if (file.empty()) return nullptr;
   check_exists("topology", file);
-  ImportOptions options;
-  options.complete_with = complete_with;
   ImportedTopology imported = import_topology(file, options);
   print_notes(imported.notes, common);
   return std::make_shared<const Topology>(std::move(imported.topology));

@@ -18,7 +18,7 @@ Scenario scenario_from(const std::string& file);
 
 // A topology file of any kind; "" gives none. What was assumed in reading it goes to stderr, unless quiet.
 std::shared_ptr<const Topology> topology_from(const std::string& file, const CommonOptions& common = {},
-                                              const std::string& complete_with = "");
+                                              const ImportOptions& options = {});
 
 // The same, or a machine of the catalog by its name. Notes are the caller's.
 ImportedTopology topology_named(const std::string& name_or_file, const ImportOptions& options = {});

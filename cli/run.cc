@@ -70,7 +70,7 @@ int run(RunFlags flags) {
   ProgressLine progress(flags.common);
   progress.begin(flags.scenario);
   const Scenario scenario = scenario_from(flags.scenario);
-  flags.run.topology = topology_from(flags.topology, flags.common, flags.complete_with);
+  flags.run.topology = topology_from(flags.topology, flags.common, flags.import);
   check_traces(flags, scenario);
   flags.run.progress = progress.of_steps(scenario.name);
   RunResult result = run_scenario(scenario, flags.run);
@@ -97,7 +97,7 @@ void add_overrides(CLI::App& command, RunFlags& flags) {
   CLI::Option* topology = command.add_option(
       "--topology", flags.topology,
       "Simulate this topology instead of the scenario's; beside a measurement, what the model expects");
-  add_complete_with(command, flags.complete_with)->needs(topology);
+  add_import_options(command, flags.import)->needs(topology);
   command.add_option("--replicas", run.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
   command
       .add_option("--device-type", run.device_type,

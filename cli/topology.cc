@@ -8,6 +8,7 @@
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "topologies/readers/hwloc_topology.h"
 #include "topologies/readers/topology_yaml.h"
 #include "topologies/views/paths.h"
 #include "topologies/views/topology_text.h"
@@ -83,6 +84,17 @@ int convert(const TopologyFlags& flags) {
   return kOk;
 }
 
+int detect(const TopologyFlags& flags) {
+  const Output output(flags.common);
+  const ImportedTopology imported = detect_machine(flags.import);
+  print_notes(imported.notes, flags.common);
+  std::ostringstream text;
+  for (const std::string& note : imported.notes) text << "# " << note << "\n";
+  write_topology_yaml(imported.topology, text);
+  output.write_text(text.str());
+  return kOk;
+}
+
 int check_file(const TopologyFlags& flags) {
   const Output output(flags.common);
   const ImportedTopology imported = topology_named(flags.file, flags.import);
@@ -112,24 +124,30 @@ int check_file(const TopologyFlags& flags) {
 int topology(const TopologyFlags& flags) {
   if (flags.action == "convert") return convert(flags);
   if (flags.action == "check") return check_file(flags);
+  if (flags.action == "detect") return detect(flags);
   return show(flags);
 }
 
 }  // namespace
 
 void add_topology(CLI::App& app, Action& action) {
-  CLI::App* command = app.add_subcommand("topology", "Show, convert or check a topology: a file of any kind or a name");
+  CLI::App* command =
+      app.add_subcommand("topology", "Show, convert or check a topology of any kind, or detect this machine's");
   auto flags = std::make_shared<TopologyFlags>();
-  command->add_option("action", flags->action, "What to do with it: show, convert or check")
+  command->add_option("action", flags->action, "What to do: show, convert, check or detect")
       ->required()
-      ->check(CLI::IsMember({"show", "convert", "check"}));
-  command->add_option("topology", flags->file, "A topology file of any kind, or a machine of the catalog")->required();
-  add_complete_with(*command, flags->import.complete_with);
+      ->check(CLI::IsMember({"show", "convert", "check", "detect"}));
+  command->add_option("topology", flags->file,
+                      "A topology file of any kind, or a machine of the catalog; none with detect");
+  add_import_options(*command, flags->import);
   command->add_option("--format", flags->format, "With convert: yaml (the default), dot, graphml or simgrid")
       ->transform(CLI::IsMember({"yaml", "dot", "graphml", "simgrid"}));
   command->add_option("--svg", flags->svg, "With show: also draw the machine to this file");
   add_common_options(*command, flags->common);
-  command->callback([flags, &action] { action = [flags] { return topology(*flags); }; });
+  command->callback([flags, &action] {
+    if (flags->file.empty() && flags->action != "detect") throw CLI::RequiredError("topology");
+    action = [flags] { return topology(*flags); };
+  });
 }
 
 }  // namespace tandem

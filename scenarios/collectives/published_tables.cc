@@ -64,9 +64,7 @@ CollectiveTable published_table(const std::string& file, const WantedTable& want
 }
 
 std::shared_ptr<const Topology> machine_of(const std::string& name_or_file, std::optional<int> workers,
-                                           const std::string& complete_with) {
-  ImportOptions options;
-  options.complete_with = complete_with;
+                                           const ImportOptions& options) {
   Topology one =
       is_file_name(name_or_file) ? import_topology(name_or_file, options).topology : load_catalog_node(name_or_file);
   if (one.worker_count() > 1 && workers && *workers > one.worker_count()) {

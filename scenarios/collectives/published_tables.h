@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reports/collective_table.h"
+#include "topologies/readers/import.h"
 #include "topologies/topology.h"
 
 namespace tandem {
@@ -27,6 +28,6 @@ CollectiveTable published_table(const std::string& file, const WantedTable& want
 // Returns `workers` machines of a catalog name, or of a file of one machine; without `workers` one machine. A file of a
 // cluster is taken as it is. Throws InputError.
 std::shared_ptr<const Topology> machine_of(const std::string& name_or_file, std::optional<int> workers,
-                                           const std::string& complete_with = "");
+                                           const ImportOptions& options = {});
 
 }  // namespace tandem

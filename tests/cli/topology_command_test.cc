@@ -88,6 +88,15 @@ TEST_F(TopologyCommand, WhatIsConvertedReadsBack) {
   }
 }
 
+TEST_F(TopologyCommand, DetectsThisMachine) {
+  const Outcome outcome = tandem({"topology", "detect", "-o", "here.yaml"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const Outcome shown = tandem({"topology", "show", "here.yaml"});
+  EXPECT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_THAT(shown.out, HasSubstr("cores"));
+  EXPECT_EQ(tandem({"topology", "show"}).exit_code, 2);
+}
+
 TEST_F(TopologyCommand, ChecksAFile) {
   const Outcome good = tandem({"topology", "check", "dgx-a100"});
   EXPECT_EQ(good.exit_code, 0) << good.out;

@@ -49,7 +49,9 @@ TEST_P(BrokenFile, ReportsExactlyWhatIsWrong) {
     read_topology(path);
   } catch (const InputError& error) {
     for (Diagnostic diagnostic : error.diagnostics()) {
-      EXPECT_EQ(diagnostic.file, path.string());
+      if (diagnostic.file != path.string()) {  // one that it names
+        EXPECT_EQ(std::filesystem::path(diagnostic.file).parent_path(), kFolder);
+      }
       diagnostic.file.clear();
       reported.push_back(diagnostic.text());
     }

@@ -213,6 +213,30 @@ TEST(NcclCompletion, SeveralSystemsAreSeveralHosts) {
   EXPECT_EQ(topology.nodes_of(1, NodeKind::nvswitch).size(), 1u);
 }
 
+TEST(NcclCompletion, ProcessorsThatComeAgainWithTheirGpusAreSeveralHosts) {
+  const std::string cpu = "<cpu numaid=\"0\" arch=\"arm64\" affinity=\"f\">" + gpu("0000:1:00.0", "0x2335") + "</cpu>";
+  const ImportedTopology one = imported("<system version=\"1\">" + cpu + cpu + "</system>");
+  EXPECT_EQ(one.topology.worker_count(), 2);
+  EXPECT_THAT(one.notes, Contains(HasSubstr("taken as several hosts")));
+}
+
+// Placeholders of clouds for vendors.
+TEST(NcclCompletion, VendorsOfNoneAreUnknown) {
+  for (const char* vendor : {"0x0000", "0xffff"}) {
+    const std::string pci = std::string("<pci busid=\"0001:00:00.0\" class=\"0x030200\" vendor=\"") + vendor +
+                            "\" device=\"0x0000\" link_speed=\"32 GT/s\" link_width=\"16\"/>";
+    EXPECT_EQ(imported(system_of(pci), "hgx-h100").topology.nodes_of(0, NodeKind::gpu).size(), 1u);
+  }
+}
+
+TEST(NcclCompletion, GpuElementsWithoutAnArchitectureAreCompleted) {
+  const std::string text =
+      system_of(gpu("0000:1:00.0", "0xffff", "<gpu dev=\"1\"/>") + gpu("0000:2:00.0", "0xffff", "<gpu dev=\"0\"/>"));
+  const Topology topology = imported(text, "hgx-h100").topology;
+  EXPECT_EQ(nvlink_rate_of(topology, topology.nodes_of(0, NodeKind::gpu)[0]), 370.8e9);
+  EXPECT_THAT(refusal(text), HasSubstr("--complete-with NAME"));
+}
+
 TEST(NcclCompletion, WhatIsUnknownIsNoted) {
   const ImportedTopology one =
       imported("<system version=\"1\" made=\"today\"><cpu numaid=\"0\" arch=\"aarch64\" affinity=\"f\" color=\"red\">" +

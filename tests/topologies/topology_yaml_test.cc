@@ -311,11 +311,11 @@ TEST(TopologyYaml, TheDocumentedExamplesAreValid) {
 }
 
 TEST(TopologyYaml, ContentTellsTheFormat) {
-  EXPECT_TRUE(is_nccl_xml("<system version=\"1\"/>"));
-  EXPECT_TRUE(is_nccl_xml("\xEF\xBB\xBF\n  <?xml version=\"1.0\"?>"));
-  EXPECT_FALSE(is_nccl_xml("schema_version: 1"));
-  EXPECT_FALSE(is_nccl_xml("{\"schema_version\": 1}"));
-  EXPECT_FALSE(is_nccl_xml(""));
+  EXPECT_FALSE(is_own_topology("<system version=\"1\"/>"));
+  EXPECT_FALSE(is_own_topology("\xEF\xBB\xBF\n  <?xml version=\"1.0\"?>"));
+  EXPECT_TRUE(is_own_topology("schema_version: 1"));
+  EXPECT_TRUE(is_own_topology("{\"schema_version\": 1}"));
+  EXPECT_TRUE(is_own_topology(""));
 }
 
 }  // namespace

@@ -138,7 +138,7 @@ TEST(TopologyWriters, WriteEveryNodeAndLink) {
   EXPECT_THAT(graphml.str(), HasSubstr("<data key=\"n_name\">a&amp;b</data><data key=\"n_kind\">nic</data>"));
   EXPECT_THAT(graphml.str(), HasSubstr("<edge source=\"n0\" target=\"n1\">"));
   EXPECT_THAT(simgrid.str(), HasSubstr("<link id=\"l0\" bandwidth=\"25000000000Bps\" latency=\"1e-06s\" "
-                                       "sharing_policy=\"SPLITDUPLEX\"/>"));
+                                       "sharing_policy=\"SPLITDUPLEX\"><prop id=\"tandem.kind\" value=\"network\"/>"));
   EXPECT_THAT(simgrid.str(), HasSubstr("<route src=\"s&lt;0&gt;\" dst=\"a&amp;b\" symmetrical=\"NO\"><link_ctn "
                                        "id=\"l0\" direction=\"DOWN\"/></route>"));
 }

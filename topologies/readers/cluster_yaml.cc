@@ -94,7 +94,12 @@ std::vector<std::string> some_nics(const YamlReader& count, const Topology& mach
 }
 
 std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, const std::string& name, int depth) {
-  auto machine = read_machine(cluster.required("node"), cluster.optional("complete_with"), depth);
+  auto machine = read_machine(cluster.required("node"), cluster, depth);
+  if (has_fabric_file(cluster)) {
+    const YamlReader overrides = cluster.optional("overrides");
+    if (machine && overrides) machine = with_overrides(*machine, overrides);
+    return machine ? read_cluster_of_files(cluster, *machine, name) : std::nullopt;
+  }
   Fabric fabric = read_fabric(cluster.optional("fabric"));
   if (!machine) return std::nullopt;
   if (const YamlReader nics = cluster.optional("nics"); nics.is_list()) {
@@ -115,7 +120,8 @@ std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, 
 }  // namespace
 
 std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth) {
-  return read_cluster_of(cluster, cluster.required("workers").integer(1, 1 << 20, 1), name, depth);
+  const YamlReader workers = has_fabric_file(cluster) ? cluster.optional("workers") : cluster.required("workers");
+  return read_cluster_of(cluster, workers.integer(1, 1 << 20, 1), name, depth);
 }
 
 std::optional<Topology> read_cluster_map(const YamlReader& map, int workers) {

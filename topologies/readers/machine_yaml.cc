@@ -3,7 +3,6 @@
 
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/models_yaml.h"
-#include "topologies/readers/nccl_xml.h"
 #include "topologies/readers/topology_forms.h"
 #include "topologies/readers/topology_reader.h"
 
@@ -21,7 +20,7 @@ std::optional<Topology> read_machine_file(const YamlReader& machine, const std::
   }
   try {
     const std::string text = read_input_file(path);
-    if (is_nccl_xml(text)) return import_nccl_xml(text, path.string(), options).topology;
+    if (!is_own_topology(text)) return import_text(text, path.string(), options).topology;
     const YamlDocument document = YamlDocument::parse(text, path.string());
     const YamlReader root(document, machine.diagnostics());
     if (root.has("cluster")) {
@@ -112,9 +111,10 @@ std::set<NodeIndex> read_removed(const Topology& machine, const YamlReader& with
 
 }  // namespace
 
-std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& complete_with, int depth) {
+std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth) {
   ImportOptions options;
-  options.complete_with = complete_with_option(complete_with);
+  options.complete_with = complete_with_option(map.optional("complete_with"));
+  options.gpu = map.optional("gpu").text("");
   const std::string name = machine.text();
   if (name.empty()) return std::nullopt;
   const auto known = catalog_names();
@@ -159,7 +159,7 @@ Topology with_overrides(const Topology& machine, const YamlReader& overrides) {
 }
 
 std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth) {
-  auto machine = read_machine(map.required("based_on"), map.optional("complete_with"), depth);
+  auto machine = read_machine(map.required("based_on"), map, depth);
   const YamlReader overrides = map.optional("overrides");
   const YamlReader without = map.optional("without");
   const YamlReader p2p = map.optional("p2p");

@@ -33,6 +33,19 @@ std::string in_gigabytes(double rate) {
 struct Count {
   std::size_t gpus = 0, nics = 0;
 };
+// Of all machines of the catalog, which are read once.
+const std::map<std::string, Count>& catalog_counts() {
+  static const std::map<std::string, Count> kCounts = [] {
+    std::map<std::string, Count> counts;
+    for (const std::string& name : catalog_names()) {
+      const Topology machine = load_catalog_node(name);
+      counts[name] = {machine.nodes_of(0, NodeKind::gpu).size(), machine.nodes_of(0, NodeKind::nic).size()};
+    }
+    return counts;
+  }();
+  return kCounts;
+}
+
 std::vector<Count> count_by_cpu(const Topology& machine) {
   const auto cpus = machine.nodes_of(0, NodeKind::cpu);
   std::vector<Count> counts(cpus.size());
@@ -131,13 +144,10 @@ std::string Importer::advice() const {
     nics += part.kind == NodeKind::nic && part.host == 0 ? 1 : 0;
   }
   std::vector<std::string> likely;
-  for (const std::string& name : catalog_names()) {
-    const Topology machine = load_catalog_node(name);
-    const std::size_t devices = machine.nodes_of(0, NodeKind::gpu).size();
-    const std::size_t ports = machine.nodes_of(0, NodeKind::nic).size();
-    const bool is_like = unclassified_.empty() ? devices == gpus && ports == nics
-                                               : devices + ports == gpus + nics + unclassified_.size();
-    if (is_like && devices > 0) likely.push_back(name);
+  for (const auto& [name, has] : catalog_counts()) {
+    const bool is_like = unclassified_.empty() ? has.gpus == gpus && has.nics == nics
+                                               : has.gpus + has.nics == gpus + nics + unclassified_.size();
+    if (is_like && has.gpus > 0) likely.push_back(name);
   }
   const std::string alike =
       likely.empty() ? ""

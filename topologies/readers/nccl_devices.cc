@@ -42,7 +42,8 @@ Importer::Device Importer::kind_of(const Element& pci) {
   }
   const PciClass kind = pci_class(text);
   if (kind == PciClass::gpu) {
-    return vendor && *vendor != 0xffff && !makes_gpus(*vendor) ? Device::skipped : Device::gpu;
+    const bool is_stated = vendor.value_or(0) != 0 && *vendor != 0xffff;
+    return is_stated && !makes_gpus(*vendor) ? Device::skipped : Device::gpu;
   }
   return kind == PciClass::nic ? Device::nic : Device::skipped;
 }
@@ -139,6 +140,7 @@ void Importer::read_gpu(const Element& element, const Element& pci, std::optiona
   part.product = document_.id(pci, "device").value_or(0);
   const PciGpu* product = find_pci_gpu(part.vendor, part.product);
   std::string architecture = architecture_of(element);
+  part.is_partial = architecture.empty();
   if (architecture.empty() && product != nullptr) architecture = product->architecture;
   part.device = product != nullptr && product->architecture == architecture ? product_model(*product)
                                                                             : architecture_model(architecture);

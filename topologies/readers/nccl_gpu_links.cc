@@ -13,8 +13,8 @@ void GpuLinks::read(const pugi::xml_node& element, std::size_t gpu, double rate_
   const std::string_view stated = element.attribute("tclass").value();
   ends_.push_back({gpu, element, target, pci_class(stated), rate_each * static_cast<double>(count)});
   if (!stated.empty()) return;
-  const bool is_gpu = graph_.find(NodeKind::gpu, target, graph_.parts[gpu].host).has_value();
-  ends_.back().target_class = is_gpu || element.name() == std::string_view("xgmi") ? PciClass::gpu : PciClass::nvswitch;
+  const bool is_xgmi = std::string_view(element.name()) == "xgmi";
+  ends_.back().target_class = is_xgmi ? PciClass::gpu : PciClass::nvswitch;
   document_.note(element, "no tclass: the target is taken as a GPU if the file has it, else as an NVSwitch");
 }
 

@@ -69,18 +69,24 @@ void Graph::connect(std::size_t from, std::size_t to, LinkKind kind, double rate
 
 std::vector<std::size_t> Graph::of(NodeKind kind, int host) const {
   std::vector<std::size_t> found;
-  for (const std::size_t index : in_order(parts)) {
-    if (parts[index].kind == kind && parts[index].host == host) found.push_back(index);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    if (parts[i].kind == kind && parts[i].host == host) found.push_back(i);
   }
+  std::stable_sort(found.begin(), found.end(),
+                   [&](std::size_t a, std::size_t b) { return parts[a].order < parts[b].order; });
   return found;
 }
 
-std::optional<std::size_t> Graph::find(NodeKind kind, std::optional<std::uint64_t> bus, int host) const {
+std::optional<std::size_t> Graph::find(NodeKind kind, std::optional<std::uint64_t> bus, int host) {
+  for (; indexed_ < parts.size(); ++indexed_) {
+    if (parts[indexed_].bus) by_bus_.emplace(std::pair(parts[indexed_].kind, *parts[indexed_].bus), indexed_);
+  }
   std::optional<std::size_t> elsewhere;
-  for (std::size_t i = 0; i < parts.size(); ++i) {
-    if (!bus || parts[i].kind != kind || parts[i].bus != bus) continue;
-    if (parts[i].host == host) return i;
-    elsewhere = i;
+  if (!bus) return elsewhere;
+  const auto [begin, end] = by_bus_.equal_range({kind, *bus});
+  for (auto at = begin; at != end; ++at) {
+    if (parts[at->second].host == host) return at->second;
+    elsewhere = at->second;
   }
   return elsewhere;
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <pugixml.hpp>
 #include <string>
@@ -43,7 +44,11 @@ struct Graph {
   // The parts of a kind on a host, in their order.
   std::vector<std::size_t> of(NodeKind kind, int host) const;
   // Returns the part of a kind with this bus id, preferably on this host.
-  std::optional<std::size_t> find(NodeKind kind, std::optional<std::uint64_t> bus, int host) const;
+  std::optional<std::size_t> find(NodeKind kind, std::optional<std::uint64_t> bus, int host);
+
+ private:
+  std::multimap<std::pair<NodeKind, std::uint64_t>, std::size_t> by_bus_{};
+  std::size_t indexed_ = 0;  // parts that by_bus_ has
 };
 
 // Builds the topology. Nodes are sorted by host, kind and order, and named accordingly: "w0.gpu3".

@@ -46,6 +46,7 @@ class Importer {
   void read_system(const Element& root);
   void read_cpu(const Element& element);
   double numa_rate_of(const Element& element);
+  bool repeats_gpus(const Element& root) const;
   int read_host(const Element& cpu);
   int host_number(std::uint64_t hash);
   void connect_cpus();
@@ -98,6 +99,9 @@ class Importer {
   std::vector<NumaNode> numa_nodes_{};
   std::map<std::pair<int, std::uint64_t>, int> hosts_{};  // by system and hash
   int systems_ = 0;
+  bool repeats_ = false;              // hosts in one system, told apart by numbers that come again
+  std::set<std::string> numa_ids_{};  // of the host that is read
+  std::uint64_t repeated_hosts_ = 0;
   std::vector<std::pair<std::size_t, std::optional<std::uint64_t>>> pci_links_{};
   std::set<std::pair<std::size_t, std::size_t>> joined_{};
   std::vector<Unclassified> unclassified_{};

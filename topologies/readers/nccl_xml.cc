@@ -11,6 +11,8 @@ namespace tandem {
 namespace nccl {
 namespace {
 
+constexpr std::size_t kMostCpus = 16384;
+
 int count_cores(std::string_view affinity) {
   int bits = 0;
   for (const char c : affinity) {
@@ -42,13 +44,14 @@ ImportedTopology Importer::import() {
   diagnostics_.throw_if_any();
   order_by_bus(NodeKind::gpu);
   if (!has_nets_) order_by_bus(NodeKind::nic);
-  gpu_links_.connect(hosts_.size() == 1 || systems_ > 1);
+  gpu_links_.connect(hosts_.size() == 1 || systems_ > 1 || repeated_hosts_ > 0);
   for (const auto& [from, target] : pci_links_) connect_pci_link(from, target);
   check_gpus();
   diagnostics_.throw_if_any();
   gpu_links_.add_connections();
   complete();
   diagnostics_.throw_if_any();
+  if (graph_.of(NodeKind::gpu, 0).empty()) document_.note("no GPU on the first host");
   connect_cpus();
   ImportedTopology imported{build_topology(graph_, document_.file()), document_.notes()};
   if (machine_ && hosts_.size() == 1) {
@@ -64,9 +67,15 @@ void Importer::read_system(const Element& root) {
     document_.problem(root, "unknown version, expected 1 (NCCL) or 2 (RCCL)", "version");
   }
   document_.note_unknown(root, {"version"}, {"cpu"});
+  numa_ids_.clear();
+  repeats_ = repeats_gpus(root);
+  if (repeats_) document_.note(root, "the same GPUs under equal numaids: taken as several hosts");
   has_gpu_elements_ = has_gpu_elements_ || root.select_node(".//gpu");
   has_nets_ = has_nets_ || root.select_node(".//net[@dev]");
-  for (const Element& cpu : root.children("cpu")) read_cpu(cpu);
+  for (const Element& cpu : root.children("cpu")) {
+    if (numa_nodes_.size() == kMostCpus) return document_.problem(cpu, "more than 16,384 processors");
+    read_cpu(cpu);
+  }
 }
 
 void Importer::read_cpu(const Element& element) {
@@ -109,10 +118,28 @@ double Importer::numa_rate_of(const Element& element) {
   return numa_rate(cpu);
 }
 
+// Whether a bus id of a GPU comes again, below a processor whose number comes again: files of hosts put together.
+bool Importer::repeats_gpus(const Element& root) const {
+  std::set<std::string> buses, numas;
+  bool has_bus = false, has_numa = false;
+  for (const Element& cpu : root.children("cpu")) {
+    if (cpu.attribute("host_hash")) return false;
+    has_numa = !numas.insert(cpu.attribute("numaid").value()).second || has_numa;
+  }
+  for (const auto& found : root.select_nodes(".//pci[gpu or starts-with(@class, '0x03')]")) {
+    has_bus = !buses.insert(found.node().attribute("busid").value()).second || has_bus;
+  }
+  return has_bus && has_numa;
+}
+
 // Hosts are numbered in the order of the file; without a host_hash each system is one.
 int Importer::read_host(const Element& cpu) {
   const pugi::xml_attribute hash = cpu.attribute("host_hash");
-  if (!hash) return host_number(0);
+  if (!hash && repeats_ && !numa_ids_.insert(cpu.attribute("numaid").value()).second) {
+    ++repeated_hosts_;
+    numa_ids_ = {cpu.attribute("numaid").value()};
+  }
+  if (!hash) return host_number(repeated_hosts_);
   std::string_view digits = hash.value();
   if (digits.starts_with("0x")) digits.remove_prefix(2);
   std::uint64_t value = 0;
@@ -164,7 +191,7 @@ void Importer::check_gpus() {
     if (!devices.emplace(part.host, part.order).second && is_numbered) {
       document_.problem(part.element, "two GPUs with this number on one host", "dev");
     }
-    const Element pci = part.is_partial ? part.element : part.element.parent();
+    const Element pci = std::string_view(part.element.name()) == "gpu" ? part.element.parent() : part.element;
     const bool is_slice = std::distance(pci.children("gpu").begin(), pci.children("gpu").end()) > 1;
     if (part.bus && !is_slice && !buses.emplace(part.host, *part.bus).second) {
       document_.problem(pci, "two GPUs with this bus id on one host", "busid");

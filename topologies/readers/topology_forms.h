@@ -34,8 +34,13 @@ std::optional<Topology> read_cluster(const YamlReader& cluster, const std::strin
 std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth);
 
 // Reads the machine that `machine` names: one of the catalog, or a file beside the one that names it.
-// `complete_with` names the one that has what a partial file lacks; it may be absent.
-std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& complete_with, int depth);
+// `map` may have `complete_with`, the machine that has what a partial file lacks, and `gpu`, the product of its GPUs.
+std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth);
+
+// `cluster:` whose `fabric` is a file: the output of ibnetdiscover, or Slurm's topology.conf.
+bool has_fabric_file(const YamlReader& cluster);
+std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const Topology& machine,
+                                              const std::string& name);
 
 // Returns the same machine with the figures replaced that `overrides` gives, by the names of their models.
 Topology with_overrides(const Topology& machine, const YamlReader& overrides);

@@ -1,15 +1,33 @@
 #include "topologies/readers/topology_reader.h"
 
 #include "topologies/base/strict_yaml.h"
+#include "topologies/readers/astra_network.h"
+#include "topologies/readers/fabric_description.h"
+#include "topologies/readers/graph_files.h"
+#include "topologies/readers/hwloc_topology.h"
 #include "topologies/readers/nccl_xml.h"
+#include "topologies/readers/nvidia_smi.h"
+#include "topologies/readers/simgrid_platform.h"
 #include "topologies/readers/topology_yaml.h"
+#include "topologies/readers/xml_checks.h"
 
 namespace tandem {
+namespace {
 
-bool is_nccl_xml(std::string_view text) {
+bool is_xml(std::string_view text) {
   const auto first = text.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
   return first != std::string_view::npos && text[first] == '<' && !text.substr(first).starts_with("<<");
 }
+
+ImportedTopology import_xml(std::string_view text, const std::string& file, const ImportOptions& options) {
+  const std::string root = root_element(text);
+  if (root == "platform") return import_simgrid_platform(text, file, options);
+  if (root == "topology") return import_hwloc(text, file, options);
+  if (root == "graphml") return import_graphml(text, file, options);
+  return import_nccl_xml(text, file, options);
+}
+
+}  // namespace
 
 Topology read_topology(const std::filesystem::path& path) {
   return import_topology(path).topology;
@@ -17,8 +35,22 @@ Topology read_topology(const std::filesystem::path& path) {
 
 ImportedTopology import_topology(const std::filesystem::path& path, const ImportOptions& options) {
   const std::string text = read_input_file(path);
-  if (is_nccl_xml(text)) return import_nccl_xml(text, path.string(), options);
-  return {parse_topology_yaml(text, path.string()), {}};
+  if (is_own_topology(text)) return {parse_topology_yaml(text, path.string()), {}};
+  return import_text(text, path.string(), options);
+}
+
+bool is_own_topology(std::string_view text) {
+  return !is_xml(text) && !is_nvidia_smi(text) && !is_slurm_conf(text) && !is_ibnetdiscover(text) && !is_dot(text) &&
+         !is_astra_network(text);
+}
+
+ImportedTopology import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
+  if (is_xml(text)) return import_xml(text, file, options);
+  if (is_nvidia_smi(text)) return import_nvidia_smi(text, file, options);
+  if (is_slurm_conf(text)) return import_fabric(parse_slurm_conf(text, file), file, options);
+  if (is_ibnetdiscover(text)) return import_fabric(parse_ibnetdiscover(text, file), file, options);
+  if (is_dot(text)) return import_dot(text, file, options);
+  return import_astra_network(text, file, options);
 }
 
 }  // namespace tandem

@@ -9,12 +9,15 @@
 
 namespace tandem {
 
-// A file that begins with '<' is NCCL XML; anything else is read as a Tandem topology in YAML or JSON.
+// The kinds: Tandem's own YAML or JSON, XML of NCCL and RCCL, GraphML, SimGrid's platforms, Graphviz, the text of
+// `nvidia-smi topo -m`, of ibnetdiscover, of Slurm's topology.conf, and ASTRA-sim's network.
 Topology read_topology(const std::filesystem::path& path);
 
 // The same with what is missing completed, and with notes on what was assumed.
 ImportedTopology import_topology(const std::filesystem::path& path, const ImportOptions& options = {});
 
-bool is_nccl_xml(std::string_view text);
+// Whether a text is Tandem's own form, which may name other files; import_text reads the others.
+bool is_own_topology(std::string_view text);
+ImportedTopology import_text(std::string_view text, const std::string& file, const ImportOptions& options);
 
 }  // namespace tandem

@@ -11,6 +11,9 @@
 namespace tandem {
 namespace {
 
+constexpr std::size_t kMostInMatrix = 256;
+constexpr std::size_t kMostRingGpus = 64;
+
 // NVLink's rates of one link in NCCL, by compute capability: NVIDIA/nccl src/graph/topo.h of 2.10 to 2.30.
 struct LinkRate {
   int least, most;  // compute capabilities
@@ -145,6 +148,7 @@ PathMatrix paths_of(const Topology& topology, int worker) {
   PathMatrix matrix;
   matrix.devices = topology.nodes_of(worker, NodeKind::gpu);
   for (const NodeIndex nic : topology.nodes_of(worker, NodeKind::nic)) matrix.devices.push_back(nic);
+  if (matrix.devices.size() > kMostInMatrix) matrix.devices.resize(kMostDevices);
   Router router(topology);
   for (const NodeIndex from : matrix.devices) {
     for (const NodeIndex to : matrix.devices) {
@@ -217,7 +221,8 @@ double pcie_rate_of(const Topology& topology, NodeIndex gpu) {
 }
 
 std::vector<Ring> nvlink_rings(const Topology& topology, int worker) {
-  return RingSearch(topology, topology.nodes_of(worker, NodeKind::gpu)).rings();
+  const auto gpus = topology.nodes_of(worker, NodeKind::gpu);
+  return gpus.size() > kMostRingGpus ? std::vector<Ring>{} : RingSearch(topology, gpus).rings();
 }
 
 }  // namespace tandem

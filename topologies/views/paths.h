@@ -29,7 +29,8 @@ struct Path {
   double latency_s = 0;
 };
 
-// The GPUs and NICs of a worker, GPUs first, and the path of each pair, the rows one after the other.
+// The GPUs and NICs of a worker, GPUs first, the first 256 of them, and the path of each pair, the rows one after the
+// other.
 struct PathMatrix {
   std::vector<NodeIndex> devices{};
   std::vector<Path> paths{};
@@ -52,7 +53,7 @@ struct Ring {
   std::vector<NodeIndex> gpus{};
   double bandwidth_bytes_per_s = 0;
 };
-// Rings that share no bandwidth, the first found; none where GPUs are joined otherwise.
+// Rings that share no bandwidth, the first found; none where GPUs are joined otherwise, or are more than 64.
 std::vector<Ring> nvlink_rings(const Topology& topology, int worker);
 
 // What the links carry from one half of the GPUs to the other, by maximum flow: the least of all halves of up to 10

@@ -120,6 +120,13 @@ void write_simgrid_xml(const Topology& topology, std::ostream& stream) {
   stream << "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n";
   stream << fmt::format("<platform version=\"4.1\">\n  <zone id=\"{}\" routing=\"{}\">\n", xml_text(topology.name()),
                         topology.node_count() <= kFloydNodes ? "Floyd" : "DijkstraCache");
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) {  // what routers cannot say of themselves
+    const Node node = topology.node(index);
+    if (node.device) continue;
+    const std::string port = node.port ? fmt::format(" {}", node.port->bandwidth_bytes_per_s.value) : "";
+    stream << fmt::format("    <prop id=\"tandem.node.{}\" value=\"{} {}{}\"/>\n", xml_text(node.name),
+                          name_of(node.kind), node.worker, port);
+  }
   for (NodeIndex index = 0; index < topology.node_count(); ++index) {
     const Node node = topology.node(index);
     const std::string name = xml_text(node.name);
@@ -141,9 +148,12 @@ void write_simgrid_xml(const Topology& topology, std::ostream& stream) {
   }
   for (LinkIndex index = 0; index < topology.link_count(); ++index) {
     const Link link = topology.link(index);
-    stream << fmt::format("    <link id=\"l{}\" bandwidth=\"{}Bps\" latency=\"{}s\" sharing_policy=\"{}\"/>\n", index,
-                          link.model->bandwidth_bytes_per_s.value, link.model->latency_s.value,
-                          link.direction == Direction::duplex ? "SPLITDUPLEX" : "SHARED");
+    stream << fmt::format(
+        "    <link id=\"l{}\" bandwidth=\"{}Bps\" latency=\"{}s\" sharing_policy=\"{}\"><prop "
+        "id=\"tandem.kind\" value=\"{}\"/>{}</link>\n",
+        index, link.model->bandwidth_bytes_per_s.value, link.model->latency_s.value,
+        link.direction == Direction::duplex ? "SPLITDUPLEX" : "SHARED", name_of(link.model->kind),
+        link.direction == Direction::one_way ? "<prop id=\"tandem.direction\" value=\"one_way\"/>" : "");
   }
   for (LinkIndex index = 0; index < topology.link_count(); ++index) {
     const Link link = topology.link(index);

@@ -1,0 +1,258 @@
+// Descriptions of other programs, each read by its content.
+#include <gmock/gmock.h>
+
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
+#include "tests/topologies/testing.h"
+#include "topologies/base/strict_yaml.h"
+#include "topologies/readers/catalog.h"
+#include "topologies/readers/fabric_description.h"
+#include "topologies/readers/topology_reader.h"
+#include "topologies/readers/topology_yaml.h"
+#include "topologies/views/paths.h"
+#include "topologies/views/writers.h"
+
+namespace tandem {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+const std::filesystem::path kMade = TANDEM_SOURCE_DIR "/tests/topologies/samples/made";
+
+ImportedTopology made(const std::string& name, const std::string& gpu = "", const std::string& complete_with = "") {
+  ImportOptions options;
+  options.gpu = gpu;
+  options.complete_with = complete_with;
+  return import_topology(kMade / name, options);
+}
+
+double rate_between(const Topology& topology, const std::string& from, const std::string& to) {
+  Router router(topology);
+  return router.route(node_named(topology, from), node_named(topology, to))->bandwidth_bytes_per_s;
+}
+
+// --- nvidia-smi topo -m ---
+
+TEST(NvidiaSmi, LinksToAFabricAreOneSwitch) {
+  const Topology topology = made("nvidia_smi.txt", "h100").topology;
+  EXPECT_EQ(topology.nodes_of(0, NodeKind::gpu).size(), 4u);
+  EXPECT_EQ(topology.nodes_of(0, NodeKind::cpu).size(), 2u);
+  ASSERT_EQ(topology.nodes_of(0, NodeKind::nvswitch).size(), 1u);
+  EXPECT_EQ(nvlink_rate_of(topology, node_named(topology, "w0.gpu2")), 370.8e9);
+  EXPECT_EQ(topology.device(node_named(topology, "w0.gpu0"))->name, "NVIDIA H100 SXM5 80 GB");
+  const PathMatrix matrix = paths_of(topology, 0);
+  const auto type = [&](std::size_t from, std::size_t to) { return path_text(matrix.between(from, to), false); };
+  EXPECT_EQ(type(0, 3), "NV18");
+  EXPECT_EQ(type(0, 4), "PIX");
+  EXPECT_EQ(type(1, 4), "PHB");
+  EXPECT_EQ(type(1, 5), "SYS");
+}
+
+TEST(NvidiaSmi, FewLinksAreThePairsOwn) {
+  const std::string text =
+      "      GPU0 GPU1 GPU2 CPU Affinity\nGPU0   X   NV1  NV2  0-3\nGPU1  NV1   X   PHB  0-3\nGPU2  NV2  PHB   X   "
+      "0-3\n";
+  ImportOptions options;
+  options.gpu = "v100-sxm2-16gb";
+  const Topology topology = import_text(text, "smi.txt", options).topology;
+  EXPECT_TRUE(topology.nodes_of(0, NodeKind::nvswitch).empty());
+  EXPECT_EQ(rate_between(topology, "w0.gpu0", "w0.gpu1"), 20e9);
+  EXPECT_EQ(rate_between(topology, "w0.gpu0", "w0.gpu2"), 40e9);
+  EXPECT_EQ(rate_between(topology, "w0.gpu1", "w0.gpu2"), 20e9);  // over the GPU between them, as in NCCL
+  EXPECT_EQ(topology.nodes_of(0, NodeKind::cpu).size(), 1u);
+}
+
+TEST(NvidiaSmi, BridgesAreSwitchesInEachOther) {
+  const std::string text =
+      "\tGPU0\tGPU1\tGPU2\tmlx5_0\nGPU0\t X \tPIX\tPXB\tPXB\nGPU1\tPIX\t X \tPXB\tPXB\nGPU2\tPXB\tPXB\t X \tPIX\n"
+      "mlx5_0\tPXB\tPXB\tPIX\t X \n";
+  ImportOptions options;
+  options.complete_with = "pcie-8gpu";
+  const Topology topology = import_text(text, "smi.txt", options).topology;
+  EXPECT_EQ(way(topology, "w0.gpu0", "w0.gpu1").size(), 3u);
+  EXPECT_EQ(way(topology, "w0.gpu0", "w0.nic0").size(), 5u);
+  EXPECT_EQ(topology.nodes_of(0, NodeKind::pcie_switch).size(), 3u);
+}
+
+// --- Fabrics ---
+
+TEST(Ibnetdiscover, HasEveryCableOnce) {
+  const FabricDescription fabric = read_fabric_description((kMade / "ibnetdiscover.txt").string());
+  EXPECT_THAT(fabric.switches, ElementsAre("leaf1", "spine", "leaf2"));
+  EXPECT_THAT(fabric.hosts, ElementsAre("node1", "node2"));
+  EXPECT_EQ(fabric.cables.size(), 2u);
+  EXPECT_EQ(fabric.ports.size(), 4u);
+  EXPECT_EQ(fabric.ports.front().bytes_per_s, 50e9);
+}
+
+TEST(Ibnetdiscover, AloneItHasPortsAndWithAMachineItIsACluster) {
+  const ImportedTopology alone = made("ibnetdiscover.txt");
+  EXPECT_EQ(alone.topology.worker_count(), 2);
+  EXPECT_EQ(rate_between(alone.topology, "w0.nic1", "w1.nic0"), 50e9);
+  EXPECT_THAT(alone.notes, ElementsAre(HasSubstr("hosts have no GPUs; --complete-with NAME")));
+  const ImportedTopology cluster = made("ibnetdiscover.txt", "", "hgx-h100");
+  EXPECT_EQ(cluster.topology.nodes_of(1, NodeKind::gpu).size(), 8u);
+  EXPECT_THAT(way(cluster.topology, "w0.nic0", "w1.nic0"),
+              ElementsAre("w0.nic0", "fabric.leaf1", "fabric.spine", "fabric.leaf2", "w1.nic0"));
+  EXPECT_THAT(cluster.notes, Contains(HasSubstr("hosts with 2 ports, but the machine has 8 NICs")));
+}
+
+TEST(SlurmConf, ListsOfHosts) {
+  EXPECT_THAT(*hosts_of_list("a,n[08-10],x[1,3]-y[0-1]"),
+              ElementsAre("a", "n08", "n09", "n10", "x1-y0", "x1-y1", "x3-y0", "x3-y1"));
+  for (const char* wrong : {"", "n[", "n[1", "n]1[", "n[2-1]", "n[a]", "n[1-9999999]", "a,,b", "n[[1]]"}) {
+    EXPECT_FALSE(hosts_of_list(wrong)) << wrong;
+  }
+}
+
+TEST(SlurmConf, CablesUpAreAsWideAsThePortsBelow) {
+  const ImportedTopology cluster = made("topology.conf", "", "hgx-h100");
+  EXPECT_EQ(cluster.topology.worker_count(), 4);
+  EXPECT_THAT(way(cluster.topology, "w0.nic3", "w3.nic3"),
+              ElementsAre("w0.nic3", "fabric.s0", "fabric.s2", "fabric.s1", "w3.nic3"));
+  EXPECT_EQ(rate_between(cluster.topology, "fabric.s0", "fabric.s2"), 2 * 8 * 50e9);
+}
+
+TEST(SlurmConf, BlocksAreJoinedByACore) {
+  ImportOptions options;
+  options.complete_with = "aws-g5";
+  const Topology topology =
+      import_text("BlockName=b1 Nodes=n[1-2]\nBlockName=b2 \\\n  Nodes=n3\nBlockSizes=2\n", "topology.conf", options)
+          .topology;
+  EXPECT_THAT(way(topology, "w0.nic0", "w2.nic0"),
+              ElementsAre("w0.nic0", "fabric.b1", "fabric.core", "fabric.b2", "w2.nic0"));
+}
+
+TEST(ClusterOfFiles, JoinsANodeAFabricAndHosts) {
+  const auto cluster = [](const std::string& inside) {
+    return parse_topology_yaml("schema_version: 1\nname: mine\ncluster: {" + inside + "}\n",
+                               (kMade / "x.yaml").string());
+  };
+  const Topology mine = cluster("node: ./nvidia_smi.txt, gpu: h100, fabric: ./ibnetdiscover.txt");
+  EXPECT_EQ(mine.name(), "mine");
+  EXPECT_EQ(mine.worker_count(), 2);
+  EXPECT_EQ(rate_between(mine, "w0.gpu0", "w1.gpu0"), 48e9);
+  EXPECT_EQ(cluster("node: hgx-h100, fabric: ./topology.conf, hosts: 'node[1,4]'").worker_count(), 2);
+  EXPECT_EQ(cluster("node: hgx-h100, fabric: ./topology.conf, hosts: [node2]").worker_count(), 1);
+  EXPECT_EQ(cluster("node: hgx-h100, fabric: ./topology.conf, hosts: ./topology.conf, workers: 4").worker_count(), 4);
+}
+
+// --- Graphs ---
+
+// What is written for other programs reads back with the same paths.
+TEST(GraphFiles, WhatIsWrittenReadsBack) {
+  using Write = void (*)(const Topology&, std::ostream&);
+  for (const char* name : {"hgx-h100", "dgx1-v100", "mi300x-8gpu", "gh200-4gpu", "aws-g5"}) {
+    const Topology before = load_catalog_node(name);
+    const PathMatrix paths = paths_of(before, 0);
+    for (const Write write : {Write{write_dot}, Write{write_graphml}, Write{write_simgrid_xml}}) {
+      std::ostringstream text;
+      write(before, text);
+      const Topology after = import_text(text.str(), "written", {}).topology;
+      const PathMatrix read = paths_of(after, 0);
+      ASSERT_EQ(read.paths.size(), paths.paths.size()) << text.str();
+      for (std::size_t i = 0; i < paths.paths.size(); ++i) {
+        EXPECT_EQ(read.paths[i].type, paths.paths[i].type) << name << " " << i;
+        EXPECT_EQ(read.paths[i].bandwidth_bytes_per_s, paths.paths[i].bandwidth_bytes_per_s) << name << " " << i;
+      }
+      EXPECT_EQ(after.device(after.nodes_of(0, NodeKind::gpu).front())->name,
+                before.device(before.nodes_of(0, NodeKind::gpu).front())->name);
+    }
+  }
+}
+
+TEST(GraphFiles, UndirectedDotAndSwitchesByTheirNeighbours) {
+  ImportOptions options;
+  options.gpu = "h200";
+  const Topology topology =
+      import_text(
+          "// mine\nstrict graph t {\n  edge [bw=\"400GB/s\"];\n  a [kind=gpu]; b [kind=gpu]; s [kind=switch];\n"
+          "  a -- s -- b [lat=\"1us\"];\n}\n",
+          "t.dot", options)
+          .topology;
+  EXPECT_EQ(topology.kind(node_named(topology, "s")), NodeKind::nvswitch);
+  EXPECT_EQ(topology.worker_count(), 1);
+  EXPECT_EQ(rate_between(topology, "a", "b"), 400e9);
+}
+
+TEST(GraphFiles, MachinesAreWhatIsJoinedWithoutTheNetwork) {
+  const Topology topology =
+      import_text(
+          "graph t { g0 [kind=gpu, device=\"A100 80GB PCIe\"]; n0 [kind=nic]; g1 [kind=gpu, device=\"A100 80GB "
+          "PCIe\"]; n1 [kind=nic]; s [kind=switch]; g0 -- n0 [bw=\"24GB/s\"]; g1 -- n1 [bw=\"24GB/s\"]; n0 -- s "
+          "[bw=\"200Gbps\"]; n1 -- s [bw=\"200Gbps\"]; }",
+          "t.dot", {})
+          .topology;
+  EXPECT_EQ(topology.worker_count(), 2);
+  EXPECT_EQ(topology.node(node_named(topology, "n0")).port->bandwidth_bytes_per_s.value, 25e9);
+  EXPECT_EQ(rate_between(topology, "g0", "g1"), 24e9);
+}
+
+// --- hwloc ---
+
+TEST(Hwloc, DevicesHangUnderTheirProcessor) {
+  const Topology topology = made("hwloc.xml").topology;
+  EXPECT_EQ(topology.nodes_of(0, NodeKind::cpu).size(), 2u);
+  EXPECT_EQ(topology.nodes_of(0, NodeKind::gpu).size(), 2u);
+  EXPECT_EQ(topology.nodes_of(0, NodeKind::nic).size(), 1u);  // eth0 manages the machine
+  EXPECT_EQ(topology.device(node_named(topology, "w0.gpu0"))->name, "NVIDIA A100 SXM4 80 GB");
+  EXPECT_EQ(topology.device(node_named(topology, "w0.cpu0"))->name, "AMD EPYC 9334 32-Core Processor");
+  EXPECT_EQ(topology.device(node_named(topology, "w0.cpu0"))->cores, 2);
+  EXPECT_THAT(way(topology, "w0.gpu0", "w0.nic0"), ElementsAre("w0.gpu0", "w0.pcie0", "w0.nic0"));
+  EXPECT_EQ(rate_between(topology, "w0.gpu0", "w0.nic0"), 24e9);
+  EXPECT_EQ(rate_between(topology, "w0.gpu1", "w0.cpu0"), 12e9);  // its slot is narrower
+  EXPECT_EQ(rate_between(topology, "w0.gpu0", "w0.gpu1"), 300e9);
+  EXPECT_EQ(topology.node(node_named(topology, "w0.nic0")).port->bandwidth_bytes_per_s.value, 25e9);
+}
+
+// A file that hwloc refuses must not be read as this machine.
+TEST(Hwloc, ABrokenFileIsNotThisMachine) {
+  for (const char* text : {"<topology/>", "<topology version=\"2.0\"><object type=\"Machine\"/></topology>",
+                           "<topology version=\"2.0\"><object type=\"Cheese\"/></topology>"}) {
+    EXPECT_THROW(import_text(text, "node.xml", {}), InputError) << text;
+  }
+}
+
+// --- Simulators ---
+
+TEST(SimgridPlatform, RoutesOfLinksMeetInASwitch) {
+  const Topology topology = made("simgrid_star.xml").topology;
+  EXPECT_EQ(topology.worker_count(), 3);
+  EXPECT_THAT(way(topology, "g0", "g2"), ElementsAre("g0", "switch1", "g2"));
+  EXPECT_EQ(rate_between(topology, "g0", "g1"), 12.5e9);
+  EXPECT_EQ(rate_between(topology, "g1", "g2"), 10.0 * 1024 * 1024 * 1024 < 12.5e9 ? 10737418240.0 : 12.5e9);
+  EXPECT_EQ(topology.device(node_named(topology, "g0"))->cores, 16);
+  EXPECT_EQ(topology.device(node_named(topology, "g2"))->peak_flops_per_s.at(DType::f32).value, 1e12);
+}
+
+TEST(SimgridPlatform, FlatClustersAreStars) {
+  const Topology topology =
+      import_text(
+          "<platform version=\"4.1\"><cluster id=\"c\" prefix=\"n\" suffix=\".me\" radical=\"0-2,5\" speed=\"1Gf\" "
+          "bw=\"125MBps\" lat=\"50us\"/></platform>",
+          "c.xml", {})
+          .topology;
+  EXPECT_EQ(topology.worker_count(), 4);
+  EXPECT_THAT(way(topology, "n0.me", "n5.me"), ElementsAre("n0.me", "c", "n5.me"));
+  EXPECT_EQ(rate_between(topology, "n0.me", "n5.me"), 125e6);
+}
+
+TEST(AstraNetwork, TheFirstDimensionIsAMachines) {
+  const ImportedTopology imported = made("astra_network.yml", "a100");
+  const Topology& topology = imported.topology;
+  constexpr double kGib = 1024.0 * 1024 * 1024;
+  EXPECT_EQ(topology.worker_count(), 2);
+  EXPECT_EQ(topology.nodes_of(1, NodeKind::gpu).size(), 4u);
+  EXPECT_EQ(rate_between(topology, "w0.gpu0", "w0.gpu1"), 200 * kGib);
+  EXPECT_EQ(rate_between(topology, "w0.gpu0", "w1.gpu0"), 50 * kGib);
+  EXPECT_THAT(way(topology, "w0.gpu2", "w1.gpu2"),
+              ElementsAre("w0.gpu2", "w0.nic2_1", "fabric.switch2_1", "w1.nic2_1", "w1.gpu2"));
+  EXPECT_THAT(imported.notes, Contains(HasSubstr("bandwidth is in GiB/s")));
+}
+
+}  // namespace
+}  // namespace tandem

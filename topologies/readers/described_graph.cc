@@ -1,0 +1,333 @@
+#include "topologies/readers/described_graph.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "topologies/generators/cluster.h"
+#include "topologies/readers/nccl_rates.h"
+
+namespace tandem {
+namespace {
+
+const std::map<std::string, NodeKind>& kinds() {
+  static const std::map<std::string, NodeKind> kWords{{"cpu", NodeKind::cpu},
+                                                      {"host", NodeKind::cpu},
+                                                      {"numa", NodeKind::cpu},
+                                                      {"gpu", NodeKind::gpu},
+                                                      {"npu", NodeKind::gpu},
+                                                      {"nic", NodeKind::nic},
+                                                      {"pcie_switch", NodeKind::pcie_switch},
+                                                      {"pcie", NodeKind::pcie_switch},
+                                                      {"nvswitch", NodeKind::nvswitch},
+                                                      {"network_switch", NodeKind::network_switch},
+                                                      {"router", NodeKind::network_switch},
+                                                      {"switch", NodeKind::network_switch}};
+  return kWords;
+}
+
+std::optional<LinkKind> link_kind_of(std::string_view word) {
+  for (const LinkKind kind :
+       {LinkKind::nvlink, LinkKind::pcie, LinkKind::c2c, LinkKind::cpu_interconnect, LinkKind::network}) {
+    if (word == name_of(kind)) return kind;
+  }
+  return std::nullopt;
+}
+
+class Builder {
+ public:
+  Builder(const DescribedGraph& graph, const std::string& file, const ImportOptions& options, const std::string& name)
+      : graph_(graph), file_(file), options_(options), topology_(name) {}
+
+  ImportedTopology build() {
+    read_kinds();
+    problems_.throw_if_any();
+    find_switches();
+    find_workers();
+    find_devices();
+    problems_.throw_if_any();
+    add_nodes();
+    add_links();
+    problems_.throw_if_any();
+    add_processors();
+    return {std::move(topology_), std::move(notes_)};
+  }
+
+ private:
+  void problem(int line, std::string message) {
+    if (++problem_count_ <= 100) problems_.add({file_, line, line > 0 ? 1 : 0, "", std::move(message)});
+  }
+  void note(const std::string& text) {
+    const std::string full = file_ + ": " + text;
+    if (std::find(notes_.begin(), notes_.end(), full) == notes_.end()) notes_.push_back(full);
+  }
+
+  void read_kinds() {
+    if (graph_.nodes.empty()) problem(0, "has no node");
+    std::set<std::string> names;
+    for (const DescribedNode& node : graph_.nodes) {
+      const auto kind = kinds().find(node.kind);
+      kinds_.push_back(kind == kinds().end() ? NodeKind::network_switch : kind->second);
+      if (kind == kinds().end()) {
+        problem(node.line, fmt::format("node '{}' has {}; expected kind=gpu, cpu, nic, pcie_switch, nvswitch or switch",
+                                       node.name, node.kind.empty() ? "no kind" : "kind '" + node.kind + "'"));
+      }
+      if (!names.insert(node.name).second) problem(node.line, "two nodes named '" + node.name + "'");
+    }
+    neighbours_.resize(graph_.nodes.size());
+    for (const DescribedLink& link : graph_.links) {
+      neighbours_[link.from].push_back(link.to);
+      neighbours_[link.to].push_back(link.from);
+    }
+  }
+
+  // A plain switch between GPUs alone is an NVSwitch.
+  void find_switches() {
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (graph_.nodes[i].kind != "switch" || neighbours_[i].empty()) continue;
+      const bool is_inside = std::all_of(neighbours_[i].begin(), neighbours_[i].end(),
+                                         [&](std::size_t other) { return kinds_[other] == NodeKind::gpu; });
+      if (is_inside) kinds_[i] = NodeKind::nvswitch;
+    }
+  }
+
+  bool is_outside(std::size_t node) const { return kinds_[node] == NodeKind::network_switch; }
+
+  LinkKind kind_of(const DescribedLink& link) const {
+    if (const auto stated = link_kind_of(link.kind)) return *stated;
+    const NodeKind a = kinds_[link.from], b = kinds_[link.to];
+    const auto is = [&](NodeKind kind) { return a == kind || b == kind; };
+    if (is(NodeKind::network_switch) || (a == NodeKind::nic && b == NodeKind::nic)) return LinkKind::network;
+    if (is(NodeKind::nvswitch) || (a == NodeKind::gpu && b == NodeKind::gpu)) return LinkKind::nvlink;
+    return a == NodeKind::cpu && b == NodeKind::cpu ? LinkKind::cpu_interconnect : LinkKind::pcie;
+  }
+
+  // Where nobody states the machine, a machine is what is joined without the network.
+  void find_workers() {
+    const bool is_stated = std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
+                                       [](const DescribedNode& node) { return node.worker.has_value(); });
+    std::vector<std::size_t> first(graph_.nodes.size());
+    std::iota(first.begin(), first.end(), 0);
+    const auto root = [&](std::size_t i) {
+      while (first[i] != i) i = first[i] = first[first[i]];
+      return i;
+    };
+    for (const DescribedLink& link : graph_.links) {
+      if (is_outside(link.from) || is_outside(link.to) || kind_of(link) == LinkKind::network) continue;
+      const auto [low, high] = std::minmax({root(link.from), root(link.to)});
+      first[high] = low;
+    }
+    cables_.resize(graph_.nodes.size());
+    for (const DescribedLink& link : graph_.links) {
+      if (kind_of(link) != LinkKind::network) continue;
+      for (const std::size_t end : {link.from, link.to}) {
+        if (!cables_[end]) cables_[end] = link.bytes_per_s;
+      }
+    }
+    std::map<int, int> numbers;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const DescribedNode& node = graph_.nodes[i];
+      const int given = node.worker.value_or(is_stated && !is_outside(i) ? 0 : kNoWorker);
+      const int key = is_stated ? given : is_outside(i) ? kNoWorker : static_cast<int>(root(i));
+      if (key == kNoWorker) {
+        workers_.push_back(kNoWorker);
+      } else {
+        workers_.push_back(numbers.emplace(key, static_cast<int>(numbers.size())).first->second);
+      }
+    }
+  }
+
+  const PciGpu* product_of(const DescribedNode& node) const {
+    const PciGpu* product = find_pci_gpu(node.vendor, node.product);
+    return product != nullptr || node.device.empty() ? product : find_gpu_named(node.device);
+  }
+
+  void find_devices() {
+    const PciGpu* product = nullptr;
+    bool has_gpus = false, has_unknown = false;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      if (kinds_[i] != NodeKind::gpu) continue;
+      has_gpus = true;
+      product = product == nullptr ? product_of(graph_.nodes[i]) : product;
+      has_unknown = has_unknown || product_of(graph_.nodes[i]) == nullptr;
+    }
+    borrowed_ = borrow(options_, file_, product);
+    if (!has_gpus || !has_unknown || borrowed_.gpu) return;
+    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
+      const DescribedNode& node = graph_.nodes[i];
+      if (kinds_[i] != NodeKind::gpu || device_of(i) != nullptr) continue;
+      return problem(node.line, fmt::format("nothing tells which product GPU '{}' is; give --gpu NAME, such as --gpu "
+                                            "h100, or the machine with --complete-with NAME",
+                                            node.name));
+    }
+  }
+
+  std::shared_ptr<const DeviceModel> device_of(std::size_t index) {
+    const DescribedNode& node = graph_.nodes[index];
+    if (kinds_[index] == NodeKind::cpu) return processor(node);
+    if (kinds_[index] != NodeKind::gpu) return nullptr;
+    const PciGpu* product = options_.gpu.empty() ? product_of(node) : nullptr;
+    auto& model = devices_[product != nullptr ? std::string(product->product) : node.architecture];
+    if (model) return model;
+    if (product != nullptr) return model = nccl::gpu_of_product(*product);
+    if (!node.architecture.empty() && options_.gpu.empty()) model = nccl::gpu_model(node.architecture);
+    if (!model && borrowed_.gpu) {
+      model = borrowed_.gpu;
+      note("assumed: GPUs are " + model->name);
+    }
+    return model;
+  }
+
+  std::shared_ptr<const DeviceModel> processor(const DescribedNode& node) {
+    if (node.flops_per_s == 0 && node.cores == 0 && borrowed_.cpu) return borrowed_.cpu;
+    auto& model = processors_[{node.cores, node.flops_per_s}];
+    if (model) return model;
+    const Topology host = make_host(std::max(1, node.cores));
+    auto made = std::make_shared<DeviceModel>(*host.device(0));
+    if (!node.device.empty()) made->name = node.device;
+    if (node.flops_per_s > 0) {
+      for (auto& [dtype, peak] : made->peak_flops_per_s) {
+        peak = {node.flops_per_s, Provenance::vendor, "in " + file_, "", 0};
+      }
+    }
+    return model = made;
+  }
+
+  // A NIC's port: stated, else as wide as its cable, else that of the machine that is borrowed from.
+  std::shared_ptr<const LinkModel> port_of(std::size_t index) {
+    const DescribedNode& node = graph_.nodes[index];
+    const PciNic* product = find_pci_nic(node.vendor, node.product);
+    std::optional<double> rate = node.port_bytes_per_s;
+    if (!rate) rate = cables_[index];
+    if (!rate && product != nullptr && product->bytes_per_s > 0) rate = product->bytes_per_s;
+    if (!rate) return borrowed_.port;
+    const std::string transport = !node.transport.empty() ? node.transport
+                                  : product != nullptr    ? std::string(product->transport)
+                                                          : "";
+    return model_of(LinkKind::network, *rate, std::nullopt, transport);
+  }
+
+  void add_nodes() {
+    std::vector<std::size_t> order(graph_.nodes.size());
+    std::iota(order.begin(), order.end(), 0);
+    std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
+      return (workers_[a] == kNoWorker ? 1 << 30 : workers_[a]) < (workers_[b] == kNoWorker ? 1 << 30 : workers_[b]);
+    });
+    places_.resize(order.size());
+    for (const std::size_t index : order) {
+      Node node;
+      node.name = graph_.nodes[index].name;
+      node.kind = kinds_[index];
+      node.worker = workers_[index];
+      node.device = device_of(index);
+      if (node.kind == NodeKind::nic) node.port = port_of(index);
+      if (node.kind == NodeKind::gpu && !node.device) {
+        problem(graph_.nodes[index].line,
+                fmt::format("GPU '{}' has an unknown architecture '{}' (known: {})", node.name,
+                            graph_.nodes[index].architecture, nccl::known_architectures()));
+        continue;
+      }
+      places_[index] = topology_.add_node(std::move(node));
+    }
+  }
+
+  // A job needs a processor in each machine: one beside the GPUs where the description has none.
+  void add_processors() {
+    for (int worker = 0; worker < topology_.worker_count(); ++worker) {
+      const auto gpus = topology_.nodes_of(worker, NodeKind::gpu);
+      if (gpus.empty() || !topology_.nodes_of(worker, NodeKind::cpu).empty()) continue;
+      Node node;
+      node.name = fmt::format("w{}.cpu0", worker);
+      while (topology_.find(node.name)) node.name += "_";
+      node.kind = NodeKind::cpu;
+      node.worker = worker;
+      node.device = borrowed_.cpu;
+      const NodeIndex cpu = topology_.add_node(std::move(node));
+      for (const NodeIndex gpu : gpus) topology_.add_link(cpu, gpu, borrowed_.pcie);
+      note("no processor: assumed: one for each machine, joined to its GPUs by PCIe");
+    }
+  }
+
+  std::shared_ptr<const LinkModel> model_of(LinkKind kind, double rate, std::optional<double> latency_s,
+                                            const std::string& transport = "") {
+    auto& known = models_[{kind, rate, latency_s.value_or(-1), transport}];
+    if (known) return known;
+    auto model = std::make_shared<LinkModel>();
+    model->kind = kind;
+    const int number = ++counts_[kind];
+    model->id = std::string(name_of(kind)) + (number == 1 ? "" : "_" + std::to_string(number));
+    model->transport = kind == LinkKind::network ? transport : "";
+    model->bandwidth_bytes_per_s = {rate, Provenance::vendor, "in " + file_, "", 0};
+    const double usual = kind == LinkKind::network ? 0.6e-6 : kind == LinkKind::nvlink ? 0.3e-6 : 0.2e-6;
+    model->latency_s = latency_s ? Figure{*latency_s, Provenance::vendor, "in " + file_, "", 0}
+                                 : Figure{usual, Provenance::assumed, "not in the file", "", 0};
+    return known = model;
+  }
+
+  std::shared_ptr<const LinkModel> borrowed_link(LinkKind kind) {
+    if (kind == LinkKind::pcie) return borrowed_.pcie;
+    if (kind == LinkKind::cpu_interconnect) return borrowed_.numa;
+    if (kind == LinkKind::network) return borrowed_.port;
+    return nullptr;
+  }
+
+  void add_links() {
+    if (!problems_.empty()) return;
+    for (const DescribedLink& link : graph_.links) {
+      const LinkKind kind = kind_of(link);
+      if (!link.kind.empty() && !link_kind_of(link.kind)) {
+        problem(link.line,
+                "unknown kind of link '" + link.kind + "', expected nvlink, pcie, c2c, cpu_interconnect or network");
+      }
+      const std::string ends = fmt::format("'{}' - '{}'", graph_.nodes[link.from].name, graph_.nodes[link.to].name);
+      if (link.from == link.to) {
+        note("a link from " + graph_.nodes[link.from].name + " to itself, left out");
+        continue;
+      }
+      if (link.bytes_per_s && !(*link.bytes_per_s > 0)) {
+        problem(link.line, ends + ": its bandwidth must be greater than 0");
+        continue;
+      }
+      auto model = link.bytes_per_s ? model_of(kind, *link.bytes_per_s, link.latency_s) : borrowed_link(kind);
+      if (!model) {
+        problem(link.line, ends + " has no bandwidth, expected bw=\"50GB/s\", or a machine with --complete-with NAME");
+        continue;
+      }
+      if (!link.bytes_per_s) {
+        note(fmt::format("assumed: {} of {:.4g} GB/s, {}", name_of(kind), model->bandwidth_bytes_per_s.value / 1e9,
+                         model->bandwidth_bytes_per_s.source));
+      }
+      topology_.add_link(places_[link.from], places_[link.to], model, link.direction);
+    }
+  }
+
+  const DescribedGraph& graph_;
+  const std::string& file_;
+  const ImportOptions& options_;
+  Topology topology_;
+  Diagnostics problems_{};
+  int problem_count_ = 0;
+  std::vector<std::string> notes_{};
+  std::vector<NodeKind> kinds_{};
+  std::vector<std::vector<std::size_t>> neighbours_{};
+  std::vector<int> workers_{};
+  std::vector<NodeIndex> places_{};
+  std::vector<std::optional<double>> cables_{};  // the rate of a node's first network link
+  Borrowed borrowed_{};
+  std::map<std::string, std::shared_ptr<const DeviceModel>> devices_{};
+  std::map<std::pair<int, double>, std::shared_ptr<const DeviceModel>> processors_{};
+  std::map<std::tuple<LinkKind, double, double, std::string>, std::shared_ptr<const LinkModel>> models_{};
+  std::map<LinkKind, int> counts_{};
+};
+
+}  // namespace
+
+ImportedTopology build_described(const DescribedGraph& graph, const std::string& file, const ImportOptions& options,
+                                 const std::string& name) {
+  return Builder(graph, file, options, name).build();
+}
+
+}  // namespace tandem

@@ -1,0 +1,44 @@
+// A graph of devices and links in words, as GraphML, DOT, hwloc, SimGrid and ASTRA-sim have it, on its way to a
+// Topology: what it leaves open is borrowed (readers/import.h) and noted.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topologies/base/strict_yaml.h"
+#include "topologies/readers/import.h"
+
+namespace tandem {
+
+struct DescribedNode {
+  std::string name{};
+  std::string kind{};                        // gpu, cpu, nic, switch, ..., as in docs/topology.md
+  std::optional<int> worker{};               // kNoWorker: of no machine
+  std::string device{}, architecture{};      // a product's name; "sm_90"
+  unsigned vendor = 0, product = 0;          // PCI ids
+  double flops_per_s = 0;                    // of a processor; 0: not stated
+  int cores = 0;                             // likewise
+  std::optional<double> port_bytes_per_s{};  // of a NIC
+  std::string transport{};
+  int line = 0;  // 0: unknown
+};
+
+struct DescribedLink {
+  std::size_t from = 0, to = 0;
+  std::string kind{};  // nvlink, pcie, c2c, cpu_interconnect, network; empty: by its ends
+  std::optional<double> bytes_per_s{}, latency_s{};
+  Direction direction = Direction::duplex;
+  int line = 0;
+};
+
+struct DescribedGraph {
+  std::vector<DescribedNode> nodes{};
+  std::vector<DescribedLink> links{};
+};
+
+// Builds the topology. Throws InputError with every problem found.
+ImportedTopology build_described(const DescribedGraph& graph, const std::string& file, const ImportOptions& options,
+                                 const std::string& name);
+
+}  // namespace tandem

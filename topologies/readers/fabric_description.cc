@@ -1,0 +1,263 @@
+#include "topologies/readers/fabric_description.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <map>
+#include <set>
+
+#include "topologies/readers/catalog.h"
+#include "topologies/readers/topology_reader.h"
+
+namespace tandem {
+namespace {
+
+constexpr std::size_t kMostNodes = std::size_t{1} << 24;
+
+// "node2" before "node10".
+bool is_before(std::string_view a, std::string_view b) {
+  std::size_t i = 0, j = 0;
+  const auto is_digit = [](char c) { return std::isdigit(static_cast<unsigned char>(c)) != 0; };
+  while (i < a.size() && j < b.size()) {
+    if (is_digit(a[i]) && is_digit(b[j])) {
+      std::size_t end_a = i, end_b = j;
+      while (end_a < a.size() && is_digit(a[end_a])) ++end_a;
+      while (end_b < b.size() && is_digit(b[end_b])) ++end_b;
+      std::string_view one = a.substr(i, end_a - i), other = b.substr(j, end_b - j);
+      while (one.size() > 1 && one.front() == '0') one.remove_prefix(1);
+      while (other.size() > 1 && other.front() == '0') other.remove_prefix(1);
+      if (one.size() != other.size()) return one.size() < other.size();
+      if (one != other) return one < other;
+      i = end_a;
+      j = end_b;
+    } else if (a[i] != b[j]) {
+      return a[i] < b[j];
+    } else {
+      ++i;
+      ++j;
+    }
+  }
+  return a.size() - i < b.size() - j;
+}
+
+[[noreturn]] void refuse(const std::string& file, std::string message) {
+  throw InputError({{.file = file, .path = "", .message = std::move(message)}});
+}
+
+// A machine with nodes named "gpu0", as every worker of a cluster has them.
+std::shared_ptr<Topology> plain_machine(const Topology& machine) {
+  auto plain = std::make_shared<Topology>(machine.name());
+  for (NodeIndex index = 0; index < machine.node_count(); ++index) {
+    Node node = machine.node(index);
+    if (node.name.starts_with("w0.")) node.name = node.name.substr(3);
+    node.worker = 0;
+    plain->add_node(std::move(node));
+  }
+  for (LinkIndex index = 0; index < machine.link_count(); ++index) {
+    const Link link = machine.link(index);
+    plain->add_link(link.from, link.to, link.model, link.direction);
+  }
+  return plain;
+}
+
+class Composer {
+ public:
+  Composer(const FabricDescription& fabric, const std::string& file, std::vector<std::string>& notes)
+      : fabric_(fabric), file_(file), notes_(notes) {}
+
+  Topology compose(const Topology* machine, const std::vector<std::string>& wanted, const std::string& name) {
+    choose_hosts(wanted);
+    Topology topology(name);
+    if (machine != nullptr) {
+      const auto plain = plain_machine(*machine);
+      if (plain->node_count() * hosts_.size() > kMostNodes) refuse(file_, "more than 16 million nodes");
+      for (const NodeIndex nic : plain->nodes_of(0, NodeKind::nic)) {
+        if (plain->node(nic).port) nics_.push_back(nic);
+      }
+      if (nics_.empty()) refuse(file_, "machine '" + machine->name() + "' has no NIC with a known port");
+      port_ = plain->node(nics_.front()).port;
+      topology.add_machines(plain, static_cast<int>(hosts_.size()));
+      per_machine_ = plain->nodes_of(0, NodeKind::nic).empty() ? 0 : topology.nodes_of_machine();
+      for (const CollectiveSample& sample : machine->collectives()) {
+        if (sample.nodes == 1) topology.add_collective(sample);
+      }
+      topology.set_p2p(machine->p2p());
+    }
+    add_hosts(topology, machine != nullptr);
+    add_switches(topology);
+    return topology;
+  }
+
+ private:
+  // Places of the fabric's hosts in the cluster, by their number in the fabric.
+  void choose_hosts(const std::vector<std::string>& wanted) {
+    std::vector<std::string> order = wanted.empty() ? fabric_.hosts : wanted;
+    if (wanted.empty()) std::sort(order.begin(), order.end(), is_before);
+    std::map<std::string_view, std::size_t> known;
+    for (std::size_t i = 0; i < fabric_.hosts.size(); ++i) known[fabric_.hosts[i]] = i;
+    for (const std::string& host : order) {
+      const auto found = known.find(host);
+      if (found == known.end()) refuse(file_, "no host '" + host + "'");
+      if (!hosts_.emplace(found->second, hosts_.size()).second) refuse(file_, "host '" + host + "' twice");
+    }
+    if (hosts_.empty()) refuse(file_, "no host");
+    ports_.resize(hosts_.size());
+    for (const auto& port : fabric_.ports) {
+      if (const auto place = hosts_.find(port.host); place != hosts_.end()) ports_[place->second].push_back(&port);
+    }
+    for (auto& ports : ports_) {
+      std::sort(ports.begin(), ports.end(),
+                [](const auto* a, const auto* b) { return is_before(a->device, b->device); });
+    }
+  }
+
+  std::shared_ptr<const LinkModel> cable(double bytes_per_s, const std::string& source) {
+    auto& model = models_[{bytes_per_s, source}];
+    if (model) return model;
+    auto made = std::make_shared<LinkModel>();
+    if (port_) *made = *port_;
+    made->kind = LinkKind::network;
+    made->id = models_.size() == 1 ? "cable" : "cable_" + std::to_string(models_.size());
+    if (!port_) {
+      made->transport = "infiniband";
+      made->latency_s = {0.6e-6, Provenance::assumed, "not in the file; HDR InfiniBand", "", 0};
+    }
+    made->bandwidth_bytes_per_s = {bytes_per_s, source.empty() ? Provenance::assumed : Provenance::vendor,
+                                   source.empty() ? "as wide as the ports below; " + file_ + " does not tell" : source,
+                                   "", 0};
+    return model = made;
+  }
+
+  void add_hosts(Topology& topology, bool has_machine) {
+    below_.assign(fabric_.switches.size(), 0);
+    for (std::size_t worker = 0; worker < ports_.size(); ++worker) {
+      const auto& ports = ports_[worker];
+      const bool has_all = ports.size() == 1 && ports.front()->device.empty();
+      const std::size_t count = has_machine && has_all ? nics_.size() : ports.size();
+      if (has_machine && count != nics_.size() && noted_.insert(count).second) {
+        notes_.push_back(fmt::format("{}: hosts with {} ports, but the machine has {} NICs; the first ones are joined",
+                                     file_, count, nics_.size()));
+      }
+      for (std::size_t i = 0; i < (has_machine ? std::min(count, nics_.size()) : count); ++i) {
+        const auto& port = *ports[has_all ? 0 : i];
+        if (!has_machine && port.bytes_per_s == 0) {
+          refuse(file_,
+                 "tells no rates: name the machine of its hosts with --complete-with NAME, or use the file as "
+                 "cluster: {node: NAME, fabric: ./" +
+                     std::filesystem::path(file_).filename().string() + "}");
+        }
+        const NodeIndex nic = has_machine ? static_cast<NodeIndex>(worker) * per_machine_ + nics_[i]
+                                          : add_nic(topology, static_cast<int>(worker), i, port);
+        const double rate = port.bytes_per_s > 0 ? port.bytes_per_s : port_->bandwidth_bytes_per_s.value;
+        joins_.push_back({nic, port.at, cable(rate, port.bytes_per_s > 0 ? port.source : "the NIC's port")});
+        below_[port.at] += rate;
+      }
+    }
+  }
+
+  NodeIndex add_nic(Topology& topology, int worker, std::size_t number, const FabricDescription::Port& port) {
+    Node node;
+    node.name = fmt::format("w{}.nic{}", worker, number);
+    node.kind = NodeKind::nic;
+    node.worker = worker;
+    node.port = cable(port.bytes_per_s, port.source);
+    return topology.add_node(std::move(node));
+  }
+
+  // Cables without a width are as wide as all ports below: switches from the leaves up.
+  void add_switches(Topology& topology) {
+    std::vector<NodeIndex> nodes;
+    std::set<std::string> taken;
+    for (const std::string& name : fabric_.switches) {
+      std::string unique = "fabric." + name;
+      for (int suffix = 2; !taken.insert(unique).second; ++suffix) unique = fmt::format("fabric.{}_{}", name, suffix);
+      Node node;
+      node.name = unique;
+      node.kind = NodeKind::network_switch;
+      node.worker = kNoWorker;
+      nodes.push_back(topology.add_node(std::move(node)));
+    }
+    for (const Join& join : joins_) topology.add_link(join.nic, nodes[join.at], join.model);
+    widen();
+    for (const auto& one : fabric_.cables) {
+      const double rate = one.bytes_per_s > 0 ? one.bytes_per_s : below_[one.from];
+      if (rate > 0) topology.add_link(nodes[one.from], nodes[one.to], cable(rate, one.source));
+    }
+  }
+
+  void widen() {
+    std::vector<int> left(fabric_.switches.size(), 0);
+    std::multimap<std::size_t, const FabricDescription::Cable*> up;
+    for (const auto& one : fabric_.cables) {
+      if (one.bytes_per_s > 0) continue;
+      ++left[one.to];
+      up.emplace(one.from, &one);
+    }
+    std::vector<std::size_t> done;
+    for (std::size_t i = 0; i < left.size(); ++i) {
+      if (left[i] == 0) done.push_back(i);
+    }
+    for (std::size_t i = 0; i < done.size(); ++i) {
+      for (auto [at, end] = up.equal_range(done[i]); at != end; ++at) {
+        below_[at->second->to] += below_[done[i]];
+        if (--left[at->second->to] == 0) done.push_back(at->second->to);
+      }
+    }
+    if (!up.empty()) notes_.push_back(file_ + ": assumed: cables between switches as wide as all ports below them");
+  }
+
+  struct Join {
+    NodeIndex nic;
+    std::size_t at;
+    std::shared_ptr<const LinkModel> model;
+  };
+
+  const FabricDescription& fabric_;
+  const std::string& file_;
+  std::vector<std::string>& notes_;
+  std::map<std::size_t, std::size_t> hosts_{};  // from the fabric's number to the worker
+  std::vector<std::vector<const FabricDescription::Port*>> ports_{};
+  std::vector<NodeIndex> nics_{};
+  NodeIndex per_machine_ = 0;
+  std::shared_ptr<const LinkModel> port_{};
+  std::map<std::pair<double, std::string>, std::shared_ptr<const LinkModel>> models_{};
+  std::vector<double> below_{};
+  std::vector<Join> joins_{};
+  std::set<std::size_t> noted_{};
+};
+
+}  // namespace
+
+FabricDescription read_fabric_description(const std::string& file) {
+  const std::string text = read_input_file(file);
+  if (is_slurm_conf(text)) return parse_slurm_conf(text, file);
+  if (is_ibnetdiscover(text)) return parse_ibnetdiscover(text, file);
+  refuse(file, "neither the output of ibnetdiscover nor a topology.conf of Slurm");
+}
+
+Topology compose_cluster(const Topology* machine, const FabricDescription& fabric,
+                         const std::vector<std::string>& hosts, const std::string& name, const std::string& file,
+                         std::vector<std::string>& notes) {
+  if (machine != nullptr && machine->worker_count() != 1) refuse(file, "'" + machine->name() + "' is not one machine");
+  return Composer(fabric, file, notes).compose(machine, hosts, name);
+}
+
+ImportedTopology import_fabric(const FabricDescription& fabric, const std::string& file, const ImportOptions& options) {
+  ImportedTopology imported{Topology(""), {}};
+  std::optional<Topology> machine;
+  const std::string& name = options.complete_with;
+  if (!name.empty() && name != kNoMachine) {
+    const bool is_file = name.find_first_of("/.") != std::string::npos;
+    machine = is_file ? read_topology(name) : load_catalog_node(name);
+    imported.notes.push_back(file + ": every host is taken as " + name);
+  } else {
+    imported.notes.push_back(file + ": hosts have no GPUs; --complete-with NAME names the machine that they are");
+  }
+  imported.topology = compose_cluster(machine ? &*machine : nullptr, fabric, {},
+                                      std::filesystem::path(file).stem().string(), file, imported.notes);
+  return imported;
+}
+
+}  // namespace tandem

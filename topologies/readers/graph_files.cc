@@ -1,0 +1,222 @@
+#include "topologies/readers/graph_files.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <boost/graph/adjacency_list.hpp>
+#include <boost/graph/graphml.hpp>
+#include <boost/graph/graphviz.hpp>
+#include <cctype>
+#include <charconv>
+#include <filesystem>
+#include <pugixml.hpp>
+#include <sstream>
+
+#include "topologies/base/units.h"
+#include "topologies/readers/described_graph.h"
+#include "topologies/readers/xml_checks.h"
+
+namespace tandem {
+namespace {
+
+constexpr int kDeepestGraph = 64;  // subgraphs in each other
+
+struct FileNode {
+  std::string id, name, kind, device, architecture, worker, port, transport;
+};
+struct FileEdge {
+  std::string kind, bw, lat, duplex;
+};
+using FileGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::directedS, FileNode, FileEdge>;
+using UndirectedFileGraph = boost::adjacency_list<boost::vecS, boost::vecS, boost::undirectedS, FileNode, FileEdge>;
+
+[[noreturn]] void refuse_graph(const std::string& file, const std::string& message) {
+  throw InputError({{.file = file, .path = "", .message = message}});
+}
+
+template <typename Graph>
+boost::dynamic_properties properties_of(Graph& graph) {
+  boost::dynamic_properties properties(boost::ignore_other_properties);
+  properties.property("node_id", boost::get(&FileNode::id, graph));
+  properties.property("name", boost::get(&FileNode::name, graph));
+  properties.property("kind", boost::get(&FileNode::kind, graph));
+  properties.property("device", boost::get(&FileNode::device, graph));
+  properties.property("architecture", boost::get(&FileNode::architecture, graph));
+  properties.property("worker", boost::get(&FileNode::worker, graph));
+  properties.property("port", boost::get(&FileNode::port, graph));
+  properties.property("transport", boost::get(&FileNode::transport, graph));
+  properties.property("kind", boost::get(&FileEdge::kind, graph));
+  properties.property("bw", boost::get(&FileEdge::bw, graph));
+  properties.property("lat", boost::get(&FileEdge::lat, graph));
+  properties.property("duplex", boost::get(&FileEdge::duplex, graph));
+  return properties;
+}
+
+class Description {
+ public:
+  explicit Description(const std::string& file) : file_(file) {}
+
+  template <typename Graph>
+  DescribedGraph of(const Graph& graph) {
+    DescribedGraph described;
+    for (auto [at, end] = boost::vertices(graph); at != end; ++at) described.nodes.push_back(node(graph[*at], *at));
+    for (auto [at, end] = boost::edges(graph); at != end; ++at) {
+      DescribedLink link;
+      link.from = boost::source(*at, graph);
+      link.to = boost::target(*at, graph);
+      const FileEdge& edge = graph[*at];
+      const std::string ends = described.nodes[link.from].name + " - " + described.nodes[link.to].name;
+      link.kind = edge.kind;
+      link.bytes_per_s = quantity(edge.bw, Dimension::bytes_per_second, ends + ": bw", "50GB/s");
+      link.latency_s = quantity(edge.lat, Dimension::seconds, ends + ": lat", "1us");
+      if (edge.duplex == "half") link.direction = Direction::half_duplex;
+      if (edge.duplex == "one_way") link.direction = Direction::one_way;
+      if (!edge.duplex.empty() && edge.duplex != "full" && edge.duplex != "half" && edge.duplex != "one_way") {
+        problem(ends + ": duplex must be full, half or one_way, found '" + edge.duplex + "'");
+      }
+      described.links.push_back(std::move(link));
+    }
+    problems_.throw_if_any();
+    merge_pairs(described);
+    return described;
+  }
+
+ private:
+  void problem(std::string message) {
+    if (++count_ <= 100) problems_.add({file_, 0, 0, "", std::move(message)});
+  }
+
+  std::optional<double> quantity(const std::string& text, Dimension dimension, const std::string& what,
+                                 const char* example) {
+    if (text.empty()) return std::nullopt;
+    const auto value = parse_quantity(text, dimension);
+    if (!value || *value < 0) problem(fmt::format("{}: expected {}, found '{}'", what, example, text));
+    return value;
+  }
+
+  DescribedNode node(const FileNode& read, std::size_t number) {
+    DescribedNode made;
+    made.name = !read.name.empty() ? read.name : !read.id.empty() ? read.id : "n" + std::to_string(number);
+    made.kind = read.kind;
+    made.device = read.device;
+    made.architecture = read.architecture;
+    made.transport = read.transport;
+    made.port_bytes_per_s = quantity(read.port, Dimension::bytes_per_second, made.name + ": port", "50GB/s");
+    if (!read.worker.empty()) {
+      int worker = 0;
+      const char* end = read.worker.data() + read.worker.size();
+      const auto result = std::from_chars(read.worker.data(), end, worker);
+      if (result.ec != std::errc{} || result.ptr != end || worker < kNoWorker || worker > 1 << 24) {
+        problem(made.name + ": worker: expected a number from 0, or -1, found '" + read.worker + "'");
+      } else {
+        made.worker = worker;
+      }
+    }
+    return made;
+  }
+
+  // Two edges a -> b and b -> a of equal figures are one link in both directions, as other tools write them.
+  static void merge_pairs(DescribedGraph& graph) {
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> first;
+    std::vector<DescribedLink> kept;
+    for (DescribedLink& link : graph.links) {
+      const auto back = first.find({link.to, link.from});
+      const bool is_back = back != first.end() && link.from != link.to &&
+                           kept[back->second].bytes_per_s == link.bytes_per_s &&
+                           kept[back->second].latency_s == link.latency_s && link.direction == Direction::duplex;
+      if (is_back) {
+        first.erase(back);
+        continue;
+      }
+      first.emplace(std::pair(link.from, link.to), kept.size());
+      kept.push_back(std::move(link));
+    }
+    graph.links = std::move(kept);
+  }
+
+  const std::string& file_;
+  Diagnostics problems_{};
+  int count_ = 0;
+};
+
+std::string stem_of(const std::string& file) {
+  return std::filesystem::path(file).stem().string();
+}
+
+// The text without comments, in lower case, up to the first brace: "strict digraph g ".
+std::string head_of(std::string_view text) {
+  std::string head;
+  for (std::size_t i = 0; i < text.size() && text[i] != '{' && head.size() < 256; ++i) {
+    if (text.substr(i).starts_with("//") || (text[i] == '#' && (i == 0 || text[i - 1] == '\n'))) {
+      while (i < text.size() && text[i] != '\n') ++i;
+    } else if (text.substr(i).starts_with("/*")) {
+      const std::size_t end = text.find("*/", i);
+      if (end == std::string_view::npos) return "";
+      i = end + 1;
+    } else {
+      head += static_cast<char>(std::tolower(static_cast<unsigned char>(text[i])));
+    }
+  }
+  const std::size_t begin = head.find_first_not_of(" \t\r\n\xEF\xBB\xBF");
+  return begin == std::string::npos ? "" : head.substr(begin);
+}
+
+void refuse_deep_braces(std::string_view text, const std::string& file) {
+  int depth = 0, deepest = 0;
+  for (const char c : text) {
+    depth += c == '{' || c == '[' || c == '<' ? 1 : c == '}' || c == ']' || c == '>' ? -1 : 0;
+    depth = std::max(depth, 0);
+    deepest = std::max(deepest, depth);
+  }
+  if (deepest > kDeepestGraph + 1000) refuse_graph(file, "nested more than 1000 levels deep");
+}
+
+template <typename Graph>
+ImportedTopology import_dot_as(std::string_view text, const std::string& file, const ImportOptions& options) {
+  Graph graph;
+  auto properties = properties_of(graph);
+  try {
+    boost::read_graphviz(std::string(text), graph, properties, "node_id");
+  } catch (const std::exception& error) {
+    std::string what = error.what();
+    std::replace(what.begin(), what.end(), '\n', ' ');
+    refuse_graph(file, "not a graph in Graphviz' language: " + what);
+  }
+  return build_described(Description(file).of(graph), file, options, stem_of(file));
+}
+
+}  // namespace
+
+bool is_dot(std::string_view text) {
+  std::string head = head_of(text);
+  if (head.starts_with("strict")) head = head.substr(std::min(head.find_first_not_of(" \t\r\n", 6), head.size()));
+  const bool is_graph = head.starts_with("graph") || head.starts_with("digraph");
+  return is_graph && head.find(':') == std::string::npos && text.find('{') != std::string_view::npos;
+}
+
+ImportedTopology import_dot(std::string_view text, const std::string& file, const ImportOptions& options) {
+  refuse_deep_braces(text, file);
+  return head_of(text).find("digraph") != std::string::npos ? import_dot_as<FileGraph>(text, file, options)
+                                                            : import_dot_as<UndirectedFileGraph>(text, file, options);
+}
+
+ImportedTopology import_graphml(std::string_view text, const std::string& file, const ImportOptions& options) {
+  pugi::xml_document document;
+  check_xml(text, file, document);
+  FileGraph graph;
+  auto properties = properties_of(graph);
+  std::istringstream stream{std::string(text)};
+  try {
+    boost::read_graphml(stream, graph, properties);
+  } catch (const std::exception& error) {
+    refuse_graph(file, std::string("not GraphML: ") + error.what());
+  }
+  // Boost gives no ids; vertices come in the order of the elements.
+  std::size_t number = 0;
+  for (const auto& one : document.select_nodes("//node")) {
+    if (number < boost::num_vertices(graph)) graph[number++].id = one.node().attribute("id").value();
+  }
+  return build_described(Description(file).of(graph), file, options, stem_of(file));
+}
+
+}  // namespace tandem

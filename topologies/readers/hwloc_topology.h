@@ -1,0 +1,18 @@
+// Machines as hwloc sees them: its XML (`lstopo node.xml`), and this machine itself.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "topologies/readers/import.h"
+
+namespace tandem {
+
+// Both throw UnavailableError where Tandem was built without hwloc.
+ImportedTopology import_hwloc(std::string_view text, const std::string& file, const ImportOptions& options);
+
+// This machine: processors, PCIe, GPUs and NICs by hwloc, rates of ports by sysfs, NVLinks by NVML where the driver has
+// it.
+ImportedTopology detect_machine(const ImportOptions& options);
+
+}  // namespace tandem

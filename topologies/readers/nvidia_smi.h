@@ -1,0 +1,15 @@
+// The text of `nvidia-smi topo -m`. It tells how devices are joined, and no rates: these come from the machine or GPU
+// that ImportOptions name.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "topologies/readers/import.h"
+
+namespace tandem {
+
+bool is_nvidia_smi(std::string_view text);
+ImportedTopology import_nvidia_smi(std::string_view text, const std::string& file, const ImportOptions& options);
+
+}  // namespace tandem

@@ -1,0 +1,19 @@
+// What is checked of XML before a library that trusts it sees it.
+#pragma once
+
+#include <pugixml.hpp>
+#include <string>
+#include <string_view>
+
+namespace tandem {
+
+// Parses the text. Throws InputError when it is not XML, is nested more than 512 levels deep, or declares entities.
+void check_xml(std::string_view text, const std::string& file, pugi::xml_document& document);
+
+// The name of the first element: "system", "platform". Empty: there is none.
+std::string root_element(std::string_view text);
+
+// The line of an element, from 1.
+int line_of(std::string_view text, const pugi::xml_node& element);
+
+}  // namespace tandem
