@@ -6,7 +6,10 @@ RouteSearch::RouteSearch(const Topology& topology, const Arcs& arcs)
     : topology_(topology), arcs_(arcs), meeting_(topology, arcs), slots_(topology), visits_(2 * slots_.count()) {}
 
 std::optional<Ways> RouteSearch::find(NodeIndex from, NodeIndex to, Within within) {
-  const State end = run(from, to, within);
+  const int home = topology_.worker(from);
+  avoids_network_ = home != kNoWorker && home == topology_.worker(to);
+  State end = run(from, to, within);
+  if (end == kNone && std::exchange(avoids_network_, false)) end = run(from, to, within);
   if (end == kNone) return std::nullopt;
   return ways_to(end);
 }
@@ -17,7 +20,7 @@ RouteSearch::State RouteSearch::run(NodeIndex from, NodeIndex to, Within within)
   open_ = {};
   start_ = 2 * from;
   to_ = to;
-  is_bounded_ = meeting_.knows(from, to);
+  is_bounded_ = !avoids_network_ && meeting_.knows(from, to);
   if (is_bounded_) bound_ = meeting_.run(from, to);
   if (is_bounded_ && bound_ == MeetingSearch::kNoRoute) return kNone;
   slots_.set_ends(from, to);
@@ -51,6 +54,7 @@ void RouteSearch::expand(State state, Picoseconds cost, int worker) {
 }
 
 bool RouteSearch::may_leave(State state, const Arc& arc) const {
+  if (avoids_network_ && topology_.link_model(arc.edge.link).kind == LinkKind::network) return false;
   if (state == start_ || !is_gpu(node_of(state))) return true;
   return is_crossable(state) && is_nvlink(arc) && is_gpu(arc.to);
 }

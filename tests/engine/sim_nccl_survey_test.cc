@@ -50,6 +50,31 @@ TEST(Survey, FindsTheNetworkOfSeveralNodes) {
   EXPECT_EQ(found.domains[1], (std::vector<int>{8, 9, 10, 11, 12, 13, 14, 15}));
 }
 
+std::vector<std::string> ports_of(const Topology& topology, const std::vector<std::string>& gpus) {
+  std::vector<NodeIndex> found;
+  for (const std::string& name : gpus) found.push_back(topology.find(name).value());
+  Router router(topology);
+  const Survey survey = Surveyor(topology, router).survey(found);
+  std::vector<std::string> ports;
+  for (const std::vector<Port>& of_domain : survey.ports) {
+    for (const Port& port : of_domain) ports.push_back(topology.node(port.nic).name);
+  }
+  EXPECT_EQ(survey.machine.nics * survey.machine.domains, static_cast<int>(ports.size()));
+  return ports;
+}
+
+TEST(Survey, SomeGpusOfAMachineUseTheNicsNearThemAsFarAsTheirPcieLinksGo) {
+  using Names = std::vector<std::string>;
+  const Topology dgx = make_cluster("dgx-a100", 3);
+  EXPECT_EQ(ports_of(dgx, {"w0.gpu0", "w2.gpu0"}), (Names{"w0.nic0", "w2.nic0"}));
+  EXPECT_EQ(ports_of(dgx, {"w0.gpu1", "w2.gpu1"}), (Names{"w0.nic1", "w2.nic1"})) << "GPUs 0 and 1 share two";
+  EXPECT_EQ(ports_of(dgx, {"w0.gpu7", "w1.gpu2"}), (Names{"w0.nic7", "w1.nic2"}));
+  EXPECT_EQ(ports_of(dgx, {"w0.gpu0", "w0.gpu4", "w1.gpu0", "w1.gpu4"}),
+            (Names{"w0.nic0", "w0.nic4", "w1.nic0", "w1.nic4"}));
+  // One NIC of 12.5 GB/s for two GPUs whose PCIe links have 24.
+  EXPECT_EQ(ports_of(make_cluster("aws-p4d", 2), {"w0.gpu0", "w1.gpu0"}).size(), 4U);
+}
+
 TEST(Survey, FindsTheLinksOfACubeMesh) {
   const Machine machine = surveyed(make_cluster("dgx1-v100", 1), 5).machine;
   EXPECT_EQ(machine.intra, Intra::nvlink_mesh);

@@ -200,6 +200,16 @@ TEST(Symmetry, WhatWorkersOfAModelSendEachOtherIsOneFlowAClass) {
             1);
 }
 
+// A GPU's examples and its gradients cross one PCIe link, but never at the same time. Trees of all-reduces tell
+// machines apart, so that each would be a class of its own if they did.
+TEST(Symmetry, FlowsThatAreNeverUnderWayTogetherTellNothingApart) {
+  EXPECT_EQ(expect_equal_runs({.machine = "dgx-a100",
+                               .workers = 16,
+                               .strategy = "{name: mesh, data: 16, tensor: 8, micro_batches: 2}",
+                               .workload = "{kind: mlp, hidden: [512, 512, 512, 512], batch: 1024}"}),
+            1);
+}
+
 TEST(Symmetry, TheReportSaysWhoStoodForWhom) {
   const RunResult result = run({.workers = 9, .workload = layers(9 * 8 * 4 + 8 * 4)}, true);
   ASSERT_EQ(result.report.classes.size(), 2U);

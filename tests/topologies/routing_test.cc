@@ -52,6 +52,20 @@ TEST(Routing, PcieTrafficBetweenSocketsGoesThroughBothCpus) {
   EXPECT_EQ(way(topology, "gpu0", "gpu7"), (Names{"gpu0", "cpu0", "cpu1", "gpu7"}));
 }
 
+// Out through the near NIC and back in through the other one would be the cheaper way.
+TEST(Routing, StaysInsideAMachineWhereThereIsAWay) {
+  const Topology topology = make_cluster("dgx-a100", 2);
+  EXPECT_EQ(way(topology, "w1.gpu0", "w1.nic7"),
+            (Names{"w1.gpu0", "w1.pcie0", "w1.cpu0", "w1.cpu1", "w1.pcie3", "w1.nic7"}));
+  Topology split("split");
+  const NodeIndex a = add_test_node(split, "a", NodeKind::nic);
+  const NodeIndex b = add_test_node(split, "b", NodeKind::nic);
+  const NodeIndex between = add_test_node(split, "switch", NodeKind::network_switch, kNoWorker);
+  split.add_link(a, between, test_link(LinkKind::network, 1e9, 0));
+  split.add_link(between, b, test_link(LinkKind::network, 1e9, 0));
+  EXPECT_EQ(way(split, "a", "b"), (Names{"a", "switch", "b"})) << "where there is none";
+}
+
 TEST(Routing, AddsLatenciesAndFindsTheNarrowestHop) {
   const Topology topology = make_cluster("hgx-h100", 2);
   Router router(topology);

@@ -27,7 +27,7 @@ int FlowPatterns::source(const std::u32string& name, std::vector<int> classes) {
   const auto [known, is_new] = names_.try_emplace(name, static_cast<int>(sources_.size()));
   if (is_new) {
     const int images = classes.empty() ? 1 : classes_.size(classes.front());
-    sources_.push_back({.classes = std::move(classes), .images = images});
+    sources_.push_back({.classes = std::move(classes), .images = images, .company = known->second});
   }
   return known->second;
 }
@@ -88,13 +88,28 @@ void FlowPatterns::see_at_once(int source, int calls) {
   is_outdated_ = true;
 }
 
+void FlowPatterns::see_together(int source, int other) {
+  const int company = company_of(source);
+  const int joined = company_of(other);
+  if (company == joined) return;
+  sources_[static_cast<std::size_t>(std::max(company, joined))].company = std::min(company, joined);
+  if (has_companies_) is_outdated_ = has_larger_companies_ = true;
+}
+
+int FlowPatterns::company_of(int source) {
+  const auto next = [this](int one) -> int& { return sources_[static_cast<std::size_t>(one)].company; };
+  int company = source;
+  while (next(company) != company) company = next(company) = next(next(company));
+  return company;
+}
+
 void FlowPatterns::clear() {
   sources_.clear();
   names_.clear();
   load_.clear();
   busy_.clear();
   is_busy_.clear();
-  is_outdated_ = has_new_busy_links_ = false;
+  is_outdated_ = has_new_busy_links_ = has_companies_ = has_larger_companies_ = false;
 }
 
 // Adds up what each link would carry at most: a source that is under way several times, each time by the pattern that
@@ -175,13 +190,13 @@ class FlowPatterns::Update {
   bool run(const Split& split) {
     place_of_.assign(all_.load_.size(), kIdle);
     for (std::size_t i = 0; i < all_.busy_.size(); ++i) place_of_[all_.busy_[i]] = static_cast<std::uint32_t>(i);
-    collect();
+    collect_companies();
     partition_ = equitable_partition(crossings_, flow_colours_, link_colours_);
     if (split_classes(split)) return false;
     count();
     std::size_t first = 0;
-    for (Source& source : all_.sources_) {
-      for (Pattern& pattern : source.patterns) {
+    for (Source* source : sources_) {
+      for (Pattern& pattern : source->patterns) {
         make_class_flows(pattern, first);
         pattern.is_new = false;
         first += pattern.crossings.flows();
@@ -191,35 +206,92 @@ class FlowPatterns::Update {
   }
 
  private:
-  // Flows of different sources, patterns, and images on different classes never share a class.
-  void collect() {
-    std::map<double, std::uint32_t> capacities;
-    for (const std::uint32_t link : all_.busy_) {
-      link_colours_.push_back(
-          capacities.try_emplace(all_.capacity(link), static_cast<std::uint32_t>(capacities.size())).first->second);
+  // A link that may slow down flows of several companies is one of its own in each.
+  void collect_companies() {
+    for (std::vector<double>* by_place : {&load_, &of_pattern_, &most_}) by_place->resize(all_.busy_.size());
+    slot_of_.assign(all_.busy_.size(), kIdle);
+    for (std::size_t i = 0; i < all_.sources_.size(); ++i) {
+      all_.sources_[i].company = all_.company_of(static_cast<int>(i));
+      sources_.push_back(&all_.sources_[i]);
     }
-    using Key = std::tuple<std::uint32_t, std::uint32_t, double, double>;
-    std::map<Key, std::uint32_t> colours;
-    auto last = colours.end();  // flows of one kind often follow each other
-    std::uint32_t number = 0;   // of the pattern
-    for (const Source& source : all_.sources_) {
-      for (const Pattern& pattern : source.patterns) {
+    if (all_.has_companies_) std::ranges::stable_sort(sources_, {}, &Source::company);
+    for (auto first = sources_.begin(); first != sources_.end();) {
+      const auto last = std::find_if(first, sources_.end(), [&](const Source* source) {
+        return all_.has_companies_ && source->company != (*first)->company;
+      });
+      const std::span company(first, last);
+      for (const Source* source : company) add_load(*source);
+      add_slots();
+      collect(company);
+      for (const std::uint32_t place : crossed_) load_[place] = 0, slot_of_[place] = kIdle;
+      crossed_.clear();
+      first = last;
+    }
+  }
+
+  // As FlowPatterns::add_load(), on the links that are busy if all are one company.
+  void add_load(const Source& source) {
+    std::vector<std::uint32_t> crossed, crossed_by_pattern;
+    for (const Pattern& pattern : source.patterns) {
+      for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
+        for (const std::uint32_t link : pattern.crossings.of(flow)) {
+          const std::uint32_t place = place_of_[link];
+          if (place == kIdle) continue;
+          if (of_pattern_[place] == 0) crossed_by_pattern.push_back(place);
+          of_pattern_[place] += pattern.bytes_per_s[flow];
+        }
+      }
+      for (const std::uint32_t place : crossed_by_pattern) {
+        if (most_[place] == 0) crossed.push_back(place);
+        most_[place] = std::max(most_[place], std::exchange(of_pattern_[place], 0.0));
+      }
+      crossed_by_pattern.clear();
+    }
+    for (const std::uint32_t place : crossed) {
+      if (load_[place] == 0) crossed_.push_back(place);
+      load_[place] += source.at_once * std::exchange(most_[place], 0.0);
+    }
+  }
+
+  void add_slots() {
+    for (const std::uint32_t place : crossed_) {
+      const std::uint32_t link = all_.busy_[place];
+      const double capacity = all_.capacity(link);
+      if (load_[place] <= capacity * kFull) continue;
+      slot_of_[place] = static_cast<std::uint32_t>(slots_.size());
+      slots_.push_back(link);
+      link_colours_.push_back(
+          capacities_.try_emplace(capacity, static_cast<std::uint32_t>(capacities_.size())).first->second);
+    }
+  }
+
+  // The slot of a link for the company that is being collected.
+  std::uint32_t slot_of(std::uint32_t link) const {
+    const std::uint32_t place = place_of_[link];
+    return place == kIdle ? kIdle : slot_of_[place];
+  }
+
+  // Flows of different sources, patterns, and images on different classes never share a class.
+  void collect(std::span<Source* const> company) {
+    auto last = colours_.end();  // flows of one kind often follow each other
+    for (const Source* source : company) {
+      for (const Pattern& pattern : source->patterns) {
         const std::size_t width = pattern.flows.size();
         for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
           // Where there are images, each flow of one has its own place in the work of its device.
           const std::uint32_t colour =
-              source.classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow % width);
-          const Key key{number, colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]};
-          if (last == colours.end() || last->first != key) {
-            last = colours.try_emplace(key, static_cast<std::uint32_t>(colours.size())).first;
+              source->classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow % width);
+          const Colour key{patterns_, colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]};
+          if (last == colours_.end() || last->first != key) {
+            last = colours_.try_emplace(key, static_cast<std::uint32_t>(colours_.size())).first;
           }
           flow_colours_.push_back(last->second);
           for (const std::uint32_t link : pattern.crossings.of(flow)) {
-            if (place_of_[link] != kIdle) crossings_.links.push_back(place_of_[link]);
+            if (slot_of(link) != kIdle) crossings_.links.push_back(slot_of(link));
           }
           crossings_.close_flow();
         }
-        ++number;
+        ++patterns_;
       }
     }
   }
@@ -228,24 +300,24 @@ class FlowPatterns::Update {
   bool split_classes(const Split& split) {
     bool is_split = false;
     std::size_t first = 0;
-    for (const Source& source : all_.sources_) {
+    for (const Source* source : sources_) {
       std::map<std::u32string, std::uint32_t> parts;
-      std::vector<std::u32string> images(static_cast<std::size_t>(source.images));
-      for (const Pattern& pattern : source.patterns) {
+      std::vector<std::u32string> images(static_cast<std::size_t>(source->images));
+      for (const Pattern& pattern : source->patterns) {
         const std::size_t width = pattern.flows.size();
         for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
           if (width > 0) images[flow / width].push_back(partition_.flow_class[first + flow]);
         }
         first += pattern.crossings.flows();
       }
-      if (source.classes.empty() || is_split) continue;  // one split at a time: its members are numbered anew
+      if (source->classes.empty() || is_split) continue;  // one split at a time: its members are numbered anew
       std::vector<std::uint32_t> part_of_member;
       for (const std::u32string& image : images) {
         part_of_member.push_back(parts.try_emplace(image, static_cast<std::uint32_t>(parts.size())).first->second);
       }
       if (parts.size() == 1) continue;
       is_split = true;
-      for (const int index : source.classes) split(index, part_of_member);
+      for (const int index : source->classes) split(index, part_of_member);
     }
     return is_split;
   }
@@ -271,15 +343,21 @@ class FlowPatterns::Update {
       const std::uint32_t index = partition_.flow_class[first + flow];
       if (!seen_.insert(index).second) continue;
       std::map<std::uint32_t, std::uint32_t> times;  // by class of link
-      for (const std::uint32_t link : crossings_.of(first + flow)) ++times[partition_.link_class[link]];
+      const std::span<const std::uint32_t> slots = crossings_.of(first + flow);
+      for (const std::uint32_t slot : slots) ++times[partition_.link_class[slot]];
       Route route{.hops = {}, .latency_s = pattern.latency_s[flow], .bandwidth_bytes_per_s = pattern.bytes_per_s[flow]};
+      auto slot = slots.begin();
       for (const std::uint32_t link : pattern.crossings.of(flow)) {
-        if (place_of_[link] == kIdle) route.hops.push_back(edge_of(link));
+        if (slot != slots.end() && slots_[*slot] == link) {
+          ++slot;
+        } else {
+          route.hops.push_back(edge_of(link));
+        }
       }
       for (const auto& [link_class, crossed] : times) {
         const std::uint64_t all = std::uint64_t{crossed} * members_[index];
         TANDEM_CHECK(all % links_in_[link_class] == 0, "a partition of flows that is not equitable");
-        route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(all_.busy_[first_link_[link_class]]));
+        route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(slots_[first_link_[link_class]]));
       }
       pattern.class_flows.push_back({pattern.flows[flow].colour, std::make_shared<const Route>(std::move(route))});
     }
@@ -289,8 +367,19 @@ class FlowPatterns::Update {
 
   static constexpr std::uint32_t kIdle = static_cast<std::uint32_t>(-1);
 
+  // What tells flows apart from the start: pattern, place in it, bandwidth and latency.
+  using Colour = std::tuple<std::uint32_t, std::uint32_t, double, double>;
+
   FlowPatterns& all_;
+  std::vector<Source*> sources_;         // one company after the other
   std::vector<std::uint32_t> place_of_;  // by direction, in busy_
+  std::vector<std::uint32_t> slots_;     // the direction that each slot is
+  std::map<double, std::uint32_t> capacities_;
+  std::map<Colour, std::uint32_t> colours_;
+  std::uint32_t patterns_ = 0;
+  // Of the company that is being collected, by place.
+  std::vector<std::uint32_t> slot_of_, crossed_;
+  std::vector<double> load_, of_pattern_, most_;
   Crossings crossings_;
   std::vector<std::uint32_t> flow_colours_, link_colours_;
   Partition partition_;
@@ -306,8 +395,19 @@ bool FlowPatterns::update(const Split& split) {
   of_pattern_.resize(load_.size());
   most_.resize(load_.size());
   for (Source& source : sources_) add_load(source);
-  if (!std::exchange(has_new_busy_links_, false) && add_apart()) return true;
-  return Update(*this).run(split);
+  const bool is_larger = std::exchange(has_larger_companies_, false) && !busy_.empty();
+  if (!std::exchange(has_new_busy_links_, false) && !is_larger && add_apart()) return true;
+  std::vector<std::pair<int, std::vector<std::uint32_t>>> splits;
+  const auto keep = [&splits](int worker_class, std::span<const std::uint32_t> part_of_member) {
+    splits.emplace_back(worker_class, std::vector(part_of_member.begin(), part_of_member.end()));
+  };
+  if (Update(*this).run(keep)) return true;
+  if (!std::exchange(has_companies_, true)) {
+    splits.clear();
+    if (Update(*this).run(keep)) return true;
+  }
+  for (const auto& [worker_class, part_of_member] : splits) split(worker_class, part_of_member);
+  return false;
 }
 
 }  // namespace tandem::sim::symmetry

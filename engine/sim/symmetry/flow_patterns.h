@@ -4,8 +4,11 @@
 //             so many *images*: on each member of a class, or once, where a group has all members of its classes
 //   pattern   flows that a source starts together: the same ones on each image
 //
-// Links that cannot slow any flow down, because they carry all that may be under way at the same time, tell nothing
-// apart. Over the others, the flows of all sources are divided by one equitable partition. A class of flows is
+//   company   sources that have been under way at the same time, directly or through others: no flow ever shares a link
+//             with one of another company
+//
+// Links that cannot slow any flow down, because they carry all that a company may have under way at the same time, tell
+// nothing apart. Over the others, the flows of a company are divided by one equitable partition. A class of flows is
 // simulated as one, which crosses one link of each class as often as a link of that class is crossed by flows of the
 // class: the arithmetic of max-min fairness is then that of all flows, term by term.
 #pragma once
@@ -60,8 +63,9 @@ class FlowPatterns {
   // The pattern of a source of which these are the flows on one image. If it is new, calls `route` for all flows of all
   // images.
   int pattern(int source, int image, std::span<const PatternFlow> flows, const Routes& route);
-  // So many calls of a source are under way at the same time.
+  // So many calls of a source are under way at the same time; flows of both sources are.
   void see_at_once(int source, int calls);
+  void see_together(int source, int other);
 
   bool is_outdated() const { return is_outdated_; }
   // Divides all flows anew. Returns false if flows of equal images fell into different classes: `split` has been called
@@ -86,6 +90,7 @@ class FlowPatterns {
     std::vector<int> classes;
     int images = 1;
     int at_once = 1;
+    int company = 0;  // by the number of a source, which may have joined another one's
     std::vector<Pattern> patterns{};
     // How many of these are in the load of the links.
     int loaded_at_once = 0;
@@ -93,6 +98,7 @@ class FlowPatterns {
   };
   class Update;
 
+  int company_of(int source);
   std::uint32_t direction_of(const Edge& hop) const;
   Via on_image(Via via, const Source& source, int image) const;
   void add_flow(Pattern& pattern, const Route& route) const;
@@ -112,10 +118,13 @@ class FlowPatterns {
   std::unordered_map<std::u32string, int> names_;
   bool is_outdated_ = false;
   // By link, as Platform numbers directions.
-  std::vector<double> load_{};         // what each would carry at most
+  std::vector<double> load_{};         // what each would carry at most if all were one company
   std::vector<std::uint32_t> busy_{};  // those that may slow flows down, in the order in which they became so
   std::vector<bool> is_busy_{};
   bool has_new_busy_links_ = false;
+  // Companies are told apart where classes would be split without: this costs an update for each that grows.
+  bool has_companies_ = false;
+  bool has_larger_companies_ = false;          // since the last update
   std::vector<double> of_pattern_{}, most_{};  // of add_load(), which leaves zeros behind
 };
 

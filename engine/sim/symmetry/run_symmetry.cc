@@ -107,10 +107,12 @@ void RunSymmetry::join(Joint& joint, const CallFlows& flows, Then then) {
 void RunSymmetry::start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then) {
   ++source.created;
   state_.patterns().see_at_once(flows.source, static_cast<int>(source.under_way.size()) + 1);
+  for (const int other : under_way_) state_.patterns().see_together(flows.source, other);
   if (!bring_up_to_date()) return;
   auto joint = std::make_shared<Joint>(Joint{.began_s = Simulation::now_s(), .flows = flows, .joined = 1});
   joint->then.push_back(std::move(then));
   source.under_way.emplace(number, joint);
+  under_way_.insert(flows.source);
   const auto one_ended = [this, &source, number, joint] {
     if (--joint->left == 0) guarded(run_.scheduler(), [&] { end(source, number); });
   };
@@ -126,6 +128,7 @@ void RunSymmetry::start_new(Source& source, std::uint64_t number, const CallFlow
 void RunSymmetry::end(Source& source, std::uint64_t number) {
   const std::shared_ptr<Joint> joint = source.under_way.at(number);
   source.under_way.erase(number);
+  if (source.under_way.empty()) under_way_.erase(joint->flows.source);
   if (joint->joined < joint->flows.starters) return give_up("workers of a kind moved data at different times");
   for (const Then& then : joint->then) then();
 }

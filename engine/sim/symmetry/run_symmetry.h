@@ -10,6 +10,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -106,6 +107,7 @@ class RunSymmetry {
   std::unordered_map<const CollectiveGroup*, Role> roles_;
   std::map<std::pair<NodeIndex, NodeIndex>, CallFlows> copies_;
   std::map<int, Source> sources_;
+  std::set<int> under_way_;  // sources with flows under way
 };
 
 }  // namespace symmetry

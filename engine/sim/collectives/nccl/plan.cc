@@ -46,7 +46,11 @@ Plan Communicator::plan(const Call& call, int root, Flows flows) const {
   if (call.kind == CollectiveKind::all_to_all) return plan_all_to_all(call, flows);
   if (call.kind == CollectiveKind::send_receive) {
     Plan plan = plan_of("send and receive", mechanism_.send_receive(call.bytes, survey_.machine.domains > 1));
-    plan.flows.push_back({0, 1, call.bytes});
+    Flow& flow = plan.flows.emplace_back(Flow{0, 1, call.bytes});
+    if (survey_.ports.size() == 2) {  // through the NIC that each GPU uses first
+      flow.from_nic = survey_.ports[0].front().nic;
+      flow.to_nic = survey_.ports[1].front().nic;
+    }
     plan.form = {kPair};
     return plan;
   }

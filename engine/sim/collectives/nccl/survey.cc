@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <tuple>
 
 #include "engine/sim/collectives/nccl/constants.h"
 #include "engine/sim/collectives/nccl/domain_map.h"
@@ -14,6 +15,7 @@ namespace tandem::sim::nccl {
 namespace {
 
 constexpr double kGiga = 1e9;
+constexpr double kHalf = 0.5;
 
 double gbs_of(const LinkModel& model) {
   return model.bandwidth_bytes_per_s.value / kGiga;
@@ -157,6 +159,7 @@ class GroupSurvey {
 
   void describe_network() {
     Machine& machine = survey_.machine;
+    choose_nics();
     for (const NodeIndex nic : domain_nics_) {
       double gbs = 0;
       map_.neighbours.each(nic, LinkKind::network, [&](NodeIndex, const LinkModel& model) {
@@ -193,13 +196,103 @@ class GroupSurvey {
     }
   }
 
+  // A group of some of a machine's GPUs takes the NICs nearest to each, as many as the GPU's own link to the host can
+  // use: NCCL's search knows no other GPU through which data could go, and GPUs that share near NICs begin with
+  // different ones (ncclTopoSelectNets and ncclTopoGetLocalNet in src/graph/{search,topo}.cc, 2.28.9).
+  void choose_nics() {
+    if (first().size() == domain_gpus_.size()) return;
+    domain_nics_ = chosen_nics(domain_gpus_, domain_nics_, first());
+  }
+
+  std::vector<NodeIndex> chosen_nics(const std::vector<NodeIndex>& gpus, const std::vector<NodeIndex>& nics,
+                                     const std::vector<int>& members) const {
+    std::vector<NodeIndex> chosen;
+    for (const int position : members) {
+      std::size_t taken = 0;
+      double gbs = 0;
+      for (const NodeIndex nic : nics_by_distance(gpu(position), gpus, nics)) {
+        const auto route = map_.router.route(gpu(position), nic);
+        const double most = gbs_of(topology_.link_model(route->hops.front().link));
+        if (taken > 0 && gbs + kHalf * nic_gbs(nic) > most) break;
+        gbs += std::min(nic_gbs(nic), route->bandwidth_bytes_per_s / kGiga);
+        ++taken;
+        if (std::ranges::find(chosen, nic) == chosen.end()) chosen.push_back(nic);
+      }
+    }
+    std::ranges::sort(chosen);
+    return chosen;
+  }
+
+  // The nearest first. Of those equally near, GPUs that are as near to them begin with different ones.
+  std::vector<NodeIndex> nics_by_distance(NodeIndex from, const std::vector<NodeIndex>& gpus,
+                                          const std::vector<NodeIndex>& nics) const {
+    std::map<Distance, std::vector<NodeIndex>> near;
+    for (const NodeIndex nic : nics) {
+      if (is_connected_nic(nic)) near[distance(from, nic)].push_back(nic);
+    }
+    std::vector<NodeIndex> sorted;
+    for (auto& [away, equal] : near) {
+      std::ptrdiff_t before = 0;
+      for (const NodeIndex other : gpus) {
+        if (other == from) break;
+        if (distance(other, equal.front()) == away) ++before;
+      }
+      std::ranges::rotate(equal, equal.begin() + before % std::ssize(equal));
+      sorted.insert(sorted.end(), equal.begin(), equal.end());
+    }
+    return sorted;
+  }
+
+  // What NCCL's types of paths tell apart: links between CPUs on the way, and CPUs.
+  using Distance = std::pair<int, int>;
+  Distance distance(NodeIndex from, NodeIndex nic) const {
+    Distance found{0, 0};
+    NodeIndex at = from;
+    for (const Edge& hop : map_.router.route(from, nic)->hops) {
+      const Link link = topology_.link(hop.link);
+      at = hop.forward ? link.to : link.from;
+      if (topology_.link_model(hop.link).kind == LinkKind::cpu_interconnect) ++found.first;
+      if (topology_.kind(at) == NodeKind::cpu) found.second = 1;
+    }
+    return found;
+  }
+
+  double nic_gbs(NodeIndex nic) const {
+    double gbs = 0;
+    map_.neighbours.each(nic, LinkKind::network,
+                         [&](NodeIndex, const LinkModel& model) { gbs = std::max(gbs, gbs_of(model)); });
+    return gbs;
+  }
+
+  // The NICs of a domain that the group uses. Domains whose members stand at the same places use the same ones.
+  std::vector<NodeIndex> nics_of(const std::vector<int>& members) {
+    std::vector<NodeIndex> gpus, nics;
+    for (const NodeIndex node : map_.nodes_of(map_.domain_of(gpu(members.front())))) {
+      if (topology_.kind(node) == NodeKind::gpu) gpus.push_back(node);
+      if (is_connected_nic(node)) nics.push_back(node);
+    }
+    if (members.size() == gpus.size()) return nics;
+    std::vector<std::size_t> places;
+    for (const int position : members) places.push_back(place_in(gpus, gpu(position)));
+    auto [known, is_new] = chosen_.try_emplace({places, gpus.size(), nics.size()});
+    if (is_new) {
+      for (const NodeIndex nic : chosen_nics(gpus, nics, members)) known->second.push_back(place_in(nics, nic));
+    }
+    std::vector<NodeIndex> chosen;
+    for (const std::size_t place : known->second) chosen.push_back(nics[place]);
+    return chosen;
+  }
+
+  static std::size_t place_in(const std::vector<NodeIndex>& nodes, NodeIndex node) {
+    return static_cast<std::size_t>(std::ranges::find(nodes, node) - nodes.begin());
+  }
+
   // Spreads the NICs of every domain over its GPUs as they are spread in the first one.
   void place_ports() {
     const std::vector<std::size_t> nearest = nearest_gpus();
     for (const std::vector<int>& gpus : survey_.domains) {
       std::vector<Port>& ports = survey_.ports.emplace_back();
-      for (const NodeIndex node : map_.nodes_of(map_.domain_of(gpu(gpus.front())))) {
-        if (!is_connected_nic(node)) continue;
+      for (const NodeIndex node : nics_of(gpus)) {
         const std::size_t place = ports.size() < nearest.size() ? nearest[ports.size()] : ports.size();
         ports.push_back({node, gpus[place % gpus.size()]});
       }
@@ -266,6 +359,8 @@ class GroupSurvey {
   LinkUnit unit_{};
   std::vector<NodeIndex> domain_gpus_;  // of the first domain, all of its machines'
   std::vector<NodeIndex> domain_nics_;
+  // By the places of members among a domain's GPUs, and how many GPUs and NICs it has: places of NICs.
+  std::map<std::tuple<std::vector<std::size_t>, std::size_t, std::size_t>, std::vector<std::size_t>> chosen_;
   Survey survey_;
 };
 
