@@ -71,8 +71,8 @@ TEST(Survey, SomeGpusOfAMachineUseTheNicsNearThemAsFarAsTheirPcieLinksGo) {
   EXPECT_EQ(ports_of(dgx, {"w0.gpu7", "w1.gpu2"}), (Names{"w0.nic7", "w1.nic2"}));
   EXPECT_EQ(ports_of(dgx, {"w0.gpu0", "w0.gpu4", "w1.gpu0", "w1.gpu4"}),
             (Names{"w0.nic0", "w0.nic4", "w1.nic0", "w1.nic4"}));
-  // One NIC of 12.5 GB/s for two GPUs whose PCIe links have 24.
-  EXPECT_EQ(ports_of(make_cluster("aws-p4d", 2), {"w0.gpu0", "w1.gpu0"}).size(), 4U);
+  // Four NICs of 12 GB/s near each GPU, whose PCIe link has 48.
+  EXPECT_EQ(ports_of(make_cluster("aws-p5", 2), {"w0.gpu0", "w1.gpu0"}).size(), 8U);
 }
 
 TEST(Survey, FindsTheLinksOfACubeMesh) {

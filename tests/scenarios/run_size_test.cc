@@ -48,8 +48,9 @@ TEST(RunSize, SaysWhatIsNeededAndWhatThereIs) {
   EXPECT_THAT(size_problem(represented, 1e9),
               HasSubstr("1000000 devices, 16 of them simulated and their 1e+05 records, need about 1.83"));
   EXPECT_EQ(host_size_problem(100, 2e9, 200e9), "");
-  EXPECT_EQ(host_size_problem(100, 2e9, 199e9),
-            "100 devices need about 200.0 GB of this machine's memory; 199.0 GB is available (fewer devices need less)");
+  EXPECT_EQ(
+      host_size_problem(100, 2e9, 199e9),
+      "100 devices need about 200.0 GB of this machine's memory; 199.0 GB is available (fewer devices need less)");
   EXPECT_NE(host_size_problem(1'000'000, 0, 100e9), "") << "a device takes something whatever it works on";
   EXPECT_EQ(thread_problem(1000, 1000), "");
   EXPECT_EQ(thread_problem(1001, 1000),
