@@ -164,6 +164,26 @@ void Topology::set_device(NodeIndex index, std::shared_ptr<const DeviceModel> de
   }
 }
 
+void Topology::replace_devices(const OtherDevice& other) {
+  std::map<std::pair<NodeKind, const DeviceModel*>, std::shared_ptr<const DeviceModel>> made;
+  const auto replace_in = [&](std::vector<Node>& nodes) {
+    for (Node& node : nodes) {
+      if (!node.device) continue;
+      const auto [place, is_new] = made.try_emplace({node.kind, node.device.get()});
+      if (is_new) place->second = other(node.kind, *node.device);
+      if (place->second) node.device = place->second;
+    }
+  };
+  const auto replaced = [&](const Topology& machine) {
+    auto copy = std::make_shared<Topology>(machine);
+    replace_in(copy->nodes_);
+    return copy;
+  };
+  if (machine_) machine_ = replaced(*machine_);
+  for (auto& [worker, machine] : changed_) machine = replaced(*machine);
+  replace_in(nodes_);
+}
+
 void Topology::set_link_model(LinkIndex index, std::shared_ptr<const LinkModel> model) {
   if (index >= machine_links()) {
     links_[index - machine_links()].model = std::move(model);

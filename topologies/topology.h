@@ -6,6 +6,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -143,6 +144,10 @@ class Topology {
   void add_collective(CollectiveSample sample) { collectives_.push_back(std::move(sample)); }
   void set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device);
   void set_link_model(LinkIndex index, std::shared_ptr<const LinkModel> model);
+  // Gives each node that has a device what `other` makes of the node's kind and device, or leaves it as it is where
+  // that is null. `other` is called once for a kind and a device, and machines that are alike stay alike.
+  using OtherDevice = std::function<std::shared_ptr<const DeviceModel>(NodeKind, const DeviceModel&)>;
+  void replace_devices(const OtherDevice& other);
   void set_collectives(std::vector<CollectiveSample> samples) { collectives_ = std::move(samples); }
   void set_measured_with(std::map<std::string, std::string> facts) { measured_with_ = std::move(facts); }
 

@@ -129,6 +129,27 @@ TEST(Machines, AreChangedOneByOne) {
   EXPECT_EQ(topology.device(node_named(topology, "w2.gpu0")), topology.device(node_named(topology, "w3.gpu0")));
 }
 
+TEST(Machines, StayAlikeWhereAllTheirDevicesAreReplaced) {
+  Topology topology = make_cluster("hgx-h100", 12, fat_tree(true));
+  add_faults(topology);
+  int calls = 0;
+  topology.replace_devices([&](NodeKind kind, const DeviceModel& model) -> std::shared_ptr<const DeviceModel> {
+    ++calls;
+    if (kind != NodeKind::gpu) return nullptr;
+    auto other = std::make_shared<DeviceModel>(model);
+    other->name = "other " + model.name;
+    return other;
+  });
+  EXPECT_EQ(calls, 3) << "CPUs, GPUs, and the slow GPU of machine 2";
+  EXPECT_EQ(&topology.machine(3), &topology.machine(0));
+  EXPECT_NE(&topology.machine(2), &topology.machine(0));
+  const auto device = [&](const char* name) { return topology.device(node_named(topology, name)); };
+  EXPECT_EQ(device("w3.gpu0")->name.rfind("other ", 0), 0U);
+  EXPECT_EQ(device("w2.gpu0"), device("w3.gpu0"));
+  EXPECT_NE(device("w2.gpu1"), device("w3.gpu1"));
+  EXPECT_NE(device("w0.cpu0")->name.rfind("other ", 0), 0U);
+}
+
 TEST(Machines, HaveTheRoutesOfAClusterThatIsBuiltOneByOne) {
   for (const Fabric& fabric : {Fabric{}, of_kind(FabricKind::leaf_spine), of_kind(FabricKind::rail), fat_tree(false),
                                fat_tree(true), torus()}) {

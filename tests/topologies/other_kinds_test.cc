@@ -127,6 +127,27 @@ TEST(SlurmConf, BlocksAreJoinedByACore) {
               ElementsAre("w0.nic0", "fabric.b1", "fabric.core", "fabric.b2", "w2.nic0"));
 }
 
+TEST(SlurmYaml, TheDefaultTopologyIsTheTreeOfTheConf) {
+  const ImportedTopology conf = made("topology.conf", "", "hgx-h100"),
+                         yaml = made("slurm_topology.yaml", "", "hgx-h100");
+  EXPECT_EQ(yaml.topology.worker_count(), 4);
+  EXPECT_EQ(yaml.topology.link_count(), conf.topology.link_count());
+  EXPECT_EQ(way(yaml.topology, "w0.nic3", "w3.nic3"), way(conf.topology, "w0.nic3", "w3.nic3"));
+  EXPECT_EQ(rate_between(yaml.topology, "fabric.s0", "fabric.s2"), 2 * 8 * 50e9);
+}
+
+TEST(SlurmYaml, BlocksAreReadWhereTheyComeFirst) {
+  ImportOptions options;
+  options.complete_with = "aws-g5";
+  const Topology topology = import_text(
+                                "---\n# site\n- topology: racks\n  block:\n    blocks:\n      - {block: b1, nodes: "
+                                "\"n[1-2]\"}\n      - {block: b2, nodes: n3}\n",
+                                "topology.yaml", options)
+                                .topology;
+  EXPECT_THAT(way(topology, "w0.nic0", "w2.nic0"),
+              ElementsAre("w0.nic0", "fabric.b1", "fabric.core", "fabric.b2", "w2.nic0"));
+}
+
 TEST(ClusterOfFiles, JoinsANodeAFabricAndHosts) {
   const auto cluster = [](const std::string& inside) {
     return parse_topology_yaml("schema_version: 1\nname: mine\ncluster: {" + inside + "}\n",

@@ -63,6 +63,11 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
   return nearest;
 }
 
+std::string shortened(const std::string& text) {
+  constexpr std::size_t kMost = 40;
+  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+}
+
 void check_failed(const char* condition, const char* file, int line, const std::string& message) {
   std::fprintf(stderr, "%s:%d: a bug in tandem: %s (%s does not hold)\n", file, line, message.c_str(), condition);
   std::abort();

@@ -81,6 +81,9 @@ class InvalidArgumentError : public RunError {
 // The name among `known` nearest to `word` by edit distance, or "" when none is near enough to suggest.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known);
 
+// A text from a file as messages show it: its first 40 bytes.
+std::string shortened(const std::string& text);
+
 // What the macros below call.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
 [[noreturn]] void require_failed(const std::string& message);

@@ -10,6 +10,8 @@
 namespace tandem {
 namespace {
 
+constexpr std::size_t kMostReported = 100;  // problems of one call
+
 bool is_digit(char c) {
   return c >= '0' && c <= '9';
 }
@@ -44,11 +46,6 @@ bool is_not_finite(std::string_view text) {
 std::optional<double> plain_number(std::string_view text) {
   if (text.ends_with('s')) return std::nullopt;  // every unit of time does
   return parse_quantity(text, Dimension::seconds);
-}
-
-std::string shortened(const std::string& text) {
-  constexpr std::size_t kMost = 40;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
 }
 
 std::string description(const YamlNode& node) {
@@ -89,6 +86,10 @@ void Diagnostics::throw_if_any() const {
   std::set<std::string> seen;
   for (Diagnostic& diagnostic : sorted) {
     if (seen.insert(diagnostic.text()).second) unique.push_back(std::move(diagnostic));
+  }
+  if (const std::size_t more = unique.size(); more > kMostReported) {
+    unique.resize(kMostReported);
+    unique.push_back({unique.back().file, 0, 0, "", fmt::format("{} more problems", more - kMostReported)});
   }
   throw InputError(std::move(unique));
 }

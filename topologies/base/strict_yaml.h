@@ -48,7 +48,8 @@ class Diagnostics {
   void add(Diagnostic diagnostic) { list_.push_back(std::move(diagnostic)); }
   void add(const Diagnostics& others) { list_.insert(list_.end(), others.list_.begin(), others.list_.end()); }
   bool empty() const { return list_.empty(); }
-  // Throws an InputError with all problems, each once, in the order of the file. Returns if there are none.
+  // Throws an InputError with the problems, each once, in the order of the file: the first 100, and how many more there
+  // are. Returns if there are none.
   void throw_if_any() const;
 
  private:

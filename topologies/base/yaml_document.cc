@@ -15,6 +15,7 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostNesting = 64;
 constexpr std::size_t kMostAliased = 1000000;
+constexpr std::size_t kMostBrackets = 1000;  // open at once: more than any text has that is no list of lists
 
 [[noreturn]] void fail(const std::string& file, int line, int column, std::string message) {
   throw InputError({Diagnostic{file, line, column, "", std::move(message)}});
@@ -56,6 +57,31 @@ void check_utf8(std::string_view text, const std::string& file) {
       column = 0;
     }
     at += size;
+  }
+}
+
+// Tells what is no text at all by what it is.
+void check_text(std::string_view text, const std::string& file) {
+  if (text.starts_with("\x1f\x8b")) fail(file, 0, 0, "is a gzip file; unpack it first");
+  const std::string_view begin = text.substr(0, 4);
+  const bool has_mark = begin.starts_with("\xFE\xFF") || begin.starts_with("\xFF\xFE");
+  const auto zeros = std::count(begin.begin(), begin.end(), '\0');  // UTF-16 and UTF-32 have one to three of them
+  const bool is_wide = has_mark || (zeros > 0 && zeros < static_cast<std::ptrdiff_t>(begin.size()));
+  if (!is_wide && text.find('\0') != std::string_view::npos) fail(file, 0, 0, "is not text");
+}
+
+// yaml-cpp keeps something for every open bracket before it tells of the first.
+void check_brackets(std::string_view text, const std::string& file) {
+  std::size_t open = 0;
+  int line = 1, column = 1;
+  for (const char c : text) {
+    if (c == '[' || c == '{') ++open;
+    if ((c == ']' || c == '}') && open > 0) --open;
+    if (open > kMostBrackets) fail(file, line, column, "nested more than 64 levels deep");
+    ++column;
+    if (c != '\n') continue;
+    ++line;
+    column = 1;
   }
 }
 
@@ -243,7 +269,9 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string file) {
   YamlDocument document;
   document.file_ = std::move(file);
   if (text.size() > kMostBytes) fail(document.file_, 0, 0, "larger than 16 MiB");
+  check_text(text, document.file_);
   check_utf8(text, document.file_);
+  check_brackets(text, document.file_);
   YamlBuilder builder(document);
   try {
     std::istringstream stream{std::string(text)};
@@ -312,11 +340,16 @@ std::string read_input_file(const std::filesystem::path& path) {
     fail(path.string(), 0, 0, "is a named pipe, expected a file");
   std::ifstream stream(path, std::ios::binary);
   if (!stream) fail(path.string(), 0, 0, "cannot be opened");
+  const bool is_regular = std::filesystem::is_regular_file(path, error) && !is_of_shell;
+  const std::uintmax_t size = is_regular ? std::filesystem::file_size(path, error) : kMostBytes;
   std::string text;
   std::string buffer(std::size_t{1} << 16, '\0');
   while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || stream.gcount() > 0) {
     text.append(buffer.data(), static_cast<std::size_t>(stream.gcount()));
     if (text.size() > kMostBytes) fail(path.string(), 0, 0, "larger than 16 MiB");
+    if (text.size() > size) {
+      fail(path.string(), 0, 0, "grows while it is read: wait for its writer to end, or copy it first");
+    }
   }
   return text;
 }

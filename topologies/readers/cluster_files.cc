@@ -9,16 +9,13 @@
 namespace tandem {
 namespace {
 
-std::string beside(const YamlReader& reader, const std::string& name) {
-  return (std::filesystem::path(reader.file()).parent_path() / name).lexically_normal().string();
-}
-
 bool names_file(const std::string& text) {
-  return text.find('/') != std::string::npos || text.ends_with(".txt") || text.ends_with(".conf");
+  return text.find('/') != std::string::npos || text.ends_with(".txt") || text.ends_with(".conf") ||
+         text.ends_with(".yaml");
 }
 
 // Hosts in their order: a list, a list in Slurm's form, or a topology.conf. Empty: all.
-std::vector<std::string> read_hosts(const YamlReader& hosts) {
+std::vector<std::string> read_hosts(const YamlReader& hosts, int depth) {
   std::vector<std::string> names;
   if (hosts.is_list()) {
     for (const YamlReader& host : hosts.list()) names.push_back(host.text());
@@ -26,7 +23,10 @@ std::vector<std::string> read_hosts(const YamlReader& hosts) {
   }
   const std::string text = hosts.text();
   if (text.empty()) return names;
-  if (names_file(text)) return read_fabric_description(beside(hosts, text)).hosts;
+  if (names_file(text)) {
+    const auto file = named_file(hosts, depth);
+    return file ? read_fabric_description(file->string()).hosts : names;
+  }
   auto listed = hosts_of_list(text);
   if (!listed) hosts.error("expected a list of hosts, such as node[01-16], or a topology.conf");
   return listed.value_or(names);
@@ -40,12 +40,13 @@ bool has_fabric_file(const YamlReader& cluster) {
 }
 
 std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const Topology& machine,
-                                              const std::string& name) {
+                                              const std::string& name, int depth) {
   const YamlReader fabric = cluster.optional("fabric"), workers = cluster.optional("workers");
   try {
-    const std::string file = beside(fabric, fabric.text());
-    const FabricDescription description = read_fabric_description(file);
-    std::vector<std::string> hosts = read_hosts(cluster.optional("hosts"));
+    const auto file = named_file(fabric, depth);
+    if (!file) return std::nullopt;
+    const FabricDescription description = read_fabric_description(file->string());
+    std::vector<std::string> hosts = read_hosts(cluster.optional("hosts"), depth);
     std::vector<std::string> notes;
     if (workers.present()) {
       const auto most = static_cast<int>(hosts.empty() ? description.hosts.size() : hosts.size());
@@ -54,7 +55,7 @@ std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const T
         workers.error(fmt::format("the fabric has {} hosts; leave `workers` out, or name some with `hosts`", most));
     }
     if (!cluster.diagnostics().empty()) return std::nullopt;
-    return compose_cluster(&machine, description, hosts, name, file, notes);
+    return compose_cluster(&machine, description, hosts, name, file->string(), notes);
   } catch (const InputError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) cluster.diagnostics().add(diagnostic);
     return std::nullopt;

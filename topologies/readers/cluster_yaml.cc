@@ -98,7 +98,7 @@ std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, 
   if (has_fabric_file(cluster)) {
     const YamlReader overrides = cluster.optional("overrides");
     if (machine && overrides) machine = with_overrides(*machine, overrides);
-    return machine ? read_cluster_of_files(cluster, *machine, name) : std::nullopt;
+    return machine ? read_cluster_of_files(cluster, *machine, name, depth) : std::nullopt;
   }
   Fabric fabric = read_fabric(cluster.optional("fabric"));
   if (!machine) return std::nullopt;
@@ -126,7 +126,8 @@ std::optional<Topology> read_cluster(const YamlReader& cluster, const std::strin
 
 std::optional<Topology> read_cluster_map(const YamlReader& map, int workers) {
   const std::string node = map.optional("node").text("");
-  auto topology = read_cluster_of(map, workers, workers == 1 ? node : std::to_string(workers) + " x " + node, 0);
+  auto topology =
+      read_cluster_of(map, workers, workers == 1 ? node : std::to_string(workers) + " x " + node, kDepthInFile);
   const YamlReader p2p = map.optional("p2p");
   const bool stated = p2p.boolean(true);
   if (topology && p2p) topology->set_p2p(stated);

@@ -159,6 +159,10 @@ class Builder {
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const DescribedNode& node = graph_.nodes[i];
       if (kinds_[i] != NodeKind::gpu || device_of(i) != nullptr) continue;
+      if (!node.architecture.empty()) {
+        return problem(node.line, fmt::format("GPU '{}' has an unknown architecture '{}' (known: {})", node.name,
+                                              node.architecture, nccl::known_architectures()));
+      }
       return problem(node.line, fmt::format("nothing tells which product GPU '{}' is; give --gpu NAME, such as --gpu "
                                             "h100, or the machine with --complete-with NAME",
                                             node.name));

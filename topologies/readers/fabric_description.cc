@@ -233,8 +233,9 @@ class Composer {
 FabricDescription read_fabric_description(const std::string& file) {
   const std::string text = read_input_file(file);
   if (is_slurm_conf(text)) return parse_slurm_conf(text, file);
+  if (is_slurm_yaml(text)) return parse_slurm_yaml(text, file);
   if (is_ibnetdiscover(text)) return parse_ibnetdiscover(text, file);
-  refuse(file, "neither the output of ibnetdiscover nor a topology.conf of Slurm");
+  refuse(file, "neither the output of ibnetdiscover nor a topology.conf or topology.yaml of Slurm");
 }
 
 Topology compose_cluster(const Topology* machine, const FabricDescription& fabric,
@@ -249,8 +250,7 @@ ImportedTopology import_fabric(const FabricDescription& fabric, const std::strin
   std::optional<Topology> machine;
   const std::string& name = options.complete_with;
   if (!name.empty() && name != kNoMachine) {
-    const bool is_file = name.find_first_of("/.") != std::string::npos;
-    machine = is_file ? read_topology(name) : load_catalog_node(name);
+    machine = machine_to_complete_with(name);
     imported.notes.push_back(file + ": every host is taken as " + name);
   } else {
     imported.notes.push_back(file + ": hosts have no GPUs; --complete-with NAME names the machine that they are");

@@ -35,6 +35,10 @@ FabricDescription parse_ibnetdiscover(std::string_view text, const std::string& 
 bool is_slurm_conf(std::string_view text);
 FabricDescription parse_slurm_conf(std::string_view text, const std::string& file);
 
+// topology.yaml, Slurm's newer form.
+bool is_slurm_yaml(std::string_view text);
+FabricDescription parse_slurm_yaml(std::string_view text, const std::string& file);
+
 // Reads either kind. Throws InputError for another one.
 FabricDescription read_fabric_description(const std::string& file);
 

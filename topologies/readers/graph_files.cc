@@ -10,6 +10,7 @@
 #include <charconv>
 #include <filesystem>
 #include <pugixml.hpp>
+#include <set>
 #include <sstream>
 
 #include "topologies/base/units.h"
@@ -23,6 +24,7 @@ constexpr int kDeepestGraph = 64;  // subgraphs in each other
 
 struct FileNode {
   std::string id, name, kind, device, architecture, worker, port, transport;
+  int line = 0;  // 0: unknown
 };
 struct FileEdge {
   std::string kind, bw, lat, duplex;
@@ -98,6 +100,7 @@ class Description {
     DescribedNode made;
     made.name = !read.name.empty() ? read.name : !read.id.empty() ? read.id : "n" + std::to_string(number);
     made.kind = read.kind;
+    made.line = read.line;
     made.device = read.device;
     made.architecture = read.architecture;
     made.transport = read.transport;
@@ -200,9 +203,41 @@ ImportedTopology import_dot(std::string_view text, const std::string& file, cons
                                                             : import_dot_as<UndirectedFileGraph>(text, file, options);
 }
 
+namespace {
+
+// What Boost's reader takes in silence, or refuses without saying where.
+void check_graphml(std::string_view text, const std::string& file, const pugi::xml_document& document) {
+  Diagnostics problems;
+  const auto problem = [&](const pugi::xml_node& at, std::string message) {
+    problems.add({file, line_of(text, at), 0, at.name(), std::move(message)});
+  };
+  std::set<std::string_view> keys, nodes;
+  for (const auto& one : document.select_nodes("//key")) keys.insert(one.node().attribute("id").value());
+  for (const auto& one : document.select_nodes("//node")) {
+    const std::string id = one.node().attribute("id").value();
+    if (id.empty()) problem(one.node(), "has no id");
+    if (!nodes.insert(one.node().attribute("id").value()).second) problem(one.node(), "a second node '" + id + "'");
+  }
+  for (const auto& one : document.select_nodes("//edge")) {
+    for (const char* end : {"source", "target"}) {
+      const std::string id = one.node().attribute(end).value();
+      if (!nodes.contains(id)) problem(one.node(), fmt::format("{}: no node '{}'", end, shortened(id)));
+    }
+  }
+  for (const auto& one : document.select_nodes("//data")) {
+    const std::string key = one.node().attribute("key").value();
+    if (!keys.contains(key)) problem(one.node(), fmt::format("no key '{}' is declared", shortened(key)));
+  }
+  for (const auto& one : document.select_nodes("//hyperedge | //port")) problem(one.node(), "is not read");
+  problems.throw_if_any();
+}
+
+}  // namespace
+
 ImportedTopology import_graphml(std::string_view text, const std::string& file, const ImportOptions& options) {
   pugi::xml_document document;
   check_xml(text, file, document);
+  check_graphml(text, file, document);
   FileGraph graph;
   auto properties = properties_of(graph);
   std::istringstream stream{std::string(text)};
@@ -214,7 +249,9 @@ ImportedTopology import_graphml(std::string_view text, const std::string& file, 
   // Boost gives no ids; vertices come in the order of the elements.
   std::size_t number = 0;
   for (const auto& one : document.select_nodes("//node")) {
-    if (number < boost::num_vertices(graph)) graph[number++].id = one.node().attribute("id").value();
+    if (number == boost::num_vertices(graph)) break;
+    graph[number].id = one.node().attribute("id").value();
+    graph[number++].line = line_of(text, one.node());
   }
   return build_described(Description(file).of(graph), file, options, stem_of(file));
 }

@@ -13,12 +13,11 @@
 #include <filesystem>
 #include <fstream>
 #include <map>
-#include <pugixml.hpp>
 #include <set>
 
 #include "topologies/readers/described_graph.h"
+#include "topologies/readers/hwloc_document.h"
 #include "topologies/readers/nvml_links.h"
-#include "topologies/readers/xml_checks.h"
 #endif
 
 namespace tandem {
@@ -293,10 +292,8 @@ void add_nvml_links(const HwlocGraph& hwloc, DescribedGraph& graph) {
 }  // namespace
 
 ImportedTopology import_hwloc(std::string_view text, const std::string& file, const ImportOptions& options) {
-  pugi::xml_document document;
-  check_xml(text, file, document);
   HwlocTopology topology;
-  const std::string copy(text);
+  const std::string copy = checked_hwloc_xml(text, file);
   // On a bad file this fails, and a load would describe this machine.
   if (hwloc_topology_set_xmlbuffer(topology.get(), copy.c_str(), static_cast<int>(copy.size()) + 1) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {

@@ -104,6 +104,10 @@ class IbReader {
     const std::size_t comment = line.find('#', at);
     if (comment != std::string_view::npos) at = comment;
     node.description = between(line, '"', '"', at);
+    const std::size_t digit = line.find_first_of("-0123456789");
+    if (digit == std::string_view::npos || line[digit] == '-' || digit > line.find('"')) {
+      return problem(number, "expected the number of ports before the node's id");
+    }
     if (node.guid.empty()) return problem(number, "expected the node's id in quotes, such as \"S-000000000000aa00\"");
     if (!by_guid_.emplace(node.guid, nodes_.size()).second) return problem(number, "a second node " + node.guid);
     nodes_.push_back(std::move(node));

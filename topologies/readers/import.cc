@@ -88,15 +88,6 @@ void borrow_machine(Borrowed& borrowed) {
   }
 }
 
-const PciGpu* wanted_gpu(const ImportOptions& options) {
-  if (options.gpu.empty()) return nullptr;
-  const PciGpu* product = find_gpu_named(options.gpu);
-  if (product != nullptr) return product;
-  throw InputError({{.file = "--gpu " + options.gpu,
-                     .path = "",
-                     .message = "unknown GPU; write its product, such as h100, a100-sxm4-40gb or mi300x"}});
-}
-
 // A figure that nobody stated stays one.
 void assume(const std::string& name, Figure& figure) {
   if (figure.value == 0 && figure.source.empty()) return;
@@ -107,16 +98,35 @@ void assume(const std::string& name, Figure& figure) {
 
 }  // namespace
 
+const PciGpu* stated_gpu(const ImportOptions& options) {
+  if (options.gpu.empty()) return nullptr;
+  const PciGpu* product = find_gpu_named(options.gpu);
+  if (product != nullptr) return product;
+  throw InputError({{.file = "--gpu " + options.gpu,
+                     .path = "",
+                     .message = "unknown GPU; write its product, such as h100, a100-sxm4-40gb or mi300x"}});
+}
+
+Topology machine_to_complete_with(const std::string& name) {
+  if (name.find_first_of("/.") != std::string::npos) return read_topology(name);
+  const std::vector<std::string> known = catalog_names();
+  if (std::find(known.begin(), known.end(), name) != known.end()) return load_catalog_node(name);
+  const std::string nearest = nearest_name(name, known);
+  throw InputError({{.file = "--complete-with " + name,
+                     .path = "",
+                     .message = "no machine of the catalog has this name" +
+                                (nearest.empty() ? "" : "; did you mean '" + nearest + "'?")}});
+}
+
 Borrowed borrow(const ImportOptions& options, const std::string& file, const PciGpu* product) {
   Borrowed borrowed;
-  const PciGpu* wanted = wanted_gpu(options);
+  const PciGpu* wanted = stated_gpu(options);
   if (wanted != nullptr) product = wanted;
   std::string name = options.complete_with;
   if (name.empty() && wanted == nullptr) name = machine_named_in(std::filesystem::path(file).filename().string());
   if (name.empty() && product != nullptr) name = product->machine;
   if (!name.empty() && name != kNoMachine) {
-    const bool is_file = name.find_first_of("/.") != std::string::npos;
-    borrowed.machine = is_file ? read_topology(name) : load_catalog_node(name);
+    borrowed.machine = machine_to_complete_with(name);
     borrowed.name = name;
   }
   if (product != nullptr) borrowed.gpu = nccl::gpu_of_product(*product);

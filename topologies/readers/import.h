@@ -42,6 +42,11 @@ struct Borrowed {
 // of a product stay; what comes from a machine is assumed. Throws InputError when an option names nothing.
 Borrowed borrow(const ImportOptions& options, const std::string& file, const PciGpu* product);
 
+// The machine that ImportOptions::complete_with names. Throws InputError when there is none.
+Topology machine_to_complete_with(const std::string& name);
+// The product of ImportOptions::gpu; null: none is named. Throws InputError for an unknown one.
+const PciGpu* stated_gpu(const ImportOptions& options);
+
 // Returns a model like `model` whose figures are all assumed, "as in <name>".
 DeviceModel assumed_as_in(const std::string& name, const DeviceModel& model);
 LinkModel assumed_as_in(const std::string& name, const LinkModel& model);

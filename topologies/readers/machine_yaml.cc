@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <filesystem>
 #include <set>
 
 #include "topologies/readers/catalog.h"
@@ -9,7 +10,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kDeepest = 8;  // files that are based on each other
+constexpr int kDeepest = kDepthInFile + 8;  // files that are based on each other
 
 // Reads a file that describes one machine.
 std::optional<Topology> read_machine_file(const YamlReader& machine, const std::filesystem::path& path,
@@ -37,12 +38,10 @@ std::optional<Topology> read_machine_file(const YamlReader& machine, const std::
 }
 
 // A name of the catalog, "none", or a file beside the one that names it.
-std::string complete_with_option(const YamlReader& value) {
+std::string complete_with_option(const YamlReader& value, int depth) {
   const std::string name = value.text();
   if (name.empty() || name == kNoMachine) return name;
-  if (name.find_first_of("/.") != std::string::npos) {
-    return (std::filesystem::path(value.file()).parent_path() / name).lexically_normal().string();
-  }
+  if (name.find_first_of("/.") != std::string::npos) return named_file(value, depth).value_or("").string();
   const auto known = catalog_names();
   if (std::find(known.begin(), known.end(), name) != known.end()) return name;
   value.unknown_word("catalog node", name, known);
@@ -109,11 +108,32 @@ std::set<NodeIndex> read_removed(const Topology& machine, const YamlReader& with
   return removed;
 }
 
+bool leads_out(const std::filesystem::path& reference) {
+  const auto normal = reference.lexically_normal();
+  return reference.is_absolute() || (!normal.empty() && *normal.begin() == "..");
+}
+
 }  // namespace
+
+std::optional<std::filesystem::path> named_file(const YamlReader& value, int depth) {
+  const std::string name = value.text();
+  if (name.empty()) return std::nullopt;
+  if (depth >= kDepthInFile && leads_out(name)) {
+    value.error("'" + name + "' is out of this file's folder: a topology names files in its folder or below it");
+    return std::nullopt;
+  }
+  const auto path = (std::filesystem::path(value.file()).parent_path() / name).lexically_normal();
+  std::error_code ignored;
+  if (std::filesystem::exists(path, ignored)) return path;
+  value.error("no such file beside this one: '" + name + "'");
+  return std::nullopt;
+}
 
 std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth) {
   ImportOptions options;
-  options.complete_with = complete_with_option(map.optional("complete_with"));
+  const YamlReader complete_with = map.optional("complete_with");
+  options.complete_with = complete_with_option(complete_with, depth);
+  if (complete_with && options.complete_with.empty()) return std::nullopt;
   options.gpu = map.optional("gpu").text("");
   const std::string name = machine.text();
   if (name.empty()) return std::nullopt;
@@ -125,13 +145,8 @@ std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader
     machine.unknown_word("catalog node", name, known);
     return std::nullopt;
   }
-  const auto path = (std::filesystem::path(machine.file()).parent_path() / name).lexically_normal();
-  std::error_code ignored;
-  if (!std::filesystem::exists(path, ignored)) {
-    machine.error("no such file beside this one: '" + name + "'");
-    return std::nullopt;
-  }
-  return read_machine_file(machine, path, options, depth);
+  const auto path = named_file(machine, depth);
+  return path ? read_machine_file(machine, *path, options, depth) : std::nullopt;
 }
 
 Topology with_overrides(const Topology& machine, const YamlReader& overrides) {

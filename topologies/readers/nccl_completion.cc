@@ -100,8 +100,7 @@ void Importer::choose_machine() {
   const std::string& wanted = options_.complete_with;
   if (wanted == kNoMachine) return;
   if (!wanted.empty()) {
-    const bool is_file = wanted.find_first_of("/.") != std::string::npos;
-    machine_ = is_file ? read_topology(wanted) : load_catalog_node(wanted);
+    machine_ = machine_to_complete_with(wanted);
     machine_name_ = wanted;
     if (machine_->worker_count() == 1 && !machine_->nodes_of(0, NodeKind::gpu).empty()) return;
     return document_.problem(document_.root(), "--complete-with " + wanted + ": not one machine with GPUs");
@@ -116,6 +115,10 @@ void Importer::choose_machine() {
     if (product == nullptr || product->machine.empty()) continue;
     name = product->machine;
     reason = "the catalog's machine of the same GPU";
+  }
+  if (const PciGpu* stated = stated_gpu(options_); name.empty() && stated != nullptr) {
+    name = stated->machine;
+    reason = "the catalog's machine of the GPU that --gpu names";
   }
   if (name.empty()) return;
   machine_ = load_catalog_node(name);
@@ -198,6 +201,10 @@ void Importer::complete_gpus() {
   std::size_t count = 0;
   for (Part& part : graph_.parts) {
     if (part.kind != NodeKind::gpu) continue;
+    if (const PciGpu* stated = stated_gpu(options_); !part.device && stated != nullptr) {
+      part.device = product_model(*stated);
+      document_.note("assumed: GPUs are " + std::string(stated->product) + " (--gpu)");
+    }
     if (!part.device && machine_) {
       auto& model = models_["as in " + machine_name_];
       if (!model) {

@@ -133,6 +133,7 @@ void Importer::read_gpu(const Element& element, const Element& pci, std::optiona
   part.kind = NodeKind::gpu;
   part.host = graph_.parts[cpu].host;
   part.order = document_.number(element, "dev", -1);
+  if (element.attribute("dev") && part.order < 0) document_.problem(element, "must not be negative", "dev");
   part.bus = bus;
   part.cpu = cpu;
   part.element = element;
@@ -162,6 +163,7 @@ void Importer::read_links(const Element& gpu, std::size_t index, const std::stri
   for (const Element& link : gpu.children("c2c")) {
     const double rate_each = 1e6 * static_cast<double>(document_.required_number(link, "bw"));
     const double c2c = rate_each * static_cast<double>(document_.number(link, "count", 1));
+    if (c2c < 0) document_.problem(link, "must not be negative", rate_each < 0 ? "bw" : "count");
     if (c2c > 0) graph_.connect(index, graph_.parts[index].cpu, LinkKind::c2c, c2c);
   }
 }
@@ -169,7 +171,7 @@ void Importer::read_links(const Element& gpu, std::size_t index, const std::stri
 // "sm_80" or "gfx90a"; empty when the file does not tell.
 std::string Importer::architecture_of(const Element& gpu) {
   if (gpu.attribute("gcn")) {  // then `sm` counts compute units
-    const std::string_view gcn = document_.required_text(gpu, "gcn");
+    const std::string gcn = document_.required_text(gpu, "gcn");
     return amd_architecture(gcn.substr(0, gcn.find(':')));  // without the features behind it
   }
   if (!gpu.attribute("sm")) return "";
@@ -240,6 +242,7 @@ std::shared_ptr<const LinkModel> Importer::port_of(const Element& net) {
   const bool stated = speed > 0;
   if (!stated) speed = 10000;
   const double latency_us = document_.real(net, "latency", 0);
+  if (latency_us < 0) document_.problem(net, "must not be negative", "latency");
   auto& known = ports_[{speed, latency_us}];
   if (known) return known;
   auto model = std::make_shared<LinkModel>();

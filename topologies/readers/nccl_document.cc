@@ -4,6 +4,8 @@
 #include <charconv>
 #include <cmath>
 
+#include "topologies/readers/xml_checks.h"
+
 namespace tandem::nccl {
 namespace {
 
@@ -32,11 +34,7 @@ Document::Document(std::string_view text, std::string file, Diagnostics& diagnos
   for (std::size_t i = 0; i < text.size(); ++i) {
     if (text[i] == '\n') line_starts_.push_back(i + 1);
   }
-  const auto result =
-      document_.load_buffer(text.data(), text.size(), pugi::parse_default | pugi::parse_comments, pugi::encoding_utf8);
-  if (result) return;
-  const auto [line, column] = line_and_column(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, result.offset)));
-  throw InputError({Diagnostic{file_, line, column, "", std::string("not valid XML: ") + result.description()}});
+  check_xml(text, file_, document_, true);
 }
 
 std::pair<int, int> Document::line_and_column(std::size_t offset) const {
@@ -108,7 +106,7 @@ std::int64_t Document::number(const pugi::xml_node& element, const char* attribu
   std::int64_t value = 0;
   const auto result = std::from_chars(digits.data(), digits.data() + digits.size(), value, is_hex ? 16 : 10);
   if (result.ec == std::errc{} && result.ptr == digits.data() + digits.size()) return value;
-  problem(element, "expected a whole number, found '" + std::string(text) + "'", attribute);
+  problem(element, "expected a whole number, found '" + shortened(std::string(text)) + "'", attribute);
   return otherwise;
 }
 
@@ -119,7 +117,7 @@ double Document::real(const pugi::xml_node& element, const char* attribute, doub
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
   if (result.ec == std::errc{} && result.ptr == text.data() + text.size() && std::isfinite(value)) return value;
-  problem(element, "expected a number, found '" + std::string(text) + "'", attribute);
+  problem(element, "expected a number, found '" + shortened(std::string(text)) + "'", attribute);
   return otherwise;
 }
 

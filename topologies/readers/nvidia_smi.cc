@@ -121,10 +121,14 @@ class SmiReader {
 
   void read_matrix() {
     const auto header = std::find_if(lines_.begin(), lines_.end(), is_header);
+    if (header == lines_.end()) return problem(1, 1, "no heading with GPU0 and the other devices");
     header_line_ = header->number;
     for (const Field& field : header->fields) {
       const std::string& word = field.text;
       if (word.starts_with("CPU") || word.starts_with("NUMA") || word == "GPU" || word.starts_with("GPU NUMA")) break;
+      if (std::find(names_.begin(), names_.end(), word) != names_.end()) {
+        return problem(header_line_, field.column, "a second column " + word);
+      }
       names_.push_back(word);
       is_gpu_.push_back(is_device(word, "GPU"));
     }
@@ -141,6 +145,9 @@ class SmiReader {
 
   void read_row(const TextLine& line) {
     const auto name = std::find(names_.begin(), names_.end(), line.fields.front().text);
+    const std::string& first = line.fields.front().text;
+    const bool is_row = line.fields.size() > 1 && (is_device(first, "GPU") || is_device(first, "NIC"));
+    if (name == names_.end() && is_row) problem(line.number, 1, "a row for " + first + ", which has no column");
     if (name == names_.end()) return;  // the legends
     const auto row = static_cast<std::size_t>(name - names_.begin());
     if (line.fields.size() < names_.size() + 1) {
@@ -345,6 +352,9 @@ bool is_nvidia_smi(std::string_view text) {
   const auto lines = lines_of(text.substr(0, std::min<std::size_t>(text.size(), 1 << 16)));
   const auto header = std::find_if(lines.begin(), lines.end(), is_header);
   if (header == lines.end()) return false;
+  const auto first =
+      std::find_if(lines.begin(), lines.end(), [](const TextLine& line) { return !line.fields.empty(); });
+  if (header == first && header->fields.size() > 1 && is_device(header->fields[1].text, "GPU")) return true;
   return std::any_of(header, lines.end(), [](const TextLine& line) {
     return line.fields.size() > 1 && is_device(line.fields.front().text, "GPU") && line.fields[1].text == "X";
   });

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <filesystem>
 #include <map>
 #include <numeric>
@@ -23,7 +24,7 @@ using XmlElement = pugi::xml_node;
 std::optional<double> simgrid_quantity(std::string_view text, std::string_view base) {
   double value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
-  if (result.ec != std::errc{} || !(value >= 0)) return std::nullopt;
+  if (result.ec != std::errc{} || !(value >= 0) || !std::isfinite(value)) return std::nullopt;
   std::string_view unit(result.ptr, static_cast<std::size_t>(text.data() + text.size() - result.ptr));
   if (unit.empty()) return value;
   if (base == "s") {
@@ -193,6 +194,7 @@ class PlatformReader {
       if (key == "tandem.device") node.device = value;
       if (key == "tandem.architecture") node.architecture = value;
       if (key == "tandem.worker") node.worker = prop.attribute("value").as_int(0);
+      if (node.worker && *node.worker < kNoWorker) problem(prop, "tandem.worker: expected a number from 0, or -1");
     }
     has_kinds_ = has_kinds_ || node.kind != "host";
     if (node.kind == "gpu" || node.kind == "cpu") node.flops_per_s = node.kind == "gpu" ? 0 : node.flops_per_s;

@@ -6,6 +6,7 @@
 #include <map>
 
 #include "topologies/readers/fabric_description.h"
+#include "topologies/readers/slurm_tree.h"
 
 namespace tandem {
 namespace {
@@ -64,10 +65,10 @@ bool expand_item(std::string_view item, std::vector<std::string>& names) {
   return names.size() <= kMostNames;
 }
 
-struct SlurmLine {
-  int number = 0;
-  std::map<std::string, std::pair<std::string, int>> values{};  // by key in lower case, with the column
-};
+bool is_known_key(std::string_view key) {
+  return key == "switchname" || key == "switches" || key == "nodes" || key == "linkspeed" || key == "blockname" ||
+         key == "blocksizes";
+}
 
 class SlurmReader {
  public:
@@ -75,14 +76,7 @@ class SlurmReader {
 
   FabricDescription read() {
     read_lines();
-    for (const SlurmLine& line : lines_) add_switch(line);
-    for (const SlurmLine& line : lines_) join(line);
-    add_core();
-    if (fabric_.hosts.empty() && problems_.empty()) problem(1, 1, "no switch has nodes");
-    problems_.throw_if_any();
-    check_tree();
-    problems_.throw_if_any();
-    return std::move(fabric_);
+    return fabric_of(lines_, file_, problems_);
   }
 
  private:
@@ -121,7 +115,13 @@ class SlurmReader {
       std::string key = word.substr(0, equals);
       std::transform(key.begin(), key.end(), key.begin(), [](unsigned char c) { return std::tolower(c); });
       const int column = static_cast<int>(at) + 1;
-      if (equals == std::string::npos) problem(number, column, "expected key=value, found '" + word + "'");
+      if (equals == std::string::npos) {
+        problem(number, column, "expected key=value, found '" + shortened(word) + "'");
+      } else if (!is_known_key(key)) {
+        problem(number, column,
+                "unknown key '" + shortened(word.substr(0, equals)) + "', expected SwitchName, Switches, " +
+                    "Nodes, LinkSpeed, BlockName or BlockSizes");
+      }
       if (equals != std::string::npos && !line.values.emplace(key, std::pair(word.substr(equals + 1), column)).second) {
         problem(number, column, "a second " + key);
       }
@@ -134,91 +134,11 @@ class SlurmReader {
     }
   }
 
-  void add_switch(const SlurmLine& line) {
-    const auto name = line.values.contains("switchname") ? line.values.at("switchname") : line.values.at("blockname");
-    if (name.first.empty()) return problem(line.number, name.second, "a switch without a name");
-    if (by_name_.emplace(name.first, fabric_.switches.size()).second) {
-      fabric_.switches.push_back(name.first);
-      above_.push_back(0);
-    } else {
-      problem(line.number, name.second, "a second switch " + name.first);
-    }
-  }
-
-  std::vector<std::string> list(const SlurmLine& line, const std::string& key) {
-    const auto found = line.values.find(key);
-    if (found == line.values.end()) return {};
-    auto names = hosts_of_list(found->second.first);
-    if (!names) {
-      problem(line.number, found->second.second,
-              fmt::format("{}: expected a list such as node[01-16,20], of at most a million names", key));
-    }
-    return names.value_or(std::vector<std::string>{});
-  }
-
-  void join(const SlurmLine& line) {
-    if (!problems_.empty()) return;
-    const auto& name = line.values.contains("switchname") ? line.values.at("switchname") : line.values.at("blockname");
-    const std::size_t own = by_name_.at(name.first);
-    for (const std::string& node : list(line, "nodes")) {
-      const auto [known, is_new] = hosts_.emplace(node, fabric_.hosts.size());
-      if (is_new) fabric_.hosts.push_back(node);
-      if (is_new) fabric_.ports.push_back({known->second, "", own, 0, ""});
-      if (!is_new) problem(line.number, line.values.at("nodes").second, "node " + node + " is at two switches");
-    }
-    for (const std::string& below : list(line, "switches")) {
-      const auto other = by_name_.find(below);
-      const int column = line.values.at("switches").second;
-      if (other == by_name_.end()) {
-        problem(line.number, column, "no switch " + below + " in this file");
-      } else if (other->second == own) {
-        problem(line.number, column, "switch " + below + " below itself");
-      } else {
-        fabric_.cables.push_back({other->second, own, 0, ""});
-        ++above_[other->second];
-      }
-    }
-  }
-
-  // Blocks have nothing above them; the job's network joins them.
-  void add_core() {
-    std::vector<std::size_t> roots;
-    for (std::size_t i = 0; i < above_.size(); ++i) {
-      if (above_[i] == 0) roots.push_back(i);
-    }
-    const bool has_blocks = !lines_.empty() && lines_.front().values.contains("blockname");
-    if (roots.size() < 2 || !has_blocks) return;
-    for (const std::size_t root : roots) fabric_.cables.push_back({root, fabric_.switches.size(), 0, ""});
-    fabric_.switches.emplace_back("core");
-    above_.push_back(0);
-  }
-
-  // Cables whose width is all that comes from below need a beginning.
-  void check_tree() {
-    std::vector<int> left(fabric_.switches.size(), 0);
-    for (const auto& cable : fabric_.cables) ++left[cable.to];
-    std::vector<std::size_t> done;
-    for (std::size_t i = 0; i < left.size(); ++i) {
-      if (left[i] == 0) done.push_back(i);
-    }
-    std::multimap<std::size_t, std::size_t> up;
-    for (const auto& cable : fabric_.cables) up.emplace(cable.from, cable.to);
-    for (std::size_t i = 0; i < done.size(); ++i) {
-      for (auto [at, end] = up.equal_range(done[i]); at != end; ++at) {
-        if (--left[at->second] == 0) done.push_back(at->second);
-      }
-    }
-    if (done.size() < left.size()) problem(1, 1, "switches that are below each other in a circle");
-  }
-
   std::string_view text_;
   const std::string& file_;
   Diagnostics problems_{};
   int problem_count_ = 0;
   std::vector<SlurmLine> lines_{};
-  FabricDescription fabric_{};
-  std::map<std::string, std::size_t> by_name_{}, hosts_{};
-  std::vector<int> above_{};
 };
 
 }  // namespace

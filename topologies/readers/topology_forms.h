@@ -24,7 +24,16 @@ std::vector<std::string> keys_of(const std::map<std::string, Value>& values) {
   return keys;
 }
 
-// Reads any form. `depth` counts the files on the way here, so that files that name each other in a circle end.
+// How many topology files name each other on the way to the one that is read. A scenario's own topology may name files
+// anywhere; a topology file only those in its folder or below, so that a file from elsewhere cannot reach others.
+inline constexpr int kDepthInScenario = 0;
+inline constexpr int kDepthInFile = 1;
+
+// Returns the file that `value` names, relative to the file that names it. Reports one that does not exist, or that is
+// out of the folder of a topology file, and returns nothing.
+std::optional<std::filesystem::path> named_file(const YamlReader& value, int depth);
+
+// Reads any form. Files that name each other in a circle end by their `depth`.
 std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth);
 
 // `cluster:`: copies of one machine behind a fabric.
@@ -40,7 +49,7 @@ std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader
 // `cluster:` whose `fabric` is a file: the output of ibnetdiscover, or Slurm's topology.conf.
 bool has_fabric_file(const YamlReader& cluster);
 std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const Topology& machine,
-                                              const std::string& name);
+                                              const std::string& name, int depth);
 
 // Returns the same machine with the figures replaced that `overrides` gives, by the names of their models.
 Topology with_overrides(const Topology& machine, const YamlReader& overrides);

@@ -40,14 +40,15 @@ ImportedTopology import_topology(const std::filesystem::path& path, const Import
 }
 
 bool is_own_topology(std::string_view text) {
-  return !is_xml(text) && !is_nvidia_smi(text) && !is_slurm_conf(text) && !is_ibnetdiscover(text) && !is_dot(text) &&
-         !is_astra_network(text);
+  return !is_xml(text) && !is_nvidia_smi(text) && !is_slurm_conf(text) && !is_slurm_yaml(text) &&
+         !is_ibnetdiscover(text) && !is_dot(text) && !is_astra_network(text);
 }
 
 ImportedTopology import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
   if (is_xml(text)) return import_xml(text, file, options);
   if (is_nvidia_smi(text)) return import_nvidia_smi(text, file, options);
   if (is_slurm_conf(text)) return import_fabric(parse_slurm_conf(text, file), file, options);
+  if (is_slurm_yaml(text)) return import_fabric(parse_slurm_yaml(text, file), file, options);
   if (is_ibnetdiscover(text)) return import_fabric(parse_ibnetdiscover(text, file), file, options);
   if (is_dot(text)) return import_dot(text, file, options);
   return import_astra_network(text, file, options);

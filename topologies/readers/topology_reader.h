@@ -10,7 +10,7 @@
 namespace tandem {
 
 // The kinds: Tandem's own YAML or JSON, XML of NCCL and RCCL, GraphML, SimGrid's platforms, Graphviz, the text of
-// `nvidia-smi topo -m`, of ibnetdiscover, of Slurm's topology.conf, and ASTRA-sim's network.
+// `nvidia-smi topo -m`, of ibnetdiscover, of Slurm's topology.conf and topology.yaml, and ASTRA-sim's network.
 Topology read_topology(const std::filesystem::path& path);
 
 // The same with what is missing completed, and with notes on what was assumed.

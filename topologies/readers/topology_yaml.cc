@@ -151,7 +151,7 @@ Topology read_document(const YamlDocument& document) {
   Diagnostics diagnostics;
   const YamlReader root(document, diagnostics);
   root.required("schema_version");
-  auto topology = read_topology_map(root, std::filesystem::path(document.file()).stem().string());
+  auto topology = read_topology_form(root, std::filesystem::path(document.file()).stem().string(), kDepthInFile);
   root.finish();
   diagnostics.throw_if_any();
   TANDEM_CHECK(topology.has_value(), "a topology without problems was not built");
@@ -169,7 +169,7 @@ Topology parse_topology_yaml(std::string_view text, const std::string& file) {
 }
 
 std::optional<Topology> read_topology_map(const YamlReader& map, const std::string& default_name) {
-  return read_topology_form(map, default_name, 0);
+  return read_topology_form(map, default_name, kDepthInScenario);
 }
 
 std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth) {

@@ -7,8 +7,9 @@
 
 namespace tandem {
 
-// Parses the text. Throws InputError when it is not XML, is nested more than 512 levels deep, or declares entities.
-void check_xml(std::string_view text, const std::string& file, pugi::xml_document& document);
+// Parses the text. Throws InputError when it is not XML, is nested more than 512 levels deep, declares entities, or
+// gives an attribute twice. `comments`: keeps them.
+void check_xml(std::string_view text, const std::string& file, pugi::xml_document& document, bool comments = false);
 
 // The name of the first element: "system", "platform". Empty: there is none.
 std::string root_element(std::string_view text);

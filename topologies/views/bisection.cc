@@ -17,11 +17,12 @@ using FlowGraph = boost::adjacency_list<
                     boost::property<boost::edge_residual_capacity_t, long,
                                     boost::property<boost::edge_reverse_t, Traits::edge_descriptor>>>>;
 
-void add_edge(FlowGraph& graph, std::size_t from, std::size_t to, long rate, long back) {
+// The algorithm wants a reverse edge without capacity for each edge.
+void add_edge(FlowGraph& graph, std::size_t from, std::size_t to, long rate) {
   const auto forward = boost::add_edge(from, to, graph).first;
   const auto reverse = boost::add_edge(to, from, graph).first;
   boost::put(boost::edge_capacity, graph, forward, rate);
-  boost::put(boost::edge_capacity, graph, reverse, back);
+  boost::put(boost::edge_capacity, graph, reverse, 0);
   boost::put(boost::edge_reverse, graph, forward, reverse);
   boost::put(boost::edge_reverse, graph, reverse, forward);
 }
@@ -36,10 +37,11 @@ double flow_between(const Topology& topology, const std::vector<NodeIndex>& gpus
   for (LinkIndex index = 0; index < topology.link_count(); ++index) {
     const Link link = topology.link(index);
     const long rate = std::lround(link.model->bandwidth_bytes_per_s.value / 1e6);
-    add_edge(graph, link.from, link.to, rate, link.direction == Direction::one_way ? 0 : rate);
+    add_edge(graph, link.from, link.to, rate);
+    if (link.direction != Direction::one_way) add_edge(graph, link.to, link.from, rate);
   }
   for (std::size_t i = 0; i < gpus.size(); ++i) {
-    add_edge(graph, half[i] ? source : gpus[i], half[i] ? gpus[i] : sink, kUnlimited, 0);
+    add_edge(graph, half[i] ? source : gpus[i], half[i] ? gpus[i] : sink, kUnlimited);
   }
   return static_cast<double>(boost::push_relabel_max_flow(graph, source, sink)) * 1e6;
 }

@@ -80,7 +80,7 @@ double rate_at(const Topology& topology, NodeIndex node, LinkKind kind) {
 // Direct links between GPUs as units of the narrowest of them, from which rings are taken one by one.
 class RingSearch {
  public:
-  RingSearch(const Topology& topology, std::vector<NodeIndex> gpus) : topology_(topology), gpus_(std::move(gpus)) {
+  RingSearch(const Topology& topology, std::vector<NodeIndex> gpus) : gpus_(std::move(gpus)) {
     const std::size_t count = gpus_.size();
     left_.assign(count * count, 0);
     for (LinkIndex index = 0; index < topology.link_count(); ++index) {
@@ -134,7 +134,6 @@ class RingSearch {
     return false;
   }
 
-  const Topology& topology_;
   std::vector<NodeIndex> gpus_;
   std::vector<double> left_{};
   double unit_ = 0;

@@ -1,0 +1,310 @@
+#include "topologies/readers/hwloc_document.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <cmath>
+#include <map>
+#include <optional>
+#include <pugixml.hpp>
+#include <set>
+#include <sstream>
+#include <vector>
+
+#include "topologies/base/strict_yaml.h"
+#include "topologies/readers/xml_checks.h"
+
+namespace tandem {
+namespace {
+
+using Object = pugi::xml_node;
+
+constexpr std::uint64_t kMostIndex = 1 << 20;       // of a processor or a NUMA node: a set has a bit for each below it
+constexpr std::uint64_t kMostObjects = 4096;        // in a matrix
+constexpr const char* kMatrix = "NVLinkBandwidth";  // hwloc's name
+
+// Where an object may be: hwloc has trees of four kinds, and one inside of another only so.
+enum class Place : std::uint8_t { normal, memory, io, misc };
+
+std::optional<Place> place_of(std::string_view type) {
+  static const std::map<std::string_view, Place> kTypes{
+      {"System", Place::normal},   {"Machine", Place::normal},  {"Package", Place::normal},
+      {"Socket", Place::normal},   {"Die", Place::normal},      {"Core", Place::normal},
+      {"PU", Place::normal},       {"Group", Place::normal},    {"Cache", Place::normal},
+      {"L1Cache", Place::normal},  {"L2Cache", Place::normal},  {"L3Cache", Place::normal},
+      {"L4Cache", Place::normal},  {"L5Cache", Place::normal},  {"L1iCache", Place::normal},
+      {"L2iCache", Place::normal}, {"L3iCache", Place::normal}, {"NUMANode", Place::memory},
+      {"MemCache", Place::memory}, {"Bridge", Place::io},       {"PCIDev", Place::io},
+      {"OSDev", Place::io},        {"Misc", Place::misc}};
+  const auto found = kTypes.find(type);
+  return found == kTypes.end() ? std::nullopt : std::optional(found->second);
+}
+
+std::optional<std::uint64_t> number_of(std::string_view text) {
+  std::uint64_t value = 0;
+  const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+  if (text.empty() || result.ec != std::errc{} || result.ptr != text.data() + text.size()) return std::nullopt;
+  return value;
+}
+
+// Whether a text is of a pattern: 'x' is a hex digit, 'd' a decimal one, all else itself.
+bool is_like(std::string_view text, std::string_view pattern) {
+  return text.size() == pattern.size() && std::equal(text.begin(), text.end(), pattern.begin(), [](char c, char want) {
+           const bool is_digit = c >= '0' && c <= '9';
+           const bool is_hex = is_digit || (c >= 'a' && c <= 'f') || (c >= 'A' && c <= 'F');
+           return want == 'x' ? is_hex : want == 'd' ? is_digit : c == want;
+         });
+}
+
+// A set of processors, "0x00000003,0x0000ffff": words of 32 bits, the lowest first. Nothing for another text.
+std::optional<std::vector<std::uint32_t>> set_of(std::string_view text) {
+  std::vector<std::uint32_t> words;
+  for (std::size_t begin = 0; begin <= text.size();) {
+    const std::size_t end = std::min(text.find(',', begin), text.size());
+    std::string_view one = text.substr(begin, end - begin);
+    begin = end + 1;
+    if (one.starts_with("0x")) one.remove_prefix(2);
+    std::uint32_t word = 0;
+    const auto result = std::from_chars(one.data(), one.data() + one.size(), word, 16);
+    const bool is_empty = one.empty() && !words.empty();  // ",," are words of 0
+    if (!is_empty && (result.ec != std::errc{} || result.ptr != one.data() + one.size())) return std::nullopt;
+    words.push_back(word);
+  }
+  std::reverse(words.begin(), words.end());
+  return words;
+}
+
+bool is_inside(const std::vector<std::uint32_t>& inner, const std::vector<std::uint32_t>& outer) {
+  for (std::size_t i = 0; i < inner.size(); ++i) {
+    if ((inner[i] & ~(i < outer.size() ? outer[i] : 0U)) != 0) return false;
+  }
+  return true;
+}
+
+class HwlocDocument {
+ public:
+  HwlocDocument(std::string_view text, const std::string& file) : text_(text), file_(file) {
+    check_xml(text, file, read_);
+  }
+
+  std::string checked() {
+    const Object topology = read_.child("topology");
+    Object made = made_.append_child("topology");
+    const std::string version = topology.attribute("version").value();
+    if (!version.empty() && !version.starts_with("1.") && !version.starts_with("2.")) {
+      problem(topology, "version: hwloc's forms 1 and 2 are read, found '" + shortened(version) + "'");
+    }
+    is_old_ = !version.starts_with("2.");
+    if (!version.empty()) made.append_attribute("version") = version.c_str();
+    const auto roots = topology.children("object");
+    if (roots.begin() == roots.end()) problem(topology, "has no object");
+    for (const Object& root : roots) add_root(root, made);
+    if (!has_processor_ && problems_.empty()) problem(topology, "has no processor (PU)");
+    problems_.throw_if_any();
+    for (const char* name : {"distances2", "distances2hetero"}) {
+      for (const Object& matrix : topology.children(name)) add_matrix(matrix, made);
+    }
+    problems_.throw_if_any();
+    std::ostringstream out;
+    made_.save(out, "", pugi::format_raw | pugi::format_no_declaration);
+    return "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n<!DOCTYPE topology SYSTEM \"hwloc2.dtd\">\n" + out.str();
+  }
+
+ private:
+  using Set = std::vector<std::uint32_t>;
+
+  void problem(const Object& element, std::string message) {
+    problems_.add({file_, line_of(text_, element), 0, element.name(), std::move(message)});
+  }
+  void bad_attribute(const Object& object, const char* name, const std::string& expected) {
+    problem(object,
+            fmt::format("{}: expected {}, found '{}'", name, expected, shortened(object.attribute(name).value())));
+  }
+
+  void add_root(const Object& root, Object& made) {
+    const std::string_view type = root.attribute("type").value();
+    if (root.previous_sibling("object")) return problem(root, "a second machine in one file");
+    if (type != "Machine" && type != "System") return bad_attribute(root, "type", "Machine for the outermost object");
+    add_object(root, made, Place::normal, nullptr);
+  }
+
+  void add_object(const Object& object, Object& parent, Place above, const Set* outer) {
+    const std::string type = object.attribute("type").value();
+    auto place = place_of(type);
+    if (is_old_ && type == "NUMANode") place = Place::normal;  // form 1 has processors inside of it
+    if (!place) return bad_attribute(object, "type", "a type of hwloc's, such as Package");
+    if (*place == Place::misc) return;
+    const bool is_below = *place == Place::io || above == Place::normal || *place == above;
+    if (!is_below || std::string_view(object.parent().attribute("type").value()) == "PU") {
+      return problem(object, fmt::format("a {} inside of a {}", type, object.parent().attribute("type").value()));
+    }
+    Object made = parent.append_child("object");
+    made.append_attribute("type") = type.c_str();
+    copy_numbers(object, made);
+    if (*place == Place::io) {
+      check_device(object, type);
+      copy(object, made,
+           {"name", "subtype", "bridge_type", "depth", "bridge_pci", "pci_busid", "pci_type", "pci_link_speed",
+            "osdev_type"});
+    }
+    const Set* own = *place == Place::io ? outer : check_sets(object, made, type, outer);
+    if (own == nullptr) return;
+    copy_models(object, made);
+    const Set kept = *own;  // the next object's takes its place
+    for (const Object& child : object.children("object")) add_object(child, made, *place, &kept);
+  }
+
+  static void copy(const Object& from, Object& to, std::initializer_list<const char*> names) {
+    for (const char* name : names) {
+      if (const auto attribute = from.attribute(name)) to.append_attribute(name) = attribute.value();
+    }
+  }
+
+  void copy_numbers(const Object& object, Object& made) {
+    for (const char* name : {"os_index", "gp_index"}) {
+      const auto attribute = object.attribute(name);
+      if (!attribute) continue;
+      const auto value = number_of(attribute.value());
+      const bool is_set = std::string_view(name) == "os_index";
+      if (!value || (is_set && *value >= kMostIndex && place_of(object.attribute("type").value()) != Place::io)) {
+        bad_attribute(object, name, "a whole number" + (is_set ? fmt::format(" below {}", kMostIndex) : ""));
+        continue;
+      }
+      if (!is_set && !objects_.insert(*value).second)
+        problem(object, fmt::format("a second object of gp_index {}", *value));
+      made.append_attribute(name) = attribute.value();
+    }
+  }
+
+  // The processors of an object, which are among those of the one around it.
+  const Set* check_sets(const Object& object, Object& made, const std::string& type, const Set* outer) {
+    for (const char* name : {"complete_cpuset", "allowed_cpuset", "nodeset", "complete_nodeset", "allowed_nodeset"}) {
+      const std::string_view text = object.attribute(name).value();
+      if (!text.empty() && set_of(text)) copy(object, made, {name});
+      if (!text.empty() && !set_of(text) && text != "0xf...f") bad_attribute(object, name, "a set such as 0x000000ff");
+    }
+    const auto set = set_of(object.attribute("cpuset").value());
+    if (!set) {
+      bad_attribute(object, "cpuset", "a set such as 0x000000ff");
+      return nullptr;
+    }
+    if (outer != nullptr && !is_inside(*set, *outer)) {
+      problem(object, fmt::format("cpuset: {} has processors that the object around it has not",
+                                  shortened(object.attribute("cpuset").value())));
+      return nullptr;
+    }
+    copy(object, made, {"cpuset"});
+    if (type == "PU") check_processor(object, *set);
+    if (type == "NUMANode") copy(object, made, {"local_memory"});
+    set_ = *set;
+    return &set_;
+  }
+
+  void check_processor(const Object& object, const Set& set) {
+    has_processor_ = true;
+    const std::uint64_t index = number_of(object.attribute("os_index").value()).value_or(kMostIndex);
+    Set only(static_cast<std::size_t>(index / 32) + 1, 0);
+    only.back() = std::uint32_t{1} << (index % 32);
+    if (index >= kMostIndex || !is_inside(set, only) || !is_inside(only, set)) {
+      return problem(object, "a PU needs an os_index, and that number alone in its cpuset");
+    }
+    if (!processors_.insert(index).second) problem(object, fmt::format("a second PU of os_index {}", index));
+  }
+
+  void check_device(const Object& object, const std::string& type) {
+    const auto text = [&](const char* name) { return std::string_view(object.attribute(name).value()); };
+    const bool is_host_bridge = type == "Bridge" && text("bridge_type").starts_with("0-");
+    if (type == "OSDev") {
+      if (!number_of(text("osdev_type"))) bad_attribute(object, "osdev_type", "a number");
+      return;
+    }
+    if (!is_host_bridge && !is_like(text("pci_busid"), "xxxx:xx:xx.x")) {
+      bad_attribute(object, "pci_busid", "a bus id such as 0000:c1:00.0");
+    }
+    if (!is_host_bridge && !is_like(text("pci_type"), "xxxx [xxxx:xxxx] [xxxx:xxxx] xx")) {
+      bad_attribute(object, "pci_type", "ids such as '0302 [10de:20b2] [10de:1463] a1'");
+    }
+    if (!text("pci_link_speed").empty()) check_speed(object, text("pci_link_speed"));
+    if (type != "Bridge") return;
+    if (!is_like(text("bridge_type"), "d-d")) bad_attribute(object, "bridge_type", "0-1 or 1-1");
+    if (!is_like(text("bridge_pci"), "xxxx:[xx-xx]")) bad_attribute(object, "bridge_pci", "buses such as 0000:[01-04]");
+  }
+
+  void check_speed(const Object& object, std::string_view text) {
+    double value = 0;
+    const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
+    if (is_whole && std::isfinite(value) && value >= 0) return;
+    bad_attribute(object, "pci_link_speed", "GB/s, 0 or more");
+  }
+
+  // hwloc takes what a processor or a GPU is called from pairs of names and values.
+  static void copy_models(const Object& object, Object& made) {
+    for (const Object& info : object.children("info")) {
+      const std::string_view name = info.attribute("name").value();
+      if (name != "CPUModel" && name != "GPUModel") continue;
+      Object kept = made.append_child("info");
+      copy(info, kept, {"name", "value"});
+    }
+  }
+
+  static std::vector<std::string> words_of(const Object& matrix, const char* lists) {
+    std::vector<std::string> words;
+    for (const Object& list : matrix.children(lists)) {
+      std::istringstream in(list.child_value());
+      for (std::string word; in >> word;) words.push_back(word);
+    }
+    return words;
+  }
+
+  void add_matrix(const Object& matrix, Object& made) {
+    if (std::string_view(matrix.attribute("name").value()) != kMatrix) return;
+    const auto count = number_of(matrix.attribute("nbobjs").value());
+    if (!count || *count < 2 || *count > kMostObjects)
+      return bad_attribute(matrix, "nbobjs", "a number from 2 to 4096");
+    const auto indexes = words_of(matrix, "indexes"), values = words_of(matrix, "u64values");
+    if (indexes.size() != *count || values.size() != *count * *count) {
+      return problem(matrix, fmt::format("expected {} indexes and {} values, found {} and {}", *count, *count * *count,
+                                         indexes.size(), values.size()));
+    }
+    for (const std::string& index : indexes) {
+      const auto number = number_of(std::string_view(index).substr(index.find(':') + 1));  // "OSDev:7", or "7"
+      if (number && objects_.contains(*number)) continue;
+      return problem(matrix, fmt::format("no object of gp_index {}", shortened(index)));
+    }
+    for (const std::string& value : values) {
+      if (!number_of(value)) return problem(matrix, "expected a rate in MB/s, found '" + shortened(value) + "'");
+    }
+    if (std::string_view(matrix.attribute("indexing").value()) != "gp") return bad_attribute(matrix, "indexing", "gp");
+    Object kept = made.append_child(matrix.name());
+    copy(matrix, kept, {"type", "nbobjs", "kind", "name", "indexing"});
+    add_list(kept, "indexes", indexes);
+    add_list(kept, "u64values", values);
+  }
+
+  static void add_list(Object& matrix, const char* name, const std::vector<std::string>& words) {
+    std::string text;
+    for (const std::string& word : words) text += word + " ";
+    Object list = matrix.append_child(name);
+    list.append_attribute("length") = text.size();
+    list.append_child(pugi::node_pcdata).set_value(text.c_str());
+  }
+
+  std::string_view text_;
+  const std::string& file_;
+  pugi::xml_document read_{}, made_{};
+  Diagnostics problems_{};
+  std::set<std::uint64_t> objects_{}, processors_{};
+  Set set_{};
+  bool has_processor_ = false, is_old_ = false;
+};
+
+}  // namespace
+
+std::string checked_hwloc_xml(std::string_view text, const std::string& file) {
+  return HwlocDocument(text, file).checked();
+}
+
+}  // namespace tandem

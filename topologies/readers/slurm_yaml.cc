@@ -1,0 +1,92 @@
+// Slurm's topology.yaml: a list of topologies, of which the cluster's default is read.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "topologies/readers/fabric_description.h"
+#include "topologies/readers/slurm_tree.h"
+
+namespace tandem {
+namespace {
+
+void add_text(const YamlReader& value, const char* key, SlurmLine& line) {
+  if (!value) return;
+  const std::string text = value.text();
+  line.values.emplace(key, std::pair(text, value.column()));
+}
+
+std::vector<SlurmLine> switches_of(const YamlReader& tree) {
+  std::vector<SlurmLine> lines;
+  for (const YamlReader& one : tree.required("switches").list()) {
+    SlurmLine line{one.line(), {}};
+    add_text(one.required("switch"), "switchname", line);
+    add_text(one.optional("children"), "switches", line);
+    add_text(one.optional("nodes"), "nodes", line);
+    one.optional("link_speed");
+    if (line.values.contains("switchname")) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+std::vector<SlurmLine> blocks_of(const YamlReader& block) {
+  std::vector<SlurmLine> lines;
+  block.optional("block_sizes");
+  for (const YamlReader& one : block.required("blocks").list()) {
+    SlurmLine line{one.line(), {}};
+    add_text(one.required("block"), "blockname", line);
+    add_text(one.required("nodes"), "nodes", line);
+    if (line.values.contains("blockname")) lines.push_back(std::move(line));
+  }
+  return lines;
+}
+
+// The cluster's default, else the first: partitions of the cluster use the others.
+YamlReader chosen_of(const std::vector<YamlReader>& all) {
+  for (const YamlReader& one : all) {
+    if (one.optional("cluster_default").boolean(false)) return one;
+  }
+  return all.front();
+}
+
+}  // namespace
+
+bool is_slurm_yaml(std::string_view text) {
+  bool is_first = true, has_topology = false;
+  for (std::size_t begin = 0; begin < text.size() && !has_topology;) {
+    const std::size_t end = std::min(text.find('\n', begin), text.size());
+    const std::string_view line = text.substr(begin, end - begin);
+    begin = end + 1;
+    const std::size_t start = line.find_first_not_of(" \t\r");
+    if (start == std::string_view::npos || line[start] == '#' || line.starts_with("---")) continue;
+    if (is_first && line[start] != '-') return false;
+    is_first = false;
+    const std::size_t word = line.find_first_not_of("- \t");
+    has_topology = word != std::string_view::npos && line.substr(word).starts_with("topology:");
+  }
+  return has_topology;
+}
+
+FabricDescription parse_slurm_yaml(std::string_view text, const std::string& file) {
+  const YamlDocument document = YamlDocument::parse(text, file);
+  Diagnostics problems;
+  const YamlReader root(document, problems);
+  const std::vector<YamlReader> all = root.list();
+  std::vector<SlurmLine> lines;
+  for (const YamlReader& one : all) one.required("topology").text();
+  if (all.empty()) root.error("expected at least one topology, found none");
+  problems.throw_if_any();
+  const YamlReader chosen = chosen_of(all);
+  const YamlReader tree = chosen.optional("tree"), block = chosen.optional("block");
+  if (tree) lines = switches_of(tree);
+  if (block && !tree) lines = blocks_of(block);
+  if (tree && block) block.error("cannot be given together with 'tree'");
+  if (!tree && !block) {
+    chosen.error("expected `tree:` with switches or `block:` with blocks; other topologies of Slurm are not read");
+  }
+  problems.throw_if_any();
+  tree.finish();
+  block.finish();
+  return fabric_of(lines, file, problems);
+}
+
+}  // namespace tandem
