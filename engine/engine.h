@@ -35,6 +35,8 @@ struct Capabilities {
   bool deterministic = false;                // equal inputs give equal times
   bool host_functions_reach_devices = true;  // kernel::HostFunction may touch device memory
   bool remote_devices = true;                // Worker::device() and Stream::copy() reach other workers
+  bool shared_objects = true;                // Worker::shared(): all workers are in one process
+  bool remote_functions = true;              // kernel::HostFunction on devices of other workers
   std::vector<DType> dtypes;                 // of tensors
   std::vector<DType> gemm_dtypes;
   std::vector<DeviceType> device_types;

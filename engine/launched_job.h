@@ -26,9 +26,14 @@ class LaunchedJob {
  public:
   virtual ~LaunchedJob() = default;
   virtual Rank rank() const = 0;
+  // The names of their hosts, by rank.
+  virtual const std::vector<std::string>& hosts() const = 0;
   // States what this process is about to run: by what it is called, such as "scenario", its value. Ranks that state
   // different things are refused when an engine is opened.
   virtual void state(std::map<std::string, std::string> what) = 0;
+  // Waits until all processes call it, outside a run. Returns what they have passed, by rank. Throws RunError on all of
+  // them where one has ended in a failure.
+  virtual std::vector<std::string> gather(const std::string& mine) = 0;
   // Ends this process's part, with the message of its failure or "", and waits until all do. Returns the messages that
   // rank 0 prints: those of all processes, without repetition. Nothing runs afterwards.
   virtual std::vector<std::string> leave(const std::string& failure) = 0;

@@ -99,7 +99,8 @@ struct CopyMany {
   std::vector<Tensor> to, from;
 };
 // Calls a function on a host thread, in stream order. The function may touch the memory of devices only where
-// Capabilities::host_functions_reach_devices, and must not call the engine. Engines that carry no values skip it.
+// Capabilities::host_functions_reach_devices, and must not call the engine. Engines that carry no values skip it. On a
+// stream of another worker only where Capabilities::remote_functions.
 struct HostFunction {
   std::function<void()> call;
 };

@@ -9,6 +9,7 @@
 
 #include "engine/communicator.h"
 #include "engine/device.h"
+#include "engine/shared_tensor.h"
 #include "engine/task.h"
 #include "engine/timeline.h"
 
@@ -48,10 +49,15 @@ class Worker {
 
   // Returns an object that all workers of the run share. The first task that asks for `name` calls `make`, which may
   // block like any other code of a task; others that ask for the same name wait meanwhile. When `make` throws, the
-  // exception is the asker's, and the next task that asks makes the object. It lives to the end of the run. Only where
-  // Capabilities::remote_devices.
+  // exception is the asker's, and the next task that asks makes the object. It lives to the end of the run. Throws
+  // UnavailableError unless Capabilities::shared_objects.
   using SharedFactory = std::function<std::shared_ptr<void>()>;
   virtual std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) = 0;
+  // The same for an object that is this worker's alone, on every engine.
+  virtual std::shared_ptr<void> kept(std::string_view name, const SharedFactory& make);
+  // The same for a tensor, on any device that this worker reaches, wherever Capabilities::remote_devices.
+  using TensorFactory = std::function<Tensor()>;
+  virtual std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const TensorFactory& make);
 
   // Reads this world's clock. Code above the engine reads no other.
   virtual Nanoseconds now() = 0;

@@ -93,9 +93,8 @@ ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vect
       is_chief_(is_first_worker(worker)) {
   const auto make_names = [&worker] { return std::make_shared<VariableNames>(worker); };
   // Stored variables live to the end of the run, and so do their names, whichever strategy object made them.
-  names_ = has_servers_ ? std::static_pointer_cast<VariableNames>(
-                              worker.shared(fmt::format("variable names of worker {}", worker.index()), make_names))
-                        : make_names();
+  names_ =
+      has_servers_ ? std::static_pointer_cast<VariableNames>(worker.kept("variable names", make_names)) : make_names();
 }
 
 ParameterServerExtended::~ParameterServerExtended() = default;
@@ -114,9 +113,10 @@ Device& ParameterServerExtended::place(const VariableSpec& spec) {
 
 std::shared_ptr<StoredTensor> ParameterServerExtended::store(const VariableSpec& spec, Device& device) {
   if (!has_servers_) return new_store(spec, device);
-  auto stored = std::static_pointer_cast<StoredTensor>(worker().shared(
-      fmt::format("variable {}", spec.name), [&]() -> std::shared_ptr<void> { return new_store(spec, device); }));
-  const Tensor& found = stored->tensor;
+  auto stored = std::make_shared<StoredTensor>();
+  stored->shared =
+      worker().shared_tensor(fmt::format("variable {}", spec.name), [&] { return new_tensor(spec, device); });
+  const Tensor& found = stored->tensor();
   if (found.shape() != spec.shape || found.dtype() != spec.dtype || &found.device() != &device) {
     const auto text = [](DType dtype, const Shape& shape, const Device& on) {
       return fmt::format("{} {} on {}", name_of(dtype), shape.text(), on.id().text());

@@ -65,6 +65,13 @@ void CpuDevice::synchronize() {
   for (CpuStream* stream : streams) stream->synchronize();
 }
 
+std::vector<Event> CpuDevice::record_all() {
+  const std::lock_guard lock(mutex_);
+  std::vector<Event> events;
+  for (const auto& [index, stream] : streams_) events.push_back(stream->record());
+  return events;
+}
+
 void CpuDevice::finish(std::vector<Record>& records) {
   const std::lock_guard lock(mutex_);
   for (const auto& [index, stream] : streams_) stream->finish();

@@ -25,6 +25,8 @@ class CpuDevice final : public threads::LocalDevice {
   std::int64_t memory_peak_bytes() const override { return memory_use_->peak_bytes.load(); }
   void synchronize() override;
 
+  // Returns events that are complete once everything issued to the device so far is done.
+  std::vector<Event> record_all();
   void finish(std::vector<Record>& records) override;
 
  private:

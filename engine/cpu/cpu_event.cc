@@ -1,5 +1,7 @@
 #include "engine/cpu/cpu_event.h"
 
+#include <utility>
+
 #include "engine/cpu/cpu_stream.h"
 
 namespace tandem::cpu {
@@ -8,20 +10,53 @@ class CpuEvent::Reached final : public threads::Wait {
  public:
   explicit Reached(const CpuEvent& event) : event_(event) {}
   bool is_over() const override { return event_.is_complete(); }
-  std::string text() const override { return event_.stream_.text(); }
+  std::string text() const override { return event_.text(); }
 
  private:
   const CpuEvent& event_;
 };
 
+CpuEvent::CpuEvent(CpuStream& stream) : control_(stream.control()), stream_(&stream) {}
+
+std::string CpuEvent::text() const {
+  return stream_->text();
+}
+
+void CpuEvent::throw_if_failed() const {
+  stream_->throw_if_failed();
+}
+
+// Where the failure of what is waited for has stopped the run first, it is still what the caller learns.
 void CpuEvent::synchronize() {
-  stream_.control().wait_as_task(Reached(*this), &waiters_);
-  stream_.throw_if_failed();
+  try {
+    control_.wait_as_task(Reached(*this), &waiters_);
+  } catch (const RunStopped&) {
+    throw_if_failed();
+    throw;
+  }
+  throw_if_failed();
 }
 
 void CpuEvent::complete() {
-  is_complete_.store(true);
+  std::vector<std::function<void()>> functions;
+  {
+    const std::lock_guard lock(mutex_);
+    is_complete_.store(true);
+    functions = std::exchange(functions_, {});
+  }
   waiters_.wake_all();
+  for (const std::function<void()>& function : functions) function();
+}
+
+void CpuEvent::when_complete(std::function<void()> function) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!is_complete_.load()) {
+      functions_.push_back(std::move(function));
+      return;
+    }
+  }
+  function();
 }
 
 bool CpuEvent::wait_on_stream(threads::Waiter& waiter) {

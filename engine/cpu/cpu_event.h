@@ -2,7 +2,10 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
+#include <mutex>
 #include <string>
+#include <vector>
 
 #include "engine/device.h"
 #include "engine/threads/waiter.h"
@@ -11,23 +14,34 @@ namespace tandem::cpu {
 
 class CpuStream;
 
-class CpuEvent final : public EventState {
+class CpuEvent : public EventState {
  public:
-  explicit CpuEvent(CpuStream& stream) : stream_(stream) {}
+  explicit CpuEvent(CpuStream& stream);
 
   bool is_complete() const override { return is_complete_.load(); }
   void synchronize() override;
 
   void complete();
+  // Calls `function`, which does not throw, once the event is complete: on the thread that completes it, or now.
+  void when_complete(std::function<void()> function);
   // Waits on the thread of another stream. Returns false when the run was stopped first.
   bool wait_on_stream(threads::Waiter& waiter);
+
+ protected:
+  // One that somebody else completes: a point in a stream of another process.
+  explicit CpuEvent(threads::RunControl& control) : control_(control) {}
+  virtual std::string text() const;  // of what completes it
+  virtual void throw_if_failed() const;
 
  private:
   class Reached;
 
-  CpuStream& stream_;
+  threads::RunControl& control_;
+  CpuStream* const stream_ = nullptr;
   std::atomic<bool> is_complete_{false};
   threads::WaitList waiters_;
+  std::mutex mutex_;  // guards the next one
+  std::vector<std::function<void()>> functions_;
 };
 
 }  // namespace tandem::cpu

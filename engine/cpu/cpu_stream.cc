@@ -44,7 +44,14 @@ void CpuStream::execute(Op& op, int step) {
 void CpuStream::execute(Copy& copy, int step) {
   const Nanoseconds start = context_.now();
   const std::size_t bytes = copy.to.size_bytes();
-  if (!attempt("copy", threads::After::success, [&] { std::memmove(copy.to.data(), copy.from.data(), bytes); })) return;
+  const auto move = [&] {
+    if (copy.to.buffer().is_host_accessible() && copy.from.buffer().is_host_accessible()) {
+      std::memmove(copy.to.data(), copy.from.data(), bytes);
+    } else {
+      context_.remote_memory->copy(copy.to, copy.from);
+    }
+  };
+  if (!attempt("copy", threads::After::success, move)) return;
   hold_back(start);
   if (!context_.is_recorded(RecordKind::copy)) return;
   const Nanoseconds end = context_.now();

@@ -19,10 +19,16 @@ bool CudaEvent::is_complete() const {
   return is_issued_.load() && (!point_ || query(point_->handle()) != cudaErrorNotReady);
 }
 
-// A stopped run may let a destructor's wait return before the event is issued.
+// A stopped run may let a destructor's wait return before the event is issued. Where the failure of what is waited for
+// has stopped the run first, it is still what the caller learns.
 void CudaEvent::synchronize() {
-  stream_.control().wait_as_task(Issued(*this), &waiters_);
-  if (is_issued_.load() && point_) stream_.wait_for(*point_);
+  try {
+    stream_.control().wait_as_task(Issued(*this), &waiters_);
+    if (is_issued_.load() && point_) stream_.wait_for(*point_);
+  } catch (const RunStopped&) {
+    stream_.throw_if_failed();
+    throw;
+  }
   stream_.throw_if_failed();
   if (!stream_.control().is_stopped()) stream_.note_done(clock_);
 }

@@ -55,6 +55,7 @@ class ByteReader {
     for (T& value : values) value = get<T>();
     return values;
   }
+  std::string_view rest() const { return left_; }
 
  private:
   std::string_view take(std::size_t count) {

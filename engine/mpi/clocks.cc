@@ -6,14 +6,15 @@ namespace tandem::mpi {
 namespace {
 
 constexpr int kExchanges = 16;
+constexpr int kTag = kFirstFreeTag;  // no run is under way that could use it
 
 ClockReading read_clock(Transport& transport, int rank, const std::function<Nanoseconds()>& now) {
   ClockReading best{.error_ns = std::numeric_limits<Nanoseconds>::max()};
   for (int i = 0; i < kExchanges; ++i) {
     Nanoseconds theirs = 0;
     const Nanoseconds asked = now();
-    transport.send(rank, &asked, sizeof(asked));
-    transport.receive(rank, &theirs, sizeof(theirs));
+    transport.send(rank, kTag, &asked, sizeof(asked));
+    transport.receive(rank, kTag, &theirs, sizeof(theirs));
     const Nanoseconds answered = now();
     const Nanoseconds error = (answered - asked + 1) / 2;
     if (error < best.error_ns) best = {theirs, theirs - asked - (answered - asked) / 2, error};
@@ -27,9 +28,9 @@ std::vector<ClockReading> read_clocks(Transport& transport, const std::function<
   if (transport.rank() > 0) {
     for (int i = 0; i < kExchanges; ++i) {
       Nanoseconds asked = 0;
-      transport.receive(0, &asked, sizeof(asked));
+      transport.receive(0, kTag, &asked, sizeof(asked));
       const Nanoseconds mine = now();
-      transport.send(0, &mine, sizeof(mine));
+      transport.send(0, kTag, &mine, sizeof(mine));
     }
     return {};
   }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <set>
 
 #include "engine/threads/collective_call.h"
 
@@ -14,31 +15,40 @@ std::int64_t CallId::record_sequence() const {
   return static_cast<std::int64_t>((mixed & ((std::uint64_t{1} << 62) - 1)) | std::uint64_t{1} << 62);
 }
 
+void put_stillness(ByteWriter& bytes, const Stillness& stillness) {
+  bytes.put(stillness.is_still).put_text(stillness.waits).put_list(stillness.sent).put_list(stillness.received);
+  bytes.put(static_cast<std::uint64_t>(stillness.open.size()));
+  for (const OpenCall& call : stillness.open) put_call(bytes, call);
+}
+
+Stillness get_stillness(ByteReader& bytes) {
+  Stillness stillness;
+  stillness.is_still = bytes.get<bool>();
+  stillness.waits = bytes.get_text();
+  stillness.sent = bytes.get_list<std::int64_t>();
+  stillness.received = bytes.get_list<std::int64_t>();
+  for (auto left = bytes.get<std::uint64_t>(); left > 0; --left) stillness.open.push_back(get_call(bytes));
+  return stillness;
+}
+
 Coordinator::Coordinator(std::vector<std::string> places, Post post)
     : places_(std::move(places)), post_(std::move(post)), processes_(places_.size()) {}
 
 void Coordinator::handle(int from, const std::string& message) {
   ByteReader bytes(message);
-  const auto kind = bytes.get<MessageKind>();
-  if (kind == MessageKind::alive) return;
-  if (kind == MessageKind::stuck) return note_stuck(from, bytes);
-  ++processes_[static_cast<std::size_t>(from)].received;
-  switch (kind) {
-    case MessageKind::group:
-      return note_group(bytes);
-    case MessageKind::arrive:
-      return arrive(from, bytes);
-    case MessageKind::break_off: {
-      const OpenCall call = get_call(bytes);
-      JobError error = get_error(bytes).value();
-      error.text = plain(error.text, {call});
-      return break_call(call.id, std::move(error));
-    }
+  switch (bytes.get<MessageKind>()) {
+    case MessageKind::alive:
+      return;
+    case MessageKind::still:
+      processes_[static_cast<std::size_t>(from)].stillness = get_stillness(bytes);
+      return find_deadlock();
     case MessageKind::fail: {
       std::optional<JobError> error = get_error(bytes);
-      if (error) error->text = plain(error->text, {});
+      if (error) error->text = plain(error->text);
       return fail(from, std::move(error));
     }
+    case MessageKind::idle:
+      return note_idle(from);
     case MessageKind::done:
       return note_done(from, get_error(bytes));
     case MessageKind::leave:
@@ -48,106 +58,67 @@ void Coordinator::handle(int from, const std::string& message) {
   }
 }
 
-void Coordinator::note_group(ByteReader& bytes) {
-  const auto hash = bytes.get<std::uint64_t>();
-  Group group;
-  const auto count = bytes.get<std::uint64_t>();
-  for (std::uint64_t i = 0; i < count; ++i) {
-    group.devices.push_back(DeviceId::parse(bytes.get_text(), {}).value());
-    group.owners.push_back(bytes.get<int>());
-    group.processes.insert(group.owners.back());
-  }
-  groups_.emplace(hash, std::move(group));
-}
-
-void Coordinator::arrive(int from, ByteReader& bytes) {
-  const auto id = bytes.get<CallId>();
-  const CollectiveSpec spec{.kind = bytes.get<CollectiveKind>(),
-                            .dtype = bytes.get<DType>(),
-                            .count = bytes.get<std::int64_t>(),
-                            .reduction = bytes.get<Reduction>(),
-                            .root = bytes.get<int>()};
-  const Group& group = groups_.at(id.group);
-  const auto [found, is_first] = calls_.try_emplace(id, Call{.spec = spec, .arrived = {}});
-  Call& call = found->second;
-  if (call.is_broken || is_stopped_) return;
-  if (!(call.spec == spec)) {
-    const int other = *call.arrived.begin();
-    const RunError error = call_mismatch(id.number, places_[static_cast<std::size_t>(from)], spec,
-                                         places_[static_cast<std::size_t>(other)], call.spec);
-    return break_call(id, {.kind = JobError::Kind::run, .text = error.what()});
-  }
-  call.arrived.insert(from);
-  if (call.arrived.size() == group.processes.size()) begin(id, group);
-}
-
-void Coordinator::begin(const CallId& id, const Group& group) {
-  for (const int process : group.processes) {
-    say(process, MessageKind::go, [&](ByteWriter& bytes) { bytes.put(id); });
-  }
-  calls_.erase(id);
-}
-
-void Coordinator::break_call(const CallId& id, JobError error) {
-  Call& call = calls_[id];
-  if (call.is_broken || is_stopped_) return;
-  call.is_broken = true;
-  for (const int process : groups_.at(id.group).processes) {
-    say(process, MessageKind::broken, [&](ByteWriter& bytes) {
-      bytes.put(id);
-      put_error(bytes, error);
-    });
-  }
-}
-
-void Coordinator::note_stuck(int from, ByteReader& bytes) {
-  Process& process = processes_[static_cast<std::size_t>(from)];
-  process.stuck_sent = bytes.get<std::int64_t>();
-  process.stuck_received = bytes.get<std::int64_t>();
-  process.waits = bytes.get_text();
-  process.is_stuck = !process.waits.empty();
-  process.open.clear();
-  const auto count = bytes.get<std::uint64_t>();
-  for (std::uint64_t i = 0; i < count; ++i) process.open.push_back(get_call(bytes));
-  if (process.is_stuck) find_deadlock();
-}
-
-// Nothing goes on where every process is stuck or done, and no message is on its way to or from one that is stuck.
+// Nothing goes on where every process is still and no message is on its way between any two: what could move one of
+// them would have to come from another that has moved before. One in which nobody waits may not have begun yet.
 void Coordinator::find_deadlock() {
-  if (is_stopped_ || done_count() == static_cast<int>(processes_.size())) return;
+  if (is_stopped_) return;
+  bool does_anybody_wait = false;
   for (const Process& process : processes_) {
-    if (process.is_done) continue;
-    if (!process.is_stuck || process.stuck_sent != process.received || process.stuck_received != process.sent) return;
+    if (process.is_done || process.has_left) continue;
+    if (!process.stillness.is_still || (process.stillness.waits.empty() && !process.is_idle)) return;
+    does_anybody_wait |= !process.stillness.waits.empty();
   }
+  if (!does_anybody_wait || is_message_on_its_way()) return;
   std::string text;
   for (std::size_t i = 0; i < processes_.size(); ++i) {
-    text +=
-        fmt::format("{}{}: {}", text.empty() ? "" : "; ", places_[i],
-                    processes_[i].is_done ? "its programs have ended" : plain(processes_[i].waits, processes_[i].open));
+    text += fmt::format("{}{}: {}", text.empty() ? "" : "; ", places_[i], text_of(processes_[i]));
   }
   fail(-1, JobError{.kind = JobError::Kind::deadlock, .text = "deadlock: " + text});
 }
 
+bool Coordinator::is_message_on_its_way() const {
+  const auto reports = [](const Process& process) { return !process.is_done && !process.has_left; };
+  for (std::size_t from = 0; from < processes_.size(); ++from) {
+    for (std::size_t to = 0; to < processes_.size(); ++to) {
+      if (!reports(processes_[from]) || !reports(processes_[to])) continue;
+      if (processes_[from].stillness.sent.at(to) != processes_[to].stillness.received.at(from)) return true;
+    }
+  }
+  return false;
+}
+
+std::string Coordinator::text_of(const Process& process) const {
+  if (process.stillness.waits.empty()) return "its programs have ended";
+  return plain(process.stillness.waits);
+}
+
+void Coordinator::note_idle(int from) {
+  processes_[static_cast<std::size_t>(from)].is_idle = true;
+  if (!is_stopped_ && count_of(&Process::is_idle) == static_cast<int>(processes_.size())) {
+    say_to_all(MessageKind::finish, {});
+  }
+}
+
 void Coordinator::note_done(int from, std::optional<JobError> error) {
-  processes_[static_cast<std::size_t>(from)].is_done = true;
+  Process& process = processes_[static_cast<std::size_t>(from)];
+  process.is_idle = process.is_done = true;
   if (error && !error_) {
     error_ = std::move(error);
     error_->rank = from;
   }
   end_if_done();
-  find_deadlock();
 }
 
 void Coordinator::leave(int from) {
   Process& process = processes_[static_cast<std::size_t>(from)];
-  process.has_left = process.is_done = true;
+  process.has_left = process.is_idle = process.is_done = true;
   end_if_done();
   find_deadlock();
 }
 
 bool Coordinator::is_awaited() const {
-  return !calls_.empty() || std::any_of(processes_.begin(), processes_.end(),
-                                        [](const Process& process) { return process.is_done && !process.has_left; });
+  return std::any_of(processes_.begin(), processes_.end(),
+                     [](const Process& process) { return process.is_idle && !process.has_left; });
 }
 
 // The first failure is the run's.
@@ -158,12 +129,12 @@ void Coordinator::fail(int from, std::optional<JobError> error) {
     error_ = error.value_or(JobError{.kind = JobError::Kind::run, .text = "the run was stopped"});
     error_->rank = from;
   }
-  say_to_all(MessageKind::stop, {});
+  say_to_all(MessageKind::stop, error_);
   end_if_done();
 }
 
 void Coordinator::end_if_done() {
-  if (done_count() < static_cast<int>(processes_.size())) return;
+  if (count_of(&Process::is_done) < static_cast<int>(processes_.size())) return;
   if (error_ && error_->rank >= 0) {
     error_->text = fmt::format("{}: {}", places_[static_cast<std::size_t>(error_->rank)], error_->text);
   }
@@ -175,64 +146,58 @@ void Coordinator::begin_next_run() {
   for (Process& process : processes_) {
     const bool has_left = process.has_left;
     process = {};
-    process.has_left = process.is_done = has_left;
+    process.has_left = process.is_idle = process.is_done = has_left;
   }
-  groups_.clear();
-  calls_.clear();
   error_.reset();
   is_stopped_ = false;
 }
 
-void Coordinator::say(int to, MessageKind kind, const std::function<void(ByteWriter&)>& add) {
-  Process& process = processes_[static_cast<std::size_t>(to)];
-  if (process.has_left) return;
-  ++process.sent;
+void Coordinator::say(int to, MessageKind kind, const std::optional<JobError>& error) {
+  if (has_left(to)) return;
   ByteWriter bytes;
   bytes.put(kind);
-  if (add) add(bytes);
+  put_error(bytes, error);
   post_(to, bytes.take());
 }
 
 void Coordinator::say_to_all(MessageKind kind, const std::optional<JobError>& error) {
-  for (std::size_t to = 0; to < processes_.size(); ++to) {
-    say(static_cast<int>(to), kind, [&](ByteWriter& bytes) { put_error(bytes, error); });
-  }
+  const std::optional<JobError> said = error;  // handling it here may begin the next run
+  for (std::size_t to = 0; to < processes_.size(); ++to) say(static_cast<int>(to), kind, said);
 }
 
-int Coordinator::done_count() const {
+int Coordinator::count_of(bool Process::*state) const {
   return static_cast<int>(
-      std::count_if(processes_.begin(), processes_.end(), [](const Process& process) { return process.is_done; }));
+      std::count_if(processes_.begin(), processes_.end(), [&](const Process& process) { return process.*state; }));
 }
 
-std::string Coordinator::plain(const std::string& text, const std::vector<OpenCall>& reported) const {
+std::string Coordinator::plain(const std::string& text) const {
   std::string result;
   std::size_t at = 0;
   for (std::size_t mark; (mark = text.find(threads::kCallMarkBegin, at)) != std::string::npos;) {
     const std::size_t end = text.find(threads::kCallMarkEnd, mark);
     const std::string sequence = text.substr(mark + 1, end - mark - 1);
-    const auto call = std::find_if(reported.begin(), reported.end(), [&](const OpenCall& each) {
-      return std::to_string(each.id.record_sequence()) == sequence;
-    });
-    result += text.substr(at, mark - at) + (call == reported.end() ? "a collective" : text_of(*call));
+    std::string name = "a collective";
+    for (const Process& process : processes_) {
+      for (const OpenCall& call : process.stillness.open) {
+        if (std::to_string(call.id.record_sequence()) == sequence) name = text_of(call);
+      }
+    }
+    result += text.substr(at, mark - at) + name;
     at = end + 1;
   }
   return result + text.substr(at);
 }
 
 std::string Coordinator::text_of(const OpenCall& call) const {
-  const auto group = groups_.find(call.id.group);
-  if (group == groups_.end()) return std::string(name_of(call.kind));
-  std::set<int> arrived(call.arrived.begin(), call.arrived.end());
+  std::set<int> arrived;
   for (const Process& process : processes_) {
-    for (const OpenCall& other : process.open) {
+    for (const OpenCall& other : process.stillness.open) {
       if (other.id == call.id) arrived.insert(other.arrived.begin(), other.arrived.end());
     }
   }
-  const auto known = calls_.find(call.id);
-  return call_text(call.kind, call.id.number, group->second.devices, [&](int rank) {
-    const int owner = group->second.owners[static_cast<std::size_t>(rank)];
-    return arrived.contains(rank) || (known != calls_.end() && known->second.arrived.contains(owner));
-  });
+  std::vector<DeviceId> devices;
+  for (const std::string& device : call.devices) devices.push_back(DeviceId::parse(device, {}).value());
+  return call_text(call.kind, call.id.number, devices, [&](int rank) { return arrived.contains(rank); });
 }
 
 }  // namespace tandem::mpi

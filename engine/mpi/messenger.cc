@@ -6,8 +6,8 @@
 
 #include <chrono>
 #include <cstdio>
-
-#include "engine/task.h"
+#include <numeric>
+#include <utility>
 
 namespace tandem::mpi {
 namespace {
@@ -15,7 +15,10 @@ namespace {
 using std::chrono::microseconds;
 using threads::Clock;
 
-constexpr auto kPatience = microseconds(100);  // for which a waiting stream looks for messages itself
+constexpr auto kImpatience = microseconds(20);  // for which it does so without leaving its core to others
+constexpr auto kPatience = microseconds(200);   // for which a waiting thread looks for messages itself
+constexpr auto kAttention = microseconds(200);  // for which the thread looks for more after a message about memory
+constexpr auto kServing = std::chrono::milliseconds(200);  // for which another process may be expected to come back
 constexpr auto kAlivePeriod = std::chrono::seconds(1);
 
 // How long the thread sleeps between two looks: the longer nothing has come, the longer.
@@ -28,28 +31,31 @@ microseconds pause_after(Clock::duration quiet, bool is_awaited) {
 }  // namespace
 
 // The wait of the stream that executes a call for its process.
-class Messenger::Turn final : public threads::Wait {
+class Messenger::Decision final : public threads::Wait {
  public:
-  Turn(const Messenger& messenger, const Call& state, const threads::CollectiveCall& call, Clock::time_point until)
-      : messenger_(messenger), state_(state), call_(call), until_(until) {}
+  Decision(const Agreement::Ballot& ballot, const threads::CollectiveCall& call, Clock::time_point until)
+      : ballot_(ballot), call_(call), until_(until) {}
   bool is_over() const override {
-    const State state = state_.state.load();
-    if (state == State::go) return messenger_.turn_.load() == state_.ticket.load();
-    if (state == State::broken || messenger_.is_stopped_.load()) return true;
-    return until_ != threads::kNever && Clock::now() >= until_;
+    return ballot_.is_decided() || (until_ != threads::kNever && Clock::now() >= until_);
   }
   std::string text() const override { return call_.text(); }
   Clock::time_point ends_at() const override { return until_; }
 
  private:
-  const Messenger& messenger_;
-  const Call& state_;
+  const Agreement::Ballot& ballot_;
   const threads::CollectiveCall& call_;
   const Clock::time_point until_;
 };
 
 Messenger::Messenger(Transport& transport, std::vector<std::string> places)
-    : transport_(transport), places_(std::move(places)), heard_(places_.size(), Clock::now()) {
+    : transport_(transport),
+      places_(std::move(places)),
+      heard_(places_.size(), Clock::now()),
+      agreement_(
+          transport.rank(), places_,
+          [this](int to, MessageKind kind, const std::function<void(ByteWriter&)>& add) { say_among(to, kind, add); }),
+      sent_(places_.size()),
+      received_(places_.size()) {
   if (transport_.rank() == 0) {
     coordinator_.emplace(places_, [this](int to, std::string message) { say(to, std::move(message)); });
   }
@@ -86,7 +92,12 @@ void Messenger::serve() {
       last = Clock::now();
       continue;
     }
-    bool is_awaited = awaiting_.load() > 0;
+    const Clock::time_point asked_at = asked_at_.load();
+    if (now - kAttention < asked_at) {
+      sched_yield();
+      continue;
+    }
+    bool is_awaited = awaiting_.load() > 0 || now - kServing < asked_at;
     if (!is_awaited && coordinator_) {
       const std::lock_guard lock(coordinator_mutex_);
       is_awaited = coordinator_->is_awaited();
@@ -99,16 +110,52 @@ bool Messenger::progress() {
   const std::unique_lock lock(receiving_mutex_, std::try_to_lock);
   if (!lock) return false;
   bool has_any = false;
-  for (Message message; transport_.poll(message); has_any = true) {
-    heard_[static_cast<std::size_t>(message.from)] = Clock::now();
-    if (coordinator_) {
-      const std::lock_guard coordinating(coordinator_mutex_);
-      coordinator_->handle(message.from, message.text);
-    } else {
-      handle(message.text);
-    }
+  for (Message message; transport_.poll(message); has_any = true) receive(std::move(message));
+  if (handler_ != nullptr && handler_->progress()) {
+    has_any = true;
+    asked_at_.store(Clock::now());
+    waiters_.wake_all();
   }
   return has_any;
+}
+
+void Messenger::receive(Message message) {
+  heard_[static_cast<std::size_t>(message.from)] = Clock::now();
+  if (is_among_processes(ByteReader(message.text).get<MessageKind>())) {
+    handle_among(std::move(message));
+  } else if (coordinator_) {
+    const std::lock_guard coordinating(coordinator_mutex_);
+    coordinator_->handle(message.from, message.text);
+  } else {
+    handle(message.text);
+  }
+}
+
+// Drops what is left of former runs: nobody waits for it any more. A message counts once it has had its effect.
+void Messenger::handle_among(Message message) {
+  const int from = message.from;
+  ByteReader bytes(message.text);
+  const auto kind = bytes.get<MessageKind>();
+  const auto run = bytes.get<std::int64_t>();
+  {
+    const std::lock_guard lock(mutex_);
+    if (run != run_) return;
+  }
+  if (kind == MessageKind::remote) {
+    if (handler_ == nullptr) {
+      early_.push_back(std::move(message));
+      return;
+    }
+    handler_->handle(from, bytes);
+    asked_at_.store(Clock::now());
+  } else {
+    agreement_.handle(from, kind, bytes);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    ++received_[static_cast<std::size_t>(from)];
+  }
+  waiters_.wake_all();
 }
 
 // To a process, from the coordinator: to this one at once.
@@ -117,14 +164,21 @@ void Messenger::say(int to, std::string message) {
   transport_.post(to, std::move(message));
 }
 
+void Messenger::say_among(int to, MessageKind kind, const std::function<void(ByteWriter&)>& add) {
+  ByteWriter bytes;
+  {
+    const std::lock_guard lock(mutex_);
+    ++sent_[static_cast<std::size_t>(to)];
+    bytes.put(kind).put(run_);
+  }
+  add(bytes);
+  transport_.post(to, bytes.take());
+}
+
 void Messenger::tell(MessageKind kind, const std::function<void(ByteWriter&)>& add) {
   ByteWriter bytes;
   bytes.put(kind);
   if (add) add(bytes);
-  if (kind != MessageKind::stuck && kind != MessageKind::alive) {
-    const std::lock_guard lock(mutex_);
-    ++sent_;
-  }
   if (!coordinator_) return transport_.post(0, bytes.take());
   const std::lock_guard lock(coordinator_mutex_);
   coordinator_->handle(0, bytes.take());
@@ -170,30 +224,24 @@ void Messenger::check_silence() {
 
 void Messenger::handle(const std::string& message) {
   ByteReader bytes(message);
-  const auto kind = bytes.get<MessageKind>();
-  if (kind == MessageKind::alive) return;
-  if (kind == MessageKind::leave) return has_lost_coordinator_.store(true);
-  {
-    const std::lock_guard lock(mutex_);
-    ++received_;
-  }
-  switch (kind) {
-    case MessageKind::go: {
-      const std::lock_guard lock(mutex_);
-      const std::shared_ptr<Call> call = call_of(bytes.get<CallId>());
-      call->ticket.store(tickets_++);
-      call->state.store(State::go);
-      break;
-    }
-    case MessageKind::broken: {
-      const auto id = bytes.get<CallId>();
-      note_broken(id, get_error(bytes).value().exception());
-      break;
-    }
+  switch (bytes.get<MessageKind>()) {
+    case MessageKind::alive:
+      return;
+    case MessageKind::leave:
+      return has_lost_coordinator_.store(true);
     case MessageKind::stop: {
+      agreement_.stop();
       const std::lock_guard lock(mutex_);
+      error_ = get_error(bytes);
       is_stopped_.store(true);
       if (control_ != nullptr) control_->stop();
+      changed_.notify_all();
+      break;
+    }
+    case MessageKind::finish: {
+      const std::lock_guard lock(mutex_);
+      have_programs_ended_ = true;
+      changed_.notify_all();
       break;
     }
     case MessageKind::end:
@@ -205,161 +253,131 @@ void Messenger::handle(const std::string& message) {
   waiters_.wake_all();
 }
 
-void Messenger::note_broken(const CallId& id, const std::exception_ptr& error) {
-  std::shared_ptr<threads::CollectiveCall> call;
-  {
-    const std::lock_guard lock(mutex_);
-    const std::shared_ptr<Call> state = call_of(id);
-    state->error = error;
-    state->state.store(State::broken);
-    call = state->call.lock();
-  }
-  if (call) call->break_now(error);
-}
-
 // Leaves the state of the next run, whose messages may come before it begins here.
 void Messenger::note_end(std::optional<JobError> error) {
+  agreement_.begin_next_run();
   const std::lock_guard lock(mutex_);
   has_ended_ = true;
   error_ = std::move(error);
   control_ = nullptr;
-  calls_.clear();
-  announced_.clear();
-  sent_ = received_ = tickets_ = 0;
+  ++run_;
+  std::fill(sent_.begin(), sent_.end(), 0);
+  std::fill(received_.begin(), received_.end(), 0);
   received_at_last_look_ = -1;
-  was_stuck_ = false;
-  turn_.store(0);
+  was_still_ = have_programs_ended_ = false;
   is_stopped_.store(false);
-  ended_.notify_all();
+  changed_.notify_all();
 }
 
-void Messenger::begin(threads::RunControl& control) {
-  const std::lock_guard lock(mutex_);
-  control_ = &control;
-  if (is_stopped_.load()) control.stop();
+void Messenger::begin(threads::RunControl& control, MessageHandler* handler) {
+  const std::lock_guard receiving(receiving_mutex_);
+  {
+    const std::lock_guard lock(mutex_);
+    control_ = &control;
+    if (is_stopped_.load()) control.stop();
+  }
+  handler_ = handler;
+  for (Message& message : std::exchange(early_, {})) handle_among(std::move(message));
 }
 
 void Messenger::fail(const std::exception_ptr& error) {
   tell(MessageKind::fail, [&](ByteWriter& bytes) { put_error(bytes, job_error_of(error)); });
 }
 
+void Messenger::throw_if_failed_at(int rank) {
+  const std::lock_guard lock(mutex_);
+  if (is_stopped_.load() && error_ && error_->rank == rank) error_->rethrow();
+}
+
+void Messenger::await_programs() {
+  awaiting_.fetch_add(1);
+  tell(MessageKind::idle);
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return have_programs_ended_ || is_stopped_.load(); });
+  awaiting_.fetch_sub(1);
+}
+
 std::exception_ptr Messenger::end(const std::exception_ptr& error) {
   awaiting_.fetch_add(1);
   tell(MessageKind::done, [&](ByteWriter& bytes) { put_error(bytes, job_error_of(error)); });
   std::unique_lock lock(mutex_);
-  ended_.wait(lock, [this] { return has_ended_; });
+  changed_.wait(lock, [this] { return has_ended_; });
   awaiting_.fetch_sub(1);
   has_ended_ = false;
+  lock.unlock();
+  {
+    const std::lock_guard receiving(receiving_mutex_);
+    handler_ = nullptr;
+    early_.clear();
+  }
   if (!error_) return nullptr;
   return error_->rank == transport_.rank() && job_error_of(error) ? error : error_->exception();
 }
 
-// A look at the threads of this process found them stuck. It counts only if no message has come since the look before,
+// A look at the threads of this process found them still. It counts only if no message has come since the look before,
 // which might have set one of them going.
-void Messenger::note_stuck(std::string waits) {
-  std::vector<OpenCall> open;
-  std::int64_t sent = 0, received = 0;
+void Messenger::note_still(std::optional<std::string> waits) {
+  Stillness stillness{.is_still = waits.has_value(), .waits = std::move(waits).value_or("")};
+  if (stillness.is_still) stillness.open = agreement_.open_calls();
   {
     const std::lock_guard lock(mutex_);
-    if (received_ != std::exchange(received_at_last_look_, received_)) waits.clear();
-    if (waits.empty() && !std::exchange(was_stuck_, false)) return;
-    was_stuck_ = !waits.empty();
-    sent = sent_;
-    received = received_;
-    for (const auto& [id, state] : calls_) {
-      if (const auto call = state->call.lock()) open.push_back(open_call(id, *call));
-    }
+    const std::int64_t received = std::accumulate(received_.begin(), received_.end(), std::int64_t{0});
+    if (received != std::exchange(received_at_last_look_, received)) stillness.is_still = false;
+    if (!stillness.is_still && !std::exchange(was_still_, false)) return;
+    was_still_ = stillness.is_still;
+    stillness.sent = sent_;
+    stillness.received = received_;
   }
-  tell(MessageKind::stuck, [&](ByteWriter& bytes) {
-    bytes.put(sent).put(received).put_text(waits).put(static_cast<std::uint64_t>(open.size()));
-    for (const OpenCall& call : open) put_call(bytes, call);
-  });
+  tell(MessageKind::still, [&](ByteWriter& bytes) { put_stillness(bytes, stillness); });
 }
 
-void Messenger::announce(std::uint64_t group, const std::vector<DeviceId>& devices, const std::vector<int>& owners) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (!announced_.insert(group).second) return;
+void Messenger::look_while_waiting(const threads::Wait& wait) {
+  const auto start = Clock::now();
+  for (auto now = start; !wait.is_over() && now < start + kPatience; now = Clock::now()) {
+    if (!progress() && now > start + kImpatience) sched_yield();
   }
-  tell(MessageKind::group, [&](ByteWriter& bytes) {
-    bytes.put(group).put(static_cast<std::uint64_t>(devices.size()));
-    for (std::size_t i = 0; i < devices.size(); ++i) bytes.put_text(devices[i].text()).put(owners[i]);
-  });
 }
 
-std::shared_ptr<Messenger::Call> Messenger::call_of(const CallId& id) {
-  std::shared_ptr<Call>& call = calls_[id];
-  if (!call) call = std::make_shared<Call>();
-  return call;
-}
-
-OpenCall Messenger::open_call(const CallId& id, const threads::CollectiveCall& call) const {
-  OpenCall open{.id = id, .kind = call.spec().kind, .arrived = {}};
-  for (int rank = 0; rank < call.ranks(); ++rank) {
-    if (call.has_arrived(rank)) open.arrived.push_back(rank);
-  }
-  return open;
-}
-
-void Messenger::note_opened(const CallId& id, const std::shared_ptr<threads::CollectiveCall>& call) {
-  std::exception_ptr broken;
-  {
-    const std::lock_guard lock(mutex_);
-    const std::shared_ptr<Call> state = call_of(id);
-    state->call = call;
-    if (state->state.load() == State::broken) broken = state->error;
-  }
-  if (broken) call->break_now(broken);
-}
-
-void Messenger::ask_to_break(const CallId& id, const threads::CollectiveCall& call, const std::exception_ptr& error) {
-  tell(MessageKind::break_off, [&](ByteWriter& bytes) {
-    put_call(bytes, open_call(id, call));
-    put_error(bytes, job_error_of(error));
-  });
-}
-
-// A call that has begun is completed in a stopped run, too: the other processes are inside it.
-void Messenger::begin_turn(const CallId& id, const threads::CollectiveCall& call) {
-  std::shared_ptr<Call> state;
-  {
-    const std::lock_guard lock(mutex_);
-    state = call_of(id);
-  }
+void Messenger::wait_as_task(const threads::Wait& wait, threads::RunControl& control) {
   awaiting_.fetch_add(1);
-  const CollectiveSpec& spec = call.spec();
-  tell(MessageKind::arrive, [&](ByteWriter& bytes) {
-    bytes.put(id).put(spec.kind).put(spec.dtype).put(spec.count).put(spec.reduction).put(spec.root);
-  });
+  look_while_waiting(wait);
+  try {
+    if (!wait.is_over()) control.wait_as_task(wait, &waiters_);
+  } catch (...) {
+    awaiting_.fetch_sub(1);
+    throw;
+  }
+  awaiting_.fetch_sub(1);
+}
+
+void Messenger::wait_on_stream(const threads::Wait& wait) {
+  awaiting_.fetch_add(1);
+  look_while_waiting(wait);
+  if (!wait.is_over()) threads::Waiter::of_this_thread().wait(wait, &waiters_, threads::Stoppable::no);
+  awaiting_.fetch_sub(1);
+}
+
+// A call that takes place is executed in a stopped run, too: the other processes execute it.
+AgreedCall Messenger::agree(const CallId& id, const threads::CollectiveCall& call, std::optional<std::string> values) {
+  awaiting_.fetch_add(1);
+  const std::shared_ptr<const Agreement::Ballot> ballot = agreement_.vote(id, call, std::move(values));
   threads::CallDeadline deadline = call.first_deadline();
   for (;;) {
-    const Turn turn(*this, *state, call, deadline.at);
-    for (const auto end = Clock::now() + kPatience; !turn.is_over() && Clock::now() < end;) {
-      if (!progress()) sched_yield();
-    }
-    if (!turn.is_over()) threads::Waiter::of_this_thread().wait(turn, &waiters_, threads::Stoppable::no);
-    const State now = state->state.load();
-    if (now == State::go && !turn.is_over()) continue;
-    if (now != State::open || is_stopped_.load()) break;
+    const Decision decision(*ballot, call, deadline.at);
+    look_while_waiting(decision);
+    if (!decision.is_over()) threads::Waiter::of_this_thread().wait(decision, &waiters_, threads::Stoppable::no);
+    if (ballot->is_decided()) break;
     if (deadline.at != threads::kNever && Clock::now() >= deadline.at) {
-      ask_to_break(id, call, std::make_exception_ptr(call.deadline_error(deadline.rank, deadline.timeout_s)));
+      agreement_.give_up(id, call, std::make_exception_ptr(call.deadline_error(deadline.rank, deadline.timeout_s)));
       deadline.at = threads::kNever;
     }
   }
   awaiting_.fetch_sub(1);
-  const bool goes = state->state.load() == State::go;
-  std::exception_ptr error;
-  {
-    const std::lock_guard lock(mutex_);
-    if (state->state.load() == State::broken) error = state->error;
-    calls_.erase(id);
-  }
-  if (error) std::rethrow_exception(error);
-  if (!goes) throw RunStopped{};
+  return agreement_.take(id);
 }
 
-void Messenger::end_turn() {
-  turn_.fetch_add(1);
+void Messenger::end_turn(const CallId& id) {
+  agreement_.end_turn(id);
   waiters_.wake_all();
 }
 

@@ -1,26 +1,34 @@
-// A process's part of engine/mpi/protocol.h: a thread that receives what others say, for the streams that wait for it,
-// and, on rank 0, the coordinator.
+// A process's part of engine/mpi/protocol.h: a thread that receives what others say, for those that wait for it, and,
+// on rank 0, the coordinator.
 //
 // Threads: any.
 #pragma once
 
 #include <atomic>
 #include <condition_variable>
-#include <map>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <set>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "engine/mpi/agreement.h"
 #include "engine/mpi/coordinator.h"
 #include "engine/mpi/transport.h"
-#include "engine/threads/collective_call.h"
 #include "engine/threads/neighbours.h"
 
 namespace tandem::mpi {
+
+// Takes the messages of a run that are about devices and memory.
+class MessageHandler {
+ public:
+  virtual ~MessageHandler() = default;
+  virtual void handle(int from, ByteReader& bytes) = 0;
+  // Looks at what else is under way; false where nothing has happened.
+  virtual bool progress() = 0;
+};
 
 class Messenger {
  public:
@@ -33,67 +41,70 @@ class Messenger {
   Messenger& operator=(const Messenger&) = delete;
 
   // See threads::Neighbours.
-  void begin(threads::RunControl& control);
+  void begin(threads::RunControl& control, MessageHandler* handler);
   void fail(const std::exception_ptr& error);
-  void note_stuck(std::string waits);
+  void note_still(std::optional<std::string> waits);
+  void await_programs();
   std::exception_ptr end(const std::exception_ptr& error);
 
-  // Describes a group, once in a run and before its first call. `owners` are the processes of its devices.
-  void announce(std::uint64_t group, const std::vector<DeviceId>& devices, const std::vector<int>& owners);
-  // Makes a call known, so that it can be broken.
-  void note_opened(const CallId& id, const std::shared_ptr<threads::CollectiveCall>& call);
-  void ask_to_break(const CallId& id, const threads::CollectiveCall& call, const std::exception_ptr& error);
-  // Waits, on the thread of a stream, until the call is to be executed; end_turn() must follow. Throws the error of a
-  // call that was broken, and RunStopped.
-  void begin_turn(const CallId& id, const threads::CollectiveCall& call);
-  void end_turn();
+  Agreement& agreement() { return agreement_; }
+  // Votes for a call, with its values or, where MPI is to execute it, without, and waits on the thread of a stream
+  // until it is to be executed; one that MPI executes ends with end_turn(). Throws the error of a call that was
+  // refused, and RunStopped.
+  AgreedCall agree(const CallId& id, const threads::CollectiveCall& call, std::optional<std::string> values);
+  void end_turn(const CallId& id);
+
+  void say_among(int to, MessageKind kind, const std::function<void(ByteWriter&)>& add);
+  void wake() { waiters_.wake_all(); }  // those that wait below
+  // Wait for what a message brings: as a task, which a stopped run ends, or as a stream, which nothing does.
+  void wait_as_task(const threads::Wait& wait, threads::RunControl& control);
+  void wait_on_stream(const threads::Wait& wait);
+  // Throws the failure that has stopped the run, where it is that of this process.
+  void throw_if_failed_at(int rank);
 
   // Nobody need answer any more.
   void leave();
 
  private:
-  class Turn;
-  enum class State : std::uint8_t { open, go, broken };
-  struct Call {
-    std::weak_ptr<threads::CollectiveCall> call;
-    std::atomic<State> state{State::open};
-    std::atomic<std::int64_t> ticket{-1};
-    std::exception_ptr error;  // written before `broken`
-  };
+  class Decision;
 
   void serve();
   bool progress();  // handles what has come; false where nothing had
-  void handle(const std::string& message);
-  void note_broken(const CallId& id, const std::exception_ptr& error);
+  void receive(Message message);
+  void handle(const std::string& message);  // from the coordinator
+  void handle_among(Message message);
   void note_end(std::optional<JobError> error);
-  void tell(MessageKind kind, const std::function<void(ByteWriter&)>& add = {});
-  void say(int to, std::string message);
+  void tell(MessageKind kind, const std::function<void(ByteWriter&)>& add = {});  // the coordinator
+  void say(int to, std::string message);                                          // as the coordinator
+  void look_while_waiting(const threads::Wait& wait);
   void check_silence();
   void say_alive();
-  std::shared_ptr<Call> call_of(const CallId& id);  // with mutex_ held
-  OpenCall open_call(const CallId& id, const threads::CollectiveCall& call) const;
 
   Transport& transport_;
   const std::vector<std::string> places_;
   std::mutex coordinator_mutex_;  // guards the next one; taken before mutex_
   std::optional<Coordinator> coordinator_;
   std::mutex receiving_mutex_;
-  std::vector<threads::Clock::time_point> heard_;  // by rank; under receiving_mutex_
+  std::vector<threads::Clock::time_point> heard_;  // by rank; under receiving_mutex_, as the next two are
+  MessageHandler* handler_ = nullptr;
+  std::vector<Message> early_;  // of a run that has not begun here
+  Agreement agreement_;
 
   std::mutex mutex_;  // guards the state of the run down to has_ended_
   threads::RunControl* control_ = nullptr;
-  std::map<CallId, std::shared_ptr<Call>> calls_;
-  std::set<std::uint64_t> announced_;
-  std::int64_t sent_ = 0, received_ = 0, received_at_last_look_ = -1;
-  std::int64_t tickets_ = 0;
-  bool was_stuck_ = false;
-  bool has_ended_ = false;
+  std::int64_t run_ = 0;                       // its number
+  std::vector<std::int64_t> sent_, received_;  // messages among processes in this run, by the other one
+  std::int64_t received_at_last_look_ = -1;
+  bool was_still_ = false;
+  bool have_programs_ended_ = false;
   std::optional<JobError> error_;
-  std::condition_variable ended_;
+  bool has_ended_ = false;
+  std::condition_variable changed_;
 
   std::atomic<bool> is_stopped_{false};
-  std::atomic<std::int64_t> turn_{0};
   std::atomic<int> awaiting_{0};  // threads that wait for a message
+  std::atomic<threads::Clock::time_point> asked_at_{
+      threads::Clock::time_point::min()};  // the last time by a remote one
   std::atomic<bool> is_ending_{false};
   std::atomic<bool> is_leaving_{false};
   std::atomic<bool> has_lost_coordinator_{false};  // it takes part in no further run

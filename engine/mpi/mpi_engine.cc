@@ -12,7 +12,10 @@
 #include "engine/kernels/kernels.h"
 #include "engine/mpi/clocks.h"
 #include "engine/mpi/gathered_records.h"
+#include "engine/mpi/remote_access.h"
+#include "engine/mpi/remote_device.h"
 #include "engine/mpi/session.h"
+#include "engine/mpi/shared_tensors.h"
 #include "engine/mpi/spanning_collectives.h"
 #include "engine/threads/run.h"
 
@@ -24,7 +27,9 @@ Capabilities capabilities_of_ranks(int processes) {
           .carries_values = true,
           .deterministic = false,
           .host_functions_reach_devices = true,
-          .remote_devices = processes == 1,
+          .remote_devices = true,
+          .shared_objects = processes == 1,
+          .remote_functions = processes == 1,
           .dtypes = cpu::cpu_dtypes(),
           .gemm_dtypes = {DType::f64, DType::f32},
           .device_types = {DeviceType::cpu},
@@ -42,11 +47,21 @@ int owner_of(int worker, int workers, int processes) {
 class RankMachine final : public threads::Machine, private threads::Neighbours {
  public:
   // `session` is null where this process is alone.
-  RankMachine(mpi::Session* session, int workers) : session_(session), workers_(workers) {}
+  RankMachine(mpi::Session* session, int workers) : session_(session), workers_(workers) {
+    if (session != nullptr) access_ = std::make_shared<mpi::RemoteAccess>(session->messenger(), session->transport());
+  }
 
   std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
                                                     DeviceId id, int index) override {
-    return std::make_unique<cpu::CpuDevice>(context, worker, std::move(id), index);
+    auto device = std::make_unique<cpu::CpuDevice>(context, worker, std::move(id), index);
+    if (access_) access_->add_device(*device);
+    return device;
+  }
+  std::unique_ptr<threads::RemoteDevice> make_remote_device(threads::RunContext& /*context*/, DeviceId id, int index,
+                                                            int worker) override {
+    auto device = std::make_unique<mpi::RemoteDevice>(access_, std::move(id), index, worker, owner(worker));
+    access_->add_remote_device(*device, owner(worker));
+    return device;
   }
   std::shared_ptr<threads::CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) override {
     if (session_ == nullptr) return nullptr;
@@ -61,13 +76,26 @@ class RankMachine final : public threads::Machine, private threads::Neighbours {
  private:
   int owner(int worker) const { return owner_of(worker, workers_, session_->rank().count); }
   bool is_here(int worker) const override { return owner(worker) == session_->rank().index; }
-  void begin(threads::RunControl& control) override { session_->messenger().begin(control); }
+  threads::RemoteMemory& memory() override { return *access_; }
+  std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const std::function<Tensor()>& make) override {
+    return access_->shared_tensors().get(name, make);
+  }
+  void begin(threads::RunControl& control) override { access_->begin(control); }
   void fail(const std::exception_ptr& error) override { session_->messenger().fail(error); }
-  void note_stuck(std::string waits) override { session_->messenger().note_stuck(std::move(waits)); }
-  std::exception_ptr end(const std::exception_ptr& error) override { return session_->messenger().end(error); }
+  void note_still(std::optional<std::string> waits) override {
+    session_->messenger().note_still(access_->is_busy() ? std::nullopt : std::move(waits));
+  }
+  void flush() override { access_->flush(); }
+  void await_programs() override { session_->messenger().await_programs(); }
+  std::exception_ptr end(const std::exception_ptr& error) override {
+    std::exception_ptr how = session_->messenger().end(error);
+    access_->end();
+    return how;
+  }
 
   mpi::Session* const session_;
   const int workers_;
+  std::shared_ptr<mpi::RemoteAccess> access_;  // null where this process is alone
 };
 
 std::string microseconds_text(Nanoseconds ns) {

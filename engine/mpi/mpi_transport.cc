@@ -13,6 +13,7 @@
 #include <map>
 #include <mutex>
 #include <numeric>
+#include <utility>
 
 #include "engine/mpi/transport.h"
 
@@ -20,7 +21,7 @@
 #define TANDEM_MPI_FUNCTIONS(X) \
   X(Abort) X(Allgather) X(Allgatherv) X(Allreduce) X(Alltoallv) X(Bcast) X(Comm_create_group) X(Comm_dup) X(Comm_group) \
   X(Comm_rank) X(Comm_size) X(Finalize) X(Get_count) X(Get_library_version) X(Group_free) X(Group_incl) \
-  X(Improbe) X(Init_thread) X(Initialized) X(Isend) X(Mrecv) X(Query_thread) X(Recv) X(Reduce) \
+  X(Improbe) X(Init_thread) X(Initialized) X(Irecv) X(Isend) X(Mrecv) X(Query_thread) X(Recv) X(Reduce) \
   X(Reduce_scatter) X(Send) X(Test) X(Type_commit) X(Type_contiguous) X(Type_create_struct) X(Type_free) \
   X(Type_size) X(Wait)
 // clang-format on
@@ -47,7 +48,7 @@ const MpiFunctions& api() {
   return functions;
 }
 
-constexpr int kMessageTag = 1, kDataTag = 2;
+constexpr int kMessageTag = 1;
 constexpr std::int64_t kMostElements = std::int64_t{1} << 28;  // of one call: MPI counts in int
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
 
@@ -84,6 +85,11 @@ MPI_Op operation_of(Reduction reduction) {
 class PartType {
  public:
   explicit PartType(std::int64_t bytes) {
+    if (bytes <= kMostBytes) {
+      api().Type_contiguous(static_cast<int>(bytes), MPI_BYTE, &type_);
+      api().Type_commit(&type_);
+      return;
+    }
     const auto whole = static_cast<int>(bytes / kMostBytes), rest = static_cast<int>(bytes % kMostBytes);
     MPI_Datatype block = MPI_BYTE;
     api().Type_contiguous(static_cast<int>(kMostBytes), MPI_BYTE, &block);
@@ -103,6 +109,22 @@ class PartType {
   MPI_Datatype type_ = MPI_DATATYPE_NULL;
 };
 
+class MpiTransfer final : public Transfer {
+ public:
+  explicit MpiTransfer(std::int64_t bytes) : part_(bytes) {}
+  bool is_done() override {
+    int done = 0;
+    api().Test(&request_, &done, MPI_STATUS_IGNORE);
+    return done != 0;
+  }
+  MPI_Datatype type() const { return part_.get(); }
+  MPI_Request& request() { return request_; }
+
+ private:
+  const PartType part_;
+  MPI_Request request_ = MPI_REQUEST_NULL;
+};
+
 std::vector<int> places_of(std::span<const int> counts) {
   std::vector<int> places(counts.size());
   std::exclusive_scan(counts.begin(), counts.end(), places.begin(), 0);
@@ -114,6 +136,7 @@ class MpiTransport final : public Transport {
   MpiTransport() {
     api().Comm_dup(MPI_COMM_WORLD, &messages_);
     api().Comm_dup(MPI_COMM_WORLD, &data_);
+    for (MPI_Comm& lane : lanes_) api().Comm_dup(MPI_COMM_WORLD, &lane);
     api().Comm_rank(MPI_COMM_WORLD, &rank_);
     api().Comm_size(MPI_COMM_WORLD, &size_);
   }
@@ -175,28 +198,27 @@ class MpiTransport final : public Transport {
     return texts;
   }
 
-  void all_reduce(std::span<const int> ranks, void* data, std::int64_t count, DType dtype,
-                  Reduction reduction) override {
-    const MPI_Comm group = group_of(ranks);
+  void all_reduce(const Channel& channel, void* data, std::int64_t count, DType dtype, Reduction reduction) override {
+    const MPI_Comm group = group_of(channel);
     each_part(data, count, dtype, [&](void* part, int elements) {
       api().Allreduce(MPI_IN_PLACE, part, elements, type_of(dtype), operation_of(reduction), group);
     });
   }
-  void reduce(std::span<const int> ranks, int root, void* data, std::int64_t count, DType dtype,
+  void reduce(const Channel& channel, int root, void* data, std::int64_t count, DType dtype,
               Reduction reduction) override {
-    const MPI_Comm group = group_of(ranks);
-    const bool is_root = ranks[static_cast<std::size_t>(root)] == rank_;
+    const MPI_Comm group = group_of(channel);
+    const bool is_root = channel.ranks[static_cast<std::size_t>(root)] == rank_;
     each_part(data, count, dtype, [&](void* part, int elements) {
       api().Reduce(is_root ? MPI_IN_PLACE : part, is_root ? part : nullptr, elements, type_of(dtype),
                    operation_of(reduction), root, group);
     });
   }
-  void broadcast(std::span<const int> ranks, int root, void* data, std::int64_t bytes) override {
-    broadcast_on(group_of(ranks), root, data, bytes);
+  void broadcast(const Channel& channel, int root, void* data, std::int64_t bytes) override {
+    broadcast_on(group_of(channel), root, data, bytes);
   }
-  void all_gather(std::span<const int> ranks, const void* from, void* to, std::int64_t part_bytes,
+  void all_gather(const Channel& channel, const void* from, void* to, std::int64_t part_bytes,
                   std::span<const int> parts) override {
-    const MPI_Comm group = group_of(ranks);
+    const MPI_Comm group = group_of(channel);
     const PartType type(part_bytes);
     const std::vector<int> places = places_of(parts);
     int place = 0;
@@ -204,24 +226,35 @@ class MpiTransport final : public Transport {
     api().Allgatherv(from, parts[static_cast<std::size_t>(place)], type.get(), to, parts.data(), places.data(),
                      type.get(), group);
   }
-  void reduce_scatter(std::span<const int> ranks, const void* from, void* to, std::span<const int> counts, DType dtype,
+  void reduce_scatter(const Channel& channel, const void* from, void* to, std::span<const int> counts, DType dtype,
                       Reduction reduction) override {
-    api().Reduce_scatter(from, to, counts.data(), type_of(dtype), operation_of(reduction), group_of(ranks));
+    api().Reduce_scatter(from, to, counts.data(), type_of(dtype), operation_of(reduction), group_of(channel));
   }
-  void all_to_all(std::span<const int> ranks, const void* from, std::span<const int> send_parts, void* to,
+  void all_to_all(const Channel& channel, const void* from, std::span<const int> send_parts, void* to,
                   std::span<const int> receive_parts, std::int64_t part_bytes) override {
     const PartType type(part_bytes);
     const std::vector<int> send_places = places_of(send_parts), receive_places = places_of(receive_parts);
     api().Alltoallv(from, send_parts.data(), send_places.data(), type.get(), to, receive_parts.data(),
-                    receive_places.data(), type.get(), group_of(ranks));
+                    receive_places.data(), type.get(), group_of(channel));
   }
-  void send(int to, const void* data, std::int64_t bytes) override {
+  void send(int to, int tag, const void* data, std::int64_t bytes) override {
     const PartType type(bytes);
-    api().Send(data, 1, type.get(), to, kDataTag, data_);
+    api().Send(data, 1, type.get(), to, tag, data_);
   }
-  void receive(int from, void* data, std::int64_t bytes) override {
+  void receive(int from, int tag, void* data, std::int64_t bytes) override {
     const PartType type(bytes);
-    api().Recv(data, 1, type.get(), from, kDataTag, data_, MPI_STATUS_IGNORE);
+    api().Recv(data, 1, type.get(), from, tag, data_, MPI_STATUS_IGNORE);
+  }
+
+  std::unique_ptr<Transfer> begin_send(int to, Lane lane, int tag, const void* data, std::int64_t bytes) override {
+    auto transfer = std::make_unique<MpiTransfer>(bytes);
+    api().Isend(data, 1, transfer->type(), to, tag, comm_of(lane), &transfer->request());
+    return transfer;
+  }
+  std::unique_ptr<Transfer> begin_receive(int from, Lane lane, int tag, void* data, std::int64_t bytes) override {
+    auto transfer = std::make_unique<MpiTransfer>(bytes);
+    api().Irecv(data, 1, transfer->type(), from, tag, comm_of(lane), &transfer->request());
+    return transfer;
   }
 
   [[noreturn]] void abort(int exit_code) override {
@@ -258,27 +291,36 @@ class MpiTransport final : public Transport {
                   MPI_BYTE, root, group);
     }
   }
-  // Made at the first use, by all of its ranks together; they use their groups in one order.
-  MPI_Comm group_of(std::span<const int> ranks) {
-    if (static_cast<int>(ranks.size()) == size_) return data_;
-    const std::lock_guard lock(groups_mutex_);
-    const auto [found, is_new] = groups_.try_emplace({ranks.begin(), ranks.end()}, MPI_COMM_NULL);
-    if (!is_new) return found->second;
+  // Made at the first use, by all of its ranks together, while others may be made.
+  MPI_Comm group_of(const Channel& channel) {
+    if (channel.group == 0 && static_cast<int>(channel.ranks.size()) == size_) return data_;
+    const Key key{{channel.ranks.begin(), channel.ranks.end()}, channel.group};
+    {
+      const std::lock_guard lock(groups_mutex_);
+      if (const auto found = groups_.find(key); found != groups_.end()) return found->second;
+    }
     MPI_Group all = MPI_GROUP_NULL, some = MPI_GROUP_NULL;
+    MPI_Comm made = MPI_COMM_NULL;
     api().Comm_group(data_, &all);
-    api().Group_incl(all, static_cast<int>(ranks.size()), ranks.data(), &some);
-    api().Comm_create_group(data_, some, kDataTag, &found->second);
+    api().Group_incl(all, static_cast<int>(key.first.size()), key.first.data(), &some);
+    api().Comm_create_group(data_, some, channel.tag, &made);
     api().Group_free(&some);
     api().Group_free(&all);
-    return found->second;
+    const std::lock_guard lock(groups_mutex_);
+    groups_.emplace(key, made);
+    return made;
   }
 
+  MPI_Comm comm_of(Lane lane) const { return lanes_[static_cast<std::size_t>(lane)]; }
+
   MPI_Comm messages_ = MPI_COMM_NULL, data_ = MPI_COMM_NULL;
+  MPI_Comm lanes_[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
   int rank_ = 0, size_ = 1;
   std::mutex posted_mutex_;
   std::list<Posted> posted_;
   std::mutex groups_mutex_;
-  std::map<std::vector<int>, MPI_Comm> groups_;
+  using Key = std::pair<std::vector<int>, std::uint64_t>;  // ranks and group
+  std::map<Key, MPI_Comm> groups_;
 };
 
 }  // namespace

@@ -1,20 +1,30 @@
-// What the processes of a run tell each other beside the values of their collectives.
+// What the processes of a run tell each other beside the values of their larger collectives.
 //
-// Rank 0 has a coordinator. A process whose devices have all reached a call that spans processes says `arrive`; when
-// all processes of the group have, the coordinator says `go` to each, and they execute it by MPI. The coordinator says
-// `go` in one order to all, in which every process executes its calls, one at a time: so MPI always finds all ranks of
-// a call inside it, and no call waits for another in a circle. Whatever ends a run is decided by the coordinator, too:
-// it reaches every process after the `go`s before it, so that all complete the calls that have begun.
+// A process whose devices have all reached a call that spans processes votes for it: it tells every other process of
+// the call's group. The call takes place when all of them have voted for it, and fails where one has refused it, for
+// which it gives an error. A process votes once, for or against, and everybody hears every vote; so a call takes place
+// everywhere or nowhere, and nobody has to be asked. Who gives up a call that it has not voted for refuses it. Who has
+// voted, and misses a deadline, asks those whose votes are missing to refuse: of a vote and a question that cross, the
+// vote counts. In a run that was stopped everybody refuses what it has not voted for, so that all who wait hear of it.
 //
-//   to the coordinator                              | from the coordinator
-//   group   the devices of a group, before its use  | go      the call begins
-//   arrive  ready for a call                        | broken  the call fails here and everywhere
-//   break   a deadline was missed: break a call off | stop    the run has failed; programs are stopped
-//   fail    the run has failed here                 | end     every process is done; the next run may begin
-//   stuck   nothing here goes on by itself, or does |
-//   done    programs and devices here have ended    |
-//   leave   no further runs here                    |
+// Small values travel with the votes, and nothing else is needed. A larger call is executed by MPI: its group's first
+// process says `go` to the others, in one order, in which each of them executes the calls of that group.
+//
+// Rank 0 has a coordinator, which decides how a run ends. It is told of what each process waits for, and of failures.
+//
+//   to the coordinator                               | from the coordinator
+//   fail    the run has failed here                  | stop    the run has failed, and how; programs are stopped
+//   still   nothing here goes on by itself, or does  | finish  the programs of all processes have ended
+//   idle    the programs here have ended             | end     every process is done; the next run may begin
+//   done    all devices here have ended              |
+//   leave   no further runs here                     |
 //   alive   (both ways, once a second)
+//
+//   among processes, each with the number of the run
+//   vote    for a call, with its values if they are small
+//   refuse  against a call, with the error
+//   ask     to refuse a call
+//   go      a call is the next that the group executes by MPI
 #pragma once
 
 #include <compare>
@@ -28,19 +38,24 @@
 namespace tandem::mpi {
 
 enum class MessageKind : std::uint8_t {
-  group,
-  arrive,
-  break_off,
   fail,
-  stuck,
+  still,
+  idle,
   done,
   leave,
   alive,
-  go,
-  broken,
   stop,
-  end
+  finish,
+  end,
+  vote,  // this and what follows: among processes
+  refuse,
+  ask,
+  go,
+  remote  // see remote_protocol.h
 };
+inline bool is_among_processes(MessageKind kind) {
+  return kind >= MessageKind::vote;
+}
 
 // The number-th call of a group; `group` is a hash of its devices.
 struct CallId {
@@ -59,18 +74,35 @@ inline bool spans_processes(std::int64_t record_sequence) {
 struct OpenCall {
   CallId id;
   CollectiveKind kind = CollectiveKind::all_reduce;
-  std::vector<int> arrived;  // ranks of the group
+  std::vector<std::string> devices;  // by rank of the group
+  std::vector<int> arrived;          // ranks of the group
 };
 
 inline void put_call(ByteWriter& bytes, const OpenCall& call) {
-  bytes.put(call.id).put(call.kind).put_list(call.arrived);
+  bytes.put(call.id).put(call.kind).put(static_cast<std::uint64_t>(call.devices.size()));
+  for (const std::string& device : call.devices) bytes.put_text(device);
+  bytes.put_list(call.arrived);
 }
 inline OpenCall get_call(ByteReader& bytes) {
   OpenCall call;
   call.id = bytes.get<CallId>();
   call.kind = bytes.get<CollectiveKind>();
+  for (auto left = bytes.get<std::uint64_t>(); left > 0; --left) call.devices.push_back(bytes.get_text());
   call.arrived = bytes.get_list<int>();
   return call;
 }
+
+// That nothing in a process goes on by itself: every thread waits for something or has nothing to do, and no values are
+// on their way. The numbers count the messages among processes, by the other process, so that the coordinator can tell
+// whether one is on its way.
+struct Stillness {
+  bool is_still = false;
+  std::string waits{};  // who waits for what; "": nobody does
+  std::vector<std::int64_t> sent{}, received{};
+  std::vector<OpenCall> open{};
+};
+
+void put_stillness(ByteWriter& bytes, const Stillness& stillness);
+Stillness get_stillness(ByteReader& bytes);
 
 }  // namespace tandem::mpi

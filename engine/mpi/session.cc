@@ -99,17 +99,30 @@ void Session::note_failures(const std::vector<std::string>& statuses) {
   }
 }
 
-void Session::meet(const std::map<std::string, std::string>& what) {
+std::vector<std::string> Session::exchange(const std::map<std::string, std::string>& what) {
   if (has_met_end_) throw RunError("another rank has left the job");
-  std::map<std::string, std::string> all = stated_;
-  all.insert(what.begin(), what.end());
-  const std::vector<std::string> statuses = transport_.gather(status_text(Status::goes_on, "", all));
+  std::vector<std::string> statuses = transport_.gather(status_text(Status::goes_on, "", what));
   note_failures(statuses);
   if (!failures_.empty()) {
     throw RunError(fmt::format("{}: {}", place(failures_.begin()->first), failures_.begin()->second));
   }
   if (has_met_end_) throw RunError("another rank has left the job");
-  refuse_differences(statuses);
+  return statuses;
+}
+
+void Session::meet(const std::map<std::string, std::string>& what) {
+  std::map<std::string, std::string> all = stated_;
+  all.insert(what.begin(), what.end());
+  refuse_differences(exchange(all));
+}
+
+std::vector<std::string> Session::gather(const std::string& mine) {
+  static const std::string kGathered = "what is gathered";
+  std::vector<std::string> texts;
+  for (const std::string& status : exchange({{kGathered, mine}})) {
+    texts.push_back(std::move(read_status(status).what[kGathered]));
+  }
+  return texts;
 }
 
 void Session::refuse_differences(const std::vector<std::string>& statuses) const {

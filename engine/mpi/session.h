@@ -24,13 +24,14 @@ class Session final : public LaunchedJob {
   Session& operator=(const Session&) = delete;
 
   Rank rank() const override { return {transport_.rank(), transport_.size()}; }
+  const std::vector<std::string>& hosts() const override { return hosts_; }
   void state(std::map<std::string, std::string> what) override { stated_ = std::move(what); }
+  std::vector<std::string> gather(const std::string& mine) override;
   std::vector<std::string> leave(const std::string& failure) override;
   void part() override;
 
   Transport& transport() { return transport_; }
   Messenger& messenger() { return *messenger_; }
-  const std::vector<std::string>& hosts() const { return hosts_; }  // by rank
   const std::string& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
 
   // All processes meet here before an engine is opened and before each run. Throws RunError on all of them where they
@@ -39,6 +40,8 @@ class Session final : public LaunchedJob {
 
  private:
   explicit Session(Transport& transport);
+  // What all processes say; throws RunError where one of them has left.
+  std::vector<std::string> exchange(const std::map<std::string, std::string>& what);
   void note_failures(const std::vector<std::string>& statuses);
   void refuse_differences(const std::vector<std::string>& statuses) const;
 

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <numeric>
 
 #include "engine/kernels/kernels.h"
+#include "engine/mpi/call_data.h"
 
 namespace tandem::mpi {
 namespace {
@@ -24,100 +24,96 @@ std::uint64_t hash_of_group(const std::vector<Device*>& devices, std::uint64_t s
   return hash;
 }
 
-std::vector<DeviceId> ids_of(const std::vector<Device*>& devices) {
-  std::vector<DeviceId> ids;
-  for (const Device* device : devices) ids.push_back(device->id());
-  return ids;
-}
-
-std::byte* data_of(const Tensor& tensor, std::size_t offset_bytes = 0) {
-  return static_cast<std::byte*>(tensor.data()) + offset_bytes;
-}
-
-void copy_unless_same(std::byte* to, const std::byte* from, std::size_t bytes) {
-  if (to != from && bytes > 0) std::memcpy(to, from, bytes);
+std::shared_ptr<const SpanningGroup> group_of(const std::vector<Device*>& devices, std::vector<int> owners,
+                                              std::uint64_t salt) {
+  SpanningGroup group{
+      .hash = hash_of_group(devices, salt), .devices = {}, .owners = std::move(owners), .processes = {}};
+  for (const Device* device : devices) group.devices.push_back(device->id());
+  group.processes = group.owners;
+  std::sort(group.processes.begin(), group.processes.end());
+  group.processes.erase(std::unique(group.processes.begin(), group.processes.end()), group.processes.end());
+  return std::make_shared<const SpanningGroup>(std::move(group));
 }
 
 }  // namespace
 
 SpanningCollectives::SpanningCollectives(Messenger& messenger, Transport& transport,
                                          const std::vector<Device*>& devices, std::vector<int> owners)
+    : SpanningCollectives(messenger, transport, devices, std::move(owners), 0) {}
+
+SpanningCollectives::SpanningCollectives(Messenger& messenger, Transport& transport,
+                                         const std::vector<Device*>& devices, std::vector<int> owners,
+                                         std::uint64_t salt)
     : messenger_(messenger),
       transport_(transport),
       devices_(devices),
-      owners_(std::move(owners)),
-      processes_(owners_),
-      order_(owners_.size()) {
-  std::sort(processes_.begin(), processes_.end());
-  processes_.erase(std::unique(processes_.begin(), processes_.end()), processes_.end());
+      group_(group_of(devices, std::move(owners), salt)),
+      order_(group_->owners.size()) {
   std::iota(order_.begin(), order_.end(), 0);
   std::stable_sort(order_.begin(), order_.end(), [this](int a, int b) { return place_of(a) < place_of(b); });
-  for (const int process : processes_) {
-    counts_.push_back(static_cast<int>(std::count(owners_.begin(), owners_.end(), process)));
+  for (const int process : group_->processes) {
+    counts_.push_back(static_cast<int>(std::count(group_->owners.begin(), group_->owners.end(), process)));
   }
   for (int rank = 0; rank < ranks(); ++rank) {
     if (is_here(rank)) here_.push_back(rank);
   }
-  hash_ = hash_of_group(devices, 0);
-  messenger_.announce(hash_, ids_of(devices), owners_);
 }
 
 std::optional<std::shared_ptr<threads::CollectiveExecutor>> SpanningCollectives::executor_of_pair(int from, int to) {
   const auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
-  if (owners_[a] == owners_[b]) return std::shared_ptr<threads::CollectiveExecutor>();
-  const std::vector<Device*> pair{devices_[a], devices_[b]};
-  auto executor =
-      std::make_shared<SpanningCollectives>(messenger_, transport_, pair, std::vector{owners_[a], owners_[b]});
-  executor->hash_ = hash_of_group(pair, hash_);
-  messenger_.announce(executor->hash_, ids_of(pair), executor->owners_);
-  return executor;
+  if (owners()[a] == owners()[b]) return std::shared_ptr<threads::CollectiveExecutor>();
+  std::vector<int> of_pair{owners()[a], owners()[b]};
+  return std::shared_ptr<SpanningCollectives>(
+      new SpanningCollectives(messenger_, transport_, {devices_[a], devices_[b]}, std::move(of_pair), group_->hash));
 }
 
 int SpanningCollectives::place_of(int rank) const {
-  const auto found = std::lower_bound(processes_.begin(), processes_.end(), owners_[static_cast<std::size_t>(rank)]);
-  return static_cast<int>(found - processes_.begin());
+  const std::vector<int>& processes = group_->processes;
+  const auto found = std::lower_bound(processes.begin(), processes.end(), owners()[static_cast<std::size_t>(rank)]);
+  return static_cast<int>(found - processes.begin());
 }
 
 void SpanningCollectives::note_opened(const std::shared_ptr<threads::CollectiveCall>& call) {
   const CallId id = id_of(*call);
   call->set_record_sequence(id.record_sequence());
-  messenger_.note_opened(id, call);
+  messenger_.agreement().note_opened(id, group_, call);
 }
 
 void SpanningCollectives::ask_to_break(const threads::CollectiveCall& call, const std::exception_ptr& error) {
-  messenger_.ask_to_break(id_of(call), call, error);
+  messenger_.agreement().give_up(id_of(call), call, error);
 }
 
 void SpanningCollectives::execute(const threads::CollectiveCall& call) {
-  messenger_.begin_turn(id_of(call), call);
+  const CallId id = id_of(call);
+  if (is_small(call.spec())) return take_values(call, messenger_.agree(id, call, values_given(call)).values);
+  const AgreedCall agreed = messenger_.agree(id, call, {});
   try {
-    perform(call);
+    perform(call, {.ranks = group_->processes, .group = group_->hash, .tag = agreed.tag});
   } catch (
       const std::exception& error) {  // out of memory; the other processes are inside the call, and would stay there
     std::fputs(fmt::format("tandem: {} on rank {}: {}\n", call.spec().text(), transport_.rank(), error.what()).c_str(),
                stderr);
     transport_.abort(kRunFailed);
   }
-  messenger_.end_turn();
+  messenger_.end_turn(id);
 }
 
-void SpanningCollectives::perform(const threads::CollectiveCall& call) {
-  if (call.spec().count == 0) return;
+void SpanningCollectives::perform(const threads::CollectiveCall& call, const Channel& channel) {
   switch (call.spec().kind) {
     case CollectiveKind::all_reduce:
-      return all_reduce(call);
+      return all_reduce(call, channel);
     case CollectiveKind::reduce:
-      return reduce(call);
+      return reduce(call, channel);
     case CollectiveKind::broadcast:
-      return broadcast(call);
+      return broadcast(call, channel);
     case CollectiveKind::all_gather:
-      return all_gather(call);
+      return all_gather(call, channel);
     case CollectiveKind::reduce_scatter:
-      return reduce_scatter(call);
+      return reduce_scatter(call, channel);
     case CollectiveKind::all_to_all:
-      return all_to_all(call);
+      return all_to_all(call, channel);
     case CollectiveKind::send_receive:
-      return send_receive(call);
+      return send_receive(call, channel.tag);
   }
 }
 
@@ -131,36 +127,36 @@ void SpanningCollectives::reduce_here(const threads::CollectiveCall& call, std::
   }
 }
 
-void SpanningCollectives::all_reduce(const threads::CollectiveCall& call) {
+void SpanningCollectives::all_reduce(const threads::CollectiveCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
   std::byte* const sum = data_of(call.output(here_.front()));
   reduce_here(call, 0, spec.count, sum);
-  transport_.all_reduce(processes_, sum, spec.count, spec.dtype, spec.reduction);
+  transport_.all_reduce(channel, sum, spec.count, spec.dtype, spec.reduction);
   for (const int rank : here_) copy_unless_same(data_of(call.output(rank)), sum, spec.part_bytes());
 }
 
-void SpanningCollectives::reduce(const threads::CollectiveCall& call) {
+void SpanningCollectives::reduce(const threads::CollectiveCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
   Bytes sum(spec.part_bytes());  // the inputs stay as they are but for the root's
   reduce_here(call, 0, spec.count, sum.data());
-  transport_.reduce(processes_, place_of(spec.root), sum.data(), spec.count, spec.dtype, spec.reduction);
+  transport_.reduce(channel, place_of(spec.root), sum.data(), spec.count, spec.dtype, spec.reduction);
   if (is_here(spec.root)) copy_unless_same(data_of(call.output(spec.root)), sum.data(), sum.size());
 }
 
-void SpanningCollectives::broadcast(const threads::CollectiveCall& call) {
+void SpanningCollectives::broadcast(const threads::CollectiveCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
   std::byte* const values = is_here(spec.root) ? data_of(call.input(spec.root)) : data_of(call.output(here_.front()));
-  transport_.broadcast(processes_, place_of(spec.root), values, static_cast<std::int64_t>(spec.part_bytes()));
+  transport_.broadcast(channel, place_of(spec.root), values, static_cast<std::int64_t>(spec.part_bytes()));
   for (const int rank : here_) copy_unless_same(data_of(call.output(rank)), values, spec.part_bytes());
 }
 
-void SpanningCollectives::all_gather(const threads::CollectiveCall& call) {
+void SpanningCollectives::all_gather(const threads::CollectiveCall& call, const Channel& channel) {
   const std::size_t part = call.spec().part_bytes();
-  Bytes mine(part * here_.size()), all(part * owners_.size());
+  Bytes mine(part * here_.size()), all(part * owners().size());
   for (std::size_t i = 0; i < here_.size(); ++i) {
     copy_unless_same(mine.data() + i * part, data_of(call.input(here_[i])), part);
   }
-  transport_.all_gather(processes_, mine.data(), all.data(), static_cast<std::int64_t>(part), counts_);
+  transport_.all_gather(channel, mine.data(), all.data(), static_cast<std::int64_t>(part), counts_);
   for (const int rank : here_) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
       copy_unless_same(data_of(call.output(rank), static_cast<std::size_t>(order_[i]) * part), all.data() + i * part,
@@ -170,12 +166,12 @@ void SpanningCollectives::all_gather(const threads::CollectiveCall& call) {
 }
 
 // In pieces, whose memory does not grow with the call.
-void SpanningCollectives::reduce_scatter(const threads::CollectiveCall& call) {
+void SpanningCollectives::reduce_scatter(const threads::CollectiveCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
   const std::size_t element = size_of(spec.dtype);
   const std::int64_t piece =
-      std::clamp<std::int64_t>(kScatterBytes / static_cast<std::int64_t>(element * owners_.size()), 1, spec.count);
-  Bytes sums(static_cast<std::size_t>(piece) * element * owners_.size());
+      std::clamp<std::int64_t>(kScatterBytes / static_cast<std::int64_t>(element * owners().size()), 1, spec.count);
+  Bytes sums(static_cast<std::size_t>(piece) * element * owners().size());
   Bytes mine(static_cast<std::size_t>(piece) * element * here_.size());
   for (std::int64_t first = 0; first < spec.count; first += piece) {
     const std::int64_t count = std::min(piece, spec.count - first);
@@ -186,7 +182,7 @@ void SpanningCollectives::reduce_scatter(const threads::CollectiveCall& call) {
     }
     std::vector<int> elements;
     for (const int ranks_of_process : counts_) elements.push_back(ranks_of_process * static_cast<int>(count));
-    transport_.reduce_scatter(processes_, sums.data(), mine.data(), elements, spec.dtype, spec.reduction);
+    transport_.reduce_scatter(channel, sums.data(), mine.data(), elements, spec.dtype, spec.reduction);
     for (std::size_t i = 0; i < here_.size(); ++i) {
       copy_unless_same(data_of(call.output(here_[i]), at), mine.data() + i * bytes, bytes);
     }
@@ -194,9 +190,9 @@ void SpanningCollectives::reduce_scatter(const threads::CollectiveCall& call) {
 }
 
 // Between two processes go the parts of each sender's ranks, and of each of them those for the receiver's ranks.
-void SpanningCollectives::all_to_all(const threads::CollectiveCall& call) {
+void SpanningCollectives::all_to_all(const threads::CollectiveCall& call, const Channel& channel) {
   const std::size_t part = call.spec().part_bytes(), mine = here_.size();
-  Bytes out(part * mine * owners_.size()), in(out.size());
+  Bytes out(part * mine * owners().size()), in(out.size());
   std::vector<int> parts;
   for (const int theirs : counts_) parts.push_back(theirs * static_cast<int>(mine));
   const auto each = [&](auto&& visit) {
@@ -216,7 +212,7 @@ void SpanningCollectives::all_to_all(const threads::CollectiveCall& call) {
       }
     }
   });
-  transport_.all_to_all(processes_, out.data(), parts, in.data(), parts, static_cast<std::int64_t>(part));
+  transport_.all_to_all(channel, out.data(), parts, in.data(), parts, static_cast<std::int64_t>(part));
   each([&](std::size_t first, std::size_t theirs, std::size_t at) {
     for (std::size_t from = 0; from < theirs; ++from) {
       for (std::size_t to = 0; to < mine; ++to) {
@@ -227,10 +223,10 @@ void SpanningCollectives::all_to_all(const threads::CollectiveCall& call) {
   });
 }
 
-void SpanningCollectives::send_receive(const threads::CollectiveCall& call) {
+void SpanningCollectives::send_receive(const threads::CollectiveCall& call, int tag) {
   const auto bytes = static_cast<std::int64_t>(call.spec().part_bytes());
-  if (is_here(0)) return transport_.send(owners_[1], data_of(call.input(0)), bytes);
-  transport_.receive(owners_[0], data_of(call.output(1)), bytes);
+  if (is_here(0)) return transport_.send(owners()[1], tag, data_of(call.input(0)), bytes);
+  transport_.receive(owners()[0], tag, data_of(call.output(1)), bytes);
 }
 
 }  // namespace tandem::mpi

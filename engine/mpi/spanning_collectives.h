@@ -1,8 +1,10 @@
-// Collectives of a group whose devices are in several processes: reduced inside each process first, then by MPI.
+// Collectives of a group whose devices are in several processes: reduced inside each process first, then among the
+// processes, with the votes where the values are small (spanning_values.cc), else by MPI.
 #pragma once
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "engine/mpi/messenger.h"
@@ -26,30 +28,39 @@ class SpanningCollectives final : public threads::CollectiveExecutor {
  private:
   using Bytes = std::vector<std::byte>;
 
-  CallId id_of(const threads::CollectiveCall& call) const { return {hash_, call.sequence()}; }
-  int ranks() const { return static_cast<int>(owners_.size()); }
-  bool is_here(int rank) const { return owners_[static_cast<std::size_t>(rank)] == transport_.rank(); }
-  int place_of(int rank) const;  // of its process in processes_
-  void perform(const threads::CollectiveCall& call);
-  void all_reduce(const threads::CollectiveCall& call);
-  void reduce(const threads::CollectiveCall& call);
-  void broadcast(const threads::CollectiveCall& call);
-  void all_gather(const threads::CollectiveCall& call);
-  void reduce_scatter(const threads::CollectiveCall& call);
-  void all_to_all(const threads::CollectiveCall& call);
-  void send_receive(const threads::CollectiveCall& call);
+  SpanningCollectives(Messenger& messenger, Transport& transport, const std::vector<Device*>& devices,
+                      std::vector<int> owners, std::uint64_t salt);
+
+  CallId id_of(const threads::CollectiveCall& call) const { return {group_->hash, call.sequence()}; }
+  const std::vector<int>& owners() const { return group_->owners; }
+  int ranks() const { return static_cast<int>(owners().size()); }
+  bool is_here(int rank) const { return owners()[static_cast<std::size_t>(rank)] == transport_.rank(); }
+  int place_of(int rank) const;  // of its process among the group's
+
+  // Whether the values are so few that they travel with the votes. Equal in all processes.
+  bool is_small(const CollectiveSpec& spec) const;
+  std::string values_given(const threads::CollectiveCall& call);
+  void take_values(const threads::CollectiveCall& call, const std::vector<std::string>& values);
+  Bytes sum_of(const CollectiveSpec& spec, const std::vector<std::string>& values) const;
+
+  void perform(const threads::CollectiveCall& call, const Channel& channel);
+  void all_reduce(const threads::CollectiveCall& call, const Channel& channel);
+  void reduce(const threads::CollectiveCall& call, const Channel& channel);
+  void broadcast(const threads::CollectiveCall& call, const Channel& channel);
+  void all_gather(const threads::CollectiveCall& call, const Channel& channel);
+  void reduce_scatter(const threads::CollectiveCall& call, const Channel& channel);
+  void all_to_all(const threads::CollectiveCall& call, const Channel& channel);
+  void send_receive(const threads::CollectiveCall& call, int tag);
   // Adds the inputs of this process's ranks, from `offset_bytes` on, to `sum`, which may be the first of them.
   void reduce_here(const threads::CollectiveCall& call, std::size_t offset_bytes, std::int64_t count, std::byte* sum);
 
   Messenger& messenger_;
   Transport& transport_;
   const std::vector<Device*> devices_;
-  const std::vector<int> owners_;
-  std::vector<int> processes_;  // ascending
-  std::vector<int> order_;      // the ranks by process, and among those of one in order: as MPI has their parts
-  std::vector<int> counts_;     // how many each process has
-  std::vector<int> here_;       // ranks of this process
-  std::uint64_t hash_ = 0;
+  const std::shared_ptr<const SpanningGroup> group_;
+  std::vector<int> order_;   // the ranks by process, and among those of one in order: as MPI has their parts
+  std::vector<int> counts_;  // how many each process has
+  std::vector<int> here_;    // ranks of this process
 };
 
 }  // namespace tandem::mpi

@@ -83,6 +83,7 @@ class Scheduler {
   void fail(std::exception_ptr error, Concerns concerns = Concerns::one_task);
   bool has_failed() const { return error_ != nullptr; }
   std::exception_ptr error() const { return error_; }
+  bool has_live_tasks() const { return live_ > 0; }
   void throw_if_failed() const;
   // The exception that ended a task has reached the task that waits for it, so it explains no later deadlock.
   void forget_cause() { cause_ = nullptr; }

@@ -10,6 +10,7 @@
 #include "engine/sim/sim_stream.h"
 #include "engine/sim/sim_worker.h"
 #include "engine/sim/slowest_device.h"
+#include "topologies/base/error.h"
 
 namespace tandem::sim {
 namespace {
@@ -106,6 +107,7 @@ Timeline SimRun::execute(const Program& program) {
   }
   simulation_.run();
   if (scheduler_.error()) std::rethrow_exception(scheduler_.error());
+  TANDEM_CHECK(!scheduler_.has_live_tasks(), "the simulation ended before its tasks");
   Timeline timeline = take_timeline();
   if (symmetry_) symmetry_->finish(timeline);
   return timeline;

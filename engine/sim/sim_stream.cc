@@ -103,7 +103,7 @@ void SimStream::advance() {
 void SimStream::start_head() {
   head_started_ = true;
   const StreamWork& head = *queue_.front();
-  if (head.is_collective()) device_.enter_collective();
+  if (head.slows_ops()) device_.enter_collective();
   if (head.starts_before_issue() || head.issued_s <= Simulation::now_s()) return start_issued_head();
   device_.run().simulation().at(head.issued_s, [this] { start_issued_head(); });
 }
@@ -113,7 +113,7 @@ void SimStream::start_issued_head() {
 }
 
 void SimStream::finish_head() {
-  if (queue_.front()->is_collective()) device_.leave_collective();
+  if (queue_.front()->slows_ops()) device_.leave_collective();
   queue_.pop_front();
   head_started_ = false;
   ++finished_;

@@ -23,7 +23,7 @@ class StreamWork {
   // Whether start() itself takes care of issued_s; otherwise it is not called before that date.
   virtual bool starts_before_issue() const { return false; }
   // Whether it runs on the device's multiprocessors beside the ops of other streams, and so slows them down.
-  virtual bool is_collective() const { return false; }
+  virtual bool slows_ops() const { return false; }
 
   double issued_s = 0;  // the date at which the host has issued it
 };

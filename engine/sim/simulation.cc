@@ -113,9 +113,11 @@ void Simulation::call_off(Alarm alarm) {
 Simulation::Activity& Simulation::start_flow(NodeIndex from, NodeIndex to, double bytes, double most_bytes_per_s,
                                              Then ended) {
   Activity& activity = begin_activity(std::move(ended));
-  activity.handle =
-      simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
-                                 static_cast<std::uint64_t>(std::llround(bytes)), most_bytes_per_s, &activity);
+  const auto whole_bytes = static_cast<std::uint64_t>(std::llround(bytes));
+  // SimGrid would never report the end of a flow without bytes.
+  activity.handle = whole_bytes == 0 ? simgrid_compat::start_instant(any_host_, &activity)
+                                     : simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
+                                                                  whole_bytes, most_bytes_per_s, &activity);
   return activity;
 }
 

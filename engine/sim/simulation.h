@@ -61,8 +61,8 @@ class Simulation {
     Then then;
     simgrid_compat::s4u::ActivityPtr handle;
   };
-  // Starts a flow of at least one byte over the links of the route, without their latency, at no more than
-  // `most_bytes_per_s` (0: no bound). Calls `ended` at its end
+  // Starts a flow of whole bytes over the links of the route, without their latency, at no more than
+  // `most_bytes_per_s` (0: no bound). One of less than half a byte ends at this instant. Calls `ended` at its end,
   // before anything else learns of it, outside the order of the schedule.
   Activity& start_flow(NodeIndex from, NodeIndex to, double bytes, double most_bytes_per_s, Then ended);
   static double remaining_bytes(const Activity& flow);

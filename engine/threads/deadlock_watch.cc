@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <exception>
+#include <optional>
 #include <utility>
 
 #include "topologies/base/error.h"
@@ -34,7 +35,10 @@ void DeadlockWatch::watch() {
     Look now = look();
     const bool has_changed = now.signature != last.signature;
     const bool is_stuck = !has_changed && now.is_stuck() && last.is_stuck();
-    if (neighbours_ != nullptr) neighbours_->note_stuck(is_stuck ? waits() : "");
+    if (neighbours_ != nullptr) {
+      const bool is_still = !has_changed && now.is_still() && last.is_still();
+      neighbours_->note_still(is_still ? std::optional(waits()) : std::nullopt);
+    }
     if (has_changed) {
       last_change = Clock::now();
     } else if (is_stuck) {

@@ -34,7 +34,8 @@ class DeadlockWatch {
     bool is_anybody_running = false;
     bool is_stream_running = false;
     bool is_deadline_awaited = false;
-    bool is_stuck() const { return is_anybody_blocked && !is_anybody_running && !is_deadline_awaited; }
+    bool is_still() const { return !is_anybody_running && !is_deadline_awaited; }
+    bool is_stuck() const { return is_anybody_blocked && is_still(); }
   };
   void watch();
   void declare(std::string message);

@@ -9,6 +9,7 @@
 #include "engine/device.h"
 #include "engine/threads/collective_call.h"
 #include "engine/threads/neighbours.h"
+#include "engine/threads/remote_device.h"
 #include "engine/threads/run_context.h"
 
 namespace tandem::threads {
@@ -36,6 +37,11 @@ class Machine {
   virtual std::shared_ptr<CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) = 0;
   // The other processes of the run; null where there are none.
   virtual Neighbours* neighbours() { return nullptr; }
+  // Makes the object that stands here for a device of another process.
+  virtual std::unique_ptr<RemoteDevice> make_remote_device(RunContext& /*context*/, DeviceId id, int index,
+                                                           int worker) {
+    return std::make_unique<RemoteDevice>(std::move(id), index, worker);
+  }
 };
 
 }  // namespace tandem::threads

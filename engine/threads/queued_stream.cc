@@ -13,7 +13,17 @@ std::string stream_text(const Device& device, int index) {
   return fmt::format("stream {} of {}", index, device.id().text());
 }
 
+thread_local std::optional<int> remote_step;
+
 }  // namespace
+
+IssuedInStep::IssuedInStep(int step) {
+  remote_step = step;
+}
+
+IssuedInStep::~IssuedInStep() {
+  remote_step.reset();
+}
 
 StreamBase::StreamBase(RunContext& context, WorkerState& worker, Device& device, int index)
     : context_(context),
@@ -41,7 +51,16 @@ void StreamBase::end_thread() {
   thread_.join();
 }
 
+void StreamBase::check_is_here(Op& op) const {
+  for_each_operand(op.kernel, [&](const Tensor& operand) {
+    if (!operand || dynamic_cast<const RemoteDevice*>(&operand.device()) == nullptr) return;
+    throw UsageError(fmt::format("op '{}' on {} has an operand on {}, in another process: copy it first", op.name,
+                                 device_.id().text(), operand.device().id().text()));
+  });
+}
+
 int StreamBase::step_of_caller() const {
+  if (remote_step) return *remote_step;
   const Worker* issuer = Task::current().worker();
   return issuer == nullptr ? worker_.step() : static_cast<const ThreadWorker*>(issuer)->step();
 }

@@ -28,6 +28,15 @@ namespace tandem::threads {
 // Whether work is executed only while its worker has not failed, or always, because others wait for it.
 enum class After : bool { success, anything };
 
+// What is issued on this thread during the object's life belongs to a step of a worker of another process.
+class IssuedInStep {
+ public:
+  explicit IssuedInStep(int step);
+  ~IssuedInStep();
+  IssuedInStep(const IssuedInStep&) = delete;
+  IssuedInStep& operator=(const IssuedInStep&) = delete;
+};
+
 // The part that does not depend on the type of event.
 class StreamBase : public LocalStream {
  public:
@@ -60,6 +69,8 @@ class StreamBase : public LocalStream {
   virtual std::unique_lock<std::mutex> begin_issue() { return {}; }
   virtual void lend(Tensor& operand) { operand.lend(); }
 
+  // Throws UsageError for an operand in another process, which only copies reach.
+  void check_is_here(Op& op) const;
   // Work belongs to the step of the worker that issues it, which need not own the device.
   int step_of_caller() const;
   Record make_record(RecordKind kind, Category category, std::string name, int step) const;
@@ -91,6 +102,7 @@ class QueuedStream : public StreamBase {
  public:
   void launch(Op op) override {
     if (index_ == kComputeStream) drop_leases(op.kernel, device_);
+    if (context_.remote_memory != nullptr) check_is_here(op);
     const auto issuing = begin_issue();
     for_each_operand(op.kernel, [this](Tensor& operand) { lend(operand); });
     push(std::move(op));

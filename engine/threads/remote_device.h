@@ -1,4 +1,5 @@
-// A device of another process of the run: a member of groups, and nothing more here.
+// A device of another process of the run: a member of groups and, unless a derived class knows better, nothing more
+// here.
 #pragma once
 
 #include <utility>
@@ -7,7 +8,7 @@
 
 namespace tandem::threads {
 
-class RemoteDevice final : public Device {
+class RemoteDevice : public Device {
  public:
   RemoteDevice(DeviceId id, int index, int worker) : id_(std::move(id)), index_(index), worker_(worker) {}
 

@@ -20,6 +20,7 @@ Run::Run(const Capabilities& capabilities, const EngineOptions& options, std::sh
       neighbours_(machine.neighbours()),
       shared_(std::make_unique<ThreadMonitor>(context_.control)),
       pool_(context_.control) {
+  if (neighbours_ != nullptr) context_.remote_memory = &neighbours_->memory();
   add_workers(options.workers);
 }
 
@@ -54,7 +55,8 @@ void Run::add_devices(const WorkerSpec& spec, int index, ThreadWorker* worker) {
 
 void Run::add_remote_device(DeviceId id, int worker) {
   const int index = static_cast<int>(timeline_devices_.size());
-  RemoteDevice& device = *remote_devices_.emplace_back(std::make_unique<RemoteDevice>(std::move(id), index, worker));
+  RemoteDevice& device =
+      *remote_devices_.emplace_back(machine_.make_remote_device(context_, std::move(id), index, worker));
   devices_.emplace(device.id(), &device);
   timeline_devices_.push_back({.name = device.id().text(), .worker = worker});
 }
@@ -74,6 +76,7 @@ Timeline Run::run(const Program& program) {
   {
     const DeadlockWatch watch(context_.control, deadlock_timeout_s_, neighbours_);
     run_programs(program);
+    if (neighbours_ != nullptr) neighbours_->await_programs();
     for (const auto& worker : workers_) worker->finish(timeline.records);
   }
   std::exception_ptr error = failure();
@@ -114,6 +117,7 @@ void Run::run_program(const Program& program, ThreadWorker& worker) {
   try {
     program(worker);
     worker.synchronize_devices();
+    if (neighbours_ != nullptr) neighbours_->flush();
   } catch (const RunStopped&) {  // what stopped it is known already
     if (neighbours_ != nullptr) neighbours_->fail(nullptr);
   } catch (...) {
@@ -149,7 +153,7 @@ void Run::throw_if_failed() const {
 
 Device& Run::device(const DeviceId& id) {
   Device& found = member(id);
-  if (dynamic_cast<const RemoteDevice*>(&found) == nullptr) return found;
+  if (capabilities_.remote_devices || dynamic_cast<const RemoteDevice*>(&found) == nullptr) return found;
   throw UnavailableError(fmt::format("{} is in another process, which engine '{}' reaches by collectives only",
                                      id.text(), capabilities_.engine));
 }
@@ -167,6 +171,15 @@ std::shared_ptr<void> Run::shared(std::string_view name, const Worker::SharedFac
                                        capabilities_.engine));
   }
   return shared_.get(name, make);
+}
+
+std::shared_ptr<void> Run::kept(std::string_view name, const Worker::SharedFactory& make) {
+  return shared_.get(name, make);
+}
+
+std::shared_ptr<SharedTensor> Run::shared_tensor(Worker& worker, std::string_view name,
+                                                 const Worker::TensorFactory& make) {
+  return neighbours_ == nullptr ? worker.Worker::shared_tensor(name, make) : neighbours_->shared_tensor(name, make);
 }
 
 std::shared_ptr<Group> Run::group(std::span<const DeviceId> devices) {

@@ -32,7 +32,10 @@ class Run {
   TaskPool& pool() { return pool_; }
   // Throws UnavailableError for one that does not exist, naming the known ones, and for one of another process.
   Device& device(const DeviceId& id);
+  // See the functions of Worker.
   std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make);
+  std::shared_ptr<void> kept(std::string_view name, const Worker::SharedFactory& make);
+  std::shared_ptr<SharedTensor> shared_tensor(Worker& worker, std::string_view name, const Worker::TensorFactory& make);
   // Returns the one group of these devices. Throws UsageError for an empty list or a device named twice.
   std::shared_ptr<Group> group(std::span<const DeviceId> devices);
 

@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "engine/threads/block_pool.h"
+#include "engine/threads/remote_memory.h"
 #include "engine/threads/run_control.h"
 #include "engine/timeline.h"
 
@@ -28,6 +29,7 @@ struct RunContext {
   bool is_recorded(RecordKind kind) const { return tandem::is_recorded(kind, records); }
 
   RunControl control;
+  RemoteMemory* remote_memory = nullptr;  // where there are other processes
   std::shared_ptr<BlockPool> memory;
   const RecordLevel records;
   std::atomic<std::int64_t> next_sequence{0};  // of collectives

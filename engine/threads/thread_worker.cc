@@ -81,6 +81,14 @@ std::shared_ptr<void> ThreadWorker::shared(std::string_view name, const SharedFa
   return run_.shared(name, make);
 }
 
+std::shared_ptr<void> ThreadWorker::kept(std::string_view name, const SharedFactory& make) {
+  return run_.kept(fmt::format("{} of worker {}", name, index()), make);
+}
+
+std::shared_ptr<SharedTensor> ThreadWorker::shared_tensor(std::string_view name, const TensorFactory& make) {
+  return run_.shared_tensor(*this, name, make);
+}
+
 Nanoseconds ThreadWorker::now() {
   return run_.context().now();
 }

@@ -44,9 +44,12 @@ std::vector<Device*> StoredExtended::non_slot_devices(const std::vector<std::sha
 
 std::shared_ptr<StoredTensor> StoredExtended::new_store(const VariableSpec& spec, Device& device) const {
   auto stored = std::make_shared<StoredTensor>();
-  stored->tensor = make_components(spec, {&device}, worker().cpu()).front();
-  stored->monitor = worker().make_monitor();
+  stored->shared = make_shared_tensor(new_tensor(spec, device), worker().make_monitor());
   return stored;
+}
+
+Tensor StoredExtended::new_tensor(const VariableSpec& spec, Device& device) const {
+  return make_components(spec, {&device}, worker().cpu()).front();
 }
 
 std::shared_ptr<Variable> StoredExtended::make_variable(const VariableSpec& spec) {

@@ -27,9 +27,10 @@ class StoredExtended : public ReplicatedExtended {
   Staleness staleness_of(std::optional<int> worker) const;
   // Returns the device for a new variable.
   virtual Device& place(const VariableSpec& spec) = 0;
-  // Returns the stored tensor of a variable: a new one, or the one of that name that all workers share.
+  // Returns what a variable is kept in: a new tensor, or the one of that name that all workers share.
   virtual std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) = 0;
   std::shared_ptr<StoredTensor> new_store(const VariableSpec& spec, Device& device) const;
+  Tensor new_tensor(const VariableSpec& spec, Device& device) const;
 
   std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override;
   Value all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options) override;

@@ -20,6 +20,10 @@ void GroupCollectives::all_gather(const Tensor& output, const Tensor& input, Str
   join(Operation::all_gather, output, input, stream);
 }
 
+void GroupCollectives::all_to_all(const Tensor& output, const Tensor& input, Stream& stream) {
+  join(Operation::all_to_all, output, input, stream);
+}
+
 void GroupCollectives::reduce_scatter(const Tensor& output, const Tensor& input, Stream& stream) {
   join(Operation::reduce_scatter, output, input, stream);
 }
@@ -45,12 +49,19 @@ void GroupCollectives::join(Operation operation, const Tensor& output, const Ten
 }
 
 void GroupCollectives::issue(Operation operation) {
-  if (operation == Operation::all_reduce) {
-    communicator_.all_reduce(outputs_, Reduction::sum, streams_);
-  } else if (operation == Operation::all_gather) {
-    communicator_.all_gather(outputs_, inputs_, streams_);
-  } else {
-    communicator_.reduce_scatter(outputs_, inputs_, Reduction::sum, streams_);
+  switch (operation) {
+    case Operation::all_reduce:
+      communicator_.all_reduce(outputs_, Reduction::sum, streams_);
+      break;
+    case Operation::all_gather:
+      communicator_.all_gather(outputs_, inputs_, streams_);
+      break;
+    case Operation::all_to_all:
+      communicator_.all_to_all(outputs_, inputs_, streams_);
+      break;
+    case Operation::reduce_scatter:
+      communicator_.reduce_scatter(outputs_, inputs_, Reduction::sum, streams_);
+      break;
   }
   for (std::size_t i = 0; i < outputs_.size(); ++i) outputs_[i] = inputs_[i] = Tensor();
 }

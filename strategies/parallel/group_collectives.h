@@ -21,11 +21,14 @@ class GroupCollectives {
   void all_reduce(const Tensor& buffer, Stream& stream);
   // Concatenates the inputs in rank order: `output` has size() times the elements of `input`.
   void all_gather(const Tensor& output, const Tensor& input, Stream& stream);
+  // Part j of rank i's input becomes part i of rank j's output. Both have as many elements, a multiple of size(), and
+  // do not overlap.
+  void all_to_all(const Tensor& output, const Tensor& input, Stream& stream);
   // Sums the inputs and gives each rank its part: `input` has size() times the elements of `output`.
   void reduce_scatter(const Tensor& output, const Tensor& input, Stream& stream);
 
  private:
-  enum class Operation : std::uint8_t { all_reduce, all_gather, reduce_scatter };
+  enum class Operation : std::uint8_t { all_reduce, all_gather, all_to_all, reduce_scatter };
   void join(Operation operation, const Tensor& output, const Tensor& input, Stream& stream);
   void issue(Operation operation);
 

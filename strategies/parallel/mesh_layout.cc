@@ -14,7 +14,7 @@ constexpr const char* kPipeline = "pipeline";
 
 std::vector<MeshAxis> axes_of(const ParallelOptions& options) {
   return {{.name = kPipeline, .size = options.pipeline},
-          {.name = kData, .size = options.data},
+          {.name = kData, .size = options.data * options.context},
           {.name = kTensor, .size = options.tensor}};
 }
 
@@ -26,7 +26,8 @@ MeshLayout::MeshLayout(Worker& worker, const ParallelOptions& options)
     const int rank = mesh_.local_ranks()[i];
     seats_.push_back({.device = mesh_.local_devices()[i],
                       .rank = rank,
-                      .place = {.data = mesh_.coordinate(rank, kData),
+                      .place = {.data = mesh_.coordinate(rank, kData) / options.context,
+                                .context = mesh_.coordinate(rank, kData) % options.context,
                                 .tensor = mesh_.coordinate(rank, kTensor),
                                 .pipeline = mesh_.coordinate(rank, kPipeline)},
                       .groups = groups_of(rank)});
@@ -39,9 +40,33 @@ GroupCollectives* MeshLayout::group(Communicator& communicator) {
   return group.get();
 }
 
+GroupCollectives* MeshLayout::group(const std::vector<int>& ranks) {
+  std::vector<DeviceId> devices;
+  for (const int rank : ranks) devices.push_back(mesh_.device(rank));
+  return group(worker_.communicator(devices));
+}
+
 MeshGroups MeshLayout::groups_of(int rank) {
+  // Of the devices along data x context: neighbours, or one of each group of neighbours.
+  const std::vector<int> replicas = mesh_.group(rank, kData);
+  const int place = mesh_.coordinate(rank, kData);
+  const auto neighbours = [&](int count) {
+    const auto first = replicas.begin() + place / count * count;
+    return group(std::vector<int>(first, first + count));
+  };
+  const auto one_of_each = [&](int count) {
+    std::vector<int> ranks;
+    for (std::size_t i = static_cast<std::size_t>(place % count); i < replicas.size();
+         i += static_cast<std::size_t>(count)) {
+      ranks.push_back(replicas[i]);
+    }
+    return group(ranks);
+  };
   MeshGroups groups{.data = group(mesh_.communicator(rank, kData)),
                     .tensor = group(mesh_.communicator(rank, kTensor)),
+                    .context = options_.context > 1 ? neighbours(options_.context) : nullptr,
+                    .experts = options_.expert > 1 ? neighbours(options_.expert) : nullptr,
+                    .expert_data = options_.expert > 1 ? one_of_each(options_.expert) : nullptr,
                     .activations = &mesh_.communicator(rank, kPipeline)};
   groups.gradients = groups.activations;
   if (options_.virtual_stages == 1) return groups;

@@ -1,5 +1,6 @@
-// The devices of a job as a mesh pipeline x data x tensor, and what each of this worker's devices needs to know of it.
-// Tensor-parallel devices have neighbouring ranks; data-parallel devices are further apart, pipeline stages furthest.
+// The devices of a job as a mesh pipeline x data x context x tensor, and what each of this worker's devices needs to
+// know of it. Tensor-parallel devices have neighbouring ranks; those of one sequence are further apart, then
+// data-parallel ones, and pipeline stages furthest. Devices that divide experts are neighbours along data x context.
 #pragma once
 
 #include <map>
@@ -15,11 +16,14 @@
 namespace tandem {
 
 struct MeshPlace {
-  int data = 0, tensor = 0, pipeline = 0;
+  int data = 0, context = 0, tensor = 0, pipeline = 0;
 };
 struct MeshGroups {
-  GroupCollectives* data = nullptr;
+  GroupCollectives* data = nullptr;  // along data x context: whoever has the same parameters
   GroupCollectives* tensor = nullptr;
+  GroupCollectives* context = nullptr;
+  GroupCollectives* experts = nullptr;      // those that divide the experts
+  GroupCollectives* expert_data = nullptr;  // those that have the same experts
   // Of the devices of the pipeline. With several stages a device, gradients have a communicator of their own, in the
   // opposite order, since two devices may then exchange both in the same direction.
   Communicator* activations = nullptr;
@@ -43,6 +47,7 @@ class MeshLayout {
 
  private:
   GroupCollectives* group(Communicator& communicator);
+  GroupCollectives* group(const std::vector<int>& ranks);
   MeshGroups groups_of(int rank);
 
   Worker& worker_;

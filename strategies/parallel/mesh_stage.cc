@@ -32,7 +32,9 @@ MeshStage::MeshStage(const MeshSeat& seat, Device& host, const LinearStack& stac
                 {.rows = micro_batch(0).count,
                  .inputs = layers_.front().shard.inputs.count,
                  .outputs = layers_.back().shard.outputs.count,
-                 .live = live});
+                 .live = live,
+                 .whole_inputs = layers_.front().shard.split == Split::columns,
+                 .whole_outputs = layers_.back().shard.split == Split::rows});
 }
 
 Tensor MeshStage::filled(std::int64_t count) const {

@@ -11,7 +11,11 @@ Tensor first_rows(const Tensor& flat, std::int64_t rows, std::int64_t features) 
 
 Receiver::Receiver(Device& device, ChannelSpec spec)
     : device_(device), spec_(spec), buffers_(static_cast<std::size_t>(spec.buffers)) {
-  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(spec.dtype, {spec.rows * spec.features});
+  for (Buffer& buffer : buffers_) {
+    buffer.memory = device.allocate(spec.dtype, {spec.elements(spec.rows)});
+    if (spec.sharers == nullptr) continue;
+    buffer.part = device.allocate(spec.dtype, {spec.elements(spec.rows) / spec.sharers->size()});
+  }
 }
 
 Tensor Receiver::receive(std::int64_t rows) {
@@ -20,7 +24,13 @@ Tensor Receiver::receive(std::int64_t rows) {
   Tensor matrix = first_rows(buffer.memory, rows, spec_.features);
   Stream& stream = device_.stream(spec_.stream);
   stream.wait(buffer.released);
-  spec_.communicator->receive(matrix, spec_.peer, stream);
+  if (const int parts = spec_.parts(rows); parts > 1) {
+    const Tensor part = buffer.part.flat_slice(0, spec_.elements(rows) / parts);
+    spec_.communicator->receive(part, spec_.peer, stream);
+    spec_.sharers->all_gather(buffer.memory.flat_slice(0, spec_.elements(rows)), part, stream);
+  } else {
+    spec_.communicator->receive(matrix, spec_.peer, stream);
+  }
   device_.compute_stream().wait(stream.record());
   return matrix;
 }
@@ -31,7 +41,7 @@ void Receiver::release() {
 
 Sender::Sender(Device& device, ChannelSpec spec)
     : device_(device), spec_(spec), buffers_(static_cast<std::size_t>(spec.buffers)) {
-  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(spec.dtype, {spec.rows * spec.features});
+  for (Buffer& buffer : buffers_) buffer.memory = device.allocate(spec.dtype, {spec.elements(spec.rows)});
 }
 
 Tensor Sender::next(std::int64_t rows) {
@@ -44,7 +54,9 @@ Tensor Sender::next(std::int64_t rows) {
 void Sender::send() {
   Stream& stream = device_.stream(spec_.stream);
   stream.wait(device_.compute_stream().record());
-  spec_.communicator->send(current_, spec_.peer, stream);
+  const std::int64_t count = current_.element_count() / spec_.parts(current_.shape()[0]);
+  const bool is_divided = count < current_.element_count();
+  spec_.communicator->send(is_divided ? current_.flat_slice(spec_.part * count, count) : current_, spec_.peer, stream);
   buffers_[sent_++ % buffers_.size()].sent = stream.record();
 }
 

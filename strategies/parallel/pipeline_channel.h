@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "engine/worker.h"
+#include "strategies/parallel/group_collectives.h"
 
 namespace tandem {
 
@@ -18,6 +19,16 @@ struct ChannelSpec {
   std::int64_t rows = 0, features = 0;  // the largest matrix
   int buffers = 2;                      // how many matrices may be in use or on their way
   DType dtype = DType::f32;
+  // The tensor-parallel devices that all have the same matrices: each of them moves one part of a matrix, if it divides
+  // into equal ones, and those that receive the parts gather them. Null: this device moves whole matrices.
+  GroupCollectives* sharers = nullptr;
+  int part = 0;  // of this device
+
+  std::int64_t elements(std::int64_t of_rows) const { return of_rows * features; }
+  // Into how many parts a matrix of so many rows is divided.
+  int parts(std::int64_t of_rows) const {
+    return sharers != nullptr && elements(of_rows) % sharers->size() == 0 ? sharers->size() : 1;
+  }
 };
 
 class Receiver {
@@ -31,6 +42,7 @@ class Receiver {
  private:
   struct Buffer {
     Tensor memory{};
+    Tensor part{};  // null where nobody shares the matrices
     Event released{};
   };
   Device& device_;

@@ -15,6 +15,8 @@ struct StageMatrices {
   std::int64_t outputs = 0;  // columns of what the stage after receives
   int live = 1;              // micro-batches that are between their two passes at the same time
   DType dtype = DType::f32;
+  // Whether every tensor-parallel device of the stages has the whole matrices; otherwise each has columns of its own.
+  bool whole_inputs = false, whole_outputs = false;
 };
 
 struct StageChannels {

@@ -13,5 +13,6 @@ inline constexpr int kReceiveInputStream = 4;     // from the stage before
 inline constexpr int kSendOutputStream = 5;       // to the stage after
 inline constexpr int kReceiveGradientStream = 6;  // from the stage after
 inline constexpr int kSendGradientStream = 7;     // to the stage before
+inline constexpr int kContextStream = 8;          // keys and values, over the devices of a sequence
 
 }  // namespace tandem

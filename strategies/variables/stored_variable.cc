@@ -30,13 +30,16 @@ Stream& link_stream(Device& server, int worker) {
 
 StoredVariable::StoredVariable(Strategy& strategy, VariableSpec spec, std::shared_ptr<StoredTensor> stored,
                                bool aggregates)
-    : Variable(strategy, std::move(spec), {stored->tensor}), stored_(std::move(stored)), aggregates_(aggregates) {}
+    : Variable(strategy, std::move(spec), {stored->tensor()}), stored_(std::move(stored)), aggregates_(aggregates) {}
 
 // On the server's device, in the order of the updates.
 Tensor StoredVariable::snapshot() {
-  Device& server = stored_->tensor.device();
-  Tensor snapshot = server.allocate(dtype(), shape());
-  Op copy = op::scale_add(snapshot, stored_->tensor, 1, 0);
+  return snapshot_in(stored_->tensor().device().allocate(dtype(), shape()));
+}
+
+Tensor StoredVariable::snapshot_in(Tensor snapshot) {
+  Device& server = snapshot.device();
+  Op copy = op::scale_add(snapshot, stored_->tensor(), 1, 0);
   copy.name = "read " + name();
   copy.category = Category::communication;
   server.compute_stream().launch(std::move(copy));
@@ -45,15 +48,15 @@ Tensor StoredVariable::snapshot() {
 
 // The snapshot is taken among the updates and travels beside them.
 Tensor StoredVariable::brought_to(Device& device) {
-  Device& server = stored_->tensor.device();
-  Tensor snapshot;
+  Device& server = stored_->tensor().device();
+  Tensor snapshot = server.allocate(dtype(), shape());
   Event taken;
   {
-    const std::lock_guard lock(*stored_->monitor);
-    snapshot = this->snapshot();
+    const std::lock_guard lock(*stored_->shared);
+    snapshot_in(snapshot);
     taken = server.compute_stream().record();
     StoredTensor::Reader& reader = stored_->readers[device.worker()];
-    reader.version_read = stored_->version;
+    reader.version_read = stored_->shared->version();
     reader.own_updates_since = 0;
   }
   if (&device == &server) return snapshot;
@@ -79,22 +82,22 @@ Tensor StoredVariable::value() {
 
 Tensor StoredVariable::component_value(int /*component*/) {
   if (where() == Where::update) return snapshot();  // apply() holds the monitor
-  const std::lock_guard lock(*stored_->monitor);
+  const std::lock_guard lock(*stored_->shared);
   return snapshot();
 }
 
 void StoredVariable::apply(const std::function<void()>& update, int worker) {
-  const std::lock_guard lock(*stored_->monitor);
+  const std::lock_guard lock(*stored_->shared);
   update();
   StoredTensor::Reader& reader = stored_->readers[worker];
-  const std::int64_t age = stored_->version - reader.version_read - reader.own_updates_since;
-  ++stored_->version;
+  const std::int64_t age = stored_->shared->version() - reader.version_read - reader.own_updates_since;
+  stored_->shared->note_change();
   ++reader.own_updates_since;
   reader.staleness.add({.updates = 1, .sum = age, .maximum = age});
 }
 
 Staleness StoredVariable::staleness(std::optional<int> worker) const {
-  const std::lock_guard lock(*stored_->monitor);
+  const std::lock_guard lock(*stored_->shared);
   Staleness total;
   for (const auto& [index, reader] : stored_->readers) {
     if (!worker || *worker == index) total.add(reader.staleness);
@@ -113,8 +116,8 @@ void StoredVariable::check_aggregation() const {
 Tensor StoredVariable::change(Change change, const Value& value) {
   switch (where()) {
     case Where::update:
-      apply_change(change, stored_->tensor, value);
-      return stored_->tensor;
+      apply_change(change, stored_->tensor(), value);
+      return stored_->tensor();
     case Where::replica:
       if (aggregates_) {
         check_aggregation();
@@ -134,8 +137,8 @@ Tensor StoredVariable::change(Change change, const Value& value) {
 
 Tensor StoredVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
   if (where() == Where::update) {
-    apply_scatter(operation, stored_->tensor, slices);
-    return stored_->tensor;
+    apply_scatter(operation, stored_->tensor(), slices);
+    return stored_->tensor();
   }
   if (where() == Where::replica && aggregates_) {
     check_aggregation();

@@ -23,17 +23,17 @@ struct Staleness {
   void add(const Staleness& other);
 };
 
-// The part of a variable that all workers of the run share. The monitor is held while work that reads or changes the
-// tensor is issued, and guards the other fields.
+// What a variable is kept in. The lock of the tensor, whose version counts the updates issued so far, is held while
+// work that reads or changes it is issued, and guards the other field.
 struct StoredTensor {
-  Tensor tensor{};
-  std::unique_ptr<Monitor> monitor{};
-  std::int64_t version = 0;  // updates issued so far
+  std::shared_ptr<SharedTensor> shared{};
   struct Reader {
     std::int64_t version_read = 0, own_updates_since = 0;
     Staleness staleness{};
   };
   std::map<int, Reader> readers{};  // by the index of the worker that computes with the value
+
+  const Tensor& tensor() const { return shared->tensor(); }
 };
 
 class StoredVariable final : public Variable {
@@ -60,6 +60,7 @@ class StoredVariable final : public Variable {
  private:
   void check_aggregation() const;
   Tensor snapshot();
+  Tensor snapshot_in(Tensor snapshot);
   Tensor brought_to(Device& device);
 
   std::shared_ptr<StoredTensor> stored_;

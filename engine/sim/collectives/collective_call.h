@@ -47,6 +47,9 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   const CollectiveGroup& group() const { return group_; }
   const CollectiveSpec& spec() const { return spec_; }
   double bytes() const;  // nccl-tests' definition: the larger of a rank's input and output
+  // Whether the ops beside it take longer. A send to another machine has two of NCCL's channels (src/graph/paths.cc),
+  // so it leaves the multiprocessors to the ops.
+  bool slows_ops() const;
   // Every rank has a place in runs that carry values.
   std::span<const Tensor> outputs() const { return outputs_; }
   // By rank. In place where the tensors of every rank are the same ones.
@@ -87,7 +90,7 @@ class CollectiveWork : public StreamWork {
   void start(SimStream& stream) override;
   std::string text() const override { return call_->text(); }
   bool starts_before_issue() const override { return true; }  // the call waits for the last issue, once for all ranks
-  bool is_collective() const override { return true; }
+  bool slows_ops() const override { return call_->slows_ops(); }
 
  private:
   std::shared_ptr<CollectiveCall> call_;

@@ -96,7 +96,9 @@ class FlowPatterns {
     int loaded_at_once = 0;
     std::size_t loaded_patterns = 0;
   };
-  class Update;
+  class Division;
+  // A link that carries this much of its capacity slows nothing down: rounding of sums of bandwidths is far below.
+  static constexpr double kFull = 1 + 1e-12;
 
   int company_of(int source);
   std::uint32_t direction_of(const Edge& hop) const;
@@ -111,6 +113,8 @@ class FlowPatterns {
   // or if flows of equal images differ.
   bool add_apart();
   bool make_apart(const Source& source, Pattern& pattern) const;
+  // Divides the flows of all patterns. Returns false, and says so to `split`, as update() does.
+  bool divide(const Split& split);
 
   const Topology& topology_;
   const WorkerClasses& classes_;

@@ -8,6 +8,7 @@ namespace tandem::sim::nccl {
 namespace {
 
 constexpr int kMostSteps = 20000;   // of the search for one speed
+constexpr int kMostSearched = 64;   // GPUs: a bit of a word each; more take their own order
 constexpr int kMostPerBranch = 24;  // orders that a branch of the search tries
 
 class Packer {
@@ -20,7 +21,7 @@ class Packer {
 
   Packing pack() {
     most_ = std::min(most_, degree_bound());
-    descend();
+    if (mesh_.members <= kMostSearched) descend();
     const bool direct = !best_.empty();
     if (!direct) add_relayed();
     return {best_, !direct && !best_.empty()};

@@ -9,6 +9,7 @@
 #include "engine/sim/collectives/nccl/constants.h"
 #include "engine/sim/collectives/nccl/domain_map.h"
 #include "engine/sim/collectives/nccl/link_unit.h"
+#include "engine/sim/collectives/nccl/ring_packing.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim::nccl {
@@ -107,7 +108,7 @@ class GroupSurvey {
       });
       most = std::max(most, all);
     }
-    if (!is_connected(gbs, order.size())) return false;
+    if (!is_connected(gbs, order.size()) && !has_ring(gbs, order.size())) return false;
     Machine& machine = survey_.machine;
     machine.intra = Intra::nvlink_mesh;
     double wire = 0;
@@ -137,6 +138,16 @@ class GroupSurvey {
       if (!reaches) return false;
     }
     return true;
+  }
+
+  // Whether a ring passes the group's GPUs of the first domain over links alone, in whatever order.
+  bool has_ring(const std::vector<double>& gbs, std::size_t size) const {
+    double least = std::numeric_limits<double>::infinity();
+    for (const double pair : gbs) least = pair > 0 ? std::min(least, pair) : least;
+    if (!std::isfinite(least) || first().size() < 2) return false;
+    const Packing packing = pack_rings({static_cast<int>(size), static_cast<int>(first().size()), gbs}, least, 1,
+                                       survey_.domains.size() > 1);
+    return !packing.orders.empty() && !packing.crosses_gpus;
   }
 
   // The slowest route of the ring through the first domain.
@@ -237,7 +248,7 @@ class GroupSurvey {
         if (other == from) break;
         if (distance(other, equal.front()) == away) ++before;
       }
-      std::ranges::rotate(equal, equal.begin() + before % std::ssize(equal));
+      std::rotate(equal.begin(), equal.begin() + before % std::ssize(equal), equal.end());
       sorted.insert(sorted.end(), equal.begin(), equal.end());
     }
     return sorted;

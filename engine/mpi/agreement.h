@@ -1,0 +1,129 @@
+// A process's votes for the calls of groups that span processes: see engine/mpi/protocol.h.
+//
+// Threads: any. `post` is called with a lock held, and must not call back.
+#pragma once
+
+#include <atomic>
+#include <exception>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "engine/device.h"
+#include "engine/mpi/protocol.h"
+#include "engine/threads/collective_call.h"
+
+namespace tandem::mpi {
+
+// A group whose devices are in several processes.
+struct SpanningGroup {
+  std::uint64_t hash = 0;
+  std::vector<DeviceId> devices;
+  std::vector<int> owners;     // the process of each
+  std::vector<int> processes;  // ascending
+
+  int leader() const { return processes.front(); }
+};
+
+// How a call that takes place is to be executed.
+struct AgreedCall {
+  std::vector<std::string> values;  // what every process of the group has given to its vote, in their order
+  int tag = 0;                      // of a call that MPI executes: the leader's, in use for nothing else
+};
+
+class Agreement {
+ public:
+  // Sends a message among processes to another one.
+  using Post = std::function<void(int to, MessageKind kind, const std::function<void(ByteWriter&)>& add)>;
+  // `places` name the processes: "rank 1 on node7".
+  Agreement(int rank, std::vector<std::string> places, Post post);
+
+  // A call of this process, as the votes see it.
+  class Ballot {
+   public:
+    // Whether the call takes place and is its group's next, or does not.
+    bool is_decided() const;
+    bool takes_place() const { return state_.load() == State::takes_place; }
+
+   private:
+    friend class Agreement;
+    enum class State : std::uint8_t { open, takes_place, refused };
+    struct Vote {
+      CollectiveSpec spec;
+      std::string values;
+    };
+
+    std::atomic<State> state_{State::open};
+    std::atomic<std::int64_t> ticket_{-1};  // the place in its group's order; -1: not known yet
+    const std::atomic<std::int64_t>* turn_ = nullptr;
+    bool is_carried_ = false;  // its values are in the votes
+    bool has_voted_ = false;
+    bool awaits_stop_ = false;  // another process was stopped, and refuses it
+    int tag_ = 0;
+    std::exception_ptr error_;   // written before `refused`
+    std::map<int, Vote> votes_;  // by process
+    std::shared_ptr<const SpanningGroup> group_;
+    std::weak_ptr<threads::CollectiveCall> call_;
+  };
+
+  // Makes a call known, once its first rank here has been issued.
+  void note_opened(const CallId& id, std::shared_ptr<const SpanningGroup> group,
+                   const std::shared_ptr<threads::CollectiveCall>& call);
+  // Votes for a call. `values` is empty where MPI is to execute it.
+  std::shared_ptr<const Ballot> vote(const CallId& id, const threads::CollectiveCall& call,
+                                     std::optional<std::string> values);
+  // Takes the result of a ballot that is decided. Throws the error of a call that was refused, and RunStopped.
+  AgreedCall take(const CallId& id);
+  // Lets the group's next call be executed by MPI.
+  void end_turn(const CallId& id);
+  // Gives up a call: refuses it, or asks others to where this process has voted for it.
+  void give_up(const CallId& id, const threads::CollectiveCall& call, const std::exception_ptr& error);
+
+  void handle(int from, MessageKind kind, ByteReader& bytes);
+  // Refuses everything that this process has not voted for, now and later.
+  void stop();
+  void begin_next_run();
+
+  std::vector<OpenCall> open_calls();
+
+ private:
+  struct Group {
+    std::int64_t first_open = 0;   // all calls before have ended here
+    std::set<std::int64_t> ended;  // and these
+    std::int64_t tickets = 0;      // given out
+    std::atomic<std::int64_t> turn{0};
+  };
+  using Break = std::pair<std::shared_ptr<threads::CollectiveCall>, std::exception_ptr>;
+
+  bool has_ended(const CallId& id) const;
+  void note_ended(const CallId& id);
+  std::shared_ptr<Ballot> ballot_of(const CallId& id);
+  void handle_vote(int from, const CallId& id, Ballot& ballot, ByteReader& bytes);
+  void take_vote(int from, const CallId& id, Ballot& ballot, Ballot::Vote vote);
+  void decide_if_complete(const CallId& id, Ballot& ballot);
+  void give_ticket(Group& group, Ballot& ballot, int tag);
+  void refuse(const CallId& id, Ballot& ballot, const std::optional<JobError>& error);
+  void refuse_here(Ballot& ballot, const std::optional<JobError>& error);
+  void say_refused(int to, const CallId& id, const std::optional<JobError>& error);
+  void break_waiting();
+  std::string text_of(const CallId& id, const threads::CollectiveCall& call, const Ballot& ballot) const;
+  JobError plain(const CallId& id, const threads::CollectiveCall& call, const Ballot& ballot,
+                 const std::exception_ptr& error) const;
+
+  const int rank_;
+  const std::vector<std::string> places_;
+  const Post post_;
+  std::mutex mutex_;  // guards the rest
+  std::map<CallId, std::shared_ptr<Ballot>> ballots_;
+  std::map<std::uint64_t, Group> groups_;
+  std::vector<Break> breaks_;  // to be told to calls of this process, without the lock
+  int tags_ = 0;
+  bool is_stopped_ = false;
+};
+
+}  // namespace tandem::mpi

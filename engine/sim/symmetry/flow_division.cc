@@ -1,0 +1,223 @@
+// How all flows are divided into classes at once, company by company.
+#include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
+#include <utility>
+
+#include "engine/sim/symmetry/flow_patterns.h"
+#include "topologies/base/error.h"
+
+namespace tandem::sim::symmetry {
+
+// One division of all flows.
+class FlowPatterns::Division {
+ public:
+  explicit Division(FlowPatterns& all) : all_(all) {}
+
+  bool run(const Split& split) {
+    place_of_.assign(all_.load_.size(), kIdle);
+    for (std::size_t i = 0; i < all_.busy_.size(); ++i) place_of_[all_.busy_[i]] = static_cast<std::uint32_t>(i);
+    collect_companies();
+    partition_ = equitable_partition(crossings_, flow_colours_, link_colours_);
+    if (split_classes(split)) return false;
+    count();
+    std::size_t first = 0;
+    for (Source* source : sources_) {
+      for (Pattern& pattern : source->patterns) {
+        make_class_flows(pattern, first);
+        pattern.is_new = false;
+        first += pattern.crossings.flows();
+      }
+    }
+    return true;
+  }
+
+ private:
+  // A link that may slow down flows of several companies is one of its own in each.
+  void collect_companies() {
+    for (std::vector<double>* by_place : {&load_, &of_pattern_, &most_}) by_place->resize(all_.busy_.size());
+    slot_of_.assign(all_.busy_.size(), kIdle);
+    for (std::size_t i = 0; i < all_.sources_.size(); ++i) {
+      all_.sources_[i].company = all_.company_of(static_cast<int>(i));
+      sources_.push_back(&all_.sources_[i]);
+    }
+    if (all_.has_companies_) std::ranges::stable_sort(sources_, {}, &Source::company);
+    for (auto first = sources_.begin(); first != sources_.end();) {
+      const auto last = std::find_if(first, sources_.end(), [&](const Source* source) {
+        return all_.has_companies_ && source->company != (*first)->company;
+      });
+      const std::span company(first, last);
+      for (const Source* source : company) add_load(*source);
+      add_slots();
+      collect(company);
+      for (const std::uint32_t place : crossed_) load_[place] = 0, slot_of_[place] = kIdle;
+      crossed_.clear();
+      first = last;
+    }
+  }
+
+  // As FlowPatterns::add_load(), on the links that are busy if all are one company.
+  void add_load(const Source& source) {
+    std::vector<std::uint32_t> crossed, crossed_by_pattern;
+    for (const Pattern& pattern : source.patterns) {
+      for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
+        for (const std::uint32_t link : pattern.crossings.of(flow)) {
+          const std::uint32_t place = place_of_[link];
+          if (place == kIdle) continue;
+          if (of_pattern_[place] == 0) crossed_by_pattern.push_back(place);
+          of_pattern_[place] += pattern.bytes_per_s[flow];
+        }
+      }
+      for (const std::uint32_t place : crossed_by_pattern) {
+        if (most_[place] == 0) crossed.push_back(place);
+        most_[place] = std::max(most_[place], std::exchange(of_pattern_[place], 0.0));
+      }
+      crossed_by_pattern.clear();
+    }
+    for (const std::uint32_t place : crossed) {
+      if (load_[place] == 0) crossed_.push_back(place);
+      load_[place] += source.at_once * std::exchange(most_[place], 0.0);
+    }
+  }
+
+  void add_slots() {
+    for (const std::uint32_t place : crossed_) {
+      const std::uint32_t link = all_.busy_[place];
+      const double capacity = all_.capacity(link);
+      if (load_[place] <= capacity * kFull) continue;
+      slot_of_[place] = static_cast<std::uint32_t>(slots_.size());
+      slots_.push_back(link);
+      link_colours_.push_back(
+          capacities_.try_emplace(capacity, static_cast<std::uint32_t>(capacities_.size())).first->second);
+    }
+  }
+
+  // The slot of a link for the company that is being collected.
+  std::uint32_t slot_of(std::uint32_t link) const {
+    const std::uint32_t place = place_of_[link];
+    return place == kIdle ? kIdle : slot_of_[place];
+  }
+
+  // Flows of different sources, patterns, and images on different classes never share a class.
+  void collect(std::span<Source* const> company) {
+    auto last = colours_.end();  // flows of one kind often follow each other
+    for (const Source* source : company) {
+      for (const Pattern& pattern : source->patterns) {
+        const std::size_t width = pattern.flows.size();
+        for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
+          // Where there are images, each flow of one has its own place in the work of its device.
+          const std::uint32_t colour =
+              source->classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow % width);
+          const Colour key{patterns_, colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]};
+          if (last == colours_.end() || last->first != key) {
+            last = colours_.try_emplace(key, static_cast<std::uint32_t>(colours_.size())).first;
+          }
+          flow_colours_.push_back(last->second);
+          for (const std::uint32_t link : pattern.crossings.of(flow)) {
+            if (slot_of(link) != kIdle) crossings_.links.push_back(slot_of(link));
+          }
+          crossings_.close_flow();
+        }
+        ++patterns_;
+      }
+    }
+  }
+
+  // Splits the classes of workers whose members' flows are not in the same classes.
+  bool split_classes(const Split& split) {
+    bool is_split = false;
+    std::size_t first = 0;
+    for (const Source* source : sources_) {
+      std::map<std::u32string, std::uint32_t> parts;
+      std::vector<std::u32string> images(static_cast<std::size_t>(source->images));
+      for (const Pattern& pattern : source->patterns) {
+        const std::size_t width = pattern.flows.size();
+        for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
+          if (width > 0) images[flow / width].push_back(partition_.flow_class[first + flow]);
+        }
+        first += pattern.crossings.flows();
+      }
+      if (source->classes.empty() || is_split) continue;  // one split at a time: its members are numbered anew
+      std::vector<std::uint32_t> part_of_member;
+      for (const std::u32string& image : images) {
+        part_of_member.push_back(parts.try_emplace(image, static_cast<std::uint32_t>(parts.size())).first->second);
+      }
+      if (parts.size() == 1) continue;
+      is_split = true;
+      for (const int index : source->classes) split(index, part_of_member);
+    }
+    return is_split;
+  }
+
+  void count() {
+    for (const std::uint32_t index : partition_.link_class) {
+      if (index >= links_in_.size()) links_in_.resize(index + 1), first_link_.resize(index + 1);
+      if (links_in_[index]++ == 0) first_link_[index] = static_cast<std::uint32_t>(next_link_);
+      ++next_link_;
+    }
+    members_.clear();
+    for (const std::uint32_t index : partition_.flow_class) {
+      if (index >= members_.size()) members_.resize(index + 1);
+      ++members_[index];
+    }
+  }
+
+  // The first flow of each class represents it. A class has flows of this pattern only.
+  void make_class_flows(Pattern& pattern, std::size_t first) {
+    pattern.class_flows.clear();
+    const std::size_t width = pattern.flows.size();
+    for (std::size_t flow = 0; flow < width; ++flow) {
+      const std::uint32_t index = partition_.flow_class[first + flow];
+      if (!seen_.insert(index).second) continue;
+      std::map<std::uint32_t, std::uint32_t> times;  // by class of link
+      const std::span<const std::uint32_t> slots = crossings_.of(first + flow);
+      for (const std::uint32_t slot : slots) ++times[partition_.link_class[slot]];
+      Route route{.hops = {}, .latency_s = pattern.latency_s[flow], .bandwidth_bytes_per_s = pattern.bytes_per_s[flow]};
+      auto slot = slots.begin();
+      for (const std::uint32_t link : pattern.crossings.of(flow)) {
+        if (slot != slots.end() && slots_[*slot] == link) {
+          ++slot;
+        } else {
+          route.hops.push_back(edge_of(link));
+        }
+      }
+      for (const auto& [link_class, crossed] : times) {
+        const std::uint64_t all = std::uint64_t{crossed} * members_[index];
+        TANDEM_CHECK(all % links_in_[link_class] == 0, "a partition of flows that is not equitable");
+        route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(slots_[first_link_[link_class]]));
+      }
+      pattern.class_flows.push_back({pattern.flows[flow].colour, std::make_shared<const Route>(std::move(route))});
+    }
+  }
+
+  static Edge edge_of(std::uint32_t direction) { return {direction / 2, direction % 2 == 0}; }
+
+  static constexpr std::uint32_t kIdle = static_cast<std::uint32_t>(-1);
+
+  // What tells flows apart from the start: pattern, place in it, bandwidth and latency.
+  using Colour = std::tuple<std::uint32_t, std::uint32_t, double, double>;
+
+  FlowPatterns& all_;
+  std::vector<Source*> sources_;         // one company after the other
+  std::vector<std::uint32_t> place_of_;  // by direction, in busy_
+  std::vector<std::uint32_t> slots_;     // the direction that each slot is
+  std::map<double, std::uint32_t> capacities_;
+  std::map<Colour, std::uint32_t> colours_;
+  std::uint32_t patterns_ = 0;
+  // Of the company that is being collected, by place.
+  std::vector<std::uint32_t> slot_of_, crossed_;
+  std::vector<double> load_, of_pattern_, most_;
+  Crossings crossings_;
+  std::vector<std::uint32_t> flow_colours_, link_colours_;
+  Partition partition_;
+  std::vector<std::uint32_t> links_in_, first_link_, members_;  // by class
+  std::size_t next_link_ = 0;
+  std::set<std::uint32_t> seen_;
+};
+
+bool FlowPatterns::divide(const Split& split) {
+  return Division(*this).run(split);
+}
+
+}  // namespace tandem::sim::symmetry

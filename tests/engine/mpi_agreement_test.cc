@@ -1,0 +1,199 @@
+// How processes agree on a call: each hears every vote, and all come to the same result.
+#include "engine/mpi/agreement.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <deque>
+
+#include "engine/task.h"
+#include "engine/threads/remote_device.h"
+#include "engine/threads/run_control.h"
+
+namespace tandem::mpi {
+namespace {
+
+using testing::ElementsAre;
+using testing::ThrowsMessage;
+
+constexpr CallId kFirst{.group = 7, .number = 0}, kSecond{.group = 7, .number = 1};
+
+// Three processes with a device each. Messages wait until they are delivered, those between two in order.
+class AgreementTest : public testing::Test {
+ protected:
+  static constexpr int kProcesses = 3;
+
+  AgreementTest() {
+    std::vector<std::string> places;
+    SpanningGroup group{.hash = 7, .devices = {}, .owners = {}, .processes = {}};
+    for (int i = 0; i < kProcesses; ++i) {
+      places.push_back("rank " + std::to_string(i));
+      devices_.push_back(std::make_unique<threads::RemoteDevice>(DeviceId{.job = "worker", .task = i}, i, i));
+      group.devices.push_back(devices_.back()->id());
+      group.owners.push_back(i);
+      group.processes.push_back(i);
+    }
+    group_ = std::make_shared<const SpanningGroup>(std::move(group));
+    for (int i = 0; i < kProcesses; ++i) {
+      processes_.push_back(std::make_unique<Agreement>(
+          i, places, [this, i](int to, MessageKind kind, const std::function<void(ByteWriter&)>& add) {
+            ByteWriter bytes;
+            add(bytes);
+            sent_[{i, to}].push_back({kind, bytes.take()});
+          }));
+    }
+  }
+
+  std::shared_ptr<threads::CollectiveCall> call(const CallId& id, std::int64_t count = 4) {
+    std::vector<Device*> devices;
+    for (const auto& device : devices_) devices.push_back(device.get());
+    return std::make_shared<threads::CollectiveCall>(control_, CollectiveSpec{.count = count}, devices, id.number,
+                                                     std::make_shared<NoExecutor>(), 1);
+  }
+  std::shared_ptr<const Agreement::Ballot> vote(int process, const CallId& id, std::optional<std::string> values = {},
+                                                std::int64_t count = 4) {
+    calls_.push_back(call(id, count));
+    of(process).note_opened(id, group_, calls_.back());
+    return of(process).vote(id, *calls_.back(), std::move(values));
+  }
+  Agreement& of(int process) { return *processes_[static_cast<std::size_t>(process)]; }
+  void deliver(int from, int to) {
+    for (auto& queue = sent_[{from, to}]; !queue.empty(); queue.pop_front()) {
+      ByteReader bytes(queue.front().text);
+      of(to).handle(from, queue.front().kind, bytes);
+    }
+  }
+  void deliver_all() {
+    for (int round = 0; round < 3; ++round) {
+      for (int from = 0; from < kProcesses; ++from) {
+        for (int to = 0; to < kProcesses; ++to) deliver(from, to);
+      }
+    }
+  }
+
+  std::shared_ptr<const SpanningGroup> group_;
+  std::vector<std::shared_ptr<threads::CollectiveCall>> calls_;
+
+ private:
+  class NoExecutor final : public threads::CollectiveExecutor {
+    void execute(const threads::CollectiveCall& /*call*/) override {}
+    void abort() override {}
+  };
+  struct Sent {
+    MessageKind kind;
+    std::string text;
+  };
+
+  threads::RunControl control_;
+  std::vector<std::unique_ptr<threads::RemoteDevice>> devices_;
+  std::vector<std::unique_ptr<Agreement>> processes_;
+  std::map<std::pair<int, int>, std::deque<Sent>> sent_;
+};
+
+TEST_F(AgreementTest, ACallTakesPlaceWhenAllVotesAreThereAndBringTheirValues) {
+  const auto mine = vote(1, kFirst, "b");
+  vote(0, kFirst, "a");
+  deliver_all();
+  EXPECT_FALSE(mine->is_decided());
+  vote(2, kFirst, "c");
+  deliver_all();
+  EXPECT_TRUE(mine->is_decided());
+  for (int process = 0; process < kProcesses; ++process) {
+    EXPECT_THAT(of(process).take(kFirst).values, ElementsAre("a", "b", "c"));
+  }
+}
+
+// Process 1 has the votes for the second call before those for the first, process 2 the other way round.
+TEST_F(AgreementTest, CallsOfMpiAreExecutedInTheOrderOfTheLeader) {
+  std::vector<std::shared_ptr<const Agreement::Ballot>> first, second;
+  for (int process = 0; process < kProcesses; ++process) {
+    second.push_back(vote(process, kSecond));
+    if (process != 2) deliver_all();
+    first.push_back(vote(process, kFirst));
+  }
+  deliver(2, 1);
+  deliver(0, 1);
+  EXPECT_FALSE(first[1]->is_decided()) << "the leader has not said which is the next";
+  deliver_all();
+  EXPECT_TRUE(second[1]->is_decided());
+  EXPECT_FALSE(first[1]->is_decided()) << "one at a time";
+  const int tag = of(1).take(kSecond).tag;
+  EXPECT_EQ(of(2).take(kSecond).tag, tag);
+  of(1).end_turn(kSecond);
+  EXPECT_TRUE(first[1]->is_decided());
+  EXPECT_NE(of(1).take(kFirst).tag, tag);
+}
+
+TEST_F(AgreementTest, CallsThatDifferAreRefusedByAllInTheSameWords) {
+  vote(1, kFirst, {}, 5);
+  vote(0, kFirst, {}, 4);
+  vote(2, kFirst, {}, 5);
+  deliver_all();
+  for (int process = 0; process < kProcesses; ++process) {
+    EXPECT_THAT(([&] { of(process).take(kFirst); }),
+                ThrowsMessage<RunError>(testing::StartsWith("collective #0: rank ")));
+  }
+}
+
+TEST_F(AgreementTest, WhoHasNotVotedRefusesForAllWhoAsk) {
+  const auto first = vote(0, kFirst), second = vote(1, kFirst);
+  deliver_all();
+  of(0).give_up(kFirst, *calls_[0], std::make_exception_ptr(DeadlineExceededError(calls_[0]->text() + " is late")));
+  EXPECT_FALSE(first->is_decided()) << "the vote of process 2 may be on its way";
+  deliver_all();
+  EXPECT_TRUE(first->is_decided());
+  EXPECT_TRUE(second->is_decided());
+  vote(2, kFirst);
+  for (int process = 0; process < kProcesses; ++process) {
+    EXPECT_THAT(([&] { of(process).take(kFirst); }),
+                ThrowsMessage<DeadlineExceededError>("all_reduce #0 (2 of 3 devices arrived; missing " +
+                                                     group_->devices[2].text() + ") is late"));
+  }
+}
+
+TEST_F(AgreementTest, OfAVoteAndAQuestionThatCrossTheVoteCounts) {
+  std::vector<std::shared_ptr<const Agreement::Ballot>> ballots;
+  for (int process = 0; process < kProcesses; ++process) ballots.push_back(vote(process, kFirst, ""));
+  of(0).give_up(kFirst, *calls_[0], std::make_exception_ptr(DeadlineExceededError("late")));
+  deliver_all();
+  for (const auto& ballot : ballots) EXPECT_TRUE(ballot->takes_place());
+}
+
+TEST_F(AgreementTest, AQuestionThatComesAfterTheCallHasEndedIsNoRefusal) {
+  for (int process = 0; process < kProcesses; ++process) vote(process, kFirst, "");
+  of(0).give_up(kFirst, *calls_[0], std::make_exception_ptr(DeadlineExceededError("late")));
+  deliver(0, 1);  // with the question after the vote
+  deliver(2, 1);
+  deliver(1, 2);
+  of(1).take(kFirst);
+  deliver_all();
+  EXPECT_EQ(of(0).take(kFirst).values.size(), 3U);
+  EXPECT_EQ(of(2).take(kFirst).values.size(), 3U);
+}
+
+TEST_F(AgreementTest, ARunThatWasStoppedRefusesWhatIsNotVotedFor) {
+  const auto first = vote(0, kFirst);
+  deliver_all();
+  of(1).stop();
+  deliver_all();
+  EXPECT_FALSE(first->is_decided()) << "process 0 has yet to hear that the run was stopped";
+  of(0).stop();
+  EXPECT_TRUE(first->is_decided());
+  EXPECT_THROW(of(0).take(kFirst), RunStopped);
+  const auto later = vote(2, kFirst);
+  deliver_all();
+  of(2).stop();
+  EXPECT_TRUE(later->is_decided());
+  EXPECT_THROW(of(2).take(kFirst), RunStopped);
+}
+
+TEST_F(AgreementTest, WhatAllHaveVotedForTakesPlaceInAStoppedRun) {
+  std::vector<std::shared_ptr<const Agreement::Ballot>> ballots;
+  for (int process = 0; process < kProcesses; ++process) ballots.push_back(vote(process, kFirst, ""));
+  for (int process = 0; process < kProcesses; ++process) of(process).stop();
+  deliver_all();
+  for (const auto& ballot : ballots) EXPECT_TRUE(ballot->takes_place());
+}
+
+}  // namespace
+}  // namespace tandem::mpi
