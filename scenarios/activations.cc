@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "scenarios/layer_division.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -60,9 +61,17 @@ bool has_scores(const Layer& layer) {
   return layer.gemm && layer.gemm->batched && std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0;
 }
 
-// Of a product with scores, without them.
-std::int64_t right_elements_of(const Layer::Gemm& gemm) {
-  return gemm.count / gemm.sharing * gemm.depth * gemm.columns;
+// What the devices have rows of: the inputs of layers that they split by columns, and what follows their sums. Layers
+// that nobody splits come as the device's rows already (rows_of_whole_layer()).
+std::int64_t kept_input_elements(const Layer& layer, const ActivationSettings& settings) {
+  if (const std::int64_t keys = key_elements(layer); keys > 0) {
+    return input_elements_of(layer) - keys + keys / settings.key_parts;
+  }
+  const bool is_gathered = layer.split == Layer::Split::columns;
+  return input_elements_of(layer) / (is_gathered ? settings.row_parts : 1);
+}
+std::int64_t kept_output_elements(const Layer& layer, const ActivationSettings& settings) {
+  return layer.output_elements() / (sums_output(layer) ? settings.row_parts : 1);
 }
 
 // Bytes of one example.
@@ -71,14 +80,14 @@ std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const Act
   const std::int64_t element_bytes = element_bytes_of(settings);
   std::int64_t bytes = 0;
   if (!settings.keeps_scores && index > 0 && has_scores(layers[index - 1]) && layer.gemm && layer.gemm->batched) {
-    return right_elements_of(*layer.gemm) * element_bytes;
+    return key_elements(layer) / settings.key_parts * element_bytes;  // without the scores
   }
-  if (layer.gemm && !shares_input(layers, index)) bytes += input_elements_of(layer) * element_bytes;
+  if (layer.gemm && !shares_input(layers, index)) bytes += kept_input_elements(layer, settings) * element_bytes;
   if (!settings.keeps_scores && has_scores(layer)) return bytes;
   if (layer.elementwise && layer.elementwise->backward_passes > 0) bytes += layer.elementwise->elements * element_bytes;
   if (layer.embedding) bytes += layer.embedding->rows * kIndexBytes;
   for (const Pointwise operation : layer.then)
-    bytes += layer.output_elements() * bytes_kept_by(operation, element_bytes);
+    bytes += kept_output_elements(layer, settings) * bytes_kept_by(operation, element_bytes);
   return bytes;
 }
 
@@ -95,7 +104,7 @@ std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSet
     if (!settings.checkpointing || !layers[i].block) {
       bytes += kept_by(layers, i, settings);
     } else if (begins_block(layers, i)) {
-      bytes += input_elements_of(layers[i]) * element_bytes;
+      bytes += kept_input_elements(layers[i], settings) * element_bytes;
     }
   }
   return settings.examples * bytes;

@@ -3,7 +3,7 @@
 // Kept are the operands of products, the inputs of GELU and of norms, the outputs of softmax, and a byte for each
 // element that dropout decides upon. For a block of a transformer these are the figures of Korthikanti and others,
 // "Reducing Activation Recomputation in Large Transformer Models" (arXiv:2205.05198), section 4.1 and, on
-// tensor-parallel devices, equation 2.
+// tensor-parallel devices, equations 2 and, with sequence parallelism, 4.
 #pragma once
 
 #include <cstdint>
@@ -20,6 +20,8 @@ struct ActivationSettings {
   DType dtype = DType::f32;    // of activations
   bool checkpointing = false;  // blocks keep their inputs only, and are computed again
   bool keeps_scores = true;    // of attention; false: they are computed again inside its kernels
+  int row_parts = 1;           // devices that divide the rows of what they do not split (sequence parallelism)
+  int key_parts = 1;           // devices of a sequence, each of which keeps its keys and values (context parallelism)
 };
 
 // Bytes that one forward pass keeps.

@@ -16,13 +16,16 @@ namespace {
 // What a device has of the batch and of the model.
 using Share = std::vector<std::int64_t>;
 
-// The mesh of a strategy that divides the model counts its ranks by stage, then replica, then part of a layer.
+// The mesh of a strategy that divides the model counts its ranks by stage, then replica, then part of a sequence, then
+// part of a layer. Which experts a device has makes no difference: all have equally many.
 std::vector<Share> shares_of_mesh(const ParallelOptions& options, int batch) {
   std::vector<Share> shares;
   for (int stage = 0; stage < options.pipeline; ++stage) {
     for (int replica = 0; replica < options.data; ++replica) {
       const std::int64_t examples = part_of(batch, options.data, replica).count;
-      for (int part = 0; part < options.tensor; ++part) shares.push_back({stage, part, examples});
+      for (int part = 0; part < options.context * options.tensor; ++part) {
+        shares.push_back({stage, part % options.tensor, examples});
+      }
     }
   }
   return shares;

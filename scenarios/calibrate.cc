@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <ctime>
 
 #include "engine/engine_info.h"
 #include "scenarios/calibration/machine.h"
@@ -15,13 +14,6 @@ using calibration::DeviceMeasurements;
 using calibration::Measurement;
 using calibration::Plan;
 using calibration::Route;
-
-std::string today() {
-  const std::time_t now = std::time(nullptr);
-  std::tm parts{};
-  gmtime_r(&now, &parts);
-  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
-}
 
 const Hardware* find_hardware(const Capabilities& capabilities, DeviceType type) {
   for (const Hardware& hardware : capabilities.hardware) {
@@ -78,7 +70,7 @@ class Calibration {
     const Hardware& hardware = *find_hardware(capabilities_, type_);
     calibration::MeasuredMachine machine{
         .name = fmt::format("{} ({} calibration)", hardware.name, options_.quick ? "quick" : "full"),
-        .date = today(),
+        .date = calibration::today(),
         .host = {},
         .devices = {}};
     DeviceMeasurements measured = measure_devices();

@@ -101,6 +101,7 @@ void add(Fnv1a& hash, const LayersSettings& layers) {
 
 void add(Fnv1a& hash, const TraceSettings& trace) {
   hash.add(trace.world);
+  hash.add(trace.replica_size);
   for (const RankTrace& rank : *trace.ranks) {
     hash.add(rank.rank);
     for (const std::vector<int>& group : rank.groups) {

@@ -82,6 +82,15 @@ class MemoryModel {
     if (with_state) need.optimizer += count * optimizer_bytes(type);
   }
 
+  // With a distributed optimizer: what kernels read and gradients are whole, and everything else is divided.
+  void add_divided_parameters(MemoryNeed& need, std::int64_t count, std::int64_t parts) const {
+    const std::int64_t of_all = 2 * bytes_of(parameter_type_) + optimizer_bytes(parameter_type_);
+    const std::int64_t whole = bytes_of(storage_) + bytes_of(parameter_type_);
+    need.parameters += count * bytes_of(storage_);
+    need.gradients += count * bytes_of(parameter_type_);
+    need.optimizer += rounded_up(count, parts) * (of_all - whole);
+  }
+
   // The whole model over some examples, in as many passes as gradients are accumulated over.
   MemoryNeed passes_over(std::int64_t examples) const {
     const ActivationSettings settings = for_examples(rounded_up(examples, layers_.gradient_accumulation_steps));
@@ -113,37 +122,60 @@ class MemoryModel {
 
   MemoryNeed on_pipeline_device(const ParallelOptions& options, int place) const {
     const std::int64_t examples = options.batch / options.data / options.micro_batches;
-    const ActivationSettings settings = for_examples(examples);
+    ActivationSettings settings = for_examples(examples);
+    const LayerDivision division = layer_division(layers_, options);
+    if (division.divides_rows) settings.row_parts = options.tensor;
+    settings.key_parts = options.context;
     const std::vector<std::size_t> first = first_layers_of_stages(layers_.model, options.stages());
     const std::vector<PipelineAction> actions =
         interleaved_one_forward_one_backward(place, options.pipeline, options.virtual_stages, options.micro_batches);
     MemoryNeed need;
-    std::int64_t parameters = 0, recomputed = 0, bucket = 0;
+    std::int64_t parameters = 0, of_experts = 0, recomputed = 0, bucket = 0;
     for (int chunk = 0; chunk < options.virtual_stages; ++chunk) {
       const auto stage = static_cast<std::size_t>(chunk * options.pipeline + place);
-      const std::vector<Layer> parts = parts_between(first[stage], first[stage + 1], options.tensor);
+      const std::vector<Layer> parts = parts_between(first[stage], first[stage + 1], division);
       for (const Layer& part : parts) parameters += part.parameters();
+      of_experts += expert_parameters(first[stage], first[stage + 1], division);
       if (static_cast<int>(stage) + 1 == options.stages() && stage > 0) parameters += tied_parameters(options.tensor);
       need.activations += live_micro_batches(actions, chunk) * activation_bytes(parts, settings);
       recomputed = std::max(recomputed, recomputed_bytes(parts, settings));
       bucket = std::max(bucket, largest_bucket(parts, bytes_of(parameter_type_)));
       need.workspace = std::max(need.workspace, 2 * largest_layer_bytes(parts, settings));
-      need.buckets += boundary_bytes(first[stage], settings) + boundary_bytes(first[stage + 1], settings);
+      for (const std::size_t boundary : {first[stage], first[stage + 1]}) {
+        need.buckets += boundary_bytes(boundary, settings) / options.context;
+      }
     }
     need.activations += recomputed;
-    add_parameters(need, parameters, parameter_type_, true);
-    if (options.data > 1) need.buckets += kBuffers * bucket * bytes_of(parameter_type_);
+    const std::int64_t replicas = std::int64_t{options.data} * options.context;
+    if (options.distributed_optimizer) {
+      add_divided_parameters(need, parameters - of_experts, replicas);
+      add_divided_parameters(need, of_experts, replicas / options.expert);
+    } else {
+      add_parameters(need, parameters, parameter_type_, true);
+    }
+    if (replicas > 1) need.buckets += kBuffers * bucket * bytes_of(parameter_type_);
     if (place == 0) {
-      need.input = kBuffers * options.batch / options.data * layers_.model.input_elements * bytes_of(storage_);
+      const std::int64_t tokens = rounded_up(layers_.model.input_elements, options.context);
+      need.input = kBuffers * options.batch / options.data * tokens * bytes_of(storage_);
     }
     return need;
   }
 
   // Device 0 of the tensor-parallel ones has the largest part of what does not divide evenly.
-  std::vector<Layer> parts_between(std::size_t begin, std::size_t end, int tensor) const {
+  std::vector<Layer> parts_between(std::size_t begin, std::size_t end, const LayerDivision& division) const {
     std::vector<Layer> parts;
-    for (std::size_t i = begin; i < end; ++i) parts.push_back(layer_part(layers_.model.layers[i], tensor, 0));
+    for (std::size_t i = begin; i < end; ++i) parts.push_back(divided_layer(layers_.model.layers[i], division, 0));
     return parts;
+  }
+
+  // Those of layers whose experts are divided.
+  std::int64_t expert_parameters(std::size_t begin, std::size_t end, const LayerDivision& division) const {
+    std::int64_t parameters = 0;
+    for (std::size_t i = begin; i < end && division.expert > 1; ++i) {
+      const Layer& layer = layers_.model.layers[i];
+      if (has_experts(layer)) parameters += divided_layer(layer, division, 0).parameters();
+    }
+    return parameters;
   }
 
   // The last stage's copy of an embedding whose weights are those of a layer there.
@@ -161,7 +193,7 @@ class MemoryModel {
   std::int64_t boundary_bytes(std::size_t layer, const ActivationSettings& settings) const {
     const std::vector<Layer>& layers = layers_.model.layers;
     if (layer == 0 || layer == layers.size()) return 0;
-    return 2 * settings.examples * layers[layer - 1].output_elements() * bytes_of(storage_);
+    return 2 * settings.examples * layers[layer - 1].output_elements() / settings.row_parts * bytes_of(storage_);
   }
 
   const Scenario& scenario_;

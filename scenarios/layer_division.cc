@@ -32,6 +32,10 @@ Blocks blocks_of(const Model& model) {
   return blocks;
 }
 
+std::int64_t rows_of(const Layer& layer) {
+  return layer.embedding ? layer.embedding->rows : layer.gemm ? layer.gemm->rows : 0;
+}
+
 std::optional<std::string> split_problem(const Layer& layer, int devices) {
   const auto unless_divisible = [&](std::int64_t total, const char* what) -> std::optional<std::string> {
     if (total % devices == 0) return std::nullopt;
@@ -85,6 +89,91 @@ std::optional<std::string> stage_problem(const Model& model, int stages) {
   return std::nullopt;
 }
 
+std::optional<std::string> sequence_problem(const Model& model, int devices, int context) {
+  for (const Layer& layer : model.layers) {
+    const std::int64_t rows = rows_of(layer) / context;
+    const bool has_divided_rows = sums_output(layer) || layer.split == LayerSplit::columns;
+    if (!has_divided_rows || rows % devices == 0) continue;
+    return fmt::format("{} tensor-parallel devices do not divide the {} rows of layer '{}'", devices, rows, layer.name);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> context_problem(const Model& model, int devices) {
+  if (devices == 1) return std::nullopt;
+  bool has_attention = false;
+  for (const Layer& layer : model.layers) {
+    if (layer.convolution) return fmt::format("layer '{}' is a convolution, not of a sequence", layer.name);
+    has_attention |= key_elements(layer) > 0;
+    if (key_elements(layer) > 0 && rows_of(layer) % devices != 0) {
+      return fmt::format("{} devices do not divide the {} rows of layer '{}'", devices, rows_of(layer), layer.name);
+    }
+  }
+  if (has_attention) return std::nullopt;
+  return fmt::format("model '{}' has no attention, whose sequences are divided", model.name);
+}
+
+std::optional<std::string> expert_problem(const Model& model, int devices) {
+  if (devices == 1) return std::nullopt;
+  if (std::none_of(model.layers.begin(), model.layers.end(), has_experts)) {
+    return fmt::format("model '{}' has no experts", model.name);
+  }
+  for (const Layer& layer : model.layers) {
+    if (!has_experts(layer) || layer.gemm->experts % devices == 0) continue;
+    return fmt::format("{} devices do not divide the {} experts of layer '{}'", devices, layer.gemm->experts,
+                       layer.name);
+  }
+  return std::nullopt;
+}
+
+Layer layer_of_tokens(const Layer& layer, int parts) {
+  Layer part = layer;
+  const auto divide = [parts](std::int64_t& rows, std::int64_t& along) {
+    if (rows % parts != 0) return;
+    rows /= parts;
+    along /= parts;
+  };
+  std::int64_t none = 0;
+  if (part.gemm && !part.convolution) divide(part.gemm->rows, part.gemm->input_elements);
+  if (part.elementwise) divide(part.elementwise->elements, none);
+  if (part.embedding) divide(part.embedding->rows, none);
+  return part;
+}
+
+Layer layer_of_experts(const Layer& layer, int parts) {
+  Layer part = layer;
+  if (!has_experts(layer)) return part;
+  part.gemm->experts /= parts;
+  for (std::int64_t& tensor : part.tensors) {
+    if (tensor % layer.gemm->experts == 0) tensor /= parts;
+  }
+  return part;
+}
+
+Layer divided_layer(const Layer& layer, const LayerDivision& division, int tensor_part) {
+  const Layer part = layer_part(layer_of_experts(layer_of_tokens(layer, division.context), division.expert),
+                                division.tensor, tensor_part);
+  const bool is_whole = part.split == LayerSplit::none && division.divides_rows;
+  return is_whole ? rows_of_whole_layer(part, division.tensor) : part;
+}
+
+std::int64_t key_elements(const Layer& layer) {
+  if (!layer.gemm || !layer.gemm->batched) return 0;
+  return layer.gemm->count / layer.gemm->sharing * layer.gemm->depth * layer.gemm->columns;
+}
+
+bool has_experts(const Layer& layer) {
+  return layer.gemm && layer.gemm->experts > 1;
+}
+
+bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index) {
+  return has_experts(layers[index]) && (index == 0 || !has_experts(layers[index - 1]));
+}
+
+bool combines_tokens(const std::vector<Layer>& layers, std::size_t index) {
+  return has_experts(layers[index]) && (index + 1 == layers.size() || !has_experts(layers[index + 1]));
+}
+
 Layer layer_part(const Layer& layer, int parts, int part) {
   Layer result = layer;
   const auto of = [&](std::int64_t total) { return part_of(total, parts, part).count; };
@@ -121,6 +210,32 @@ bool sums_output(const Layer& layer) {
 bool sums_input_gradient(const std::vector<Layer>& layers, std::size_t index) {
   if (layers[index].split != LayerSplit::columns) return false;
   return index == 0 || layers[index - 1].split != LayerSplit::columns || divides_loss(layers[index - 1]);
+}
+
+bool is_last_by_columns(const std::vector<Layer>& layers, std::size_t index) {
+  if (layers[index].split != LayerSplit::columns) return false;
+  return index + 1 == layers.size() || layers[index + 1].split != LayerSplit::columns ||
+         divides_loss(layers[index + 1]);
+}
+
+Layer rows_of_whole_layer(const Layer& layer, int parts) {
+  const bool is_attention = layer.gemm && layer.gemm->batched;
+  return is_attention || layer.convolution ? layer : layer_of_tokens(layer, parts);
+}
+
+Layer operations_on_rows(const Layer& part, int parts) {
+  Layer operations;
+  operations.name = part.name;
+  operations.then = part.then;
+  operations.elementwise = Layer::Elementwise{.elements = part.output_elements() / parts};
+  return operations;
+}
+
+std::int64_t parameters_of_rows(const Layer& part) {
+  if (part.split == LayerSplit::none) return part.parameters();
+  if (!sums_output(part)) return 0;
+  const bool has_own_weights = !part.shared_weights && !part.tensors.empty();
+  return part.parameters() - (has_own_weights ? part.tensors.front() : 0);
 }
 
 bool divides_loss(const Layer& layer) {

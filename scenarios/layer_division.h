@@ -1,5 +1,8 @@
 // Pure functions that divide a table of layers among tensor-parallel devices and pipeline stages, as Megatron-LM does
 // (arXiv:1909.08053, arXiv:2104.04473). The layers of the model file say how each of them is split.
+//
+// With sequence parallelism (arXiv:2205.05198) the devices also divide the rows of what is between the split layers:
+// the sums before it become reduce-scatters of rows, and what comes after it is gathered first.
 #pragma once
 
 #include <optional>
@@ -13,17 +16,52 @@ namespace tandem {
 // Why the model's layers cannot be divided among so many devices or stages, for messages; nothing where they can.
 std::optional<std::string> tensor_problem(const Model& model, int devices);
 std::optional<std::string> stage_problem(const Model& model, int stages);
+// Likewise, for the rows that sequence parallelism divides, of each of `context` parts of the sequences.
+std::optional<std::string> sequence_problem(const Model& model, int devices, int context = 1);
+// Likewise, for the sequences of attention, and for experts.
+std::optional<std::string> context_problem(const Model& model, int devices);
+std::optional<std::string> expert_problem(const Model& model, int devices);
 
 // The part of a layer that device `part` of `parts` computes: a layer with the shapes and the parameters of that part.
 // Rows of a table and outputs of a loss may differ by one among the devices.
 Layer layer_part(const Layer& layer, int parts, int part);
 
+// The part of a layer that works on 1/parts of the tokens of each sequence. Keys and values of attention are whole: the
+// devices exchange them. Rows that do not divide, such as the one of a pooler, every device computes.
+Layer layer_of_tokens(const Layer& layer, int parts);
+// The part of a layer that has 1/parts of its experts, with the tokens that all devices send to these.
+Layer layer_of_experts(const Layer& layer, int parts);
+// How a mesh divides a layer: its tokens, experts and sides, and with sequence parallelism the rows of whole layers.
+struct LayerDivision {
+  int context = 1, expert = 1, tensor = 1;
+  bool divides_rows = false;  // sequence parallelism over the tensor-parallel devices
+};
+// All of it, for one of the tensor-parallel devices.
+Layer divided_layer(const Layer& layer, const LayerDivision& division, int tensor_part);
+
+// Elements of keys or values that a product of attention reads, of one example; 0 for other layers.
+std::int64_t key_elements(const Layer& layer);
+bool has_experts(const Layer& layer);
+// Whether tokens go to the devices that have the experts before the layer, and come back after it.
+bool dispatches_tokens(const std::vector<Layer>& layers, std::size_t index);
+bool combines_tokens(const std::vector<Layer>& layers, std::size_t index);
+
 // Whether a layer's output is a sum over the devices, and whether the gradient of its input is. Of neighbours that are
 // split by columns, which share an input, the first one sums.
 bool sums_output(const Layer& layer);
 bool sums_input_gradient(const std::vector<Layer>& layers, std::size_t index);
+// Whether the layer is the last of those neighbours: the first to go backward, for which their input is gathered again.
+bool is_last_by_columns(const std::vector<Layer>& layers, std::size_t index);
 // Whether each device has the loss of its part of the outputs only, so that maxima and sums of rows go around.
 bool divides_loss(const Layer& layer);
+
+// With sequence parallelism: what one of `parts` devices computes of a layer that no device splits. Rows that do not
+// divide, such as the one of a pooler, every device computes.
+Layer rows_of_whole_layer(const Layer& layer, int parts);
+// With sequence parallelism: the operations that follow a sum, as a layer of their own on the rows of one device.
+Layer operations_on_rows(const Layer& part, int parts);
+// With sequence parallelism: parameters of a device's part whose gradients each device has for its own rows only.
+std::int64_t parameters_of_rows(const Layer& part);
 
 // The first layer of each stage, and the number of layers: equal numbers of the copies of the group that repeats. What
 // precedes the group belongs to the first stage, and what follows it to the last one.

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <numeric>
+
 #include "scenarios/job.h"
 #include "scenarios/layer_division.h"
 #include "strategies/base/errors.h"
@@ -12,7 +14,8 @@ namespace tandem {
 namespace {
 
 std::string mesh_text(const MeshSettings& mesh) {
-  return fmt::format("data {} x tensor {} x pipeline {}", mesh.data, mesh.tensor, mesh.pipeline);
+  const std::string context = mesh.context > 1 ? fmt::format(" x context {}", mesh.context) : "";
+  return fmt::format("data {}{} x tensor {} x pipeline {}", mesh.data, context, mesh.tensor, mesh.pipeline);
 }
 
 std::optional<ParallelProblem> problem_at(std::string path, std::optional<std::string> message) {
@@ -24,6 +27,19 @@ std::optional<ParallelProblem> problem_at(std::string path, std::optional<std::s
 std::optional<ParallelProblem> table_problem(const LayersSettings& layers, const ParallelOptions& options) {
   if (auto problem = problem_at("strategy.tensor", tensor_problem(layers.model, options.tensor))) return problem;
   if (auto problem = problem_at("strategy.pipeline", stage_problem(layers.model, options.stages()))) return problem;
+  if (auto problem = problem_at("strategy.context", context_problem(layers.model, options.context))) return problem;
+  if (options.data * options.context % options.expert != 0) {
+    return ParallelProblem{
+        "strategy.expert",
+        fmt::format("{} devices that divide the experts do not divide the {} of data {} x context {}", options.expert,
+                    options.data * options.context, options.data, options.context)};
+  }
+  if (auto problem = problem_at("strategy.expert", expert_problem(layers.model, options.expert))) return problem;
+  if (layers.sequence_parallel) {
+    auto problem =
+        problem_at("workload.sequence_parallel", sequence_problem(layers.model, options.tensor, options.context));
+    if (problem) return problem;
+  }
   if (options.batch % options.data != 0) {
     return ParallelProblem{"strategy.data",
                            fmt::format("{} replicas do not divide a batch of {}", options.data, options.batch)};
@@ -66,6 +82,12 @@ std::optional<ParallelProblem> division_problem(const WorkloadSettings& workload
   if (layers && strategy.division->layer_tables == ModelDivision::LayerTables::divided) {
     return table_problem(*layers, options);
   }
+  for (const auto& [key, size] : {std::pair{"context", options.context}, {"expert", options.expert}}) {
+    if (size > 1) return ParallelProblem{fmt::format("strategy.{}", key), "is for workloads of kind 'layers'"};
+  }
+  if (options.distributed_optimizer) {
+    return ParallelProblem{"strategy.distributed_optimizer", "is for workloads of kind 'layers'"};
+  }
   try {
     const auto* mlp = std::get_if<MlpSettings>(&workload.kind);
     check_division(mlp ? linear_stack(*mlp) : LinearStack{.sizes = {1, 1}}, options);
@@ -95,7 +117,19 @@ ParallelOptions parallel_options(const Scenario& scenario) {
   options.data = mesh.data;
   options.tensor = mesh.tensor;
   options.pipeline = mesh.pipeline;
+  options.context = mesh.context;
+  options.expert = mesh.expert;
+  options.scatter_gather = mesh.scatter_gather;
+  options.distributed_optimizer = mesh.distributed_optimizer;
+  options.overlap_gather = mesh.overlap_gather;
   return options;
+}
+
+LayerDivision layer_division(const LayersSettings& layers, const ParallelOptions& options) {
+  return {.context = options.context,
+          .expert = options.expert,
+          .tensor = options.tensor,
+          .divides_rows = layers.sequence_parallel && options.tensor > 1};
 }
 
 LinearStack linear_stack(const MlpSettings& settings) {
@@ -110,7 +144,8 @@ LinearStack linear_stack(const MlpSettings& settings) {
 int devices_of_one_replica(const Scenario& scenario) {
   const auto& division = strategy_info(scenario.strategy.name).division;
   const bool sizes_are_given = division && division->axis == nullptr;
-  return sizes_are_given ? scenario.strategy.mesh.tensor * scenario.strategy.mesh.pipeline : 1;
+  const MeshSettings& mesh = scenario.strategy.mesh;
+  return sizes_are_given ? mesh.context * mesh.tensor * mesh.pipeline : 1;
 }
 
 Scenario one_replica_of(const Scenario& scenario, int replicas) {
@@ -120,6 +155,7 @@ Scenario one_replica_of(const Scenario& scenario, int replicas) {
   alone.devices.workers = (devices + alone.devices.per_worker - 1) / alone.devices.per_worker;
   alone.devices.ps = parameter_servers(scenario);
   alone.strategy.mesh.data = 1;
+  alone.strategy.mesh.expert = std::gcd(scenario.strategy.mesh.expert, scenario.strategy.mesh.context);
   alone.workload.batch = std::max(1, scenario.workload.batch / replicas);
   return alone;
 }
@@ -132,7 +168,7 @@ std::optional<ParallelProblem> parallel_problem(const Scenario& scenario) {
     if (auto problem = kind_problem(*layers, strategy)) return problem;
   }
   const ParallelOptions options = parallel_options(scenario);
-  const auto needed = static_cast<std::int64_t>(options.data) * options.tensor * options.pipeline;
+  const std::int64_t needed = options.devices();
   if (needed != training_devices(scenario)) {
     return ParallelProblem{
         "strategy", fmt::format("a mesh of {} needs {} devices, found {}", mesh_text(scenario.strategy.mesh), needed,

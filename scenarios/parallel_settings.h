@@ -8,6 +8,7 @@
 
 namespace tandem {
 
+struct LayerDivision;
 struct LinearStack;
 struct ParallelOptions;
 
@@ -15,6 +16,8 @@ struct ParallelOptions;
 ParallelOptions parallel_options(const Scenario& scenario);
 // The scenario's model, without first weights.
 LinearStack linear_stack(const MlpSettings& settings);
+// How the mesh divides the layers of a table.
+LayerDivision layer_division(const LayersSettings& layers, const ParallelOptions& options);
 // How many devices compute one replica of the data; 1 for strategies that replicate the whole model.
 int devices_of_one_replica(const Scenario& scenario);
 // The job of one of so many replicas, with its share of the batch, on as few workers as have its devices.

@@ -11,6 +11,7 @@
 #include "scenarios/device_memory.h"
 #include "scenarios/import/trace.h"
 #include "scenarios/job.h"
+#include "scenarios/launch.h"
 #include "scenarios/machine_watch.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
@@ -39,37 +40,6 @@ void check_strategy(const Scenario& scenario) {
   }
 }
 
-// A launched job has one worker a rank: the launch says how many train, where it says anything.
-void take_workers_of_launch(Scenario& scenario, const RunOptions& options) {
-  const EngineInfo* engine = find_engine(scenario.engine.name);
-  LaunchedJob* const job = engine != nullptr && engine->join != nullptr ? engine->join() : nullptr;
-  if (job == nullptr) return;
-  const int ranks = job->rank().count;
-  const int servers = parameter_servers(scenario);
-  if (ranks <= servers) {
-    throw InputError({scenario.problem_at(
-        "devices", fmt::format("{} ranks were launched for {} parameter servers and at least one worker, each on a "
-                               "rank of its own",
-                               ranks, servers))});
-  }
-  if (options.workers && *options.workers != ranks - servers) {
-    throw UnavailableError(fmt::format(
-        "--workers {} on {} ranks: there is one worker a rank{}; launch {}", *options.workers, ranks,
-        servers == 0 ? "" : fmt::format(", besides {} parameter servers", servers), *options.workers + servers));
-  }
-  scenario.devices.workers = ranks - servers;
-}
-
-// What the ranks of a job must agree on before they run it.
-void state_to_job(const Scenario& scenario) {
-  if (LaunchedJob* job = joined_job()) {
-    job->state({{"version of Tandem", std::string(version())},
-                {"scenario", fmt::format("'{}' ({})", scenario.name, scenario.hash)},
-                {"strategy", scenario.strategy.name},
-                {"number of steps", std::to_string(scenario.steps)}});
-  }
-}
-
 // Returns the scenario with the options' changes.
 Scenario with_options(Scenario scenario, const RunOptions& options) {
   scenario.devices.type = device_type_for(scenario, options);
@@ -83,7 +53,7 @@ Scenario with_options(Scenario scenario, const RunOptions& options) {
   if (options.topology) scenario.topology = options.topology;
   if (options.replicas) scenario.devices.per_worker = *options.replicas;
   if (options.workers) scenario.devices.workers = *options.workers;
-  take_workers_of_launch(scenario, options);
+  take_workers_of_launch(scenario, options.workers);
   if (options.steps) scenario.steps = *options.steps;
   if (options.cross_device_ops) scenario.strategy.cross_device_ops = *options.cross_device_ops;
   if (options.values) scenario.engine.values = options.values;
@@ -182,6 +152,7 @@ std::vector<std::string> notes_of_trace(const TraceSettings& trace) {
         fmt::format("trace: recorded {:.6g} ms on {}", static_cast<double>(recorded_ns) * 1e-6,
                     trace.ranks->front().device.empty() ? "a device without a name" : trace.ranks->front().device));
   }
+  for (const std::string& change : trace.changes) notes.push_back("trace: " + change);
   if (static_cast<int>(trace.ranks->size()) < trace.world) {
     notes.push_back(
         fmt::format("trace: {} of {} ranks have a trace; each of the others does what the nearest one before "

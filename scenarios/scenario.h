@@ -49,6 +49,7 @@ struct LayersSettings {
   std::int64_t bucket_bytes = 25'000'000;  // gradients that are reduced together
   bool overlap = true;                     // reduce a bucket while the backward pass goes on
   bool overlap_tensor = true;              // sum gradients of inputs while those of weights are computed
+  bool sequence_parallel = false;          // tensor-parallel devices divide the rows of what they do not split
   int gradient_accumulation_steps = 1;     // passes over parts of the batch before gradients are reduced and applied
   bool activation_checkpointing = false;   // blocks are computed again before their backward pass
   bool variables_are_tensors = false;      // a variable for each tensor, as in TensorFlow; false: for each bucket
@@ -58,6 +59,8 @@ struct LayersSettings {
 struct TraceSettings {
   std::shared_ptr<const std::vector<RankTrace>> ranks;  // those with a trace of their own
   int world = 1;                                        // all of them: a device each
+  int replica_size = 1;                                 // ranks of a replica, which follow each other
+  std::vector<std::string> changes{};                   // from what was recorded, as notes
 };
 
 struct WorkloadSettings {
@@ -71,6 +74,8 @@ struct MeshSettings {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis, where the strategy leaves them to the user
   int micro_batches = 1;                   // in how many parts a replica's batch passes through a pipeline
   int virtual_stages = 1;                  // stages of each device of a pipeline
+  int context = 1, expert = 1;             // ParallelOptions
+  bool scatter_gather = true, distributed_optimizer = false, overlap_gather = false;  // likewise
 };
 
 struct StrategySettings {

@@ -49,9 +49,24 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   const bool sizes_are_given = division != nullptr && division->axis == nullptr;
   read("micro_batches", kMostMicroBatches, division != nullptr && division->micro_batches, mesh.micro_batches);
   read("virtual_stages", kMostVirtualStages, division != nullptr && division->micro_batches, mesh.virtual_stages);
+  const auto read_switch = [&](const char* key, bool& value) {
+    const YamlReader entry = map.optional(key);
+    if (!entry) return;
+    const bool usual = value;
+    value = entry.boolean(usual);
+    if (!sizes_are_given && value != usual) does_not_use(entry, strategy.name);  // the usual one says nothing
+  };
+  read_switch("scatter_gather", mesh.scatter_gather);
+  read_switch("distributed_optimizer", mesh.distributed_optimizer);
+  read_switch("overlap_gather", mesh.overlap_gather);
+  if (mesh.overlap_gather && !mesh.distributed_optimizer) {
+    map.optional("overlap_gather").error("is for `distributed_optimizer: true`, which gathers parameters");
+  }
   read("data", kMostAlongAnAxis, sizes_are_given, mesh.data);
   read("tensor", kMostAlongAnAxis, sizes_are_given, mesh.tensor);
   read("pipeline", kMostAlongAnAxis, sizes_are_given, mesh.pipeline);
+  read("context", kMostAlongAnAxis, sizes_are_given, mesh.context);
+  read("expert", kMostAlongAnAxis, sizes_are_given, mesh.expert);
   if (division == nullptr) return;
   for (const char* key : {"cross_device_ops", "num_packs", "bytes_per_pack"}) {
     if (map.has(key)) does_not_use(map.optional(key), strategy.name);

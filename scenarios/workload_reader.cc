@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <limits>
 
+#include "scenarios/import/retime.h"
 #include "scenarios/import/trace.h"
 #include "scenarios/layer_reader.h"
 #include "scenarios/named_files.h"
@@ -81,6 +82,7 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
       map.optional("bucket_bytes").quantity(Dimension::bytes, {.otherwise = 25e6, .most = 1e15}));
   layers.overlap = map.optional("overlap").boolean(true);
   layers.overlap_tensor = map.optional("overlap_tensor").boolean(true);
+  layers.sequence_parallel = map.optional("sequence_parallel").boolean(false);
   layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
   layers.activation_checkpointing = map.optional("activation_checkpointing").boolean(false);
   const YamlReader variables = map.optional("variables");
@@ -105,6 +107,35 @@ void check_accumulation(const YamlReader& map, const LayersSettings& layers, int
   }
 }
 
+// What the ranks do other than recorded.
+void read_retiming(const YamlReader& map, const YamlReader& files, TraceSettings& trace) {
+  constexpr std::int64_t kMostReplicas = 1 << 20;
+  Retiming wanted;
+  wanted.replicas = map.optional("replicas").integer(2, kMostReplicas, 0);
+  const YamlReader bucket = map.optional("bucket_bytes");
+  constexpr double kMostBucket = 1e12;
+  wanted.bucket_bytes = static_cast<std::int64_t>(bucket.quantity(Dimension::bytes, {.most = kMostBucket}));
+  if (bucket && wanted.bucket_bytes < 1) bucket.error("must be at least one byte");
+  wanted.is_divided = map.optional("gradients").one_of<bool>({{"recorded", false}, {"divided", true}}, false);
+  if (!trace.ranks || wanted.is_none()) return;
+  const std::shared_ptr<const std::vector<RankTrace>> recorded = trace.ranks;
+  trace.replica_size = std::max(1, replica_size(recorded->front()));
+  trace.ranks =
+      included(files, [&] { return std::make_shared<const std::vector<RankTrace>>(retimed(*recorded, wanted)); });
+  if (!trace.ranks) return;
+  trace.world = trace.ranks->front().world;
+  if (wanted.replicas > 0) {
+    trace.changes.push_back(
+        fmt::format("{} replicas, recorded with {}", wanted.replicas, recorded->front().world / trace.replica_size));
+  }
+  if (wanted.bucket_bytes > 0)
+    trace.changes.push_back(fmt::format("gradients in buckets of {} bytes", wanted.bucket_bytes));
+  if (wanted.is_divided) {
+    trace.changes.emplace_back(
+        "parameters and gradients divided among the replicas; assumed: the forward pass is a third of the kernels");
+  }
+}
+
 TraceSettings read_trace(const YamlReader& map, const fs::path& folder) {
   TraceSettings trace;
   const YamlReader files = map.required("files");
@@ -113,9 +144,9 @@ TraceSettings read_trace(const YamlReader& map, const fs::path& folder) {
     if (const auto path = existing_file(file, folder)) found.push_back(*path);
   }
   if (files.is_list() && files.list().empty()) files.error("needs a file for at least one rank");
-  if (found.empty()) return trace;
-  trace.ranks = included(files, [&] { return read_traces(found); });
+  if (!found.empty()) trace.ranks = included(files, [&] { return read_traces(found); });
   if (trace.ranks) trace.world = trace.ranks->front().world;
+  read_retiming(map, files, trace);
   return trace;
 }
 

@@ -73,14 +73,9 @@ MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path
 Topology with_slower_devices(const Topology& topology, double factor, const std::string& source) {
   Topology result = topology;
   const NodeKind kind = fitted_type(topology) == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu;
-  std::map<const DeviceModel*, std::shared_ptr<const DeviceModel>> models;
-  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
-    const Node& node = topology.node(i);
-    if (node.kind != kind || !node.device) continue;
-    auto& model = models[node.device.get()];
-    if (!model) model = std::make_shared<const DeviceModel>(slower(*node.device, factor, source));
-    result.set_device(i, model);
-  }
+  result.replace_devices([&](NodeKind of, const DeviceModel& model) {
+    return of == kind ? std::make_shared<const DeviceModel>(slower(model, factor, source)) : nullptr;
+  });
   return result;
 }
 

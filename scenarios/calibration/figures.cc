@@ -37,14 +37,6 @@ std::vector<double> intervals_of(const Measurement& measurement, std::string_vie
   return intervals;
 }
 
-std::map<double, std::vector<double>> copies_of(const Measurement& measurement, int step) {
-  std::map<double, std::vector<double>> copies;
-  for (const Record& record : measurement.timeline.records) {
-    if (record.kind == RecordKind::copy && record.step == step) copies[record.bytes].push_back(duration_s(record));
-  }
-  return copies;
-}
-
 Rate rate_of(double amount, const std::vector<double>& times, double in_record_s) {
   const Statistic time = statistic_of(times);
   return {.per_s = amount / work_s(time.median, in_record_s), .relative_spread = time.relative_spread};
@@ -97,12 +89,14 @@ std::optional<Overheads> graph_overheads_of(const Measurement& measurement) {
 }
 
 Statistic synchronize_time(const Measurement& measurement) {
-  std::vector<double> times;
-  std::size_t i = 0;
+  std::vector<Nanoseconds> ended, returned;
   for (const Record& record : measurement.timeline.records) {
-    if (record.name != kSynchronizeLabel) continue;
-    times.push_back(static_cast<double>(measurement.findings.synchronize_return_ns.at(i++) - record.end_ns) * 1e-9);
+    if (record.name == kSynchronizeLabel) ended.push_back(record.end_ns);
+    if (record.kind == RecordKind::step && record.step == kSynchronizedStep) returned.push_back(record.start_ns);
   }
+  TANDEM_CHECK(ended.size() == returned.size(), "an op that was not waited for");
+  std::vector<double> times;
+  for (std::size_t i = 0; i < ended.size(); ++i) times.push_back(static_cast<double>(returned[i] - ended[i]) * 1e-9);
   return statistic_of(times);
 }
 
@@ -123,7 +117,7 @@ Rates rates_of(const Measurement& measurement) {
       rates.memory[dtype][amount] = rate_of(amount, durations[memory_label(dtype, bytes)], in_record_s);
     }
   }
-  for (const auto& [bytes, times] : copies_of(measurement, kLocalCopies)) {
+  for (const auto& [bytes, times] : copies_of(measurement.timeline.records, kLocalCopies)) {
     rates.copy[bytes] = rate_of(bytes, times, in_record_s);
   }
   return rates;
@@ -162,7 +156,7 @@ std::vector<LinkFigures> links_of(const Measurement& measurement) {
   const double in_record_s = overheads_of(measurement).in_record_s;
   std::vector<LinkFigures> links;
   for (std::size_t route = 0; route < measurement.parts.routes.size(); ++route) {
-    const auto copies = copies_of(measurement, static_cast<int>(route) + 1);
+    const auto copies = copies_of(measurement.timeline.records, static_cast<int>(route) + 1);
     TANDEM_CHECK(copies.size() > 1, "a link without copies of two sizes");
     std::vector<SizedTime> times;
     for (const auto& [bytes, samples] : copies) {
@@ -173,6 +167,14 @@ std::vector<LinkFigures> links_of(const Measurement& measurement) {
                      .most = statistic_of(copies.rbegin()->second)});
   }
   return links;
+}
+
+CopyTimes copies_of(const std::vector<Record>& records, int step) {
+  CopyTimes times;
+  for (const Record& record : records) {
+    if (record.kind == RecordKind::copy && record.step == step) times[record.bytes].push_back(duration_s(record));
+  }
+  return times;
 }
 
 // Times calls from the last rank's arrival to the last rank's end, as reports do.

@@ -62,6 +62,10 @@ struct LinkFigures {
 };
 std::vector<LinkFigures> links_of(const Measurement& measurement);
 
+// The copies of a step: their times in seconds, by bytes.
+using CopyTimes = std::map<double, std::vector<double>>;
+CopyTimes copies_of(const std::vector<Record>& records, int step);
+
 std::vector<CollectiveSample> collective_samples(const Measurement& measurement);
 
 }  // namespace tandem::calibration

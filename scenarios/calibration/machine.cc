@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <ctime>
 
 namespace tandem::calibration {
 namespace {
@@ -212,6 +213,13 @@ void add_facts(Topology& topology, const MeasuredMachine& machine) {
 }
 
 }  // namespace
+
+std::string today() {
+  const std::time_t now = std::time(nullptr);
+  std::tm parts{};
+  gmtime_r(&now, &parts);
+  return fmt::format("{:04}-{:02}-{:02}", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday);
+}
 
 DeviceModel model_of(const DeviceMeasurements& measurements, const std::string& date) {
   const std::vector<const Measurement*> runs = working_runs(measurements);

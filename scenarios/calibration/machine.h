@@ -16,6 +16,8 @@ struct DeviceMeasurements {
   std::vector<Measurement> runs{};
 };
 
+std::string today();  // ISO, UTC
+
 struct MeasuredMachine {
   std::string name;
   std::string date;            // ISO

@@ -119,12 +119,13 @@ void measure_tiny_ops(Worker& worker, const Plan& plan, Blocker& blocker, Findin
 }
 
 // Launches an op that is long enough for the caller to fall asleep, and measures how long it takes to return.
-void measure_synchronize(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
+void measure_synchronize(Worker& worker, const Plan& plan, Blocker& blocker) {
   Stream& stream = worker.devices().front()->compute_stream();
   for (int i = 0; i < 3 * plan.repetitions; ++i) {
     blocker.launch_one(0, kSynchronizeLabel);
     stream.synchronize();
-    findings.synchronize_return_ns.push_back(worker.now());
+    worker.begin_step(kSynchronizedStep);
+    worker.end_step();
   }
 }
 
@@ -139,7 +140,7 @@ double time_of(Worker& worker, const std::function<void()>& issue) {
 
 void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
   measure_tiny_ops(worker, plan, blocker, findings);
-  measure_synchronize(worker, plan, blocker, findings);
+  measure_synchronize(worker, plan, blocker);
 }
 
 namespace {

@@ -22,15 +22,16 @@ struct Plan {
   std::vector<DType> gemm_dtypes;
   std::vector<DType> memory_dtypes = {DType::f32};  // of element-wise ops
   // All lists rise.
-  std::vector<std::int64_t> gemm_sides;        // the grid of m, n and k
-  std::vector<std::int64_t> memory_bytes;      // element-wise ops: bytes read plus written
-  std::vector<std::int64_t> copy_bytes;        // copies within a device and between devices
-  std::vector<std::int64_t> collective_bytes;  // buffers of all_reduce
-  std::int64_t pool_bytes = 0;                 // the block through which operands rotate: see Pool
-  int repetitions = 0;                         // of every measurement, at least
-  double warm_up_s = 0;                        // of products, until clocks and temperatures are those of work
-  double shape_budget_s = 0;                   // time for one shape, over all rounds
-  double dtype_budget_s = 0;                   // time for all shapes of a type; sides that exceed it are left out
+  std::vector<std::int64_t> gemm_sides;             // the grid of m, n and k
+  std::vector<std::int64_t> memory_bytes;           // element-wise ops: bytes read plus written
+  std::vector<std::int64_t> copy_bytes;             // copies within a device and between devices
+  std::vector<std::int64_t> collective_bytes;       // buffers of all_reduce
+  std::int64_t once_bytes = std::int64_t{1} << 62;  // collectives of so many bytes or more are called once a round
+  std::int64_t pool_bytes = 0;                      // the block through which operands rotate: see Pool
+  int repetitions = 0;                              // of every measurement, at least
+  double warm_up_s = 0;                             // of products, until clocks and temperatures are those of work
+  double shape_budget_s = 0;                        // time for one shape, over all rounds
+  double dtype_budget_s = 0;                        // time for all shapes of a type; sides that exceed it are left out
 };
 
 // Returns the plan for devices of this type. `quick`: fewer sizes, and f32 only, instead of every type that the engine

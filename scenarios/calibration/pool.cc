@@ -39,7 +39,7 @@ Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std:
     const std::int64_t count = std::min(kRandomValues, block_.element_count() - first);
     device.compute_stream().launch(op::scale_add(block_.flat_slice(first, count), random.flat_slice(0, count), 1, 0));
   }
-  device.synchronize();
+  device.compute_stream().synchronize();  // its other streams may wait for other workers
 }
 
 // An operand that would take more than a quarter of the small part may take all of the block.

@@ -22,6 +22,9 @@ struct Route {
 
 // The step of copies inside a physical device; copies along routes[i] have step i + 1.
 inline constexpr int kLocalCopies = 0;
+// Begins when synchronize() has returned, once for each op with kSynchronizeLabel: a record has the clock of records,
+// which need not be that of Worker::now().
+inline constexpr int kSynchronizedStep = 1 << 20;
 
 // What one run measures besides overheads.
 struct Parts {
@@ -40,8 +43,7 @@ struct TinyOp {
 };
 
 struct Findings {
-  std::vector<double> launch_s;                    // to issue one op, while each device has a task that issues
-  std::vector<Nanoseconds> synchronize_return_ns;  // clock when synchronize() returned, one per kSynchronizeLabel op
+  std::vector<double> launch_s;  // to issue one op, while each device has a task that issues
   std::vector<GemmShape> gemms;
   // Of copies from the host and products: 1 if both together take as long as the longer one, 0 if as long as their sum.
   double overlap = 0;

@@ -49,22 +49,28 @@ void measure_routes(Worker& worker, const Plan& plan, const std::vector<Route>& 
 }
 
 void measure_collectives(Worker& worker, const Plan& plan) {
-  const auto n = static_cast<std::int64_t>(worker.devices().size());
   std::vector<DeviceId> ids;
-  std::vector<Stream*> streams;
-  for (Device* device : worker.devices()) {
-    ids.push_back(device->id());
-    streams.push_back(&device->stream(kCommunicationStream));
-  }
+  for (const Device* device : worker.devices()) ids.push_back(device->id());
+  measure_collectives(worker, plan, ids);
+}
+
+void measure_collectives(Worker& worker, const Plan& plan, std::span<const DeviceId> devices) {
+  const auto n = static_cast<std::int64_t>(devices.size());
+  Communicator& group = worker.communicator(devices);
   // Room for four, so that an all_to_all never takes its output from where its input is, wherever in the pool it
   // begins.
-  std::vector<Pool> pools = pools_of(worker, DType::f32, std::max(plan.pool_bytes, 4 * largest(plan.collective_bytes)));
-  Communicator& group = worker.communicator(ids);
+  const std::int64_t pool_bytes = std::max(plan.pool_bytes, 4 * largest(plan.collective_bytes));
+  std::vector<Stream*> streams;
+  std::vector<Pool> pools;
+  for (Device* device : group.local_devices()) {
+    streams.push_back(&device->stream(kCommunicationStream));
+    pools.emplace_back(worker, *device, DType::f32, pool_bytes);
+  }
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::string_view operation : collectives()) {
       for (const std::int64_t bytes : plan.collective_bytes) {
         const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / n);
-        for (int i = 0; i < kPerRound; ++i) {
+        for (int i = 0; i < (bytes < plan.once_bytes ? kPerRound : 1); ++i) {
           Operands operands;
           for (Pool& pool : pools) {
             operands.whole.push_back(pool.take(part * n));

@@ -28,6 +28,7 @@ ByteSource::ByteSource(const std::filesystem::path& file) : name_(file.string())
   if (kind != std::filesystem::file_type::regular) fail("is no regular file; copy what it gives to one first");
   file_.reset(std::fopen(name_.c_str(), "rb"));
   if (!file_) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
+  size_ = static_cast<std::int64_t>(std::filesystem::file_size(file, ignored));
   packed_.resize(kPiece);
   held_ = read();
   if (held_ >= 2 && packed_[0] == '\x1f' && packed_[1] == '\x8b') begin_unpacking();
@@ -37,7 +38,8 @@ ByteSource::~ByteSource() {
   if (inflate_) inflateEnd(inflate_.get());
 }
 
-void ByteSource::fail(const std::string& message) const {
+void ByteSource::fail(const std::string& message) {
+  has_failed_ = true;
   throw InputError({{.file = name_, .path = "", .message = message}});
 }
 
@@ -45,6 +47,7 @@ std::size_t ByteSource::read() {
   const std::size_t count = std::fread(packed_.data(), 1, packed_.size(), file_.get());
   if (count == 0 && std::ferror(file_.get()) != 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
   read_bytes_ += static_cast<std::int64_t>(count);
+  if (read_bytes_ > size_) fail("grows while it is read: wait for its writer to end, or copy it first");
   return count;
 }
 

@@ -22,12 +22,13 @@ class ByteSource {
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  // The next bytes, which are valid until the next call; none at the end. Throws InputError for a gzip file that is
-  // damaged, ends too early, or unpacks to more than a trace can be.
+  // The next bytes, which are valid until the next call; none at the end. Throws InputError for a file that grows
+  // meanwhile, and for a gzip file that is damaged, ends too early, or unpacks to more than a trace can be.
   std::string_view next();
 
   const std::string& name() const { return name_; }
   bool is_packed() const { return inflate_ != nullptr; }
+  bool has_failed() const { return has_failed_; }  // by an exception of next()
 
  private:
   struct CloseFile {
@@ -36,14 +37,16 @@ class ByteSource {
   std::size_t read();
   void begin_unpacking();
   std::string_view unpack();
-  [[noreturn]] void fail(const std::string& message) const;
+  [[noreturn]] void fail(const std::string& message);
 
   std::string name_;
+  bool has_failed_ = false;
   std::unique_ptr<std::FILE, CloseFile> file_;
   std::vector<char> packed_, unpacked_;
   std::size_t held_ = 0;  // bytes of packed_ that wait
   std::unique_ptr<z_stream_s> inflate_;
   bool is_at_end_ = false;  // of a member of a gzip file
+  std::int64_t size_ = 0;   // of the file when it was opened
   std::int64_t read_bytes_ = 0, unpacked_bytes_ = 0;
 };
 

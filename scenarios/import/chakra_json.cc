@@ -13,7 +13,10 @@ constexpr double kMostJsonNumber = 1e15;
 
 std::int64_t number_in(const JsonStream& json) {
   const double value = json.number();
-  const bool is_number = json.part() == JsonPart::number || json.part() == JsonPart::string;
+  const std::string_view text = json.text();
+  const bool is_in_quotes = json.part() == JsonPart::string && !text.empty() &&
+                            text.find_first_not_of("0123456789.") == std::string_view::npos;
+  const bool is_number = json.part() == JsonPart::number || is_in_quotes;
   if (!is_number || !(value >= 0 && value <= kMostJsonNumber)) json.fail("expected a number from 0 to 10^15");
   return static_cast<std::int64_t>(value);
 }

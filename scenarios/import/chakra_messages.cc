@@ -13,7 +13,7 @@ namespace tandem {
 namespace {
 
 constexpr std::uint64_t kMostMessage = std::uint64_t{64} << 20;
-constexpr std::size_t kMostNodes = 50'000'000;
+constexpr std::size_t kMostNodes = 10'000'000;
 
 // Numbers of fields: mlcommons/chakra (6dc63e1), schema/protobuf/et_def.proto.
 namespace node_field {
@@ -273,7 +273,8 @@ std::vector<ChakraNode> read_chakra_messages(const std::filesystem::path& file) 
       continue;
     }
     nodes.push_back(read_node(message));
-    if (nodes.size() > kMostNodes) message.fail("has more than 50 million nodes");
+    if (nodes.back().type == 0) message.fail("a node has no type");
+    if (nodes.size() > kMostNodes) message.fail("has more than 10 million nodes");
   }
   return nodes;
 }

@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 
 #include "scenarios/import/decoder_families.h"
@@ -18,6 +20,24 @@ std::int64_t at_most(const ConfigValues& config, ConfigValues::Names names, std:
               "is more than any model has: " + std::to_string(value));
 }
 
+// Heads without a size of their own share the hidden size, and those of queries the ones of keys.
+void check_heads(const ConfigValues& config, const AttentionSpec& attention, std::int64_t hidden) {
+  const auto fail = [&](std::string_view name, const std::string& message) {
+    const JsonValue* found = config.find({name});
+    config.fail(found != nullptr ? *found : config.object(), name, message);
+  };
+  const bool has_size = config.has(
+      {"head_dim", "attention_head_dim", "kv_channels", "d_kv", "head_size", "qk_head_dim", "qk_nope_head_dim"});
+  if (!has_size && hidden % attention.heads != 0) {
+    fail("num_attention_heads",
+         fmt::format("{} heads do not divide the hidden size {}, and no head_dim is given", attention.heads, hidden));
+  }
+  if (attention.heads % attention.key_heads != 0) {
+    fail("num_key_value_heads",
+         fmt::format("{} heads of keys do not divide {} heads", attention.key_heads, attention.heads));
+  }
+}
+
 AttentionSpec read_attention(const ConfigValues& config, const DecoderFamily& family, std::int64_t hidden) {
   AttentionSpec attention;
   attention.heads = config.size({"num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads"});
@@ -27,6 +47,7 @@ AttentionSpec read_attention(const ConfigValues& config, const DecoderFamily& fa
   attention.size = config.size({"head_dim", "attention_head_dim", "kv_channels", "d_kv", "head_size"},
                                std::max<std::int64_t>(1, hidden / attention.heads));
   attention.value_size = config.count({"v_head_dim"}, 0);
+  check_heads(config, attention, hidden);
   attention.rotary = !family.positions;
   attention.head_norm = family.head_norm;
   const bool inputs = family.bias != Bias::none;

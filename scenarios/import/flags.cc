@@ -14,6 +14,7 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kMostScript = std::int64_t{4} << 20;
+constexpr std::size_t kMostExpanded = std::size_t{1} << 20;
 constexpr std::string_view kModelArguments = "MODEL_ARGS";
 
 struct Word {
@@ -29,7 +30,7 @@ bool is_blank(char c) {
 // Splits a script into words: quotes, comments, and lines that go on.
 class Words {
  public:
-  explicit Words(std::string_view text) : text_(text) {}
+  Words(std::string_view text, const std::string& file) : text_(text), file_(file) {}
 
   std::vector<Word> all() {
     while (at_ < text_.size()) step();
@@ -59,17 +60,21 @@ class Words {
   }
   // "$(" and the brackets of an expression in a value belong to the word.
   bool is_call(char c) const {
-    if (!is_open_) return false;
+    if (!is_open_ || word_.text.empty()) return false;
     return c == ')' ? std::count(word_.text.begin(), word_.text.end(), '(') > 0
                     : word_.text.back() == '$' || word_.text.back() == '(';
   }
   void quote(char mark) {
     open();
     word_.is_quoted = true;
+    const int line = line_, column = column_;
     advance(1);
     while (at_ < text_.size() && text_[at_] != mark) {
       word_.text += text_[at_] == '\n' ? ' ' : text_[at_];
       advance(1);
+    }
+    if (at_ >= text_.size()) {
+      throw InputError({{file_, line, column, "", fmt::format("a quoted text without its end, which is {}", mark)}});
     }
     advance(1);
   }
@@ -96,6 +101,7 @@ class Words {
   }
 
   std::string_view text_;
+  const std::string& file_;
   std::size_t at_ = 0;
   int line_ = 1, column_ = 1;
   bool is_open_ = false;
@@ -151,8 +157,9 @@ bool is_flag(const Word& word) {
 }
 
 void read_script(std::string_view text, Flags& flags) {
-  std::vector<Word> words = Words(text).all();
+  std::vector<Word> words = Words(text, flags.file()).all();
   std::map<std::string, std::string> variables;
+  std::size_t held = 0;  // bytes of variables
   Flag* open = nullptr;
   Flag current;
   const auto close = [&] {
@@ -170,7 +177,13 @@ void read_script(std::string_view text, Flags& flags) {
       open = &current;
     } else if (equals != std::string::npos && is_variable_name(std::string_view(word.text).substr(0, equals))) {
       close();
-      variables[word.text.substr(0, equals)] = expanded(word.text.substr(equals + 1), variables);
+      std::string& value = variables[word.text.substr(0, equals)];
+      value = expanded(word.text.substr(equals + 1), variables);
+      held += value.size();
+      if (held > kMostExpanded) {
+        throw InputError(
+            {{flags.file(), word.line, word.column, "", "the variables of this script expand to more than 1 MiB"}});
+      }
     } else if (open != nullptr) {
       const std::string value = expanded(word.text, variables);
       if (value.starts_with("$") || value.starts_with("--")) {

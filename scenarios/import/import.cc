@@ -162,10 +162,10 @@ MegatronSizes sizes_of(const MegatronJob& job, const Flags& flags, Choices& choi
                            job.tensor, job.pipeline, job.context));
   }
   sizes.data = world / replica / job.context;
-  if (job.context > 1) {  // the others would compute parts of the same sequences
-    const std::int64_t used = world / job.context;
-    sizes.workers = static_cast<int>((used + sizes.devices - 1) / sizes.devices);
-    sizes.devices = static_cast<int>(used / sizes.workers);
+  if (sizes.data * job.context % job.expert != 0) {
+    flags.fail("expert_model_parallel_size",
+               fmt::format("{} does not divide the {} devices of data {} x context {}", job.expert,
+                           sizes.data * job.context, sizes.data, job.context));
   }
   const std::int64_t usual = sizes.data * job.micro_batch * std::max<std::int64_t>(1, job.pipeline);
   sizes.batch = options.batch > 0 ? options.batch : job.global_batch.value_or(usual);
@@ -189,11 +189,17 @@ std::string megatron_scenario(const MegatronJob& job, const Flags& flags, const 
   if (job.dtype != "f32") text += "  parameter_dtype: f32\n";
   text += fmt::format("  optimizer: {}\n", options.optimizer.empty() ? job.optimizer : options.optimizer);
   text += fmt::format("  bucket_bytes: {}\n  overlap: {}\n", job.bucket_bytes, job.overlap);
+  if (job.sequence_parallel) text += "  sequence_parallel: true\n";
   if (job.recompute || options.recompute) text += "  activation_checkpointing: true\n";
   text +=
       fmt::format("strategy:\n  name: {}\n  data: {}\n  tensor: {}\n  pipeline: {}\n",
                   options.strategy.empty() ? mesh_strategy() : options.strategy, sizes.data, job.tensor, job.pipeline);
   text += fmt::format("  micro_batches: {}\n  virtual_stages: {}\n", sizes.micro_batches, job.virtual_stages);
+  if (job.context > 1) text += fmt::format("  context: {}\n", job.context);
+  if (job.expert > 1) text += fmt::format("  expert: {}\n", job.expert);
+  if (job.distributed_optimizer) text += "  distributed_optimizer: true\n";
+  if (job.overlap_gather) text += "  overlap_gather: true\n";
+  if (!job.scatter_gather) text += "  scatter_gather: false\n";
   text += fmt::format("engine:\n  name: {}\n", model_engine().name);
   if (!job.nccl.empty()) text += "  nccl:\n";
   for (const auto& [name, value] : job.nccl) text += fmt::format("    {}: {}\n", name, yaml_text(value));
@@ -247,6 +253,7 @@ ImportKind kind_of_json(ByteSource& source) {
       json.skip();
     }
   } catch (const InputError&) {
+    if (source.has_failed()) throw;
     // Its own reader says what is wrong.
   }
   return ImportKind::scenario;

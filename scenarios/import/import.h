@@ -28,7 +28,8 @@ struct ImportChoices {
   std::string topology{};  // a name of the catalog, or a file
   int devices = 0;         // of a machine
   int workers = 0;
-  bool recompute = false;  // activations of blocks
+  bool recompute = false;         // activations of blocks
+  std::int64_t bucket_bytes = 0;  // of gradients that a trace's ranks reduce together
 };
 
 struct Imported {

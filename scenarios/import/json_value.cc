@@ -1,5 +1,11 @@
 #include "scenarios/import/json_value.h"
 
+#include <fmt/format.h>
+
+#include <unordered_set>
+
+#include "topologies/base/error.h"
+
 namespace tandem {
 namespace {
 
@@ -7,9 +13,15 @@ constexpr std::size_t kMostValues = 1'000'000;
 
 JsonValue value_here(JsonStream& json, std::size_t& count) {
   if (++count > kMostValues) json.fail("has more than a million values: no configuration has");
-  JsonValue value{.kind = json.part(), .line = json.line(), .column = json.column()};
+  JsonValue value;
+  value.kind = json.part();
+  value.line = json.line();
+  value.column = json.column();
   if (value.is_object()) {
+    std::unordered_set<std::string> keys;
     while (json.next() != JsonPart::end_object) {
+      if (!keys.emplace(json.text()).second)
+        json.fail(fmt::format("a second key '{}'", shortened(std::string(json.text()))));
       value.members.push_back({std::string(json.text()), {}});
       json.next();
       value.members.back().value = value_here(json, count);

@@ -16,7 +16,7 @@ struct JsonValue {
   JsonPart kind = JsonPart::null;  // begin_object, begin_array, or that of a scalar
   std::string text{};              // of a scalar
   std::vector<JsonValue> items{};
-  std::vector<Member> members{};
+  std::vector<Member> members;  // without initialiser, since a Member is complete below only
   int line = 0, column = 0;
 
   bool is_object() const { return kind == JsonPart::begin_object; }

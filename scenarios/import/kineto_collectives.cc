@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <optional>
 
 namespace tandem {
 namespace {
@@ -50,15 +51,15 @@ std::int64_t bytes_of_element(std::string_view dtype) {
   return 4;
 }
 
-// "[0, 1, 2]"; empty if it is cut short or is no such list.
-std::vector<int> ranks_in(std::string_view text) {
+// "[0, 1, 2]"; empty if it is cut short, which long ones are; nothing if it is no list of ranks.
+std::optional<std::vector<int>> ranks_in(std::string_view text) {
   std::vector<int> ranks;
   std::int64_t number = -1;
-  if (text.find("...") != std::string_view::npos) return {};
+  if (text.find("...") != std::string_view::npos) return ranks;
   for (const char c : text) {
     if (c >= '0' && c <= '9') {
       number = std::max<std::int64_t>(0, number) * 10 + (c - '0');
-      if (number > kMostRanksOfTrace) return {};
+      if (number > kMostRanksOfTrace) return std::nullopt;
     } else if (number >= 0) {
       ranks.push_back(static_cast<int>(number));
       number = -1;
@@ -100,7 +101,9 @@ bool KinetoCollectives::set_kind(const CollectiveFacts& facts, TraceOp& op) cons
 }
 
 int KinetoCollectives::group_of(const CollectiveFacts& facts) {
-  std::vector<int> ranks = ranks_in(facts.ranks);
+  const std::optional<std::vector<int>> listed = ranks_in(facts.ranks);
+  if (!listed) return -1;
+  std::vector<int> ranks = *listed;
   const bool is_whole = facts.group_size < 0 || static_cast<std::int64_t>(ranks.size()) == facts.group_size;
   if (ranks.empty() || !is_whole) {
     ranks.clear();

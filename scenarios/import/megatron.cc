@@ -57,7 +57,8 @@ class MegatronReader {
  private:
   std::int64_t positive(std::string_view name) const {
     const auto value = flags_.number(name);
-    if (!value || *value < 1) flags_.fail(name, "is missing, and the size of the model depends on it");
+    if (value && *value < 1) flags_.fail(name, "must be at least 1, found 0");
+    if (!value) flags_.fail(name, "is missing, and the size of the model depends on it");
     return at_most(name, *value);
   }
   std::int64_t positive(std::string_view name, std::int64_t otherwise) const {
@@ -83,8 +84,8 @@ class MegatronReader {
         flags_.fail("num_layers", fmt::format("arguments of '{}': tandem reads those of GPT and BERT", other));
       }
     }
-    for (const char* flag :
-         {"hybrid_override_pattern", "hybrid_layer_pattern", "encoder_num_layers", "decoder_num_layers"}) {
+    for (const char* flag : {"hybrid_override_pattern", "hybrid_layer_pattern", "encoder_num_layers",
+                             "decoder_num_layers", "decoder_seq_length"}) {
       if (flags_.find(flag) != nullptr) flags_.fail(flag, "is of a model that is no GPT or BERT; tandem reads those");
     }
     is_bert_ = file.starts_with("bert") || in_values("bert") || in_values("Bert") ||
@@ -140,6 +141,9 @@ class MegatronReader {
     attention.heads = positive("num_attention_heads");
     attention.key_heads = attention.heads;
     if (flags_.is_on("group_query_attention")) attention.key_heads = positive("num_query_groups", 1);
+    if (flags_.find("kv_channels") == nullptr && !flags_.is_on("multi_latent_attention")) {
+      divides(job_.spec.hidden, attention.heads, "num_attention_heads", "of --hidden-size");
+    }
     attention.size = positive("kv_channels", std::max<std::int64_t>(1, job_.spec.hidden / attention.heads));
     const bool has_bias = !flags_.is_on("disable_bias_linear");
     attention.output_bias = has_bias;
@@ -216,6 +220,8 @@ class MegatronReader {
   void read_parallel() {
     job_.pipeline = positive("pipeline_model_parallel_size", 1);
     job_.context = positive("context_parallel_size", 1);
+    job_.expert = positive("expert_model_parallel_size", 1);
+    if (job_.expert > 1) divides(flags_.number("num_experts", 1), job_.expert, "expert_model_parallel_size", "experts");
     const std::int64_t layers = positive("num_layers");
     divides(layers, job_.pipeline, "pipeline_model_parallel_size", "layers");
     const std::int64_t of_stage = flags_.number("num_layers_per_virtual_pipeline_stage", 0);
@@ -233,12 +239,17 @@ class MegatronReader {
   }
 
   void read_training() {
+    if (flags_.is_on("bf16") && flags_.is_on("fp16")) flags_.fail("fp16", "cannot be given together with --bf16");
     job_.dtype = flags_.is_on("bf16") ? "bf16" : flags_.is_on("fp16") ? "f16" : "f32";
     if (flags_.find("bf16") == nullptr && flags_.find("fp16") == nullptr &&
         flags_.text("precision").find("bf16") != std::string::npos)
       job_.dtype = "bf16";
     job_.optimizer = flags_.text("optimizer", "adam") == "sgd" ? "momentum" : "adam";
     job_.overlap = flags_.is_on("overlap_grad_reduce");
+    job_.sequence_parallel = flags_.is_on("sequence_parallel") && job_.tensor > 1;
+    job_.distributed_optimizer = flags_.is_on("use_distributed_optimizer");
+    job_.overlap_gather = job_.distributed_optimizer && flags_.is_on("overlap_param_gather");
+    job_.scatter_gather = !flags_.is_on("no_scatter_gather_tensors_in_pipeline");
     job_.recompute = flags_.text("recompute_granularity") == "full" || flags_.is_on("checkpoint_activations");
     const std::string backend = flags_.text("attention_backend");
     const bool is_local = flags_.text("transformer_impl") == "local" && !flags_.is_on("use_flash_attn");
@@ -253,7 +264,7 @@ class MegatronReader {
 
   void judge_flags() {
     for (const Flag& flag : flags_.all()) {
-      const bool needs_parts = flag.name == "sequence_parallel" || flag.name.starts_with("tp_comm_overlap");
+      const bool needs_parts = flag.name.starts_with("tp_comm_overlap");
       if (!flags_.is_on(flag.name) || (needs_parts && job_.tensor == 1)) continue;
       if (const auto why = why_not_modelled(flag))
         job_.left_out.push_back(fmt::format("--{}: {}", shown_flag(flag), *why));

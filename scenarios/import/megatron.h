@@ -12,13 +12,16 @@ namespace tandem {
 
 struct MegatronJob {
   TransformerSpec spec;
-  std::int64_t tensor = 1, pipeline = 1, virtual_stages = 1, context = 1;
+  std::int64_t tensor = 1, pipeline = 1, virtual_stages = 1, context = 1, expert = 1;
   std::int64_t micro_batch = 1;
   std::optional<std::int64_t> global_batch{};
   std::optional<std::int64_t> nodes{}, devices{};  // of a node
   std::string dtype, optimizer;
   bool overlap = false;
   bool recompute = false;
+  bool sequence_parallel = false;
+  bool scatter_gather = true;
+  bool distributed_optimizer = false, overlap_gather = false;
   bool keeps_scores = false;
   std::int64_t bucket_bytes = 0;
   std::map<std::string, std::string> nccl{};

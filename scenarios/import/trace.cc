@@ -57,6 +57,7 @@ TraceKind trace_kind_of(const std::filesystem::path& file) {
       json.skip();
     }
   } catch (const InputError&) {
+    if (source.has_failed()) throw;
     // Its own reader says what is wrong.
   }
   return is_of_numbers ? TraceKind::chakra_groups : TraceKind::none;

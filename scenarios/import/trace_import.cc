@@ -7,6 +7,7 @@
 #include "engine/engine_info.h"
 #include "scenarios/import/import.h"
 #include "scenarios/import/model_table.h"
+#include "scenarios/import/retime.h"
 #include "scenarios/import/trace.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
@@ -59,6 +60,35 @@ int devices_of_machine(const std::string& machine) {
   return static_cast<int>(load_catalog_node(machine).nodes_of(0, NodeKind::gpu).size());
 }
 
+bool divides_parameters(const std::string& strategy) {
+  const StrategyInfo* info = find_strategy(strategy);
+  return info != nullptr && info->division && info->division->layer_tables == ModelDivision::LayerTables::gathered;
+}
+
+// The ranks of the job that is asked for.
+int wanted_ranks(const ImportChoices& options, const RankTrace& trace) {
+  if (options.devices == 0 || options.workers == 0) return trace.world;
+  const std::int64_t ranks = std::int64_t{options.devices} * options.workers;
+  const int size = replica_size(trace);
+  const bool is_same = ranks == trace.world;
+  if (!is_same && (size == 0 || ranks % size != 0 || ranks > (1 << 20))) {
+    throw InputError({{.file = trace.file,
+                       .path = "",
+                       .message = fmt::format("cannot be run on {} devices: it was recorded on {}, in replicas of {}",
+                                              ranks, trace.world, std::max(1, size))}});
+  }
+  return static_cast<int>(ranks);
+}
+
+// What the job does other than recorded, as keys of its workload.
+std::string retiming_text(const ImportChoices& options, const RankTrace& trace, int ranks) {
+  std::string text;
+  if (ranks != trace.world) text += fmt::format("  replicas: {}\n", ranks / replica_size(trace));
+  if (options.bucket_bytes > 0) text += fmt::format("  bucket_bytes: {}\n", options.bucket_bytes);
+  if (divides_parameters(options.strategy)) text += "  gradients: divided\n";
+  return text;
+}
+
 }  // namespace
 
 Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
@@ -85,11 +115,12 @@ Imported import_traces(const std::vector<std::filesystem::path>& files, const Im
     imported.assumed.push_back(
         fmt::format("recorded on {}, which has '{}' (--topology)", machine, traces.front().device));
   }
+  const int ranks = wanted_ranks(options, traces.front());
   const int most = options.devices > 0 ? options.devices : std::max(1, devices_of_machine(machine));
-  const int devices = options.workers > 0 ? std::max(1, world / options.workers)
-                      : world <= most     ? world
-                                          : std::gcd(world, most);
-  const int workers = options.workers > 0 ? options.workers : world / devices;
+  const int devices = options.workers > 0 ? std::max(1, ranks / options.workers)
+                      : ranks <= most     ? ranks
+                                          : std::gcd(ranks, most);
+  const int workers = options.workers > 0 ? options.workers : ranks / devices;
   std::string text = fmt::format("schema_version: 1\nname: {}\nworkload:\n  kind: trace\n  files:\n",
                                  yaml_text(files.front().stem().string()));
   for (const std::filesystem::path& file : files) {
@@ -98,6 +129,7 @@ Imported import_traces(const std::vector<std::filesystem::path>& files, const Im
     const std::filesystem::path relative = std::filesystem::relative(file, folder, ignored);
     text += fmt::format("    - {}\n", yaml_text((relative.empty() ? file : relative).string()));
   }
+  text += retiming_text(options, traces.front(), ranks);
   text += fmt::format("strategy: {{name: {}}}\nengine: {{name: {}}}\n",
                       options.strategy.empty() ? strategy_of_traces() : options.strategy, model_engine().name);
   text += workers > 1 ? fmt::format("topology: {{cluster: {{node: {}, workers: {}}}}}\n", yaml_text(machine), workers)

@@ -46,12 +46,15 @@ void check_pair(const RankTrace& first, const std::vector<GroupCall>& expected, 
 
 }  // namespace
 
-const RankTrace& trace_of(const std::vector<RankTrace>& traces, int rank) {
+const RankTrace& trace_of(const std::vector<RankTrace>& traces, int rank, int period) {
   const RankTrace* found = &traces.front();
+  const RankTrace* alike = nullptr;
   for (const RankTrace& trace : traces) {
-    if (trace.rank <= rank) found = &trace;
+    if (trace.rank > rank) break;
+    found = &trace;
+    if ((rank - trace.rank) % period == 0) alike = &trace;
   }
-  return *found;
+  return alike != nullptr ? *alike : *found;
 }
 
 std::vector<int> group_for(const std::vector<int>& ranks, int recorded, int rank, int world) {
@@ -68,7 +71,7 @@ std::vector<int> group_for(const std::vector<int>& ranks, int recorded, int rank
   return group.back() < world ? group : std::vector<int>{};
 }
 
-void check_groups(const std::vector<RankTrace>& traces) {
+void check_groups(const std::vector<RankTrace>& traces, int period) {
   std::map<std::vector<int>, std::pair<const RankTrace*, std::vector<GroupCall>>> known;
   for (const RankTrace& trace : traces) {
     for (const auto& [ranks, calls] : calls_of(trace)) {
@@ -76,9 +79,17 @@ void check_groups(const std::vector<RankTrace>& traces) {
       if (!is_new) check_pair(*entry->second.first, entry->second.second, trace, calls, ranks);
     }
   }
+  for (const RankTrace& trace : traces) {
+    const auto own = calls_of(trace);
+    for (const auto& [ranks, first] : known) {
+      const bool is_member = std::find(ranks.begin(), ranks.end(), trace.rank) != ranks.end();
+      if (is_member && !own.contains(ranks)) check_pair(*first.first, first.second, trace, {}, ranks);
+    }
+  }
   for (int rank = 0; rank < traces.front().world; ++rank) {
-    const RankTrace& trace = trace_of(traces, rank);
+    const RankTrace& trace = trace_of(traces, rank, std::max(1, period));
     for (const std::vector<int>& ranks : trace.groups) {
+      if (static_cast<int>(ranks.size()) == trace.world) continue;
       if (!group_for(ranks, trace.rank, rank, trace.world).empty()) continue;
       refuse_traces(trace, fmt::format("rank {} has no trace, and no group like [{}] of rank {}: give its trace, too",
                                        rank, fmt::join(ranks, ", "), trace.rank));

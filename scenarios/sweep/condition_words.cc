@@ -53,12 +53,14 @@ ConditionValue cross_device_ops_value(const Scenario& scenario) {
   return scenario.strategy.cross_device_ops;
 }
 
-constexpr std::array<ConditionWord, 17> kWords{{
+constexpr std::array<ConditionWord, 19> kWords{{
     {"strategy", "strategy.name", strategy_value},
     {"cross_device_ops", "strategy.cross_device_ops", cross_device_ops_value},
     {"data", "strategy.data", mesh_size<&MeshSettings::data>},
     {"tensor", "strategy.tensor", mesh_size<&MeshSettings::tensor>},
     {"pipeline", "strategy.pipeline", mesh_size<&MeshSettings::pipeline>},
+    {"context", "strategy.context", mesh_size<&MeshSettings::context>},
+    {"expert", "strategy.expert", mesh_size<&MeshSettings::expert>},
     {"micro_batches", "strategy.micro_batches", mesh_size<&MeshSettings::micro_batches>},
     {"virtual_stages", "strategy.virtual_stages", mesh_size<&MeshSettings::virtual_stages>},
     {"workers", "devices.workers", training_workers_value},

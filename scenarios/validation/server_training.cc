@@ -35,15 +35,10 @@ DeviceModel slowed(DeviceModel model, double factor) {
 
 std::shared_ptr<const Topology> with_slowness(const Topology& topology, const Slowness& slowness) {
   auto result = std::make_shared<Topology>(topology);
-  std::map<const DeviceModel*, std::shared_ptr<const DeviceModel>> models;
-  for (NodeIndex i = 0; i < topology.node_count(); ++i) {
-    const Node& node = topology.node(i);
-    if (!node.device) continue;
-    auto& model = models[node.device.get()];
-    const double factor = node.kind == NodeKind::gpu ? slowness.worker : slowness.server;
-    if (!model) model = std::make_shared<const DeviceModel>(slowed(*node.device, factor));
-    result->set_device(i, model);
-  }
+  result->replace_devices([&](NodeKind kind, const DeviceModel& model) {
+    return std::make_shared<const DeviceModel>(
+        slowed(model, kind == NodeKind::gpu ? slowness.worker : slowness.server));
+  });
   return result;
 }
 

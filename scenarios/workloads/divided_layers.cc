@@ -53,16 +53,19 @@ StageMemory DividedLayersWorkload::memory_for(const Seat& seat) const {
     exchanged = std::max(exchanged, stage->exchanged_elements());
     rows = std::max(rows, stage->loss_rows());
   }
+  const bool needs_rows = settings_.sequence_parallel || options_.context > 1 || options_.expert > 1;
   Device& device = *seat.device;
   return {.scratch = {.left = filled(device, sizes.left, storage_),
                       .right = filled(device, sizes.right, storage_),
                       .result = filled(device, sizes.result, storage_)},
-          .exchange = filled(device, exchanged, storage_),
-          .row_sums = filled(device, rows, DType::f32)};
+          .exchange = {.whole = filled(device, exchanged, storage_),
+                       .rows = needs_rows ? filled(device, exchanged, storage_) : Tensor(),
+                       .row_sums = filled(device, rows, DType::f32)}};
 }
 
 void DividedLayersWorkload::make_input(Seat& seat) const {
-  seat.host_input = filled(worker_.cpu(), options_.batch / options_.data * settings_.model.input_elements, storage_);
+  const std::int64_t tokens = (settings_.model.input_elements + options_.context - 1) / options_.context;
+  seat.host_input = filled(worker_.cpu(), options_.batch / options_.data * tokens, storage_);
   worker_.cpu().compute_stream().synchronize();
   for (Tensor& input : seat.input) input = filled(*seat.device, seat.host_input.element_count(), storage_);
   fetch_input(seat, 0);
@@ -88,6 +91,7 @@ void DividedLayersWorkload::step(Seat& seat, int step) const {
     compute.wait(seat.input_ready[input_slot(step)]);
     fetch_input(seat, step + 1);
   }
+  for (const auto& stage : seat.stages) stage->begin_step();
   run_passes(seat.actions, seat.chunks);
   if (has_input) seat.input_used[input_slot(step)] = compute.record();
   for (const auto& stage : seat.stages) stage->reduce_tied();

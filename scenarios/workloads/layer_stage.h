@@ -5,18 +5,23 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <vector>
 
+#include "scenarios/layer_division.h"
 #include "scenarios/workloads/layer_ops.h"
+#include "scenarios/workloads/layer_work.h"
+#include "scenarios/workloads/stage_exchange.h"
+#include "scenarios/workloads/stage_parameters.h"
 #include "strategies/parallel/mesh_layout.h"
 #include "strategies/parallel/stage_channels.h"
 
 namespace tandem {
 
-// The memory that all stages of a device use: operands, and what tensor-parallel devices sum.
+// The memory that all stages of a device use.
 struct StageMemory {
   Scratch scratch{};
-  Tensor exchange{}, row_sums{};  // activations; f32 maxima and sums of the rows of a loss
+  ExchangeMemory exchange{};
 };
 
 class LayerStage final : public StageChunk {
@@ -26,14 +31,15 @@ class LayerStage final : public StageChunk {
   LayerStage(const MeshSeat& seat, const LayersSettings& settings, const ParallelOptions& options, int stage,
              GroupCollectives* ends, int live);
 
-  const std::vector<Layer>& layers() const { return parts_; }  // this device's parts
-  std::int64_t examples() const { return examples_; }          // of a micro-batch
-  std::int64_t exchanged_elements() const;                     // at most, at a time
+  const std::vector<Layer>& layers() const { return parts_; }     // this device's parts
+  std::int64_t examples() const { return examples_; }             // of a micro-batch
+  std::int64_t exchanged_elements() const { return exchanged_; }  // at most, at a time
   std::int64_t loss_rows() const;
   std::int64_t parameters() const { return tied_ + owned_; }
   // Called before the first step.
-  void use(const StageMemory& memory) { memory_ = memory; }
+  void use(const StageMemory& memory);
 
+  void begin_step() { parameters_->begin_step(); }  // called before the passes
   void forward(int micro_batch) override;
   void backward(int micro_batch) override;
   // Called after the passes: reduce_tied() of all stages of the device, then update().
@@ -41,50 +47,41 @@ class LayerStage final : public StageChunk {
   void update();
 
  private:
-  struct Work {
-    std::vector<LayerKernel> forward{}, backward{};
-    std::int64_t summed_output = 0, summed_gradient = 0;  // elements that the tensor-parallel devices sum; 0: none
-    std::int64_t loss_rows = 0;                           // whose maxima and sums they exchange
-    std::int64_t first_gradient = 0;                      // among the stage's, which begin with the last layer's
-    std::optional<std::size_t> recomputed_from{};         // the block that ends here is computed again
-  };
-  struct Bucket {
-    std::int64_t first = 0, count = 0;  // of the gradients
-    Event reduced{};
-  };
-
   bool is_first() const { return stage_ == 0; }
   bool is_last() const { return stage_ + 1 == options_.stages(); }
+  bool divides_rows() const { return division_.divides_rows; }
   Stream& compute() const { return device_.compute_stream(); }
   void make_work(std::size_t first, std::size_t end);
-  void allocate();
-  void divide_into_buckets();
   void layer_forward(std::size_t index) const;
   void layer_backward(std::size_t index, int micro_batch);
   void launch_gradients(std::size_t index) const;
-  void sum(std::int64_t elements, Stream& stream) const;
-  void reduce_until(std::int64_t known);
+  void launch_gradients_of_attention(std::size_t index) const;
+  void launch(std::size_t index, std::span<const LayerKernel> kernels, bool (*is_wanted)(LayerKernel::Part)) const;
+  void reduce_gradients_of_rows();
   LayerOps ops(std::size_t index) const;
 
   Device& device_;
   const LayersSettings& settings_;
   ParallelOptions options_;
+  LayerDivision division_;
   MeshPlace place_;
   MeshGroups groups_;
   GroupCollectives* ends_;
+  StageExchange exchange_;
   int stage_;
   std::int64_t examples_;
   DType storage_, parameter_type_;
   std::vector<Layer> parts_;
-  std::vector<Work> work_;
-  std::int64_t owned_ = 0;   // parameters of the layers
-  std::int64_t tied_ = 0;    // of the copy of the embedding that the last stage keeps, before the others
-  std::int64_t shared_ = 0;  // elements that the two ends sum
-  Tensor parameters_, gradients_;
-  std::vector<Bucket> buckets_;
-  std::size_t reduced_buckets_ = 0;
+  std::vector<LayerWork> work_;
+  std::vector<bool> of_experts_;  // whether a layer's experts are divided
+  std::int64_t owned_ = 0;        // parameters of the layers
+  std::int64_t tied_ = 0;         // of the copy of the embedding that the last stage keeps, before the others
+  std::int64_t shared_ = 0;       // elements that the two ends sum
+  std::int64_t of_rows_ = 0;      // parameters whose gradients the tensor-parallel devices sum after the passes
+  std::optional<StageParameters> parameters_;
   StageChannels channels_;
-  StageMemory memory_;
+  Scratch scratch_;
+  std::int64_t exchanged_ = 1;
 };
 
 }  // namespace tandem

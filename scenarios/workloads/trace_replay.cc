@@ -127,7 +127,7 @@ void TraceReplay::prepare() {
 }
 
 TraceReplay::Player TraceReplay::make_player(Device& device, int rank) {
-  const RankTrace& trace = trace_of(*settings_.ranks, rank);
+  const RankTrace& trace = trace_of(*settings_.ranks, rank, settings_.replica_size);
   Player player{.device = &device, .rank = rank, .trace = &trace};
   for (const std::vector<int>& ranks : trace.groups) {
     player.groups.push_back(group(group_for(ranks, trace.rank, rank, trace.world)));

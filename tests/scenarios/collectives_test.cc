@@ -33,6 +33,24 @@ CollectiveJob on_h100s(int devices, int workers = 1) {
           .devices = devices};
 }
 
+// Sixteen dies whose links of xGMI join no die with the next one everywhere: rings pass them in another order. Six of
+// them, of 36 GB/s each, and no PCIe.
+TEST(Collectives, RingsOfXgmiPassTheGpusInAnyOrder) {
+  CollectiveJob job{.engine = "sim",
+                    .topology = machine_of(TANDEM_SOURCE_DIR "/tests/topologies/samples/nccl/rccl_topo_16p1h.xml", 1),
+                    .device_type = DeviceType::gpu,
+                    .workers = 1,
+                    .devices = 16};
+  CollectiveSweep sweep;
+  sweep.kind = CollectiveKind::all_reduce;
+  sweep.sizes = {std::int64_t{1} << 30};
+  const CollectiveTable table = run_collective(job, sweep).table;
+  const double seconds = table.rows.at(0).time_us() * 1e-6;
+  const double bus = static_cast<double>(table.rows.at(0).bytes) / seconds * 2 * 15 / 16;
+  EXPECT_GT(bus, 0.9 * 6 * 36e9);
+  EXPECT_LT(bus, 6 * 36e9);
+}
+
 TEST(SweepSizes, AreThoseOfNcclTests) {
   EXPECT_EQ(parse_sweep_size("8"), 8);
   EXPECT_EQ(parse_sweep_size("64K"), 65536);

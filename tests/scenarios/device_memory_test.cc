@@ -38,6 +38,61 @@ TEST(Activations, OfATransformerBlockAreThoseOfThePublishedFormula) {
   EXPECT_EQ(bytes_of_one_block(8), (10 + 3) * kElements + kScores / 8);
 }
 
+// Equation 4, with sequence parallelism: s b h (34 + 5 a s / h) / t.
+TEST(Activations, OfABlockWhoseRowsAreDividedAreThoseOfThePublishedFormula) {
+  constexpr std::int64_t kElements = kTokens * kExamples * kHidden;
+  constexpr std::int64_t kScores = 5 * kHeads * kTokens * kTokens * kExamples;
+  for (const int tensor : {2, 8}) {
+    const auto bytes_of = [&](int blocks) {
+      std::vector<Layer> parts = gpt_layers(blocks, tensor);
+      for (Layer& part : parts) {
+        if (part.split == Layer::Split::none) part = rows_of_whole_layer(part, tensor);
+      }
+      return activation_bytes(parts, {.examples = kExamples, .dtype = DType::bf16, .row_parts = tensor});
+    };
+    EXPECT_EQ(bytes_of(3) - bytes_of(2), (34 * kElements + kScores) / tensor);
+  }
+}
+
+// Every device has its tokens, and keys and values of these.
+TEST(Activations, OfABlockWhoseSequencesAreDividedAreAPart) {
+  const auto bytes_of = [](int blocks) {
+    std::vector<Layer> parts = gpt_layers(blocks, 2);
+    for (Layer& part : parts) part = layer_of_tokens(part, 4);
+    return activation_bytes(parts, {.examples = kExamples, .dtype = DType::bf16, .key_parts = 4});
+  };
+  EXPECT_EQ(bytes_of(3) - bytes_of(2), bytes_of_one_block(2) / 4);
+}
+
+TEST(DeviceMemory, OfAMeshHasAPartOfTheExpertsAndOfTheTokens) {
+  const auto need = [](const std::string& mesh, int devices) {
+    return *memory_need(read_scenario(
+        "workload: {kind: layers, model: files/experts.yaml, batch: 4, dtype: f16}\nstrategy: {name: mesh, " + mesh +
+        "}\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: " + std::to_string(devices) +
+        "}\nsteps: 1\n"));
+  };
+  constexpr std::int64_t kExperts = 2 * 8 * 2 * 64 * 128;
+  EXPECT_EQ(need("data: 4", 4).parameters - need("data: 4, expert: 4", 4).parameters, 2 * kExperts * 3 / 4);
+  EXPECT_EQ(need("data: 2", 2).parameters, need("data: 2, context: 2", 4).parameters);
+  EXPECT_EQ(need("data: 2", 2).activations, 2 * need("data: 2, context: 2", 4).activations);
+  EXPECT_EQ(need("data: 2", 2).input, 2 * need("data: 2, context: 2", 4).input);
+}
+
+// Bytes of a parameter, of Megatron-LM's docs/distrib_optimizer.md: 6 + 12 / d where gradients are in
+// f32 and weights in bf16, and 8 + 8 / d where everything is in f32.
+TEST(DeviceMemory, OfADistributedOptimizerIsThatOfThePublishedTable) {
+  const auto bytes_of = [](const std::string& types) {
+    const MemoryNeed need = *memory_need(read_scenario(
+        "workload: {kind: layers, model: files/experts.yaml, batch: 4, optimizer: adam, " + types +
+        "}\nstrategy: {name: mesh, data: 4, distributed_optimizer: true}\nengine: {name: sim}\ntopology: dgx-a100\n"
+        "devices: {per_worker: 4}\nsteps: 1\n"));
+    return need.parameters + need.gradients + need.optimizer;
+  };
+  constexpr std::int64_t kParameters = 295'552;
+  EXPECT_EQ(bytes_of("dtype: bf16, parameter_dtype: f32"), kParameters * (6 + 12 / 4));
+  EXPECT_EQ(bytes_of("dtype: f32"), kParameters * (8 + 8 / 4));
+}
+
 TEST(Activations, OfACheckpointedBlockAreItsInput) {
   EXPECT_EQ(bytes_of_one_block(1, true), 2 * kTokens * kExamples * kHidden);
   EXPECT_EQ(bytes_of_one_block(8, true), 2 * kTokens * kExamples * kHidden);

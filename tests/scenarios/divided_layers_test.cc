@@ -1,4 +1,5 @@
 // Tables of layers on a mesh, simulated: what dividing, accumulating and computing again cost and save.
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,10 +26,6 @@ double step_of(const RunResult& result) {
   return static_cast<double>(result.report.summary.step_time.median);
 }
 
-bool is_all_reduce(const Record& record) {
-  return record.kind == RecordKind::collective && record.name == "all_reduce";
-}
-
 int first_gpu(const Timeline& timeline) {
   for (std::size_t i = 0; i < timeline.devices.size(); ++i) {
     if (timeline.devices[i].name.find("GPU:0") != std::string::npos) return static_cast<int>(i);
@@ -36,11 +33,23 @@ int first_gpu(const Timeline& timeline) {
   return -1;
 }
 
-int all_reduces(const RunResult& result) {
+// Of this name, by the first device in one step.
+std::vector<Record> collectives(const RunResult& result, const std::string& name) {
   const int device = first_gpu(result.timeline);
-  return static_cast<int>(std::count_if(
-      result.timeline.records.begin(), result.timeline.records.end(),
-      [&](const Record& record) { return record.step == 1 && record.device == device && is_all_reduce(record); }));
+  std::vector<Record> found;
+  for (const Record& record : result.timeline.records) {
+    const bool is_one = record.kind == RecordKind::collective && record.name == name;
+    if (is_one && record.step == 1 && record.device == device) found.push_back(record);
+  }
+  return found;
+}
+
+int count_of(const RunResult& result, const std::string& name) {
+  return static_cast<int>(collectives(result, name).size());
+}
+
+int all_reduces(const RunResult& result) {
+  return count_of(result, "all_reduce");
 }
 
 // Of products and convolutions: everything else has fewer flops than bytes.
@@ -72,6 +81,133 @@ TEST(DividedLayers, ReduceGradientsOnceForAllMicroBatches) {
             2);  // one for each stage of the device
 }
 
+RunResult run_gpt(const std::string& strategy, int devices, const std::string& more = "") {
+  return run_scenario(read_scenario(
+      "workload: {kind: layers, model: gpt, sizes: {layers: 2, tokens: 128}, batch: 4, dtype: f16" + more +
+      "}\nstrategy: " + strategy + "\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: " +
+      std::to_string(devices) + "}\nsteps: 2\nwarmup_steps: 1\n"));
+}
+
+// Of each block: the inputs of two layers are gathered forward, and again backward, the gradients of two outputs
+// backward; two outputs and the gradients of two inputs are scattered. Beside the blocks: the embeddings and the loss.
+TEST(DividedLayers, GatherAndScatterRowsInPlaceOfSums) {
+  const RunResult result = run_gpt("{name: tensor_parallel}", 2, ", sequence_parallel: true");
+  EXPECT_EQ(count_of(result, "all_gather"), (2 * 2 + 1) + (2 * 2 + 1) + (2 * 2 + 1));
+  EXPECT_EQ(count_of(result, "reduce_scatter"), (2 * 2 + 1) + (2 * 2 + 1));
+  EXPECT_EQ(all_reduces(result), 3 + 1) << "of the loss, and the gradients of norms and biases";
+  const double hidden = 2304;
+  EXPECT_EQ(collectives(result, "all_reduce").back().bytes, 2 * 2 * 6 * hidden) << "f16; two biases and norms a block";
+}
+
+// The embeddings of the last stage are complete with its last layer, the first to go backward.
+TEST(DividedLayers, ReduceTheTiedEmbeddingsFirst) {
+  const RunResult result = run_gpt("{name: mesh, data: 2, pipeline: 2, micro_batches: 2}", 4, ", bucket_bytes: 1MB");
+  const Record* first = nullptr;
+  for (const Record& record : result.timeline.records) {
+    const bool is_one = record.kind == RecordKind::collective && record.name == "all_reduce" && record.step == 1;
+    if (!is_one ||
+        result.timeline.devices[static_cast<std::size_t>(record.device)].name.find("GPU:3") == std::string::npos)
+      continue;
+    if (first == nullptr || record.start_ns < first->start_ns) first = &record;
+  }
+  ASSERT_NE(first, nullptr);
+  EXPECT_EQ(first->bytes, 2 * 51200 * 2304.0);
+}
+
+TEST(DividedLayers, SendPartsBetweenStagesAndGatherThem) {
+  const auto bytes_of = [](const RunResult& result, const char* name) {
+    std::vector<double> bytes;
+    for (const Record& record : collectives(result, name)) bytes.push_back(record.bytes);
+    return bytes;
+  };
+  const double matrix = 2 * 2 * 128 * 2304.0;  // of the two examples of a micro-batch
+  const std::string mesh = "{name: mesh, tensor: 2, pipeline: 2, micro_batches: 2";
+  const RunResult parts = run_gpt(mesh + "}", 4);
+  EXPECT_THAT(bytes_of(parts, "send"), testing::ElementsAre(matrix / 2, matrix / 2));
+  EXPECT_THAT(bytes_of(parts, "all_gather"), testing::ElementsAre(matrix, matrix)) << "gradients of two micro-batches";
+  const RunResult whole = run_gpt(mesh + ", scatter_gather: false}", 4);
+  EXPECT_THAT(bytes_of(whole, "send"), testing::ElementsAre(matrix, matrix));
+  EXPECT_EQ(count_of(whole, "all_gather"), 0);
+  // Divided rows are parts already.
+  EXPECT_THAT(bytes_of(run_gpt(mesh + "}", 4, ", sequence_parallel: true"), "send"),
+              testing::ElementsAre(matrix / 2, matrix / 2));
+}
+
+// Of each block: keys and values go round forward and backward, and the sums of their gradients come back.
+TEST(DividedLayers, PassKeysAndValuesAroundTheDevicesOfASequence) {
+  const RunResult result = run_gpt("{name: mesh, context: 2}", 2);
+  const double keys = 2 * 4 * 128 * 2304.0;  // of four sequences
+  EXPECT_EQ(count_of(result, "all_gather"), 2 * (2 + 2));
+  EXPECT_EQ(count_of(result, "reduce_scatter"), 2 * 2);
+  for (const char* name : {"all_gather", "reduce_scatter"}) {
+    for (const Record& record : collectives(result, name)) EXPECT_EQ(record.bytes, keys);
+  }
+  EXPECT_GT(all_reduces(result), 0) << "both have all parameters, and tokens of their own";
+  EXPECT_DOUBLE_EQ(flops(result), flops(run_gpt("{name: mesh}", 1)));
+  EXPECT_EQ(result.report.replicas, 1);
+  EXPECT_EQ(count_of(run_gpt("{name: mesh, data: 2}", 2), "all_gather"), 0);
+}
+
+TEST(DividedLayers, DivideTheStateOfADistributedOptimizer) {
+  const std::string one_bucket = ", bucket_bytes: 1000GB, parameter_dtype: f32, optimizer: adam";
+  const RunResult whole = run_gpt("{name: mesh, data: 2, tensor: 2}", 4, one_bucket);
+  const RunResult divided = run_gpt("{name: mesh, data: 2, tensor: 2, distributed_optimizer: true}", 4, one_bucket);
+  const double parameters = whole.report.metrics.at("parameters_per_device");
+  EXPECT_EQ(divided.report.metrics.at("parameters_per_device"), parameters);
+  ASSERT_EQ(count_of(divided, "reduce_scatter"), 1);
+  ASSERT_EQ(count_of(divided, "all_gather"), 1);
+  EXPECT_EQ(collectives(divided, "reduce_scatter").front().bytes, 4 * parameters) << "gradients in f32";
+  EXPECT_EQ(collectives(divided, "all_gather").front().bytes, 2 * parameters) << "weights in f16";
+  EXPECT_EQ(all_reduces(divided), all_reduces(whole) - 1);
+  const auto update_ns = [](const RunResult& result) {
+    Nanoseconds sum = 0;
+    for (const Record& record : result.timeline.records) {
+      if (record.step == 1 && record.category == Category::update) sum += record.end_ns - record.start_ns;
+    }
+    return static_cast<double>(sum);
+  };
+  EXPECT_NEAR(update_ns(divided) / update_ns(whole), 0.5, 0.02);
+  const std::string small_buckets = ", bucket_bytes: 1MB, parameter_dtype: f32, optimizer: adam";
+  const std::string mesh = "{name: mesh, data: 4, distributed_optimizer: true";
+  EXPECT_LT(step_of(run_gpt(mesh + ", overlap_gather: true}", 4, small_buckets)),
+            step_of(run_gpt(mesh + "}", 4, small_buckets)));
+}
+
+// Two blocks with eight experts, of which each token uses two.
+RunResult run_experts(const std::string& strategy, int devices, const std::string& more = "") {
+  return run_scenario(read_scenario(
+      "workload: {kind: layers, model: files/experts.yaml, batch: 4, dtype: f16, bucket_bytes: 1000GB" + more +
+      "}\nstrategy: " + strategy + "\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: " +
+      std::to_string(devices) + "}\nsteps: 2\nwarmup_steps: 1\n"));
+}
+
+constexpr double kExperts = 2 * 8 * 2 * 64.0 * 128;  // parameters of both blocks
+
+TEST(DividedLayers, SendTokensToTheDevicesThatHaveTheirExperts) {
+  const RunResult result = run_experts("{name: mesh, data: 4, expert: 4}", 4);
+  EXPECT_EQ(count_of(result, "all_to_all"), 2 * (2 + 2)) << "there and back, forward and backward";
+  for (const Record& record : collectives(result, "all_to_all")) {
+    EXPECT_EQ(record.bytes, 2 * (2 * 32) * 64.0) << "each of 32 tokens to two experts";
+  }
+  const RunResult replicated = run_experts("{name: mesh, data: 4}", 4);
+  const auto parameters = [](const RunResult& run) { return run.report.metrics.at("parameters_per_device"); };
+  EXPECT_EQ(parameters(replicated) - parameters(result), kExperts * 3 / 4);
+  EXPECT_EQ(all_reduces(replicated), 1);
+  EXPECT_EQ(all_reduces(result), 1) << "nobody else has the same experts";
+  EXPECT_EQ(collectives(result, "all_reduce").front().bytes, 2 * (parameters(replicated) - kExperts));
+}
+
+TEST(DividedLayers, SumGradientsOfExpertsOverThoseThatHaveTheSame) {
+  const RunResult result = run_experts("{name: mesh, data: 4, expert: 2}", 4);
+  const std::vector<Record> sums = collectives(result, "all_reduce");
+  ASSERT_EQ(sums.size(), 2U);
+  EXPECT_EQ(std::max(sums[0].bytes, sums[1].bytes), 2 * kExperts / 2);
+  EXPECT_EQ(std::min(sums[0].ranks, sums[1].ranks), 2);
+  EXPECT_EQ(std::max(sums[0].ranks, sums[1].ranks), 4);
+  // Two of the devices that divide the experts work on the same sequences.
+  EXPECT_EQ(count_of(run_experts("{name: mesh, data: 2, context: 2, expert: 4}", 4), "all_to_all"), 8);
+}
+
 // Everything of a block but its last layer is divided, and that one has 4 of its 6 units of flops.
 TEST(DividedLayers, DoTheFlopsOfTheWholeModelTogether) {
   const double alone = flops(run_blocks("{name: mesh}", 8, 1));
@@ -95,12 +231,7 @@ TEST(DividedLayers, HaveTheirPartOfTheParameters) {
 
 // The embeddings are those of the first stage and of the loss: both have them, and sum their gradients.
 TEST(DividedLayers, KeepTheEmbeddingsAtBothEndsOfAPipeline) {
-  const auto run = [](const std::string& strategy) {
-    const Scenario scenario = read_scenario(
-        "workload: {kind: layers, model: gpt, sizes: {layers: 2, tokens: 128}, batch: 4, dtype: f16}\nstrategy: " +
-        strategy + "\nengine: {name: sim}\ntopology: dgx-a100\ndevices: {per_worker: 2}\nsteps: 2\nwarmup_steps: 1\n");
-    return run_scenario(scenario);
-  };
+  const auto run = [](const std::string& strategy) { return run_gpt(strategy, 2); };
   const RunResult pipeline = run("{name: pipeline_parallel, micro_batches: 2}");
   EXPECT_EQ(all_reduces(pipeline), 1);
   const double hidden = 2304, words = 51200, positions = 128;

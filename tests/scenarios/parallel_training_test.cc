@@ -61,6 +61,10 @@ std::vector<Case> cases() {
   all.push_back({"data_and_tensor", "mesh", 8, {.data = 2, .tensor = 4}});
   all.push_back({"data_and_pipeline", "mesh", 8, {.data = 2, .pipeline = 4, .micro_batches = 3}});
   all.push_back({"tensor_and_pipeline", "mesh", 6, {.tensor = 3, .pipeline = 2, .micro_batches = 7}});
+  all.push_back({"whole_matrices_between_stages",
+                 "mesh",
+                 6,
+                 {.tensor = 3, .pipeline = 2, .micro_batches = 7, .scatter_gather = false}});
   const MeshSettings interleaved{.pipeline = 2, .micro_batches = 6, .virtual_stages = 2};
   all.push_back({"interleaved", "pipeline_parallel", 2, interleaved});
   MeshSettings interleaved_mesh = interleaved;

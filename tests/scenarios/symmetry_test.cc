@@ -210,6 +210,16 @@ TEST(Symmetry, FlowsThatAreNeverUnderWayTogetherTellNothingApart) {
             1);
 }
 
+TEST(Symmetry, TokensAndExpertsThatStayInAWorkerTellNothingApart) {
+  const std::string experts = "{kind: layers, model: files/experts.yaml, batch: 96, dtype: f16}";
+  EXPECT_EQ(expect_equal_runs({.strategy = "{name: mesh, data: 24, context: 2, expert: 8}", .workload = experts}), 1);
+  EXPECT_EQ(
+      expect_equal_runs({.strategy = "{name: mesh, data: 6, context: 4, tensor: 2, expert: 4}", .workload = experts}),
+      1);
+  // Some devices of two workers: every worker is simulated.
+  expect_equal_runs({.per_worker = 4, .strategy = "{name: mesh, data: 24, expert: 8}", .workload = experts});
+}
+
 TEST(Symmetry, TheReportSaysWhoStoodForWhom) {
   const RunResult result = run({.workers = 9, .workload = layers(9 * 8 * 4 + 8 * 4)}, true);
   ASSERT_EQ(result.report.classes.size(), 2U);

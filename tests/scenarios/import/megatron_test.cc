@@ -36,7 +36,8 @@ torchrun ${DISTRIBUTED[@]} pretrain_gpt.py \
   --seq-length $SEQ --max-position-embeddings 64 --vocab-size 1000 \
   --tensor-model-parallel-size 2 --pipeline-model-parallel-size 2 --num-layers-per-virtual-pipeline-stage 1 \
   --micro-batch-size=2 --global-batch-size ${BATCH:-32} --bf16 --overlap-grad-reduce \
-  --recompute-granularity full --sequence-parallel --lr 1.0e-4 --strange-flag 3
+  --recompute-granularity full --sequence-parallel --no-scatter-gather-tensors-in-pipeline \
+  --use-distributed-optimizer --overlap-param-gather --clip-grad 1.0 --lr 1.0e-4 --strange-flag 3
 )";
 
 TEST_F(Megatron, AScriptBecomesAScenario) {
@@ -54,6 +55,10 @@ TEST_F(Megatron, AScriptBecomesAScenario) {
   EXPECT_EQ(layers.parameter_dtype, DType::f32);
   EXPECT_TRUE(layers.overlap);
   EXPECT_TRUE(layers.activation_checkpointing);
+  EXPECT_TRUE(layers.sequence_parallel);
+  EXPECT_FALSE(scenario.strategy.mesh.scatter_gather);
+  EXPECT_TRUE(scenario.strategy.mesh.distributed_optimizer);
+  EXPECT_TRUE(scenario.strategy.mesh.overlap_gather);
   EXPECT_EQ(layers.bucket_bytes, 160'000'000);
   // 1,000 words are padded to 1,024. Of a block: both norms, queries, keys and values, output, and two layers.
   const std::int64_t h = 32;
@@ -64,10 +69,8 @@ TEST_F(Megatron, AScriptBecomesAScenario) {
 TEST_F(Megatron, FlagsThatAreNotModelledAreListed) {
   const Imported imported = import_file(write("job.sh", kScript), {}, "");
   EXPECT_EQ(imported.kind, ImportKind::megatron);
-  EXPECT_THAT(
-      imported.left_out,
-      testing::ElementsAre("--sequence-parallel: norms and dropouts are computed whole on each tensor-parallel device",
-                           "--strange-flag 3: not known here; what it changes is left out"));
+  EXPECT_THAT(imported.left_out, testing::ElementsAre("--clip-grad 1.0: the norm of the gradients takes no time",
+                                                      "--strange-flag 3: not known here; what it changes is left out"));
 }
 
 TEST_F(Megatron, ATestOfItsOwnIsRead) {
@@ -97,16 +100,20 @@ TEST_F(Megatron, SomeLayersHaveExperts) {
   const MegatronJob job = this->job(text);
   const ModelTable table = table_of(job.spec);
   EXPECT_EQ(table.parameters() - table.used_parameters(), 3 * 6 * 2 * 32 * 24);
-  EXPECT_THAT(job.left_out, Contains(HasSubstr("--expert-model-parallel-size 4: every replica has all experts")));
+  EXPECT_TRUE(job.left_out.empty());
+  const Scenario scenario = this->scenario(text);
+  EXPECT_EQ(scenario.strategy.mesh.expert, 4);
+  EXPECT_EQ(scenario.strategy.mesh.data, 8);
 }
 
-TEST_F(Megatron, ContextParallelDevicesAreLeftOut) {
+TEST_F(Megatron, SequencesAreDivided) {
   const std::string text =
       "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16 --vocab-size 128 "
       "--context-parallel-size 2 --global-batch-size 8";
   const Scenario scenario = this->scenario(text);
   EXPECT_EQ(scenario.strategy.mesh.data, 4);
-  EXPECT_EQ(scenario.devices.per_worker, 4);
+  EXPECT_EQ(scenario.strategy.mesh.context, 2);
+  EXPECT_EQ(scenario.devices.per_worker, 8);
 }
 
 TEST_F(Megatron, SaysWhatIsWrongAndWhere) {
@@ -121,6 +128,8 @@ TEST_F(Megatron, SaysWhatIsWrongAndWhere) {
   EXPECT_EQ(problem(sizes + " --ffn-hidden-size $FFN"),
             "job.sh:2:2: --ffn-hidden-size: expected a whole number, found '$FFN': put the variable's value in its "
             "place");
+  EXPECT_EQ(problem(sizes + " --num-experts 6 --expert-model-parallel-size 4"),
+            "job.sh:2:18: --expert-model-parallel-size: 4 does not divide 6 experts");
   EXPECT_EQ(problem(sizes + " --num-experts 4 --moe-layer-freq [0,1]"),
             "job.sh:2:18: --moe-layer-freq: '[0,1]' does not give 0 or 1 for each of 4 layers");
   EXPECT_THAT(problem("--hybrid-override-pattern M*M- " + sizes), HasSubstr("is of a model that is no GPT or BERT"));

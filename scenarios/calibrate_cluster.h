@@ -1,0 +1,33 @@
+// Measures the machines of a cluster and the network between them, and writes what it finds as a topology.
+//
+// Each worker is a machine of its own: a process of a launch, whose engine reaches the others' devices, or a worker of
+// a simulated cluster. All of them work at the same time, as in training, so that workers which share a host have what
+// is left to each. Links and collectives are measured through the engine contract, as in scenarios/calibrate.h.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "scenarios/calibrate.h"
+
+namespace tandem {
+
+// What copies that pass at the same time achieve each, and what the simulator says of them on the topology found.
+struct TrafficCheck {
+  std::string what;  // "3 workers to one"
+  double measured_bytes_per_s = 0;
+  double simulated_bytes_per_s = 0;  // 0: this build cannot simulate
+};
+
+struct ClusterCalibration {
+  Topology topology;
+  std::vector<TrafficCheck> traffic;
+};
+
+// Every process of a launch calls it, with the same options, and gets the same result. CPU devices only. Throws as
+// calibrate() does, UsageError for fewer than two workers, and UnavailableError for an engine whose workers do not
+// reach each other's devices.
+ClusterCalibration calibrate_cluster(std::string_view engine, int workers, const CalibrateOptions& options);
+
+}  // namespace tandem

@@ -1,0 +1,65 @@
+// The parameters of a stage: the sums of their gradients over the devices that have the same ones, and their update.
+//
+// With a distributed optimizer (ZeRO's first stage, arXiv:1910.02054; Megatron-LM's --use-distributed-optimizer) these
+// devices divide each bucket: every device gets the sums of its part, updates that part, and all gather the parameters.
+//
+// Threads: the task of the stage's device; the devices of a group call the same in the same order.
+#pragma once
+
+#include <vector>
+
+#include "engine/device.h"
+#include "scenarios/scenario.h"
+#include "scenarios/workloads/gradient_buckets.h"
+
+namespace tandem {
+
+class StageParameters {
+ public:
+  struct Settings {
+    DType stored = DType::f32;  // of parameters and gradients
+    DType used = DType::f32;    // of the parameters that kernels read
+    Optimizer optimizer = Optimizer::sgd;
+    bool divides_state = false;    // a distributed optimizer
+    bool overlaps_gather = false;  // its parameters are gathered as the next step begins; otherwise after the update
+  };
+  StageParameters(Device& device, GradientBuckets buckets, const Settings& settings);
+
+  std::int64_t first_of(std::size_t layer) const { return buckets_.first_of(layer); }
+  Tensor gradients(std::int64_t first, std::int64_t count) const { return gradients_.flat_slice(first, count); }
+
+  // Called before the passes of a step.
+  void begin_step();
+  // Lets the compute stream wait for the parameters of the bucket that has this one. Called before a layer's first use
+  // in a step.
+  void wait_for(std::int64_t parameter) const;
+  // Called before the backward pass that completes gradients.
+  void begin() { reduced_ = 0; }
+  // Sums those buckets that are complete with the gradients of `layer`, on the communication stream, after what the
+  // compute stream holds now.
+  void reduce_from(std::size_t layer);
+  // Lets the compute stream wait for all sums.
+  void wait_until_reduced() const;
+  void update();
+
+ private:
+  using Bucket = GradientBuckets::Bucket;
+  // When a bucket has been summed and its parameters have come back.
+  struct Dates {
+    Event reduced{}, gathered{};
+  };
+  bool is_divided(const Bucket& bucket) const { return settings_.divides_state && bucket.group->size() > 1; }
+  void update(const Bucket& bucket, const Event& reduced) const;
+  void gather();
+
+  Device& device_;
+  GradientBuckets buckets_;
+  Settings settings_;
+  std::vector<Dates> dates_;
+  std::size_t reduced_ = 0;
+  Tensor parameters_, gradients_;
+  // With a distributed optimizer: this device's parts, in both types, and the parameters that kernels read.
+  Tensor my_parameters_, my_gradients_, my_used_, used_;
+};
+
+}  // namespace tandem
