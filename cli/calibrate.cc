@@ -1,6 +1,7 @@
 #include "scenarios/calibrate.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
@@ -15,6 +16,7 @@
 #include "engine/engine_info.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
+#include "scenarios/calibrate_cluster.h"
 #include "scenarios/machine_watch.h"
 #include "topologies/base/units.h"
 #include "topologies/readers/topology_yaml.h"
@@ -102,10 +104,11 @@ std::string links_text(const Topology& topology) {
 
 std::string summary_text(const Topology& topology) {
   std::string text = fmt::format("calibrated {}\n", topology.name());
-  for (const NodeKind kind : {NodeKind::cpu, NodeKind::gpu}) {
-    if (topology.worker_count() == 0) break;
-    for (const NodeIndex node : topology.nodes_of(0, kind)) {
-      if (topology.node(node).device) text += device_text(*topology.node(node).device);
+  for (int worker = 0; worker < topology.worker_count(); ++worker) {
+    for (const NodeKind kind : {NodeKind::cpu, NodeKind::gpu}) {
+      for (const NodeIndex node : topology.nodes_of(worker, kind)) {
+        if (topology.node(node).device) text += device_text(*topology.node(node).device);
+      }
     }
   }
   text += links_text(topology);
@@ -116,11 +119,54 @@ std::string summary_text(const Topology& topology) {
                             topology.collectives().size(), percent_text(spread));
 }
 
+std::string traffic_text(const std::vector<TrafficCheck>& traffic) {
+  std::string text;
+  for (const TrafficCheck& check : traffic) {
+    text += fmt::format("{}: {} each", check.what,
+                        format_quantity(check.measured_bytes_per_s, Dimension::bytes_per_second));
+    if (check.simulated_bytes_per_s > 0) {
+      text += fmt::format(", simulated {} ({:+.1f} %)",
+                          format_quantity(check.simulated_bytes_per_s, Dimension::bytes_per_second),
+                          100 * (check.simulated_bytes_per_s / check.measured_bytes_per_s - 1));
+    }
+    text += "\n";
+  }
+  return text;
+}
+
+void write_topology(const Output& output, const Topology& topology) {
+  std::ostringstream yaml;
+  write_topology_yaml(topology, yaml);
+  output.write_text(yaml.str());
+}
+
+// The processes of a launch are the machines of a cluster. All of them would have to agree after each try on whether
+// another one follows, so that there is one.
+int calibrate_launched(LaunchedJob& job, const CalibrateFlags& flags) {
+  if (flags.options.device_type == DeviceType::gpu) {
+    throw UnavailableError("the devices of several ranks are CPUs; calibrate GPUs in one process");
+  }
+  job.state({{"calibration", fmt::format("{} devices, {}, {}", flags.options.max_devices,
+                                         flags.options.quick ? "quick" : "full", fmt::join(flags.dtypes, ","))}});
+  const Output output(flags.common);
+  ProgressLine progress(flags.common);
+  CalibrateOptions options = flags.options;
+  options.progress = progress.of_stages("calibrating");
+  const ClusterCalibration found = calibrate_cluster(flags.engine, job.rank().count, options);
+  progress.finish();
+  if (!reports_for_job()) return kOk;
+  write_topology(output, found.topology);
+  if (!flags.common.quiet) std::cerr << summary_text(found.topology) << traffic_text(found.traffic) << std::flush;
+  return kOk;
+}
+
 int calibrate_machine(CalibrateFlags flags) {
+  for (const std::string& name : flags.dtypes) flags.options.dtypes.push_back(*dtype_from_name(name));
+  const EngineInfo& engine = engine_info(flags.engine);
+  if (LaunchedJob* job = engine.join == nullptr ? nullptr : engine.join()) return calibrate_launched(*job, flags);
   const Output output(flags.common);
   ProgressLine progress(flags.common);
   flags.options.progress = progress.of_stages("calibrating");
-  for (const std::string& name : flags.dtypes) flags.options.dtypes.push_back(*dtype_from_name(name));
   std::optional<Topology> measured;
   const auto use = measure_undisturbed(flags.tries, [&](std::vector<GpuUse>& gpus) {
     flags.options.gpus = &gpus;
@@ -129,9 +175,7 @@ int calibrate_machine(CalibrateFlags flags) {
   const Topology& topology = *measured;
   progress.finish();
   if (use && use->is_disturbed()) std::cerr << "tandem: disturbed: " << lost_text(*use) << "\n";
-  std::ostringstream yaml;
-  write_topology_yaml(topology, yaml);
-  output.write_text(yaml.str());
+  write_topology(output, topology);
   if (!flags.common.quiet) std::cerr << summary_text(topology) << std::flush;
   return kOk;
 }

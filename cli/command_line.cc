@@ -2,6 +2,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <array>
 #include <string_view>
 
 #include "cli/command.h"
@@ -14,7 +15,7 @@ namespace tandem {
 namespace {
 
 constexpr std::string_view kBisect = "--bisect";
-constexpr std::string_view kSpreads = "run";
+constexpr std::array<std::string_view, 3> kSpread = {"calibrate", "compare", "run"};
 
 }  // namespace
 
@@ -42,9 +43,12 @@ int run_command_line(int argc, char** argv) {
   }
   if (version) action = [json] { return print_version(json); };
   if (!action) return report_missing_command(app);
-  if (const auto chosen = app.get_subcommands(); !chosen.empty() && chosen.front()->get_name() != kSpreads) {
-    refuse_jobs("of the subcommands, only `tandem run` spreads over processes, not `tandem " +
-                chosen.front()->get_name() + "`");
+  const auto chosen = app.get_subcommands();
+  if (!chosen.empty() && std::count(kSpread.begin(), kSpread.end(), chosen.front()->get_name()) == 0) {
+    refuse_jobs(
+        "of the subcommands, only `tandem run`, `tandem compare` and `tandem calibrate` spread over processes, "
+        "not `tandem " +
+        chosen.front()->get_name() + "`");
   }
   handle_interrupts();
   return run_to_exit_code(action);

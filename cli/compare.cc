@@ -14,6 +14,7 @@
 #include "engine/engine_info.h"
 #include "reports/compare.h"
 #include "scenarios/calibrate.h"
+#include "scenarios/calibrate_cluster.h"
 #include "scenarios/job.h"
 #include "scenarios/machine_watch.h"
 #include "scenarios/runner.h"
@@ -90,9 +91,15 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   options.quick = true;
   options.max_devices = scenario.devices.per_worker;
   if (!flags.replicas.empty()) options.max_devices = *std::max_element(flags.replicas.begin(), flags.replicas.end());
-  options.max_devices *= training_workers(scenario);  // all of them on this machine
   options.device_type = flags.device_type;
   options.dtypes = dtypes_of(scenario);
+  if (const LaunchedJob* job = joined_job()) {
+    options.progress = progress.of_stages("calibrating the machines of the launch");
+    auto found = calibrate_cluster(flags.engines.front(), job->rank().count, options);
+    progress.finish();
+    return std::make_shared<const Topology>(std::move(found.topology));
+  }
+  options.max_devices *= training_workers(scenario);  // all of them on this machine
   options.progress = progress.of_stages("calibrating this machine");
   std::shared_ptr<const Topology> topology;
   calibration_use = measure_undisturbed(flags.tries, [&](std::vector<GpuUse>& gpus) {
@@ -103,9 +110,17 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   return topology;
 }
 
+// All processes of a launch measure. They would have to agree after each try on whether another one follows.
+void join_launched(CompareFlags& flags) {
+  const EngineInfo* engine = find_engine(flags.engines.front());
+  if (engine == nullptr || engine->join == nullptr || engine->join() == nullptr) return;
+  flags.tries = 1;
+}
+
 // Measures again, up to flags.tries times, while others disturb it.
 RunResult run_variant(const CompareFlags& flags, const Scenario& scenario, const Variant& variant,
-                      const std::string& engine, std::shared_ptr<const Topology> topology, ProgressLine& progress) {
+                      const std::string& engine, const std::optional<int>& workers,
+                      std::shared_ptr<const Topology> topology, ProgressLine& progress) {
   RunOptions options;
   options.engine = engine;
   options.topology = std::move(topology);
@@ -113,6 +128,7 @@ RunResult run_variant(const CompareFlags& flags, const Scenario& scenario, const
   options.device_type = flags.device_type;
   options.steps = flags.steps;
   options.cross_device_ops = variant.cross_device_ops;
+  options.workers = workers;
   options.progress = progress.of_steps(fmt::format("{} on {}", scenario.name, engine));
   RunResult result = run_scenario(scenario, options);
   for (int attempt = 1; attempt < flags.tries && result.report.is_disturbed(); ++attempt) {
@@ -146,9 +162,11 @@ void write_result(const CompareFlags& flags, const Output& output, const Compare
 }
 
 int compare_engines(CompareFlags flags) {
+  if (!flags.engines.empty()) join_launched(flags);
   const Output output(flags.common);
   const Scenario scenario = scenario_from(flags.scenario);
   flags.engines = engines_for(flags, scenario);
+  join_launched(flags);
   flags.device_type = device_type_of(flags, scenario);
   ProgressLine progress(flags.common);
   Compared compared;
@@ -156,8 +174,11 @@ int compare_engines(CompareFlags flags) {
     std::optional<MachineUse> calibration_use;
     const auto topology = topology_for(flags, scenario, progress, calibration_use);
     for (const Variant& variant : variants_of(flags)) {
-      const RunResult measured = run_variant(flags, scenario, variant, flags.engines[0], topology, progress);
-      const RunResult predicted = run_variant(flags, scenario, variant, flags.engines[1], topology, progress);
+      const RunResult measured = run_variant(flags, scenario, variant, flags.engines[0], {}, topology, progress);
+      if (!reports_for_job()) continue;
+      std::optional<int> workers;
+      if (joined_job() != nullptr) workers = measured.report.workers;
+      const RunResult predicted = run_variant(flags, scenario, variant, flags.engines[1], workers, topology, progress);
       compared.comparisons.push_back(compare(measured.report, predicted.report, calibration_use));
       if (!output.wants_page()) continue;
       compared.measured_details = details_json(measured);
@@ -170,7 +191,7 @@ int compare_engines(CompareFlags flags) {
     throw;
   }
   progress.finish();
-  write_result(flags, output, compared);
+  if (reports_for_job()) write_result(flags, output, compared);
   return kOk;
 }
 

@@ -76,10 +76,12 @@ std::string played_text(const Scenario& scenario, const std::string& machine) {
 // The machine of the recording first, then another one that was asked for.
 std::string traces_text(const std::vector<fs::path>& files, const ImportChoices& options, const Scenario& scenario,
                         const fs::path& scenario_file) {
-  if (options.topology.empty()) return played_text(scenario, kOwnMachine);
+  const auto& trace = std::get<TraceSettings>(scenario.workload.kind);
+  if (options.topology.empty() && trace.changes.empty()) return played_text(scenario, kOwnMachine);
   const Imported own = import_traces(files, {}, scenario_file.parent_path());
-  return played_text(parse_scenario(own.scenario, scenario_file.string()), kOwnMachine) +
-         played_text(scenario, options.topology);
+  std::string text = played_text(parse_scenario(own.scenario, scenario_file.string()), kOwnMachine);
+  for (const std::string& change : trace.changes) text += "changed: " + change + "\n";
+  return text + played_text(scenario, options.topology.empty() ? scenario.topology->name() : options.topology);
 }
 
 int import_of_traces(const ImportFlags& flags) {
@@ -154,9 +156,16 @@ void add_import(CLI::App& app, Action& action) {
   command->add_option("--optimizer", options.optimizer, "The optimizer")
       ->check(CLI::IsMember({"sgd", "momentum", "adam", "lamb"}));
   command->add_flag("--recompute", options.recompute, "Compute blocks again in the backward pass");
-  command->add_option("--strategy", options.strategy, "A strategy by name");
+  command->add_option("--strategy", options.strategy,
+                      "A strategy by name; with fully_sharded a trace's parameters and gradients are divided");
+  command
+      ->add_option("--bucket-bytes", options.bucket_bytes, "Gradients that a trace's ranks reduce together, in bytes")
+      ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
   command->add_option("--topology", options.topology, "A machine of the catalog, or a file beside the scenario");
-  command->add_option("--devices", options.devices, "GPUs of each machine")->check(CLI::Range(1, 1 << 20));
+  command
+      ->add_option("--devices", options.devices,
+                   "GPUs of each machine; with --workers, a trace's replicas become as many")
+      ->check(CLI::Range(1, 1 << 20));
   command->add_option("--workers", options.workers, "Machines")->check(CLI::Range(1, 1 << 20));
   add_common_options(*command, flags->common, false);
   command->callback([flags, &action] { action = [flags] { return import(*flags); }; });

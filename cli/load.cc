@@ -21,7 +21,9 @@ std::string nearest_file(const fs::path& wanted) {
   const fs::path folder = wanted.has_parent_path() ? wanted.parent_path() : fs::path(".");
   std::vector<std::string> names;
   std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) names.push_back(entry.path().filename().string());
+  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
+    if (entry.path().filename() != wanted.filename()) names.push_back(entry.path().filename().string());
+  }
   std::sort(names.begin(), names.end());
   const std::string name = nearest_name(wanted.filename().string(), names);
   return name.empty() || !wanted.has_parent_path() ? name : (folder / name).string();
@@ -55,7 +57,7 @@ Imported import_that_fits(const std::string& file, ImportChoices options, const 
   std::vector<std::string> chosen;
   while (true) {
     const Imported imported = import_file(file, options, "");
-    const Scenario scenario = parse_scenario(imported.scenario, file);
+    const Scenario scenario = parse_scenario(imported.scenario, file + " as a scenario");
     const auto need = memory_need(scenario);
     if (!is_free || !need || need->fits() || options.workers >= kMostUsualMachines) break;
     if (!options.recompute) {

@@ -26,6 +26,8 @@ void check_json(std::string_view text, const std::string& file) {
     const bool cut = text.find_first_not_of(" \t\r\n", at) == text.npos;
     throw InputError(
         {{file, line, column, "", cut ? "the JSON ends before its last brackets: it is cut" : "is not JSON"}});
+  } catch (const nlohmann::json::out_of_range&) {
+    throw InputError({{file, 1, 1, "", "has a number that is too large"}});
   }
 }
 

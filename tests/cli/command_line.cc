@@ -82,6 +82,14 @@ Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& argument
   return finished(process, folder_);
 }
 
+bool CommandLine::has_terminals() {
+  const int terminal = posix_openpt(O_RDWR | O_NOCTTY);
+  const bool is_usable =
+      terminal >= 0 && grantpt(terminal) == 0 && unlockpt(terminal) == 0 && ptsname(terminal) != nullptr;
+  if (terminal >= 0) close(terminal);
+  return is_usable;
+}
+
 std::string CommandLine::shown_on_terminal(const std::vector<std::string>& arguments, const std::string& text) const {
   constexpr int kPatience_ms = 60'000;
   const int terminal = posix_openpt(O_RDWR | O_NOCTTY);

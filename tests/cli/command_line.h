@@ -29,6 +29,8 @@ class CommandLine : public testing::Test {
   // Sends the signal, by default that of Ctrl-C, after `after_s` seconds.
   Outcome tandem_interrupted(const std::vector<std::string>& arguments, double after_s, int signal = SIGINT) const;
 
+  // Whether this machine has pseudo-terminals, as a container without devpts has not.
+  static bool has_terminals();
   // Has a terminal as stderr. Ends the command once that shows `text`, or after a while without it, and returns what it
   // has shown.
   std::string shown_on_terminal(const std::vector<std::string>& arguments, const std::string& text) const;

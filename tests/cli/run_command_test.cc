@@ -77,6 +77,7 @@ TEST_F(RunCommand, RefusesMoreDevicesThanCanBeCounted) {
 }
 
 TEST_F(RunCommand, ShowsThatALongRunIsUnderWay) {
+  if (!has_terminals()) GTEST_SKIP() << "no pseudo-terminals here (/dev/pts)";
   write("long.yaml",
         "schema_version: 1\nname: long\nworkload: {kind: layers, model: bert_large, batch: 4096, dtype: bf16}\n"
         "strategy: {name: multi_worker_mirrored}\nengine: {name: sim, records: steps, symmetry: off}\n"

@@ -25,6 +25,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string kDigits = TANDEM_SOURCE_DIR "/scenarios/examples/digits-multi-worker.yaml";
+const std::string kServers = TANDEM_SOURCE_DIR "/scenarios/examples/digits-parameter-server.yaml";
 
 struct Ended {
   int exit_code = -1;
@@ -82,7 +83,23 @@ class MpiCommand : public testing::Test {
     }
     EXPECT_EQ(noted, count);
   }
-  std::string long_run() const { return "run " + kDigits + " --engine mpi --steps 1000000 -q --json -o report.json"; }
+  static std::string long_run(const std::string& scenario = kDigits) {
+    return "run " + scenario + " --engine mpi --steps 1000000 -q --json -o report.json";
+  }
+  // Runs for long, with a rank to which something happens: `what` precedes the program in its shell.
+  Ended long_run_in_which(int count, int rank, const std::string& what, const std::string& scenario = kDigits) {
+    std::filesystem::remove(folder_ / "processes");
+    return shell(ranks(count, "if [ $RANK = " + std::to_string(rank) + " ]; then " + what + "\nfi; exec $TANDEM " +
+                                  long_run(scenario)));
+  }
+  // A job that mpirun ends because a rank was killed: in bounded time, with the rank's name, and nothing left.
+  void expect_killed(const Ended& ended, int count, int rank) {
+    EXPECT_NE(ended.exit_code, 0);
+    EXPECT_LT(ended.seconds, 30);
+    EXPECT_THAT(ended.err, HasSubstr("rank " + std::to_string(rank)));
+    EXPECT_FALSE(exists("report.json"));
+    expect_no_orphan(count);
+  }
 
   std::filesystem::path folder_;
 };
@@ -107,6 +124,23 @@ TEST_F(MpiCommand, DigitsLearnWhatTheyLearnOnTheCpuEngine) {
   }
 }
 
+// With one worker there is one order of updates, and the values are the same to the last bit.
+TEST_F(MpiCommand, ParameterServersOfOtherProcessesLearnWhatTheyLearnOnTheCpuEngine) {
+  Ended measured = on_ranks(2, "run " + kServers + " --engine mpi -q --json");
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  nlohmann::json report = nlohmann::json::parse(measured.out);
+  const nlohmann::json expected =
+      nlohmann::json::parse(tandem("run " + kServers + " --engine cpu -q --json --workers 1").out);
+  EXPECT_EQ(report["loss"], expected["loss"]);
+  EXPECT_EQ(report["metrics"], expected["metrics"]);
+  EXPECT_EQ(report["parameter_servers"], 1);
+  measured = on_ranks(3, "run " + kServers + " --engine mpi -q --json");
+  ASSERT_EQ(measured.exit_code, 0) << measured.err;
+  report = nlohmann::json::parse(measured.out);
+  EXPECT_EQ(report["workers"], 2);
+  EXPECT_GE(report["metrics"]["test_accuracy"].get<double>(), 0.85);
+}
+
 TEST_F(MpiCommand, OneReportAndOneTraceHaveTheRecordsOfAllRanks) {
   const Ended ended = on_ranks(4, "run " + kDigits + " --engine mpi -q --steps 12 --trace trace.json -o report.txt");
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
@@ -122,6 +156,43 @@ TEST_F(MpiCommand, OneReportAndOneTraceHaveTheRecordsOfAllRanks) {
   EXPECT_EQ(with_steps.size(), 4U);
 }
 
+// All ranks measure, and rank 0 predicts: with as many workers, whatever the scenario says.
+TEST_F(MpiCommand, CompareMeasuresOnAllRanks) {
+  std::ofstream(folder_ / "cluster.yaml") << "schema_version: 1\nname: hosts\ncluster: {node: cpu-host, workers: 3}\n";
+  const std::string compare = "compare " + kDigits + " --engines mpi,sim --steps 20 -q --json";
+  Ended ended = on_ranks(3, compare + " --topology cluster.yaml");
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const nlohmann::json comparison = nlohmann::json::parse(ended.out)["comparisons"][0];
+  EXPECT_EQ(comparison["measured"]["engine"], "mpi");
+  EXPECT_EQ(comparison["predicted"]["engine"], "sim");
+  EXPECT_EQ(comparison["measured"]["workers"], 3);
+  EXPECT_EQ(comparison["predicted"]["workers"], 3);
+}
+
+// Without a topology, the machines of the launch are calibrated first.
+TEST_F(MpiCommand, ComparePredictsOnTheMachinesOfTheLaunch) {
+  const Ended ended = on_ranks(2, "compare " + kDigits + " --engines mpi,sim --replicas 1 --steps 20 -q --json");
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  const nlohmann::json predicted = nlohmann::json::parse(ended.out)["comparisons"][0]["predicted"];
+  EXPECT_EQ(predicted["topology"]["name"], "2 machines (quick calibration)");
+  EXPECT_EQ(predicted["topology"]["provenance"], "measured");
+}
+
+TEST_F(MpiCommand, CalibratesTheMachinesOfTheLaunch) {
+  Ended ended = on_ranks(3, "calibrate --engine mpi --quick --devices 1 -o cluster.yaml");
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "calibrated 3 machines (quick calibration)"), 1) << ended.err;
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("w2_"), HasSubstr("two workers to each other: "),
+                               HasSubstr("2 workers to one: "), HasSubstr("simulated")));
+  const std::string text = read("cluster.yaml");
+  EXPECT_THAT(text, AllOf(HasSubstr("\"w2.nic0\""), HasSubstr("\"fabric.switch0\""),
+                          HasSubstr("operation: all_reduce, devices: 2, nodes: 2"),
+                          HasSubstr("operation: all_to_all, devices: 3, nodes: 3"),
+                          HasSubstr("\"ranks\": \"3 on 1 host\""), HasSubstr("provenance: measured")));
+  ended = tandem("run " + kDigits + " --engine sim --topology cluster.yaml --workers 3 -q --steps 12 --json");
+  EXPECT_EQ(nlohmann::json::parse(ended.out)["workers"], 3) << ended.err;
+}
+
 TEST_F(MpiCommand, AloneItNeedsNoMpi) {
   const Ended ended = tandem("run " + kDigits + " --engine mpi -q --steps 12 --json");
   ASSERT_EQ(ended.exit_code, 0) << ended.err;
@@ -129,10 +200,8 @@ TEST_F(MpiCommand, AloneItNeedsNoMpi) {
 }
 
 TEST_F(MpiCommand, WhatSeveralProcessesCannotDoIsRefusedOnce) {
-  const std::string servers = TANDEM_SOURCE_DIR "/scenarios/examples/digits-parameter-server.yaml";
-  Ended ended = on_ranks(3, "run " + servers + " --engine mpi -q");
-  EXPECT_EQ(ended.exit_code, 3);
-  EXPECT_EQ(count_of(ended.err, "strategy 'parameter_server' keeps variables on parameter servers"), 1) << ended.err;
+  Ended ended = on_ranks(1, "run " + kServers + " --engine mpi -q --workers 2");
+  EXPECT_EQ(ended.exit_code, 0) << "one process has all workers: " << ended.err;
   ended = on_ranks(2, "run " + kDigits + " --engine mpi -q --workers 3");
   EXPECT_EQ(ended.exit_code, 4);
   EXPECT_EQ(count_of(ended.err, "tandem: --workers 3 on 2 ranks: there is one worker a rank; launch 3"), 1)
@@ -140,9 +209,20 @@ TEST_F(MpiCommand, WhatSeveralProcessesCannotDoIsRefusedOnce) {
   ended = on_ranks(2, "run nowhere.yaml --engine mpi -q");
   EXPECT_EQ(ended.exit_code, 3);
   EXPECT_EQ(count_of(ended.err, "nowhere.yaml"), 1) << ended.err;
-  ended = on_ranks(2, "compare " + kDigits + " --engines mpi,sim -q");
+  ended = on_ranks(2, "collectives --engine mpi -q");
   EXPECT_EQ(ended.exit_code, 4);
-  EXPECT_THAT(ended.err, HasSubstr("only `tandem run` spreads over processes, not `tandem compare`"));
+  EXPECT_THAT(ended.err, HasSubstr("only `tandem run`, `tandem compare` and `tandem calibrate` spread over processes, "
+                                   "not `tandem collectives`"));
+  ended = on_ranks(2, "calibrate --engine mpi -q --device-type gpu -o cluster.yaml");
+  EXPECT_EQ(ended.exit_code, 4);
+  EXPECT_EQ(count_of(ended.err, "the devices of several ranks are CPUs"), 1) << ended.err;
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "cluster.yaml"));
+}
+
+TEST_F(MpiCommand, RanksThatCalibrateDifferentThingsAreNamed) {
+  const Ended ended = shell(ranks(2, "exec $TANDEM calibrate --engine mpi -q --quick --devices $((1 + $RANK))"));
+  EXPECT_EQ(ended.exit_code, 5) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "has another calibration than rank 0"), 1) << ended.err;
 }
 
 TEST_F(MpiCommand, RanksThatRunDifferentThingsAreNamed) {
@@ -163,6 +243,24 @@ TEST_F(MpiCommand, RanksThatRunDifferentThingsAreNamed) {
   expect_no_orphan(6);
 }
 
+TEST_F(MpiCommand, ATfConfigIsThatOfTheLaunchOrRefused) {
+  const auto with_config = [](const std::string& index) {
+    return ranks(2, R"(export TF_CONFIG="{\"cluster\": {\"worker\": [\"a:1\", \"b:1\"]}, \"task\": )"
+                    R"({\"type\": \"worker\", \"index\": )" +
+                        index + R"(}}"; exec $TANDEM run )" + kDigits + " --engine mpi -q --steps 12 --json");
+  };
+  Ended ended = shell(with_config("$RANK"));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(nlohmann::json::parse(ended.out)["workers"], 2);
+  ended = shell(with_config("0"));
+  EXPECT_THAT(ended.exit_code, testing::AnyOf(4, 5)) << ended.err;  // rank 1's, or that of rank 0, which is told
+  EXPECT_EQ(count_of(ended.err,
+                     "TF_CONFIG says that this process is worker 0 of a cluster of 2 x worker; the launch has "
+                     "made it rank 1 of 2, which is worker 1 of"),
+            1)
+      << ended.err;
+}
+
 TEST_F(MpiCommand, AFullDiskOfRank0EndsTheJob) {
   const Ended ended = on_ranks(2, "run " + kDigits + " --engine mpi -q --steps 12 -o /dev/full");
   EXPECT_EQ(ended.exit_code, 5) << ended.err;
@@ -170,28 +268,44 @@ TEST_F(MpiCommand, AFullDiskOfRank0EndsTheJob) {
   expect_no_orphan(2);
 }
 
-// mpirun itself ends the others and says who it was.
+// mpirun itself ends the others and says who it was: before the rank has joined, in the middle of the run, and while
+// the others wait in a collective for a rank that was stopped first.
 TEST_F(MpiCommand, ARankThatIsKilledEndsTheJob) {
-  for (const char* when : {"0.3", "2"}) {
-    std::filesystem::remove(folder_ / "processes");
-    const Ended ended = shell(ranks(
-        3, std::string("if [ $RANK = 1 ]; then (sleep ") + when + "; kill -KILL $$) & fi; exec $TANDEM " + long_run()));
-    EXPECT_NE(ended.exit_code, 0);
-    EXPECT_LT(ended.seconds, 30);
-    EXPECT_THAT(ended.err, HasSubstr("rank 1"));
-    EXPECT_FALSE(exists("report.json"));
-    expect_no_orphan(3);
+  expect_killed(long_run_in_which(3, 1, "sleep 2; kill -KILL $$"), 3, 1);
+  expect_killed(long_run_in_which(3, 1, "(sleep 2; kill -KILL $$) &"), 3, 1);
+  expect_killed(long_run_in_which(3, 1, "(sleep 2; kill -STOP $$; sleep 1; kill -KILL $$) &"), 3, 1);
+}
+
+TEST_F(MpiCommand, AServerOrAWorkerThatIsKilledEndsTheJob) {
+  for (const int rank : {0, 2}) {  // the first worker, and the server
+    expect_killed(long_run_in_which(3, rank, "(sleep 2; kill -KILL $$) &", kServers), 3, rank);
   }
 }
 
+// The report was complete before.
+TEST_F(MpiCommand, ARankThatIsKilledAfterTheRunLeavesTheReport) {
+  const Ended ended =
+      shell(ranks(2, "$TANDEM run " + kDigits +
+                         " --engine mpi --steps 20 -q --json -o report.json; [ $RANK = 1 ] && kill -KILL $$"));
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_EQ(nlohmann::json::parse(read("report.json"))["workers"], 2);
+  expect_no_orphan(2);
+}
+
+// A rank that stops while MPI begins keeps the others there; so it runs first, with the threads of its streams.
 TEST_F(MpiCommand, ARankThatStandsStillEndsTheJob) {
-  for (const char* rank : {"0", "1"}) {
-    std::filesystem::remove(folder_ / "processes");
-    const Ended ended = shell(ranks(
-        2, std::string("if [ $RANK = ") + rank + " ]; then (sleep 2; kill -STOP $$) & fi; exec $TANDEM " + long_run()));
+  const std::string stop_it =
+      "(i=0; while [ $(ls /proc/$$/task | wc -l) -lt 7 ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
+      "sleep 1; kill -STOP $$) &";
+  struct Case {
+    int rank;
+    const std::string& scenario;
+  };
+  for (const Case& each : {Case{0, kDigits}, Case{1, kDigits}, Case{1, kServers}}) {  // the last is the server
+    const Ended ended = long_run_in_which(2, each.rank, stop_it, each.scenario);
     EXPECT_EQ(ended.exit_code, 5) << ended.err;
     EXPECT_LT(ended.seconds, 60);
-    EXPECT_THAT(ended.err, AllOf(HasSubstr(std::string("tandem: rank ") + rank + " on "),
+    EXPECT_THAT(ended.err, AllOf(HasSubstr("tandem: rank " + std::to_string(each.rank) + " on "),
                                  HasSubstr("has not answered rank "), HasSubstr(" for 20 s; the job ends")));
     EXPECT_FALSE(exists("report.json"));
     expect_no_orphan(2);
