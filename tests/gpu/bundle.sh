@@ -1,10 +1,11 @@
 #!/bin/sh
-# Packs the programs for a machine with GPUs and without a compiler: bundle.sh SOURCES PROGRAMS OUTPUT.tar.xz
+# Packs the programs for a machine with GPUs and without a compiler: bundle.sh SOURCES PROGRAMS OUTPUT.tar.xz [MPI_PART]
 #
-# In it: the programs, the libraries that such a machine lacks, the scenarios and the catalog, and `start`. Not in it:
-# CUDA, cuBLAS and NCCL, which `start` finds there, the driver, and the C library.
+# In it: the programs, the libraries that such a machine lacks, the scenarios and the catalog, and `start`; and the part of
+# the mpi engine that is linked with MPI, where it is built. Not in it: CUDA, cuBLAS and NCCL, which `start` finds there, the
+# driver, the C library, and MPI, which the mpi engine takes from that machine.
 set -eu
-sources=$1 programs=$2 output=$3
+sources=$1 programs=$2 output=$3 mpi_part=${4:-}
 folder=$(mktemp -d)
 trap 'rm -rf "$folder"' EXIT
 bundle=$folder/tandem-gpu
@@ -25,6 +26,11 @@ ldd "$bundle"/bin/* | awk '$2 == "=>" && $3 ~ /^\// { print $1, $3 }' | sort -u 
   fi
 done
 touch "$bundle/needs"
+if [ -n "$mpi_part" ]; then
+  mkdir "$bundle/lib/tandem"
+  cp "$mpi_part" "$bundle/lib/tandem/"
+  strip --strip-unneeded "$bundle/lib/tandem/$(basename "$mpi_part")"
+fi
 cp -r "$sources/topologies/catalog" "$bundle/share/tandem/topologies/"
 cp -r "$sources/scenarios/models" "$sources/scenarios/examples" "$sources/scenarios/data" "$bundle/share/tandem/scenarios/"
 cp "$sources/scenarios/scenario.schema.json" "$bundle/share/tandem/scenarios/"
