@@ -36,6 +36,16 @@ void print_all_reduce(const Pair& pair, std::int64_t bytes) {
               static_cast<long long>(bytes), bare * 1e6, engine * 1e6, bare / engine);
 }
 
+struct Transferred {
+  std::vector<double> push_s, pull_s;
+};
+
+void print_transferred(const Transferred& times, std::int64_t bytes) {
+  const double push = median_of(times.push_s), pull = median_of(times.pull_s);
+  std::printf("memory of another rank, %lld bytes: push %.1f us, pull %.1f us, both %.1f us (see mpi_put_get)\n",
+              static_cast<long long>(bytes), push * 1e6, pull * 1e6, (push + pull) * 1e6);
+}
+
 class AgainstBare {
  public:
   AgainstBare(Worker& worker, mpi::Transport& transport)
@@ -55,7 +65,7 @@ class AgainstBare {
     Pair pair;
     for (int i = 0; i < kSamples; ++i) {
       pair.bare_s.push_back(time([&] {
-        transport_.all_reduce(ranks_, tensor.data(), tensor.element_count(), DType::f32, Reduction::maximum);
+        transport_.all_reduce({.ranks = ranks_}, tensor.data(), tensor.element_count(), DType::f32, Reduction::maximum);
       }));
       pair.engine_s.push_back(time([&] {
         communicator_->all_reduce({&tensor, 1}, Reduction::maximum, {&stream_, 1});
@@ -79,7 +89,37 @@ class AgainstBare {
     return pair;
   }
 
+  // Rank 0 writes to memory of rank 1 and reads it, while the program there waits.
+  Transferred copies(std::int64_t bytes) {
+    Transferred times;
+    barrier();
+    if (worker_.index() == 0) {
+      const Tensor here = filled(bytes / 4);
+      DeviceId other = worker_.devices()[0]->id();
+      other.task = 1;
+      const Tensor there = worker_.device(other).allocate(DType::f32, {bytes / 4});
+      for (int i = 0; i < kSamples; ++i) {
+        times.push_s.push_back(seconds_of_copy(there, here));
+        times.pull_s.push_back(seconds_of_copy(here, there));
+      }
+    }
+    meet();
+    return times;
+  }
+
  private:
+  double seconds_of_copy(const Tensor& to, const Tensor& from) {
+    const Nanoseconds start = worker_.now();
+    stream_->copy(to, from);
+    stream_->synchronize();
+    return static_cast<double>(worker_.now() - start) * 1e-9;
+  }
+  // As barrier(), but without keeping a core busy.
+  void meet() {
+    const Tensor tensor = filled(1);
+    communicator_->all_reduce({&tensor, 1}, Reduction::maximum, {&stream_, 1});
+    stream_->synchronize();
+  }
   Tensor filled(std::int64_t count) {
     Tensor tensor = worker_.devices()[0]->allocate(DType::f32, {count});
     stream_->launch(op::fill(tensor, 1));
@@ -88,7 +128,7 @@ class AgainstBare {
   }
   void barrier() {
     float nothing = 0;
-    transport_.all_reduce(ranks_, &nothing, 1, DType::f32, Reduction::maximum);
+    transport_.all_reduce({.ranks = ranks_}, &nothing, 1, DType::f32, Reduction::maximum);
   }
   double time(const std::function<void()>& work) {
     return timed(
@@ -117,6 +157,8 @@ int compare_with_bare() {
       const Pair pair = compared.all_reduce(bytes);
       if (worker.index() == 0) print_all_reduce(pair, bytes);
     }
+    const Transferred times = compared.copies(10'000'000);
+    if (worker.index() == 0) print_transferred(times, 10'000'000);
     const Pair steps = compared.empty_step();
     if (worker.index() > 0) return;
     const double bare = median_of(steps.bare_s), engine = median_of(steps.engine_s);

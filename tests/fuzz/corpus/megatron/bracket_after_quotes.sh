@@ -1,0 +1,1 @@
+xnum_moe_experts)(""(
