@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/mpi/bytes.h"
+#include "engine/mpi/join_watch.h"
 #include "engine/mpi/transport_library.h"
 
 namespace tandem::mpi {
@@ -44,6 +45,7 @@ Session* Session::join() {
     throw UnavailableError(fmt::format("engine 'mpi' cannot use the {} processes that were launched: {}",
                                        rank_of_process().count, reason));
   }
+  const JoinWatch watch(rank_of_process());
   Transport& transport = open_transport();
   if (transport.size() == 1) {
     throw UnavailableError(

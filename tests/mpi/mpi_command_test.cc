@@ -292,7 +292,25 @@ TEST_F(MpiCommand, ARankThatIsKilledAfterTheRunLeavesTheReport) {
   expect_no_orphan(2);
 }
 
-// A rank that stops while MPI begins keeps the others there; so it runs first, with the threads of its streams.
+// MPI waits for a rank that stops before it has begun, or while it does, and tells nobody.
+TEST_F(MpiCommand, ARankThatNeverBeginsEndsTheJob) {
+  const Ended ended =
+      shell(ranks(2, "export TANDEM_MPI_JOIN_S=5; [ $RANK = 1 ] && kill -STOP $$; exec $TANDEM " + long_run()));
+  EXPECT_EQ(ended.exit_code, 5) << ended.err;
+  EXPECT_LT(ended.seconds, 60);
+  EXPECT_EQ(count_of(ended.err, "tandem: rank 0 has waited 5 s for all 2 ranks of the launch to begin; the job ends"),
+            1);
+  expect_no_orphan(2);
+}
+
+TEST_F(MpiCommand, ATimeToBeginThatIsNoneIsRefused) {
+  const Ended ended = shell(ranks(2, "TANDEM_MPI_JOIN_S=soon exec $TANDEM " + long_run()));
+  EXPECT_NE(ended.exit_code, 0);
+  EXPECT_THAT(ended.err, HasSubstr("TANDEM_MPI_JOIN_S is 'soon', must be a number of seconds greater than 0"));
+  expect_no_orphan(2);
+}
+
+// It runs first, with the threads of its streams, so that MPI has begun everywhere.
 TEST_F(MpiCommand, ARankThatStandsStillEndsTheJob) {
   const std::string stop_it =
       "(i=0; while [ $(ls /proc/$$/task | wc -l) -lt 7 ] && [ $i -lt 300 ]; do sleep 0.1; i=$((i + 1)); done; "
@@ -304,7 +322,7 @@ TEST_F(MpiCommand, ARankThatStandsStillEndsTheJob) {
   for (const Case& each : {Case{0, kDigits}, Case{1, kDigits}, Case{1, kServers}}) {  // the last is the server
     const Ended ended = long_run_in_which(2, each.rank, stop_it, each.scenario);
     EXPECT_EQ(ended.exit_code, 5) << ended.err;
-    EXPECT_LT(ended.seconds, 60);
+    EXPECT_LT(ended.seconds, 120);
     EXPECT_THAT(ended.err, AllOf(HasSubstr("tandem: rank " + std::to_string(each.rank) + " on "),
                                  HasSubstr("has not answered rank "), HasSubstr(" for 20 s; the job ends")));
     EXPECT_FALSE(exists("report.json"));
