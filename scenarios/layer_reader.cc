@@ -236,6 +236,14 @@ void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Laye
   }
 }
 
+// What attention makes and reads, by the layer before.
+Layer::Scores scores_of(const Layer& layer, const std::vector<Layer>& before) {
+  if (!layer.gemm || !layer.gemm->batched) return Layer::Scores::none;
+  if (std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0) return Layer::Scores::made;
+  const bool follows = !before.empty() && before.back().scores == Layer::Scores::made;
+  return follows ? Layer::Scores::read : Layer::Scores::none;
+}
+
 }  // namespace
 
 std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& sizes) {
@@ -247,7 +255,9 @@ std::vector<Layer> read_model_layers(const YamlReader& list, const ModelSizes& s
       read_group(layer, sizes, layers);
       splits = {};
     } else {
-      layers.push_back(LayerReader(layer, sizes).read());
+      Layer read = LayerReader(layer, sizes).read();
+      read.scores = scores_of(read, layers);
+      layers.push_back(std::move(read));
       splits.check(layer, layers.back());
     }
   }

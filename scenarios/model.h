@@ -59,6 +59,9 @@ struct Layer {
     count,    // some of the batched products
     entries,  // rows of an embedding's table; forward, the outputs are summed
   };
+  // Between the two batched products of attention: the first makes scores, which softmax follows; the second reads what
+  // became of them as its left operand.
+  enum class Scores : std::uint8_t { none, made, read };
   // Which copy of a group that repeats it belongs to, of the outermost one.
   struct Block {
     std::string group{};
@@ -75,6 +78,7 @@ struct Layer {
   std::vector<std::int64_t> tensors;  // elements of each parameter, in order of creation
   bool shared_weights = false;        // a dense layer whose weights are another layer's parameters
   Split split = Split::none;
+  Scores scores = Scores::none;
   std::optional<Block> block{};
 
   std::int64_t parameters() const;

@@ -13,7 +13,7 @@ enum class Layout : std::uint8_t { nchw, nhwc };
 // bias with dropout). compiled: a compiler (XLA, TorchInductor) fuses chains of element-wise operations.
 enum class Fusion : std::uint8_t { none, hand, compiled };
 // separate: the operations between the two products of attention as `fusion` says. fused_softmax: all in one kernel.
-// flash: inside the products, whose scores are not kept for the backward pass.
+// flash: inside the products, whose scores stay on the chip; the backward pass computes them again.
 enum class AttentionKernels : std::uint8_t { separate, fused_softmax, flash };
 
 struct Stack {

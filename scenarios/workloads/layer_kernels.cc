@@ -33,13 +33,22 @@ LayerKernels::LayerKernels(const Stack& stack, DType dtype, std::int64_t batch, 
       issue_s_(eager && stack.fusion != Fusion::compiled ? kEagerIssue_s : 0) {}
 
 LayerKernel LayerKernels::product(const Layer& layer, Part part) const {
-  LayerKernel kernel = {.part = part, .name = layer.name + words_of(part), .issue_s = issue_s_};
+  LayerKernel kernel = {
+      .part = part, .name = layer.name + words_of(part), .unmoved = unmoved_elements(layer), .issue_s = issue_s_};
   if (layer.convolution) {
     kernel.shape = convolution(layer, part);
   } else {
     kernel.shape = matrix_product(*layer.gemm, part);
   }
   return kernel;
+}
+
+// Scores are the result of one product of attention or the left operand of the other one, in each of its kernels.
+double LayerKernels::unmoved_elements(const Layer& layer) const {
+  if (stack_.attention != AttentionKernels::flash || layer.scores == Layer::Scores::none) return 0;
+  const Layer::Gemm& gemm = *layer.gemm;
+  const std::int64_t side = layer.scores == Layer::Scores::made ? gemm.columns : gemm.depth;
+  return static_cast<double>(batch_ * gemm.count * gemm.rows) * static_cast<double>(side);
 }
 
 ConvolutionShape LayerKernels::convolution(const Layer& layer, Part part) const {
@@ -119,6 +128,10 @@ std::vector<LayerKernel> LayerKernels::backward(const Layer& layer, bool with_in
     kernels.push_back(memory(layer.name + " gradient", (elements + table) * element_bytes_, 2));
   }
   if (layer.gemm) {
+    // Scores that were not kept are computed again (Dao, "FlashAttention-2", arXiv:2307.08691, algorithm 2).
+    if (stack_.attention == AttentionKernels::flash && layer.scores == Layer::Scores::made) {
+      kernels.push_back(product(layer, Part::product));
+    }
     kernels.push_back(product(layer, Part::weight_gradient));
     if (with_input) kernels.push_back(product(layer, Part::input_gradient));
   }

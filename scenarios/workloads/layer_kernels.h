@@ -17,6 +17,7 @@ struct LayerKernel {
   Part part = Part::memory;
   std::string name;
   KernelShape shape{};  // of a product or convolution
+  double unmoved = 0;   // elements of its operands and result that stay on the chip: scores of flash attention
   double bytes = 0;     // of others: read plus written
   int kernels = 1;
   double issue_s = 0;  // host time of the framework
@@ -33,6 +34,7 @@ class LayerKernels {
 
  private:
   LayerKernel product(const Layer& layer, LayerKernel::Part part) const;
+  double unmoved_elements(const Layer& layer) const;
   ConvolutionShape convolution(const Layer& layer, LayerKernel::Part part) const;
   ProductShape matrix_product(const Layer::Gemm& gemm, LayerKernel::Part part) const;
   LayerKernel memory(std::string name, double bytes, int kernels) const;

@@ -50,7 +50,8 @@ void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const T
   if (kernel.part == LayerKernel::Part::memory) return launch_memory(stream_, kernel, scratch.result, scratch.left);
   Op op = product(kernel.part, scratch, of_weights);
   op.name = kernel.name;
-  op.cost.bytes += (extra_elements_ - saved_elements_) * static_cast<double>(size_of(scratch.left.dtype()));
+  const double elements = extra_elements_ - saved_elements_ - kernel.unmoved;
+  op.cost.bytes += elements * static_cast<double>(size_of(scratch.left.dtype()));
   op.cost.dtype = dtype_;
   op.cost.shape = kernel.shape;
   op.cost.issue_s = kernel.issue_s;

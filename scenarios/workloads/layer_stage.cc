@@ -40,6 +40,10 @@ bool is_of_inputs(Part part) {
 bool is_of_operations(Part part) {
   return part == Part::memory;
 }
+// Scores that are computed again are made of them, too.
+bool is_of_keys(Part part) {
+  return part == Part::weight_gradient || part == Part::product;
+}
 
 }  // namespace
 
@@ -232,7 +236,7 @@ void LayerStage::launch_gradients_of_attention(std::size_t index) const {
   stream.wait(compute().record());
   exchange_.gather_keys(work.keys, stream);
   launch(index, work.backward, is_of_operations);
-  launch(index, work.backward, is_of_weights);
+  launch(index, work.backward, is_of_keys);
   stream.wait(compute().record());
   exchange_.scatter_keys(work.keys, stream);
   launch(index, work.backward, is_of_inputs);
