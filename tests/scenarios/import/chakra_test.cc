@@ -6,6 +6,7 @@
 #include "scenarios/runner.h"
 #include "scenarios/scenario.h"
 #include "tests/scenarios/import/import_files.h"
+#include "topologies/readers/topology_reader.h"
 
 namespace tandem {
 namespace {
@@ -99,6 +100,37 @@ TEST_F(Chakra, RanksMeetInCollectivesAndExchanges) {
   const std::int64_t both = simulated_ns({first, second});
   EXPECT_GT(both, 300'000);
   EXPECT_LT(both, 400'000);
+}
+
+// ASTRA-sim's "quick example": an all-gather of 1 MiB from each of 16 devices on its ring, by its analytical,
+// congestion-aware network, takes 323,560 ns (its documentation; examples/network/analytical/Ring_16npus.yml,
+// examples/system/native_collectives/Ring_4chunks.json). It divides the buffer into four parts, one after the other.
+TEST_F(Chakra, AnAllGatherOnARingTakesWhatAstraSimSays) {
+  constexpr int kRanks = 16, kParts = 4;
+  constexpr double kAstraSim_ns = 323'560;
+  std::string nodes = kMetadata;
+  for (std::uint64_t part = 0; part < kParts; ++part) {
+    nodes += framed(number(1, part) + text(2, "gather") + number(3, 7) + attribute("is_cpu_op", 27, 0) +
+                    attribute("comm_type", 9, 2) + attribute("comm_size", 13, (1 << 20) / kParts) +
+                    (part > 0 ? number(5, part - 1) : ""));
+  }
+  std::vector<std::filesystem::path> files;
+  for (int rank = 0; rank < kRanks; ++rank) files.push_back(write(fmt::format("job.{}.et", rank), nodes));
+  const std::string network = "topology: [ Ring ]\nnpus_count: [ 16 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n";
+  RunOptions options;
+  options.topology =
+      std::make_shared<const Topology>(import_text(network, "Ring_16npus.yml", {.gpu = "a100"}).topology);
+  options.workers = 1;
+  options.replicas = kRanks;
+  options.collectives = CollectiveFidelity::message;
+  const Imported imported = import_traces(files, {}, folder_);
+  const Report report = run_scenario(parse_scenario(imported.scenario, (folder_ / "x.yaml").string()), options).report;
+  double gathers_ns = 0;
+  for (const CollectiveSummary& collective : report.summary.collectives) {
+    EXPECT_EQ(collective.devices, kRanks);
+    gathers_ns += static_cast<double>(collective.time_ns) * collective.calls_per_step;
+  }
+  EXPECT_NEAR(gathers_ns, kAstraSim_ns, 0.02 * kAstraSim_ns);
 }
 
 TEST_F(Chakra, GroupsComeFromAFileOfTheirOwn) {
