@@ -18,6 +18,7 @@ constexpr std::int64_t kSmallShare =
 constexpr double kForwardShare =
     1.0 / 3;  // of the kernels before the last gradient: a backward pass takes twice as long
 constexpr int kMostReplicas = 1 << 20;
+constexpr std::int64_t kMostBuckets = 2'000;  // of a trace
 
 [[noreturn]] void refuse_retiming(const RankTrace& trace, const std::string& message) {
   throw InputError({{.file = trace.file, .path = "", .message = message}});
@@ -255,6 +256,17 @@ void shard(RankTrace& trace, const std::vector<int>& run, int begin, int stream,
   for (const int op : run) op_at(op).collective = CollectiveKind::reduce_scatter;
 }
 
+void check_buckets(const RankTrace& trace, const std::vector<std::vector<int>>& runs, std::int64_t bucket_bytes) {
+  std::int64_t bytes = 0;
+  for (const std::vector<int>& run : runs) {
+    for (const int op : run) bytes += trace.ops[static_cast<std::size_t>(op)].bytes;
+  }
+  if (bytes / bucket_bytes < kMostBuckets) return;
+  refuse_retiming(trace, fmt::format("has {} bytes of gradients, which would be {} buckets of {} bytes, and {} are "
+                                     "the most: give larger buckets",
+                                     bytes, bytes / bucket_bytes, bucket_bytes, kMostBuckets));
+}
+
 void change_gradients(RankTrace& trace, const Retiming& wanted) {
   const int group = gradient_group(trace);
   if (group < 0) {
@@ -264,10 +276,10 @@ void change_gradients(RankTrace& trace, const Retiming& wanted) {
   }
   const int stream = busiest_stream(trace);
   if (wanted.bucket_bytes > 0) {
+    const std::vector<std::vector<int>> runs = gradient_runs(trace, group);
+    check_buckets(trace, runs, wanted.bucket_bytes);
     TraceEdit edit(trace);
-    for (const std::vector<int>& run : gradient_runs(trace, group)) {
-      rebucket(trace, run, wanted.bucket_bytes, stream, edit);
-    }
+    for (const std::vector<int>& run : runs) rebucket(trace, run, wanted.bucket_bytes, stream, edit);
     edit.apply();
   }
   if (!wanted.is_divided) return;

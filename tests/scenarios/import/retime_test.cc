@@ -206,6 +206,8 @@ TEST_F(RetimedFiles, WhatCannotBeRetimedIsRefused) {
   EXPECT_THAT(refusal([&] { retimed({alone}, {.replicas = 8}); }),
               HasSubstr("has no collective of a group that spans"));
   EXPECT_THAT(refusal([&] { retimed({alone}, {.bucket_bytes = 8}); }), HasSubstr("has no all-reduce of a group"));
+  EXPECT_THAT(refusal([&] { retimed({one_step()}, {.bucket_bytes = 1}); }),
+              HasSubstr("buckets of 1 bytes, and 2000 are the most: give larger buckets"));
   EXPECT_THAT(refusal([&] { scenario(", replicas: 16", "hgx-h100", 8); }),
               HasSubstr("a trace of 16 ranks needs as many devices, found 8"));
 }
