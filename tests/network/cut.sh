@@ -14,10 +14,14 @@ here=$(cd "$(dirname "$0")" && pwd)
 trap remove_hosts EXIT
 trap 'exit 130' INT TERM
 
-ranks_of_job() { # the processes of the job
+processes_with() { # TEXT: those whose command line has it
   for process in /proc/[0-9]*; do
-    tr '\0' ' ' 2>/dev/null <"$process/cmdline" | grep -q "$folder/report.json" || continue
-    [ "$(readlink "$process/exe" 2>/dev/null)" = "$(readlink -f "$tandem")" ] && echo "${process#/proc/}"
+    tr '\0' ' ' 2>/dev/null <"$process/cmdline" | grep -q "$1" && echo "${process#/proc/}"
+  done
+}
+ranks_of_job() {
+  for process in $(processes_with "$folder/report.json"); do
+    [ "$(readlink "/proc/$process/exe" 2>/dev/null)" = "$(readlink -f "$tandem")" ] && echo "$process"
   done
 }
 wait_until() { # SECONDS COMMAND...
@@ -67,7 +71,8 @@ begin_and_cut
 nothing_left "$most_s"
 grep "tandem: rank 1 on $prefix-1 has not answered rank 0 on $prefix-0 for 20 s; the job ends" "$folder/out" ||
   fail "nobody says which rank is not heard of: $(cat "$folder/out")"
-pkill -f "$folder/agent" # Open MPI 4.1's mpirun waits for its daemon on host 1
+# shellcheck disable=SC2046
+kill $(processes_with "$folder/agent") 2>/dev/null # Open MPI 4.1's mpirun waits for its daemon on host 1
 
 mpi_options="--mca oob_tcp_keepalive_time 5 --mca oob_tcp_keepalive_intvl 2 --mca oob_tcp_keepalive_probes 3"
 begin_and_cut
