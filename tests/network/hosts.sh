@@ -68,7 +68,7 @@ add_host() { # BRIDGE MBIT
   hosts=$((hosts + 1))
 }
 
-# Runs a program on the first N hosts, a rank on each, with what else $mpi_options says. Open MPI starts its daemon on a host by the agent; the host's
+# Runs a program on the first N hosts, a rank on each. Open MPI starts its daemon on a host by the agent; the host's
 # address ends in its number + 1.
 on_hosts() { # N PROGRAM ARGS...
   ranks=$1
@@ -86,9 +86,7 @@ EOF
     i=$((i + 1))
     names="$names${names:+,}$subnet.$i:1"
   done
-  # shellcheck disable=SC2086 # its words are options
   OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 240 "$mpiexec" --mca plm_rsh_agent "$folder/agent" \
     --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24" \
-    --mca btl_tcp_sndbuf 0 --mca btl_tcp_rcvbuf 0 --mca hwloc_base_binding_policy none ${mpi_options:-} --host "$names" \
-    -n "$ranks" "$@" </dev/null
+    --mca btl_tcp_sndbuf 0 --mca btl_tcp_rcvbuf 0 --mca hwloc_base_binding_policy none --host "$names" -n "$ranks" "$@" </dev/null
 }
