@@ -31,7 +31,7 @@ void measure_local_copies(Worker& worker, const Plan& plan);
 void measure_overlap(Worker& worker, const Plan& plan, Findings& findings);
 void measure_slowdown(Worker& worker, const Plan& plan, Findings& findings);
 void measure_routes(Worker& worker, const Plan& plan, const std::vector<Route>& routes);
-// Of a group of devices, of which this worker may have some only.
+// The group may have devices of other workers, too, which then call it as well.
 void measure_collectives(Worker& worker, const Plan& plan, std::span<const DeviceId> group);
 void measure_collectives(Worker& worker, const Plan& plan);  // of all devices of this worker
 

@@ -47,7 +47,7 @@ GroupCollectives* MeshLayout::group(const std::vector<int>& ranks) {
 }
 
 MeshGroups MeshLayout::groups_of(int rank) {
-  // Of the devices along data x context: neighbours, or one of each group of neighbours.
+  // Devices along data x context are divided into groups of neighbours, and into groups with one of each of those.
   const std::vector<int> replicas = mesh_.group(rank, kData);
   const int place = mesh_.coordinate(rank, kData);
   const auto neighbours = [&](int count) {

@@ -153,7 +153,7 @@ TEST_P(EveryEngineReaches, AnErrorThatHasStoppedTheRunSurfacesHereAllTheSame) {
               testing::Throws<Error>());
 }
 
-// The program of worker 1 ends at once; what others issue to its device is done all the same.
+// The program of worker 1 ends before the ops that others issue to its device, which are executed nevertheless.
 TEST_P(EveryEngineReaches, WorkThatNobodyWaitsForIsPartOfTheRun) {
   const Timeline timeline = run(2, 1, [](Worker& worker) {
     if (worker.index() != 0) return;

@@ -33,7 +33,7 @@ int first_gpu(const Timeline& timeline) {
   return -1;
 }
 
-// Of this name, by the first device in one step.
+// Returns the records of this collective that the first device leaves in one step.
 std::vector<Record> collectives(const RunResult& result, const std::string& name) {
   const int device = first_gpu(result.timeline);
   std::vector<Record> found;
@@ -88,8 +88,8 @@ RunResult run_gpt(const std::string& strategy, int devices, const std::string& m
       std::to_string(devices) + "}\nsteps: 2\nwarmup_steps: 1\n"));
 }
 
-// Of each block: the inputs of two layers are gathered forward, and again backward, the gradients of two outputs
-// backward; two outputs and the gradients of two inputs are scattered. Beside the blocks: the embeddings and the loss.
+// A block gathers the inputs of two layers forward and again backward, and the gradients of two outputs backward; it
+// scatters two outputs and the gradients of two inputs. The embeddings and the loss add one each.
 TEST(DividedLayers, GatherAndScatterRowsInPlaceOfSums) {
   const RunResult result = run_gpt("{name: tensor_parallel}", 2, ", sequence_parallel: true");
   EXPECT_EQ(count_of(result, "all_gather"), (2 * 2 + 1) + (2 * 2 + 1) + (2 * 2 + 1));
@@ -133,7 +133,7 @@ TEST(DividedLayers, SendPartsBetweenStagesAndGatherThem) {
               testing::ElementsAre(matrix / 2, matrix / 2));
 }
 
-// Of each block: keys and values go round forward and backward, and the sums of their gradients come back.
+// In each block keys and values go round forward and backward, and the sums of their gradients come back.
 TEST(DividedLayers, PassKeysAndValuesAroundTheDevicesOfASequence) {
   const RunResult result = run_gpt("{name: mesh, context: 2}", 2);
   const double keys = 2 * 4 * 128 * 2304.0;  // of four sequences

@@ -1,4 +1,4 @@
-// How all flows are divided into classes at once, company by company.
+// Divides all flows into classes, company by company.
 #include <algorithm>
 #include <map>
 #include <set>
@@ -205,7 +205,7 @@ class FlowPatterns::Division {
   std::map<double, std::uint32_t> capacities_;
   std::map<Colour, std::uint32_t> colours_;
   std::uint32_t patterns_ = 0;
-  // Of the company that is being collected, by place.
+  // By place, for the company that is being collected.
   std::vector<std::uint32_t> slot_of_, crossed_;
   std::vector<double> load_, of_pattern_, most_;
   Crossings crossings_;
