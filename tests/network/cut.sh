@@ -43,11 +43,7 @@ both_train() { # a rank has threads of its streams once it trains
 }
 none_left() { [ -z "$(ranks_of_job)" ]; }
 
-need_hosts
-add_bridge 2>"$folder/reason" || skip "no bridge: $(cat "$folder/reason")"
-for _ in 1 2; do
-  add_host 0 "$rate_mbit" 2>"$folder/reason" || skip "no host behind a shaped port: $(cat "$folder/reason")"
-done
+need_star 2 "$rate_mbit"
 
 {
   on_hosts 2 "$tandem" run "$scenario" --engine mpi --replicas 1 --steps 1000000 -q --json -o "$folder/report.json" \

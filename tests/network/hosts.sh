@@ -68,6 +68,14 @@ add_host() { # BRIDGE MBIT
   hosts=$((hosts + 1))
 }
 
+need_star() { # HOSTS MBIT: so many behind one switch, or a skip with its reason
+  need_hosts
+  add_bridge 2>"$folder/reason" || skip "no bridge: $(cat "$folder/reason")"
+  while [ "$hosts" -lt "$1" ]; do
+    add_host 0 "$2" 2>"$folder/reason" || skip "no host behind a shaped port: $(cat "$folder/reason")"
+  done
+}
+
 # Runs a program on the first N hosts, a rank on each. Open MPI starts its daemon on a host by the agent; the host's
 # address ends in its number + 1.
 on_hosts() { # N PROGRAM ARGS...

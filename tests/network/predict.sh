@@ -23,15 +23,11 @@ changed() { # CHANGE...: the calibrated topology with another network
   python3 "$here/other_network.py" "$folder/star.yaml" "$@" || fail "the topology: $*"
 }
 
-need_hosts
+need_star 4 "$mbit"
 # Every step of a collective on its own, because the links of the other networks differ.
 scenario=$folder/digits-multi-worker.yaml
 sed 's/^  name: cpu$/  name: sim\n  collectives: message/' "$examples/digits-multi-worker.yaml" >"$scenario"
 grep -q 'collectives: message' "$scenario" || fail "the scenario has no engine to replace"
-add_bridge 2>"$folder/reason" || skip "no bridge: $(cat "$folder/reason")"
-for _ in 1 2 3 4; do
-  add_host 0 "$mbit" 2>"$folder/reason" || skip "no host behind a shaped port: $(cat "$folder/reason")"
-done
 on_hosts 4 "$tandem" calibrate --engine mpi --quick --devices 1 -o "$folder/star.yaml" >"$folder/out" 2>&1 ||
   fail "the calibration: $(cat "$folder/out")"
 tr '\r' '\n' <"$folder/out" | grep ' each, simulated '

@@ -13,11 +13,7 @@ here=$(cd "$(dirname "$0")" && pwd)
 trap remove_hosts EXIT
 trap 'exit 130' INT TERM
 
-need_hosts
-add_bridge 2>"$folder/reason" || skip "no bridge: $(cat "$folder/reason")"
-for _ in 1 2; do
-  add_host 0 "$rate_mbit" 2>"$folder/reason" || skip "no host behind a shaped port: $(cat "$folder/reason")"
-done
+need_star 2 "$rate_mbit"
 on_hosts 2 "$tandem" run "$scenario" --engine mpi --replicas 1 --steps 20 -q --json -o "$folder/measured.json" \
   >"$folder/out" 2>&1 || fail "the run on two hosts: $(cat "$folder/out")"
 "$tandem" run "$scenario" --engine cpu --workers 2 --replicas 1 --steps 20 -q --json -o "$folder/expected.json" ||
