@@ -15,7 +15,13 @@ struct ValidateFlags {
   std::string folder;
   validation::Protocol protocol = validation::Protocol::links;
   bool by_family = true;
+  double beyond_percent = 0;  // 0: the errors of all
 };
+
+std::string text_of(const ValidateFlags& flags, const Validation& validation) {
+  return flags.beyond_percent > 0 ? validation_tail_text(validation, flags.beyond_percent / 100)
+                                  : validation_text(validation, flags.by_family);
+}
 
 int validate(const ValidateFlags& flags) {
   const Output output(flags.common);
@@ -25,7 +31,7 @@ int validate(const ValidateFlags& flags) {
   if (output.json()) {
     output.write_json(validation_json(validation));
   } else {
-    output.write_text(validation_text(validation, flags.by_family));
+    output.write_text(text_of(flags, validation));
   }
   return kOk;
 }
@@ -45,7 +51,12 @@ void add_validate(CLI::App& app, Action& action) {
           "What is fitted: nothing (links, the default), every other size (sizes), fewer devices (ranks), one node "
           "(nodes), the one-device row of training tables (first-row)")
       ->transform(CLI::CheckedTransformer(words).description("{sizes,ranks,nodes,links,first-row}"));
-  command->add_flag("!--summary", flags->by_family, "No table of the single machines");
+  CLI::Option* summary = command->add_flag("!--summary", flags->by_family, "No table of the single machines");
+  command
+      ->add_option("--beyond", flags->beyond_percent,
+                   "Instead of the errors: the files whose points are off by more than so many percent")
+      ->check(CLI::PositiveNumber)
+      ->excludes(summary);
   add_common_options(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return validate(*flags); }; });
 }

@@ -6,6 +6,7 @@
 #include <cmath>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
 #include "reports/statistics.h"
@@ -46,21 +47,40 @@ class RowErrors {
   double worst_ = 0;  // with its sign
 };
 
-std::string summary_text(const std::vector<TrainingPoint>& points) {
-  using Key = std::tuple<std::string, std::string, std::string>;  // strategy, nodes, file; no file: all of them
-  std::map<Key, RowErrors> groups;
+std::string nodes_of(const TrainingPoint& point) {
+  return point.nodes == 1 ? "one node" : "several nodes";
+}
+
+// By strategy, machines and file; no file: all of them.
+using RowGroups = std::map<std::tuple<std::string, std::string, std::string>, RowErrors>;
+
+// Where rows are reported apart from others, all of them together are a group as well.
+void add_together(const std::vector<TrainingPoint>& points, RowGroups& groups) {
+  std::map<std::pair<std::string, std::string>, std::set<bool>> kinds;
+  for (const TrainingPoint& point : points) kinds[{point.strategy, nodes_of(point)}].insert(point.apart.empty());
   for (const TrainingPoint& point : points) {
-    const std::string nodes = point.nodes == 1 ? "one node" : "several nodes";
-    groups[{point.strategy, nodes, ""}].add(point);
-    groups[{point.strategy, nodes, point.file}].add(point);
+    const std::string nodes = nodes_of(point);
+    if (kinds[{point.strategy, nodes}].size() == 2)
+      groups[{point.strategy, nodes + ", with those apart", ""}].add(point);
   }
+}
+
+std::string summary_text(const std::vector<TrainingPoint>& points) {
+  RowGroups groups;
+  for (const TrainingPoint& point : points) {
+    const std::string nodes = nodes_of(point);
+    const std::string machines = point.apart.empty() ? nodes : fmt::format("apart: {}, {}", point.apart, nodes);
+    groups[{point.strategy, machines, ""}].add(point);
+    groups[{point.strategy, machines, point.file}].add(point);
+  }
+  add_together(points, groups);
   TextTable table(3);
   table.add({"strategy", "machines", "file", "rows", "mean", "median", "p95", "worst", "within 10 %", "linear: mean"});
   table.add_rule();
   for (const auto& [key, errors] : groups) {
-    const auto& [strategy, nodes, file] = key;
+    const auto& [strategy, machines, file] = key;
     std::vector<std::string> cells = {"", "", file};
-    if (file.empty()) cells = {strategy, nodes, "all"};
+    if (file.empty()) cells = {strategy, machines, "all"};
     errors.add_cells(cells);
     table.add(std::move(cells));
   }

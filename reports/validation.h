@@ -38,6 +38,7 @@ struct TrainingPoint {
   double predicted = 0;
   double linear = 0;    // the number of devices times the one-device row; 0: there is none
   std::string basis{};  // "fitted on one GPU", "device figures"
+  std::string apart{};  // as above
 
   double error() const { return predicted / measured - 1; }
 };
@@ -58,6 +59,8 @@ struct Validation {
 // Tables of the errors by kind of machine, collective and size, beside the spread of measurements that were repeated.
 // `by_family`: also for each machine.
 std::string validation_text(const Validation& validation, bool by_family = true);
+// Which files hold the points that are off by more than `limit` (0.35: 35 %), most points first.
+std::string validation_tail_text(const Validation& validation, double limit);
 nlohmann::ordered_json validation_json(const Validation& validation);
 
 }  // namespace tandem

@@ -26,6 +26,7 @@ nlohmann::ordered_json training_point_json(const TrainingPoint& point) {
                                  {"devices", point.devices},     {"nodes", point.nodes}, {"measured", point.measured},
                                  {"predicted", point.predicted}, {"basis", point.basis}, {"unit", point.unit}};
   json["linear"] = point.linear > 0 ? nlohmann::ordered_json(point.linear) : nlohmann::ordered_json(nullptr);
+  json["apart"] = point.apart;
   return json;
 }
 

@@ -1,12 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <optional>
 #include <tuple>
 
+#include "reports/size_bands.h"
 #include "reports/statistics.h"
 #include "reports/text_table.h"
 #include "reports/training_errors.h"
@@ -14,19 +14,6 @@
 
 namespace tandem {
 namespace {
-
-struct Band {
-  std::string_view name;
-  std::int64_t most_bytes;
-};
-constexpr std::array kBands{Band{"<= 32 KiB", 32 << 10}, Band{".. 1 MiB", 1 << 20}, Band{".. 64 MiB", 64 << 20},
-                            Band{"> 64 MiB", std::int64_t{1} << 62}};
-
-std::size_t band_of(std::int64_t bytes) {
-  std::size_t band = 0;
-  while (bytes > kBands[band].most_bytes) ++band;
-  return band;
-}
 
 struct Errors {
   std::vector<double> absolute;
@@ -87,7 +74,7 @@ class ErrorTable {
       const auto& [group, collective, band] = key;
       const bool is_new = last != std::pair(group, collective);
       const auto spreads = spreads_.find(key);
-      table.add({group == last.first ? "" : group, is_new ? collective : "", std::string(kBands[band].name),
+      table.add({group == last.first ? "" : group, is_new ? collective : "", std::string(kSizeBands[band].name),
                  fmt::to_string(errors.absolute.size()), short_percent(median_of(errors.absolute)),
                  short_percent(p95_of(errors.absolute)), fmt::format("{:+.1f}", errors.worst * 100),
                  spread_text(spreads == spreads_.end() ? std::vector<double>() : spreads->second)});
@@ -118,7 +105,7 @@ std::string summary_collective(const ValidationPoint& point) {
 std::string collectives_text(const Validation& validation, bool by_family) {
   ErrorTable summary("machines"), families("machine");
   for (const ValidationPoint& point : validation.points) {
-    const std::size_t band = band_of(point.bytes);
+    const std::size_t band = size_band_of(point.bytes);
     summary.add(group_of(point), summary_collective(point), band, point.error());
     families.add(point.apart.empty() ? point.family : point.family + " (apart)", point.collective, band, point.error());
   }
@@ -130,7 +117,7 @@ std::string collectives_text(const Validation& validation, bool by_family) {
   for (const auto& [key, times] : repeated_times(validation.points)) {
     if (times.size() < 2) continue;
     const ValidationPoint& point = *first.at(key);
-    const std::size_t band = band_of(point.bytes);
+    const std::size_t band = size_band_of(point.bytes);
     summary.add_spread(group_of(point), summary_collective(point), band, times);
     families.add_spread(point.apart.empty() ? point.family : point.family + " (apart)", point.collective, band, times);
   }

@@ -28,12 +28,11 @@ CollectiveResult simulate(const CollectiveTable& table, const ReplayMachine& mac
   job.device_type = DeviceType::gpu;
   job.workers = machine.nodes;
   job.devices = table.devices / machine.nodes;
-  job.nccl = machine.nccl;
+  job.nccl = machine.nccl_of_job(job.devices);
   if (!table.nccl_version.empty()) job.nccl.try_emplace("version", table.nccl_version);
   if (const auto version = job.nccl.find("version"); version != job.nccl.end()) {
     version->second = modelled_version(version->second);
   }
-  if (machine.devices_per_process > 1) job.nccl["devices_per_process"] = fmt::to_string(machine.devices_per_process);
   CollectiveSweep sweep;
   sweep.kind = *kind_of_operation(table.operation);
   sweep.dtype = *dtype_of_nccl(table.dtype);

@@ -50,6 +50,13 @@ int ReplayMachine::devices_per_node() const {
   return gpus_of(*topology);
 }
 
+std::map<std::string, std::string> ReplayMachine::nccl_of_job(int devices_per_node) const {
+  std::map<std::string, std::string> variables = nccl;
+  const int driven = std::min(devices_per_process, devices_per_node);
+  if (driven > 1) variables["devices_per_process"] = fmt::to_string(driven);
+  return variables;
+}
+
 std::string ReplayMachine::family() const {
   return nodes == 1 ? node : fmt::format("{}, {} nodes", node, nodes);
 }

@@ -22,6 +22,8 @@ struct ReplayMachine {
   std::map<std::string, std::string> nccl{};  // EngineOptions::nccl: NCCL's variables, "version"
 
   int devices_per_node() const;
+  // EngineOptions::nccl of a job with so many devices on each node.
+  std::map<std::string, std::string> nccl_of_job(int devices_per_node) const;
   // "hgx-h100" or "hgx-h100, 2 nodes"
   std::string family() const;
 };

@@ -14,8 +14,12 @@ std::string left_out_by(const MeasurementFile& file, const MeasuredTable& table)
   return "";
 }
 
+std::string training_apart_by(const ReplayMachine& machine) {
+  return machine.devices_per_process > 1 ? "several devices a process" : "";
+}
+
 std::string apart_by(const ReplayMachine& machine) {
-  if (machine.devices_per_process > 1) return "several devices a process";
+  if (auto rule = training_apart_by(machine); !rule.empty()) return rule;
   if (!machine.topology->p2p()) return "no P2P";
   if (!machine.p2p_stated) return "P2P not stated";
   if (machine.nodes <= machine.topology->nvlink_domain()) return "";  // nothing goes over a network

@@ -22,4 +22,7 @@ std::string left_out_by(const MeasurementFile& file, const MeasuredTable& table)
 //   several nodes over another network than InfiniBand or RoCE: EFA, TCPX, TCPXO, Slingshot, sockets
 std::string apart_by(const ReplayMachine& machine);
 
+// The same of a training row: only the first of these rules.
+std::string training_apart_by(const ReplayMachine& machine);
+
 }  // namespace tandem::validation

@@ -6,6 +6,7 @@
 
 #include "engine/engine_info.h"
 #include "scenarios/runner.h"
+#include "scenarios/validation/rules.h"
 
 namespace tandem::validation {
 namespace {
@@ -89,6 +90,7 @@ class ServerTable {
     point.nodes = row.devices;
     point.unit = table_.unit;
     point.measured = row.throughput;
+    point.apart = training_apart_by(row.machine);
     if (one_ != nullptr && row.devices > 1) point.linear = one_->throughput * row.devices;
     return point;
   }

@@ -7,6 +7,7 @@
 
 #include "scenarios/calibration/device_fit.h"
 #include "scenarios/runner.h"
+#include "scenarios/validation/rules.h"
 #include "scenarios/validation/server_training.h"
 
 namespace tandem::validation {
@@ -40,6 +41,7 @@ TrainingPoint training_point(const std::string& file, const TrainingTable& table
   point.nodes = row.machine.nodes;
   point.unit = table.unit;
   point.measured = row.throughput;
+  point.apart = training_apart_by(row.machine);
   // Rows with workloads of their own differ in more than the number of devices.
   if (const auto* one = row_of_one_device(table); one != nullptr && row.devices > 1 && !row.workload) {
     point.linear = one->throughput * row.devices;

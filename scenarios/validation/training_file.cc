@@ -122,10 +122,11 @@ Scenario scenario_of(const TrainingTable& table, const TrainingTable::Row& row) 
   scenario.name = model_of(scenario.workload);
   scenario.strategy.name = table.strategy;
   if (row.strategy) scenario.strategy = *row.strategy;
-  scenario.engine = {.name = std::string(model_engine().name), .values = {}, .collectives = {}};
   scenario.topology = row.machine.topology;
   scenario.devices.type = DeviceType::gpu;
   scenario.devices.per_worker = row.devices / row.machine.nodes;
+  scenario.engine = {.name = std::string(model_engine().name), .values = {}, .collectives = {}};
+  scenario.engine.nccl = row.machine.nccl_of_job(scenario.devices.per_worker);
   scenario.devices.workers = row.machine.nodes;
   return scenario;
 }

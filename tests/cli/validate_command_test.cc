@@ -29,6 +29,22 @@ TEST_F(ValidateCommand, ShowsTheErrorsOfAFolder) {
   EXPECT_THAT(tandem({"validate", ".", "--summary"}).out, testing::Not(HasSubstr("hgx-h100")));
 }
 
+TEST_F(ValidateCommand, ListsTheFilesOfThePointsBeyondALimit) {
+  write("wrong.json",
+        R"({"collective": "all_reduce", "dtype": "float", "gpus": 8, "topology": {"node": "hgx-h100"},)"
+        R"( "rows": [{"bytes": 1024, "time_us_out_of_place": 2}, {"bytes": 2048, "time_us_out_of_place": 1e6},)"
+        R"( {"bytes": 1073741824, "time_us_out_of_place": 1e6}]})");
+  const Outcome outcome = tandem({"validate", ".", "--beyond", "90"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("protocol links: 3 of 9 points are off by more than 90 %"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("wrong.json  all_reduce  <= 32 KiB +2 +2 +-100.0 +\\+[0-9]"));
+  EXPECT_THAT(outcome.out, testing::ContainsRegex("wrong.json  all_reduce  > 64 MiB +1 +1 +-99"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("table.json")));
+  EXPECT_THAT(tandem({"validate", ".", "--beyond", "1e9"}).out, HasSubstr(": 0 of 9 points"));
+  EXPECT_EQ(tandem({"validate", ".", "--beyond", "0"}).exit_code, 2);
+  EXPECT_EQ(tandem({"validate", ".", "--beyond", "35", "--summary"}).exit_code, 2);
+}
+
 TEST_F(ValidateCommand, PrintsEveryPointAsJson) {
   for (const auto& [protocol, points] : {std::pair{"links", 6u}, {"sizes", 3u}, {"ranks", 0u}, {"nodes", 0u}}) {
     const Outcome outcome = tandem({"validate", ".", "--protocol", protocol, "--json"});

@@ -81,8 +81,8 @@ std::array<double, 4> row_of_all(const std::string& label) {
 
 TEST(Fidelity, HasTheBandsOfExpectations) {
   for (const int workers : {1, 2}) {
-    const auto row =
-        row_of_all(workers == 1 ? "multi_worker_mirrored  one node " : "multi_worker_mirrored  several nodes ");
+    const auto row = row_of_all(workers == 1 ? "multi_worker_mirrored  one node, with those apart "
+                                             : "multi_worker_mirrored  several nodes, with those apart ");
     const ErrorBand band = error_band_of("vendor", workers);
     EXPECT_EQ(std::string(band.basis).substr(0, std::to_string(static_cast<int>(row[0])).size()),
               std::to_string(static_cast<int>(row[0])));

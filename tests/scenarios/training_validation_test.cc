@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <filesystem>
+#include <nlohmann/json.hpp>
 
 #include "scenarios/validation/training.h"
 #include "topologies/base/error.h"
@@ -12,6 +13,7 @@ namespace tandem::validation {
 namespace {
 
 using testing::HasSubstr;
+using testing::Not;
 
 std::string training_file(const std::string& rows, const std::string& more = "") {
   return R"({"strategy": "mirrored", "unit": "examples/s", "topology": {"node": "dgx1-v100"}, "tables": [{)" + more +
@@ -127,6 +129,29 @@ TEST(TrainingReplay, FitsTheFirstRow) {
   EXPECT_EQ(fitted.points[0].linear, 2000);
   EXPECT_GT(fitted.points[0].predicted, 1500);
   EXPECT_LE(fitted.points[0].predicted, 2000 * 1.001);
+}
+
+// What its launches cost is not in the model: the rows of such a framework are told apart from the others.
+TEST(TrainingReplay, ReportsOneProcessForSeveralDevicesApart) {
+  const auto tables = parse_training(
+      training_file(
+          R"({"devices": 4, "throughput": 1900}, {"devices": 16, "nodes": 2, "throughput": 7000})",
+          R"("strategy": "multi_worker_mirrored", "topology": {"node": "dgx1-v100", "devices_per_process": 8}, )"),
+      "made up");
+  EXPECT_EQ(scenario_of(tables[0], tables[0].rows[0]).engine.nccl.at("devices_per_process"), "4");
+  EXPECT_EQ(scenario_of(tables[0], tables[0].rows[1]).engine.nccl.at("devices_per_process"), "8");
+  Validation validation{.protocol = "links", .points = {}, .training = {}, .left_out = {}};
+  validation.training = replay_training("made up", tables, false).points;
+  ASSERT_EQ(validation.training.size(), 2u);
+  EXPECT_EQ(validation.training[0].apart, "several devices a process");
+  const std::string text = validation_text(validation);
+  EXPECT_THAT(text, HasSubstr("apart: several devices a process, one node"));
+  EXPECT_THAT(text, HasSubstr("apart: several devices a process, several nodes"));
+  EXPECT_EQ(validation_json(validation)["points"][0]["apart"], "several devices a process");
+  EXPECT_THAT(text, Not(HasSubstr("with those apart"))) << "there are no others";
+  validation.training.push_back(validation.training[0]);
+  validation.training.back().apart.clear();
+  EXPECT_THAT(validation_text(validation), HasSubstr("one node, with those apart"));
 }
 
 TEST(TrainingReplay, LeavesOutTablesThatCannotBeFitted) {
