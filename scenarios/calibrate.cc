@@ -138,7 +138,7 @@ class Calibration {
     measurement.timeline = open(type, devices)->run([&](Worker& worker) {
       run_program(worker, measurement.plan, measurement.parts, measurement.findings, [&](std::string_view stage) {
         if (!options_.progress) return;
-        options_.progress(fmt::format("calibrating {}, {} of {} devices", stage, devices, devices_), done_, runs_);
+        options_.progress(fmt::format("{}, {} of {} devices", stage, devices, devices_), done_, runs_);
       });
     });
     const std::vector<GpuUse>& uses = measurement.timeline.gpus;
