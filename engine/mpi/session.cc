@@ -79,7 +79,7 @@ std::vector<std::string> Session::leave(const std::string& failure) {
   if (!failure.empty()) messages.push_back(failure);
   for (const auto& [rank, text] : failures_) {
     if (rank == transport_.rank()) continue;
-    const bool is_known = std::any_of(messages.begin(), messages.end(), [&](const std::string& known) {
+    const bool is_known = std::any_of(messages.begin(), messages.end(), [&text = text](const std::string& known) {
       return known.find(text) != std::string::npos || text.find(known) != std::string::npos;
     });
     if (!is_known) messages.push_back(fmt::format("{}: {}", place(rank), text));
