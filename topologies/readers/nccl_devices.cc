@@ -1,3 +1,5 @@
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -96,6 +98,7 @@ double Importer::read_rate(const Element& element) {
 void Importer::read_bridge(const Element& element, std::optional<std::uint64_t> bus, std::size_t parent,
                            std::size_t cpu, double rate, int level) {
   const std::size_t index = add_card(element, parent, cpu, rate);
+  const std::size_t uplink = graph_.connections.size() - 1;
   graph_.parts[index].bus = bus;
   for (const Element& child : element.children()) {
     const std::string_view name = child.name();
@@ -103,6 +106,24 @@ void Importer::read_bridge(const Element& element, std::optional<std::uint64_t> 
     if (name == "nic") read_nic(child, index, cpu, kLocal);
     if (name == "pcilink") pci_links_.emplace_back(index, bus_number(document_.required_text(child, "target")));
   }
+  widen_virtual_bridge(element, uplink);
+}
+
+// The bridges of virtual machines state 2.5 GT/s and one lane, and carry what is below them all the same.
+void Importer::widen_virtual_bridge(const Element& element, std::size_t uplink) {
+  constexpr double kSlowestSwitch = 1.0 / 8;  // beside its fastest device
+  double fastest = 0;
+  for (std::size_t i = uplink + 1; i < graph_.connections.size(); ++i) {
+    const Connection& below = graph_.connections[i];
+    if (below.from == graph_.connections[uplink].to && below.rate < kLocal) fastest = std::max(fastest, below.rate);
+  }
+  Connection& link = graph_.connections[uplink];
+  if (link.rate == 0 || link.rate >= fastest * kSlowestSwitch) return;
+  document_.note(element, fmt::format("assumed: a virtual machine's bridge, which carries {:.4g} GB/s as the devices "
+                                      "below it do, not the {:.4g} GB/s of its link_speed and link_width",
+                                      fastest * 1e-9, link.rate * 1e-9));
+  link.rate = fastest;
+  link.source = "as fast as what is below a virtual machine's bridge";
 }
 
 // Several gpu elements in one pci are slices of one card (MIG), which share its PCIe link.

@@ -62,6 +62,7 @@ class Importer {
   double read_rate(const Element& element);
   void read_bridge(const Element& element, std::optional<std::uint64_t> bus, std::size_t parent, std::size_t cpu,
                    double rate, int level);
+  void widen_virtual_bridge(const Element& element, std::size_t uplink);
   void read_gpus(const Element& pci, std::optional<std::uint64_t> bus, std::size_t parent, std::size_t cpu,
                  double rate);
   void read_gpu(const Element& element, const Element& pci, std::optional<std::uint64_t> bus, std::size_t parent,
