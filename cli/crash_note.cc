@@ -16,7 +16,7 @@ struct Note {
   std::array<char, 96> text;
   std::size_t size = 0;
 };
-std::array<Note, 2> notes;
+std::array<Note, 2> crash_notes;
 std::atomic<const Note*> current = nullptr;
 static_assert(std::atomic<const Note*>::is_always_lock_free, "a signal handler reads it");
 
@@ -43,7 +43,7 @@ void handle_crashes() {
 }
 
 void note_seed(std::uint64_t seed) {
-  Note& note = current.load() == &notes[0] ? notes[1] : notes[0];
+  Note& note = current.load() == &crash_notes[0] ? crash_notes[1] : crash_notes[0];
   const auto end =
       fmt::format_to_n(note.text.data(), note.text.size(), "tandem: crashed under --schedule-seed {}\n", seed);
   note.size = std::min(end.size, note.text.size());
