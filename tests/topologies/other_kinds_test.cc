@@ -200,6 +200,16 @@ TEST(GraphFiles, UndirectedDotAndSwitchesByTheirNeighbours) {
   EXPECT_EQ(rate_between(topology, "a", "b"), 400e9);
 }
 
+// As networkx writes a graph: edges without a direction, and one with its own; values with their types.
+TEST(GraphFiles, UndirectedGraphmlWithNumbersAndTruths) {
+  const ImportedTopology imported = made("networkx.graphml");
+  const Topology& topology = imported.topology;
+  EXPECT_EQ(topology.kind(node_named(topology, "s")), NodeKind::nvswitch);
+  EXPECT_EQ(topology.link_count(), 4u);  // two of them to a processor that the file does not have
+  EXPECT_EQ(rate_between(topology, "a", "b"), 50e9);
+  EXPECT_EQ(Router(topology).route(node_named(topology, "a"), node_named(topology, "s"))->latency_s, 1e-6);
+}
+
 TEST(GraphFiles, MachinesAreWhatIsJoinedWithoutTheNetwork) {
   const Topology topology =
       import_text(

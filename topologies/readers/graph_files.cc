@@ -212,7 +212,15 @@ void check_graphml(std::string_view text, const std::string& file, const pugi::x
     problems.add({file, line_of(text, at), 0, at.name(), std::move(message)});
   };
   std::set<std::string_view> keys, nodes;
-  for (const auto& one : document.select_nodes("//key")) keys.insert(one.node().attribute("id").value());
+  static const std::set<std::string_view> kTypes{"", "boolean", "int", "long", "float", "double", "string"};
+  for (const auto& one : document.select_nodes("//key")) {
+    keys.insert(one.node().attribute("id").value());
+    const std::string type = one.node().attribute("attr.type").value();
+    if (!kTypes.contains(type)) {
+      problem(one.node(), fmt::format("attr.type: expected boolean, int, long, float, double or string, found '{}'",
+                                      shortened(type)));
+    }
+  }
   for (const auto& one : document.select_nodes("//node")) {
     const std::string id = one.node().attribute("id").value();
     if (id.empty()) problem(one.node(), "has no id");
@@ -232,15 +240,26 @@ void check_graphml(std::string_view text, const std::string& file, const pugi::x
   problems.throw_if_any();
 }
 
-}  // namespace
+// Boost takes values only of the type that their key states, and edges only of the graph's kind. Here all values are
+// read as text, and `duplex` tells what an edge carries.
+std::string text_for_boost(pugi::xml_document& document) {
+  for (const auto& one : document.select_nodes("//key")) {
+    pugi::xml_node key = one.node();
+    key.remove_attribute("attr.type");
+    key.append_attribute("attr.type") = "string";
+  }
+  for (const auto& one : document.select_nodes("//edge")) one.node().remove_attribute("directed");
+  std::ostringstream text;
+  document.save(text, "", pugi::format_raw);
+  return text.str();
+}
 
-ImportedTopology import_graphml(std::string_view text, const std::string& file, const ImportOptions& options) {
-  pugi::xml_document document;
-  check_xml(text, file, document);
-  check_graphml(text, file, document);
-  FileGraph graph;
+template <typename Graph>
+ImportedTopology import_graphml_as(std::string_view text, pugi::xml_document& document, const std::string& file,
+                                   const ImportOptions& options) {
+  Graph graph;
   auto properties = properties_of(graph);
-  std::istringstream stream{std::string(text)};
+  std::istringstream stream{text_for_boost(document)};
   try {
     boost::read_graphml(stream, graph, properties);
   } catch (const std::exception& error) {
@@ -254,6 +273,18 @@ ImportedTopology import_graphml(std::string_view text, const std::string& file, 
     graph[number++].line = line_of(text, one.node());
   }
   return build_described(Description(file).of(graph), file, options, stem_of(file));
+}
+
+}  // namespace
+
+ImportedTopology import_graphml(std::string_view text, const std::string& file, const ImportOptions& options) {
+  pugi::xml_document document;
+  check_xml(text, file, document);
+  check_graphml(text, file, document);
+  const pugi::xml_node graph = document.select_node("//graph").node();
+  return std::string_view(graph.attribute("edgedefault").value()) == "undirected"
+             ? import_graphml_as<UndirectedFileGraph>(text, document, file, options)
+             : import_graphml_as<FileGraph>(text, document, file, options);
 }
 
 }  // namespace tandem
