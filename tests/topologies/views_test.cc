@@ -5,6 +5,7 @@
 #include "tests/topologies/testing.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
+#include "topologies/readers/fabric_description.h"
 #include "topologies/views/paths.h"
 #include "topologies/views/topology_text.h"
 #include "topologies/views/writers.h"
@@ -111,6 +112,88 @@ TEST(TopologyCheck, FindsWhatNoMachineIsLike) {
                                    "NIC 'nic1' is not connected to any GPU",
                                    "'gpu2' has 50 GB/s of NVLink, its twin 'gpu0' 150 GB/s (1 GPUs have less)",
                                    "'gpu1' has 100 GB/s of NVLink, its twin 'gpu0' 150 GB/s (1 GPUs have less)"));
+}
+
+std::vector<std::string> findings_in(const Topology& topology) {
+  std::vector<std::string> texts;
+  for (const TopologyFinding& finding : check_topology(topology)) {
+    texts.push_back((finding.is_problem ? "implausible: " : "missing: ") + finding.text);
+  }
+  return texts;
+}
+
+// Machines of two NICs, and a switch for each of `islands`, which has the names of the NICs at it.
+Topology machines_at(int machines, const std::vector<std::vector<std::string>>& islands) {
+  Topology topology("islands");
+  const auto port = test_link(LinkKind::network, 50e9, 1e-6);
+  for (int worker = 0; worker < machines; ++worker) {
+    const std::string machine = "w" + std::to_string(worker);
+    const auto cpu = add_test_node(topology, machine + ".cpu0", NodeKind::cpu, worker);
+    for (const char* name : {".nic0", ".nic1"}) {
+      const Node nic{.name = machine + name, .kind = NodeKind::nic, .worker = worker, .port = port};
+      topology.add_link(cpu, topology.add_node(nic), test_link(LinkKind::pcie, 50e9, 1e-6));
+    }
+  }
+  for (const auto& island : islands) {
+    const auto middle = add_test_node(topology, "at " + island.front(), NodeKind::network_switch, kNoWorker);
+    for (const std::string& nic : island) topology.add_link(node_named(topology, nic), middle, port);
+  }
+  return topology;
+}
+
+TEST(TopologyCheck, FindsNicsWithoutCables) {
+  EXPECT_THAT(findings_in(machines_at(3, {{"w0.nic0", "w1.nic0", "w2.nic0"}, {"w1.nic1", "w2.nic1"}})),
+              testing::ElementsAre("missing: the machine has no GPU",
+                                   "implausible: no cable at NIC 'w0.nic1', though its twin 'w1.nic1' has one (1 NICs "
+                                   "lack theirs)"));
+  EXPECT_THAT(findings_in(machines_at(2, {{"w0.nic0", "w1.nic0"}})),
+              testing::ElementsAre("missing: the machine has no GPU",
+                                   "missing: no cable at NIC 'w0.nic1', nor at its twins (2 NICs)"));
+}
+
+// A machine between two others carries nothing from one to the other.
+TEST(TopologyCheck, FindsMachinesWithoutAPath) {
+  EXPECT_THAT(findings_in(machines_at(3, {{"w0.nic0", "w1.nic0"}, {"w1.nic1", "w2.nic1"}, {"w0.nic1"}, {"w2.nic0"}})),
+              testing::ElementsAre("missing: the machine has no GPU",
+                                   "implausible: no path between the machines of 'w0.cpu0' and 'w2.cpu0' (1 of 3 "
+                                   "pairs of machines have none)"));
+  EXPECT_THAT(findings_in(machines_at(4, {})),
+              testing::Contains("implausible: no path between the machines of 'w0.cpu0' and 'w3.cpu0' (6 of 6 pairs "
+                                "of machines have none)"));
+  Topology cable = machines_at(2, {});
+  for (const char* nic : {"nic0", "nic1"}) {
+    cable.add_link(node_named(cable, "w0." + std::string(nic)), node_named(cable, "w1." + std::string(nic)),
+                   test_link(LinkKind::network, 50e9, 1e-6));
+  }
+  EXPECT_THAT(findings_in(cable), testing::ElementsAre("missing: the machine has no GPU"));
+}
+
+TEST(TopologyCheck, EveryFabricIsWhole) {
+  using enum FabricKind;
+  for (const FabricKind kind : {single_switch, leaf_spine, rail, fat_tree, torus, dragonfly}) {
+    Fabric fabric;
+    fabric.kind = kind;
+    fabric.workers_per_leaf = 2;
+    fabric.leaves_per_pod = 2;
+    if (kind == torus) fabric.dimensions = {2, 4};
+    for (const char* node : {"hgx-h100", "gb200-nvl72"}) {
+      EXPECT_THAT(findings_in(make_cluster(load_catalog_node(node), 8, fabric, "c")), testing::IsEmpty())
+          << node << " " << name_of(kind);
+    }
+  }
+}
+
+TEST(TopologyCheck, ManyMachinesAreOneLine) {
+  FabricDescription islands{.hosts = {}, .switches = {"east", "west"}, .ports = {}, .cables = {}};
+  for (std::size_t host = 0; host < 10'000; ++host) {
+    islands.hosts.push_back("n" + std::to_string(host));
+    islands.ports.push_back({.host = host, .at = host % 2});
+  }
+  const Topology machine = load_catalog_node("hgx-h100");
+  std::vector<std::string> notes;
+  EXPECT_THAT(findings_in(compose_cluster(&machine, islands, {}, "large", "large.conf", notes)),
+              testing::ElementsAre("implausible: no path between the machines of 'w0.gpu0' and 'w1.gpu0' (25000000 of "
+                                   "49995000 pairs of machines have none)"));
 }
 
 TEST(TopologySvg, DrawsEveryNodeOfTheMachine) {

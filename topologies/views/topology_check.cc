@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <numeric>
 
 #include "topologies/views/paths.h"
 #include "topologies/views/topology_text.h"
@@ -14,6 +15,110 @@ constexpr double kLeastRate = 1e6;    // 8 Mb/s
 constexpr double kMostRate = 20e12;   // NCCL's rate of what costs nothing is 5 TB/s
 constexpr double kMostLatency = 0.1;  // seconds
 
+// What joins the machines. No machine carries what two others send each other, so two have a path where both are at one
+// connected part of the fabric. Machines at the same parts are a group.
+class Network {
+ public:
+  explicit Network(const Topology& topology)
+      : topology_(topology), parts_(topology.node_count()), has_cable_(topology.node_count()) {
+    std::iota(parts_.begin(), parts_.end(), NodeIndex{0});
+    for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+      const bool is_network = topology.link_model(index).kind == LinkKind::network;
+      if (is_network || index >= topology.machine_links()) add(topology.link(index), is_network);
+    }
+    find_groups();
+  }
+
+  bool has_cable(NodeIndex node) const { return has_cable_[node]; }
+
+  // Pairs of machines without a path, and one of them.
+  struct Gap {
+    std::int64_t pairs = 0;
+    int from = 0, to = 0;
+  };
+  Gap gap() const {
+    Gap gap;
+    std::int64_t ends = 0;
+    std::vector<std::size_t> reached_by(groups_.size(), groups_.size());
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      std::int64_t others = topology_.worker_count() - (groups_[i].parts.empty() ? 1 : 0);
+      for (const NodeIndex part : groups_[i].parts) {
+        for (const std::size_t j : groups_at_.at(part)) {
+          if (reached_by[j] != i) others -= groups_[j].machines;
+          reached_by[j] = i;
+        }
+      }
+      if (ends == 0 && others > 0) {
+        gap.from = groups_[i].first;
+        gap.to = one_without(reached_by, i);
+      }
+      ends += others * groups_[i].machines;
+    }
+    gap.pairs = ends / 2;
+    return gap;
+  }
+
+ private:
+  struct Group {
+    std::vector<NodeIndex> parts{};
+    std::int64_t machines = 0;
+    int first = 0, last = 0;
+  };
+
+  NodeIndex part_of(NodeIndex node) {
+    while (parts_[node] != node) node = parts_[node] = parts_[parts_[node]];
+    return node;
+  }
+
+  void add(const Link& link, bool is_network) {
+    const int from = topology_.worker(link.from), to = topology_.worker(link.to);
+    if (is_network || from != to) has_cable_[link.from] = has_cable_[link.to] = true;
+    if (from == kNoWorker && to == kNoWorker) {
+      parts_[part_of(link.from)] = part_of(link.to);
+    } else if (from != kNoWorker && to != kNoWorker && from != to) {  // a cable of their own
+      const auto cable = static_cast<NodeIndex>(parts_.size());
+      parts_.push_back(cable);
+      joins_.emplace_back(from, cable);
+      joins_.emplace_back(to, cable);
+    } else if (from != to) {
+      joins_.emplace_back(from == kNoWorker ? to : from, from == kNoWorker ? link.from : link.to);
+    }
+  }
+
+  void find_groups() {
+    std::vector<std::vector<NodeIndex>> parts(static_cast<std::size_t>(topology_.worker_count()));
+    for (const auto& [worker, node] : joins_) parts[static_cast<std::size_t>(worker)].push_back(part_of(node));
+    std::map<std::vector<NodeIndex>, std::size_t> known;
+    for (std::size_t worker = 0; worker < parts.size(); ++worker) {
+      std::vector<NodeIndex>& own = parts[worker];
+      std::sort(own.begin(), own.end());
+      own.erase(std::unique(own.begin(), own.end()), own.end());
+      const auto [group, is_new] = known.emplace(std::move(own), groups_.size());
+      if (is_new) {
+        groups_.push_back({group->first, 0, static_cast<int>(worker), 0});
+        for (const NodeIndex part : group->first) groups_at_[part].push_back(group->second);
+      }
+      ++groups_[group->second].machines;
+      groups_[group->second].last = static_cast<int>(worker);
+    }
+  }
+
+  // A machine that group `from` does not reach: of another group, or a second one of a group that is at no part.
+  int one_without(const std::vector<std::size_t>& reached_by, std::size_t from) const {
+    for (std::size_t i = 0; i < groups_.size(); ++i) {
+      if (i != from && reached_by[i] != from) return groups_[i].first;
+    }
+    return groups_[from].last;
+  }
+
+  const Topology& topology_;
+  std::vector<NodeIndex> parts_;  // a forest: the root of a node is its part
+  std::vector<bool> has_cable_;
+  std::vector<std::pair<int, NodeIndex>> joins_{};
+  std::vector<Group> groups_{};
+  std::map<NodeIndex, std::vector<std::size_t>> groups_at_{};
+};
+
 class Check {
  public:
   explicit Check(const Topology& topology) : topology_(topology), matrix_(paths_of(topology, 0)) {}
@@ -23,6 +128,7 @@ class Check {
     check_gpus();
     check_nics();
     check_twins();
+    if (topology_.worker_count() > 1) check_network();
     return std::move(findings_);
   }
 
@@ -119,6 +225,61 @@ class Check {
       problem("'{}' has {:.4g} GB/s of {}, its twin '{}' {:.4g} GB/s ({} GPUs have less)", names.front(), rate / 1e9,
               what, most_names.front(), most / 1e9, names.size());
     }
+  }
+
+  void check_network() {
+    const Network network(topology_);
+    check_cables(network);
+    const Network::Gap gap = network.gap();
+    const std::int64_t machines = topology_.worker_count();
+    if (gap.pairs == 0) return;
+    problem("no path between the machines of '{}' and '{}' ({} of {} pairs of machines have none)", a_node_of(gap.from),
+            a_node_of(gap.to), gap.pairs, machines * (machines - 1) / 2);
+  }
+
+  // The NICs at one place of all machines, without those that have no port for a cable.
+  struct Twins {
+    std::vector<NodeIndex> with_cable{}, without{};
+  };
+  std::vector<Twins> twins_of_nics(const Network& network) const {
+    std::vector<Twins> twins;
+    for (int worker = 0; worker < topology_.worker_count(); ++worker) {
+      const auto nics = topology_.nodes_of(worker, NodeKind::nic);
+      twins.resize(std::max(twins.size(), nics.size()));
+      for (std::size_t i = 0; i < nics.size(); ++i) {
+        if (!topology_.node(nics[i]).port) continue;
+        (network.has_cable(nics[i]) ? twins[i].with_cable : twins[i].without).push_back(nics[i]);
+      }
+    }
+    return twins;
+  }
+
+  // A fabric may leave NICs out, the same ones on all machines.
+  void check_cables(const Network& network) {
+    std::vector<NodeIndex> odd, left_out;
+    NodeIndex twin = 0;
+    for (const Twins& one : twins_of_nics(network)) {
+      std::vector<NodeIndex>& group = one.with_cable.empty() ? left_out : odd;
+      if (odd.empty() && !one.with_cable.empty()) twin = one.with_cable.front();
+      group.insert(group.end(), one.without.begin(), one.without.end());
+    }
+    if (!odd.empty()) {
+      problem("no cable at NIC '{}', though its twin '{}' has one ({} NICs lack theirs)",
+              topology_.node(odd.front()).name, topology_.node(twin).name, odd.size());
+    }
+    if (!left_out.empty()) {
+      missing("no cable at NIC '{}', nor at its twins ({} NICs)", topology_.node(left_out.front()).name,
+              left_out.size());
+    }
+  }
+
+  std::string a_node_of(int worker) const {
+    using enum NodeKind;
+    for (const NodeKind kind : {gpu, cpu, nic, nvswitch, pcie_switch, network_switch}) {
+      const auto nodes = topology_.nodes_of(worker, kind);
+      if (!nodes.empty()) return topology_.node(nodes.front()).name;
+    }
+    return "";
   }
 
   const Topology& topology_;
