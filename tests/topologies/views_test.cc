@@ -36,6 +36,12 @@ TEST(Paths, AreNamedAsByNvidiaSmi) {
   EXPECT_EQ(path_between(load_catalog_node("aws-g5"), "gpu0", "gpu1"), "PHB");
 }
 
+TEST(Paths, AreThoseOfTheFirst256Devices) {
+  Topology topology("many");
+  for (int i = 0; i < 300; ++i) add_test_node(topology, "gpu" + std::to_string(i), NodeKind::gpu);
+  EXPECT_EQ(paths_of(topology, 0).devices.size(), 256u);
+}
+
 TEST(Paths, RingsOfADgx1UseAllLinksAtMostOnce) {
   const Topology topology = load_catalog_node("dgx1-v100");
   const auto rings = nvlink_rings(topology, 0);

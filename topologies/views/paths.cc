@@ -147,7 +147,7 @@ PathMatrix paths_of(const Topology& topology, int worker) {
   PathMatrix matrix;
   matrix.devices = topology.nodes_of(worker, NodeKind::gpu);
   for (const NodeIndex nic : topology.nodes_of(worker, NodeKind::nic)) matrix.devices.push_back(nic);
-  if (matrix.devices.size() > kMostInMatrix) matrix.devices.resize(kMostDevices);
+  if (matrix.devices.size() > kMostInMatrix) matrix.devices.resize(kMostInMatrix);
   Router router(topology);
   for (const NodeIndex from : matrix.devices) {
     for (const NodeIndex to : matrix.devices) {
