@@ -1,3 +1,4 @@
+#include <fmt/format.h>
 #include <sys/stat.h>
 
 #include <fstream>
@@ -11,6 +12,14 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 namespace fs = std::filesystem;
+
+double memory_of_this_machine() {
+  std::ifstream stream("/proc/meminfo");
+  std::string name;
+  double kibibytes = 0;
+  stream >> name >> kibibytes;
+  return name == "MemTotal:" ? kibibytes * 1024 : 0;
+}
 
 class TopologyCommand : public CommandLine {
  protected:
@@ -94,6 +103,12 @@ TEST_F(TopologyCommand, DetectsThisMachine) {
   const Outcome shown = tandem({"topology", "show", "here.yaml"});
   EXPECT_EQ(shown.exit_code, 0) << shown.err;
   EXPECT_THAT(shown.out, HasSubstr("cores"));
+  EXPECT_THAT(
+      read("here.yaml"),
+      testing::ContainsRegex("memory: \\{value: [0-9.]+[kMGT]?B, provenance: vendor, source: \"in this machine"));
+  if (!fs::exists("/sys/devices/system/node/node1")) {
+    EXPECT_THAT(read("here.yaml"), HasSubstr(fmt::format("memory: {{value: {}GB,", memory_of_this_machine() / 1e9)));
+  }
   EXPECT_EQ(tandem({"topology", "show"}).exit_code, 2);
 }
 

@@ -240,6 +240,17 @@ TEST(Hwloc, DevicesHangUnderTheirProcessor) {
   EXPECT_EQ(topology.node(node_named(topology, "w0.nic0")).port->bandwidth_bytes_per_s.value, 25e9);
 }
 
+TEST(Hwloc, MemoryIsAssumedOnlyWhereTheFileTellsNone) {
+  const Topology topology = made("hwloc.xml").topology;
+  const Figure told = topology.device(node_named(topology, "w0.cpu0"))->memory_bytes;
+  EXPECT_EQ(told.value, 405623468032.0);
+  EXPECT_EQ(told.provenance, Provenance::vendor);
+  EXPECT_THAT(told.source, HasSubstr("hwloc.xml"));
+  const Figure assumed = topology.device(node_named(topology, "w0.cpu1"))->memory_bytes;
+  EXPECT_EQ(assumed.value, 8e9);
+  EXPECT_EQ(assumed.provenance, Provenance::assumed);
+}
+
 // A file that hwloc refuses must not be read as this machine.
 TEST(Hwloc, ABrokenFileIsNotThisMachine) {
   for (const char* text : {"<topology/>", "<topology version=\"2.0\"><object type=\"Machine\"/></topology>",

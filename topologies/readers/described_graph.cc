@@ -187,7 +187,7 @@ class Builder {
 
   std::shared_ptr<const DeviceModel> processor(const DescribedNode& node) {
     if (node.flops_per_s == 0 && node.cores == 0 && borrowed_.cpu) return borrowed_.cpu;
-    auto& model = processors_[{node.cores, node.flops_per_s}];
+    auto& model = processors_[{node.cores, node.flops_per_s, node.memory_bytes}];
     if (model) return model;
     const Topology host = make_host(std::max(1, node.cores));
     auto made = std::make_shared<DeviceModel>(*host.device(0));
@@ -197,6 +197,7 @@ class Builder {
         peak = {node.flops_per_s, Provenance::vendor, "in " + file_, "", 0};
       }
     }
+    if (node.memory_bytes > 0) made->memory_bytes = {node.memory_bytes, Provenance::vendor, "in " + file_, "", 0};
     return model = made;
   }
 
@@ -322,7 +323,7 @@ class Builder {
   std::vector<std::optional<double>> cables_{};  // the rate of a node's first network link
   Borrowed borrowed_{};
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices_{};
-  std::map<std::pair<int, double>, std::shared_ptr<const DeviceModel>> processors_{};
+  std::map<std::tuple<int, double, double>, std::shared_ptr<const DeviceModel>> processors_{};
   std::map<std::tuple<LinkKind, double, double, std::string>, std::shared_ptr<const LinkModel>> models_{};
   std::map<LinkKind, int> counts_{};
 };

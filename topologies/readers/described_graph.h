@@ -19,6 +19,7 @@ struct DescribedNode {
   unsigned vendor = 0, product = 0;          // PCI ids
   double flops_per_s = 0;                    // of a processor; 0: not stated
   int cores = 0;                             // likewise
+  double memory_bytes = 0;                   // likewise
   std::optional<double> port_bytes_per_s{};  // of a NIC
   std::string transport{};
   int line = 0;  // 0: unknown

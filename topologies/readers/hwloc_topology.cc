@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -116,6 +117,7 @@ class HwlocGraph {
       if (cores <= 0 && count > 1) continue;  // memory of a GPU, which a Grace has as a node of its own
       const std::size_t node = add(fmt::format("w0.cpu{}", cpus_.size()), "cpu");
       graph_.nodes[node].cores = std::max(1, cores);
+      if (numa != nullptr) graph_.nodes[node].memory_bytes = static_cast<double>(numa->attr->numanode.local_memory);
       hwloc_obj_t package = place;
       while (package != nullptr && package->type != HWLOC_OBJ_PACKAGE) package = package->parent;
       const char* model = package == nullptr ? nullptr : hwloc_obj_get_info_by_name(package, "CPUModel");
@@ -262,6 +264,22 @@ void read_port(hwloc_obj_t nic, DescribedNode& node) {
   }
 }
 
+// MemTotal in bytes; 0 where nothing tells it.
+double total_memory() {
+  std::ifstream stream("/proc/meminfo");
+  for (std::string line; std::getline(stream, line);) {
+    if (line.starts_with("MemTotal:")) return std::atof(line.c_str() + 9) * 1024;
+  }
+  return 0;
+}
+
+// A virtual machine may tell less for its only NUMA node than it has.
+void read_memory(hwloc_topology_t topology, DescribedGraph& graph) {
+  if (hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE) > 1) return;
+  DescribedNode& processor = graph.nodes.front();
+  processor.memory_bytes = std::max(processor.memory_bytes, total_memory());
+}
+
 void add_nvml_links(const HwlocGraph& hwloc, DescribedGraph& graph) {
   std::optional<std::size_t> nvswitch;
   for (const NvmlLinks& one : nvml_links()) {
@@ -312,6 +330,7 @@ ImportedTopology detect_machine(const ImportOptions& options) {
   if (hwloc_topology_load(topology.get()) != 0) throw UnavailableError("hwloc cannot tell this machine's topology");
   HwlocGraph hwloc(topology.get());
   DescribedGraph graph = hwloc.describe();
+  read_memory(topology.get(), graph);
   for (const auto& [nic, node] : hwloc.nics()) read_port(nic, graph.nodes[node]);
   if (!hwloc.has_nvlinks()) add_nvml_links(hwloc, graph);
   std::array<char, 256> name{};
