@@ -93,8 +93,19 @@ std::vector<std::string> some_nics(const YamlReader& count, const Topology& mach
   return chosen;
 }
 
+// Asks for every key that goes unread where another value is wrong, so that finish() does not call it unknown.
+void check_fabric_keys(const YamlReader& cluster) {
+  const YamlReader hosts = cluster.optional("hosts"), nics = cluster.optional("nics");
+  cluster.optional("overrides");
+  const bool has_file = has_fabric_file(cluster);
+  if (hosts && !has_file) hosts.error("needs a fabric file, such as `fabric: ./topology.conf`");
+  if (nics && has_file)
+    nics.error("has no meaning with a fabric file, whose ports are the machine's NICs in their order");
+}
+
 std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, const std::string& name, int depth) {
   auto machine = read_machine(cluster.required("node"), cluster, depth);
+  check_fabric_keys(cluster);
   if (has_fabric_file(cluster)) {
     const YamlReader overrides = cluster.optional("overrides");
     if (machine && overrides) machine = with_overrides(*machine, overrides);
@@ -120,7 +131,8 @@ std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, 
 }  // namespace
 
 std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth) {
-  const YamlReader workers = has_fabric_file(cluster) ? cluster.optional("workers") : cluster.required("workers");
+  const bool needs_workers = !has_fabric_file(cluster) && !cluster.has("hosts");
+  const YamlReader workers = needs_workers ? cluster.required("workers") : cluster.optional("workers");
   return read_cluster_of(cluster, workers.integer(1, 1 << 20, 1), name, depth);
 }
 

@@ -133,8 +133,8 @@ std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader
   ImportOptions options;
   const YamlReader complete_with = map.optional("complete_with");
   options.complete_with = complete_with_option(complete_with, depth);
-  if (complete_with && options.complete_with.empty()) return std::nullopt;
   options.gpu = map.optional("gpu").text("");
+  if (complete_with && options.complete_with.empty()) return std::nullopt;
   const std::string name = machine.text();
   if (name.empty()) return std::nullopt;
   const auto known = catalog_names();
