@@ -77,6 +77,17 @@ TEST(NcclRates, SocketsOfEachProcessor) {
   EXPECT_EQ(numa_rate({"ppc64", "", 0, 0}), 32e9);
 }
 
+// The catalog's machine of this GPU, which completes the file, is one whose GPUs do not.
+TEST(NcclXml, GpusThatNvlinkJoinsReachEachOthersMemory) {
+  const std::string a100 = "0x030200\" vendor=\"0x10de\" device=\"0x20f1";
+  const auto machine = [&](const std::string& links) {
+    return parsed(cpu(0, pci("0000:10:00.0", a100, "<gpu dev=\"0\" sm=\"80\">" + links + "</gpu>", "", "") +
+                             pci("0000:20:00.0", a100, "<gpu dev=\"1\" sm=\"80\"/>", "", "")));
+  };
+  EXPECT_TRUE(machine(nvlink("0000:20:00.0", 12, "0x030200")).p2p());
+  EXPECT_FALSE(machine("").p2p());
+}
+
 TEST(NcclXml, OrdersGpusByDevWithoutRanks) {
   const Topology topology = parsed(cpu(0, pci("0000:10:00.0", "0x030200", "<gpu dev=\"1\" sm=\"90\"/>")) +
                                    cpu(1, pci("0000:90:00.0", "0x030200", "<gpu dev=\"0\" sm=\"90\"/>")));

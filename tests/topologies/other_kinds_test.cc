@@ -78,6 +78,33 @@ TEST(NvidiaSmi, BridgesAreSwitchesInEachOther) {
   EXPECT_EQ(topology.nodes_of(0, NodeKind::pcie_switch).size(), 3u);
 }
 
+// A single device below each of the switches in between.
+TEST(NvidiaSmi, SeveralSwitchesAreBetweenTwoDevices) {
+  const std::string text = "\tGPU0\tGPU1\tNIC0\nGPU0\t X \tSYS\tPXB\nGPU1\tSYS\t X \tSYS\nNIC0\tPXB\tSYS\t X \n";
+  ImportOptions options;
+  options.gpu = "h100";
+  const PathMatrix matrix = paths_of(import_text(text, "smi.txt", options).topology, 0);
+  EXPECT_EQ(matrix.between(0, 2).type, PathType::switches);
+  EXPECT_EQ(matrix.between(1, 2).type, PathType::system);
+}
+
+// The catalog's machine of an A100 PCIe 40 GB is one whose GPUs cannot.
+TEST(NvidiaSmi, GpusThatNvlinkJoinsReachEachOthersMemory) {
+  const auto with = [](const std::string& path) {
+    ImportOptions options;
+    options.gpu = "a100-pcie-40gb";
+    return import_text("\tGPU0\tGPU1\nGPU0\t X \t" + path + "\nGPU1\t" + path + "\t X \n", "smi.txt", options);
+  };
+  const ImportedTopology bridged = with("NV12");
+  EXPECT_TRUE(bridged.topology.p2p());
+  EXPECT_EQ(rate_between(bridged.topology, "w0.gpu0", "w0.gpu1"), 240e9);
+  EXPECT_THAT(bridged.notes, testing::Not(Contains(HasSubstr("memory"))));
+  const ImportedTopology plain = with("SYS");
+  EXPECT_FALSE(plain.topology.p2p());
+  EXPECT_THAT(plain.notes, Contains("smi.txt: assumed: GPUs do not reach each other's memory, as in "
+                                    "a100-pcie-4gpu-nop2p"));
+}
+
 // --- Fabrics ---
 
 TEST(Ibnetdiscover, HasEveryCableOnce) {

@@ -152,6 +152,14 @@ Borrowed borrow(const ImportOptions& options, const std::string& file, const Pci
   return borrowed;
 }
 
+bool p2p_as_in(const Topology& other, const Topology& topology) {
+  if (other.p2p()) return true;
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    if (topology.link_model(index).kind == LinkKind::nvlink) return true;
+  }
+  return false;
+}
+
 DeviceModel assumed_as_in(const std::string& name, const DeviceModel& model) {
   DeviceModel copy = model;
   for (auto& [dtype, peak] : copy.peak_flops_per_s) assume(name, peak);

@@ -47,6 +47,10 @@ Topology machine_to_complete_with(const std::string& name);
 // The product of ImportOptions::gpu; null: none is named. Throws InputError for an unknown one.
 const PciGpu* stated_gpu(const ImportOptions& options);
 
+// Whether the GPUs of a machine reach each other's memory: where NVLink or xGMI joins some of them, else as in `other`,
+// which was borrowed from.
+bool p2p_as_in(const Topology& other, const Topology& topology);
+
 // Returns a model like `model` whose figures are all assumed, "as in <name>".
 DeviceModel assumed_as_in(const std::string& name, const DeviceModel& model);
 LinkModel assumed_as_in(const std::string& name, const LinkModel& model);

@@ -53,11 +53,15 @@ ImportedTopology Importer::import() {
   diagnostics_.throw_if_any();
   if (graph_.of(NodeKind::gpu, 0).empty()) document_.note("no GPU on the first host");
   connect_cpus();
-  ImportedTopology imported{build_topology(graph_, document_.file()), document_.notes()};
+  ImportedTopology imported{build_topology(graph_, document_.file()), {}};
   if (machine_ && hosts_.size() == 1) {
-    imported.topology.set_p2p(machine_->p2p());
+    imported.topology.set_p2p(p2p_as_in(*machine_, imported.topology));
     imported.topology.set_nvlink_domain(machine_->nvlink_domain());
+    if (!imported.topology.p2p()) {
+      document_.note("assumed: GPUs do not reach each other's memory, as in " + machine_name_);
+    }
   }
+  imported.notes = document_.notes();
   return imported;
 }
 

@@ -242,20 +242,10 @@ class SmiReader {
                                    : add("nic" + std::to_string(nics++), NodeKind::nic));
     }
     std::map<std::size_t, NodeIndex> upper, lower;
-    int switches = 0;
     for (std::size_t i = 0; i < names_.size(); ++i) {
       NodeIndex above = cpus[by_cpu[i]];
-      for (auto* level : {&upper, &lower}) {
-        const auto& group = level == &upper ? by_switches : by_switch;
-        if (std::count(group.begin(), group.end(), group[i]) < 2) continue;
-        if (level == &lower && by_switches[i] == by_switch[i] && same_members(by_switches, by_switch, i)) continue;
-        const bool is_new = !level->contains(group[i]);
-        if (is_new) {
-          (*level)[group[i]] = add("pcie" + std::to_string(switches++), NodeKind::pcie_switch);
-          topology_.add_link(above, (*level)[group[i]], borrowed_.pcie);
-        }
-        above = (*level)[group[i]];
-      }
+      if (size_of(by_switches, i) > 1) above = switch_of(by_switches[i], upper, above);
+      if (size_of(by_switch, i) < size_of(by_switches, i)) above = switch_of(by_switch[i], lower, above);
       topology_.add_link(above, devices[i], borrowed_.pcie);
     }
     for (auto one = cpus.begin(); one != cpus.end(); ++one) {
@@ -264,11 +254,24 @@ class SmiReader {
       }
     }
     add_nvlinks(devices);
-    if (borrowed_.machine) topology_.set_p2p(borrowed_.machine->p2p());
+    if (borrowed_.machine) topology_.set_p2p(p2p_as_in(*borrowed_.machine, topology_));
+    if (!topology_.p2p()) {
+      notes_.push_back(
+          fmt::format("{}: assumed: GPUs do not reach each other's memory, as in {}", file_, borrowed_.name));
+    }
   }
 
-  static bool same_members(const std::vector<std::size_t>& a, const std::vector<std::size_t>& b, std::size_t i) {
-    return std::count(a.begin(), a.end(), a[i]) == std::count(b.begin(), b.end(), b[i]);
+  static std::ptrdiff_t size_of(const std::vector<std::size_t>& groups, std::size_t member) {
+    return std::count(groups.begin(), groups.end(), groups[member]);
+  }
+
+  // The switch of a group, which is made below `above` at first.
+  NodeIndex switch_of(std::size_t group, std::map<std::size_t, NodeIndex>& switches, NodeIndex above) {
+    const auto [known, is_new] = switches.emplace(group, 0);
+    if (!is_new) return known->second;
+    known->second = add("pcie" + std::to_string(switches_++), NodeKind::pcie_switch);
+    topology_.add_link(above, known->second, borrowed_.pcie);
+    return known->second;
   }
 
   // GPUs that only NVLink joins, and that no NIC places, are of the processor in their row: its CPU affinity.
@@ -343,6 +346,7 @@ class SmiReader {
   Borrowed borrowed_{};
   Topology topology_{std::filesystem::path(file_).stem().string()};
   std::map<int, std::shared_ptr<const LinkModel>> nvlinks_{};
+  int switches_ = 0;
   std::vector<std::string> notes_{};
 };
 
