@@ -182,6 +182,36 @@ TEST(NcclCompletion, IdsTellTheProduct) {
   EXPECT_EQ(a100.device(a100.nodes_of(0, NodeKind::gpu)[0])->name, "NVIDIA A100 SXM4 40 GB");
 }
 
+TEST(NcclCompletion, AMachineOfOtherGpusIsToldApart) {
+  const std::string text = system_of(gpu("0000:1:00.0", "0x20b2") + gpu("0000:2:00.0", "0x20b2"));
+  const ImportedTopology other = imported(text, "hgx-h100");
+  const Topology& topology = other.topology;
+  EXPECT_EQ(topology.device(topology.nodes_of(0, NodeKind::gpu)[0])->name, "NVIDIA A100 SXM4 80 GB");
+  EXPECT_THAT(other.notes, Contains("node.xml: GPUs are NVIDIA A100 SXM4 80 GB, and those of hgx-h100 are NVIDIA H100 "
+                                    "SXM5 80 GB: links, NICs and processors that the file leaves open are taken from "
+                                    "there all the same"));
+  EXPECT_THAT(imported(text, "dgx-a100").notes, testing::Not(Contains(HasSubstr("all the same"))));
+}
+
+TEST(NcclCompletion, ACardsOwnSpeedComesBeforeTheMachines) {
+  const auto nic = [](const std::string& device) {
+    return "<pci busid=\"0000:9:00.0\" class=\"0x020000\" vendor=\"0x8086\" device=\"" + device +
+           "\" link_speed=\"16.0 GT/s PCIe\" link_width=\"16\"/>";
+  };
+  const auto with = [&](const std::string& device) {
+    return imported(system_of(gpu("0000:1:00.0", "0x20b2") + nic(device)), "dgx-a100");
+  };
+  const auto port = [](const Topology& topology) {
+    return topology.node(topology.nodes_of(0, NodeKind::nic).front()).port->bandwidth_bytes_per_s.value;
+  };
+  const ImportedTopology known = with("0x1592"), unknown = with("0x9999");
+  EXPECT_EQ(port(known.topology), 12.5e9);
+  EXPECT_THAT(known.notes, Contains(HasSubstr("assumed: a port of 12.5 GB/s, the fastest of E810-C QSFP")));
+  EXPECT_EQ(port(unknown.topology), 25e9);
+  EXPECT_THAT(unknown.notes,
+              Contains(HasSubstr("assumed: a port of 25 GB/s for the unknown NIC 8086:9999, as in dgx-a100")));
+}
+
 TEST(NcclCompletion, DisplaysOfOtherVendorsAndDisksAreNoGpus) {
   const Topology topology =
       imported(system_of(gpu("0000:1:00.0", "0x2335") +

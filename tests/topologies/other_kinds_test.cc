@@ -278,6 +278,33 @@ TEST(Hwloc, MemoryIsAssumedOnlyWhereTheFileTellsNone) {
   EXPECT_EQ(assumed.provenance, Provenance::assumed);
 }
 
+TEST(Hwloc, WhatOptionsAndFileTellDifferentlyIsNoted) {
+  const ImportedTopology completed = made("hwloc.xml", "", "hgx-h100"), named = made("hwloc.xml", "h100");
+  const auto gpu_of = [](const Topology& topology) { return topology.device(node_named(topology, "w0.gpu0"))->name; };
+  EXPECT_EQ(gpu_of(completed.topology), "NVIDIA A100 SXM4 80 GB");
+  EXPECT_THAT(completed.notes, Contains(HasSubstr("GPUs are NVIDIA A100 SXM4 80 GB, and those of hgx-h100 are NVIDIA "
+                                                  "H100 SXM5 80 GB")));
+  EXPECT_EQ(gpu_of(named.topology), "NVIDIA A100 SXM4 80 GB");
+  EXPECT_THAT(named.notes, Contains(HasSubstr("GPUs are NVIDIA A100 SXM4 80 GB, as the file tells; --gpu h100 is left "
+                                              "out")));
+}
+
+TEST(Hwloc, AMachineOfOtherGpusInTheFilesNameIsNotMeant) {
+  const std::string text = read_input_file(kMade / "hwloc.xml");
+  const ImportedTopology other = import_text(text, "hgx-h100.xml", {}), same = import_text(text, "dgx-a100.xml", {});
+  EXPECT_THAT(other.notes, testing::Not(Contains(HasSubstr("hgx-h100:"))));
+  EXPECT_THAT(other.notes, Contains(HasSubstr("cpu_interconnect of 16 GB/s, as in dgx-a100:")));
+  EXPECT_EQ(other.notes.size(), same.notes.size());
+}
+
+TEST(Hwloc, PortsThatTheFileDoesNotTellAreAssumed) {
+  const ImportedTopology imported = made("hwloc.xml");
+  const Figure port = imported.topology.node(node_named(imported.topology, "w0.nic0")).port->bandwidth_bytes_per_s;
+  EXPECT_EQ(port.provenance, Provenance::assumed);
+  EXPECT_EQ(port.source, "ConnectX-6, PCI id 15b3:101b, its fastest port");
+  EXPECT_THAT(imported.notes, Contains(HasSubstr("assumed: a port of 25 GB/s, the fastest of ConnectX-6")));
+}
+
 // A file that hwloc refuses must not be read as this machine.
 TEST(Hwloc, ABrokenFileIsNotThisMachine) {
   for (const char* text : {"<topology/>", "<topology version=\"2.0\"><object type=\"Machine\"/></topology>",

@@ -155,6 +155,7 @@ class Builder {
       has_unknown = has_unknown || product_of(graph_.nodes[i]) == nullptr;
     }
     borrowed_ = borrow(options_, file_, product);
+    for (const std::string& remark : borrowed_.remarks) note(remark);
     if (!has_gpus || !has_unknown || borrowed_.gpu) return;
     for (std::size_t i = 0; i < graph_.nodes.size(); ++i) {
       const DescribedNode& node = graph_.nodes[i];
@@ -173,7 +174,7 @@ class Builder {
     const DescribedNode& node = graph_.nodes[index];
     if (kinds_[index] == NodeKind::cpu) return processor(node);
     if (kinds_[index] != NodeKind::gpu) return nullptr;
-    const PciGpu* product = options_.gpu.empty() ? product_of(node) : nullptr;
+    const PciGpu* product = product_of(node);
     auto& model = devices_[product != nullptr ? std::string(product->product) : node.architecture];
     if (model) return model;
     if (product != nullptr) return model = nccl::gpu_of_product(*product);
@@ -201,18 +202,39 @@ class Builder {
     return model = made;
   }
 
-  // A NIC's port: stated, else as wide as its cable, else that of the machine that is borrowed from.
+  // A NIC's port: stated, else as wide as its cable, else the card's fastest, else that of the machine that is borrowed
+  // from.
   std::shared_ptr<const LinkModel> port_of(std::size_t index) {
     const DescribedNode& node = graph_.nodes[index];
-    const PciNic* product = find_pci_nic(node.vendor, node.product);
-    std::optional<double> rate = node.port_bytes_per_s;
-    if (!rate) rate = cables_[index];
-    if (!rate && product != nullptr && product->bytes_per_s > 0) rate = product->bytes_per_s;
-    if (!rate) return borrowed_.port;
-    const std::string transport = !node.transport.empty() ? node.transport
-                                  : product != nullptr    ? std::string(product->transport)
-                                                          : "";
-    return model_of(LinkKind::network, *rate, std::nullopt, transport);
+    const PciNic* card = find_pci_nic(node.vendor, node.product);
+    const std::optional<double> rate = node.port_bytes_per_s ? node.port_bytes_per_s : cables_[index];
+    if (rate) {
+      const std::string transport =
+          node.transport.empty() && card != nullptr ? std::string(card->transport) : node.transport;
+      return model_of(LinkKind::network, *rate, std::nullopt, transport);
+    }
+    if (card != nullptr && card->bytes_per_s > 0) return card_port(*card);
+    if (borrowed_.port) {
+      const std::string unknown =
+          node.vendor == 0 ? "" : fmt::format(" for the NIC {:04x}:{:04x}", node.vendor, node.product);
+      note(fmt::format("assumed: a port of {:.4g} GB/s{}, as in {}", borrowed_.port->bandwidth_bytes_per_s.value / 1e9,
+                       unknown, borrowed_.name));
+    }
+    return borrowed_.port;
+  }
+
+  std::shared_ptr<const LinkModel> card_port(const PciNic& card) {
+    auto& model = cards_[&card];
+    if (model) return model;
+    note(fmt::format("assumed: a port of {:.4g} GB/s, the fastest of {}", card.bytes_per_s / 1e9, card.product));
+    auto made = std::make_shared<LinkModel>(fastest_port_of(card));
+    made->id = new_id(LinkKind::network);
+    return model = made;
+  }
+
+  std::string new_id(LinkKind kind) {
+    const int number = ++counts_[kind];
+    return std::string(name_of(kind)) + (number == 1 ? "" : "_" + std::to_string(number));
   }
 
   void add_nodes() {
@@ -262,8 +284,7 @@ class Builder {
     if (known) return known;
     auto model = std::make_shared<LinkModel>();
     model->kind = kind;
-    const int number = ++counts_[kind];
-    model->id = std::string(name_of(kind)) + (number == 1 ? "" : "_" + std::to_string(number));
+    model->id = new_id(kind);
     model->transport = kind == LinkKind::network ? transport : "";
     model->bandwidth_bytes_per_s = {rate, Provenance::vendor, "in " + file_, "", 0};
     const double usual = kind == LinkKind::network ? 0.6e-6 : kind == LinkKind::nvlink ? 0.3e-6 : 0.2e-6;
@@ -325,6 +346,7 @@ class Builder {
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices_{};
   std::map<std::tuple<int, double, double>, std::shared_ptr<const DeviceModel>> processors_{};
   std::map<std::tuple<LinkKind, double, double, std::string>, std::shared_ptr<const LinkModel>> models_{};
+  std::map<const PciNic*, std::shared_ptr<const LinkModel>> cards_{};
   std::map<LinkKind, int> counts_{};
 };
 

@@ -88,6 +88,30 @@ void borrow_machine(Borrowed& borrowed) {
   }
 }
 
+const DeviceModel* gpu_in(const Topology& machine) {
+  const auto gpus = machine.nodes_of(0, NodeKind::gpu);
+  return gpus.empty() ? nullptr : machine.device(gpus.front()).get();
+}
+
+// The machine that the file's name names, if it can have the product.
+std::string machine_named_by(const std::string& file, const PciGpu* product) {
+  const std::string name = machine_named_in(std::filesystem::path(file).filename().string());
+  if (name.empty() || product == nullptr) return name;
+  const Topology machine = load_catalog_node(name);
+  const DeviceModel* gpu = gpu_in(machine);
+  return gpu != nullptr && gpu->name == product->product ? name : "";
+}
+
+void remark_on_options(const ImportOptions& options, const PciGpu* wanted, Borrowed& borrowed) {
+  if (wanted != nullptr && borrowed.gpu->name != wanted->product) {
+    borrowed.remarks.push_back(
+        fmt::format("GPUs are {}, as the file tells; --gpu {} is left out", borrowed.gpu->name, options.gpu));
+  }
+  const DeviceModel* others = borrowed.machine ? gpu_in(*borrowed.machine) : nullptr;
+  if (options.complete_with.empty() || others == nullptr || others->name == borrowed.gpu->name) return;
+  borrowed.remarks.push_back(remark_on_other_gpus(*borrowed.gpu, borrowed.name, *others));
+}
+
 // A figure that nobody stated stays one.
 void assume(const std::string& name, Figure& figure) {
   if (figure.value == 0 && figure.source.empty()) return;
@@ -121,15 +145,16 @@ Topology machine_to_complete_with(const std::string& name) {
 Borrowed borrow(const ImportOptions& options, const std::string& file, const PciGpu* product) {
   Borrowed borrowed;
   const PciGpu* wanted = stated_gpu(options);
-  if (wanted != nullptr) product = wanted;
+  if (product == nullptr) product = wanted;
   std::string name = options.complete_with;
-  if (name.empty() && wanted == nullptr) name = machine_named_in(std::filesystem::path(file).filename().string());
+  if (name.empty() && wanted == nullptr) name = machine_named_by(file, product);
   if (name.empty() && product != nullptr) name = product->machine;
   if (!name.empty() && name != kNoMachine) {
     borrowed.machine = machine_to_complete_with(name);
     borrowed.name = name;
   }
   if (product != nullptr) borrowed.gpu = nccl::gpu_of_product(*product);
+  if (product != nullptr) remark_on_options(options, wanted, borrowed);
   if (borrowed.machine) borrow_machine(borrowed);
   if (borrowed.name.empty() && product != nullptr) borrowed.name = product->product;
   const std::string architecture = borrowed.gpu ? borrowed.gpu->architecture : "";
@@ -158,6 +183,24 @@ bool p2p_as_in(const Topology& other, const Topology& topology) {
     if (topology.link_model(index).kind == LinkKind::nvlink) return true;
   }
   return false;
+}
+
+std::string remark_on_other_gpus(const DeviceModel& own, const std::string& machine, const DeviceModel& others) {
+  return fmt::format(
+      "GPUs are {}, and those of {} are {}: links, NICs and processors that the file leaves open are taken from there "
+      "all the same",
+      own.name, machine, others.name);
+}
+
+LinkModel fastest_port_of(const PciNic& card) {
+  LinkModel model;
+  model.kind = LinkKind::network;
+  model.id = "network";
+  model.transport = card.transport;
+  const std::string source = fmt::format("{}, PCI id {:04x}:{:04x}", card.product, card.vendor, card.device);
+  model.bandwidth_bytes_per_s = {card.bytes_per_s, Provenance::assumed, source + ", its fastest port", "", 0};
+  model.latency_s = {0.6e-6, Provenance::assumed, "not in the file; HDR InfiniBand", "", 0};
+  return model;
 }
 
 DeviceModel assumed_as_in(const std::string& name, const DeviceModel& model) {

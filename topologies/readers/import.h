@@ -37,9 +37,11 @@ struct Borrowed {
   std::shared_ptr<const LinkModel> pcie{}, numa{}, port{};  // port: of a NIC; null where the machine has none
   double nvlink_bytes_per_s = 0;                            // of one link
   int nvlinks = 0;                                          // of one GPU at most; 0: unknown
+  std::vector<std::string> remarks{};                       // where options and description differ, for notes
 };
-// By ImportOptions, else by a machine that the file's name names, else by `product` if it is not null. `vendor` figures
-// of a product stay; what comes from a machine is assumed. Throws InputError when an option names nothing.
+// By ImportOptions, else by a machine that the file's name names, else by `product`, which is the description's own or
+// null. `vendor` figures of a product stay; what comes from a machine is assumed. Throws InputError when an option
+// names nothing.
 Borrowed borrow(const ImportOptions& options, const std::string& file, const PciGpu* product);
 
 // The machine that ImportOptions::complete_with names. Throws InputError when there is none.
@@ -50,6 +52,12 @@ const PciGpu* stated_gpu(const ImportOptions& options);
 // Whether the GPUs of a machine reach each other's memory: where NVLink or xGMI joins some of them, else as in `other`,
 // which was borrowed from.
 bool p2p_as_in(const Topology& other, const Topology& topology);
+
+// Says that a description's GPUs are not those of the machine that completes it.
+std::string remark_on_other_gpus(const DeviceModel& own, const std::string& machine, const DeviceModel& others);
+
+// The fastest port of a card, assumed.
+LinkModel fastest_port_of(const PciNic& card);
 
 // Returns a model like `model` whose figures are all assumed, "as in <name>".
 DeviceModel assumed_as_in(const std::string& name, const DeviceModel& model);

@@ -102,7 +102,7 @@ void Importer::choose_machine() {
   if (!wanted.empty()) {
     machine_ = machine_to_complete_with(wanted);
     machine_name_ = wanted;
-    if (machine_->worker_count() == 1 && !machine_->nodes_of(0, NodeKind::gpu).empty()) return;
+    if (machine_->worker_count() == 1 && !machine_->nodes_of(0, NodeKind::gpu).empty()) return note_other_gpus();
     return document_.problem(document_.root(), "--complete-with " + wanted + ": not one machine with GPUs");
   }
   std::string name = machine_named_in(std::filesystem::path(document_.file()).filename().string());
@@ -127,16 +127,27 @@ void Importer::choose_machine() {
                  " (--complete-with takes another one)");
 }
 
+void Importer::note_other_gpus() {
+  const DeviceModel& others = *machine_->device(machine_->nodes_of(0, NodeKind::gpu).front());
+  for (const Part& part : graph_.parts) {
+    if (part.kind != NodeKind::gpu || is_like(part, others)) continue;
+    return document_.note(remark_on_other_gpus(*part.device, machine_name_, others));
+  }
+}
+
+// Whether a GPU of the file can be `model`.
+bool Importer::is_like(const Part& gpu, const DeviceModel& model) {
+  return !gpu.device || gpu.device->name == model.name ||
+         (!gpu.is_partial && gpu.product == 0 && gpu.device->architecture == model.architecture);
+}
+
 // Whether the GPUs of the file can be those of a machine.
 bool Importer::fits(const Topology& machine) const {
   const auto gpus = machine.nodes_of(0, NodeKind::gpu);
   if (gpus.empty()) return false;
-  const std::string& name = machine.device(gpus.front())->name;
-  return std::all_of(graph_.parts.begin(), graph_.parts.end(), [&](const Part& part) {
-    return part.kind != NodeKind::gpu || !part.device || part.device->name == name ||
-           (!part.is_partial && part.product == 0 &&
-            part.device->architecture == machine.device(gpus.front())->architecture);
-  });
+  const DeviceModel& model = *machine.device(gpus.front());
+  return std::all_of(graph_.parts.begin(), graph_.parts.end(),
+                     [&](const Part& part) { return part.kind != NodeKind::gpu || is_like(part, model); });
 }
 
 // Names the machines of the catalog with as many GPUs and NICs, or as many GPUs.
@@ -283,18 +294,14 @@ void Importer::complete_ports() {
     if (port && (product == nullptr || product->bytes_per_s == 0 ||
                  product->bytes_per_s == port->bandwidth_bytes_per_s.value)) {
       part.port = assumed(port);
-      document_.note(part.element, "assumed: a port of " + in_gigabytes(port->bandwidth_bytes_per_s.value) +
-                                       ", as in " + machine_name_);
+      const std::string unknown = product != nullptr || part.vendor == 0
+                                      ? ""
+                                      : fmt::format(" for the unknown NIC {:04x}:{:04x}", part.vendor, part.product);
+      document_.note(part.element,
+                     fmt::format("assumed: a port of {}{}, as in {}", in_gigabytes(port->bandwidth_bytes_per_s.value),
+                                 unknown, machine_name_));
     } else if (product != nullptr && product->bytes_per_s > 0) {
-      auto model = std::make_shared<LinkModel>();
-      model->kind = LinkKind::network;
-      model->id = "network";
-      model->transport = product->transport;
-      const std::string source =
-          fmt::format("{}, PCI id {:04x}:{:04x}", product->product, product->vendor, product->device);
-      model->bandwidth_bytes_per_s = {product->bytes_per_s, Provenance::assumed, source + ", its fastest port", "", 0};
-      model->latency_s = {0.6e-6, Provenance::assumed, "not in the file; HDR InfiniBand", "", 0};
-      part.port = model;
+      part.port = std::make_shared<LinkModel>(fastest_port_of(*product));
       document_.note(part.element, fmt::format("assumed: a port of {}, the fastest of {}",
                                                in_gigabytes(product->bytes_per_s), product->product));
     } else {

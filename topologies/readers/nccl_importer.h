@@ -81,6 +81,8 @@ class Importer {
   void complete();
   bool is_incomplete() const;
   void choose_machine();
+  void note_other_gpus();
+  static bool is_like(const Part& gpu, const DeviceModel& model);
   bool fits(const Topology& machine) const;
   std::string advice() const;
   void classify();

@@ -109,6 +109,7 @@ class SmiReader {
       problems_.throw_if_any();
     }
     build();
+    for (const std::string& remark : borrowed_.remarks) notes_.push_back(file_ + ": " + remark);
     notes_.push_back(fmt::format("{}: assumed: GPUs are {}, and rates of PCIe, processors and NICs, as in {}", file_,
                                  borrowed_.gpu->name, borrowed_.name));
     return {std::move(topology_), std::move(notes_)};

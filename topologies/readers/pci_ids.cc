@@ -87,7 +87,7 @@ constexpr double kGbit = 1e9 / 8;
 
 // Products by id as above; the fastest port of each by its vendor's product page. EFA: instances' bandwidth by their
 // number of adapters, AWS EC2 accelerated computing instances.
-constexpr std::array<PciNic, 25> kNics{{
+constexpr std::array<PciNic, 39> kNics{{
     {kMellanox, 0x1003, "ConnectX-3", 40 * kGbit, ""},
     {kMellanox, 0x1007, "ConnectX-3 Pro", 40 * kGbit, ""},
     {kMellanox, 0x1011, "Connect-IB", 54.5 * kGbit, "infiniband"},
@@ -108,6 +108,20 @@ constexpr std::array<PciNic, 25> kNics{{
     {kMellanox, 0xa2dc, "BlueField-3", 400 * kGbit, ""},
     {kBroadcom, 0x1750, "BCM57508", 100 * kGbit, "roce"},
     {kBroadcom, 0x1760, "BCM57608", 400 * kGbit, "roce"},
+    {kIntel, 0x1572, "X710", 10 * kGbit, "socket"},
+    {kIntel, 0x15ff, "X710 10GBASE-T", 10 * kGbit, "socket"},
+    {kIntel, 0x1583, "XL710", 40 * kGbit, "socket"},
+    {kIntel, 0x1584, "XL710", 40 * kGbit, "socket"},
+    {kIntel, 0x158a, "XXV710", 25 * kGbit, "socket"},
+    {kIntel, 0x158b, "XXV710", 25 * kGbit, "socket"},
+    {kIntel, 0x1591, "E810-C", 100 * kGbit, ""},
+    {kIntel, 0x1592, "E810-C QSFP", 100 * kGbit, ""},
+    {kIntel, 0x1593, "E810-C SFP", 25 * kGbit, ""},
+    {kIntel, 0x1599, "E810-XXV", 25 * kGbit, ""},
+    {kIntel, 0x159a, "E810-XXV QSFP", 25 * kGbit, ""},
+    {kIntel, 0x159b, "E810-XXV SFP", 25 * kGbit, ""},
+    {kIntel, 0x24f0, "Omni-Path 100", 100 * kGbit, ""},
+    {kIntel, 0x24f1, "Omni-Path 100", 100 * kGbit, ""},
     {kAmazon, 0xefa0, "Elastic Fabric Adapter", 100 * kGbit, "efa"},
     {kAmazon, 0xefa1, "Elastic Fabric Adapter", 100 * kGbit, "efa"},
     {kAmazon, 0xefa2, "Elastic Fabric Adapter", 200 * kGbit, "efa"},
