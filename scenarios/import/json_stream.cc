@@ -13,7 +13,6 @@ namespace {
 constexpr int kEndOfFile = -1;
 
 std::string shown(int character) {
-  if (character == kEndOfFile) return "the end of the file";
   if (character < 0x20 || character > 0x7e) return fmt::format("byte 0x{:02x}", character);
   return fmt::format("'{}'", static_cast<char>(character));
 }
@@ -40,6 +39,16 @@ JsonStream::JsonStream(ByteSource& source) : source_(source) {
 
 void JsonStream::fail(const std::string& message) const {
   throw InputError({{source_.name(), line_, column_, "", message}});
+}
+
+void JsonStream::refuse(const std::string& expected, int found) const {
+  if (found == kEndOfFile) end_early(expected + " is missing");
+  fail(fmt::format("expected {}, found {}", expected, shown(found)));
+}
+
+void JsonStream::end_early(const std::string& where) const {
+  throw InputError({{source_.name(), at_line_, at_column_, "",
+                     fmt::format("the file ends too early ({}): it was cut short, or is still being written", where)}});
 }
 
 int JsonStream::refill() {
@@ -80,15 +89,15 @@ JsonPart JsonStream::next() {
     switch (wants_) {
       case Wants::nothing:
         if (first == kEndOfFile) return part_ = JsonPart::end;
-        fail(fmt::format("expected the end of the file after the document, found {}", shown(first)));
+        refuse("the end of the file after the document", first);
       case Wants::comma_or_end:
         if (first == '}' || first == ']') return part_ = close(static_cast<char>(take()));
-        if (first != ',') fail(fmt::format("expected ',' or the end of the list, found {}", shown(first)));
+        if (first != ',') refuse("',' or the end of the list", first);
         take();
         wants_ = open_.back() == '{' ? Wants::key : Wants::value;
         continue;
       case Wants::colon:
-        if (first != ':') fail(fmt::format("expected ':' after a key, found {}", shown(first)));
+        if (first != ':') refuse("':' after a key", first);
         take();
         wants_ = Wants::value;
         continue;
@@ -96,7 +105,7 @@ JsonPart JsonStream::next() {
         if (first == '}') return part_ = close(static_cast<char>(take()));
         [[fallthrough]];
       case Wants::key:
-        if (first != '"') fail(fmt::format("expected a key in quotes, found {}", shown(first)));
+        if (first != '"') refuse("a key in quotes", first);
         string();
         wants_ = Wants::colon;
         return part_ = JsonPart::key;
@@ -136,7 +145,7 @@ JsonPart JsonStream::value(int first) {
   } else if (is_of_word(first)) {
     found = word();
   } else {
-    fail(fmt::format("expected a value, found {}", shown(first)));
+    refuse("a value", first);
   }
   after_value();
   return found;
@@ -147,6 +156,7 @@ JsonPart JsonStream::numeral() {
   if (text_ == "-" && peek() == 'I') return word();  // Python writes -Infinity
   char* end = nullptr;
   std::strtod(text_.c_str(), &end);
+  if (*end != '\0' && peek() == kEndOfFile) end_early(fmt::format("after '{}'", text_));
   if (*end != '\0') fail(fmt::format("'{}' is no number", text_));
   return JsonPart::number;
 }
@@ -156,6 +166,7 @@ JsonPart JsonStream::word() {
   if (text_ == "true" || text_ == "false") return JsonPart::boolean;
   if (text_ == "null") return JsonPart::null;
   if (text_ == "NaN" || text_ == "Infinity" || text_ == "-Infinity") return JsonPart::number;
+  if (peek() == kEndOfFile) end_early(fmt::format("after '{}'", text_));
   fail(fmt::format("'{}' is no word of JSON: expected true, false or null", text_));
 }
 
@@ -177,7 +188,7 @@ void JsonStream::string() {
     at_ = to;
     if (text_.size() > kMostText) fail(fmt::format("a string of more than {} MiB", kMostText >> 20));
     const int c = peek();
-    if (c == kEndOfFile) fail("a string has no end");
+    if (c == kEndOfFile) end_early("in a string");
     if (c == '"') break;
     if (c == '\\') {
       escape();
@@ -215,6 +226,8 @@ void JsonStream::escape() {
       return;
     case 'u':
       return add_utf8(hex4());
+    case kEndOfFile:
+      end_early("in a string");
     default:
       fail(fmt::format("a string has an unknown escape: '\\' and {}", shown(c)));
   }
@@ -224,6 +237,7 @@ unsigned JsonStream::hex4() {
   unsigned code = 0;
   for (int i = 0; i < 4; ++i) {
     const int c = take();
+    if (c == kEndOfFile) end_early("in a string");
     const int digit = c >= '0' && c <= '9'   ? c - '0'
                       : c >= 'a' && c <= 'f' ? c - 'a' + 10
                       : c >= 'A' && c <= 'F' ? c - 'A' + 10

@@ -56,6 +56,9 @@ class JsonStream {
   enum class Wants : std::uint8_t { value, value_or_end, key, key_or_end, colon, comma_or_end, nothing };
   int peek() { return at_ < piece_.size() ? static_cast<unsigned char>(piece_[at_]) : refill(); }
   int refill();
+  // Both throw InputError; the file ends where something is expected, or has something else there.
+  [[noreturn]] void refuse(const std::string& expected, int found) const;
+  [[noreturn]] void end_early(const std::string& where) const;
   int take();
   void skip_blanks();
   JsonPart begin(char bracket);

@@ -38,6 +38,7 @@ class KinetoTrace {
     check_ids();
     make_ops();
     add_collectives();
+    note_unknown_ranks();
     set_issues();
     order();
     find_waits();
@@ -83,6 +84,13 @@ class KinetoTrace {
     KinetoCollectives collectives(events_, trace_);
     for (std::size_t i = 0; i < trace_.ops.size(); ++i) collectives.complete(events_.works[i], trace_.ops[i]);
     collectives.finish();
+  }
+
+  void note_unknown_ranks() {
+    if (events_.has_rank) return;
+    const bool says_world = events_.world > 0 || trace_.world > 1;
+    trace_.notes.push_back(fmt::format("the file does not say its rank{} (distributedInfo): taken as rank {} of {}",
+                                       says_world ? "" : " or how many ranks there are", trace_.rank, trace_.world));
   }
 
   // When the host had issued an op: at the end of its call, or when it started if that was earlier. Without its call it

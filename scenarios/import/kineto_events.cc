@@ -56,11 +56,18 @@ class EventReader {
   explicit EventReader(JsonStream& json) : json_(json) {}
 
   KinetoEvents read() {
-    if (json_.next() != JsonPart::begin_object) json_.fail("expected an object with traceEvents");
+    const JsonPart first = json_.next();
+    if (first == JsonPart::begin_array) {
+      read_events();
+      json_.next();
+      return std::move(events_);
+    }
+    if (first != JsonPart::begin_object) json_.fail("expected an object with traceEvents, or a list of events");
     bool has_events = false;
     while (json_.next() == JsonPart::key) {
       if (json_.text() == "traceEvents") {
         has_events = true;
+        if (json_.next() != JsonPart::begin_array) json_.fail("expected a list of events");
         read_events();
       } else if (json_.text() == "distributedInfo") {
         read_distributed();
@@ -126,7 +133,6 @@ class EventReader {
   }
 
   void read_events() {
-    if (json_.next() != JsonPart::begin_array) json_.fail("expected a list of events");
     while (json_.next() != JsonPart::end_array) {
       if (json_.part() != JsonPart::begin_object) json_.fail("expected an event");
       event_ = {};

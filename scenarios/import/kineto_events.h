@@ -36,11 +36,11 @@ struct KinetoEvents {
   std::unordered_map<std::int64_t, int> facts_of_external{};  // ids of host operations
   std::vector<std::string> names{};
   std::string device{};
-  int rank = 0, world = 0, steps = 0;
+  int rank = 0, world = 0, steps = 0;  // world 0: the file does not say it
   bool has_rank = false;
 };
 
-// Reads the whole document. Throws InputError.
+// Reads the whole document: an object with traceEvents, or a list of events. Throws InputError.
 KinetoEvents read_kineto_events(JsonStream& json);
 
 }  // namespace tandem

@@ -40,13 +40,29 @@ std::int64_t RankTrace::collective_count(CollectiveKind kind) const {
   });
 }
 
+namespace {
+
+// Whether the first entry of a list is an event as Chrome's format has them, each with a phase.
+bool is_list_of_events(JsonStream& json) {
+  if (json.next() != JsonPart::begin_object) return false;
+  while (json.next() == JsonPart::key) {
+    if (json.text() == "ph") return true;
+    json.skip();
+  }
+  return false;
+}
+
+}  // namespace
+
 TraceKind trace_kind_of(const std::filesystem::path& file) {
   if (is_chakra_file(file)) return TraceKind::chakra_messages;
   ByteSource source(file);
   JsonStream json(source);
   bool is_of_numbers = false;
   try {
-    if (json.next() != JsonPart::begin_object) return TraceKind::none;
+    const JsonPart first = json.next();
+    if (first == JsonPart::begin_array) return is_list_of_events(json) ? TraceKind::kineto : TraceKind::none;
+    if (first != JsonPart::begin_object) return TraceKind::none;
     while (json.next() == JsonPart::key) {
       const std::string_view key = json.text();
       if (key == "traceEvents" || key == "deviceProperties") return TraceKind::kineto;

@@ -1,5 +1,7 @@
 #include "scenarios/import/json_stream.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 
 #include "scenarios/import/json_value.h"
@@ -75,13 +77,27 @@ TEST_F(JsonFiles, SayWhereTheyAreBroken) {
   EXPECT_EQ(problem("[1,]"), "x.json:1:4: expected a value, found ']'");
   EXPECT_EQ(problem("[1-2]"), "x.json:1:2: '1-2' is no number");
   EXPECT_EQ(problem("[tru]"), "x.json:1:2: 'tru' is no word of JSON: expected true, false or null");
-  EXPECT_EQ(problem("[\"abc"), "x.json:1:2: a string has no end");
   EXPECT_EQ(problem("[\"abc\n\"]"), "x.json:1:2: a string has no end in its line");
   EXPECT_EQ(problem("[\"\\x\"]"), "x.json:1:2: a string has an unknown escape: '\\' and 'x'");
   EXPECT_EQ(problem("[\"\\u12g4\"]"), "x.json:1:2: '\\u' in a string needs four hexadecimal digits");
   EXPECT_EQ(problem("[1] 2"), "x.json:1:5: expected the end of the file after the document, found '2'");
-  EXPECT_EQ(problem(""), "x.json:1:1: expected a value, found the end of the file");
   EXPECT_EQ(problem("[\x01]"), "x.json:1:2: expected a value, found byte 0x01");
+}
+
+TEST_F(JsonFiles, SayWhereTheyWereCutShort) {
+  const auto ends = [](const char* where, const char* place) {
+    return fmt::format("x.json:{}: the file ends too early ({}): it was cut short, or is still being written", place,
+                       where);
+  };
+  EXPECT_EQ(problem("{\"a\": [1,\n\"abc"), ends("in a string", "2:5"));
+  EXPECT_EQ(problem("[\"abc\\"), ends("in a string", "1:7"));
+  EXPECT_EQ(problem("[\"abc\\u00"), ends("in a string", "1:10"));
+  EXPECT_EQ(problem("[1, 2"), ends("',' or the end of the list is missing", "1:6"));
+  EXPECT_EQ(problem("[1, -"), ends("after '-'", "1:6"));
+  EXPECT_EQ(problem("[tr"), ends("after 'tr'", "1:4"));
+  EXPECT_EQ(problem("{\"a\""), ends("':' after a key is missing", "1:5"));
+  EXPECT_EQ(problem("{\"a\": 1,"), ends("a key in quotes is missing", "1:9"));
+  EXPECT_EQ(problem(""), ends("a value is missing", "1:1"));
 }
 
 TEST_F(JsonFiles, MayNotNestWithoutEnd) {

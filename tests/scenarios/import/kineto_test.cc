@@ -144,6 +144,24 @@ TEST_F(Kineto, WhatIsNotKnownIsSaid) {
                                             HasSubstr("1 kernels of a communication library say no operation")));
 }
 
+TEST_F(Kineto, AListOfEventsIsATraceWithoutItsMetadata) {
+  const auto list = write("list.json", fmt::format("[{}]", fmt::join(small_step(), ", ")));
+  EXPECT_EQ(trace_kind_of(list), TraceKind::kineto);
+  const RankTrace read = read_kineto(list), whole = read_kineto(trace(small_step(), 0, 2));
+  EXPECT_EQ(read.ops.size(), whole.ops.size());
+  EXPECT_EQ(read.kernel_ns(), whole.kernel_ns());
+  EXPECT_EQ(read.recorded_ns, whole.recorded_ns);
+  EXPECT_EQ(read.world, 2);  // by the group of its collective
+  EXPECT_THAT(read.notes, ElementsAre("the file does not say its rank (distributedInfo): taken as rank 0 of 2"));
+  EXPECT_THAT(import_traces({list}, {}, folder_).assumed,
+              testing::Contains("machine hgx-h100: the trace names none (--topology)"));
+  EXPECT_THAT(read_kineto(write("alone.json", fmt::format("[{}]", kernel("a", 1, 2, 7, 1)))).notes,
+              testing::Contains("the file does not say its rank or how many ranks there are (distributedInfo): taken "
+                                "as rank 0 of 1"));
+  EXPECT_EQ(trace_kind_of(write("numbers.json", "[1, 2]")), TraceKind::none);
+  EXPECT_EQ(trace_kind_of(write("things.json", R"([{"name": "a"}])")), TraceKind::none);
+}
+
 TEST_F(Kineto, EachRankHasAFile) {
   const auto first = trace(small_step(), 0, 2), second = trace(small_step(60), 1, 2);
   const Imported both = import_traces({second, first}, {}, folder_);
@@ -185,7 +203,8 @@ TEST_F(Kineto, BrokenTracesAreRefused) {
   EXPECT_EQ(problem(R"({"traceEvents": [{"ph": "X", "ts": 1e300}]})"), "x.json:1:36: is no time");
   EXPECT_EQ(problem(R"({"distributedInfo": {"rank": -1}, "traceEvents": []})"),
             "x.json:1:30: expected a rank from 0 to 1048576");
-  EXPECT_EQ(problem("{\"traceEvents\": ["), "x.json:1:18: expected a value, found the end of the file");
+  EXPECT_EQ(problem("{\"traceEvents\": [{\"ph\": \"X\",\n\"cat\": \"ker"),
+            "x.json:2:12: the file ends too early (in a string): it was cut short, or is still being written");
 }
 
 }  // namespace
