@@ -8,6 +8,7 @@
 #include "scenarios/import/config_values.h"
 #include "scenarios/import/decoder_families.h"
 #include "scenarios/import/encoder_families.h"
+#include "scenarios/import/unknown_architecture.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -59,24 +60,10 @@ std::string model_type_of(const ConfigValues& config) {
   return config.text({"model_type"});
 }
 
-// The plainest architecture with the sizes that a configuration has.
-std::string nearest_by_sizes(const ConfigValues& config) {
-  if (config.has({"kv_lora_rank"})) return "deepseek_v3";
-  if (config.has({"num_local_experts", "num_experts", "n_routed_experts"})) return "mixtral";
-  if (config.has({"patch_size", "image_size"})) return "vit";
-  if (config.has({"type_vocab_size"})) return "bert";
-  return config.has({"n_embd"}) ? "gpt2" : "llama";
-}
-
 [[noreturn]] void refuse(const ConfigValues& config, const std::string& type) {
-  const std::vector<std::string> known = known_architectures();
   const JsonValue* at = config.find({"model_type"});
-  std::string near = nearest_name(type, known);
-  if (near.empty()) near = nearest_by_sizes(config);
-  const std::string message = fmt::format(
-      "unknown architecture '{}'; the nearest one known is '{}': put that in its place only if the layers are alike",
-      type, near);
-  config.fail(at != nullptr ? *at : config.object(), "model_type", message);
+  config.fail(at != nullptr ? *at : config.object(), "model_type",
+              about_unknown_architecture(type, config, known_architectures()));
 }
 
 class Reader {

@@ -1,7 +1,10 @@
 #include "scenarios/import/hugging_face.h"
 
+#include <fmt/format.h>
+
 #include <cmath>
 #include <cstdlib>
+#include <map>
 
 #include "scenarios/activations.h"
 #include "scenarios/model.h"
@@ -144,14 +147,53 @@ TEST_F(HuggingFace, BecomesAScenario) {
 }
 
 TEST_F(HuggingFace, UnknownArchitecturesAreRefusedWithTheNearestOne) {
-  EXPECT_EQ(
-      problem(R"({"model_type": "qwen4"})"),
-      "config.json:1:16: model_type: unknown architecture 'qwen4'; the nearest one known is 'qwen': put that in its "
-      "place only if the layers are alike");
-  EXPECT_THAT(problem(R"({"model_type": "rwkv", "hidden_size": 8})"), HasSubstr("nearest one known is 'llama'"));
-  EXPECT_THAT(problem(R"({"model_type": "abcdefgh", "kv_lora_rank": 8})"), HasSubstr("'deepseek_v3'"));
-  EXPECT_THAT(problem(R"({"model_type": "zzz", "num_experts": 8})"), HasSubstr("'mixtral'"));
+  const auto nearest = [&](const std::string& type, const std::string& more = "") {
+    return problem(fmt::format(R"({{"model_type": "{}"{}}})", type, more));
+  };
+  const auto advice = [](const std::string& name) {
+    return "the nearest one known is '" + name + "': put that in its place only if the layers are alike";
+  };
+  EXPECT_EQ(nearest("qwen4"), "config.json:1:16: model_type: unknown architecture 'qwen4'; " + advice("qwen3"));
+  for (const auto& [type, known] : std::map<std::string, std::string>{{"lama", "llama"},
+                                                                      {"gemma3n", "gemma3"},
+                                                                      {"deepseek_v4", "deepseek_v3"},
+                                                                      {"qwen2_audio_encoder", "qwen2_vl_text"},
+                                                                      {"gpt-neox", "gpt_neox"},
+                                                                      {"albert", "bert"}}) {
+    EXPECT_THAT(nearest(type), testing::EndsWith(advice(known)));
+  }
+  EXPECT_THAT(nearest("abcdefgh", R"(, "kv_lora_rank": 8)"), HasSubstr("by its keys " + advice("deepseek_v3")));
+  EXPECT_THAT(nearest("zzz", R"(, "num_experts": 8)"), HasSubstr(advice("mixtral")));
+  EXPECT_THAT(nearest("zzz", R"(, "patch_size": 8)"), HasSubstr(advice("vit")));
+  EXPECT_THAT(nearest("zzz", R"(, "hidden_size": 8, "num_attention_heads": 2, "rms_norm_eps": 1e-5)"),
+              HasSubstr(advice("llama")));
+  EXPECT_THAT(nearest("zzz", R"(, "hidden_size": 8)"),
+              testing::AllOf(HasSubstr("'zzz', and none that is known is near; known are afmoe, "),
+                             HasSubstr(", llama, "), testing::EndsWith(", yi")));
   EXPECT_THAT(problem(R"({"architectures": ["X"]})"), HasSubstr("1:1: model_type: is missing"));
+}
+
+TEST_F(HuggingFace, WhatIsNotModelledIsNamed) {
+  const auto says = [&](const std::string& type, const std::string& more = "") {
+    const std::string text = problem(fmt::format(R"({{"model_type": "{}"{}}})", type, more));
+    const std::string before = "config.json:1:16: model_type: unknown architecture '" + type + "': ";
+    EXPECT_THAT(text, testing::StartsWith(before));
+    return text.substr(std::min(text.size(), before.size()));
+  };
+  for (const char* type : {"t5", "mt5", "flan-t5", "bart", "mbart", "whisper", "vision-encoder-decoder", "detr"}) {
+    EXPECT_EQ(says(type), "models with an encoder and a decoder are not modelled");
+  }
+  EXPECT_EQ(says("lamma", R"(, "is_encoder_decoder": true)"), "models with an encoder and a decoder are not modelled");
+  EXPECT_EQ(says("mamba"), "state-space layers without attention are not modelled");
+  EXPECT_EQ(says("falcon_mamba"), says("mamba2"));
+  EXPECT_EQ(says("zzz", R"(, "state_size": 16)"), says("mamba"));
+  EXPECT_THAT(says("jamba"), testing::AllOf(HasSubstr("state-space layers among those of attention"),
+                                            HasSubstr("the nearest one known is 'nemotron_h'")));
+  EXPECT_EQ(says("zzz", R"(, "mamba_d_state": 16, "num_attention_heads": 8)"), says("jamba"));
+  EXPECT_EQ(says("rwkv", R"(, "hidden_size": 8)"), "recurrent layers without attention are not modelled");
+  EXPECT_THAT(says("swinv2", R"(, "patch_size": 4)"), HasSubstr("the nearest one known is 'vit'"));
+  EXPECT_EQ(says("donut-swin"), says("swin"));
+  EXPECT_THAT(says("resnet"), HasSubstr("convolutions"));
 }
 
 TEST_F(HuggingFace, SaysWhatIsWrongAndWhere) {
