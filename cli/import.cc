@@ -44,8 +44,17 @@ std::string needs_text(const Scenario& scenario) {
                                  6 * static_cast<double>(layers.model.forward_macs()) * scenario.workload.batch);
   text += fmt::format("activations that an example keeps: {:.4g} GB\n",
                       static_cast<double>(activation_bytes(layers.model.layers, one)) / 1e9);
-  if (const auto need = memory_need(scenario)) text += "a device " + memory_text(*need) + "\n";
+  if (const auto need = memory_need(scenario); need && need->fits()) text += "a device " + memory_text(*need) + "\n";
   return text;
+}
+
+void warn_of_memory(const std::string& file, const Scenario& scenario) {
+  const auto need = memory_need(scenario);
+  if (!need || need->fits()) return;
+  std::cerr << fmt::format(
+      "warning: {}: a device {}; `tandem run` refuses that: give more machines (--workers), --recompute, a smaller "
+      "--batch, or GPUs with more memory (--topology)\n",
+      file, memory_text(*need));
 }
 
 std::string summary_of(const Imported& imported, const Scenario& scenario) {
@@ -121,7 +130,9 @@ int import(const ImportFlags& flags) {
   if (!has_output) {
     const Scenario scenario = parse_scenario(imported.scenario, scenario_file.string());
     std::cout << imported.scenario;
-    if (!flags.common.quiet) std::cerr << summary_of(imported, scenario);
+    if (flags.common.quiet) return kOk;
+    std::cerr << summary_of(imported, scenario);
+    warn_of_memory(file, scenario);
     return kOk;
   }
   if (!imported.model.empty()) write_file(model_file.string(), imported.model);
@@ -131,7 +142,8 @@ int import(const ImportFlags& flags) {
   std::cout << "read " << text_of(imported.kind) << '\n'
             << summary_of(imported, scenario) << "wrote " << scenario_file.string();
   if (!imported.model.empty()) std::cout << " and " << model_file.string();
-  std::cout << '\n';
+  std::cout << std::endl;
+  warn_of_memory(file, scenario);
   return kOk;
 }
 

@@ -55,11 +55,13 @@ Imported import_that_fits(const std::string& file, ImportChoices options, const 
   if (kind_of_file(file) == ImportKind::trace) return import_file(file, options, model_file);
   const bool is_free = options.workers == 0 && kind_of_file(file) == ImportKind::hugging_face;
   std::vector<std::string> chosen;
+  bool fits = false;
   while (true) {
     const Imported imported = import_file(file, options, "");
     const Scenario scenario = parse_scenario(imported.scenario, file + " as a scenario");
     const auto need = memory_need(scenario);
-    if (!is_free || !need || need->fits() || options.workers >= kMostUsualMachines) break;
+    fits = !need || need->fits();
+    if (!is_free || fits || options.workers >= kMostUsualMachines) break;
     if (!options.recompute) {
       options.recompute = true;
       chosen.emplace_back("activations are computed again in the backward pass, else they do not fit (--recompute)");
@@ -68,7 +70,8 @@ Imported import_that_fits(const std::string& file, ImportChoices options, const 
     options.workers = std::max(1, options.workers) * 2;
   }
   if (is_free && options.workers > 0) {
-    chosen.push_back(fmt::format("{} machines, the fewest that it fits (--workers)", options.workers));
+    chosen.push_back(fmt::format("{} machines, the {} (--workers)", options.workers,
+                                 fits ? "fewest that it fits" : "most that are tried"));
   }
   Imported imported = import_file(file, options, model_file);
   imported.assumed.insert(imported.assumed.end(), chosen.begin(), chosen.end());

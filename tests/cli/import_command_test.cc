@@ -42,14 +42,34 @@ TEST_F(ImportCommand, PrintsAScenarioThatNamesTheFile) {
   EXPECT_EQ(tandem({"run", "scenario.yaml"}).exit_code, 0);
 }
 
+constexpr const char* kLlama70b = R"({"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672,
+    "vocab_size": 128256, "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8,
+    "tie_word_embeddings": false})";
+
 TEST_F(ImportCommand, TakesMachinesUntilTheModelFits) {
-  write("config.json", R"({"model_type": "llama", "hidden_size": 8192, "intermediate_size": 28672, "vocab_size": 128256,
-    "num_hidden_layers": 80, "num_attention_heads": 64, "num_key_value_heads": 8, "tie_word_embeddings": false})");
+  write("config.json", kLlama70b);
   const Outcome outcome = tandem({"import", "config.json", "-o", "llama.yaml"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, HasSubstr("\nparameters: 70,553,706,496\n"));
   EXPECT_THAT(outcome.out, HasSubstr("machines, the fewest that it fits (--workers)\n"));
   EXPECT_THAT(read("llama.yaml"), HasSubstr("activation_checkpointing: true"));
+}
+
+TEST_F(ImportCommand, WarnsOfWhatRunRefusesForItsMemory) {
+  write("config.json", kLlama70b);
+  const Outcome outcome = tandem({"import", "config.json", "--workers", "1", "-o", "llama.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("^warning: config.json: a device needs [0-9.]+ GB of 80.00 GB: "));
+  EXPECT_THAT(outcome.err, HasSubstr("; `tandem run` refuses that: give more machines (--workers), "));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("a device needs")));
+  const Outcome to_stdout = tandem({"import", "config.json", "--workers", "1"});
+  EXPECT_THAT(to_stdout.err, HasSubstr("\nwarning: config.json: a device needs"));
+  const Outcome run = tandem({"run", "llama.yaml"});
+  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_THAT(run.err, HasSubstr("workload: a device needs"));
+  const Outcome fits = tandem({"import", file("config.json"), "-o", "small.yaml"});
+  EXPECT_THAT(fits.out, HasSubstr("\na device needs"));
+  EXPECT_EQ(fits.err, "");
 }
 
 TEST_F(ImportCommand, ListsFlagsThatAreNotModelled) {
