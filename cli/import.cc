@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
@@ -15,6 +16,7 @@
 #include "scenarios/import/trace.h"
 #include "scenarios/runner.h"
 #include "scenarios/scenario.h"
+#include "scenarios/size_check.h"
 
 namespace tandem {
 namespace {
@@ -68,18 +70,29 @@ std::string summary_of(const Imported& imported, const Scenario& scenario) {
 
 constexpr const char* kOwnMachine = "the machine of the trace";
 
+// What a run takes; nothing, and a warning, where this machine is too small for it: the scenario may be for another.
+std::optional<double> simulated_ns_of(const Scenario& scenario) {
+  try {
+    return static_cast<double>(run_scenario(scenario).report.summary.step_time.median);
+  } catch (const SizeError& error) {
+    std::cerr << "warning: " << error.what() << "; not simulated\n";
+    return std::nullopt;
+  }
+}
+
 // Simulated beside recorded, which only the machine of the recording can be held against.
 std::string played_text(const Scenario& scenario, const std::string& machine) {
   std::int64_t recorded_ns = 0;
   for (const RankTrace& rank : *std::get<TraceSettings>(scenario.workload.kind).ranks) {
     recorded_ns = std::max(recorded_ns, rank.recorded_ns);
   }
-  const auto simulated_ns = static_cast<double>(run_scenario(scenario).report.summary.step_time.median);
+  const std::optional<double> simulated_ns = simulated_ns_of(scenario);
+  if (!simulated_ns) return "";
   const auto recorded = static_cast<double>(recorded_ns);
   if (recorded_ns == 0)
-    return fmt::format("on {}: simulated {:.4f} ms\n", scenario.topology->name(), simulated_ns * 1e-6);
-  return fmt::format("on {}: simulated {:.4f} ms, recorded {:.4f} ms ({:+.2f} %)\n", machine, simulated_ns * 1e-6,
-                     recorded * 1e-6, 100 * (simulated_ns - recorded) / recorded);
+    return fmt::format("on {}: simulated {:.4f} ms\n", scenario.topology->name(), *simulated_ns * 1e-6);
+  return fmt::format("on {}: simulated {:.4f} ms, recorded {:.4f} ms ({:+.2f} %)\n", machine, *simulated_ns * 1e-6,
+                     recorded * 1e-6, 100 * (*simulated_ns - recorded) / recorded);
 }
 
 // The machine of the recording first, then another one that was asked for.

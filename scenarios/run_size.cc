@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <fstream>
@@ -21,6 +22,10 @@ namespace {
 constexpr double kBytesOfADevice = 1.8e3;
 constexpr double kBytesOfASimulatedDevice = 18.5e3;
 constexpr double kBytesOfARecord = 320;
+
+// Address space of the same (VmPeak), 2026-11-23: a trace of one rank on 400 to 1,600 devices. A task's stack is a
+// mebibyte of it (engine/sim/simgrid_compat.h).
+constexpr double kAddressesOfASimulatedDevice = 1.2e6;
 
 // The same of a device that is this machine's: digits on 64 to 1,000 replicas of engine cpu.
 constexpr double kBytesOfARealDevice = 6.3e6;
@@ -63,6 +68,10 @@ double RunSize::bytes() const {
          kBytesOfARecord * records;
 }
 
+double RunSize::addresses() const {
+  return kAddressesOfASimulatedDevice * static_cast<double>(simulated) + bytes();
+}
+
 RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry) {
   const std::int64_t each = scenario.devices.per_worker;
   const std::int64_t workers = training_workers(scenario);
@@ -82,6 +91,15 @@ std::string size_problem(const RunSize& size, double available_bytes) {
       "{} devices, {} of them simulated{}, need about {} of this machine's memory; {} is available (fewer devices or "
       "steps, or engine: {{records: steps}}, need less)",
       size.devices, size.simulated, records, text(size.bytes()), text(available_bytes));
+}
+
+std::string address_problem(const RunSize& size, double available_addresses) {
+  if (size.addresses() <= available_addresses) return {};
+  return fmt::format(
+      "{} devices, {} of them simulated, need about {} of address space; `ulimit -v` leaves {} (a higher limit, or "
+      "fewer devices)",
+      size.devices, size.simulated, format_quantity(size.addresses(), Dimension::bytes),
+      format_quantity(available_addresses, Dimension::bytes));
 }
 
 std::string host_size_problem(std::int64_t devices, double device_bytes, double available_bytes) {
@@ -106,6 +124,13 @@ std::optional<double> available_memory_bytes() {
   const auto used = number_in("/sys/fs/cgroup/memory.current");
   if (limit && used) available = std::min(available.value_or(*limit), std::max(0.0, *limit - *used));
   return available;
+}
+
+std::optional<double> available_addresses() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
+  const double used = number_in("/proc/self/statm").value_or(0) * static_cast<double>(sysconf(_SC_PAGESIZE));
+  return std::max(0.0, static_cast<double>(limit.rlim_cur) - used);
 }
 
 std::optional<std::int64_t> available_threads() {

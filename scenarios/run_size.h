@@ -16,6 +16,7 @@ struct RunSize {
   double records = 0;          // of these, of all steps
 
   double bytes() const;
+  double addresses() const;  // bytes of address space, most of which are never touched: stacks of tasks
 };
 
 // `records_of_a_step`: that a device leaves. `symmetry`: whether workers may represent others.
@@ -25,6 +26,7 @@ RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetr
 // machines, and for one that is this machine, on which every device has a thread. `device_bytes`: what the workload
 // needs on a device that computes in this machine's memory, as far as it is known.
 std::string size_problem(const RunSize& size, double available_bytes);
+std::string address_problem(const RunSize& size, double available_addresses);
 std::string host_size_problem(std::int64_t devices, double device_bytes, double available_bytes);
 std::string thread_problem(std::int64_t devices, std::int64_t available_threads);
 
@@ -32,5 +34,7 @@ std::string thread_problem(std::int64_t devices, std::int64_t available_threads)
 // empty where nobody says.
 std::optional<double> available_memory_bytes();
 std::optional<std::int64_t> available_threads();
+// What `ulimit -v` leaves of this process's address space; empty: it has no limit.
+std::optional<double> available_addresses();
 
 }  // namespace tandem

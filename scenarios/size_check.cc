@@ -12,8 +12,24 @@ namespace {
 // Steps of simulated devices: one more, to count its records, costs little beside so many.
 constexpr std::int64_t kMany = 1024;
 
-RunError refusal(const Scenario& scenario, const std::string& problem) {
-  return RunError(scenario.problem_at("devices", problem).text());
+SizeError refusal(const Scenario& scenario, const std::string& problem) {
+  return SizeError(scenario.problem_at("devices", problem).text());
+}
+
+// What is wrong with a simulation of this size here; empty: nothing.
+std::string simulation_problem(const RunSize& size) {
+  std::string problem;
+  if (const auto addresses = available_addresses()) problem = address_problem(size, *addresses);
+  const auto bytes = available_memory_bytes();
+  return problem.empty() && bytes ? size_problem(size, *bytes) : problem;
+}
+
+// The part of a simulation that there is room for.
+double fitting_share(const RunSize& size) {
+  double share = 1;
+  if (const auto bytes = available_memory_bytes()) share = std::min(share, *bytes / size.bytes());
+  if (const auto addresses = available_addresses()) share = std::min(share, *addresses / size.addresses());
+  return share;
 }
 
 }  // namespace
@@ -42,21 +58,20 @@ void SizeCheck::before_run() {
   std::string problem;
   if (!engine.needs_topology) {
     problem = problem_here();
-  } else if (const auto bytes = available_memory_bytes()) {
-    problem = size_problem(size_of(scenario_, 0, symmetry_), *bytes);
-    if (problem.empty()) problem = size_problem(size(symmetry_), *bytes);
+  } else {
+    problem = simulation_problem(size_of(scenario_, 0, symmetry_));
+    if (problem.empty()) problem = simulation_problem(size(symmetry_));
   }
   if (!problem.empty()) throw refusal(scenario_, problem);
 }
 
 void SizeCheck::before_next_run() {
   begun_ = 0;
-  const auto bytes = available_memory_bytes();
-  if (!bytes || most_ > 0) return;
+  if (most_ > 0) return;
   const RunSize all = size(false);
-  problem_ = size_problem(all, *bytes);
+  problem_ = simulation_problem(all);
   if (problem_.empty()) return;
-  most_ = std::max(1, static_cast<int>(*bytes / all.bytes() * training_workers(scenario_)));
+  most_ = std::max(1, static_cast<int>(fitting_share(all) * training_workers(scenario_)));
 }
 
 void SizeCheck::begin_worker() {

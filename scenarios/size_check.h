@@ -8,8 +8,14 @@
 #include <string>
 
 #include "scenarios/run_size.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
+
+// A run that this machine is too small for. Exit code 5.
+class SizeError : public RunError {
+  using RunError::RunError;
+};
 
 class SizeCheck {
  public:
@@ -20,7 +26,7 @@ class SizeCheck {
   SizeCheck(const Scenario& scenario, bool symmetry, CountRecords count_records)
       : scenario_(scenario), symmetry_(symmetry), count_records_(std::move(count_records)) {}
 
-  // All throw RunError, with the place in the file.
+  // All throw SizeError, with the place in the file.
   void before_run();
   // Workers turned out to differ, so that more of them will run than before_run() has counted: tells each of them, as
   // it begins, whether there is memory for it.

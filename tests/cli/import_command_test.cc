@@ -1,3 +1,4 @@
+#include "tests/address_limit.h"
 #include "tests/cli/command_line.h"
 
 namespace tandem {
@@ -93,6 +94,18 @@ TEST_F(ImportCommand, ATraceIsAnsweredForItsOwnMachineFirst) {
   EXPECT_THAT(other.out, HasSubstr("on dgx1-v100: simulated"));
   EXPECT_EQ(tandem({"import", file("trace.json"), file("config.json")}).exit_code, 3);
   EXPECT_EQ(tandem({"run", "trace.yaml", "--replicas", "4"}).exit_code, 3);
+}
+
+TEST_F(ImportCommand, ATraceOfMoreRanksThanThereIsMemoryForIsNotSimulated) {
+  if (!kHasAddressLimits) GTEST_SKIP() << "sanitizers need all addresses";
+  const AddressLimit limit(rlim_t{3} << 30);
+  const Outcome outcome =
+      tandem({"import", file("trace.json"), "--devices", "8", "--workers", "1000", "-o", "large.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, testing::ContainsRegex("^warning: large.yaml:[0-9]+:[0-9]+: devices: 8000 devices, 8000 of "
+                                                  "them simulated, need about .* address space; .*; not simulated\n$"));
+  EXPECT_THAT(outcome.out, HasSubstr("wrote large.yaml\n"));
+  EXPECT_EQ(tandem({"run", "large.yaml"}).exit_code, 5);
 }
 
 TEST_F(ImportCommand, RefusesWhatItDoesNotKnow) {

@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 
 #include "scenarios/size_check.h"
+#include "tests/address_limit.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
@@ -55,6 +56,28 @@ TEST(RunSize, SaysWhatIsNeededAndWhatThereIs) {
   EXPECT_EQ(thread_problem(1000, 1000), "");
   EXPECT_EQ(thread_problem(1001, 1000),
             "1001 devices need at least as many threads; this system allows 1000 (simulations need none)");
+}
+
+TEST(RunSize, StacksTakeAddressSpace) {
+  const RunSize size{.devices = 8000, .simulated = 8000, .records = 0};
+  EXPECT_EQ(size_problem(size, 1e9), "");
+  EXPECT_EQ(address_problem(size, 9.8e9), "");
+  EXPECT_EQ(address_problem(size, 9.7e9),
+            "8000 devices, 8000 of them simulated, need about 9.762 GB of address space; `ulimit -v` leaves 9.700 GB "
+            "(a higher limit, or fewer devices)");
+}
+
+TEST(SizeCheck, RefusesWhatTheLimitOfAddressSpaceHasNoRoomFor) {
+  if (!kHasAddressLimits) GTEST_SKIP() << "sanitizers need all addresses";
+  const Scenario alike = data_parallel(1000, 1000 * 8, 1000);
+  const AddressLimit limit(rlim_t{4} << 30);
+  SizeCheck(alike, true, [] { return 0; }).before_run();
+  try {
+    SizeCheck(alike, false, [] { return 0; }).before_run();
+    FAIL() << "not refused";
+  } catch (const SizeError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("8000 devices, 8000 of them simulated, need about 9.762 GB of address space"));
+  }
 }
 
 TEST(SizeCheck, RefusesBeforeTheRunAndCountsRecordsOfLargeJobsOnly) {
