@@ -23,6 +23,8 @@ class KinetoTrace {
   KinetoTrace(KinetoEvents events, std::string file) : events_(std::move(events)) {
     trace_.file = std::move(file);
     trace_.rank = events_.rank;
+    trace_.says_rank = events_.has_rank;
+    trace_.stated_world = events_.world;
     trace_.world = std::max({1, events_.world, events_.rank + 1});
     trace_.device = events_.device;
     trace_.steps = events_.steps;

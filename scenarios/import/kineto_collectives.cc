@@ -7,6 +7,8 @@
 #include <cctype>
 #include <optional>
 
+#include "topologies/base/error.h"
+
 namespace tandem {
 namespace {
 
@@ -115,6 +117,13 @@ int KinetoCollectives::group_of(const CollectiveFacts& facts) {
   std::sort(ranks.begin(), ranks.end());
   if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return -1;
   if (std::find(ranks.begin(), ranks.end(), trace_.rank) == ranks.end()) return -1;
+  if (trace_.stated_world > 0 && ranks.back() >= trace_.stated_world) {
+    throw InputError({{.file = trace_.file,
+                       .path = "",
+                       .message = fmt::format("a collective is among the ranks {} to {}, and the job has {} ranks "
+                                              "(distributedInfo)",
+                                              ranks.front(), ranks.back(), trace_.stated_world)}});
+  }
   trace_.world = std::max(trace_.world, ranks.back() + 1);
   const auto [known, is_new] = groups_.try_emplace(ranks, static_cast<int>(trace_.groups.size()));
   if (is_new) trace_.groups.push_back(ranks);

@@ -107,6 +107,10 @@ class EventReader {
         json_.skip();
       }
     }
+    if (events_.world > 0 && events_.rank >= events_.world) {
+      json_.fail(fmt::format("distributedInfo: rank {} of {} ranks, which are the ranks 0 to {}", events_.rank,
+                             events_.world, events_.world - 1));
+    }
   }
 
   int rank_here() const {

@@ -132,14 +132,39 @@ std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files
   return chakra.empty() ? traces : read_chakra(chakra, groups);
 }
 
+// `traces` are in the order of their ranks.
+void check_ranks(const std::vector<RankTrace>& traces) {
+  for (std::size_t i = 1; i < traces.size(); ++i) {
+    const RankTrace &first = traces[i - 1], &second = traces[i];
+    if (second.rank != first.rank) continue;
+    const RankTrace& unsaid = first.says_rank ? second : first;
+    const RankTrace& other = first.says_rank ? first : second;
+    if (unsaid.says_rank) refuse_file(second.file, fmt::format("is of rank {}, as {} is", second.rank, first.file));
+    refuse_file(unsaid.file, fmt::format("does not say its rank (distributedInfo) and is taken as rank {}, as {} is",
+                                         unsaid.rank, other.file));
+  }
+}
+
+// Files of one job: what one says of the number of ranks holds for all of them.
+void check_worlds(const std::vector<RankTrace>& traces) {
+  const auto first =
+      std::find_if(traces.begin(), traces.end(), [](const RankTrace& trace) { return trace.stated_world > 0; });
+  if (first == traces.end()) return;
+  for (const RankTrace& trace : traces) {
+    const bool is_other_job = trace.stated_world > 0 && trace.stated_world != first->stated_world;
+    if (!is_other_job && trace.world <= first->stated_world) continue;
+    refuse_file(trace.file,
+                fmt::format("is of a job of {}{} ranks, and {} of one of {}: give the files of one job",
+                            is_other_job ? "" : "at least ", trace.world, first->file, first->stated_world));
+  }
+}
+
 std::vector<RankTrace> checked_traces(const std::vector<std::filesystem::path>& files) {
   std::vector<RankTrace> traces = read_each(files);
   std::stable_sort(traces.begin(), traces.end(),
                    [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
-  for (std::size_t i = 1; i < traces.size(); ++i) {
-    if (traces[i].rank != traces[i - 1].rank) continue;
-    refuse_file(traces[i].file, fmt::format("is of rank {}, as {} is", traces[i].rank, traces[i - 1].file));
-  }
+  check_ranks(traces);
+  check_worlds(traces);
   int world = 1;
   for (const RankTrace& trace : traces) world = std::max(world, trace.world);
   for (RankTrace& trace : traces) trace.world = world;

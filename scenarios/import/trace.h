@@ -38,8 +38,10 @@ struct TraceOp {
 struct RankTrace {
   std::string file;
   int rank = 0;
-  int world = 1;       // ranks of the job
-  std::string device;  // the name of its GPU; empty: unknown
+  bool says_rank = true;  // false: taken as rank 0
+  int world = 1;          // ranks of the job
+  int stated_world = 0;   // those that the file itself states; 0: it does not
+  std::string device;     // the name of its GPU; empty: unknown
   std::vector<std::string> names{};
   std::vector<std::vector<int>> groups{};  // ranks
   std::vector<TraceOp> ops{};              // in the order of issue

@@ -112,8 +112,8 @@ TEST_F(Kineto, FactsAreJoinedByTheHostsOperation) {
       R"({"ph": "X", "cat": "cpu_op", "name": "record_param_comms", "pid": 9, "tid": 9, "ts": 1, "dur": 1,
     "args": {"External id": 77, "Collective name": "_allgather_base", "In msg nelems": 500, "Out msg nelems": 1000,
     "dtype": "BFloat16", "Group size": 2, "Global rank start": 0, "Global rank stride": 1}})";
-  const RankTrace trace = read_kineto(
-      this->trace({facts, kernel("ncclKernel_AllGather_RING_LL_Sum_int8_t", 10, 5, 20, 1, ", \"External id\": 77")}));
+  const auto gather = kernel("ncclKernel_AllGather_RING_LL_Sum_int8_t", 10, 5, 20, 1, ", \"External id\": 77");
+  const RankTrace trace = read_kineto(write("x.json", fmt::format("[{}, {}]", facts, gather)));
   EXPECT_EQ(trace.collective_bytes(CollectiveKind::all_gather), 2000);
   EXPECT_EQ(trace.world, 2);
 }
@@ -168,6 +168,34 @@ TEST_F(Kineto, EachRankHasAFile) {
   const Imported one = import_traces({first}, {}, folder_);
   EXPECT_GT(simulated_ns(both, first), simulated_ns(one, first));  // the first rank waits for the second
   EXPECT_EQ(refusal([&] { import_traces({first, first}, {}, folder_); }), "rank0.json: is of rank 0, as rank0.json is");
+}
+
+TEST_F(Kineto, FilesAreOfOneJobAndItsRanks) {
+  EXPECT_THAT(
+      refusal([&] { read_kineto(trace(small_step(), 5, 2)); }),
+      testing::ContainsRegex("^rank5.json:2:.*: distributedInfo: rank 5 of 2 ranks, which are the ranks 0 to 1$"));
+  const auto two = trace(small_step(), 0, 2), four = trace(small_step(), 1, 4);
+  EXPECT_EQ(refusal([&] {
+              read_traces({two, four});
+            }),
+            "rank1.json: is of a job of 4 ranks, and rank0.json of one of 2: give the files of one job");
+  const auto beyond =
+      write("beyond.json", R"({"distributedInfo": {"rank": 5}, "traceEvents": [)" + kernel("a", 1, 2, 7, 1) + "]}");
+  EXPECT_EQ(refusal([&] {
+              read_traces({two, beyond});
+            }),
+            "beyond.json: is of a job of at least 6 ranks, and rank0.json of one of 2: give the files of one job");
+  const auto silent = write("silent.json", fmt::format("[{}]", fmt::join(small_step(), ", ")));
+  EXPECT_EQ(refusal([&] {
+              read_traces({silent, two});
+            }),
+            "silent.json: does not say its rank (distributedInfo) and is taken as rank 0, as rank0.json is");
+  std::vector<std::string> wide = small_step();
+  wide.push_back(kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 900, 500, 20, 5,
+                        R"(, "Collective name": "allreduce", "In msg nelems": 1, "Out msg nelems": 1, "dtype": "Float",
+                        "Group size": 2, "Process Group Ranks": "[0, 5]")"));
+  EXPECT_EQ(refusal([&] { read_kineto(trace(wide, 0, 2)); }),
+            "rank0.json: a collective is among the ranks 0 to 5, and the job has 2 ranks (distributedInfo)");
 }
 
 TEST_F(Kineto, GroupsMustMatch) {
