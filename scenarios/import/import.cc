@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
+#include "scenarios/import/choices.h"
 #include "scenarios/import/hugging_face.h"
 #include "scenarios/import/megatron.h"
 #include "scenarios/import/trace.h"
@@ -59,11 +60,6 @@ class Choices {
 int at_most_batch(int devices, int workers) {
   constexpr std::int64_t kMostBatch = 1 << 28;
   return static_cast<int>(std::min(kMostBatch, static_cast<std::int64_t>(devices) * workers));
-}
-
-std::string topology_text(const std::string& name, int workers) {
-  return workers > 1 ? fmt::format("{{cluster: {{node: {}, workers: {}}}}}", yaml_text(name), workers)
-                     : yaml_text(name);
 }
 
 std::string scenario_of(const HuggingFaceModel& model, const std::string& file, const std::string& model_file,
@@ -284,6 +280,7 @@ std::string text_of(ImportKind kind) {
 
 Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file) {
   const ImportKind kind = kind_of_file(file);
+  check_choices(file.string(), kind, options);
   const std::string model = model_file.empty() ? file.filename().string() : model_file;
   if (kind == ImportKind::hugging_face) return import_hugging_face(file, options, model);
   if (kind == ImportKind::megatron) return import_megatron(file, options, model);

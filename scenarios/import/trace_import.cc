@@ -5,6 +5,7 @@
 #include <numeric>
 
 #include "engine/engine_info.h"
+#include "scenarios/import/choices.h"
 #include "scenarios/import/import.h"
 #include "scenarios/import/model_table.h"
 #include "scenarios/import/retime.h"
@@ -60,24 +61,50 @@ int devices_of_machine(const std::string& machine) {
   return static_cast<int>(load_catalog_node(machine).nodes_of(0, NodeKind::gpu).size());
 }
 
-bool divides_parameters(const std::string& strategy) {
-  const StrategyInfo* info = find_strategy(strategy);
-  return info != nullptr && info->division && info->division->layer_tables == ModelDivision::LayerTables::gathered;
+// The devices that a job runs on.
+struct Machines {
+  int workers = 1, devices = 1;  // of each
+  int ranks() const { return workers * devices; }
+};
+
+[[noreturn]] void refuse_machines(const RankTrace& trace, const std::string& message) {
+  throw InputError({{.file = trace.file, .path = "", .message = message}});
 }
 
-// The ranks of the job that is asked for.
-int wanted_ranks(const ImportChoices& options, const RankTrace& trace) {
-  if (options.devices == 0 || options.workers == 0) return trace.world;
+// As many as `options` ask for: the recorded job with another number of replicas.
+Machines asked_machines(const ImportChoices& options, const RankTrace& trace) {
   const std::int64_t ranks = std::int64_t{options.devices} * options.workers;
   const int size = replica_size(trace);
   const bool is_same = ranks == trace.world;
-  if (!is_same && (size == 0 || ranks % size != 0 || ranks > (1 << 20))) {
-    throw InputError({{.file = trace.file,
-                       .path = "",
-                       .message = fmt::format("cannot be run on {} devices: it was recorded on {}, in replicas of {}",
-                                              ranks, trace.world, std::max(1, size))}});
+  if (!is_same && (size == 0 || ranks % size != 0 || ranks < 2 * size || ranks > (1 << 20))) {
+    refuse_machines(trace,
+                    fmt::format("cannot be run on {} devices: it was recorded on {}, in replicas of {}, of which "
+                                "there must be two at least",
+                                ranks, trace.world, std::max(1, size)));
   }
-  return static_cast<int>(ranks);
+  return {.workers = options.workers, .devices = options.devices};
+}
+
+// The recorded ranks on the machines that `options` describe in part, or on as few of `most` devices as hold them.
+Machines recorded_machines(const ImportChoices& options, const RankTrace& trace, int most) {
+  const int ranks = trace.world;
+  if (options.devices > 0 && ranks % options.devices != 0) {
+    refuse_machines(trace,
+                    fmt::format("is of a job of {} ranks, which do not fill machines of {} GPUs (--devices): give "
+                                "a divisor, or --workers, too, for a job of another size",
+                                ranks, options.devices));
+  }
+  if (options.workers > 0 && ranks % options.workers != 0) {
+    refuse_machines(trace,
+                    fmt::format("is of a job of {} ranks, which cannot be divided among {} machines (--workers): "
+                                "give a divisor, or --devices, too, for a job of another size",
+                                ranks, options.workers));
+  }
+  const int devices = options.devices > 0   ? options.devices
+                      : options.workers > 0 ? ranks / options.workers
+                      : ranks <= most       ? ranks
+                                            : std::gcd(ranks, most);
+  return {.workers = ranks / devices, .devices = devices};
 }
 
 // What the job does other than recorded, as keys of its workload.
@@ -93,6 +120,7 @@ std::string retiming_text(const ImportChoices& options, const RankTrace& trace, 
 
 Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
                        const std::filesystem::path& scenario_folder) {
+  check_choices(files.front().string(), ImportKind::trace, options);
   const std::shared_ptr<const std::vector<RankTrace>> read = read_traces(files);
   const std::vector<RankTrace>& traces = *read;
   Imported imported;
@@ -115,12 +143,10 @@ Imported import_traces(const std::vector<std::filesystem::path>& files, const Im
     imported.assumed.push_back(
         fmt::format("recorded on {}, which has '{}' (--topology)", machine, traces.front().device));
   }
-  const int ranks = wanted_ranks(options, traces.front());
-  const int most = options.devices > 0 ? options.devices : std::max(1, devices_of_machine(machine));
-  const int devices = options.workers > 0 ? std::max(1, ranks / options.workers)
-                      : ranks <= most     ? ranks
-                                          : std::gcd(ranks, most);
-  const int workers = options.workers > 0 ? options.workers : ranks / devices;
+  const bool is_asked = options.devices > 0 && options.workers > 0;
+  const Machines machines = is_asked
+                                ? asked_machines(options, traces.front())
+                                : recorded_machines(options, traces.front(), std::max(1, devices_of_machine(machine)));
   std::string text = fmt::format("schema_version: 1\nname: {}\nworkload:\n  kind: trace\n  files:\n",
                                  yaml_text(files.front().stem().string()));
   for (const std::filesystem::path& file : files) {
@@ -129,12 +155,11 @@ Imported import_traces(const std::vector<std::filesystem::path>& files, const Im
     const std::filesystem::path relative = std::filesystem::relative(file, folder, ignored);
     text += fmt::format("    - {}\n", yaml_text((relative.empty() ? file : relative).string()));
   }
-  text += retiming_text(options, traces.front(), ranks);
+  text += retiming_text(options, traces.front(), machines.ranks());
   text += fmt::format("strategy: {{name: {}}}\nengine: {{name: {}}}\n",
                       options.strategy.empty() ? strategy_of_traces() : options.strategy, model_engine().name);
-  text += workers > 1 ? fmt::format("topology: {{cluster: {{node: {}, workers: {}}}}}\n", yaml_text(machine), workers)
-                      : fmt::format("topology: {}\n", yaml_text(machine));
-  text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 1\n", devices);
+  text += fmt::format("topology: {}\n", topology_text(machine, machines.workers));
+  text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 1\n", machines.devices);
   imported.scenario = text;
   return imported;
 }

@@ -108,6 +108,61 @@ TEST_F(ImportCommand, ATraceOfMoreRanksThanThereIsMemoryForIsNotSimulated) {
   EXPECT_EQ(tandem({"run", "large.yaml"}).exit_code, 5);
 }
 
+TEST_F(ImportCommand, RefusesOptionsThatAFileMakesNothingOf) {
+  const auto refusal = [&](const std::string& name, std::vector<std::string> options) {
+    options.insert(options.begin(), {"import", file(name), "-o", "x.yaml"});
+    const Outcome outcome = tandem(options);
+    EXPECT_EQ(outcome.exit_code, 3) << outcome.out;
+    EXPECT_THAT(outcome.err, testing::StartsWith(file(name) + ": "));
+    return outcome.err.substr(std::min(outcome.err.size(), file(name).size() + 2));
+  };
+  for (const char* option : {"--batch", "--dtype", "--optimizer", "--recompute"}) {
+    std::vector<std::string> words{option};
+    if (words[0] != "--recompute") {
+      words.emplace_back(words[0] == "--batch" ? "8" : words[0] == "--dtype" ? "f16" : "adam");
+    }
+    EXPECT_EQ(refusal("trace.json", words),
+              std::string("is a trace, and ") + option +
+                  " is for a Hugging Face configuration or arguments of Megatron-LM only\n");
+  }
+  EXPECT_EQ(refusal("trace.json", {"--sequence-length", "8"}),
+            "is a trace, and --sequence-length is for a Hugging Face configuration only\n");
+  EXPECT_EQ(refusal("train.sh", {"--sequence-length", "8"}),
+            "is arguments of Megatron-LM, and --sequence-length is for a Hugging Face configuration only\n");
+  EXPECT_EQ(refusal("config.json", {"--bucket-bytes", "8"}),
+            "is a Hugging Face configuration, and --bucket-bytes is for a trace only\n");
+  for (const char* strategy : {"mirrored", "parameter_server"}) {
+    EXPECT_THAT(refusal("trace.json", {"--strategy", strategy}),
+                HasSubstr(std::string("only fully_sharded changes them, found --strategy ") + strategy + "\n"));
+  }
+  EXPECT_THAT(refusal("trace.json", {"--devices", "3"}),
+              testing::StartsWith("is of a job of 8 ranks, which do not fill machines of 3 GPUs (--devices)"));
+  EXPECT_THAT(refusal("trace.json", {"--workers", "3"}),
+              testing::StartsWith("is of a job of 8 ranks, which cannot be divided among 3 machines (--workers)"));
+  EXPECT_THAT(refusal("trace.json", {"--devices", "1", "--workers", "1"}),
+              HasSubstr("cannot be run on 1 devices: it was recorded on 8, in replicas of 1"));
+  EXPECT_FALSE(exists("x.yaml"));
+}
+
+TEST_F(ImportCommand, RanksAreDividedAmongTheMachinesThatAreAskedFor) {
+  const auto devices = [&](const std::vector<std::string>& options) {
+    std::vector<std::string> words{"import", file("trace.json"), "-q", "-o", "x.yaml"};
+    words.insert(words.end(), options.begin(), options.end());
+    const Outcome outcome = tandem(words);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    const std::string text = read("x.yaml");
+    return text.substr(text.find("topology: "));
+  };
+  const auto cluster = [](int workers, int each) {
+    return "topology: {cluster: {node: \"hgx-h100\", workers: " + std::to_string(workers) +
+           "}}\ndevices: {type: gpu, per_worker: " + std::to_string(each) + "}\nsteps: 1\n";
+  };
+  EXPECT_EQ(devices({}), "topology: \"hgx-h100\"\ndevices: {type: gpu, per_worker: 8}\nsteps: 1\n");
+  EXPECT_EQ(devices({"--devices", "4"}), cluster(2, 4));
+  EXPECT_EQ(devices({"--workers", "4"}), cluster(4, 2));
+  EXPECT_EQ(devices({"--devices", "4", "--workers", "4"}), cluster(4, 4));
+}
+
 TEST_F(ImportCommand, RefusesWhatItDoesNotKnow) {
   write("config.json", R"({"model_type": "rwkv"})");
   for (const char* command : {"import", "run"}) {

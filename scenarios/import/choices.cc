@@ -1,0 +1,78 @@
+#include "scenarios/import/choices.h"
+
+#include <fmt/format.h>
+
+#include <array>
+
+#include "scenarios/import/model_table.h"
+#include "strategies/strategies.h"
+#include "topologies/base/error.h"
+
+namespace tandem {
+namespace {
+
+// An option that some kinds of file take.
+struct Choice {
+  const char* option;
+  bool (*is_given)(const ImportChoices& choices);
+  bool hugging_face, megatron, trace;
+};
+
+constexpr std::array kChoices = {
+    Choice{"--sequence-length", [](const ImportChoices& choices) { return choices.tokens > 0; }, true, false, false},
+    Choice{"--batch", [](const ImportChoices& choices) { return choices.batch > 0; }, true, true, false},
+    Choice{"--dtype", [](const ImportChoices& choices) { return !choices.dtype.empty(); }, true, true, false},
+    Choice{"--optimizer", [](const ImportChoices& choices) { return !choices.optimizer.empty(); }, true, true, false},
+    Choice{"--recompute", [](const ImportChoices& choices) { return choices.recompute; }, true, true, false},
+    Choice{"--bucket-bytes", [](const ImportChoices& choices) { return choices.bucket_bytes > 0; }, false, false, true},
+};
+
+bool takes(const Choice& choice, ImportKind kind) {
+  return kind == ImportKind::trace      ? choice.trace
+         : kind == ImportKind::megatron ? choice.megatron
+                                        : choice.hugging_face;
+}
+
+std::string takers_of(const Choice& choice) {
+  std::string text;
+  for (const ImportKind kind : {ImportKind::hugging_face, ImportKind::megatron, ImportKind::trace}) {
+    if (takes(choice, kind)) text += (text.empty() ? "" : " or ") + text_of(kind);
+  }
+  return text;
+}
+
+std::string dividing_strategy() {
+  for (const std::string& name : strategy_names()) {
+    if (divides_parameters(name)) return name;
+  }
+  return "";
+}
+
+}  // namespace
+
+bool divides_parameters(const std::string& strategy) {
+  const StrategyInfo* info = find_strategy(strategy);
+  return info != nullptr && info->division && info->division->layer_tables == ModelDivision::LayerTables::gathered;
+}
+
+std::string topology_text(const std::string& machine, int workers) {
+  return workers > 1 ? fmt::format("{{cluster: {{node: {}, workers: {}}}}}", yaml_text(machine), workers)
+                     : yaml_text(machine);
+}
+
+void check_choices(const std::string& file, ImportKind kind, const ImportChoices& choices) {
+  const auto refuse = [&](const std::string& message) {
+    throw InputError({{.file = file, .path = "", .message = message}});
+  };
+  for (const Choice& choice : kChoices) {
+    if (!choice.is_given(choices) || takes(choice, kind)) continue;
+    refuse(fmt::format("is {}, and {} is for {} only", text_of(kind), choice.option, takers_of(choice)));
+  }
+  if (kind != ImportKind::trace || choices.strategy.empty() || divides_parameters(choices.strategy)) return;
+  refuse(
+      fmt::format("is a trace, which keeps the collectives that it recorded: of the strategies only {} changes them, "
+                  "found --strategy {}",
+                  dividing_strategy(), choices.strategy));
+}
+
+}  // namespace tandem
