@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cctype>
+#include <map>
 #include <optional>
 #include <queue>
 #include <unordered_map>
@@ -235,20 +236,45 @@ class ChakraTrace {
   std::int64_t missing_ = 0, unknown_ = 0, unnamed_ = 0, partial_ = 0;
 };
 
-}  // namespace
+// "resnet.3.et": the last part of the name that is a number.
+struct RankName {
+  std::string before{}, after{};
+  int rank = -1;  // none
+};
 
-int rank_of_file(const std::filesystem::path& file) {
+RankName split_name(const std::filesystem::path& file) {
   const std::string name = file.filename().string();
-  int rank = -1;
+  RankName split{.before = name};
   for (std::size_t begin = 0; begin < name.size();) {
     const std::size_t end = std::min(name.find('.', begin), name.size());
     const std::string part = name.substr(begin, end - begin);
     const bool is_number = !part.empty() && part.size() < 8 &&
                            std::all_of(part.begin(), part.end(), [](unsigned char c) { return std::isdigit(c) != 0; });
-    if (is_number) rank = std::min(std::stoi(part), kMostChakraRank);
+    if (is_number) split = {name.substr(0, begin), name.substr(end), std::min(std::stoi(part), kMostChakraRank)};
     begin = end + 1;
   }
-  return rank;
+  return split;
+}
+
+}  // namespace
+
+int rank_of_file(const std::filesystem::path& file) {
+  return split_name(file).rank;
+}
+
+std::vector<std::filesystem::path> files_of_ranks(const std::filesystem::path& file) {
+  const RankName own = split_name(file);
+  std::map<int, std::filesystem::path> found{{own.rank, file}};
+  const std::filesystem::path folder = file.has_parent_path() ? file.parent_path() : ".";
+  std::error_code ignored;
+  for (const auto& entry : std::filesystem::directory_iterator(folder, ignored)) {
+    const RankName other = split_name(entry.path());
+    const bool is_alike = other.before == own.before && other.after == own.after && entry.is_regular_file(ignored);
+    if (is_alike && own.rank >= 0) found.emplace(other.rank, file.parent_path() / entry.path().filename());
+  }
+  std::vector<std::filesystem::path> files;
+  for (const auto& [rank, path] : found) files.push_back(path);
+  return files;
 }
 
 RankTrace make_chakra_trace(const std::vector<ChakraNode>& nodes, const std::string& file, const ChakraGroups& groups,

@@ -42,5 +42,8 @@ ChakraGroups read_chakra_groups(const std::filesystem::path& file);
 RankTrace make_chakra_trace(const std::vector<ChakraNode>& nodes, const std::string& file, const ChakraGroups& groups,
                             int world);
 int rank_of_file(const std::filesystem::path& file);  // -1: its name has none
+// The files of its folder that are named as this one but for the rank, in the order of their ranks, and this one among
+// them.
+std::vector<std::filesystem::path> files_of_ranks(const std::filesystem::path& file);
 
 }  // namespace tandem

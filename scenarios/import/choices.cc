@@ -55,7 +55,10 @@ bool divides_parameters(const std::string& strategy) {
   return info != nullptr && info->division && info->division->layer_tables == ModelDivision::LayerTables::gathered;
 }
 
-std::string topology_text(const std::string& machine, int workers) {
+std::string topology_text(const std::string& machine, int workers, const std::string& gpu) {
+  if (!gpu.empty()) {
+    return fmt::format("{{cluster: {{node: {}, workers: {}, gpu: {}}}}}", yaml_text(machine), workers, yaml_text(gpu));
+  }
   return workers > 1 ? fmt::format("{{cluster: {{node: {}, workers: {}}}}}", yaml_text(machine), workers)
                      : yaml_text(machine);
 }
@@ -67,6 +70,12 @@ void check_choices(const std::string& file, ImportKind kind, const ImportChoices
   for (const Choice& choice : kChoices) {
     if (!choice.is_given(choices) || takes(choice, kind)) continue;
     refuse(fmt::format("is {}, and {} is for {} only", text_of(kind), choice.option, takers_of(choice)));
+  }
+  if (!choices.gpu.empty() && choices.topology.find_first_of("/.") == std::string::npos) {
+    refuse(
+        fmt::format("--gpu is for a topology file that does not tell its GPUs, found --topology {}, a machine of the "
+                    "catalog",
+                    choices.topology));
   }
   if (kind != ImportKind::trace || choices.strategy.empty() || divides_parameters(choices.strategy)) return;
   refuse(

@@ -13,7 +13,7 @@ void check_choices(const std::string& file, ImportKind kind, const ImportChoices
 // Whether a strategy divides parameters and gradients among all devices, which a trace can be timed anew with.
 bool divides_parameters(const std::string& strategy);
 
-// The value of `topology:` for so many of a machine.
-std::string topology_text(const std::string& machine, int workers);
+// The value of `topology:` for so many of a machine. `gpu`: the product of its GPUs, where its file does not tell it.
+std::string topology_text(const std::string& machine, int workers, const std::string& gpu);
 
 }  // namespace tandem

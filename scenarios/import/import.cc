@@ -88,7 +88,7 @@ std::string scenario_of(const HuggingFaceModel& model, const std::string& file, 
   if (options.recompute) text += "  activation_checkpointing: true\n";
   text += fmt::format("strategy: {{name: {}}}\n", strategy);
   text += fmt::format("engine: {{name: {}}}\n", model_engine().name);
-  text += fmt::format("topology: {}\n", topology_text(machine, workers));
+  text += fmt::format("topology: {}\n", topology_text(machine, workers, options.gpu));
   text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 3\nwarmup_steps: 1\n", devices);
   return text;
 }
@@ -199,7 +199,7 @@ std::string megatron_scenario(const MegatronJob& job, const Flags& flags, const 
   text += fmt::format("engine:\n  name: {}\n", model_engine().name);
   if (!job.nccl.empty()) text += "  nccl:\n";
   for (const auto& [name, value] : job.nccl) text += fmt::format("    {}: {}\n", name, yaml_text(value));
-  text += fmt::format("topology: {}\n", topology_text(machine, sizes.workers));
+  text += fmt::format("topology: {}\n", topology_text(machine, sizes.workers, options.gpu));
   text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 3\nwarmup_steps: 1\n", sizes.devices);
   return text;
 }

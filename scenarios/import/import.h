@@ -28,6 +28,8 @@ struct ImportChoices {
   std::string topology{};  // a name of the catalog, or a file
   int devices = 0;         // of a machine
   int workers = 0;
+  std::string gpu{};              // the product of a topology file's GPUs
+  int ranks = 0;                  // of a trace whose files do not say how many there are; 0: devices x workers
   bool recompute = false;         // activations of blocks
   std::int64_t bucket_bytes = 0;  // of gradients that a trace's ranks reduce together
 };
@@ -35,6 +37,7 @@ struct ImportChoices {
 struct Imported {
   ImportKind kind = ImportKind::scenario;
   std::string scenario{};               // its text
+  int ranks = 0;                        // of a trace whose files do not say how many there are; 0: they do
   std::string model{};                  // the text of its model file, where it has one
   std::vector<std::string> facts{};     // "parameters: 8,030,261,248"
   std::vector<std::string> assumed{};   // sentences
@@ -44,8 +47,9 @@ struct Imported {
 // `model_file`: what the scenario calls its model. Empty: the file itself, from the same folder. Throws InputError.
 Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file);
 
-// The same for traces, one file for each rank that has one. `scenario_folder`: where the scenario will be, whose paths
-// to the files begin there.
+// The same for traces, one file for each rank that has one; of Chakra's, the file of one rank stands for those beside
+// it whose names differ in the rank only. `scenario_folder`: where the scenario will be, whose paths to the files begin
+// there.
 Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
                        const std::filesystem::path& scenario_folder);
 

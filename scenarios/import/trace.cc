@@ -85,8 +85,19 @@ namespace {
   throw InputError({{.file = file.string(), .path = "", .message = message}});
 }
 
-std::vector<RankTrace> read_chakra(const std::vector<std::filesystem::path>& files, const ChakraGroups& groups) {
-  int world = static_cast<int>(files.size());
+// What all ranks of a job call together takes no time in a job of one.
+void check_alone(const RankTrace& trace) {
+  const std::int64_t collectives = trace.count(TraceOp::Kind::collective);
+  if (collectives == 0) return;
+  refuse_file(trace.file, fmt::format("has {} collectives among all ranks of its job and is its only file, so nothing "
+                                      "says how many ranks are missing: give the files of all ranks, or their number "
+                                      "(import: --devices, --workers; scenario: `ranks`)",
+                                      collectives));
+}
+
+std::vector<RankTrace> read_chakra(const std::vector<std::filesystem::path>& files, const ChakraGroups& groups,
+                                   int ranks) {
+  int world = std::max(ranks, static_cast<int>(files.size()));
   for (const std::filesystem::path& file : files) {
     const int rank = rank_of_file(file);
     if (rank < 0 && files.size() > 1) {
@@ -94,8 +105,8 @@ std::vector<RankTrace> read_chakra(const std::vector<std::filesystem::path>& fil
     }
     world = std::max(world, rank + 1);
   }
-  for (const auto& [name, ranks] : groups) {
-    for (const int rank : ranks) world = std::max(world, rank + 1);
+  for (const auto& [name, members] : groups) {
+    for (const int rank : members) world = std::max(world, rank + 1);
   }
   std::vector<RankTrace> traces;
   for (const std::filesystem::path& file : files) {
@@ -103,11 +114,12 @@ std::vector<RankTrace> read_chakra(const std::vector<std::filesystem::path>& fil
     traces.push_back(make_chakra_trace(is_binary ? read_chakra_messages(file) : read_chakra_json(file), file.string(),
                                        groups, world));
   }
+  if (world == 1 && ranks == 0) check_alone(traces.front());
   return traces;
 }
 
 // Each file read as what it is. All traces are of one kind.
-std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files) {
+std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files, int ranks) {
   std::vector<RankTrace> traces;
   std::vector<std::filesystem::path> chakra;
   ChakraGroups groups;
@@ -129,7 +141,7 @@ std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files
     refuse_file(chakra.front(), "is a trace of Chakra, and " + traces.front().file + " is one of PyTorch's profiler");
   }
   if (traces.empty() && chakra.empty()) refuse_file(files.front(), "has groups of ranks: give the traces, too");
-  return chakra.empty() ? traces : read_chakra(chakra, groups);
+  return chakra.empty() ? traces : read_chakra(chakra, groups, ranks);
 }
 
 // `traces` are in the order of their ranks.
@@ -159,14 +171,17 @@ void check_worlds(const std::vector<RankTrace>& traces) {
   }
 }
 
-std::vector<RankTrace> checked_traces(const std::vector<std::filesystem::path>& files) {
-  std::vector<RankTrace> traces = read_each(files);
+std::vector<RankTrace> checked_traces(const std::vector<std::filesystem::path>& files, int ranks) {
+  std::vector<RankTrace> traces = read_each(files, ranks);
   std::stable_sort(traces.begin(), traces.end(),
                    [](const RankTrace& a, const RankTrace& b) { return a.rank < b.rank; });
   check_ranks(traces);
   check_worlds(traces);
   int world = 1;
   for (const RankTrace& trace : traces) world = std::max(world, trace.world);
+  if (ranks > 0 && world != ranks) {
+    refuse_file(traces.front().file, fmt::format("is of a job of {} ranks, and `ranks` is {}", world, ranks));
+  }
   for (RankTrace& trace : traces) trace.world = world;
   check_groups(traces);
   return traces;
@@ -193,19 +208,31 @@ std::vector<FileState> states_of(const std::vector<std::filesystem::path>& files
 
 struct LastTraces {
   std::mutex mutex;
+  int ranks = 0;
   std::vector<FileState> states;
   std::shared_ptr<const std::vector<RankTrace>> traces;
 };
 
 }  // namespace
 
-std::shared_ptr<const std::vector<RankTrace>> read_traces(const std::vector<std::filesystem::path>& files) {
+bool says_ranks(const std::vector<std::filesystem::path>& files) {
+  int alone = 0;
+  for (const std::filesystem::path& file : files) {
+    const TraceKind kind = trace_kind_of(file);
+    if (kind != TraceKind::chakra_messages && kind != TraceKind::chakra_json) return true;
+    ++alone;
+  }
+  return alone != 1;
+}
+
+std::shared_ptr<const std::vector<RankTrace>> read_traces(const std::vector<std::filesystem::path>& files, int ranks) {
   static LastTraces last;
   const std::lock_guard lock(last.mutex);
   std::vector<FileState> states = states_of(files);
-  if (last.traces && last.states == states) return last.traces;
+  if (last.traces && last.states == states && last.ranks == ranks) return last.traces;
   last.traces = nullptr;
-  last.traces = std::make_shared<const std::vector<RankTrace>>(checked_traces(files));
+  last.traces = std::make_shared<const std::vector<RankTrace>>(checked_traces(files, ranks));
+  last.ranks = ranks;
   last.states = std::move(states);
   return last.traces;
 }

@@ -63,10 +63,14 @@ TraceKind trace_kind_of(const std::filesystem::path& file);
 
 // The traces of a job's ranks, each rank once, in their order. The result for the files that were read last is kept,
 // and returned again while they have not changed: an import reads them, and the scenario that it makes. Throws
-// InputError.
+// InputError. `ranks`: of the job, where its files do not say how many there are (says_ranks); 0: they do.
 //
 // Threads: any.
-std::shared_ptr<const std::vector<RankTrace>> read_traces(const std::vector<std::filesystem::path>& files);
+std::shared_ptr<const std::vector<RankTrace>> read_traces(const std::vector<std::filesystem::path>& files,
+                                                          int ranks = 0);
+
+// Whether the files say how many ranks their job has: one of Chakra alone does not, without groups beside it.
+bool says_ranks(const std::vector<std::filesystem::path>& files);
 
 // The machine of the catalog whose GPUs have this name; empty: none.
 std::string machine_with(const std::string& device);

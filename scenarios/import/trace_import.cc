@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <iterator>
 #include <numeric>
 
 #include "engine/engine_info.h"
+#include "scenarios/import/chakra.h"
 #include "scenarios/import/choices.h"
 #include "scenarios/import/import.h"
 #include "scenarios/import/model_table.h"
@@ -116,15 +118,46 @@ std::string retiming_text(const ImportChoices& options, const RankTrace& trace, 
   return text;
 }
 
+// A file of Chakra alone stands for its job, whose other ranks have files of the same name beside it, as ASTRA-sim
+// takes them. Of several, those that are not given are left out.
+std::vector<std::filesystem::path> with_other_ranks(const std::vector<std::filesystem::path>& given,
+                                                    Imported& imported) {
+  const auto first = std::find_if(given.begin(), given.end(), is_chakra_file);
+  const bool is_one_job = std::all_of(given.begin(), given.end(), [](const std::filesystem::path& file) {
+    return is_chakra_file(file) || trace_kind_of(file) == TraceKind::chakra_groups;
+  });
+  if (first == given.end() || !is_one_job) return given;
+  std::vector<std::filesystem::path> all = files_of_ranks(*first), others;
+  std::copy_if(all.begin(), all.end(), std::back_inserter(others), [&](const std::filesystem::path& file) {
+    return std::none_of(given.begin(), given.end(), [&](const std::filesystem::path& one) {
+      return one.lexically_normal() == file.lexically_normal();
+    });
+  });
+  if (others.empty()) return given;
+  const bool is_alone = std::count_if(given.begin(), given.end(), is_chakra_file) == 1;
+  imported.assumed.push_back(fmt::format("{} files of other ranks by their names, {} to {}, are {}", others.size(),
+                                         others.front().filename().string(), others.back().filename().string(),
+                                         is_alone ? "read, too" : "not given and left out"));
+  if (!is_alone) return given;
+  std::remove_copy_if(given.begin(), given.end(), std::back_inserter(all), is_chakra_file);
+  return all;
+}
+
+int ranks_of_choices(const ImportChoices& options) {
+  return options.ranks > 0 ? options.ranks : options.devices * std::max(1, options.workers);
+}
+
 }  // namespace
 
-Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
+Imported import_traces(const std::vector<std::filesystem::path>& given, const ImportChoices& options,
                        const std::filesystem::path& scenario_folder) {
-  check_choices(files.front().string(), ImportKind::trace, options);
-  const std::shared_ptr<const std::vector<RankTrace>> read = read_traces(files);
-  const std::vector<RankTrace>& traces = *read;
+  check_choices(given.front().string(), ImportKind::trace, options);
   Imported imported;
   imported.kind = ImportKind::trace;
+  const std::vector<std::filesystem::path> files = with_other_ranks(given, imported);
+  imported.ranks = says_ranks(files) ? 0 : ranks_of_choices(options);
+  const std::shared_ptr<const std::vector<RankTrace>> read = read_traces(files, imported.ranks);
+  const std::vector<RankTrace>& traces = *read;
   add_trace_facts(traces, imported);
   const int world = traces.front().world;
   if (static_cast<int>(traces.size()) < world) {
@@ -155,10 +188,11 @@ Imported import_traces(const std::vector<std::filesystem::path>& files, const Im
     const std::filesystem::path relative = std::filesystem::relative(file, folder, ignored);
     text += fmt::format("    - {}\n", yaml_text((relative.empty() ? file : relative).string()));
   }
+  if (imported.ranks > 0) text += fmt::format("  ranks: {}\n", imported.ranks);
   text += retiming_text(options, traces.front(), machines.ranks());
   text += fmt::format("strategy: {{name: {}}}\nengine: {{name: {}}}\n",
                       options.strategy.empty() ? strategy_of_traces() : options.strategy, model_engine().name);
-  text += fmt::format("topology: {}\n", topology_text(machine, machines.workers));
+  text += fmt::format("topology: {}\n", topology_text(machine, machines.workers, options.gpu));
   text += fmt::format("devices: {{type: gpu, per_worker: {}}}\nsteps: 1\n", machines.devices);
   imported.scenario = text;
   return imported;

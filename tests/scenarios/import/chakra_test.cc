@@ -175,6 +175,48 @@ TEST_F(Chakra, RanksAreInTheNamesOfFiles) {
             "a.et: its name has no rank: expected a number before the ending, as in 'job.3.et'");
 }
 
+TEST_F(Chakra, AFileAloneStandsForTheRanksBesideIt) {
+  std::vector<std::filesystem::path> files;
+  for (const int rank : {0, 2, 10}) files.push_back(write(fmt::format("job.{}.et", rank), kMetadata + sum(0, 1 << 20)));
+  write("other.1.et", kMetadata + compute(0, 5));
+  write("job.1.json", "{}");
+  EXPECT_EQ(files_of_ranks(files[1]), files);
+  EXPECT_EQ(files_of_ranks(folder_ / "other.1.et").size(), 1u);
+  const Imported imported = import_traces({files[1]}, {}, folder_);
+  EXPECT_THAT(imported.scenario, testing::AllOf(HasSubstr("\"job.0.et\""), HasSubstr("\"job.10.et\"")));
+  EXPECT_THAT(imported.assumed,
+              testing::Contains("2 files of other ranks by their names, job.0.et to job.10.et, are read, too"));
+  EXPECT_THAT(import_traces({files[0], files[1]}, {}, folder_).assumed,
+              testing::Contains("1 files of other ranks by their names, job.10.et to job.10.et, are not given and left "
+                                "out"));
+}
+
+TEST_F(Chakra, CollectivesOfAJobOfUnknownSizeAreNotFree) {
+  const auto file = write("job.0.et", kMetadata + sum(0, 1 << 20));
+  const std::string unknown =
+      "job.0.et: has 1 collectives among all ranks of its job and is its only file, so nothing says how many ranks are "
+      "missing: give the files of all ranks, or their number (import: --devices, --workers; scenario: `ranks`)";
+  EXPECT_EQ(refusal([&] { import_traces({file}, {}, folder_); }), unknown);
+  const auto time_ns = [&](const ImportChoices& choices) {
+    const Imported imported = import_traces({file}, choices, folder_);
+    return run_scenario(parse_scenario(imported.scenario, (folder_ / "x.yaml").string()))
+        .report.summary.step_time.median;
+  };
+  const std::int64_t four = time_ns({.devices = 4});
+  EXPECT_GT(time_ns({.devices = 4, .workers = 2}), four);
+  for (int rank = 1; rank < 4; ++rank) write(fmt::format("job.{}.et", rank), kMetadata + sum(0, 1 << 20));
+  EXPECT_EQ(time_ns({}), four);
+  EXPECT_EQ(refusal([&] {
+              read_traces({file, folder_ / "job.1.et"}, 1);
+            }),
+            "job.0.et: is of a job of 2 ranks, and `ranks` is 1");
+  // Work without collectives needs no other ranks, and groups say which there are.
+  const auto silent = write("alone.0.et", kMetadata + compute(0, 5));
+  EXPECT_EQ(refusal([&] { read_traces({silent}); }), "");
+  const auto grouped = write("grouped.0.et", kMetadata + sum(0, 4096, text(10, text(1, "pg_name") + text(29, "7"))));
+  EXPECT_EQ(read_traces({grouped, write("groups.json", "{\"7\": [0, 1]}")})->front().world, 2);
+}
+
 TEST_F(Chakra, BrokenFilesAreRefused) {
   const std::string good = kMetadata + compute(0, 5);
   EXPECT_EQ(problem(kMetadata), "job.0.et: has no nodes");
