@@ -255,8 +255,9 @@ void add_collectives(CLI::App& app, Action& action) {
   command->add_option(
       "--engine", flags->engine,
       fmt::format("Run on this engine (default: {}; with --topology: {})", machine_engine().name, model_engine().name));
-  command->add_option("--topology", flags->topology, "What is modelled: a machine of the catalog, or a topology file");
-  add_import_options(*command, flags->import);
+  CLI::Option* topology = command->add_option("--topology", flags->topology,
+                                              "What is modelled: a machine of the catalog, or a topology file");
+  add_import_options(*command, flags->import, topology);
   command->add_option("--workers", flags->workers, "Machines (default: those of the topology)")
       ->check(CLI::Range(1, 1 << 16));
   command->add_option("--device-type", flags->device_type, "cpu or gpu (default: gpu where there are some)")

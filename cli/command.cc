@@ -24,10 +24,15 @@ void add_page_option(CLI::App& command, CommonOptions& options) {
   command.add_option("--html", options.html, "Write the result with its pictures to this file, as one page");
 }
 
-CLI::Option* add_import_options(CLI::App& command, ImportOptions& options) {
-  command.add_option("--gpu", options.gpu, "The GPUs of a topology file that does not tell them, such as h100");
-  return command.add_option("--complete-with", options.complete_with,
-                            "What a partial topology file lacks is as in this machine of the catalog or file, or none");
+void add_import_options(CLI::App& command, ImportOptions& options, CLI::Option* topology) {
+  CLI::Option* gpu =
+      command.add_option("--gpu", options.gpu, "The GPUs of a topology file that does not tell them, such as h100");
+  CLI::Option* complete_with =
+      command.add_option("--complete-with", options.complete_with,
+                         "What a partial topology file lacks is as in this machine of the catalog or file, or none");
+  if (topology == nullptr) return;
+  gpu->needs(topology);
+  complete_with->needs(topology);
 }
 
 CLI::Validator device_types() {

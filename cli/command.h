@@ -26,8 +26,8 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
 void add_page_option(CLI::App& command, CommonOptions& options);
 
 // Adds --complete-with, the machine that has what a partial topology file lacks, and --gpu, the product of its GPUs.
-// Returns the first.
-CLI::Option* add_import_options(CLI::App& command, ImportOptions& options);
+// `topology`: the option for that file, without which neither may be given; null: another argument names it.
+void add_import_options(CLI::App& command, ImportOptions& options, CLI::Option* topology = nullptr);
 
 // Accepts the words of --device-type.
 CLI::Validator device_types();

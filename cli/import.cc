@@ -96,11 +96,11 @@ std::string played_text(const Scenario& scenario, const std::string& machine) {
 }
 
 // The machine of the recording first, then another one that was asked for.
-std::string traces_text(const std::vector<fs::path>& files, const ImportChoices& options, const Scenario& scenario,
-                        const fs::path& scenario_file) {
+std::string traces_text(const std::vector<fs::path>& files, const ImportChoices& options, int unsaid_ranks,
+                        const Scenario& scenario, const fs::path& scenario_file) {
   const auto& trace = std::get<TraceSettings>(scenario.workload.kind);
   if (options.topology.empty() && trace.changes.empty()) return played_text(scenario, kOwnMachine);
-  const Imported own = import_traces(files, {}, scenario_file.parent_path());
+  const Imported own = import_traces(files, {.ranks = unsaid_ranks}, scenario_file.parent_path());
   std::string text = played_text(parse_scenario(own.scenario, scenario_file.string()), kOwnMachine);
   for (const std::string& change : trace.changes) text += "changed: " + change + "\n";
   return text + played_text(scenario, options.topology.empty() ? scenario.topology->name() : options.topology);
@@ -127,7 +127,7 @@ int import_of_traces(const ImportFlags& flags) {
   if (flags.common.quiet) return kOk;
   std::ostream& out = has_output ? std::cout : std::cerr;
   out << "read " << text_of(imported.kind) << '\n' << summary_of(imported, scenario);
-  out << traces_text(files, flags.options, scenario, scenario_file);
+  out << traces_text(files, flags.options, imported.ranks, scenario, scenario_file);
   if (has_output) out << "wrote " << scenario_file.string() << '\n';
   return kOk;
 }
@@ -138,8 +138,8 @@ int import(const ImportFlags& flags) {
   const bool has_output = !flags.common.output.empty() && flags.common.output != "-";
   const fs::path scenario_file = has_output ? fs::path(flags.common.output) : fs::path(file);
   const fs::path model_file = model_beside(scenario_file);
-  const Imported imported =
-      import_that_fits(file, flags.options, has_output ? model_file.filename().string() : std::string());
+  const Imported imported = import_that_fits(
+      file, flags.options, has_output ? model_file.filename().string() : std::string(), scenario_file.parent_path());
   if (!has_output) {
     const Scenario scenario = parse_scenario(imported.scenario, scenario_file.string());
     std::cout << imported.scenario;
@@ -171,7 +171,7 @@ void add_import(CLI::App& app, Action& action) {
       ->add_option(
           "files", flags->files,
           "A config.json of Hugging Face; arguments of Megatron-LM, as a shell script or the YAML of its tests; "
-          "traces of PyTorch's profiler, one for each rank")
+          "traces of PyTorch's profiler or of Chakra, one for each rank")
       ->required();
   command->add_option("--sequence-length", options.tokens, "Tokens of a sequence")->check(CLI::Range(1, 1 << 24));
   command->add_option("--batch", options.batch, "Sequences, or images, of a step on all devices")
@@ -186,10 +186,15 @@ void add_import(CLI::App& app, Action& action) {
   command
       ->add_option("--bucket-bytes", options.bucket_bytes, "Gradients that a trace's ranks reduce together, in bytes")
       ->check(CLI::Range(std::int64_t{1}, std::int64_t{1} << 40));
-  command->add_option("--topology", options.topology, "A machine of the catalog, or a file beside the scenario");
+  CLI::Option* topology =
+      command->add_option("--topology", options.topology, "A machine of the catalog, or a file beside the scenario");
+  command->add_option("--gpu", options.gpu, "The GPUs of a topology file that does not tell them, such as h100")
+      ->needs(topology);
   command
-      ->add_option("--devices", options.devices,
-                   "GPUs of each machine; with --workers, a trace's replicas become as many")
+      ->add_option(
+          "--devices", options.devices,
+          "GPUs of each machine; with --workers, a trace's replicas become as many; of a trace that is its job's only "
+          "file, how many ranks there are")
       ->check(CLI::Range(1, 1 << 20));
   command->add_option("--workers", options.workers, "Machines")->check(CLI::Range(1, 1 << 20));
   add_common_options(*command, flags->common, false);

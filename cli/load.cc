@@ -43,7 +43,7 @@ void check_exists(const std::string& what, const std::string& file) {
 constexpr int kMostUsualMachines = 4096;
 
 Scenario imported_scenario(const std::string& file) {
-  const Imported imported = import_that_fits(file, {}, "");
+  const Imported imported = import_that_fits(file, {}, "", fs::path(file).parent_path());
   for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << assumed << '\n';
   for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << flag << '\n';
   return parse_scenario(imported.scenario, file);
@@ -51,10 +51,14 @@ Scenario imported_scenario(const std::string& file) {
 
 }  // namespace
 
-Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file) {
+Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file,
+                          const fs::path& folder) {
   if (kind_of_file(file) == ImportKind::trace) return import_file(file, options, model_file);
   const bool is_free = options.workers == 0 && kind_of_file(file) == ImportKind::hugging_face;
   std::vector<std::string> chosen;
+  const std::string topology = options.topology;
+  const bool is_elsewhere = topology.find_first_of("/.") != std::string::npos && folder != fs::path(file).parent_path();
+  if (is_elsewhere) options.topology = fs::absolute(folder / topology).lexically_normal().string();
   bool fits = false;
   while (true) {
     const Imported imported = import_file(file, options, "");
@@ -73,6 +77,7 @@ Imported import_that_fits(const std::string& file, ImportChoices options, const 
     chosen.push_back(fmt::format("{} machines, the {} (--workers)", options.workers,
                                  fits ? "fewest that it fits" : "most that are tried"));
   }
+  options.topology = topology;
   Imported imported = import_file(file, options, model_file);
   imported.assumed.insert(imported.assumed.end(), chosen.begin(), chosen.end());
   return imported;

@@ -1,6 +1,7 @@
 // Input files of the command line.
 #pragma once
 
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -28,6 +29,8 @@ void print_notes(const std::vector<std::string>& notes, const CommonOptions& com
 
 // Imports a file. Where the options leave it open, activations are computed again, and the number of machines doubled,
 // until the devices' memory is large enough; what was chosen is among the result's assumptions. Throws InputError.
-Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file);
+// `folder`: where the scenario will be, beside which a topology file is.
+Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file,
+                          const std::filesystem::path& folder);
 
 }  // namespace tandem

@@ -97,7 +97,7 @@ void add_overrides(CLI::App& command, RunFlags& flags) {
   CLI::Option* topology = command.add_option(
       "--topology", flags.topology,
       "Simulate this topology instead of the scenario's; beside a measurement, what the model expects");
-  add_import_options(command, flags.import)->needs(topology);
+  add_import_options(command, flags.import, topology);
   command.add_option("--replicas", run.replicas, "Replicas of each worker")->check(CLI::Range(1, 1 << 20));
   command
       .add_option("--device-type", run.device_type,

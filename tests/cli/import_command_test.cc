@@ -163,6 +163,40 @@ TEST_F(ImportCommand, RanksAreDividedAmongTheMachinesThatAreAskedFor) {
   EXPECT_EQ(devices({"--devices", "4", "--workers", "4"}), cluster(4, 4));
 }
 
+TEST_F(ImportCommand, AFileOfChakraIsRunWithThoseOfTheOtherRanks) {
+  const std::string files = std::string(TANDEM_SOURCE_DIR) + "/tests/bad_input/files/chakra/";
+  write("job.0.et", read(files + "good.0.et"));
+  write("job.1.et", read(files + "good.1.et"));
+  const Outcome outcome = tandem({"run", "job.0.et", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("assumed: 1 files of other ranks by their names, job.1.et to job.1.et, are read"));
+  EXPECT_EQ(tandem({"import", "job.1.et", "-q", "-o", "x.yaml"}).exit_code, 0);
+  EXPECT_THAT(read("x.yaml"), HasSubstr("    - \"job.0.et\"\n    - \"job.1.et\"\n"));
+}
+
+TEST_F(ImportCommand, GpuNamesThoseOfATopologyFile) {
+  write("config.json", read(file("config.json")));
+  write("net.yml", "topology: [ Ring ]\nnpus_count: [ 8 ]\nbandwidth: [ 50.0 ]\nlatency: [ 500.0 ]\n");
+  const Outcome untold = tandem({"import", "config.json", "--topology", "./net.yml", "-o", "x.yaml"});
+  EXPECT_EQ(untold.exit_code, 3);
+  EXPECT_THAT(untold.err, HasSubstr("--gpu NAME"));
+  std::filesystem::create_directory(folder() / "elsewhere");
+  write("elsewhere/config.json", read(file("config.json")));
+  const Outcome told =
+      tandem({"import", "elsewhere/config.json", "--topology", "./net.yml", "--gpu", "h100", "-o", "x.yaml"});
+  EXPECT_EQ(told.exit_code, 0) << told.err;
+  EXPECT_THAT(read("x.yaml"), HasSubstr("topology: {cluster: {node: \"./net.yml\", workers: 1, gpu: \"h100\"}}\n"));
+  EXPECT_EQ(tandem({"run", "x.yaml"}).exit_code, 0);
+  const Outcome named = tandem({"import", "config.json", "--topology", "dgx1-v100", "--gpu", "h100"});
+  EXPECT_EQ(named.exit_code, 3);
+  EXPECT_THAT(named.err, HasSubstr("--gpu is for a topology file that does not tell its GPUs, found --topology dgx1"));
+  for (const char* command : {"import", "run"}) {
+    const Outcome alone = tandem({command, "config.json", "--gpu", "h100"});
+    EXPECT_EQ(alone.exit_code, 2);
+    EXPECT_THAT(alone.err, HasSubstr("--gpu requires --topology"));
+  }
+}
+
 TEST_F(ImportCommand, RefusesWhatItDoesNotKnow) {
   write("config.json", R"({"model_type": "rwkv"})");
   for (const char* command : {"import", "run"}) {
