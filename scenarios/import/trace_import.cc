@@ -21,6 +21,7 @@ namespace tandem {
 namespace {
 
 constexpr std::string_view kOtherwiseMachine = "hgx-h100";
+constexpr std::int64_t kMostRanksOfJob = 1 << 20;
 
 constexpr std::array kCountedCollectives = {CollectiveKind::all_reduce,     CollectiveKind::reduce,
                                             CollectiveKind::broadcast,      CollectiveKind::all_gather,
@@ -78,7 +79,7 @@ Machines asked_machines(const ImportChoices& options, const RankTrace& trace) {
   const std::int64_t ranks = std::int64_t{options.devices} * options.workers;
   const int size = replica_size(trace);
   const bool is_same = ranks == trace.world;
-  if (!is_same && (size == 0 || ranks % size != 0 || ranks < 2 * size || ranks > (1 << 20))) {
+  if (!is_same && (size == 0 || ranks % size != 0 || ranks < 2 * size || ranks > kMostRanksOfJob)) {
     refuse_machines(trace,
                     fmt::format("cannot be run on {} devices: it was recorded on {}, in replicas of {}, of which "
                                 "there must be two at least",
@@ -143,8 +144,15 @@ std::vector<std::filesystem::path> with_other_ranks(const std::vector<std::files
   return all;
 }
 
-int ranks_of_choices(const ImportChoices& options) {
-  return options.ranks > 0 ? options.ranks : options.devices * std::max(1, options.workers);
+// Of a job whose files do not say how many there are; 0: nobody says.
+int ranks_of_choices(const std::filesystem::path& file, const ImportChoices& options) {
+  if (options.ranks > 0) return options.ranks;
+  const std::int64_t ranks = std::int64_t{options.devices} * std::max(1, options.workers);
+  if (ranks <= kMostRanksOfJob) return static_cast<int>(ranks);
+  throw InputError({{.file = file.string(),
+                     .path = "",
+                     .message = fmt::format("a job has {} ranks at most, found {} (--devices, --workers)",
+                                            kMostRanksOfJob, ranks)}});
 }
 
 }  // namespace
@@ -155,7 +163,7 @@ Imported import_traces(const std::vector<std::filesystem::path>& given, const Im
   Imported imported;
   imported.kind = ImportKind::trace;
   const std::vector<std::filesystem::path> files = with_other_ranks(given, imported);
-  imported.ranks = says_ranks(files) ? 0 : ranks_of_choices(options);
+  imported.ranks = says_ranks(files) ? 0 : ranks_of_choices(files.front(), options);
   const std::shared_ptr<const std::vector<RankTrace>> read = read_traces(files, imported.ranks);
   const std::vector<RankTrace>& traces = *read;
   add_trace_facts(traces, imported);
