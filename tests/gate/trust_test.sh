@@ -25,7 +25,7 @@ expect() {
 expect '| +0 % | 4 | 0 | 0 | 4 | 0 | -0.04 % | 8.0 |'
 expect '| +2 % | 2 | 0 | 0 | 0 | 2 | +1.90 % | 32.0 |'
 expect '| +10 % | 2 | 2 | 0 | 0 | 0 | +4.50 % | 8.0 |'
-grep -q '^Measured on 20..-..-.. with tandem 9.9, digits.yaml on ' "$work/section"
+grep -q '^Measured on 20..-..-.. with tandem 9.9, short.yaml on ' "$work/section"
 [ "$(wc -l <"$work/progress")" = 12 ] || { echo "a line a comparison" && exit 1; }
 
 # A call that was ended goes on where it was, with lines of the same program only.
