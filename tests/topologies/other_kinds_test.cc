@@ -315,28 +315,6 @@ TEST(Hwloc, ABrokenFileIsNotThisMachine) {
 
 // --- Simulators ---
 
-TEST(SimgridPlatform, RoutesOfLinksMeetInASwitch) {
-  const Topology topology = made("simgrid_star.xml").topology;
-  EXPECT_EQ(topology.worker_count(), 3);
-  EXPECT_THAT(way(topology, "g0", "g2"), ElementsAre("g0", "switch1", "g2"));
-  EXPECT_EQ(rate_between(topology, "g0", "g1"), 12.5e9);
-  EXPECT_EQ(rate_between(topology, "g1", "g2"), 10.0 * 1024 * 1024 * 1024 < 12.5e9 ? 10737418240.0 : 12.5e9);
-  EXPECT_EQ(topology.device(node_named(topology, "g0"))->cores, 16);
-  EXPECT_EQ(topology.device(node_named(topology, "g2"))->peak_flops_per_s.at(DType::f32).value, 1e12);
-}
-
-TEST(SimgridPlatform, FlatClustersAreStars) {
-  const Topology topology =
-      import_text(
-          "<platform version=\"4.1\"><cluster id=\"c\" prefix=\"n\" suffix=\".me\" radical=\"0-2,5\" speed=\"1Gf\" "
-          "bw=\"125MBps\" lat=\"50us\"/></platform>",
-          "c.xml", {})
-          .topology;
-  EXPECT_EQ(topology.worker_count(), 4);
-  EXPECT_THAT(way(topology, "n0.me", "n5.me"), ElementsAre("n0.me", "c", "n5.me"));
-  EXPECT_EQ(rate_between(topology, "n0.me", "n5.me"), 125e6);
-}
-
 TEST(AstraNetwork, TheFirstDimensionIsAMachines) {
   const ImportedTopology imported = made("astra_network.yml", "a100");
   const Topology& topology = imported.topology;

@@ -7,12 +7,11 @@
 #include <cmath>
 #include <filesystem>
 #include <map>
-#include <numeric>
 #include <optional>
 #include <pugixml.hpp>
 
-#include "topologies/readers/described_graph.h"
 #include "topologies/readers/fabric_description.h"
+#include "topologies/readers/simgrid_routes.h"
 #include "topologies/readers/xml_checks.h"
 
 namespace tandem {
@@ -50,61 +49,22 @@ std::optional<double> simgrid_quantity(std::string_view text, std::string_view b
   return value * factor;
 }
 
-struct PlatformLink {
-  std::string id{}, kind{};
-  double bytes_per_s = 0, latency_s = 0;
-  Direction direction = Direction::duplex;
-  int line = 0;
-  bool is_used = false;
-};
-
-// Routes list links and say nothing of what is between them. Two links that follow each other meet in a point; points
-// are merged as routes are read, and those that are no host become switches.
-class Points {
- public:
-  std::size_t add(bool is_named) {
-    parents_.push_back(parents_.size());
-    named_.push_back(is_named);
-    return parents_.size() - 1;
-  }
-  std::size_t root(std::size_t i) {
-    while (parents_[i] != i) i = parents_[i] = parents_[parents_[i]];
-    return i;
-  }
-  // False when both are hosts.
-  bool merge(std::size_t a, std::size_t b) {
-    a = root(a);
-    b = root(b);
-    if (a == b) return true;
-    if (named_[a] && named_[b]) return false;
-    if (named_[b]) std::swap(a, b);
-    parents_[b] = a;
-    return true;
-  }
-  bool is_named(std::size_t i) { return named_[root(i)]; }
-
- private:
-  std::vector<std::size_t> parents_{};
-  std::vector<bool> named_{};
-};
-
 class PlatformReader {
  public:
   PlatformReader(std::string_view text, const std::string& file) : text_(text), file_(file) {
     check_xml(text, file, document_);
   }
 
-  DescribedGraph read() {
-    const XmlElement platform = document_.child("platform");
-    read_zone(platform);
-    for (const XmlElement& route : routes_) read_route(route);
-    if (graph_.nodes.empty() && problems_.empty()) problem(platform, "has no host");
+  Platform read() {
+    const XmlElement root = document_.child("platform");
+    read_zone(root);
+    for (std::size_t i = 0; i < routes_.size(); ++i) read_route(i);
+    if (nodes().empty() && problems_.empty()) problem(root, "has no host");
     problems_.throw_if_any();
-    add_links();
-    problems_.throw_if_any();
-    return std::move(graph_);
+    return std::move(platform_);
   }
   std::vector<std::string> notes() const { return notes_; }
+  int line_of_route(std::size_t number) const { return line_of(text_, routes_[number].first); }
 
  private:
   void problem(const XmlElement& element, std::string message) {
@@ -122,10 +82,14 @@ class PlatformReader {
     const auto value = simgrid_quantity(stated.substr(0, stated.find(',')), base);
     if (!value)
       problem(element, fmt::format("{}: expected a number with a unit of {}, found '{}'", attribute, base, stated));
-    return value.value_or(otherwise);
+    return value.value_or(1);  // which no check refuses again
   }
 
+  std::vector<DescribedNode>& nodes() { return platform_.graph.nodes; }
+
   void read_zone(const XmlElement& zone) {
+    const std::string_view routing = zone.attribute("routing").value();
+    const bool is_whole = !routing.starts_with("Floyd") && !routing.starts_with("Dijkstra");
     for (const XmlElement& child : zone.children()) {
       const std::string_view name = child.name();
       if (name == "zone" || name == "AS") {
@@ -139,7 +103,7 @@ class PlatformReader {
       } else if (name == "cluster" || name == "cabinet") {
         read_cluster(child);
       } else if (name == "route" || name == "zoneRoute" || name == "ASroute") {
-        routes_.push_back(child);
+        routes_.emplace_back(child, is_whole);
       } else if (name == "prop") {
         read_property(child);
       } else if (name != "config") {
@@ -161,11 +125,10 @@ class PlatformReader {
     node.kind = kind;
     node.line = line_of(text_, element);
     if (id.empty()) problem(element, "has no id");
-    if (!by_name_.emplace(id, graph_.nodes.size()).second) problem(element, "a second node '" + id + "'");
+    if (!by_name_.emplace(id, nodes().size()).second) problem(element, "a second node '" + id + "'");
     if (const auto known = described_.find(id); known != described_.end()) describe(node, known->second);
-    graph_.nodes.push_back(std::move(node));
-    point_of_node_.push_back(points_.add(true));
-    return graph_.nodes.back();
+    nodes().push_back(std::move(node));
+    return nodes().back();
   }
 
   static void describe(DescribedNode& node, const std::string& words) {
@@ -196,11 +159,11 @@ class PlatformReader {
       if (key == "tandem.worker") node.worker = prop.attribute("value").as_int(0);
       if (node.worker && *node.worker < kNoWorker) problem(prop, "tandem.worker: expected a number from 0, or -1");
     }
-    has_kinds_ = has_kinds_ || node.kind != "host";
+    platform_.has_kinds = platform_.has_kinds || node.kind != "host";
     if (node.kind == "gpu" || node.kind == "cpu") node.flops_per_s = node.kind == "gpu" ? 0 : node.flops_per_s;
   }
 
-  PlatformLink& add_link(const XmlElement& element, const std::string& id) {
+  void add_link(const XmlElement& element, const std::string& id) {
     PlatformLink link;
     link.id = id;
     link.line = line_of(text_, element);
@@ -208,7 +171,7 @@ class PlatformReader {
     link.latency_s = number(element, "latency", "s", 0);
     const std::string_view policy = element.attribute("sharing_policy").value();
     if (policy.empty() || policy == "SHARED") link.direction = Direction::half_duplex;
-    if (policy == "FATPIPE") note(element, "a FATPIPE limits every flow alone; read as one that flows share");
+    link.is_fatpipe = policy == "FATPIPE";
     if (!(link.bytes_per_s > 0)) problem(element, "link '" + id + "' needs a bandwidth greater than 0");
     for (const XmlElement& prop : element.children("prop")) {
       const std::string_view key = prop.attribute("id").value();
@@ -217,13 +180,18 @@ class PlatformReader {
         link.direction = Direction::one_way;
       }
     }
-    if (!by_link_.emplace(id, links_.size()).second) problem(element, "a second link '" + id + "'");
-    const std::size_t ends = points_.add(false);
-    points_.add(false);
-    ends_.push_back(ends);
-    links_.push_back(std::move(link));
-    return links_.back();
+    if (!by_link_.emplace(id, platform_.links.size()).second) problem(element, "a second link '" + id + "'");
+    platform_.links.push_back(std::move(link));
   }
+
+  // A cluster's hosts are at its switch. With a backbone that is two, which the backbone joins in one direction, so
+  // that every flow crosses it once.
+  struct Cluster {
+    XmlElement element{};
+    double bytes_per_s = 0, latency_s = 0;
+    Direction direction = Direction::duplex;
+    std::size_t in = 0, out = 0;
+  };
 
   void read_cluster(const XmlElement& element) {
     const std::string_view shape = element.attribute("topology").value();
@@ -238,96 +206,97 @@ class PlatformReader {
     const auto names = hosts_of_list("[" + std::string(element.attribute("radical").value()) + "]");
     if (!names || names->size() > 100000)
       return problem(element, "radical: expected ranges such as 0-15, of at most 100,000 hosts");
-    const double rate = number(element, "bw", "Bps", 0), latency = number(element, "lat", "s", 0);
-    if (!(rate > 0)) return problem(element, "needs a bw greater than 0");
-    const std::size_t middle = graph_.nodes.size();
-    add_node(element, id.empty() ? "cluster" : id, "router");
-    for (const std::string& name : *names) {
-      const std::size_t host = graph_.nodes.size();
-      DescribedNode& node = add_node(element, prefix + name + suffix, "host");
-      node.flops_per_s = number(element, "speed", "f", 0);
-      node.cores = std::clamp(element.attribute("core").as_int(1), 1, 1 << 16);
-      DescribedLink link;
-      link.from = host;
-      link.to = middle;
-      link.kind = "network";
-      link.bytes_per_s = rate;
-      link.latency_s = latency;
-      link.line = line_of(text_, element);
-      direct_.push_back(link);
+    Cluster cluster;
+    cluster.element = element;
+    cluster.bytes_per_s = number(element, "bw", "Bps", 0);
+    cluster.latency_s = number(element, "lat", "s", 0);
+    if (!(cluster.bytes_per_s > 0)) return problem(element, "needs a bw greater than 0");
+    const bool is_half = std::string_view(element.attribute("sharing_policy").value()) == "SHARED";
+    cluster.direction = is_half ? Direction::half_duplex : Direction::duplex;
+    const std::size_t router = nodes().size();
+    if (id.empty()) id = "cluster";
+    add_node(element, id, "router");
+    const std::string stated = element.attribute("router_id").value();
+    by_name_.emplace(stated.empty() ? prefix + id + "_router" + suffix : stated, router);
+    cluster.in = cluster.out = router;
+    if (*element.attribute("bb_bw").value() != '\0') add_backbone(cluster, id);
+    for (const std::string& name : *names) add_cluster_host(cluster, prefix + name + suffix);
+  }
+
+  void join(const Cluster& cluster, std::size_t from, std::size_t to, Direction direction, double rate,
+            double latency_s) {
+    DescribedLink link;
+    link.from = from;
+    link.to = to;
+    link.kind = "network";
+    link.bytes_per_s = rate;
+    link.latency_s = latency_s;
+    link.direction = direction;
+    link.line = line_of(text_, cluster.element);
+    platform_.graph.links.push_back(std::move(link));
+  }
+
+  void add_backbone(Cluster& cluster, const std::string& id) {
+    const std::size_t router = cluster.in;
+    const double rate = number(cluster.element, "bb_bw", "Bps", 1);
+    if (!(rate > 0)) return problem(cluster.element, "needs a bb_bw greater than 0");
+    if (std::string_view(cluster.element.attribute("bb_sharing_policy").value()) == "FATPIPE")
+      note_fatpipe(cluster.element);
+    cluster.in = nodes().size();
+    add_node(cluster.element, id + ".backbone.in", "router");
+    cluster.out = nodes().size();
+    add_node(cluster.element, id + ".backbone.out", "router");
+    join(cluster, cluster.in, cluster.out, Direction::one_way, rate, number(cluster.element, "bb_lat", "s", 0));
+    join(cluster, router, cluster.in, Direction::one_way, rate, 0);
+    join(cluster, cluster.out, router, Direction::one_way, rate, 0);
+  }
+
+  void add_cluster_host(const Cluster& cluster, const std::string& name) {
+    std::size_t end = nodes().size();
+    DescribedNode& node = add_node(cluster.element, name, "host");
+    node.flops_per_s = number(cluster.element, "speed", "f", 0);
+    node.cores = std::clamp(cluster.element.attribute("core").as_int(1), 1, 1 << 16);
+    const double rate = cluster.bytes_per_s;
+    if (cluster.in == cluster.out) return join(cluster, end, cluster.in, cluster.direction, rate, cluster.latency_s);
+    double latency_s = cluster.latency_s;
+    if (cluster.direction == Direction::half_duplex) {
+      add_node(cluster.element, name + ".switch", "router");
+      join(cluster, end, nodes().size() - 1, cluster.direction, rate, latency_s);
+      end = nodes().size() - 1;
+      latency_s = 0;
     }
-    if (*element.attribute("bb_bw").value() != '\0')
-      note(element, "the backbone of a cluster is left out: its switch never blocks");
+    join(cluster, end, cluster.in, Direction::one_way, rate, latency_s);
+    join(cluster, cluster.out, end, Direction::one_way, rate, latency_s);
   }
 
   std::optional<std::size_t> end_of(const XmlElement& route, const char* gateway, const char* plain) {
     std::string name = route.attribute(gateway).value();
     if (name.empty()) name = route.attribute(plain).value();
     const auto found = by_name_.find(name);
-    if (found != by_name_.end()) return point_of_node_[found->second];
+    if (found != by_name_.end()) return found->second;
     problem(route, fmt::format("no host or router '{}'", name));
     return std::nullopt;
   }
 
-  void read_route(const XmlElement& route) {
-    const auto from = end_of(route, "gw_src", "src");
-    const auto to = end_of(route, "gw_dst", "dst");
+  void read_route(std::size_t number) {
+    const auto& [element, is_whole] = routes_[number];
+    const auto from = end_of(element, "gw_src", "src");
+    const auto to = end_of(element, "gw_dst", "dst");
     if (!from || !to || *from == *to) return;
-    std::size_t here = *from;
-    std::vector<std::size_t> chain;
-    for (const XmlElement& hop : route.children("link_ctn")) {
+    PlatformRoute route{*from, *to, {}, !is_no(element.attribute("symmetrical").value()), is_whole, number};
+    for (const XmlElement& hop : element.children("link_ctn")) {
       const auto known = by_link_.find(hop.attribute("id").value());
       if (known == by_link_.end()) return problem(hop, fmt::format("no link '{}'", hop.attribute("id").value()));
-      chain.push_back(known->second);
+      route.hops.push_back({known->second, std::string_view(hop.attribute("direction").value()) == "DOWN"});
+      if (platform_.links[known->second].is_fatpipe) note_fatpipe(hop);
     }
-    for (const std::size_t link : chain) {
-      const std::size_t head = ends_[link], tail = head + 1;
-      links_[link].is_used = true;
-      const bool is_tail = points_.root(tail) == points_.root(here) && points_.root(head) != points_.root(here);
-      if (!is_tail && !points_.merge(head, here) && !points_.merge(tail, here)) return share(route, link);
-      here = points_.root(is_tail || points_.root(head) != points_.root(here) ? head : tail);
-    }
-    if (!chain.empty() && !points_.merge(here, *to)) share(route, chain.back());
+    if (!route.hops.empty()) platform_.routes.push_back(std::move(route));
   }
 
-  // A link between more than two hosts: what all of them are attached to.
-  void share(const XmlElement& route, std::size_t link) {
-    problem(route,
-            fmt::format("link '{}' joins more than two hosts; give each host a link of its own", links_[link].id));
-  }
+  static bool is_no(std::string_view word) { return word == "NO" || word == "no"; }
 
-  void add_links() {
-    std::map<std::size_t, std::size_t> nodes;
-    for (std::size_t i = 0; i < graph_.nodes.size(); ++i) nodes[points_.root(point_of_node_[i])] = i;
-    const auto node_at = [&](std::size_t point) {
-      const auto [known, is_new] = nodes.emplace(points_.root(point), graph_.nodes.size());
-      if (is_new) {
-        DescribedNode node;
-        node.name = fmt::format("switch{}", ++switches_);
-        node.kind = "router";
-        graph_.nodes.push_back(std::move(node));
-      }
-      return known->second;
-    };
-    for (std::size_t i = 0; i < links_.size(); ++i) {
-      const PlatformLink& read = links_[i];
-      if (!read.is_used) continue;
-      DescribedLink link;
-      link.from = node_at(ends_[i]);
-      link.to = node_at(ends_[i] + 1);
-      link.kind = !read.kind.empty() ? read.kind : has_kinds_ ? "" : "network";
-      link.bytes_per_s = read.bytes_per_s;
-      link.latency_s = read.latency_s;
-      link.direction = read.direction;
-      link.line = read.line;
-      if (link.from == link.to) {
-        notes_.push_back(
-            fmt::format("{}:{}: link '{}' is on every way through its switch; left out", file_, read.line, read.id));
-        continue;
-      }
-      graph_.links.push_back(std::move(link));
-    }
-    graph_.links.insert(graph_.links.end(), direct_.begin(), direct_.end());
+  void note_fatpipe(const XmlElement& element) {
+    note(element, "a FATPIPE limits every flow alone; here flows that enter it at one place share it");
   }
 
   std::string_view text_;
@@ -336,25 +305,25 @@ class PlatformReader {
   Diagnostics problems_{};
   int problem_count_ = 0;
   std::vector<std::string> notes_{}, noted_{};
-  DescribedGraph graph_{};
+  Platform platform_{};
   std::map<std::string, std::size_t> by_name_{}, by_link_{};
   std::map<std::string, std::string> described_{};
-  std::vector<PlatformLink> links_{};
-  std::vector<std::size_t> ends_{};  // of each link the first of its two points
-  std::vector<DescribedLink> direct_{};
-  std::vector<XmlElement> routes_{};
-  Points points_{};
-  std::vector<std::size_t> point_of_node_{};
-  bool has_kinds_ = false;
-  int switches_ = 0;
+  std::vector<std::pair<XmlElement, bool>> routes_{};  // and whether it is a whole one
 };
 
 }  // namespace
 
 ImportedTopology import_simgrid_platform(std::string_view text, const std::string& file, const ImportOptions& options) {
   PlatformReader reader(text, file);
-  const DescribedGraph graph = reader.read();
-  ImportedTopology imported = build_described(graph, file, options, std::filesystem::path(file).stem().string());
+  const Platform platform = reader.read();
+  const std::string name = std::filesystem::path(file).stem().string();
+  ImportedTopology imported = build_described(join_routes(platform, false), file, options, name);
+  if (find_difference(platform, imported.topology)) {
+    imported = build_described(join_routes(platform, true), file, options, name);
+    if (const auto difference = find_difference(platform, imported.topology)) {
+      throw InputError({{file, reader.line_of_route(difference->number), 0, "route", difference->text}});
+    }
+  }
   const std::vector<std::string> notes = reader.notes();
   imported.notes.insert(imported.notes.begin(), notes.begin(), notes.end());
   return imported;

@@ -152,10 +152,12 @@ class Check {
       if (!seen.emplace(&model, true).second) continue;
       const double rate = model.bandwidth_bytes_per_s.value;
       const double latency_s = model.latency_s.value;
+      const bool is_stated = !model.latency_s.source.empty();
       const std::string id = model.id.empty() ? std::string(name_of(model.kind)) : model.id;
       if (rate < kLeastRate || rate > kMostRate) problem("link model '{}' has {:.4g} GB/s", id, rate / 1e9);
       if (latency_s > kMostLatency) problem("link model '{}' has a latency of {:.4g} s", id, latency_s);
-      if (model.kind == LinkKind::network && latency_s == 0) missing("link model '{}' has no latency", id);
+      if (model.kind == LinkKind::network && latency_s == 0 && !is_stated)
+        missing("link model '{}' has no latency", id);
     }
   }
 

@@ -1,0 +1,53 @@
+// The links of a SimGrid platform and the routes that list them, on their way to a graph: nothing in a platform says
+// what is between two links.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "topologies/readers/described_graph.h"
+
+namespace tandem {
+
+struct PlatformLink {
+  std::string id{}, kind{};
+  double bytes_per_s = 0, latency_s = 0;
+  Direction direction = Direction::duplex;
+  bool is_fatpipe = false;  // limits every flow alone
+  int line = 0;
+};
+
+struct PlatformHop {
+  std::size_t link = 0;
+  bool is_down = false;  // the second direction of a duplex link
+};
+
+struct PlatformRoute {
+  std::size_t from = 0, to = 0;  // nodes
+  std::vector<PlatformHop> hops{};
+  bool is_symmetrical = true;
+  bool is_whole = true;    // false: one edge of ways that SimGrid finds itself
+  std::size_t number = 0;  // in the file
+};
+
+struct Platform {
+  DescribedGraph graph{};  // without what the routes tell
+  std::vector<PlatformLink> links{};
+  std::vector<PlatformRoute> routes{};
+  bool has_kinds = false;  // nodes and links tell their kinds, as in files of Tandem
+};
+
+// Returns the graph with the links that routes list. Where two of them meet is a switch. A link that has no two ends in
+// all its routes, such as a bus or a backbone, is a medium: one link between two switches, which everything that is
+// beside it in some route enters and leaves in one direction. With `all_media` every link is one.
+DescribedGraph join_routes(const Platform& platform, bool all_media);
+
+// Says how the first route that has another latency or bandwidth in `topology` differs; nothing where none does.
+struct RouteDifference {
+  std::size_t number = 0;  // of the route
+  std::string text{};
+};
+std::optional<RouteDifference> find_difference(const Platform& platform, const Topology& topology);
+
+}  // namespace tandem
