@@ -95,7 +95,7 @@ const DeviceModel* gpu_in(const Topology& machine) {
 
 // The machine that the file's name names, if it can have the product.
 std::string machine_named_by(const std::string& file, const PciGpu* product) {
-  const std::string name = machine_named_in(std::filesystem::path(file).filename().string());
+  std::string name = machine_named_in(std::filesystem::path(file).filename().string());
   if (name.empty() || product == nullptr) return name;
   const Topology machine = load_catalog_node(name);
   const DeviceModel* gpu = gpu_in(machine);

@@ -39,7 +39,7 @@ std::optional<Topology> read_machine_file(const YamlReader& machine, const std::
 
 // A name of the catalog, "none", or a file beside the one that names it.
 std::string complete_with_option(const YamlReader& value, int depth) {
-  const std::string name = value.text();
+  std::string name = value.text();
   if (name.empty() || name == kNoMachine) return name;
   if (name.find_first_of("/.") != std::string::npos) return named_file(value, depth).value_or("").string();
   const auto known = catalog_names();
