@@ -124,7 +124,7 @@ std::string nearest_of_family(std::string_view type, const std::vector<std::stri
     if (letters_of(name) == letters_of(type)) family.push_back(name);
   }
   std::sort(family.rbegin(), family.rend());
-  const std::string near = nearest_name(type, family);
+  std::string near = nearest_name(type, family);
   if (!near.empty() || family.empty()) return near;
   const auto shared = [&](const std::string& name) {
     return std::mismatch(name.begin(), name.end(), type.begin(), type.end()).first - name.begin();
