@@ -47,19 +47,16 @@ class RowErrors {
   double worst_ = 0;  // with its sign
 };
 
-std::string nodes_of(const TrainingPoint& point) {
-  return point.nodes == 1 ? "one node" : "several nodes";
-}
-
 // By strategy, machines and file; no file: all of them.
 using RowGroups = std::map<std::tuple<std::string, std::string, std::string>, RowErrors>;
 
 // Where rows are reported apart from others, all of them together are a group as well.
 void add_together(const std::vector<TrainingPoint>& points, RowGroups& groups) {
   std::map<std::pair<std::string, std::string>, std::set<bool>> kinds;
-  for (const TrainingPoint& point : points) kinds[{point.strategy, nodes_of(point)}].insert(point.apart.empty());
+  for (const TrainingPoint& point : points)
+    kinds[{point.strategy, nodes_text(point.nodes)}].insert(point.apart.empty());
   for (const TrainingPoint& point : points) {
-    const std::string nodes = nodes_of(point);
+    const std::string nodes = nodes_text(point.nodes);
     if (kinds[{point.strategy, nodes}].size() == 2)
       groups[{point.strategy, nodes + ", with those apart", ""}].add(point);
   }
@@ -68,7 +65,7 @@ void add_together(const std::vector<TrainingPoint>& points, RowGroups& groups) {
 std::string summary_text(const std::vector<TrainingPoint>& points) {
   RowGroups groups;
   for (const TrainingPoint& point : points) {
-    const std::string nodes = nodes_of(point);
+    const std::string nodes = nodes_text(point.nodes);
     const std::string machines = point.apart.empty() ? nodes : fmt::format("apart: {}, {}", point.apart, nodes);
     groups[{point.strategy, machines, ""}].add(point);
     groups[{point.strategy, machines, point.file}].add(point);

@@ -43,6 +43,11 @@ struct TrainingPoint {
   double error() const { return predicted / measured - 1; }
 };
 
+// The kind of machines that errors are grouped by.
+inline std::string nodes_text(int nodes) {
+  return nodes == 1 ? "one node" : "several nodes";
+}
+
 // What was not replayed, and why.
 struct LeftOut {
   std::string file{};

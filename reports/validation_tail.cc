@@ -40,7 +40,7 @@ Tails tails_of(const Validation& validation, double limit) {
   }
   for (const TrainingPoint& point : validation.training) {
     if (!point.apart.empty()) continue;
-    tails[{point.file, point.strategy, point.nodes == 1 ? "one node" : "several nodes"}].add(point.error(), limit);
+    tails[{point.file, point.strategy, nodes_text(point.nodes)}].add(point.error(), limit);
   }
   return tails;
 }

@@ -92,7 +92,7 @@ class ErrorTable {
 
 std::string group_of(const ValidationPoint& point) {
   if (!point.apart.empty()) return "apart: " + point.apart;
-  return point.nodes == 1 ? "one node" : "several nodes";
+  return nodes_text(point.nodes);
 }
 
 // The collectives that the goals of the summary speak of together.

@@ -144,8 +144,7 @@ TraceSettings read_trace(const YamlReader& map, const fs::path& folder) {
     if (const auto path = existing_file(file, folder)) found.push_back(*path);
   }
   if (files.is_list() && files.list().empty()) files.error("needs a file for at least one rank");
-  constexpr std::int64_t kMostRanks = 1 << 20;
-  const auto ranks = static_cast<int>(map.optional("ranks").integer(1, kMostRanks, 0));
+  const auto ranks = static_cast<int>(map.optional("ranks").integer(1, kMostRanksOfJob, 0));
   if (!found.empty()) trace.ranks = included(files, [&] { return read_traces(found, ranks); });
   if (trace.ranks) trace.world = trace.ranks->front().world;
   read_retiming(map, files, trace);

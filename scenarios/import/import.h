@@ -47,8 +47,8 @@ struct Imported {
 // `model_file`: what the scenario calls its model. Empty: the file itself, from the same folder. Throws InputError.
 Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file);
 
-// The same for traces, one file for each rank that has one; of Chakra's, the file of one rank stands for those beside
-// it whose names differ in the rank only. `scenario_folder`: where the scenario will be, whose paths to the files begin
+// The same for traces, one file for each rank that has one. A single file of Chakra is read with those beside it whose
+// names differ in the rank only. `scenario_folder`: where the scenario will be, whose paths to the files begin
 // there.
 Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
                        const std::filesystem::path& scenario_folder);

@@ -61,6 +61,8 @@ struct RankTrace {
 enum class TraceKind : std::uint8_t { none, kineto, chakra_messages, chakra_json, chakra_groups, host_operators };
 TraceKind trace_kind_of(const std::filesystem::path& file);
 
+inline constexpr std::int64_t kMostRanksOfJob = 1 << 20;
+
 // The traces of a job's ranks, each rank once, in their order. The result for the files that were read last is kept,
 // and returned again while they have not changed: an import reads them, and the scenario that it makes. Throws
 // InputError. `ranks`: of the job, where its files do not say how many there are (says_ranks); 0: they do.

@@ -21,7 +21,6 @@ namespace tandem {
 namespace {
 
 constexpr std::string_view kOtherwiseMachine = "hgx-h100";
-constexpr std::int64_t kMostRanksOfJob = 1 << 20;
 
 constexpr std::array kCountedCollectives = {CollectiveKind::all_reduce,     CollectiveKind::reduce,
                                             CollectiveKind::broadcast,      CollectiveKind::all_gather,
@@ -119,8 +118,8 @@ std::string retiming_text(const ImportChoices& options, const RankTrace& trace, 
   return text;
 }
 
-// A file of Chakra alone stands for its job, whose other ranks have files of the same name beside it, as ASTRA-sim
-// takes them. Of several, those that are not given are left out.
+// Adds the other ranks' files to a single one of Chakra, as ASTRA-sim does: they lie beside it under the same name.
+// Where several files are given, the others are left out with a note.
 std::vector<std::filesystem::path> with_other_ranks(const std::vector<std::filesystem::path>& given,
                                                     Imported& imported) {
   const auto first = std::find_if(given.begin(), given.end(), is_chakra_file);
@@ -144,7 +143,7 @@ std::vector<std::filesystem::path> with_other_ranks(const std::vector<std::files
   return all;
 }
 
-// Of a job whose files do not say how many there are; 0: nobody says.
+// Returns the number of ranks of a job whose files do not say it; 0 if the options do not say it either.
 int ranks_of_choices(const std::filesystem::path& file, const ImportChoices& options) {
   if (options.ranks > 0) return options.ranks;
   const std::int64_t ranks = std::int64_t{options.devices} * std::max(1, options.workers);
