@@ -1,5 +1,5 @@
-// What a collective is, said once for every engine: its kinds, what the ranks of a call must agree on, the checks of
-// its operands, and the words of its errors. Engines differ only in how they execute one.
+// Defines collectives once for all engines: their kinds, what the ranks of a call must agree on, the checks of
+// operands, and the texts of errors. Engines differ only in how they execute a collective.
 //
 // Adding a kind: a row in the table of collective.cc, its effect in each engine.
 #pragma once
@@ -26,7 +26,7 @@ struct DeviceId;
 enum class Reduction : std::uint8_t { sum, maximum, minimum };
 std::string_view name_of(Reduction reduction);
 
-// send_receive is a call of two: rank 0 of it sends, rank 1 receives.
+// send_receive is a call between two ranks: rank 0 sends, rank 1 receives.
 enum class CollectiveKind : std::uint8_t {
   all_reduce,
   reduce,
@@ -43,7 +43,8 @@ std::optional<CollectiveKind> collective_of_record(std::string_view record_name)
 
 bool is_reducing(CollectiveKind kind);
 bool has_root(CollectiveKind kind);
-// How many parts of CollectiveSpec::count elements a rank's input or output holds: 1, or one a rank.
+// The number of parts, of CollectiveSpec::count elements each, that a rank's input or output holds: 1, or one for each
+// rank.
 int input_parts(CollectiveKind kind, int ranks);
 int output_parts(CollectiveKind kind, int ranks);
 
@@ -69,27 +70,28 @@ double bus_bandwidth_factor(CollectiveKind kind, int ranks);
 
 // Checks of what a worker passes to its communicator. All throw UsageError, in the same words on every engine.
 //
-// One tensor of one type and size and one stream for each local device, on that device; a root within the group.
-// `outputs` and `inputs` are the same where the collective works in place; all_to_all cannot. Returns `spec` with its
-// element type and count filled in; both stay as they were when the worker has no device in the group.
+// Checks that each local device has a tensor and a stream, that all tensors have one type and size, and that the root
+// is within the group. `outputs` and `inputs` are the same tensors where the collective works in place, which
+// all_to_all cannot. Returns `spec` with its element type and count filled in, or unchanged when the worker has no
+// device in the group.
 CollectiveSpec check_operands(CollectiveSpec spec, const Communicator& group, std::span<const Tensor> outputs,
                               std::span<const Tensor> inputs, std::span<Stream* const> streams);
-// One end of a send or receive. Returns the rank of the stream's device.
+// Checks one end of a send or receive. Returns the rank of the stream's device.
 int check_end(const Communicator& group, const Tensor& tensor, int peer_rank, const Stream& stream);
-// The devices of a communicator: at least one, each once.
+// Checks the devices of a communicator: at least one, none twice.
 void check_group(std::span<const DeviceId> devices);
-// A timeout is greater than 0 s. Returns nothing for one that never ends.
+// Checks that a timeout is greater than 0 s. Returns nothing for an infinite one.
 std::optional<double> checked_timeout(std::optional<double> timeout_s);
 
-// The words of engines' messages.
+// Texts of the engines' messages.
 //
-// A call under way: "all_reduce #5 (4 of 8 devices arrived; missing /job:..., ...)".
+// Describes a call under way: "all_reduce #5 (4 of 8 devices arrived; missing /job:..., ...)".
 std::string call_text(CollectiveKind kind, std::int64_t sequence, const std::vector<DeviceId>& devices,
                       const std::function<bool(int rank)>& has_arrived);
-// Two callers (devices or workers) disagree about what call `sequence` of their group is.
+// Makes the error of two callers (devices or workers) that disagree about call `sequence` of their group.
 RunError call_mismatch(std::int64_t sequence, std::string_view caller, const CollectiveSpec& spec,
                        std::string_view other_caller, const CollectiveSpec& other_spec);
-// Communicator::set_timeout's error: `call` (its call_text) took too long for the device `waiting`.
+// Makes the error of Communicator::set_timeout(): `call` (its call_text) took too long for the device `waiting`.
 DeadlineExceededError deadline_exceeded(std::string_view call, const std::vector<DeviceId>& devices,
                                         const DeviceId& waiting, double timeout_s);
 

@@ -12,7 +12,7 @@ namespace {
 // idle, so that 2 devices reach 0.72 of what 8 reach on the same links (all_gather, ai-dynamo/aiconfigurator commit
 // 095f58a5, a100_sxm 2.27.3); another set of links differs by 3 and more (a mesh of NVLinks, a cube mesh).
 constexpr double kSameBandwidth = 1.6;
-// From here on the time of a collective is that of its bytes.
+// From this size on, bandwidth alone decides the time of a collective.
 constexpr double kBandwidthBytes = 16 << 20;
 
 bool divides_its_bytes(CollectiveKind kind) {
@@ -44,7 +44,7 @@ std::vector<CollectivePoint> one_for_each_size(std::vector<CollectivePoint> poin
   return kept;
 }
 
-// Returns the index of the interval between two points that a size lies in; of the first or last one beyond them.
+// Returns the index of the interval between two points that contains a size; the first or the last one if none does.
 std::size_t interval_of(const std::vector<CollectivePoint>& points, double bytes) {
   const auto above = std::upper_bound(points.begin(), points.end(), bytes,
                                       [](double size, const CollectivePoint& point) { return size < point.bytes; });
@@ -56,7 +56,7 @@ std::string devices_text(int devices) {
   return fmt::format("{} device{}", devices, devices == 1 ? "" : "s");
 }
 
-// Interpolates in the logarithms of size and value. Beyond the points the value is that of the nearest one.
+// Interpolates in the logarithms of size and value. Outside the points it returns the value of the nearest one.
 template <typename Value>
 double in_logarithms(const std::vector<CollectivePoint>& points, double bytes, Value value) {
   if (bytes <= points.front().bytes) return value(points.front());
@@ -67,8 +67,8 @@ double in_logarithms(const std::vector<CollectivePoint>& points, double bytes, V
   return value(low) * std::pow(value(high) / value(low), fraction);
 }
 
-// The line through two numbers of devices, `a` and `b`, with these times at equal bytes for each device. More steps
-// never take less time, nor more than as many times the steps.
+// Returns the time on the line through the times of `a` and `b` devices, at equal bytes for each device. More steps
+// never take less time, and time never grows faster than the number of steps.
 double on_line(double a_s, double b_s, int a, int b, int devices) {
   const double line_s = a_s + (b_s - a_s) * (devices - a) / (b - a);
   const double at_one_step_each = b_s * (devices - 1) / (b - 1);
@@ -113,7 +113,7 @@ int CollectiveFit::repaired(int devices, int nodes) const {
   return measured == nullptr ? 0 : measured->repaired;
 }
 
-// Where two last times are equal, noise has hidden the slope; the bandwidth of the last point takes its place.
+// If the last two times are equal, noise has hidden the slope, so the bandwidth of the last point is used.
 double CollectiveFit::Curve::line_s(double bytes) const {
   if (bytes <= points.front().bytes) return points.front().time_s;
   const CollectivePoint& last = points.back();
@@ -175,7 +175,7 @@ bool CollectiveFit::have_equal_bandwidth(int devices, int other_devices, int nod
   return std::max(rate, other_rate) < kSameBandwidth * std::min(rate, other_rate);
 }
 
-// As with measured times, a size takes no longer than a larger one; the sizes that count are those of `b`.
+// As with measured times, a size takes no longer than a larger one. Sizes are those measured on `b` devices.
 double CollectiveFit::line_over_devices_s(const CollectivePoint& wanted, int a, int b) const {
   const Curve &first = *curve(a, wanted.nodes), &second = *curve(b, wanted.nodes);
   const auto at = [&](double bytes_of_b) {
@@ -190,8 +190,8 @@ double CollectiveFit::line_over_devices_s(const CollectivePoint& wanted, int a, 
   return time_s;
 }
 
-// Where the model leaves a line through its own times, because another protocol or algorithm begins to be chosen, the
-// measured times leave theirs likewise.
+// If the model departs from the line through its own times, because another protocol or algorithm is chosen, the
+// measured times are assumed to depart from theirs by the same factor.
 std::optional<double> CollectiveFit::bent_line_s(const CollectivePoint& wanted, int a, int b) const {
   constexpr double kMostBend = 3;
   const Curve &first = *curve(a, wanted.nodes), &second = *curve(b, wanted.nodes);
@@ -226,7 +226,7 @@ std::optional<CollectiveFit::Prediction> CollectiveFit::on_other_devices(const C
   return Prediction{wanted.model_s * *factor, "residual of " + devices_text(nearest), true};
 }
 
-// Takes the shape with the most nodes below the wanted number, and of these the one with the most devices.
+// Uses the measured shape with the most nodes below the wanted number and, among these, with the most devices.
 std::optional<CollectiveFit::Prediction> CollectiveFit::on_other_nodes(const CollectivePoint& wanted) const {
   const auto above = curves_.lower_bound({wanted.nodes, 0});
   if (above == curves_.begin() || wanted.model_s <= 0) return {};

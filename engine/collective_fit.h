@@ -1,16 +1,18 @@
-// What measured times of a collective say about other sizes, numbers of devices and numbers of nodes.
+// Predicts the time of a collective from times measured at other sizes, numbers of devices and numbers of nodes.
 //
 // Sizes. A larger size never truly takes less time, so each point first gets the least time of its own and all larger
 // sizes; this repairs a slow outlier and keeps the step where a library changes its protocol. Between two points the
-// time is linear in bytes. Where the times are known that a model predicts from the links alone, it is the geometric
-// mean of that line and the model's time multiplied by the residual (measured / model), which is interpolated in the
-// logarithm of the size. Below the smallest size the time is flat, above the largest it goes on like the last interval.
+// time is linear in bytes. Where a model's predictions from the links alone are known, it is the geometric mean of that
+// line and of the model's time multiplied by the residual (measured / model), which is interpolated in the logarithm of
+// the size. Below the smallest size the time is flat; above the largest, it continues the last interval.
 //
-// Devices. At equal bytes for each device the time is a straight line in the number of an algorithm's steps, as long as
-// the bus bandwidth stays the same. Where the model's times are known, it is the geometric mean of that line, bent as
-// the model's own times leave a line, and of the model's time multiplied by the residual of the nearest measured number
-// of devices. Where the bus bandwidth differs, it is the latter alone. Nodes. The model's time is multiplied by the
-// residual of fewer nodes.
+// Devices. With equal bytes for each device, and as long as the bus bandwidth stays the same, the time is a straight
+// line over the number of an algorithm's steps. Where the model's times are known, this line is bent by as much as they
+// deviate from a line of their own, and the time is the geometric mean of the bent line and of the model's time
+// multiplied by a measured residual. Otherwise the time is the model's, multiplied by the residual of the nearest
+// measured number of devices.
+//
+// Nodes. The time is the model's, multiplied by the residual of the nearest smaller measured number of nodes.
 #pragma once
 
 #include <map>
@@ -33,7 +35,7 @@ struct CollectivePoint {
 
 class CollectiveFit {
  public:
-  // At least one point. Of several times at one size the median counts. Throws UsageError for a point that cannot be.
+  // Takes at least one point, and the median of repeated sizes. Throws UsageError for an impossible point.
   CollectiveFit(CollectiveKind kind, const std::vector<CollectivePoint>& measured);
 
   struct Prediction {
@@ -41,13 +43,14 @@ class CollectiveFit {
     std::string basis;             // "interpolated", "line over 2 and 4 devices", "residual of 1 node", ...
     bool is_extrapolated = false;  // beyond the measured sizes, devices or nodes
   };
-  // Reads all of `wanted` but its time_s. Returns nothing where the points do not say anything about it.
+  // Predicts the time of `wanted`, whose own time_s is ignored. Returns nothing where the measured points say nothing
+  // about it.
   std::optional<Prediction> predict(const CollectivePoint& wanted) const;
 
   bool has(int devices, int nodes) const { return curve(devices, nodes) != nullptr; }
-  // The measured sizes, smallest first, on so many devices of so many nodes.
+  // The sizes measured on this many devices of this many nodes, smallest first.
   std::vector<double> sizes(int devices, int nodes) const;
-  // How many measured times were longer than one at a larger size, and thus replaced by it.
+  // The number of measured times that were replaced by a shorter one at a larger size.
   int repaired(int devices, int nodes) const;
 
  private:
@@ -70,7 +73,7 @@ class CollectiveFit {
   double line_over_devices_s(const CollectivePoint& wanted, int a, int b) const;
   std::optional<double> bent_line_s(const CollectivePoint& wanted, int a, int b) const;
   bool have_equal_bandwidth(int devices, int other_devices, int nodes) const;
-  // The size at which so many devices have as many bytes each as `wanted`.
+  // The size at which each of this many devices has as many bytes as each device of `wanted`.
   double equal_bytes(const CollectivePoint& wanted, int devices) const;
 
   CollectiveKind kind_;

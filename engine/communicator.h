@@ -1,9 +1,12 @@
 // Collectives between the devices of a group, as a vendor's library offers them (NCCL, MPI) or a model of it.
 //
-// One call covers all local devices of the group, like a ncclGroup: `streams[i]` and the tensors at [i] belong
-// to local_devices()[i]. Calls are asynchronous, in stream order. Every worker of the group makes the same calls
-// in the same order with equal sizes; otherwise the run ends with an error that names both sides, or who waits.
-// Operands that do not fit the call throw UsageError.
+// One call covers all local devices of the group, like a ncclGroup: `streams[i]` and the tensors at [i] belong to
+// local_devices()[i]. Calls are asynchronous, in stream order. Every worker of the group makes the same calls in the
+// same order with equal sizes; otherwise the run ends with an error that names both sides, or who waits. Operands that
+// do not fit the call throw UsageError.
+//
+// Threads: any task of its worker. Collective calls must not overlap, nor must sends or receives of one pair of
+// devices: they are matched by their order.
 #pragma once
 
 #include <optional>

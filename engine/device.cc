@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// A whole number of digits only; nothing for signs, blanks or values beyond int.
+// Reads a whole number that has only digits; returns nothing for signs, blanks or values beyond int.
 std::optional<int> number(std::string_view text) {
   int value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -39,7 +39,7 @@ std::pair<std::string_view, std::string_view> split(std::string_view text, char 
   return {text.substr(0, at), text.substr(at + 1)};
 }
 
-// What a name has said so far; each part may come once.
+// The parts of a name found so far; each may occur once.
 struct Parts {
   std::optional<std::string> job;
   std::optional<int> replica, task, index;

@@ -68,7 +68,7 @@ class Stream {
 
   virtual void launch(Op op) = 0;
   // Copies between tensors of equal element type and count. One of the two is on this stream's device; the other may be
-  // on any device of the cluster where Capabilities::remote_devices, else of this worker.
+  // on any device of this worker, and on any device of the cluster if Capabilities::remote_devices.
   virtual void copy(const Tensor& to, const Tensor& from, Category category = Category::communication) = 0;
   virtual Event record() = 0;
   virtual void wait(const Event& event) = 0;  // later operations of this stream start after the event

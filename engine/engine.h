@@ -24,7 +24,7 @@ struct Hardware {
   std::string name;         // "NVIDIA H200"
   int cores = 1;            // how many logical devices can use it at full rate together; GPU: 1
   double memory_bytes = 0;  // 0: not known
-  // The hardware of the same type, by its place among it, that this reaches without the host: over NVLink, or by CUDA's
+  // The places, among the hardware of this type, of what this one reaches without the host: over NVLink, or by CUDA's
   // peer access.
   std::vector<int> links{};
 };
@@ -65,10 +65,10 @@ struct EngineOptions {
   // Permutes the order of tasks that could run at one instant, and of work that ends at one. Equal seeds give equal
   // runs; empty: the engine's own order. Engines with EngineInfo::seeded_schedule only.
   std::optional<std::uint64_t> schedule_seed;
-  // By worker: workers of equal numbers are declared to do the same. The engine may run some of them for all, after it
-  // has seen that their machines and their communication are equal, too, and a witness does the same; its run() may
-  // then end with RunAgain. Empty: every worker runs. Engines with EngineInfo::symmetry only; runs that carry values or
-  // have a seed run every worker.
+  // By worker: workers with equal numbers are declared to do the same. Once the engine has seen that their machines and
+  // their communication are equal as well, it may run one of them for all and another as a witness that must do the
+  // same; run() may then end with RunAgain. Empty: every worker runs. Engines with EngineInfo::symmetry only; runs that
+  // carry values or have a seed run every worker.
   std::vector<int> alike{};
   // Launches a repeated series of ops of a stream as one CUDA graph. The ops are held back until somebody waits for
   // them or there are many, and leave one record; engines that model a machine leave a record for each op. Engines with
@@ -80,8 +80,9 @@ struct EngineOptions {
 
 using Program = std::function<void(Worker&)>;
 
-// Thrown by Engine::run where EngineOptions::alike: workers turned out to differ that had been taken for equal. What
-// the program left behind is void; the caller begins anew and calls run() again, which knows more then, and ends.
+// Thrown by Engine::run with EngineOptions::alike when workers declared equal turn out to differ, or when their run
+// fails. Discard whatever the program has left behind and call run() again. Every run knows more than the one before,
+// so one of them succeeds or throws the actual error.
 struct RunAgain {};
 
 class Engine {

@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// Calls `visit` with each tensor of a kernel, also with empty ones. A host function has none that are known.
+// Calls `visit` with each tensor of a kernel, empty ones included. The operands of a host function are not known.
 template <typename Visit>
 class OperandVisitor {
  public:

@@ -37,7 +37,7 @@ struct ConvolutionShape {
   }
 };
 
-// monostate: neither; the kernel's time is that of its bytes, or of its flops as for any product.
+// monostate: neither of the two; the kernel's time follows from its bytes, or from its flops as for any product.
 using KernelShape = std::variant<std::monostate, ProductShape, ConvolutionShape>;
 
 }  // namespace tandem

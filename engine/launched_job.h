@@ -1,7 +1,7 @@
-// Processes that mpirun or srun has started together: who this one is among them and, where an engine spreads a run
-// over them, what the command above it must know to speak for all.
+// Processes that mpirun or srun has started together: the rank of this one and, where an engine spreads a run over
+// them, what the command needs to speak for all of them.
 //
-// Threads: one, but for reports_for_job().
+// Threads: one, except for reports_for_job().
 #pragma once
 
 #include <functional>
@@ -17,7 +17,7 @@ struct Rank {
 };
 
 // Reads what Open MPI, MPICH and others with PMI, MVAPICH2 and Slurm's srun tell their processes; {0, 1} without them.
-// Throws RunError for numbers that make no sense. `variable` returns the value of a variable, or null.
+// Throws RunError for numbers that are no ranks. `variable` returns the value of a variable, or null.
 Rank rank_of_process(const std::function<const char*(const char* name)>& variable);
 Rank rank_of_process();  // by this process's environment
 
@@ -28,17 +28,17 @@ class LaunchedJob {
   virtual Rank rank() const = 0;
   // The names of their hosts, by rank.
   virtual const std::vector<std::string>& hosts() const = 0;
-  // States what this process is about to run: by what it is called, such as "scenario", its value. Ranks that state
-  // different things are refused when an engine is opened.
+  // States what this process is about to run, as values by name, such as "scenario". Opening an engine fails where
+  // ranks state different things.
   virtual void state(std::map<std::string, std::string> what) = 0;
-  // Waits until all processes call it, outside a run. Returns what they have passed, by rank. Throws RunError on all of
-  // them where one has ended in a failure.
+  // Waits until all processes call it, outside a run, and returns what each has passed, by rank. Throws RunError in all
+  // of them if one has ended with a failure.
   virtual std::vector<std::string> gather(const std::string& mine) = 0;
   // Ends this process's part, with the message of its failure or "", and waits until all do. Returns the messages that
   // rank 0 prints: those of all processes, without repetition. Nothing runs afterwards.
   virtual std::vector<std::string> leave(const std::string& failure) = 0;
-  // Waits until all processes have come here, and no longer: a launcher may end the others as soon as one has ended in
-  // a failure, before they have said what they had to say.
+  // Waits until all processes have called it, and leaves the job; the last call of every process. A launcher may kill
+  // all processes as soon as one exits with a failure, so each of them first prints its messages and then calls this.
   virtual void part() = 0;
 };
 
@@ -46,10 +46,10 @@ class LaunchedJob {
 LaunchedJob* joined_job();
 void set_joined_job(LaunchedJob* job);
 
-// Whether this process prints and writes what a run results in: all but one rank of a job leave it to rank 0.
+// Whether this process prints and writes results. In a job, only rank 0 does.
 bool reports_for_job();
 
-// Says that this program cannot join a job, and why: engines throw UnavailableError instead. "": it can.
+// Forbids this program to join a job: engines throw UnavailableError with this reason instead. "" permits it.
 void refuse_jobs(std::string reason);
 const std::string& reason_to_refuse_jobs();
 

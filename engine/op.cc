@@ -119,7 +119,7 @@ Op sum_axis(Tensor to, Tensor a, int axis) {
   return make("sum_axis", cost, kernel::SumAxis{std::move(to), std::move(a), axis});
 }
 
-// Five flops a logit: the comparison, the shift, the exponential, its sum and the quotient.
+// Five flops for each logit: the comparison, the shift, the exponential, its sum and the quotient.
 Op softmax_cross_entropy(kernel::SoftmaxCrossEntropy kernel) {
   TANDEM_REQUIRE(kernel.loss && kernel.logits && kernel.labels, "softmax_cross_entropy without an operand");
   const Shape& shape = kernel.logits.shape();
@@ -191,7 +191,7 @@ Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from) {
 
 namespace {
 
-// Elements of one index of the axes before `axis`, and of one along it.
+// Returns the number of elements for one index of the axes before `axis`, and for one index along it.
 std::pair<std::int64_t, std::int64_t> blocks_of(const Shape& shape, int axis) {
   std::int64_t outer = 1, inner = 1;
   for (int i = 0; i < axis; ++i) outer *= shape[i];

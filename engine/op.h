@@ -24,7 +24,7 @@ struct OpCost {
   double bytes = 0;
   DType dtype = DType::f32;            // the type whose rate the flops run at
   KernelShape shape{};                 // empty: that of the kernel
-  int kernels = 1;                     // launches that the op stands for
+  int kernels = 1;                     // launches that the op represents
   double issue_s = 0;                  // host time that the program's framework takes to issue it, beside the launches
   std::optional<double> recorded_s{};  // the time that it took when it was recorded, in place of all of the above
 };
@@ -99,8 +99,8 @@ struct CopyMany {
   std::vector<Tensor> to, from;
 };
 // Calls a function on a host thread, in stream order. The function may touch the memory of devices only where
-// Capabilities::host_functions_reach_devices, and must not call the engine. Engines that carry no values skip it. On a
-// stream of another worker only where Capabilities::remote_functions.
+// Capabilities::host_functions_reach_devices, and must not call the engine. Engines that carry no values skip it.
+// Streams of other workers accept it only where Capabilities::remote_functions.
 struct HostFunction {
   std::function<void()> call;
 };

@@ -1,5 +1,4 @@
-// Takes the records of a run as they come, and hands them over in the order of a timeline. Unlike a vector it never
-// moves what it has, of which a large run leaves millions.
+// Collects the records of a run or of a stream. Unlike a vector it never moves those it has: large runs have millions.
 #pragma once
 
 #include <utility>
@@ -16,7 +15,10 @@ class RecordLog {
     chunks_.back().push_back(std::move(record));
     ++size_;
   }
-  // Empties the log. Equal records, as sort_records() compares them, keep their order.
+  // Appends the records to `records`, in the order in which they came, and empties the log.
+  void move_to(std::vector<Record>& records);
+  // Returns the records in the order of a timeline and empties the log. Equal records, as sort_records() compares them,
+  // keep their order.
   std::vector<Record> take_sorted();
 
  private:

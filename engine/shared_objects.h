@@ -1,5 +1,5 @@
-// The objects behind Worker::shared, for engines. Whoever waits for one waits through the engine's monitor, so that a
-// deadlock is seen and a stopped run ends the wait.
+// The objects behind Worker::shared, for engines. A task that waits for one waits through the engine's monitor, so that
+// a deadlock is seen and a stopped run ends the wait.
 #pragma once
 
 #include <map>
@@ -29,7 +29,7 @@ class SharedObjects {
   // Waits while another task makes the object. Returns null when the calling task must make it.
   const Entry* find(std::string_view name);
 
-  const std::unique_ptr<Monitor> monitor_;
+  const std::unique_ptr<Monitor> monitor_;  // guards entries_
   std::map<std::string, Entry, std::less<>> entries_;
 };
 

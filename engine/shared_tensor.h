@@ -1,6 +1,6 @@
-// A tensor that workers share under a name, wherever its memory is and in however many processes they are.
+// A tensor that workers share under a name, wherever its memory is and however many processes they run in.
 //
-// Threads: any task, between lock() and unlock() one at a time.
+// Threads: any task; between lock() and unlock(), one at a time.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ class SharedTensor {
   virtual const Tensor& tensor() const = 0;
 
   // BasicLockable: use std::lock_guard<SharedTensor>. What is issued to the tensor's device under one lock comes before
-  // what is issued under the next, whichever workers they are. lock() blocks the calling task.
+  // what is issued under the next, whichever workers issue it. lock() blocks the calling task.
   virtual void lock() = 0;
   virtual void unlock() = 0;
 
@@ -26,7 +26,7 @@ class SharedTensor {
   virtual void note_change() = 0;
 };
 
-// One whose users are in one process: the monitor is its lock.
+// Makes one whose users are all in one process; the monitor is its lock.
 std::shared_ptr<SharedTensor> make_shared_tensor(Tensor tensor, std::unique_ptr<Monitor> monitor);
 
 }  // namespace tandem

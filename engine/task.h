@@ -41,7 +41,7 @@ class Task {
 // std::exception, so that programs that handle errors do not handle it.
 struct RunStopped {};
 
-// A task that runs beside the one that started it: see Worker::start_task. It ends within the object's life.
+// A task that runs beside the one that started it, see Worker::start_task. It ends before this object does.
 class BackgroundTask {
  public:
   virtual ~BackgroundTask() = default;  // blocks the calling task until the function has returned

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// Element counts stay below this, so that sizes in bytes never overflow.
+// Element counts must be below this limit, so that sizes in bytes never overflow.
 constexpr std::int64_t kMaxElements = std::int64_t{1} << 59;
 
 }  // namespace

@@ -50,8 +50,9 @@ class Buffer : public std::enable_shared_from_this<Buffer> {
   virtual std::size_t size_bytes() const = 0;
   virtual void* data() const = 0;               // device address; null where no values are carried
   virtual bool is_host_accessible() const = 0;  // whether the calling thread may dereference data()
-  // What work under way holds in place of this: the same memory, which no longer counts as in use when the program has
-  // given up its own handles. So the memory in use follows from the program alone, not from the times of its work.
+  // Returns what work under way holds instead of this buffer: the same memory, which stops counting as in use once the
+  // program has given up its own handles. The memory in use thus depends on the program alone, not on the times of its
+  // work.
   virtual std::shared_ptr<Buffer> memory() { return shared_from_this(); }
 };
 
@@ -76,8 +77,8 @@ class Tensor {
   Tensor flat_slice(std::int64_t first, std::int64_t count) const;
 
   // Returns the elements of a tensor in host-accessible memory (a worker's CPU); empty where the engine carries no
-  // values. The caller has synchronised with the work that writes them. Throws UsageError when T is not the element
-  // type.
+  // values. The caller must have synchronised with the work that writes them. Throws UsageError when T is not the
+  // element type.
   template <typename T>
   std::span<T> values() const;
 
@@ -86,12 +87,12 @@ class Tensor {
   // Returns whether both have some byte of memory in common.
   bool overlaps(const Tensor& other) const;
 
-  // A handle to the same memory that keeps `lease` alive, as every handle made from it does. The owner of the memory
-  // sees by the lease that somebody still looks at what is in it, and writes elsewhere.
+  // Returns a handle to the same memory that keeps `lease` alive, as do all handles made from it. A live lease tells
+  // the owner of the memory that somebody still reads its contents, so that the owner writes elsewhere.
   Tensor leased(std::shared_ptr<const void> lease) const;
   Tensor without_lease() const;
   bool has_lease() const { return has_lease_; }
-  // Gives up the handle, but keeps the memory and the lease alive; null where there is no memory.
+  // Gives up this handle and returns its memory, with the lease if there is one; null where there is no memory.
   std::shared_ptr<Buffer> take_memory() { return std::move(buffer_); }
   // For engines: turns this into a handle for work under way, see Buffer::memory(). One with a lease stays as it is.
   void lend();

@@ -22,8 +22,7 @@ enum class RecordKind : std::uint8_t { op, copy, collective, step };
 std::string_view name_of(Category category);
 std::string_view name_of(RecordKind kind);
 
-// What a run records: all of it, or of each step only itself, with or without its collectives. A GPU spends time on
-// every record of its work.
+// What a run records: everything, steps and collectives, or steps alone. A GPU spends time on every record of its work.
 enum class RecordLevel : std::uint8_t { all, collectives, steps };
 std::string_view name_of(RecordLevel level);
 bool is_recorded(RecordKind kind, RecordLevel level);
@@ -34,7 +33,7 @@ inline constexpr int kNoDevice = -1;  // the host of a worker
 struct Record {
   RecordKind kind = RecordKind::op;
   Category category = Category::compute;
-  std::string name;        // of the op or step; of a collective its operation: "all_reduce"
+  std::string name;        // of the op or step; for a collective its operation: "all_reduce"
   int worker = 0;          // index of the worker
   int device = kNoDevice;  // index into Timeline::devices; kNoDevice for steps
   int stream = 0;          // of that device
@@ -60,7 +59,8 @@ struct WorkerClass {
   int workers = 1;         // itself included
 };
 
-// What a link of a simulated topology carried in one direction. If workers represent others: for those that ran.
+// What a link of a simulated topology carried in one direction. If workers represent others, it counts only those that
+// ran.
 struct LinkUse {
   std::string from, to;            // names of nodes
   std::string from_kind, to_kind;  // "gpu", "nvswitch"
@@ -69,15 +69,15 @@ struct LinkUse {
   double bytes_per_s = 0;          // its bandwidth
 };
 
-// What the driver of a GPU said about it during a measured run, in so many readings.
+// What the driver of a GPU said about it during a measured run.
 struct GpuUse {
   std::string gpu;  // "GPU 0"
   int readings = 0;
   int slowed = 0;                        // readings at which heat or the power supply held its clocks down
   std::vector<std::string> slowed_by{};  // what did
   int power_limited = 0;                 // readings at which its own power limit did
-  int other_programs = 0;                // the most that were on it beside this one
-  double others_share = 0;               // of its time that these worked, the mean over the readings
+  int other_programs = 0;                // the most that used it beside this one
+  double others_share = 0;               // the part of its time that these used, as the mean over the readings
 
   bool operator==(const GpuUse&) const = default;
 };
@@ -101,7 +101,7 @@ struct CollectiveTiming {
   const Record* record = nullptr;  // the first of its records
   Nanoseconds duration_ns = 0;
 };
-// The calls among those of `records` that `counts` accepts (empty: all), ordered by their sequence numbers.
+// Returns the calls among the records that `counts` accepts (empty: all), ordered by their sequence numbers.
 std::vector<CollectiveTiming> collective_timings(const std::vector<Record>& records,
                                                  const std::function<bool(const Record&)>& counts = {});
 

@@ -16,6 +16,7 @@
 namespace tandem {
 
 struct Capabilities;
+class Mailbox;
 
 // Describes one process of the job: the machine of the topology it runs on, and its logical devices there. When there
 // are more logical devices than physical ones, several share one (as TensorFlow's logical devices do): device i of type
@@ -58,6 +59,9 @@ class Worker {
   // The same for a tensor, on any device that this worker reaches, wherever Capabilities::remote_devices.
   using TensorFactory = std::function<Tensor()>;
   virtual std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const TensorFactory& make);
+  // Returns the mailbox of this name of a worker, on every engine: anybody sends to it, its owner receives from it.
+  // UsageError for an owner that does not exist.
+  virtual std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name);
 
   // Reads this world's clock. Code above the engine reads no other.
   virtual Nanoseconds now() = 0;

@@ -38,7 +38,7 @@ class CpuDevice final : public threads::LocalDevice {
   const int index_;
   const std::shared_ptr<threads::MemoryUse> memory_use_ = std::make_shared<threads::MemoryUse>();
   std::array<std::atomic<CpuStream*>, kQuickStreams> quick_streams_{};  // the usual ones, read without the lock
-  std::mutex mutex_;
+  std::mutex mutex_;                                                    // guards streams_
   std::map<int, std::unique_ptr<CpuStream>> streams_;
 };
 

@@ -26,7 +26,7 @@ void CpuEvent::throw_if_failed() const {
   stream_->throw_if_failed();
 }
 
-// Where the failure of what is waited for has stopped the run first, it is still what the caller learns.
+// If the awaited work has failed and that has already stopped the run, the caller still gets that failure.
 void CpuEvent::synchronize() {
   try {
     control_.wait_as_task(Reached(*this), &waiters_);

@@ -28,9 +28,9 @@ class CpuEvent : public EventState {
   bool wait_on_stream(threads::Waiter& waiter);
 
  protected:
-  // One that somebody else completes: a point in a stream of another process.
+  // Makes an event that somebody else completes: a point in a stream of another process.
   explicit CpuEvent(threads::RunControl& control) : control_(control) {}
-  virtual std::string text() const;  // of what completes it
+  virtual std::string text() const;  // names what completes it
   virtual void throw_if_failed() const;
 
  private:
@@ -40,7 +40,7 @@ class CpuEvent : public EventState {
   CpuStream* const stream_ = nullptr;
   std::atomic<bool> is_complete_{false};
   threads::WaitList waiters_;
-  std::mutex mutex_;  // guards the next one
+  std::mutex mutex_;  // guards functions_
   std::vector<std::function<void()>> functions_;
 };
 

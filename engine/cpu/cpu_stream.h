@@ -4,8 +4,8 @@
 #include <vector>
 
 #include "engine/cpu/cpu_event.h"
+#include "engine/record_log.h"
 #include "engine/threads/queued_stream.h"
-#include "engine/threads/record_log.h"
 
 namespace tandem::cpu {
 
@@ -34,7 +34,7 @@ class CpuStream final : public threads::QueuedStream<CpuStream, CpuEvent> {
   void hold_back(Nanoseconds start) const;  // see slow_down()
   void log(Record record, Nanoseconds start, Nanoseconds end);
 
-  threads::RecordLog log_;
+  RecordLog log_;
 };
 
 }  // namespace tandem::cpu

@@ -15,7 +15,7 @@ class HostSource final : public threads::BlockSource {
  public:
   std::size_t alignment_bytes() const override { return kAlignmentBytes; }
 
-  // Huge pages: fewer page faults and TLB misses in long sweeps.
+  // Huge pages cause fewer page faults and TLB misses in long sweeps.
   void* allocate(std::size_t size_bytes) override {
     if (size_bytes < kHugePageBytes) return std::aligned_alloc(kAlignmentBytes, size_bytes);
     const std::size_t rounded = (size_bytes + kHugePageBytes - 1) / kHugePageBytes * kHugePageBytes;

@@ -3,8 +3,8 @@
 
 namespace tandem::cpu {
 
-// The share by which ops and copies take longer than they need: that of TANDEM_SLOW_DOWN in the environment, such as
-// 0.05; 0 without it. Throws Error for a value that is no share from 0 to 10.
+// Returns the share by which ops and copies take longer than they need, such as 0.05: TANDEM_SLOW_DOWN in the
+// environment, or 0 if it is not set. Throws Error for a value that is no number from 0 to 10.
 double slow_down();
 
 }  // namespace tandem::cpu

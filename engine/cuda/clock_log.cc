@@ -17,7 +17,7 @@ ClockLog::ClockLog(std::vector<std::string> gpus, std::shared_ptr<const Nvml> nv
       std::unique_lock lock(mutex_);
       while (!over_.wait_for(lock, every, [this] { return is_over_; })) read_clocks();
     });
-  } catch (const std::system_error&) {  // without a thread: the one reading at the end
+  } catch (const std::system_error&) {  // no thread could be started: there is only the reading at the end
   }
 }
 
@@ -35,7 +35,7 @@ void ClockLog::stop() {
   thread_.join();
 }
 
-// A run that was too short for any reading has one at its end.
+// Takes one reading at the end of a run that was too short for any other.
 std::vector<std::string> ClockLog::finish() {
   stop();
   if (nvml_ && !readings_.empty() && readings_.front().empty()) read_clocks();

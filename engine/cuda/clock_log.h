@@ -1,5 +1,4 @@
-// The clocks of GPUs during a run and what disturbs it: read again and again on a thread of its own, since at its end
-// clocks fall already.
+// Samples the clocks of GPUs during a run, and what disturbs it, on its own thread: clocks drop as soon as a run ends.
 //
 // Threads: one.
 #pragma once
@@ -18,7 +17,7 @@ namespace tandem::cuda {
 
 class ClockLog {
  public:
-  // The GPUs by their PCI bus ids. `nvml` may be null: then nothing is known.
+  // `gpus` are PCI bus ids. `nvml` may be null: then nothing is known.
   ClockLog(std::vector<std::string> gpus, std::shared_ptr<const Nvml> nvml,
            std::chrono::milliseconds every = std::chrono::milliseconds(500));
   ~ClockLog() { stop(); }
@@ -28,7 +27,7 @@ class ClockLog {
   // Ends the readings. Returns for each GPU "SM 1755 of 1980 MHz, memory 2619 of 2619 MHz (SM 1410 to 1980 MHz in 21
   // readings)", with medians; "" where nothing is known.
   std::vector<std::string> finish();
-  // After finish(): what held GPUs back and who else was on them; without those of which nothing is known.
+  // Returns, after finish(), what held GPUs back and who else used them. Omits GPUs about which nothing is known.
   std::vector<GpuUse> uses() const;
 
  private:

@@ -17,7 +17,8 @@ enum class CollectivePath : std::uint8_t { nccl, copies };
 // kernels. `gpus` are those of the ranks, at least one.
 CollectivePath path_for(std::span<const int> gpus);
 
-// For Timeline::settings: "NCCL on GPUs 0, 1", "copies and add kernels (4 logical devices on GPU 0)".
+// Describes the path for Timeline::settings: "NCCL on GPUs 0, 1", "copies and add kernels (4 logical devices on GPU
+// 0)".
 std::string path_text(std::span<const int> gpus);
 
 }  // namespace tandem::cuda

@@ -20,12 +20,12 @@ std::vector<Hardware> machine_hardware(int gpus);
 // variables that these read. `nvml` may be null.
 Settings describe_machine(int gpus, const Nvml* nvml);
 
-// Returns by what NVML names the GPUs.
+// Returns the PCI bus ids by which NVML finds the GPUs.
 std::vector<std::string> bus_ids(int gpus);
 // Adds the clocks of the GPUs as "gpu_clocks", where they are known.
 void add_clocks(const std::vector<std::string>& texts, Settings& settings);
 
-// Returns the file of the loaded library whose name begins so, "" for none.
+// Returns the file of the loaded library whose name begins with `start`, "" if there is none.
 std::string loaded_file(std::string_view start);
 
 // "13.0" from 13000 and "2.28.9" from 22809, as CUDA and NCCL number themselves.

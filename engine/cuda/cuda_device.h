@@ -53,7 +53,7 @@ class CudaDevice final : public threads::LocalDevice {
   const bool with_graphs_;
   const std::shared_ptr<threads::MemoryUse> pinned_use_ = std::make_shared<threads::MemoryUse>();
   std::shared_ptr<DeviceMemory> memory_;  // null for the host
-  std::mutex mutex_;
+  std::mutex mutex_;                      // guards streams_
   std::map<int, std::unique_ptr<CudaStream>> streams_;
 };
 

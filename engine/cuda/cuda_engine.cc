@@ -87,8 +87,8 @@ class CudaEngine final : public Engine {
 
 }  // namespace
 
-// NCCL connects GPUs at their first collective, which takes up to seconds; here when a communicator is made, unless the
-// environment says otherwise.
+// By default NCCL connects GPUs at their first collective, which takes up to seconds. Unless the environment says
+// otherwise, GPUs are connected when a communicator is made.
 std::unique_ptr<Engine> open_cuda_engine(EngineOptions options) {
   setenv("NCCL_RUNTIME_CONNECT", "0", 0);
   const int gpus = usable_gpus();

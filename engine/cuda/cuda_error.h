@@ -1,4 +1,4 @@
-// What CUDA, cuBLAS and NCCL report, as errors that name the call, who made it and the reason.
+// Turns what CUDA, cuBLAS and NCCL report into errors that name the call, who made it and the reason.
 #pragma once
 
 #include <cublas_v2.h>
@@ -15,7 +15,7 @@ std::string error_text(cudaError_t error, std::string_view call, std::string_vie
 std::string error_text(cublasStatus_t status, std::string_view call, std::string_view where = {});
 std::string error_text(ncclResult_t result, std::string_view call, std::string_view where = {});
 
-// Each throws RunError unless the call went well. A call of NCCL that is still in progress has, so far.
+// Each throws RunError unless the call succeeded. An NCCL call that is still in progress counts as successful.
 void check(cudaError_t error, std::string_view call, std::string_view where = {});
 void check(cublasStatus_t status, std::string_view call, std::string_view where = {});
 void check(ncclResult_t result, std::string_view call, std::string_view where = {});

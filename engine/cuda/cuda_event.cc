@@ -19,8 +19,8 @@ bool CudaEvent::is_complete() const {
   return is_issued_.load() && (!point_ || query(point_->handle()) != cudaErrorNotReady);
 }
 
-// A stopped run may let a destructor's wait return before the event is issued. Where the failure of what is waited for
-// has stopped the run first, it is still what the caller learns.
+// A stopped run may let a destructor's wait return before the event is issued. If the awaited work has failed and that
+// has already stopped the run, the caller still gets that failure.
 void CudaEvent::synchronize() {
   try {
     stream_.control().wait_as_task(Issued(*this), &waiters_);

@@ -25,7 +25,7 @@ class CudaEvent final : public EventState {
   // Waits on a stream's thread until the event is issued. Returns false when the run was stopped first.
   bool wait_until_issued(threads::Waiter& waiter);
   const GpuEvent* point() const { return point_.get(); }  // once issued
-  // What is done when the event is complete, in the order of issue. Set once, before anybody waits.
+  // The work that is done when the event is complete, in the order of issue. Set once, before anybody waits.
   void set_clock(StreamClock clock) { clock_ = std::move(clock); }
   const StreamClock& clock() const { return clock_; }
 

@@ -50,7 +50,7 @@ std::string Gpus::clock_text() const {
                      static_cast<double>(most) * 1e-3);
 }
 
-// The copies of a host device are executed by the GPU of its number, so that several GPUs share the work.
+// The copies of a host device are executed by the GPU with its number, so that several GPUs share the work.
 std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunContext& context,
                                                                threads::WorkerState& worker, DeviceId id, int index) {
   Gpu& gpu = gpus_.at(gpu_of(id.index, gpus_.count()));

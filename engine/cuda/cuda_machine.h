@@ -26,13 +26,13 @@ class Gpus {
   Gpu& at(int ordinal);
   std::shared_ptr<threads::BlockPool> pinned_memory();
   double watchdog_s() const { return watchdog_s_; }  // GpuWatch's timeout
-  std::string take_graph_counts();                   // since the last call, in words; "" without any
+  std::string take_graph_counts();                   // since the last call, as text; "" if there were none
   std::string clock_text() const;                    // how precise records are
 
  private:
   const double watchdog_s_;
   const std::shared_ptr<Hangs> hangs_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards gpus_ and pinned_memory_
   std::vector<std::unique_ptr<Gpu>> gpus_;
   std::shared_ptr<threads::BlockPool> pinned_memory_;
 };
@@ -53,7 +53,7 @@ class CudaMachine final : public threads::Machine {
   const bool with_graphs_;
   GpuWatch watch_;
   const std::shared_ptr<IssueOrder> order_ = std::make_shared<IssueOrder>();
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards paths_
   std::set<std::string> paths_;
 };
 

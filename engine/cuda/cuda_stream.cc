@@ -43,7 +43,7 @@ void CudaStream::lend(Tensor& operand) {
   operand.lend();
 }
 
-// The other stream has issued more since, which is waited for, too. Its order of issue need not be held for that.
+// Also waits for what the other stream has issued since; its order of issue need not be locked for that.
 void CudaStream::issue_behind(StreamPoint point) {
   auto& other = static_cast<CudaStream&>(*order_->stream(point.stream));
   StreamClock clock;
@@ -83,8 +83,9 @@ bool CudaStream::tidy() {
   return has_more;
 }
 
-// Holds launches back where there are graphs: nothing can tell whether an op has been issued before a mark, a wait, a
-// copy or a collective follows it. The GPU begins after some dozens all the same, and has ever more at a time.
+// Holds launches back if there are graphs, since nothing can observe whether an op has been issued until a mark, a
+// wait, a copy or a collective follows it. The GPU still begins after some dozens of ops, and gets more and more at a
+// time.
 void CudaStream::execute(Op& op, int step) {
   const bool is_launch = !std::holds_alternative<kernel::HostFunction>(op.kernel);
   const bool is_held_back = executor_->graphs() != nullptr && is_launch;

@@ -1,7 +1,7 @@
 // A stream of the cuda engine: a thread that issues work to an OpExecutor.
 //
-// The thread keeps issuing off the tasks' path. It is also where a stream waits for what no GPU knows of: other workers
-// in a collective, an event not issued yet. Such waits appear in a deadlock's message.
+// The thread takes the cost of issuing off the tasks. It also waits for what no GPU knows about: other workers in a
+// collective, an event that is not issued yet. Such waits appear in the message of a deadlock.
 #pragma once
 
 #include <memory>
@@ -59,7 +59,7 @@ class CudaStream final : public threads::QueuedStream<CudaStream, CudaEvent>, pu
   std::size_t batch_limit_ = kFirstBatch;
   const std::shared_ptr<IssueOrder> order_;
   const int number_;        // in that order
-  std::mutex issue_mutex_;  // held while something is issued
+  std::mutex issue_mutex_;  // guards issued_, and the order of what is issued
   std::uint64_t issued_ = 0;
 };
 

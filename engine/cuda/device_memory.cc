@@ -11,8 +11,8 @@
 namespace tandem::cuda {
 namespace {
 
-// How many blocks of a size wait for other streams before one that the GPU has done with is taken, whichever it is.
-// Only programs that never order their streams come to it: they would take ever more memory.
+// If so many blocks of a size wait for other streams, any block that the GPU is done with is taken. Only programs that
+// never order their streams come to this; otherwise they would take more and more memory.
 constexpr std::size_t kMostWaiting = 8;
 
 }  // namespace
@@ -109,7 +109,7 @@ std::vector<StreamPoint> DeviceBuffer::note_use(StreamPoint point) {
   return memory_->order_->not_before(block_->former_uses_, point.stream);
 }
 
-// Finds a block without the lock, since that may wait for the GPU.
+// Looks for a block without the lock, because the search may wait for the GPU.
 void DeviceBuffer::change_block(int stream, std::unique_lock<std::mutex>& lock) {
   lock.unlock();
   std::shared_ptr<DeviceBlock> other = memory_->find(size_bytes_, stream);

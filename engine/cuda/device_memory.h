@@ -1,9 +1,9 @@
-// The memory of a logical device, in the order of issue: a block that the program gives up serves the next tensor as
-// soon as the work that may still use it comes before whatever that tensor's first stream issues. So addresses and the
-// memory that a program takes follow from the program, not from when somebody notices that the GPU is done.
+// The memory of a logical device, in the order of issue. A block that the program has given up is reused for a tensor
+// if all work that may still use it is ordered before the tensor's first use. Addresses and memory in use thus depend
+// on the program alone, not on when somebody notices that the GPU is done.
 //
 // A tensor has a block from the start, chosen for the compute stream. If its first use is on another stream, which may
-// run before the block's former use has ended, it changes to a block that is free for that stream.
+// run before the block's former uses have ended, the tensor changes to a block that is free for that stream.
 //
 // Threads: any.
 #pragma once
@@ -19,7 +19,7 @@
 
 namespace tandem::cuda {
 
-// A block of a GPU, as work under way holds it. Goes back to the GPU's pool when nobody holds it.
+// A block of a GPU, as work under way holds it. It goes back to the GPU's pool when nobody holds it.
 class DeviceBlock final : public Buffer {
  public:
   DeviceBlock(Device& device, std::shared_ptr<threads::BlockPool> pool, void* at, std::size_t size_bytes)
@@ -56,8 +56,8 @@ class DeviceMemory final : public GpuUser, public std::enable_shared_from_this<D
   // Returns a buffer that counts as in use, or null when there is no room even after waiting for the GPU's users.
   std::shared_ptr<Buffer> take(std::size_t size_bytes);
   const threads::MemoryUse& use() const { return use_; }
-  std::size_t settle() override;  // gives the GPU's pool what no work holds any more
-  void close();                   // the run is over: no block is kept from now on
+  std::size_t settle() override;  // gives the GPU's pool the blocks that no work holds any more
+  void close();                   // ends the run: no block is kept from now on
 
  private:
   friend class DeviceBuffer;
@@ -74,12 +74,12 @@ class DeviceMemory final : public GpuUser, public std::enable_shared_from_this<D
   const std::shared_ptr<const IssueOrder> order_;
   const int compute_stream_;
   threads::MemoryUse use_;
-  std::mutex mutex_;                                // guards the rest, and what is said of it
-  std::map<std::size_t, std::vector<Block>> kept_;  // by size; the latest is the last
+  std::mutex mutex_;  // guards the next two, and the members of blocks and buffers that say so
+  std::map<std::size_t, std::vector<Block>> kept_;  // by size, the latest last
   bool is_closed_ = false;
 };
 
-// A block as the program holds it. Its memory counts as in use, and comes back when the program gives it up.
+// A block as the program holds it. Its memory counts as in use until the program gives it up.
 class DeviceBuffer final : public Buffer {
  public:
   DeviceBuffer(std::shared_ptr<DeviceMemory> memory, std::shared_ptr<DeviceBlock> block, std::size_t size_bytes);
@@ -87,9 +87,9 @@ class DeviceBuffer final : public Buffer {
   DeviceBuffer(const DeviceBuffer&) = delete;
   DeviceBuffer& operator=(const DeviceBuffer&) = delete;
 
-  // Notes work that is issued to a stream and uses the memory. Returns what the stream must wait for before: former
-  // uses of the block, if several streams use the tensor without any order between them. Throws RunError where the
-  // first needs another block and there is no room.
+  // Notes that work which uses the memory is issued to a stream. Returns what the stream must wait for first: former
+  // uses of the block, if several streams use the tensor without any order between them. Throws RunError if the first
+  // use needs another block and there is no room for one.
   std::vector<StreamPoint> note_use(StreamPoint point);
 
   Device& device() const override { return block_->device(); }
@@ -102,9 +102,9 @@ class DeviceBuffer final : public Buffer {
   void change_block(int stream, std::unique_lock<std::mutex>& lock);
 
   const std::shared_ptr<DeviceMemory> memory_;
-  std::shared_ptr<DeviceBlock> block_;  // until the first use guarded by the DeviceMemory's mutex
+  std::shared_ptr<DeviceBlock> block_;  // guarded by the DeviceMemory's mutex until the first use
   const std::size_t size_bytes_;
-  bool is_used_ = false;  // by work; guarded by the same
+  bool is_used_ = false;  // guarded by the same mutex
 };
 
 }  // namespace tandem::cuda

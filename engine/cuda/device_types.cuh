@@ -1,4 +1,4 @@
-// From an element type to a type on the GPU, and its arithmetic. For .cu files.
+// Maps element types to types on the GPU, with their arithmetic. For .cu files.
 #pragma once
 
 #include <cuda_bf16.h>
@@ -22,8 +22,8 @@ inline unsigned blocks_for(std::int64_t count) {
   return static_cast<unsigned>(blocks < 4096 ? blocks : 4096);
 }
 
-// What kernels count with where they can: 64-bit arithmetic takes several instructions. A thread's index may pass the
-// count by a step, so there is a bit to spare.
+// The index type of kernels where it suffices: 64-bit arithmetic takes several instructions. A thread's index may
+// exceed the count by one step, so one bit is kept spare.
 using NarrowIndex = unsigned;
 inline bool fits_narrow(std::int64_t count) {
   return count < (std::int64_t{1} << 31);
@@ -64,7 +64,7 @@ void with_type(DType dtype, Function&& function) {
 
 template <typename T>
 inline constexpr bool is_half = std::is_same_v<T, __half> || std::is_same_v<T, __nv_bfloat16>;
-// What arithmetic on T is done in.
+// The type in which arithmetic on T is done.
 template <typename T>
 using Wide = std::conditional_t<is_half<T>, float, T>;
 

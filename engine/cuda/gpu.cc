@@ -17,10 +17,10 @@ namespace {
 
 constexpr std::size_t kAlignmentBytes = 256;  // what cudaMalloc promises
 
-// Whether there was room. Any other error is one of the GPU, and may be there to stay.
+// Returns whether there was room. Throws for any other error, which is one of the GPU and may be permanent.
 bool has_room(cudaError_t error, std::string_view call, int gpu) {
   if (error == cudaErrorMemoryAllocation) {
-    cudaGetLastError();  // forget it: that there is no room is the caller's to report
+    cudaGetLastError();  // clear it: the caller reports that there is no room
     return false;
   }
   check(error, call, gpu == kHostPlace ? "the host" : fmt::format("GPU {}", gpu));
@@ -95,7 +95,7 @@ class PinnedSource final : public threads::BlockSource {
     has_room(cudaHostAlloc(&block, size_bytes, cudaHostAllocPortable), "cudaHostAlloc", kHostPlace);
     return block;
   }
-  // Keeps the block where a GPU hangs, or where its turn does not come: freeing waits for every GPU.
+  // Keeps the block if a GPU hangs or the launch turn does not come, because freeing waits for every GPU.
   void release(void* block, std::size_t /*size_bytes*/) noexcept override {
     if (hangs_->any()) return;
     try {
@@ -129,7 +129,7 @@ UseGpu::UseGpu(int gpu) {
   check(cudaSetDevice(gpu), "cudaSetDevice", fmt::format("GPU {}", gpu));
 }
 
-// GPUs that reach each other have let each other into their pools, so that CUDA knows how to copy. Between others it
+// GPUs that can reach each other have access to each other's pools, so CUDA knows how to copy. Between other GPUs it
 // copies through the host.
 void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size_t bytes, cudaStream_t stream,
                  std::string_view who) {
@@ -157,8 +157,8 @@ std::size_t Gpu::settle_users() {
   return left;
 }
 
-// What users have under way may hold memory until they look, or until it is done. It may also wait for the caller's own
-// work, so this gives up when nothing has ended for a while.
+// Unfinished work may hold memory until it is done and its user has noticed. It may also wait for the caller's own
+// work, so this function gives up if no work has ended for a while.
 void* Gpu::take_when_settled(std::size_t bytes) {
   constexpr double kLongestPauseS = 1;
   if (void* block = memory_->take(bytes); block != nullptr) return block;

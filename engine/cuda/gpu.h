@@ -19,7 +19,7 @@
 
 namespace tandem::cuda {
 
-// Restores the calling thread's current GPU, whatever changes it meanwhile.
+// Restores the calling thread's current GPU at its end, whatever has changed it.
 class KeepGpu {
  public:
   KeepGpu();
@@ -31,7 +31,7 @@ class KeepGpu {
   int former_ = 0;
 };
 
-// Makes a GPU the calling thread's current one, and restores the former one.
+// Makes a GPU the calling thread's current one, and restores the former one at its end.
 class UseGpu {
  public:
   explicit UseGpu(int gpu);
@@ -47,11 +47,11 @@ class UseGpu {
 void copy_memory(void* to, int to_gpu, const void* from, int from_gpu, std::size_t bytes, cudaStream_t stream,
                  std::string_view who);
 
-// Somebody who keeps memory of a GPU for work under way. Any thread.
+// Keeps memory of a GPU for work under way. Any thread may call it.
 class GpuUser {
  public:
   virtual ~GpuUser() = default;
-  virtual std::size_t settle() = 0;  // gives back that of work that is done; returns how much work or memory is left
+  virtual std::size_t settle() = 0;  // gives back the memory of finished work; returns how much work or memory is left
 };
 
 class Gpu {
@@ -71,10 +71,10 @@ class Gpu {
   GraphCounts& graph_counts() { return graph_counts_; }  // of all runs
   void add_user(GpuUser& user);
   void remove_user(GpuUser& user);
-  // Takes a block. Where there is no room, waits for the GPU's users, as long as any of them gets on; null when that
-  // does not help.
+  // Takes a block. Where there is no room, waits for the GPU's users as long as any of them makes progress; returns
+  // null if that does not help.
   void* take_when_settled(std::size_t bytes);
-  // A GPU that hangs is waited for no more, and what its work may use is kept until the process ends.
+  // Nobody waits any longer for a GPU that hangs, and what its work may use is kept until the process ends.
   bool hangs() const { return hangs_->is_hanging(ordinal_); }
   void note_hang() { hangs_->note(ordinal_); }
 
@@ -90,7 +90,7 @@ class Gpu {
   const cudaStream_t clock_stream_;
   GpuClock clock_;
   GraphCounts graph_counts_;
-  std::mutex users_mutex_;
+  std::mutex users_mutex_;  // guards users_
   std::vector<GpuUser*> users_;
 };
 

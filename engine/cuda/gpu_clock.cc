@@ -10,7 +10,7 @@ namespace tandem::cuda {
 namespace {
 
 constexpr Nanoseconds kSpan = 1'000'000'000, kPause = 10'000'000;
-constexpr double kPromptS = 100e-6;  // an anchor that takes longer is worse than the clock it would correct
+constexpr double kPromptS = 100e-6;  // an anchor that takes longer is less exact than the clock it would correct
 
 }  // namespace
 
@@ -19,7 +19,7 @@ Nanoseconds host_ns() {
       .count();
 }
 
-// Spins: the host sees an event as much later as it looks rarely.
+// Spins, because the host notices an event the later, the more rarely it looks.
 bool GpuClock::try_anchor(double timeout_s) {
   const Nanoseconds before = host_ns(), latest = before + static_cast<Nanoseconds>(timeout_s * 1e9);
   auto event = events_.record(stream_, Timing::measured);
@@ -76,8 +76,8 @@ Nanoseconds GpuClock::time_of(const GpuEvent& event, const Anchor& anchor) {
   return anchor.at_ns + static_cast<Nanoseconds>(static_cast<double>(elapsed_ms) * 1e6);
 }
 
-// The host saw the anchor late. Work starts after it was issued and ends before it was seen to be done: where the clock
-// says otherwise, it is corrected, so that durations stay as the GPU measured them.
+// The host notices the anchor late. Work starts after it was issued, and ends before it is seen to be done. If the
+// clock says otherwise, the clock is corrected, so that durations stay as the GPU measured them.
 GpuClock::Interval GpuClock::times_of(const Work& work) {
   const std::lock_guard lock(mutex_);
   Anchor& anchor = nearest(work.seen_ns);

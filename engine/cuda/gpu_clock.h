@@ -1,10 +1,10 @@
-// The clock of a GPU beside the host's: when the GPU reached an event, in the host's time.
+// Converts the clock of a GPU to the host's: when the GPU reached an event, in the host's time.
 //
-// CUDA tells the time between two events, as a float in milliseconds: precise near an event whose time the host knows.
-// So there is such an anchor for each second. CUDA states a resolution of about 0.5 us; how far the clocks are apart is
-// at most what the host took to see an anchor.
+// CUDA tells the time between two events as a float in milliseconds, which is precise near an event whose time the host
+// knows. There is such an event, an anchor, for every second. CUDA states a resolution of about 0.5 us; the clocks
+// differ by at most the time that the host took to see an anchor.
 //
-// Threads: any. One for all streams of a GPU, so that their records have one clock.
+// Threads: any. All streams of a GPU share one GpuClock, so that their records agree.
 #pragma once
 
 #include <memory>
@@ -26,20 +26,20 @@ class GpuClock {
 
   // Sets the first anchor. Returns false when the GPU does not answer within the time.
   bool start(double timeout_s);
-  // Compares the clocks again when the latest comparison is a second old. As long as the GPU does not answer promptly,
-  // an anchor for each second is `done`, which the GPU has reached; null: none.
+  // Compares the clocks again when the latest comparison is a second old. If the GPU does not answer promptly, takes
+  // `done`, which the GPU has reached, as the second's anchor; null: takes none.
   void refresh(const std::shared_ptr<GpuEvent>& done);
 
-  // Work that is done, and what the host knows of its time.
+  // Finished work, and what the host knows about its time.
   struct Work {
     const GpuEvent &start, &end;
-    Nanoseconds issued_ns = 0, seen_ns = 0;  // it began after the one and had ended before the other
+    Nanoseconds issued_ns = 0, seen_ns = 0;  // it began after issued_ns and had ended by seen_ns
     bool follows_another = false;            // it may have been issued after `start`
   };
   struct Interval {
     Nanoseconds start_ns = 0, end_ns = 0;
   };
-  // Throws RunError when CUDA does not know the times.
+  // Returns when the work was executed. Throws RunError when CUDA does not know the times.
   Interval times_of(const Work& work);
 
   Nanoseconds error_ns() const;  // how far the clocks may be apart
@@ -55,9 +55,9 @@ class GpuClock {
 
   EventPool& events_;
   const cudaStream_t stream_;
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;                          // guards the rest
   std::vector<Anchor> anchors_;                       // by time
-  Nanoseconds compared_at_ns_ = 0, tried_at_ns_ = 0;  // the host's time of the latest comparison, and attempt
+  Nanoseconds compared_at_ns_ = 0, tried_at_ns_ = 0;  // the host's time of the latest comparison and the latest attempt
 };
 
 }  // namespace tandem::cuda

@@ -1,4 +1,4 @@
-// Points in CUDA streams, made once and used again.
+// Points in CUDA streams, which are reused.
 //
 // Threads: any.
 #pragma once
@@ -13,16 +13,16 @@
 
 namespace tandem::cuda {
 
-// How far a stream or an event is, or how its GPU has failed. That it is not ready is no error: CUDA keeps it as the
-// thread's last one, where it would be taken for that of a launch, so it is forgotten.
+// Return how far a stream or an event is, or how its GPU has failed. "Not ready" is no error here, but CUDA keeps it as
+// the thread's last error, where it would be mistaken for that of a launch; so these clear it.
 cudaError_t query(cudaStream_t stream);
 cudaError_t query(cudaEvent_t event);
 
 class EventPool;
-// Whether a point has a time, which costs the host and the GPU more.
+// Whether a point has a time. Times cost the host and the GPU more.
 enum class Timing : bool { none, measured };
 
-// A point in a CUDA stream, with its time; given back to its pool for reuse.
+// A point in a CUDA stream, which goes back to its pool for reuse.
 class GpuEvent {
  public:
   GpuEvent(std::shared_ptr<EventPool> pool, cudaEvent_t handle, Timing timing)
@@ -52,7 +52,7 @@ class EventPool : public std::enable_shared_from_this<EventPool> {
   cudaEvent_t take(Timing timing);
 
   const int gpu_;
-  std::mutex mutex_;
+  std::mutex mutex_;                              // guards free_
   std::array<std::vector<cudaEvent_t>, 2> free_;  // by Timing
 };
 

@@ -12,7 +12,7 @@ namespace tandem::cuda {
 namespace {
 
 constexpr int kSettleEvery = 64;  // operations: finished ones must not hold their memory for long
-constexpr int kMarkEvery = 32;    // operations without records: one event tells of so many that they are done
+constexpr int kMarkEvery = 32;    // operations without records that share one event
 constexpr std::size_t kBlasWorkspaceBytes = std::size_t{32} << 20;  // what cuBLAS asks for on Hopper
 constexpr std::size_t kMostPending = 1 << 14;                       // beyond it the host waits for the GPU
 
@@ -59,7 +59,7 @@ GpuExecutor::~GpuExecutor() {
   release();
 }
 
-// Gives back only what is idle: the GPU may hang after all.
+// Gives back only what is idle, because the GPU may hang even now.
 void GpuExecutor::release() noexcept {
   if (is_abandoned_) return;
   if (query(stream_) == cudaErrorNotReady) return gpu_.note_hang();
@@ -81,8 +81,8 @@ WorkStart GpuExecutor::begin(bool is_recorded) {
   return {.issued_ns = now, .event = gpu_.events().record(stream_, Timing::measured)};
 }
 
-// Gives cuBLAS a workspace: its own allocations are not allowed while a graph is captured. Where there is no room for
-// one, cuBLAS allocates after all.
+// Gives cuBLAS a workspace, because it must not allocate while a graph is captured. If there is no room for one, cuBLAS
+// allocates its own.
 void GpuExecutor::open_blas() {
   blas_ = gpu_.handles().take_blas();
   check(cublasSetStream(blas_, stream_), "cublasSetStream", text_);
@@ -91,7 +91,7 @@ void GpuExecutor::open_blas() {
   check(cublasSetWorkspace(blas_, blas_workspace_, kBlasWorkspaceBytes), "cublasSetWorkspace", text_);
 }
 
-// Takes less where there is no room: then sums have fewer parts, and fewer rows are sorted together.
+// Takes less if there is no room; sums then have fewer parts, and fewer rows are sorted together.
 void GpuExecutor::take_scratch() {
   constexpr std::size_t kLeast = 1 << 10;
   for (std::size_t bytes = kScratchBytes; scratch_.at == nullptr && bytes >= kLeast; bytes /= 4) {
@@ -147,7 +147,7 @@ void GpuExecutor::note_end(const std::shared_ptr<GpuEvent>& event) {
 }
 
 void GpuExecutor::wait(const GpuEvent& event) {
-  latest_end_.reset();  // the wait is no part of the next operation
+  latest_end_.reset();  // the wait does not count as part of the next operation
   check(cudaStreamWaitEvent(stream_, event.handle(), 0), "cudaStreamWaitEvent", text_);
 }
 
@@ -162,7 +162,7 @@ std::size_t GpuExecutor::settle() {
   return pending_.size();
 }
 
-// The operations of a stream end in their order: the newest is asked first, then by halves.
+// The operations of a stream end in order, so the newest is asked first, and then a binary search follows.
 std::size_t GpuExecutor::count_done() {
   const auto is_done = [](const Pending& pending) {
     return pending.end && query(pending.end->handle()) == cudaSuccess;
@@ -204,7 +204,7 @@ void GpuExecutor::read_times(Done& done) {
                                                           .follows_another = done.start.is_end_of_other});
   done.record.start_ns = times.start_ns - begin;
   done.record.end_ns = times.end_ns - begin;
-  // The clock may have been corrected since the one before was read: neighbours stay neighbours.
+  // The clock may have been corrected since the previous operation was read; neighbours must still touch.
   if (done.start.is_end_of_other && done.start.event == last_end_) {
     done.record.start_ns = std::max(last_end_ns_, done.start.issued_ns);
     done.record.end_ns = std::max(done.record.end_ns, done.record.start_ns);
@@ -242,7 +242,7 @@ void GpuExecutor::finish(std::vector<Record>& records) {
   log_.move_to(records);
 }
 
-// Leaks what a hanging GPU may still use, so that its memory serves nothing else until the process ends.
+// Leaks what a hanging GPU may still use, so that its memory is not reused until the process ends.
 void GpuExecutor::abandon() {
   is_abandoned_ = true;
   gpu_.note_hang();

@@ -1,8 +1,9 @@
-// Executes work on a GPU: issues it to a CUDA stream and times it by events, which are read when there is nothing to
+// Executes work on a GPU: issues it to a CUDA stream, and times it by events that it reads when there is nothing to
 // issue.
 //
-// The operands of an operation are kept alive until the GPU has finished it. One that leaves a record has an event with
-// a time before it and one after it; neighbours share the one between them. Of others some dozens share a plain event.
+// The operands of an operation are kept alive until the GPU has finished it. A recorded operation has a timed event
+// before and after it; neighbours share the one between them. Some dozens of unrecorded operations share one plain
+// event.
 #pragma once
 
 #include <deque>
@@ -13,7 +14,7 @@
 #include "engine/cuda/cuda_kernels.h"
 #include "engine/cuda/gpu_watch.h"
 #include "engine/cuda/op_executor.h"
-#include "engine/threads/record_log.h"
+#include "engine/record_log.h"
 #include "engine/threads/run_context.h"
 
 namespace tandem::cuda {
@@ -47,7 +48,7 @@ class GpuExecutor final : public OpExecutor {
   struct Pending {
     std::optional<Record> record;
     WorkStart start;
-    std::shared_ptr<GpuEvent> end;  // after it, and maybe others; null until there is one
+    std::shared_ptr<GpuEvent> end;  // after this work, and maybe more; null until there is one
     KeepAlive keep_alive;
   };
   // Work that was done before `seen_ns`; its times are not read yet.
@@ -80,11 +81,11 @@ class GpuExecutor final : public OpExecutor {
   Scratch scratch_;
   std::optional<LaunchGraphs> graphs_;
   Fault* fault_ = nullptr;                // in pinned memory
-  std::shared_ptr<GpuEvent> latest_end_;  // of an operation that nothing but another operation may follow; else null
+  std::shared_ptr<GpuEvent> latest_end_;  // of the last operation, if it was recorded and no wait followed; else null
   int since_settled_ = 0, since_marked_ = 0;
   bool is_abandoned_ = false;
-  threads::RecordLog log_;
-  std::shared_ptr<GpuEvent> last_end_;  // of the work whose times were read last
+  RecordLog log_;
+  std::shared_ptr<GpuEvent> last_end_;  // end of the work whose times were read last
   Nanoseconds last_end_ns_ = 0;
 
   std::mutex mutex_;  // guards the next three

@@ -16,7 +16,7 @@ namespace {
 constexpr int kStreamsAtOpening = 2;  // of each use
 constexpr std::size_t kFaultsOfPage = 512;
 
-// Takes one of those kept, null where there is none.
+// Takes a kept handle; returns null if there is none.
 template <typename Handle>
 Handle taken(std::mutex& mutex, std::vector<Handle>& kept) {
   const std::lock_guard lock(mutex);
@@ -48,7 +48,7 @@ GpuHandles::GpuHandles(int gpu, std::shared_ptr<const Hangs> hangs)
 }
 
 GpuHandles::~GpuHandles() {
-  if (hangs_->any()) return;  // pinned memory is every GPU's
+  if (hangs_->any()) return;  // pinned memory belongs to every GPU
   try {
     const LaunchTurn turn;
     const UseGpu use(gpu_);
@@ -57,7 +57,7 @@ GpuHandles::~GpuHandles() {
       for (cudaStream_t stream : streams) cudaStreamDestroy(stream);
     }
     for (void* page : pages_) cudaFreeHost(page);
-  } catch (const RunError&) {  // a GPU that has failed, or no turn: the process keeps them
+  } catch (const RunError&) {  // a GPU has failed, or the turn did not come: the process keeps them
   }
 }
 

@@ -1,7 +1,7 @@
 // What a GPU's users borrow from it: streams, cuBLAS handles and fault words.
 //
-// Making one may wait for the GPU, so some are made when the GPU is opened and all are kept for reuse; the rest are
-// made in a LaunchTurn. None is freed on a GPU that hangs, because that would wait for it.
+// Making one may wait for the GPU, so some are made when the GPU is opened, more are made in a LaunchTurn, and all are
+// kept for reuse. None is freed on a GPU that hangs, because that would wait for it.
 //
 // Threads: any.
 #pragma once
@@ -20,7 +20,7 @@
 
 namespace tandem::cuda {
 
-// Which GPUs of an engine hang. Shared by what must not wait for one that does.
+// Remembers which GPUs of an engine hang. Shared by whatever must not wait for them.
 class Hangs {
  public:
   explicit Hangs(int gpus) : hangs_(static_cast<std::size_t>(gpus)) {}
@@ -32,7 +32,7 @@ class Hangs {
   std::vector<std::atomic<bool>> hangs_;
 };
 
-// What a stream is for: messages to other GPUs go before computation that is ready as well, since others wait for them.
+// What a stream is for. Messages to other GPUs take precedence over computation, because other GPUs wait for them.
 enum class StreamUse : std::uint8_t { computation, communication };
 
 class GpuHandles {
@@ -43,7 +43,7 @@ class GpuHandles {
   GpuHandles(const GpuHandles&) = delete;
   GpuHandles& operator=(const GpuHandles&) = delete;
 
-  // Each is the caller's until it is given back with no work of it under way. Throw RunError.
+  // Each belongs to the caller until it is given back, with no work of it under way. These throw RunError.
   cudaStream_t take_stream(StreamUse use);
   cublasHandle_t take_blas();
   Fault* take_fault();

@@ -48,10 +48,10 @@ void abort_together(std::vector<ncclComm_t> communicators) {
         const LaunchTurn turn;
         abort_all(communicators);
       } catch (const RunError&) {
-        abort_all(communicators);  // a launch that does not end is what may have to be aborted
+        abort_all(communicators);  // the turn may be held by a launch that must be aborted
       }
     }).detach();
-  } catch (const std::system_error&) {  // without a thread: what hangs keeps hanging, and the watchdog ends the run
+  } catch (const std::system_error&) {  // no thread could be started: the watchdog ends the run
   }
 }
 
@@ -69,7 +69,7 @@ void GpuWatch::add(const std::weak_ptr<Watched>& watched) {
   watched_.push_back(watched);
 }
 
-// What somebody else checks at present need not be checked twice.
+// Does nothing while another thread checks.
 void GpuWatch::check_watched() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;

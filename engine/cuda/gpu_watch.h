@@ -18,8 +18,7 @@
 namespace tandem::cuda {
 
 // Something that may fail on its own. check() throws RunError if it has failed; while another thread uses it, check()
-// returns without looking.
-// give_up() returns the NCCL communicators whose abort ends the work that it has on GPUs, which are the caller's then.
+// returns without looking. give_up() hands over its NCCL communicators, whose abort ends the work that it has on GPUs.
 class Watched {
  public:
   virtual ~Watched() = default;
@@ -27,12 +26,12 @@ class Watched {
   virtual std::vector<ncclComm_t> give_up() = 0;
 };
 
-// Aborts communicators on a thread of its own, because a GPU that hangs keeps who frees what it uses. All of them
-// together: the work of one ends only when the others' does.
+// Aborts communicators on a separate thread, because a GPU that hangs blocks whoever frees what it uses. Aborts them
+// together, because the work of one ends only when that of the others does.
 void abort_together(std::vector<ncclComm_t> communicators);
 
-// A pause in a loop that polls: none at first, since most waits are for a GPU that is nearly done. Later a free core is
-// worth more than some microseconds.
+// A pause in a loop that polls. It takes no time at first, since most waits are for a GPU that is nearly done; later, a
+// free core is worth more than a few microseconds.
 class PollPause {
  public:
   void operator()() const;
@@ -49,7 +48,7 @@ bool ends_within(cudaStream_t stream, double timeout_s);
 
 class GpuWatch {
  public:
-  // The watchdog: a point that a GPU does not reach within `timeout_s` ends the run.
+  // `timeout_s` is the watchdog's timeout: a point that a GPU does not reach in time ends the run.
   explicit GpuWatch(double timeout_s) : timeout_s_(timeout_s) {}
 
   void add(const std::weak_ptr<Watched>& watched);
@@ -70,7 +69,7 @@ class GpuWatch {
   void abort_watched();
 
   const double timeout_s_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards watched_
   std::vector<std::weak_ptr<Watched>> watched_;
 };
 

@@ -18,7 +18,7 @@ void fill(const Tensor& to, Half value) {
   std::fill_n(static_cast<Half*>(to.data()), to.element_count(), value);
 }
 
-// The cpu engine, whose kernels the host executes, has no halves. Batches of them must be made all the same.
+// The host executes the cpu engine's kernels, which have no half types. But batches of halves must be filled.
 bool fill_halves(const Op& op) {
   const auto* kernel = std::get_if<kernel::Fill>(&op.kernel);
   if (kernel == nullptr) return false;

@@ -5,7 +5,7 @@
 
 #include "engine/cuda/gpu_watch.h"
 #include "engine/cuda/op_executor.h"
-#include "engine/threads/record_log.h"
+#include "engine/record_log.h"
 #include "engine/threads/run_context.h"
 
 namespace tandem::cuda {
@@ -39,7 +39,7 @@ class HostExecutor final : public OpExecutor {
   const std::string text_;
   cudaStream_t copies_{};
   KeepAlive under_way_;  // the operands of a copy that has not ended
-  threads::RecordLog log_;
+  RecordLog log_;
 };
 
 }  // namespace tandem::cuda

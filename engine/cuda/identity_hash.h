@@ -1,5 +1,5 @@
-// A hash of 128 bits over words that come one after the other: so wide that two different series of launches never have
-// the same one in practice.
+// A hash of 128 bits over a sequence of words: wide enough that two different series of launches never collide in
+// practice.
 #pragma once
 
 #include <bit>
@@ -12,7 +12,7 @@ namespace tandem::cuda {
 class IdentityHash {
  public:
   void add(std::uint64_t word) {
-    // Two lanes of multiply and rotate; each word changes both, and each lane the other.
+    // Two accumulators of multiply and rotate: each word changes both, and each accumulator changes the other.
     first_ = std::rotl((first_ ^ word) * 0x9e3779b97f4a7c15ULL, 29) + second_;
     second_ = std::rotl((second_ ^ std::rotl(word, 32)) * 0xc2b2ae3d27d4eb4fULL, 31) ^ first_;
   }

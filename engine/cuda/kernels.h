@@ -12,7 +12,8 @@
 
 namespace tandem::cuda {
 
-// What a kernel found wrong in values that only it sees, stored in host memory that the GPU writes. The first is kept.
+// What a kernel found wrong in values that only the GPU sees, stored in host memory that the GPU writes. The first
+// fault is kept.
 struct Fault {
   enum Kind : int { none, division_by_zero, label, row };
   int kind = none;
@@ -22,7 +23,7 @@ struct Fault {
 // In the order of kernel::Binary.
 enum class Arithmetic : std::uint8_t { add, subtract, multiply, divide, maximum, minimum };
 
-// Memory of the GPU for the parts of sums and for sorting, used in the stream's order. Null where there was no room.
+// Memory of the GPU for partial sums and for sorting, used in the stream's order. Null where there was no room.
 inline constexpr std::size_t kScratchBytes = std::size_t{1} << 20;
 struct Scratch {
   void* at = nullptr;
@@ -57,8 +58,8 @@ struct LossArguments {
 };
 void launch_loss(cudaStream_t stream, const Scratch& scratch, const LossArguments& arguments, Fault* fault);
 
-// `count` rows of `width` elements, those of one index in their order: to[indices[i]] op= rows[i]; `replaces` stores
-// instead.
+// `count` rows of `width` elements: to[indices[i]] op= rows[i], or to[indices[i]] = rows[i] if `replaces`. Rows of one
+// index are applied in their order.
 struct ScatterArguments {
   DType dtype;
   bool replaces;

@@ -30,14 +30,14 @@ void capture(CapturedGraph& graph, cudaStream_t stream, const std::function<void
   try {
     issue();
   } catch (...) {
-    cudaStreamEndCapture(stream, graph.out());  // the first error is the one to tell
+    cudaStreamEndCapture(stream, graph.out());  // the first error is the one to report
     cudaGetLastError();
     throw;
   }
   check(cudaStreamEndCapture(stream, graph.out()), "cudaStreamEndCapture");
 }
 
-// Returns false where the kernels are others after all, as a library may choose them by alignment.
+// Returns false if the kernels differ after all, because a library may choose them by alignment.
 bool update(cudaGraphExec_t executable, cudaGraph_t graph) {
   cudaGraphExecUpdateResultInfo result{};
   const cudaError_t error = cudaGraphExecUpdate(executable, graph, &result);

@@ -1,8 +1,9 @@
-// Launches a repeated series of launches as one CUDA graph.
+// Issues a repeated series of launches as one CUDA graph.
 //
-// The first time a series is launched as it is, the second time it is captured into a graph, and from then on the graph
-// is launched. A series that comes with other addresses, because the memory of its operands is another's now, updates a
-// graph that exists, which takes less than to make one.
+// The first time, a series is launched as it is; the second time, it is captured into a graph; from then on the graph
+// is launched. A series that comes with other addresses, because its operands have other memory now, gets a graph for
+// these as well. A shape that has kMostOfShape graphs updates the least recently used one, which is cheaper than making
+// one.
 //
 // Threads: the stream's own; the counts are any thread's.
 #pragma once
@@ -19,7 +20,7 @@
 
 namespace tandem::cuda {
 
-// What tells a series from others: two with equal shapes differ in addresses only.
+// Identifies a series. Two series with equal shapes differ in addresses only.
 struct LaunchSeries {
   IdentityHash shape, addresses;
   std::size_t launches = 0;
@@ -41,8 +42,8 @@ class LaunchGraphs {
   void launch(const LaunchSeries& series, const std::function<void()>& issue);
 
  private:
-  // A program that never repeats itself must not fill the memory: beyond so many launches in graphs, and so many series
-  // seen, all are forgotten.
+  // A program that never repeats itself must not fill the memory: all graphs are forgotten when they have this many
+  // launches, or when this many series have been seen.
   static constexpr std::size_t kMostLaunches = std::size_t{1} << 16, kMostSeries = 4096;
   // The graphs that are kept for one shape. A step whose operands alternate between addresses needs one for each.
   static constexpr std::size_t kMostOfShape = 4;
@@ -51,9 +52,9 @@ class LaunchGraphs {
     IdentityHash addresses;
     cudaGraphExec_t executable = nullptr;
   };
-  using Graphs = std::vector<Graph>;  // the latest used is the last
+  using Graphs = std::vector<Graph>;  // the most recently used one last
 
-  // Makes or updates a graph, which is the last then.
+  // Makes or updates a graph, and puts it last.
   void add(Graphs& graphs, const LaunchSeries& series, cudaGraph_t captured);
   void launch(const Graph& graph) const;
   void forget_all();

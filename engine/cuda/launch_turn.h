@@ -1,8 +1,9 @@
-// Whose turn it is to launch what several GPUs must have together, or to call what may wait for a GPU.
+// The turn to launch what several GPUs must get together, or to call what may wait for a GPU.
 //
-// One thread launches the parts of an NCCL group one after the other. A part that is launched waits on its GPU for the
-// others. A call of another thread that waits for that GPU in between, and holds a lock of the driver meanwhile, would
-// wait for ever: allocating and freeing, making handles and streams, loading a kernel. All of these take the turn.
+// One thread launches the parts of an NCCL group one after the other, and each part waits on its GPU for the others. If
+// another thread's call waits for such a GPU in between, and holds a lock of the driver meanwhile, neither ever ends.
+// Calls of this kind are allocating and freeing, making handles and streams, and loading a kernel; all of them take the
+// turn.
 //
 // Threads: any. A thread that has the turn may take it again.
 #pragma once

@@ -73,7 +73,7 @@ struct RankPart {
       case CollectiveKind::all_to_all:
         return exchange(type, count, stream);
       case CollectiveKind::send_receive:
-        break;  // of a pair, not of the group
+        break;  // a call of a pair, not of the group
     }
   }
 

@@ -155,8 +155,8 @@ void NcclCommunicators::start(const NcclId& id, int size) {
   }
 }
 
-// The first all-reduce and the first messages, so that no call of a program has to wait until GPUs are connected, least
-// of all one with a timeout.
+// Executes the first all-reduce and the first messages here, so that no call of a program, least of all one with a
+// timeout, has to wait until GPUs are connected.
 void NcclCommunicators::warm_up(int size) {
   const auto ranks = static_cast<std::size_t>(size);
   WarmUp warm_up(members_, 2 * ranks * sizeof(float));
@@ -193,8 +193,8 @@ void NcclCommunicators::warm_up(int size) {
   }
 }
 
-// NCCL's kernels wait for their peers on GPUs that communicators may share, and a GPU promises room for one of them
-// only. So all GPUs must execute the calls of all communicators in one order: that of their launches.
+// NCCL's kernels wait for their peers on GPUs that several communicators may share, and a GPU guarantees room for only
+// one such kernel. So all GPUs must execute the calls of all communicators in the same order, that of their launches.
 void NcclCommunicators::in_group(std::string_view what, const StreamOf& stream_of, const Issue& issue,
                                  const IsStopped& is_stopped) {
   const LaunchTurn turn;

@@ -1,6 +1,6 @@
 // The NCCL communicators of those ranks of a group that this process holds.
 //
-// Every group starts with an id that one process makes and gives to all others, however many processes there are.
+// Every group starts with an id that one process makes and gives to all others.
 //
 // Threads: any may call give_up() and check(); calls of the rest must not overlap.
 #pragma once
@@ -33,7 +33,7 @@ class NcclId {
 struct NcclMember {
   int rank = 0;
   int gpu = 0;
-  std::string name;             // of its device, for errors
+  std::string name;             // the device's, for errors
   const Gpu* device = nullptr;  // outlives the communicators
 };
 
@@ -55,8 +55,8 @@ class NcclCommunicators final : public Watched {
   const std::vector<NcclMember>& members() const { return members_; }
   // Calls issue(member, handle) for every member, within one NCCL group, so that none waits for another. Returns when
   // all is launched. `stream_of` returns the stream that a member uses, null for none; `what` names the call in errors.
-  // Throws RunError, also after give_up(). Gives up by itself a second after `is_stopped`: a launch that does not end
-  // would keep the thread. Keeps the current GPU.
+  // Throws RunError, also after give_up(). Gives up by itself a second after `is_stopped` becomes true, because a
+  // launch that does not end would block the thread. Leaves the thread's current GPU unchanged.
   void in_group(std::string_view what, const StreamOf& stream_of, const Issue& issue, const IsStopped& is_stopped = {});
 
   std::vector<ncclComm_t> give_up() override;
@@ -76,7 +76,7 @@ class NcclCommunicators final : public Watched {
   const std::vector<NcclMember> members_;
   const double timeout_s_;
   std::vector<cudaEvent_t> launched_;  // after the latest kernel of each member
-  std::mutex mutex_;                   // held for calls of NCCL, which return promptly
+  std::mutex mutex_;                   // guards handles_; held for calls of NCCL, which return promptly
   std::vector<ncclComm_t> handles_;    // of members_; empty after give_up()
 };
 

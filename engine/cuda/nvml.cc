@@ -30,9 +30,10 @@ constexpr int kSmClock = 1;
 constexpr int kMemoryClock = 2;
 constexpr int kInsufficientSize = 7;
 
-// Why clocks are not higher. The power limit belongs to the machine as it is set up; the others are trouble.
+// The reasons why clocks are not higher. A power limit is part of the machine's setup; the other reasons are
+// disturbances.
 constexpr std::uint64_t kPowerCap = 0x4;
-constexpr std::uint64_t kHardware = 0x8;  // also set beside heat and the power supply
+constexpr std::uint64_t kHardware = 0x8;  // also set together with heat and the power supply
 struct SlowReason {
   std::uint64_t bits;
   const char* name;
@@ -62,7 +63,7 @@ struct Nvml::Functions {
   int (*clock)(NvmlDevice, int, unsigned*) = nullptr;
   int (*most_clock)(NvmlDevice, int, unsigned*) = nullptr;
   int (*power_limit)(NvmlDevice, unsigned*) = nullptr;
-  // Not in every version.
+  // These are not in every version.
   int (*slow_reasons)(NvmlDevice, unsigned long long*) = nullptr;
   int (*processes)(NvmlDevice, unsigned*, NvmlProcess*) = nullptr;
   int (*process_samples)(NvmlDevice, NvmlProcessSample*, unsigned*, unsigned long long) = nullptr;
@@ -105,7 +106,7 @@ unsigned long long a_second_ago_us() {
   return static_cast<unsigned long long>(std::chrono::duration_cast<std::chrono::microseconds>(now).count());
 }
 
-// Everything but the program that is this one.
+// Returns all programs except this one.
 std::vector<GpuProgram> others_of(std::vector<GpuProgram> programs, unsigned own) {
   auto mine = std::find_if(programs.begin(), programs.end(), [own](const auto& one) { return one.process == own; });
   if (mine == programs.end()) {

@@ -1,5 +1,5 @@
-// What NVIDIA's management library knows of a GPU: the driver, clocks and what holds them down, the power limit, and
-// the programs on it.
+// Reads what NVIDIA's management library knows about a GPU: the driver, its clocks and what holds them down, its power
+// limit, and the programs on it.
 //
 // The library is loaded at run time: it comes with the driver, and a machine may lack it. Unknown values stay empty.
 #pragma once
@@ -15,10 +15,10 @@
 
 namespace tandem::cuda {
 
-// A process that computes on a GPU, by the number that the driver knows it by.
+// A process that computes on a GPU, with the process id that the driver reports.
 struct GpuProgram {
   unsigned process = 0;
-  double share = 0;  // of the last second that it kept the GPU busy; 0 also where the driver does not say
+  double share = 0;  // of the last second in which it kept the GPU busy; also 0 where the driver does not say
 };
 
 struct GpuState {
@@ -52,9 +52,9 @@ class Nvml {
   const std::unique_ptr<Functions> functions_;
 };
 
-// Sums up the readings of a GPU during a run of process `own`. In a container the driver may know that by another
-// number: where no program has its number, the one that works most is taken for it. Empty where the readings say
-// nothing.
+// Sums up the readings of a GPU during a run of process `own`. In a container, the driver may know this process by
+// another id: where no program has the id `own`, the busiest one is taken for it. Returns nothing where the readings
+// say nothing.
 std::optional<GpuUse> use_of(std::string gpu, std::span<const GpuState> readings, unsigned own);
 
 // "SM 1755 of 1980 MHz, memory 3201 of 3201 MHz"; "" where nothing is known.

@@ -1,4 +1,5 @@
-// Named ranges that NVIDIA's profilers show for the host's threads, in the domain "tandem". Nearly free without one.
+// Named ranges that NVIDIA's profilers show for the host's threads, in the domain "tandem". They cost almost nothing
+// without a profiler.
 #pragma once
 
 #include <nvtx3/nvToolsExt.h>

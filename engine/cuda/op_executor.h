@@ -20,7 +20,7 @@ namespace tandem::cuda {
 struct WorkStart {
   Nanoseconds issued_ns = 0;        // on the host's clock
   std::shared_ptr<GpuEvent> event;  // null on the host, and for work without a record
-  bool is_end_of_other = false;     // the event is the end of the work before, which may be earlier than the issue
+  bool is_end_of_other = false;     // the event is the end of the previous work, maybe earlier than issued_ns
 };
 
 // What a piece of work uses, which must stay alive until it is done.
@@ -33,8 +33,8 @@ struct KeepAlive {
 class OpExecutor {
  public:
   virtual ~OpExecutor() = default;
-  virtual Gpu* gpu() = 0;  // any thread; that it works on, null for the host
-  // Any thread: gives back the memory of work that is done; returns how much is left.
+  virtual Gpu* gpu() = 0;  // the GPU it works on, null for the host; any thread
+  // Gives back the memory of finished work, and returns how much work is left; any thread.
   virtual std::size_t settle() = 0;
   virtual void use_on_this_thread() = 0;
   // Marks the start of a piece of work, which leaves a record or not. One execute() or copy() follows, then end().
@@ -48,10 +48,10 @@ class OpExecutor {
   virtual std::shared_ptr<GpuEvent> mark() = 0;
   virtual void wait(const GpuEvent& event) = 0;  // makes later work wait for the event
   virtual void drain() = 0;                      // returns when all work so far is done, or the run was stopped
-  // Does a little of what is off the critical path; called when there is nothing to issue. Returns whether more is
+  // Does some of the work that is off the critical path; called when there is nothing to issue. Returns whether more is
   // left.
   virtual bool tidy() = 0;
-  virtual void finish(std::vector<Record>& records) = 0;  // any thread: waits for all work, appends its records
+  virtual void finish(std::vector<Record>& records) = 0;  // waits for all work and appends its records; any thread
   virtual LaunchGraphs* graphs() { return nullptr; }      // null where every op is launched by itself
   virtual cudaStream_t gpu_stream() const = 0;            // any thread; null on the host
 };

@@ -6,8 +6,8 @@
 
 namespace tandem::cuda {
 
-// Adds to `shape` what tells launches apart that differ in more than addresses, and to `addresses` what tells these
-// apart. Must not be called for host functions.
+// Adds the addresses of a launch to `addresses` and everything else that identifies it to `shape`. Must not be called
+// for host functions.
 void add_identity(IdentityHash& shape, IdentityHash& addresses, const Op& op);
 
 }  // namespace tandem::cuda

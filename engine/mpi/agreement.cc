@@ -11,7 +11,7 @@
 namespace tandem::mpi {
 namespace {
 
-constexpr int kTags = 32'000;  // after as many have been given out, those of before are no longer in use
+constexpr int kTags = 32'000;  // after so many tags, the first ones are no longer in use
 
 CollectiveSpec get_spec(ByteReader& bytes) {
   CollectiveSpec spec;
@@ -184,7 +184,7 @@ void Agreement::handle_vote(int from, const CallId& id, Ballot& ballot, ByteRead
   take_vote(from, id, ballot, std::move(vote));
 }
 
-// Everybody has all votes, and finds the same where two of them differ.
+// Every process gets all votes, so all of them find the same difference.
 void Agreement::take_vote(int from, const CallId& id, Ballot& ballot, Ballot::Vote vote) {
   if (ballot.state_.load() == Ballot::State::refused) return;
   for (const auto& [other, known] : ballot.votes_) {
@@ -225,7 +225,7 @@ void Agreement::refuse(const CallId& id, Ballot& ballot, const std::optional<Job
   }
 }
 
-// Without an error the run has been stopped elsewhere, and soon will be here: until then whoever waits goes on waiting.
+// No error means that the run was stopped elsewhere, and soon will be here; until then waiting tasks go on waiting.
 void Agreement::refuse_here(Ballot& ballot, const std::optional<JobError>& error) {
   if (ballot.state_.load() != Ballot::State::open) return;
   ballot.awaits_stop_ = !error && !is_stopped_;

@@ -30,15 +30,15 @@ struct SpanningGroup {
   int leader() const { return processes.front(); }
 };
 
-// How a call that takes place is to be executed.
+// How to execute a call that takes place.
 struct AgreedCall {
-  std::vector<std::string> values;  // what every process of the group has given to its vote, in their order
-  int tag = 0;                      // of a call that MPI executes: the leader's, in use for nothing else
+  std::vector<std::string> values;  // what each process of the group has put into its vote, in their order
+  int tag = 0;                      // for a call that MPI executes: chosen by the leader, in use for nothing else
 };
 
 class Agreement {
  public:
-  // Sends a message among processes to another one.
+  // Sends a message of the kind "among processes" to another process.
   using Post = std::function<void(int to, MessageKind kind, const std::function<void(ByteWriter&)>& add)>;
   // `places` name the processes: "rank 1 on node7".
   Agreement(int rank, std::vector<std::string> places, Post post);
@@ -46,7 +46,7 @@ class Agreement {
   // A call of this process, as the votes see it.
   class Ballot {
    public:
-    // Whether the call takes place and is its group's next, or does not.
+    // Whether the call was refused, or takes place and is its group's next.
     bool is_decided() const;
     bool takes_place() const { return state_.load() == State::takes_place; }
 
@@ -59,11 +59,11 @@ class Agreement {
     };
 
     std::atomic<State> state_{State::open};
-    std::atomic<std::int64_t> ticket_{-1};  // the place in its group's order; -1: not known yet
+    std::atomic<std::int64_t> ticket_{-1};  // its place in the group's order; -1: not known yet
     const std::atomic<std::int64_t>* turn_ = nullptr;
     bool is_carried_ = false;  // its values are in the votes
     bool has_voted_ = false;
-    bool awaits_stop_ = false;  // another process was stopped, and refuses it
+    bool awaits_stop_ = false;  // another process was stopped and refuses the call
     int tag_ = 0;
     std::exception_ptr error_;   // written before `refused`
     std::map<int, Vote> votes_;  // by process
@@ -71,21 +71,21 @@ class Agreement {
     std::weak_ptr<threads::CollectiveCall> call_;
   };
 
-  // Makes a call known, once its first rank here has been issued.
+  // Makes a call known when its first rank in this process is issued.
   void note_opened(const CallId& id, std::shared_ptr<const SpanningGroup> group,
                    const std::shared_ptr<threads::CollectiveCall>& call);
   // Votes for a call. `values` is empty where MPI is to execute it.
   std::shared_ptr<const Ballot> vote(const CallId& id, const threads::CollectiveCall& call,
                                      std::optional<std::string> values);
-  // Takes the result of a ballot that is decided. Throws the error of a call that was refused, and RunStopped.
+  // Takes the result of a decided ballot. Throws the error of a call that was refused, and RunStopped.
   AgreedCall take(const CallId& id);
-  // Lets the group's next call be executed by MPI.
+  // Gives the turn to the group's next call that MPI executes.
   void end_turn(const CallId& id);
-  // Gives up a call: refuses it, or asks others to where this process has voted for it.
+  // Gives up a call: refuses it or, where this process has voted for it, asks the others to refuse it.
   void give_up(const CallId& id, const threads::CollectiveCall& call, const std::exception_ptr& error);
 
   void handle(int from, MessageKind kind, ByteReader& bytes);
-  // Refuses everything that this process has not voted for, now and later.
+  // Refuses all calls that this process has not voted for, now and later.
   void stop();
   void begin_next_run();
 
@@ -93,8 +93,8 @@ class Agreement {
 
  private:
   struct Group {
-    std::int64_t first_open = 0;   // all calls before have ended here
-    std::set<std::int64_t> ended;  // and these
+    std::int64_t first_open = 0;   // all earlier calls have ended here
+    std::set<std::int64_t> ended;  // as have these
     std::int64_t tickets = 0;      // given out
     std::atomic<std::int64_t> turn{0};
   };
@@ -121,7 +121,7 @@ class Agreement {
   std::mutex mutex_;  // guards the rest
   std::map<CallId, std::shared_ptr<Ballot>> ballots_;
   std::map<std::uint64_t, Group> groups_;
-  std::vector<Break> breaks_;  // to be told to calls of this process, without the lock
+  std::vector<Break> breaks_;  // to be passed to calls of this process after unlocking
   int tags_ = 0;
   bool is_stopped_ = false;
 };

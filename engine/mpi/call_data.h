@@ -1,4 +1,4 @@
-// Access to the values of a call's tensors, which are in host memory.
+// Accesses the values of a call's tensors, which are in host memory.
 #pragma once
 
 #include <cstddef>

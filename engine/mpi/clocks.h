@@ -1,4 +1,4 @@
-// How far the clocks of the ranks are from rank 0's, so that one timeline has the records of all.
+// Measures how far the ranks' clocks are from rank 0's, so that one timeline can hold the records of all.
 #pragma once
 
 #include <functional>
@@ -9,18 +9,19 @@
 
 namespace tandem::mpi {
 
-// A clock compared with rank 0's. The best of some exchanges of messages: the difference at half its duration, and half
-// its duration as what that may be wrong by.
+// A clock compared with rank 0's, by the shortest of several exchanges of messages: the difference is taken at half its
+// duration, and is wrong by at most half of that duration.
 struct ClockReading {
   Nanoseconds at_ns = 0;      // by the clock itself
-  Nanoseconds offset_ns = 0;  // how far it is ahead of rank 0's
+  Nanoseconds offset_ns = 0;  // how far this clock is ahead of rank 0's
   Nanoseconds error_ns = 0;
 };
 
-// All ranks call it, while no collective is under way. Returns the readings by rank on rank 0, nothing on others.
+// Reads the clocks of all ranks, which all call this while no collective is under way. Returns the readings by rank on
+// rank 0, nothing on the others.
 std::vector<ClockReading> read_clocks(Transport& transport, const std::function<Nanoseconds()>& now);
 
-// A clock between two readings.
+// Converts the times of a clock between two readings.
 struct AlignedClock {
   ClockReading begin, end;
 

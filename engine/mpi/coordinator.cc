@@ -45,7 +45,7 @@ void Coordinator::handle(int from, const std::string& message) {
     case MessageKind::fail: {
       std::optional<JobError> error = get_error(bytes);
       if (error) error->text = plain(error->text);
-      return fail(from, std::move(error));
+      return fail(from, error);
     }
     case MessageKind::idle:
       return note_idle(from);
@@ -58,8 +58,9 @@ void Coordinator::handle(int from, const std::string& message) {
   }
 }
 
-// Nothing goes on where every process is still and no message is on its way between any two: what could move one of
-// them would have to come from another that has moved before. One in which nobody waits may not have begun yet.
+// Nothing can happen any more if every process is still and no message is on its way between any two: whatever could
+// move a process would have to come from another that has moved before. A process in which nobody waits may not have
+// begun yet.
 void Coordinator::find_deadlock() {
   if (is_stopped_) return;
   bool does_anybody_wait = false;
@@ -121,8 +122,8 @@ bool Coordinator::is_awaited() const {
                      [](const Process& process) { return process.is_idle && !process.has_left; });
 }
 
-// The first failure is the run's.
-void Coordinator::fail(int from, std::optional<JobError> error) {
+// The first failure decides the run's error.
+void Coordinator::fail(int from, const std::optional<JobError>& error) {
   if (is_stopped_) return;
   is_stopped_ = true;
   if (!error_) {
@@ -161,7 +162,9 @@ void Coordinator::say(int to, MessageKind kind, const std::optional<JobError>& e
 }
 
 void Coordinator::say_to_all(MessageKind kind, const std::optional<JobError>& error) {
-  const std::optional<JobError> said = error;  // handling it here may begin the next run
+  // A copy, because handling the message here may begin the next run.
+  // NOLINTNEXTLINE(performance-unnecessary-copy-initialization)
+  const std::optional<JobError> said = error;
   for (std::size_t to = 0; to < processes_.size(); ++to) say(static_cast<int>(to), kind, said);
 }
 

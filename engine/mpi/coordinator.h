@@ -20,9 +20,9 @@ class Coordinator {
   Coordinator(std::vector<std::string> places, Post post);
 
   void handle(int from, const std::string& message);
-  // Whether somebody waits for others, so that the next message matters.
+  // Whether a process waits for the others, so that the next message is urgent.
   bool is_awaited() const;
-  // Whether the process takes part in no further run.
+  // Whether the process takes part in no more runs.
   bool has_left(int rank) const { return processes_.at(static_cast<std::size_t>(rank)).has_left; }
 
  private:
@@ -34,7 +34,7 @@ class Coordinator {
   void note_idle(int from);
   void note_done(int from, std::optional<JobError> error);
   void leave(int from);
-  void fail(int from, std::optional<JobError> error);
+  void fail(int from, const std::optional<JobError>& error);
   void end_if_done();
   void find_deadlock();
   bool is_message_on_its_way() const;
@@ -43,14 +43,14 @@ class Coordinator {
   void say_to_all(MessageKind kind, const std::optional<JobError>& error);
   int count_of(bool Process::*state) const;
   std::string text_of(const Process& process) const;
-  // Replaces the marks of calls by what is known of them.
+  // Replaces the marks of calls by what is known about them.
   std::string plain(const std::string& text) const;
   std::string text_of(const OpenCall& call) const;
 
   const std::vector<std::string> places_;
   const Post post_;
   std::vector<Process> processes_;
-  std::optional<JobError> error_;  // the run's
+  std::optional<JobError> error_;  // of the run
   bool is_stopped_ = false;
 };
 

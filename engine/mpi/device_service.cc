@@ -22,7 +22,7 @@ std::exception_ptr failure_of(const cpu::CpuStream& stream) {
 
 }  // namespace
 
-// What a stream waits for that another process completes.
+// An event on which a stream waits here, and which another process completes.
 class DeviceService::Gate final : public cpu::CpuEvent {
  public:
   Gate(threads::RunControl& control, int from) : CpuEvent(control), from_(from) {}
@@ -94,7 +94,7 @@ void DeviceService::synchronize(int from, ByteReader& bytes) {
   }
 }
 
-// What cannot be issued would be an error at the call in the issuer's process; here it is the run's.
+// An operation that cannot be issued would be an error of the call in the issuer's process; here it is one of the run.
 void DeviceService::issue(int from, RemoteKind kind, ByteReader& bytes) {
   cpu::CpuDevice& device = access_.own_device(bytes.get<int>());
   cpu::CpuStream& stream = device.stream(bytes.get<int>());
@@ -151,7 +151,7 @@ void DeviceService::record(int from, cpu::CpuStream& stream, std::uint64_t numbe
   });
 }
 
-// An event that is not known any more is complete.
+// An event that is no longer known is complete.
 void DeviceService::wait_here(int from, cpu::CpuStream& stream, std::uint64_t number) {
   Event event;
   {

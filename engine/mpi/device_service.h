@@ -1,4 +1,4 @@
-// What other processes issue to the devices of this one: see remote_protocol.h.
+// Issues to the devices of this process what other processes send for them: see remote_protocol.h.
 //
 // Threads: handle() is called by one thread at a time for each sender.
 #pragma once
@@ -20,7 +20,7 @@ class DeviceService {
 
  private:
   class Gate;
-  using Name = std::pair<int, std::uint64_t>;  // of an event: who has named it, and the number
+  using Name = std::pair<int, std::uint64_t>;  // of an event: the process that has named it, and its number
 
   void allocate(int from, ByteReader& bytes);
   void memory_use(int from, ByteReader& bytes);
@@ -35,7 +35,7 @@ class DeviceService {
 
   RemoteAccess& access_;
   std::mutex mutex_;                // guards the rest
-  std::map<Name, Event> recorded_;  // and not complete
+  std::map<Name, Event> recorded_;  // not complete yet
   std::map<Name, std::shared_ptr<Gate>> gates_;
 };
 

@@ -3,7 +3,7 @@
 #include <map>
 #include <utility>
 
-#include "engine/mpi/bytes.h"
+#include "engine/bytes.h"
 #include "engine/mpi/protocol.h"
 
 namespace tandem::mpi {
@@ -54,7 +54,7 @@ std::vector<Record> gather_records(Transport& transport, const std::vector<Recor
       Record& record = records.emplace_back(get_record(read));
       record.start_ns = clock.on_rank_0(record.start_ns);
       record.end_ns = clock.on_rank_0(record.end_ns);
-      // What a process counts by itself is another call in each.
+      // Calls that a process counts by itself are different calls in each process, so they get different numbers.
       if (record.kind == RecordKind::collective && !spans_processes(record.sequence)) {
         record.sequence = record.sequence * static_cast<std::int64_t>(texts.size()) + static_cast<std::int64_t>(rank);
       }

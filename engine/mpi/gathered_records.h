@@ -1,4 +1,4 @@
-// The records of all ranks as those of one run.
+// Gathers the records of all ranks into those of one run.
 #pragma once
 
 #include <vector>
@@ -9,9 +9,9 @@
 
 namespace tandem::mpi {
 
-// All ranks call it, with their own records and, on rank 0, everybody's clocks. Every rank gets all records, sorted, by
-// rank 0's clock; the calls of collectives have small numbers in the order in which they began. `clocks` is filled in
-// on the other ranks.
+// Called by all ranks, with their own records and, on rank 0, the clocks of all. Returns the records of all ranks on
+// every rank, sorted and in rank 0's time; calls of collectives are numbered from 0 in the order in which they began.
+// Fills in `clocks` on the other ranks.
 std::vector<Record> gather_records(Transport& transport, const std::vector<Record>& mine,
                                    std::vector<AlignedClock>& clocks);
 

@@ -1,11 +1,11 @@
-// A failure of one process, as the others hear of it: its kind, so that they end as it does, and its message.
+// A failure of one process as the others learn of it: its message, and its kind, so that they end in the same way.
 #pragma once
 
 #include <exception>
 #include <optional>
 #include <string>
 
-#include "engine/mpi/bytes.h"
+#include "engine/bytes.h"
 
 namespace tandem::mpi {
 
@@ -15,12 +15,12 @@ struct JobError {
   std::string text;
   int rank = -1;  // whose failure it is; -1: nobody's, such as a deadlock
 
-  // Throws what it is about.
+  // Throws the error that this describes.
   [[noreturn]] void rethrow() const;
   std::exception_ptr exception() const;
 };
 
-// Nothing for null, and for the end of a run that was stopped because of another failure.
+// Describes an exception. Returns nothing for null, and for RunStopped, which another failure has caused.
 std::optional<JobError> job_error_of(const std::exception_ptr& error);
 
 void put_error(ByteWriter& bytes, const std::optional<JobError>& error);

@@ -1,5 +1,5 @@
-// Ends this process, and with it the job, if the ranks of a launch do not all join it: MPI begins when all have come,
-// and would wait for one that stands still for ever.
+// Ends this process, and with it the job, if not all ranks of a launch join it: MPI begins when all are there, and
+// would wait for one that hangs for ever.
 #pragma once
 
 #include <condition_variable>
@@ -10,8 +10,8 @@
 
 namespace tandem::mpi {
 
-// Watches from its construction to its destruction. Ends the process with kRunFailed, and says why on stderr, after
-// TANDEM_MPI_JOIN_S seconds, 120 if the environment does not set it. Throws Error where that is no number above 0.
+// Watches from construction to destruction. After TANDEM_MPI_JOIN_S seconds, 120 if the environment does not set it,
+// says why on stderr and exits with kRunFailed. Throws Error where TANDEM_MPI_JOIN_S is no number above 0.
 class JoinWatch {
  public:
   explicit JoinWatch(Rank rank);
@@ -20,9 +20,9 @@ class JoinWatch {
   JoinWatch& operator=(const JoinWatch&) = delete;
 
  private:
-  void watch(Rank rank, double limit_s);
+  void watch(Rank rank, double timeout_s);
 
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards has_joined_
   std::condition_variable joined_;
   bool has_joined_ = false;
   std::thread thread_;

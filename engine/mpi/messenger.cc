@@ -15,13 +15,13 @@ namespace {
 using std::chrono::microseconds;
 using threads::Clock;
 
-constexpr auto kImpatience = microseconds(20);  // for which it does so without leaving its core to others
-constexpr auto kPatience = microseconds(200);   // for which a waiting thread looks for messages itself
-constexpr auto kAttention = microseconds(200);  // for which the thread looks for more after a message about memory
-constexpr auto kServing = std::chrono::milliseconds(200);  // for which another process may be expected to come back
+constexpr auto kImpatience = microseconds(20);  // how long it does so without yielding its core
+constexpr auto kPatience = microseconds(200);   // how long a waiting thread looks for messages itself
+constexpr auto kAttention = microseconds(200);  // how long the thread keeps looking after a message about memory
+constexpr auto kServing = std::chrono::milliseconds(200);  // how long more requests of a process are expected
 constexpr auto kAlivePeriod = std::chrono::seconds(1);
 
-// How long the thread sleeps between two looks: the longer nothing has come, the longer.
+// Returns how long the thread sleeps between two looks: longer if nothing has come for a long time.
 microseconds pause_after(Clock::duration quiet, bool is_awaited) {
   if (!is_awaited) return microseconds(500);
   if (quiet < std::chrono::milliseconds(5)) return microseconds(20);
@@ -30,7 +30,7 @@ microseconds pause_after(Clock::duration quiet, bool is_awaited) {
 
 }  // namespace
 
-// The wait of the stream that executes a call for its process.
+// Waits, as the stream that executes a call for its process, until the call is decided.
 class Messenger::Decision final : public threads::Wait {
  public:
   Decision(const Agreement::Ballot& ballot, const threads::CollectiveCall& call, Clock::time_point until)
@@ -131,7 +131,7 @@ void Messenger::receive(Message message) {
   }
 }
 
-// Drops what is left of former runs: nobody waits for it any more. A message counts once it has had its effect.
+// Drops messages of former runs, for which nobody waits any more. A message is counted after it has taken effect.
 void Messenger::handle_among(Message message) {
   const int from = message.from;
   ByteReader bytes(message.text);
@@ -158,7 +158,7 @@ void Messenger::handle_among(Message message) {
   waiters_.wake_all();
 }
 
-// To a process, from the coordinator: to this one at once.
+// Sends a message of the coordinator to a process; handles one to this process immediately.
 void Messenger::say(int to, std::string message) {
   if (to == transport_.rank()) return handle(message);
   transport_.post(to, std::move(message));
@@ -198,7 +198,7 @@ void Messenger::say_alive() {
   }
 }
 
-// Rank 0 hears everybody, and everybody rank 0.
+// Rank 0 listens to all other ranks, and all others to rank 0.
 void Messenger::check_silence() {
   if (is_leaving_.load() || has_lost_coordinator_.load()) return;
   for (int rank = 0; rank < transport_.size(); ++rank) {
@@ -253,7 +253,7 @@ void Messenger::handle(const std::string& message) {
   waiters_.wake_all();
 }
 
-// Leaves the state of the next run, whose messages may come before it begins here.
+// Prepares the state for the next run, whose messages may come before it begins here.
 void Messenger::note_end(std::optional<JobError> error) {
   agreement_.begin_next_run();
   const std::lock_guard lock(mutex_);
@@ -314,8 +314,8 @@ std::exception_ptr Messenger::end(const std::exception_ptr& error) {
   return error_->rank == transport_.rank() && job_error_of(error) ? error : error_->exception();
 }
 
-// A look at the threads of this process found them still. It counts only if no message has come since the look before,
-// which might have set one of them going.
+// Notes whether a look at the threads of this process found them still. It counts only if no message, which might have
+// set a thread going, has come since the look before.
 void Messenger::note_still(std::optional<std::string> waits) {
   Stillness stillness{.is_still = waits.has_value(), .waits = std::move(waits).value_or("")};
   if (stillness.is_still) stillness.open = agreement_.open_calls();
@@ -357,7 +357,7 @@ void Messenger::wait_on_stream(const threads::Wait& wait) {
   awaiting_.fetch_sub(1);
 }
 
-// A call that takes place is executed in a stopped run, too: the other processes execute it.
+// A call that takes place is executed even in a stopped run, because the other processes execute it.
 AgreedCall Messenger::agree(const CallId& id, const threads::CollectiveCall& call, std::optional<std::string> values) {
   awaiting_.fetch_add(1);
   const std::shared_ptr<const Agreement::Ballot> ballot = agreement_.vote(id, call, std::move(values));

@@ -1,5 +1,5 @@
-// A process's part of engine/mpi/protocol.h: a thread that receives what others say, for those that wait for it, and,
-// on rank 0, the coordinator.
+// A process's part of engine/mpi/protocol.h: a thread that receives the messages of others and wakes those that wait
+// for them and, on rank 0, the coordinator.
 //
 // Threads: any.
 #pragma once
@@ -21,18 +21,18 @@
 
 namespace tandem::mpi {
 
-// Takes the messages of a run that are about devices and memory.
+// Handles those messages of a run that are about devices and memory.
 class MessageHandler {
  public:
   virtual ~MessageHandler() = default;
   virtual void handle(int from, ByteReader& bytes) = 0;
-  // Looks at what else is under way; false where nothing has happened.
+  // Checks what else is under way. Returns false if nothing has happened.
   virtual bool progress() = 0;
 };
 
 class Messenger {
  public:
-  // A process that says nothing for so long ends the job.
+  // A process that is silent for this long ends the job.
   static constexpr double kSilence_s = 20;
 
   Messenger(Transport& transport, std::vector<std::string> places);
@@ -48,28 +48,28 @@ class Messenger {
   std::exception_ptr end(const std::exception_ptr& error);
 
   Agreement& agreement() { return agreement_; }
-  // Votes for a call, with its values or, where MPI is to execute it, without, and waits on the thread of a stream
-  // until it is to be executed; one that MPI executes ends with end_turn(). Throws the error of a call that was
+  // Votes for a call, with its values or, if MPI is to execute it, without them. Then waits, on the thread of a stream,
+  // until the call can be executed; end with end_turn() a call that MPI executes. Throws the error of a call that was
   // refused, and RunStopped.
   AgreedCall agree(const CallId& id, const threads::CollectiveCall& call, std::optional<std::string> values);
   void end_turn(const CallId& id);
 
   void say_among(int to, MessageKind kind, const std::function<void(ByteWriter&)>& add);
-  void wake() { waiters_.wake_all(); }  // those that wait below
-  // Wait for what a message brings: as a task, which a stopped run ends, or as a stream, which nothing does.
+  void wake() { waiters_.wake_all(); }  // those in the next two functions
+  // Wait for what a message brings: as a task, whose wait ends in a stopped run, or as a stream, whose wait does not.
   void wait_as_task(const threads::Wait& wait, threads::RunControl& control);
   void wait_on_stream(const threads::Wait& wait);
-  // Throws the failure that has stopped the run, where it is that of this process.
+  // Throws the failure that has stopped the run if it is the failure of process `rank`.
   void throw_if_failed_at(int rank);
 
-  // Nobody need answer any more.
+  // Tells the others to expect nothing more from this process.
   void leave();
 
  private:
   class Decision;
 
   void serve();
-  bool progress();  // handles what has come; false where nothing had
+  bool progress();  // handles the messages that have come; returns false if there were none
   void receive(Message message);
   void handle(const std::string& message);  // from the coordinator
   void handle_among(Message message);
@@ -82,18 +82,18 @@ class Messenger {
 
   Transport& transport_;
   const std::vector<std::string> places_;
-  std::mutex coordinator_mutex_;  // guards the next one; taken before mutex_
+  std::mutex coordinator_mutex_;  // guards coordinator_; taken before mutex_
   std::optional<Coordinator> coordinator_;
-  std::mutex receiving_mutex_;
-  std::vector<threads::Clock::time_point> heard_;  // by rank; under receiving_mutex_, as the next two are
+  std::mutex receiving_mutex_;                     // guards the next three
+  std::vector<threads::Clock::time_point> heard_;  // by rank
   MessageHandler* handler_ = nullptr;
   std::vector<Message> early_;  // of a run that has not begun here
   Agreement agreement_;
 
   std::mutex mutex_;  // guards the state of the run down to has_ended_
   threads::RunControl* control_ = nullptr;
-  std::int64_t run_ = 0;                       // its number
-  std::vector<std::int64_t> sent_, received_;  // messages among processes in this run, by the other one
+  std::int64_t run_ = 0;                       // number of the run
+  std::vector<std::int64_t> sent_, received_;  // messages among processes in this run, by the other process
   std::int64_t received_at_last_look_ = -1;
   bool was_still_ = false;
   bool have_programs_ended_ = false;
@@ -103,11 +103,11 @@ class Messenger {
 
   std::atomic<bool> is_stopped_{false};
   std::atomic<int> awaiting_{0};  // threads that wait for a message
-  std::atomic<threads::Clock::time_point> asked_at_{
-      threads::Clock::time_point::min()};  // the last time by a remote one
+  // When a message about devices or memory, or a transfer, last had its effect.
+  std::atomic<threads::Clock::time_point> asked_at_{threads::Clock::time_point::min()};
   std::atomic<bool> is_ending_{false};
   std::atomic<bool> is_leaving_{false};
-  std::atomic<bool> has_lost_coordinator_{false};  // it takes part in no further run
+  std::atomic<bool> has_lost_coordinator_{false};  // rank 0 takes part in no more runs
   threads::WaitList waiters_;
   std::thread thread_;
 };

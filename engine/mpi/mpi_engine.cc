@@ -12,6 +12,7 @@
 #include "engine/kernels/kernels.h"
 #include "engine/mpi/clocks.h"
 #include "engine/mpi/gathered_records.h"
+#include "engine/mpi/mailboxes.h"
 #include "engine/mpi/remote_access.h"
 #include "engine/mpi/remote_device.h"
 #include "engine/mpi/session.h"
@@ -37,7 +38,7 @@ Capabilities capabilities_of_ranks(int processes) {
           .hardware = {cpu::this_processor()}};
 }
 
-// Worker w of n is in process w * processes / n; where there are more processes than workers, in process w.
+// Worker w of n is in process w * processes / n or, if there are more processes than workers, in process w.
 int owner_of(int worker, int workers, int processes) {
   if (workers <= processes) return worker;
   return static_cast<int>(std::int64_t{worker} * processes / workers);
@@ -79,6 +80,9 @@ class RankMachine final : public threads::Machine, private threads::Neighbours {
   threads::RemoteMemory& memory() override { return *access_; }
   std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const std::function<Tensor()>& make) override {
     return access_->shared_tensors().get(name, make);
+  }
+  std::shared_ptr<Mailbox> mailbox(int owner_index, std::string_view name) override {
+    return access_->mailboxes().get(owner(owner_index), owner_index, name);
   }
   void begin(threads::RunControl& control) override { access_->begin(control); }
   void fail(const std::exception_ptr& error) override { session_->messenger().fail(error); }
@@ -136,7 +140,7 @@ class MpiEngine final : public Engine {
   }
 
  private:
-  // What all ranks must have in common, whatever is run.
+  // Returns the settings that all ranks must have in common, whatever they run.
   std::map<std::string, std::string> what_is_opened() const {
     std::string workers;
     for (const WorkerSpec& worker : options_.workers) {

@@ -1,6 +1,6 @@
-// The mpi engine: the processes that mpirun or srun has started as a cluster. Each has workers of its own, whose
-// devices are threads, as those of the cpu engine are; collectives between processes are MPI's. A process that was
-// started alone has all workers, and needs no MPI.
+// The mpi engine: the processes that mpirun or srun has started, as a cluster. Each process has workers of its own,
+// whose devices are threads like those of the cpu engine; MPI executes collectives between processes. A process that
+// was started alone has all workers and needs no MPI.
 #pragma once
 
 #include <memory>

@@ -1,5 +1,5 @@
-// The only source that sees mpi.h. Nothing in it is specific to one MPI.
-// MPI's own C++ interface, which MPI 3 has given up, stays out.
+// The only source that includes mpi.h. Nothing in it is specific to one MPI. MPI's own C++ interface, which MPI 3 has
+// removed, is not used.
 #define OMPI_SKIP_MPICXX 1
 #define MPICH_SKIP_MPICXX 1
 #include <dlfcn.h>
@@ -29,10 +29,10 @@
 namespace tandem::mpi {
 namespace {
 
-// MPI's functions. libsimgrid, which the program has loaded before, exports functions of the same names; so these are
-// looked up in what this library itself is linked with.
+// MPI's functions. libsimgrid, which the program has already loaded, exports functions of the same names, so these are
+// looked up in the libraries that this library itself is linked with.
 struct MpiFunctions {
-#define X(name) decltype(&MPI_##name) name;
+#define X(name) decltype(&MPI_##name) name;  // NOLINT(bugprone-macro-parentheses): a type and a member
   TANDEM_MPI_FUNCTIONS(X)
 #undef X
 };
@@ -49,7 +49,7 @@ const MpiFunctions& api() {
 }
 
 constexpr int kMessageTag = 1;
-constexpr std::int64_t kMostElements = std::int64_t{1} << 28;  // of one call: MPI counts in int
+constexpr std::int64_t kMostElements = std::int64_t{1} << 28;  // in one call, because MPI counts in int
 constexpr std::int64_t kMostBytes = std::int64_t{1} << 30;
 
 MPI_Datatype type_of(DType dtype) {
@@ -136,7 +136,7 @@ class MpiTransport final : public Transport {
   MpiTransport() {
     api().Comm_dup(MPI_COMM_WORLD, &messages_);
     api().Comm_dup(MPI_COMM_WORLD, &data_);
-    for (MPI_Comm& lane : lanes_) api().Comm_dup(MPI_COMM_WORLD, &lane);
+    for (MPI_Comm& transfers : transfers_) api().Comm_dup(MPI_COMM_WORLD, &transfers);
     api().Comm_rank(MPI_COMM_WORLD, &rank_);
     api().Comm_size(MPI_COMM_WORLD, &size_);
   }
@@ -246,14 +246,16 @@ class MpiTransport final : public Transport {
     api().Recv(data, 1, type.get(), from, tag, data_, MPI_STATUS_IGNORE);
   }
 
-  std::unique_ptr<Transfer> begin_send(int to, Lane lane, int tag, const void* data, std::int64_t bytes) override {
+  std::unique_ptr<Transfer> begin_send(int to, TagChooser chooser, int tag, const void* data,
+                                       std::int64_t bytes) override {
     auto transfer = std::make_unique<MpiTransfer>(bytes);
-    api().Isend(data, 1, transfer->type(), to, tag, comm_of(lane), &transfer->request());
+    api().Isend(data, 1, transfer->type(), to, tag, comm_of(chooser), &transfer->request());
     return transfer;
   }
-  std::unique_ptr<Transfer> begin_receive(int from, Lane lane, int tag, void* data, std::int64_t bytes) override {
+  std::unique_ptr<Transfer> begin_receive(int from, TagChooser chooser, int tag, void* data,
+                                          std::int64_t bytes) override {
     auto transfer = std::make_unique<MpiTransfer>(bytes);
-    api().Irecv(data, 1, transfer->type(), from, tag, comm_of(lane), &transfer->request());
+    api().Irecv(data, 1, transfer->type(), from, tag, comm_of(chooser), &transfer->request());
     return transfer;
   }
 
@@ -291,7 +293,8 @@ class MpiTransport final : public Transport {
                   MPI_BYTE, root, group);
     }
   }
-  // Made at the first use, by all of its ranks together, while others may be made.
+  // Returns the group's MPI communicator, which its ranks make together at the first use. Several groups may be made at
+  // the same time.
   MPI_Comm group_of(const Channel& channel) {
     if (channel.group == 0 && static_cast<int>(channel.ranks.size()) == size_) return data_;
     const Key key{{channel.ranks.begin(), channel.ranks.end()}, channel.group};
@@ -311,14 +314,14 @@ class MpiTransport final : public Transport {
     return made;
   }
 
-  MPI_Comm comm_of(Lane lane) const { return lanes_[static_cast<std::size_t>(lane)]; }
+  MPI_Comm comm_of(TagChooser chooser) const { return transfers_[static_cast<std::size_t>(chooser)]; }
 
   MPI_Comm messages_ = MPI_COMM_NULL, data_ = MPI_COMM_NULL;
-  MPI_Comm lanes_[2] = {MPI_COMM_NULL, MPI_COMM_NULL};
+  MPI_Comm transfers_[2] = {MPI_COMM_NULL, MPI_COMM_NULL};  // by TagChooser
   int rank_ = 0, size_ = 1;
-  std::mutex posted_mutex_;
+  std::mutex posted_mutex_;  // guards posted_
   std::list<Posted> posted_;
-  std::mutex groups_mutex_;
+  std::mutex groups_mutex_;                                // guards groups_
   using Key = std::pair<std::vector<int>, std::uint64_t>;  // ranks and group
   std::map<Key, MPI_Comm> groups_;
 };
@@ -339,6 +342,6 @@ extern "C" __attribute__((visibility("default"))) tandem::mpi::Transport* tandem
     reason = "it gives no MPI_THREAD_MULTIPLE, which several streams need";
     return nullptr;
   }
-  static auto* const transport = new tandem::mpi::MpiTransport();  // outlives whoever still leaves the job
+  static auto* const transport = new tandem::mpi::MpiTransport();  // outlives everything that may still leave the job
   return transport;
 }

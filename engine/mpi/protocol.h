@@ -1,16 +1,18 @@
-// What the processes of a run tell each other beside the values of their larger collectives.
+// What the processes of a run tell each other, apart from the values of their larger collectives.
 //
-// A process whose devices have all reached a call that spans processes votes for it: it tells every other process of
-// the call's group. The call takes place when all of them have voted for it, and fails where one has refused it, for
-// which it gives an error. A process votes once, for or against, and everybody hears every vote; so a call takes place
-// everywhere or nowhere, and nobody has to be asked. Who gives up a call that it has not voted for refuses it. Who has
-// voted, and misses a deadline, asks those whose votes are missing to refuse: of a vote and a question that cross, the
-// vote counts. In a run that was stopped everybody refuses what it has not voted for, so that all who wait hear of it.
+// When all devices of a process have reached a call that spans processes, the process votes for it: it tells every
+// other process of the call's group. The call takes place once all of them have voted for it, and fails if one refuses
+// it, with an error. A process votes once, for or against, and every process receives every vote. So a call takes place
+// everywhere or nowhere, and no process has to ask. A process that gives up a call refuses it if it has not voted yet.
+// If it has voted and misses a deadline, it asks the processes whose votes are missing to refuse; one that has voted
+// meanwhile ignores this, and its vote counts. In a run that was stopped, every process refuses the calls that it has
+// not voted for, so that all who wait learn of it.
 //
-// Small values travel with the votes, and nothing else is needed. A larger call is executed by MPI: its group's first
-// process says `go` to the others, in one order, in which each of them executes the calls of that group.
+// Small values travel with the votes, and nothing else is needed. Larger calls are executed by MPI: the first process
+// of the group says `go` to the others, and all of them execute the group's calls in the order of these messages.
 //
-// Rank 0 has a coordinator, which decides how a run ends. It is told of what each process waits for, and of failures.
+// Rank 0 has a coordinator, which decides how a run ends. The processes tell it what they wait for, and report
+// failures.
 //
 //   to the coordinator                               | from the coordinator
 //   fail    the run has failed here                  | stop    the run has failed, and how; programs are stopped
@@ -63,14 +65,14 @@ struct CallId {
   std::int64_t number = 0;
 
   auto operator<=>(const CallId&) const = default;
-  // Positive, and beyond what a process counts by itself.
+  // A positive number, larger than any that a process gives to its own calls.
   std::int64_t record_sequence() const;
 };
 inline bool spans_processes(std::int64_t record_sequence) {
   return record_sequence >= std::int64_t{1} << 62;
 }
 
-// What a process knows of a call that is not complete.
+// What a process knows about a call that is not complete.
 struct OpenCall {
   CallId id;
   CollectiveKind kind = CollectiveKind::all_reduce;
@@ -92,9 +94,9 @@ inline OpenCall get_call(ByteReader& bytes) {
   return call;
 }
 
-// That nothing in a process goes on by itself: every thread waits for something or has nothing to do, and no values are
-// on their way. The numbers count the messages among processes, by the other process, so that the coordinator can tell
-// whether one is on its way.
+// Reports whether a process is still: every thread waits for something or has nothing to do, and no values are on their
+// way. The numbers count the messages among processes, by the other process, so that the coordinator can tell whether
+// one is on its way.
 struct Stillness {
   bool is_still = false;
   std::string waits{};  // who waits for what; "": nobody does

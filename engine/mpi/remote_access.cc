@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "engine/mpi/device_service.h"
+#include "engine/mpi/mailboxes.h"
 #include "engine/mpi/remote_device.h"
 #include "engine/mpi/shared_tensors.h"
 #include "engine/mpi/transfers.h"
@@ -38,7 +39,8 @@ RemoteAccess::RemoteAccess(Messenger& messenger, Transport& transport)
       is_used_(static_cast<std::size_t>(processes_)),
       device_service_(std::make_unique<DeviceService>(*this)),
       transfers_(std::make_unique<Transfers>(*this, transport)),
-      shared_tensors_(std::make_unique<SharedTensors>(*this)) {}
+      shared_tensors_(std::make_unique<SharedTensors>(*this)),
+      mailboxes_(std::make_unique<Mailboxes>(*this)) {}
 
 RemoteAccess::~RemoteAccess() = default;
 
@@ -57,7 +59,7 @@ void RemoteAccess::begin(threads::RunControl& control) {
   messenger_.begin(control, this);
 }
 
-// Nobody names anything of this run any more, and nobody waits.
+// From here on nobody refers to anything of this run, and nobody waits.
 void RemoteAccess::end() {
   has_ended_.store(true);
   std::map<std::uint64_t, Expected> expected;
@@ -69,6 +71,7 @@ void RemoteAccess::end() {
   }
   device_service_->end();
   shared_tensors_->end();
+  mailboxes_->end();
 }
 
 cpu::CpuDevice& RemoteAccess::own_device(int index) const {
@@ -200,8 +203,8 @@ TensorRef RemoteAccess::ref_of(const Tensor& tensor) const {
   return ref;
 }
 
-// Memory that this process has exported stays there while anybody uses it; what has no number is kept by whoever has
-// sent the reference.
+// Memory that this process has exported lives as long as anybody uses it. Memory without a number is kept by the
+// process that has sent the reference.
 Tensor RemoteAccess::tensor_of(const TensorRef& ref) {
   if (ref.process == rank_ && ref.id != 0) {
     const std::lock_guard lock(mutex_);
@@ -213,6 +216,12 @@ Tensor RemoteAccess::tensor_of(const TensorRef& ref) {
     return {std::make_shared<BorrowedBuffer>(device, ref.address, ref.size_bytes()), ref.dtype, ref.shape};
   }
   auto buffer = std::make_shared<RemoteBuffer>(device, ref.id, ref.address - ref.offset, ref.offset + ref.size_bytes());
+  return {std::move(buffer), ref.dtype, ref.shape, ref.offset};
+}
+
+Tensor RemoteAccess::received(const TensorRef& ref) {
+  auto buffer = std::make_shared<RemoteBuffer>(device(ref.device), ref.id, ref.address - ref.offset,
+                                               ref.offset + ref.size_bytes(), weak_from_this(), ref.process);
   return {std::move(buffer), ref.dtype, ref.shape, ref.offset};
 }
 
@@ -259,6 +268,8 @@ void RemoteAccess::handle(int from, ByteReader& bytes) {
     case RemoteKind::lock:
     case RemoteKind::unlock:
       return shared_tensors_->handle(from, kind, bytes);
+    case RemoteKind::mail:
+      return mailboxes_->take_in(bytes);
     default:
       return device_service_->handle(from, kind, bytes);
   }

@@ -20,6 +20,7 @@
 namespace tandem::mpi {
 
 class DeviceService;
+class Mailboxes;
 class RemoteEvent;
 class SharedTensors;
 class Transfers;
@@ -52,7 +53,8 @@ class RemoteAccess final : public threads::RemoteMemory,
   std::string ask(int to, RemoteKind kind, const Add& add, std::string what);
   void answer(const Reply& reply, const Add& add = {});
   void refuse(const Reply& reply, const std::exception_ptr& error);
-  // The end of a wait on the thread of a stream.
+  // Wait for what a message brings: as a task, which a stopped run ends, and on the thread of a stream.
+  void wait_as_task(const threads::Wait& wait) { messenger_.wait_as_task(wait, *control_); }
   void wait_on_stream(const threads::Wait& wait) { messenger_.wait_on_stream(wait); }
   // Ends the run of all processes.
   void fail(const std::exception_ptr& error) { messenger_.fail(error); }
@@ -65,6 +67,8 @@ class RemoteAccess final : public threads::RemoteMemory,
   void keep(std::uint64_t id);  // to the end of the run
   TensorRef ref_of(const Tensor& tensor) const;
   Tensor tensor_of(const TensorRef& ref);
+  // The same for memory that another process has exported for this one, which releases it with the tensor.
+  Tensor received(const TensorRef& ref);
   int process_of(const Tensor& tensor) const;
 
   // Another process will complete the event of this number, which may be null; until then the tensors are held.
@@ -75,6 +79,8 @@ class RemoteAccess final : public threads::RemoteMemory,
   bool is_busy() const;  // values are on their way
   void copy(const Tensor& to, const Tensor& from) override;
   SharedTensors& shared_tensors() { return *shared_tensors_; }
+  Mailboxes& mailboxes() { return *mailboxes_; }
+  void wake() { messenger_.wake(); }  // those that wait for what messages bring
 
   void handle(int from, ByteReader& bytes) override;
   bool progress() override;
@@ -115,6 +121,7 @@ class RemoteAccess final : public threads::RemoteMemory,
   std::unique_ptr<DeviceService> device_service_;
   std::unique_ptr<Transfers> transfers_;
   std::unique_ptr<SharedTensors> shared_tensors_;
+  std::unique_ptr<Mailboxes> mailboxes_;
 };
 
 void put_ref(ByteWriter& bytes, const TensorRef& ref);

@@ -16,10 +16,14 @@ int step_of_caller() {
 
 }  // namespace
 
+// What cannot be released stays until the run ends.
 RemoteBuffer::~RemoteBuffer() {
-  const std::shared_ptr<RemoteAccess> access = access_.lock();
-  if (!access) return;
-  access->say(process_, RemoteKind::release, [this](ByteWriter& bytes) { bytes.put(id_); });
+  try {
+    const std::shared_ptr<RemoteAccess> access = access_.lock();
+    if (!access) return;
+    access->say(process_, RemoteKind::release, [this](ByteWriter& bytes) { bytes.put(id_); });
+  } catch (...) {
+  }
 }
 
 void RemoteEvent::complete_with(const std::optional<JobError>& error) {
@@ -56,7 +60,7 @@ void RemoteStream::launch(Op op) {
   });
 }
 
-// What is not in the device's process is held here until the copy is done.
+// Tensors outside the device's process are held here until the copy is done.
 void RemoteStream::copy(const Tensor& to, const Tensor& from, Category category) {
   check_copy(to, from, device());
   std::vector<Tensor> held;

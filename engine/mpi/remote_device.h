@@ -1,4 +1,4 @@
-// Devices of other processes, as a program uses them: what is issued to them is sent to their process
+// Devices of other processes as a program uses them. What is issued to a device is sent to its process
 // (device_service.h) and executed there in order.
 //
 // Threads: as for Device. Errors of the work surface at synchronize(), as they do in the device's process.
@@ -20,7 +20,7 @@ namespace tandem::mpi {
 // Memory of another process.
 class RemoteBuffer final : public Buffer {
  public:
-  // Released with the buffer where `access` is given; it may have gone before.
+  // With `access`, the memory is released together with the buffer, unless the access is gone by then.
   RemoteBuffer(Device& device, std::uint64_t id, std::uint64_t address, std::size_t size_bytes,
                std::weak_ptr<RemoteAccess> access = {}, int process = 0)
       : device_(device),
@@ -35,7 +35,8 @@ class RemoteBuffer final : public Buffer {
 
   Device& device() const override { return device_; }
   std::size_t size_bytes() const override { return size_bytes_; }
-  void* data() const override { return reinterpret_cast<void*>(address_); }  // there
+  // In that process.  NOLINTNEXTLINE(performance-no-int-to-ptr)
+  void* data() const override { return reinterpret_cast<void*>(address_); }
   bool is_host_accessible() const override { return false; }
   std::uint64_t id() const { return id_; }  // see TensorRef
 
@@ -47,13 +48,14 @@ class RemoteBuffer final : public Buffer {
   const int process_;
 };
 
-// Memory of this process that another one uses and keeps.
+// Memory of this process that another process uses and keeps alive.
 class BorrowedBuffer final : public Buffer {
  public:
   BorrowedBuffer(Device& device, std::uint64_t address, std::size_t size_bytes)
       : device_(device), address_(address), size_bytes_(size_bytes) {}
   Device& device() const override { return device_; }
   std::size_t size_bytes() const override { return size_bytes_; }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): as another process has named it
   void* data() const override { return reinterpret_cast<void*>(address_); }
   bool is_host_accessible() const override { return true; }
 
@@ -125,7 +127,7 @@ class RemoteDevice final : public threads::RemoteDevice {
 
   const std::shared_ptr<RemoteAccess> access_;
   const int process_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards streams_
   std::map<int, std::unique_ptr<RemoteStream>> streams_;
 };
 

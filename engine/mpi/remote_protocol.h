@@ -16,11 +16,13 @@
 //
 //   for tensors that are shared under a name (shared_tensors.h)
 //   find, made, not_made, keep, lock, unlock
+//
+//   mail        a message for a worker's mailbox (mailboxes.h)
 #pragma once
 
 #include <cstdint>
 
-#include "engine/mpi/bytes.h"
+#include "engine/bytes.h"
 #include "engine/tensor.h"
 
 namespace tandem::mpi {
@@ -47,7 +49,8 @@ enum class RemoteKind : std::uint8_t {
   not_made,
   keep,
   lock,
-  unlock
+  unlock,
+  mail
 };
 
 // A tensor, as any process can name it.

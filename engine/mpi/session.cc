@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "engine/mpi/bytes.h"
+#include "engine/bytes.h"
 #include "engine/mpi/join_watch.h"
 #include "engine/mpi/transport_library.h"
 

@@ -16,8 +16,8 @@ namespace tandem::mpi {
 
 class Session final : public LaunchedJob {
  public:
-  // Joins the job at the first call. Null where this process is alone, which needs no MPI. Throws UnavailableError
-  // where MPI cannot be used, and where refuse_jobs() forbids it.
+  // Joins the job at the first call. Returns null where this process is alone, which needs no MPI. Throws
+  // UnavailableError where MPI cannot be used, and where refuse_jobs() forbids it.
   static Session* join();
   ~Session() override;
   Session(const Session&) = delete;
@@ -34,13 +34,13 @@ class Session final : public LaunchedJob {
   Messenger& messenger() { return *messenger_; }
   const std::string& place(int rank) const { return places_[static_cast<std::size_t>(rank)]; }
 
-  // All processes meet here before an engine is opened and before each run. Throws RunError on all of them where they
-  // state different things, or one of them has failed in the meantime.
+  // Waits until all processes call it: before an engine is opened and before each run. Throws RunError in all of them
+  // if they state different things, or if one has failed in the meantime.
   void meet(const std::map<std::string, std::string>& what);
 
  private:
   explicit Session(Transport& transport);
-  // What all processes say; throws RunError where one of them has left.
+  // Returns what all processes say. Throws RunError if one of them has left.
   std::vector<std::string> exchange(const std::map<std::string, std::string>& what);
   void note_failures(const std::vector<std::string>& statuses);
   void refuse_differences(const std::vector<std::string>& statuses) const;
@@ -49,8 +49,8 @@ class Session final : public LaunchedJob {
   std::vector<std::string> hosts_, places_;
   std::unique_ptr<Messenger> messenger_;
   std::map<std::string, std::string> stated_;
-  std::map<int, std::string> failures_;  // of the processes that have ended with one, by rank
-  bool has_met_end_ = false;             // some have left; nobody meets again
+  std::map<int, std::string> failures_;  // by rank, of the processes that have ended with one
+  bool has_met_end_ = false;             // a process has left, so the processes meet no more
 };
 
 }  // namespace tandem::mpi

@@ -101,7 +101,7 @@ void SharedTensors::end() {
   locks_.clear();
 }
 
-// Tells whoever has asked what the tensor is, or to make it.
+// Answers a request with the tensor, or with the order to make it.
 void SharedTensors::tell(const Reply& reply, const std::optional<TensorRef>& ref) {
   access_.answer(reply, [&](ByteWriter& bytes) {
     bytes.put(ref.has_value());
@@ -134,7 +134,7 @@ void SharedTensors::note_made(const std::string& name, const TensorRef& ref) {
   for (const Reply& reply : waiting) tell(reply, ref);
 }
 
-// The next that waits makes it.
+// Lets the next process that waits make the tensor.
 void SharedTensors::note_not_made(const std::string& name) {
   Reply next;
   {

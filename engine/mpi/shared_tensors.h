@@ -1,6 +1,6 @@
-// Tensors that the workers of several processes share under a name. A process that the name decides knows who makes or
-// has made each; the process of its memory has its lock, so that what was issued to it before an unlock comes before
-// the next lock.
+// Tensors that the workers of several processes share under a name. The name decides which process keeps its entry: who
+// makes the tensor, or where it is. The lock is kept by the process of the tensor's memory, so that whatever is issued
+// to it before an unlock comes before the next lock.
 //
 // Threads: any.
 #pragma once
@@ -31,7 +31,7 @@ class SharedTensors {
 
  private:
   class LockedTensor;
-  struct Entry {  // of a name
+  struct Entry {  // one name
     std::optional<TensorRef> made;
     std::deque<Reply> waiting;
   };

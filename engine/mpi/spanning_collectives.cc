@@ -12,7 +12,7 @@
 namespace tandem::mpi {
 namespace {
 
-constexpr std::int64_t kScatterBytes = std::int64_t{8} << 20;  // of a piece of a reduce_scatter, over all its parts
+constexpr std::int64_t kScatterBytes = std::int64_t{8} << 20;  // of a piece of a reduce_scatter, all parts together
 
 // FNV-1a over the devices' places in the timeline, equal in every process. `salt` tells pairs from groups of two.
 std::uint64_t hash_of_group(const std::vector<Device*>& devices, std::uint64_t salt) {
@@ -88,9 +88,8 @@ void SpanningCollectives::execute(const threads::CollectiveCall& call) {
   if (is_small(call.spec())) return take_values(call, messenger_.agree(id, call, values_given(call)).values);
   const AgreedCall agreed = messenger_.agree(id, call, {});
   try {
-    perform(call, {.ranks = group_->processes, .group = group_->hash, .tag = agreed.tag});
-  } catch (
-      const std::exception& error) {  // out of memory; the other processes are inside the call, and would stay there
+    execute(call, {.ranks = group_->processes, .group = group_->hash, .tag = agreed.tag});
+  } catch (const std::exception& error) {  // out of memory; the other processes would stay inside the call
     std::fputs(fmt::format("tandem: {} on rank {}: {}\n", call.spec().text(), transport_.rank(), error.what()).c_str(),
                stderr);
     transport_.abort(kRunFailed);
@@ -98,7 +97,7 @@ void SpanningCollectives::execute(const threads::CollectiveCall& call) {
   messenger_.end_turn(id);
 }
 
-void SpanningCollectives::perform(const threads::CollectiveCall& call, const Channel& channel) {
+void SpanningCollectives::execute(const threads::CollectiveCall& call, const Channel& channel) {
   switch (call.spec().kind) {
     case CollectiveKind::all_reduce:
       return all_reduce(call, channel);
@@ -137,7 +136,7 @@ void SpanningCollectives::all_reduce(const threads::CollectiveCall& call, const 
 
 void SpanningCollectives::reduce(const threads::CollectiveCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
-  Bytes sum(spec.part_bytes());  // the inputs stay as they are but for the root's
+  Bytes sum(spec.part_bytes());  // only the root's input may change
   reduce_here(call, 0, spec.count, sum.data());
   transport_.reduce(channel, place_of(spec.root), sum.data(), spec.count, spec.dtype, spec.reduction);
   if (is_here(spec.root)) copy_unless_same(data_of(call.output(spec.root)), sum.data(), sum.size());
@@ -165,7 +164,7 @@ void SpanningCollectives::all_gather(const threads::CollectiveCall& call, const 
   }
 }
 
-// In pieces, whose memory does not grow with the call.
+// Works in pieces, so that its memory does not grow with the call.
 void SpanningCollectives::reduce_scatter(const threads::CollectiveCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
   const std::size_t element = size_of(spec.dtype);
@@ -189,7 +188,7 @@ void SpanningCollectives::reduce_scatter(const threads::CollectiveCall& call, co
   }
 }
 
-// Between two processes go the parts of each sender's ranks, and of each of them those for the receiver's ranks.
+// A process sends to another one, for each of its own ranks, the parts for each of the other's ranks.
 void SpanningCollectives::all_to_all(const threads::CollectiveCall& call, const Channel& channel) {
   const std::size_t part = call.spec().part_bytes(), mine = here_.size();
   Bytes out(part * mine * owners().size()), in(out.size());

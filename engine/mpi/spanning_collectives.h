@@ -1,5 +1,5 @@
-// Collectives of a group whose devices are in several processes: reduced inside each process first, then among the
-// processes, with the votes where the values are small (spanning_values.cc), else by MPI.
+// Executes the collectives of a group whose devices are in several processes. Reductions are done inside each process
+// first and then among the processes. Small values travel with the votes (spanning_values.cc), larger ones by MPI.
 #pragma once
 
 #include <memory>
@@ -20,7 +20,7 @@ class SpanningCollectives final : public threads::CollectiveExecutor {
                       std::vector<int> owners);
 
   void execute(const threads::CollectiveCall& call) override;
-  void abort() override {}  // what has begun is completed
+  void abort() override {}  // calls that have begun are completed
   void note_opened(const std::shared_ptr<threads::CollectiveCall>& call) override;
   void ask_to_break(const threads::CollectiveCall& call, const std::exception_ptr& error) override;
   std::optional<std::shared_ptr<threads::CollectiveExecutor>> executor_of_pair(int from, int to) override;
@@ -35,15 +35,15 @@ class SpanningCollectives final : public threads::CollectiveExecutor {
   const std::vector<int>& owners() const { return group_->owners; }
   int ranks() const { return static_cast<int>(owners().size()); }
   bool is_here(int rank) const { return owners()[static_cast<std::size_t>(rank)] == transport_.rank(); }
-  int place_of(int rank) const;  // of its process among the group's
+  int place_of(int rank) const;  // of the rank's process among those of the group
 
-  // Whether the values are so few that they travel with the votes. Equal in all processes.
+  // Whether the values are few enough to travel with the votes. Returns the same in all processes.
   bool is_small(const CollectiveSpec& spec) const;
   std::string values_given(const threads::CollectiveCall& call);
   void take_values(const threads::CollectiveCall& call, const std::vector<std::string>& values);
   Bytes sum_of(const CollectiveSpec& spec, const std::vector<std::string>& values) const;
 
-  void perform(const threads::CollectiveCall& call, const Channel& channel);
+  void execute(const threads::CollectiveCall& call, const Channel& channel);
   void all_reduce(const threads::CollectiveCall& call, const Channel& channel);
   void reduce(const threads::CollectiveCall& call, const Channel& channel);
   void broadcast(const threads::CollectiveCall& call, const Channel& channel);
@@ -58,8 +58,8 @@ class SpanningCollectives final : public threads::CollectiveExecutor {
   Transport& transport_;
   const std::vector<Device*> devices_;
   const std::shared_ptr<const SpanningGroup> group_;
-  std::vector<int> order_;   // the ranks by process, and among those of one in order: as MPI has their parts
-  std::vector<int> counts_;  // how many each process has
+  std::vector<int> order_;   // the ranks, by process and then in order: the order of their parts in MPI's buffers
+  std::vector<int> counts_;  // ranks of each process
   std::vector<int> here_;    // ranks of this process
 };
 

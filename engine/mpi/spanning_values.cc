@@ -9,8 +9,8 @@
 namespace tandem::mpi {
 namespace {
 
-// What a vote carries at most. Larger messages are not sent before the receiver has asked for them, and the values of a
-// vote go to every process of the group.
+// The most bytes that a vote carries. MPI does not send larger messages before the receiver has asked for them, and the
+// values of a vote go to every process of the group.
 constexpr std::size_t kCarriedBytes = 2048;
 
 const std::byte* data_of(const std::string& values, std::size_t offset_bytes = 0) {
@@ -99,7 +99,7 @@ void SpanningCollectives::take_values(const threads::CollectiveCall& call, const
     case CollectiveKind::all_to_all:
       break;
   }
-  // What a sender has for everybody, or for each.
+  // A sender has one part for all ranks, or one for each of them.
   const bool is_for_each = spec.kind == CollectiveKind::all_to_all;
   std::size_t sender = 0;  // in order_
   for (std::size_t place = 0; place < counts_.size(); ++place) {

@@ -5,7 +5,7 @@
 namespace tandem::mpi {
 namespace {
 
-constexpr unsigned kTransferTags = 32'000;  // after as many transfers, those of before have ended
+constexpr unsigned kTransferTags = 32'000;  // after so many transfers, the first ones have ended
 
 }  // namespace
 
@@ -41,7 +41,7 @@ void Transfers::get(const Tensor& to, const Tensor& from) {
   const auto bytes = static_cast<std::int64_t>(to.size_bytes());
   const int process = access_.process_of(from), tag = next_tag();
   Done done("values of " + from.device().id().text());
-  add(transport_.begin_receive(process, Lane::got, tag, to.data(), bytes), [&done] { done.note(); });
+  add(transport_.begin_receive(process, TagChooser::receiver, tag, to.data(), bytes), [&done] { done.note(); });
   access_.say(process, RemoteKind::get, [&](ByteWriter& message) {
     message.put(reinterpret_cast<std::uint64_t>(from.data())).put(bytes).put(tag);
   });
@@ -60,7 +60,7 @@ void Transfers::put(const Tensor& to, const Tensor& from) {
   access_.say(process, RemoteKind::put, [&](ByteWriter& message) {
     message.put(reinterpret_cast<std::uint64_t>(to.data())).put(bytes).put(tag);
   });
-  add(transport_.begin_send(process, Lane::put, tag, from.data(), bytes), [done] { done->note(); });
+  add(transport_.begin_send(process, TagChooser::sender, tag, from.data(), bytes), [done] { done->note(); });
   access_.wait_on_stream(*done);
 }
 
@@ -76,11 +76,12 @@ void Transfers::handle(int from, RemoteKind kind, ByteReader& bytes) {
     }
     return done->note();
   }
+  // NOLINTNEXTLINE(performance-no-int-to-ptr): an address of this process, which another has named
   auto* const address = reinterpret_cast<std::byte*>(bytes.get<std::uint64_t>());
   const auto size = bytes.get<std::int64_t>();
   const int tag = bytes.get<int>();
-  if (kind == RemoteKind::get) return add(transport_.begin_send(from, Lane::got, tag, address, size), {});
-  add(transport_.begin_receive(from, Lane::put, tag, address, size),
+  if (kind == RemoteKind::get) return add(transport_.begin_send(from, TagChooser::receiver, tag, address, size), {});
+  add(transport_.begin_receive(from, TagChooser::sender, tag, address, size),
       [this, from, tag] { access_.say(from, RemoteKind::put_done, [&](ByteWriter& message) { message.put(tag); }); });
 }
 

@@ -1,5 +1,5 @@
-// Values between memory of this process and memory of another, which takes part by its messenger, whatever its threads
-// do.
+// Moves values between memory of this process and memory of another. The other process takes part through its
+// messenger, whatever its threads do.
 //
 // Threads: any.
 #pragma once
@@ -19,11 +19,11 @@ class Transfers {
  public:
   Transfers(RemoteAccess& access, Transport& transport) : access_(access), transport_(transport) {}
 
-  // On the thread of a stream: gets or puts the values, and returns when they are there. One of the two tensors is in
-  // memory of this process.
+  // Gets or puts the values, on the thread of a stream, and returns when they have arrived. One of the two tensors is
+  // in memory of this process.
   void copy(const Tensor& to, const Tensor& from);
   void handle(int from, RemoteKind kind, ByteReader& bytes);
-  // Looks at what is under way; false where nothing has ended. One thread at a time calls it.
+  // Checks the transfers under way. Returns false if none has ended. One thread at a time may call it.
   bool progress();
   bool is_busy() const { return under_way_count_.load() > 0; }
 
@@ -43,10 +43,10 @@ class Transfers {
   Transport& transport_;
   std::atomic<unsigned> tags_{0};
   std::atomic<int> under_way_count_{0};
-  std::mutex mutex_;  // guards the next one
+  std::mutex mutex_;  // guards under_way_
   std::vector<UnderWay> under_way_;
-  std::mutex puts_mutex_;                      // guards the next one
-  std::map<int, std::shared_ptr<Done>> puts_;  // by tag, not known to have been received
+  std::mutex puts_mutex_;                      // guards puts_
+  std::map<int, std::shared_ptr<Done>> puts_;  // by tag; until the receiver confirms them
 };
 
 }  // namespace tandem::mpi

@@ -1,5 +1,5 @@
-// What the mpi engine needs of MPI, without its header. The implementation is a library of its own (mpi_transport.cc),
-// opened when the first run asks for it: the program itself depends on no MPI.
+// What the mpi engine needs from MPI, without MPI's header. The implementation is a separate library (mpi_transport.cc)
+// that is opened when it is first needed, so the program itself depends on no MPI.
 //
 // Threads: any, except where said otherwise. Failures end the job, as MPI's own do.
 #pragma once
@@ -23,8 +23,7 @@ struct Message {
 // Ranks that call collectives together.
 struct Channel {
   std::span<const int> ranks;  // ascending
-  // Tells groups of the same ranks apart: those of different groups go on beside each other. 0 with all ranks is the
-  // channel of gather().
+  // Tells groups of the same ranks apart, whose calls may overlap. 0 with all ranks is the channel of gather().
   std::uint64_t group = 0;
   int tag = 0;  // equal on all ranks, and in use for nothing else between them
 };
@@ -35,8 +34,8 @@ class Transfer {
   virtual ~Transfer() = default;
   virtual bool is_done() = 0;  // one thread at a time calls it
 };
-// Keeps apart the tags that the receivers of messages have chosen and those that the senders have.
-enum class Lane : std::uint8_t { got, put };
+// The end of a message that chooses its tag. Equal tags of different choosers do not collide.
+enum class TagChooser : std::uint8_t { receiver, sender };
 
 class Transport {
  public:
@@ -51,45 +50,49 @@ class Transport {
   virtual void post(int to, std::string text) = 0;
   virtual bool poll(Message& message) = 0;
 
-  // Every rank's bytes, by rank. All ranks call it, one thread each, while no collective is under way.
+  // Returns every rank's bytes, by rank. All ranks call it, one thread each, while no collective is under way.
   virtual std::vector<std::string> gather(const std::string& mine) = 0;
 
-  // Blocking. All ranks of a channel call these in one order, one thread of each at a time; `root` is a place among
-  // them.
+  // These block. All ranks of a channel call them in one order, one thread of each rank at a time; `root` is a place
+  // among the ranks.
   virtual void all_reduce(const Channel& channel, void* data, std::int64_t count, DType dtype, Reduction reduction) = 0;
-  // In place at the root.
+  // Works in place at the root.
   virtual void reduce(const Channel& channel, int root, void* data, std::int64_t count, DType dtype,
                       Reduction reduction) = 0;
   virtual void broadcast(const Channel& channel, int root, void* data, std::int64_t bytes) = 0;
-  // A rank contributes parts[its place] parts of so many bytes; `to` has those of all, by place.
+  // A rank contributes parts[its place] parts of `part_bytes` each; `to` gets the parts of all, by place.
   virtual void all_gather(const Channel& channel, const void* from, void* to, std::int64_t part_bytes,
                           std::span<const int> parts) = 0;
-  // `from` has counts[place] elements for each place; `to` gets the sum of one's own.
+  // `from` has counts[place] elements for each place; `to` gets the reduction of those for this rank's place.
   virtual void reduce_scatter(const Channel& channel, const void* from, void* to, std::span<const int> counts,
                               DType dtype, Reduction reduction) = 0;
   // Place p gets send_parts[p] parts and sends receive_parts[p].
   virtual void all_to_all(const Channel& channel, const void* from, std::span<const int> send_parts, void* to,
                           std::span<const int> receive_parts, std::int64_t part_bytes) = 0;
-  // One at a time for each tag between two ranks.
+  // These block, too: one message at a time for each tag between two ranks.
   virtual void send(int to, int tag, const void* data, std::int64_t bytes) = 0;
   virtual void receive(int from, int tag, void* data, std::int64_t bytes) = 0;
 
-  // Begin a message; the memory stays as it is until it is done. One at a time for each lane and tag between two ranks.
-  virtual std::unique_ptr<Transfer> begin_send(int to, Lane lane, int tag, const void* data, std::int64_t bytes) = 0;
-  virtual std::unique_ptr<Transfer> begin_receive(int from, Lane lane, int tag, void* data, std::int64_t bytes) = 0;
+  // Begin a message, whose memory must not change until it is done. Between two ranks, one message at a time for each
+  // chooser and tag.
+  virtual std::unique_ptr<Transfer> begin_send(int to, TagChooser chooser, int tag, const void* data,
+                                               std::int64_t bytes) = 0;
+  virtual std::unique_ptr<Transfer> begin_receive(int from, TagChooser chooser, int tag, void* data,
+                                                  std::int64_t bytes) = 0;
 
   // Ends every process of the job.
   [[noreturn]] virtual void abort(int exit_code) = 0;
-  // Leaves MPI; waits until all ranks do. Nothing else may be called afterwards.
+  // Leaves MPI, and waits until all ranks do. Nothing else may be called afterwards.
   virtual void finalize() = 0;
 };
 
-// Tags from here on, to 32 767, are the transport's users'.
+// The first of the tags, up to 32 767, that are free for users of the transport.
 inline constexpr int kFirstFreeTag = 16;
 
-// What the library exports, under this name. Returns null, and why in `reason`, where MPI cannot be used.
+// The function that the library exports as kOpenTransport. Returns null, with the cause in `reason`, where MPI cannot
+// be used.
 using OpenTransport = Transport*(std::string& reason);
-// The exit code of a job that a failure ends at once (docs/exit-codes.md).
+// The exit code of a job that a failure ends immediately (docs/exit-codes.md).
 inline constexpr int kRunFailed = 5;
 
 inline constexpr char kOpenTransport[] = "tandem_open_mpi_transport";

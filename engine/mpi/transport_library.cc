@@ -31,7 +31,7 @@ Transport& open_transport() {
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
   if (library == nullptr) throw UnavailableError(fmt::format("engine 'mpi': {}", dlerror()));
   auto* const open = reinterpret_cast<OpenTransport*>(dlsym(library, kOpenTransport));
-  TANDEM_CHECK(open != nullptr, file + " is of another build");
+  if (open == nullptr) throw UnavailableError(fmt::format("engine 'mpi': {} is of another build of tandem", file));
   std::string reason;
   Transport* const transport = open(reason);
   if (transport == nullptr) throw UnavailableError(fmt::format("engine 'mpi': MPI cannot be used: {}", reason));

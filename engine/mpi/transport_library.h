@@ -10,7 +10,7 @@ namespace tandem::mpi {
 // Initialises MPI. Throws UnavailableError, with the reason, where it cannot be used.
 Transport& open_transport();
 
-// Where the library is: beside the program's libraries in an install, else in the build. "" where it is nowhere.
+// Finds the library: beside the program's libraries in an install, else in the build. Returns "" if it is in neither.
 std::string transport_library();
 
 }  // namespace tandem::mpi

@@ -1,5 +1,4 @@
-// What is called at which simulated date. It stands beside SimGrid's timers, which allocate for each date and keep no
-// order among equal ones.
+// Callbacks by simulated date. Replaces SimGrid's timers, which allocate for each date and leave equal dates unordered.
 #pragma once
 
 #include <functional>

@@ -16,7 +16,7 @@ class DateHeap {
     entries_.push_back({date_s, added_++, std::move(item)});
     std::push_heap(entries_.begin(), entries_.end(), is_later);
   }
-  // These are for a heap that is not empty.
+  // These need a heap that is not empty.
   double first_date_s() const { return entries_.front().date_s; }
   const Item& first() const { return entries_.front().item; }
   Item take_first() {

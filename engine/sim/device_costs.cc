@@ -13,8 +13,8 @@
 namespace tandem::sim {
 namespace {
 
-// Whether `candidate` was measured with a number of devices nearer to `concurrency`; of two equally near ones the
-// busier is.
+// Returns whether `candidate` was measured with a number of devices nearer to `concurrency`. If two are equally near,
+// the larger number counts as nearer.
 bool is_nearer(const DeviceRates& candidate, const DeviceRates& chosen, int concurrency) {
   const int distance = std::abs(candidate.concurrency - concurrency);
   const int best = std::abs(chosen.concurrency - concurrency);
@@ -94,7 +94,7 @@ double DeviceCosts::kernel_s(const Op& op) const {
   return waiting_ * undisturbed_kernel_s(op);
 }
 
-// A kernel's start is what the device's own overhead leaves of it.
+// Returns the time of a kernel, including the part of its start that the device's own overhead does not cover.
 double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
   const double charged_s = op_overhead_s();
   known(model_->memory_bandwidth_bytes_per_s, "memory bandwidth");
@@ -111,7 +111,7 @@ double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
   return kernels_->memory_s(op.cost.bytes, op.cost.kernels, static_cast<double>(size_of(op.cost.dtype)), charged_s);
 }
 
-// The efficiency of a model is that of its largest products on tensor cores.
+// The efficiency that a device model states is that of its largest products on tensor cores.
 KernelRate DeviceCosts::kernel_rate(DType dtype) const {
   const bool is_matrix_unit = has_matrix_units(model_->architecture, dtype);
   const double efficiency =

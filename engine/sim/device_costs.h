@@ -1,6 +1,6 @@
-// How long work takes on one kind of device: by its measured curves where it has any; otherwise, on a GPU of known
-// architecture, by the model of its kernels (kernel_costs.h), and on any other by the roofline of Williams et al.
-// (Communications of the ACM 52(4), 2009) over the figures of its model.
+// Computes how long work takes on one kind of device: from its measured curves where it has any; otherwise on a GPU of
+// known architecture from the model of its kernels (kernel_costs.h), and on any other device from the roofline of
+// Williams et al. (Communications of the ACM 52(4), 2009) over the figures of its model.
 //
 // All times are seconds of one undivided core (CPU) or of the whole device (GPU), without op_overhead_s.
 #pragma once
@@ -21,14 +21,13 @@ namespace tandem::sim {
 
 class DeviceCosts {
  public:
-  // `concurrency`: the number of logical devices on the node. Of the measured curves those for the nearest number of
-  // devices are used.
-  // `waiting`: how much longer kernels take because devices wait for one another in every step (slowest_device.h).
-  // `graphs`: kernels go as CUDA graphs, where the model says what that costs.
+  // `concurrency`: the number of logical devices on the node, which selects the curves measured with the nearest
+  // number. `waiting`: how much longer kernels take because devices wait for one another in every step
+  // (slowest_device.h). `graphs`: kernels go as CUDA graphs, where the model says what that costs.
   DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting = 1,
               bool graphs = false);
 
-  // Each throws RunError naming the model when it has no rate for the work, such as for the op's element type.
+  // Each throws a RunError that names the model if it has no rate for the work, for example for the op's element type.
   double op_s(const Op& op) const;
   double copy_s(double bytes) const;  // inside the device's memory
   // The least time that an op with its overhead, or a copy, takes even with the node to itself; 0: no such bound.
@@ -36,19 +35,19 @@ class DeviceCosts {
   // up; the bound comes from the curves for as many devices as cores.
   double op_alone_s(const Op& op) const { return alone_ ? alone_->op_overhead_of(op) + alone_->op_s(op) : 0; }
   double copy_alone_s(double bytes) const { return alone_ ? alone_->copy_s(bytes) : 0; }
-  // The time of a copy that shares the node with nothing else.
+  // The time of a copy that has the node to itself.
   double undisturbed_copy_s(double bytes) const {
     return copies_occupy() ? std::max(copy_s(bytes), copy_alone_s(bytes)) : copy_s(bytes);
   }
-  // Work that reads and writes `bytes` in total, such as the reduction inside a collective.
+  // The time of work that reads and writes `bytes` in total, such as the reduction inside a collective.
   double memory_s(double bytes) const;
 
-  // How much longer ops take while a collective runs on the device.
+  // The factor by which ops take longer while a collective runs on the device.
   double slowdown_by_collectives() const;
 
   double launch_overhead_s() const { return shared(launch_overhead_s_, model_->launch_overhead_s, "launch overhead"); }
   double op_overhead_s() const { return shared(op_overhead_s_, model_->op_overhead_s, "op overhead"); }
-  // Those of this op: in a graph or by itself.
+  // The overheads of this op, in a graph or by itself.
   double launch_overhead_of(const Op& op) const;
   double op_overhead_of(const Op& op) const;
   double synchronize_s() const { return known(model_->synchronize_s, "synchronisation time"); }
@@ -82,7 +81,7 @@ class DeviceCosts {
   bool goes_in_graph(const Op& op) const;
 
   std::shared_ptr<const DeviceModel> model_;
-  std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that is no different
+  std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that makes no difference
   std::map<DType, Curves> curves_;
   std::optional<KernelCosts> kernels_;  // of a GPU of known architecture, without measured curves
   double waiting_;

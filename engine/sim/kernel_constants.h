@@ -1,4 +1,4 @@
-// The constants of the model of GPU kernels, all in one place. They hold for every device; none is for one table.
+// All constants of the model of GPU kernels. They hold for every device; none is tuned to a single table.
 //
 // Fitted: kTrainingShare, kBandwidthShare and kElementsInFlight, together, on published one-GPU training throughputs of
 // ResNet-50 and ResNeXt-101 on V100, A100, H100, H200, GH200 and B200 (DLPerf, NVIDIA DeepLearningExamples, Lambda).
@@ -29,21 +29,21 @@ inline constexpr double kMemoryStart_s = 2e-6;
 
 // Bytes that one multiprocessor reads from the level-2 cache in a cycle, of the 64 that its port is wide.
 inline constexpr double kCacheBytesPerCycle = 40;
-// Where a device's model states no clock; the boost clocks of V100 to H100 are 1.41 to 1.83 GHz.
+// Used where a device's model states no clock; the boost clocks of V100 to H100 are 1.41 to 1.83 GHz.
 inline constexpr double kClock_hz = 1.5e9;
 
 // How much longer a kernel takes beside a collective, whose kernel keeps some multiprocessors: 1.161 for a GEMM beside
 // an all-reduce of 256 MiB over four A100, openfabric-systems/simllm a100_hardware_envelope_v1.
 inline constexpr double kSlowdownByCollectives = 1.16;
 
-// For devices that wait for one another in every step: the work of the framework beside the collectives (copies into
+// For devices that wait for one another in every step: the framework's own work around the collectives (copies into
 // buckets, hooks) as a share of the kernels' time, and the standard deviation of the time of equal work. Fitted
 // together to the one-node rows of fixed shape in tests/validation/training, without Lambda's; fitted on the
 // convolutional networks alone or the transformers alone, they halve the errors of the other kind as well.
 inline constexpr double kInStepOverhead = 0.02;
 inline constexpr double kWorkSpread = 0.02;
 
-// Tiles of the output that libraries have kernels for.
+// The tiles of the output for which libraries have kernels.
 struct Tile {
   std::int64_t rows, columns;
 };
@@ -58,9 +58,9 @@ inline constexpr std::int64_t kWinogradProducts = 36;
 // Tensor cores take at least this many channels of a group at a time: smaller groups are padded with zeros.
 inline constexpr std::int64_t kGroupChannels = 32;
 
-// What predictions of one-GPU training steps have been worth, over groups of one model, GPU, precision and software
-// (V100, A100, H100 and H200, of which the convolutional networks were fitted to):
-// tests/scenarios/training_rows_test.cc computes these figures from the published rows.
+// The errors of predicted one-GPU training steps, over groups of one model, GPU, precision and software (V100, A100,
+// H100 and H200; their convolutional networks were fitted to): tests/scenarios/training_rows_test.cc computes these
+// figures from the published rows.
 inline constexpr int kPublishedSteps = 86;
 inline constexpr int kMedianErrorPercent = 6;
 inline constexpr int kNineInTenPercent = 15;

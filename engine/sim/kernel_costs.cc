@@ -46,7 +46,7 @@ ConvolutionShape padded(ConvolutionShape shape, const KernelRate& rate) {
   return shape;
 }
 
-// The product that a convolution is when its operands are read as matrices, after NVIDIA CUTLASS's
+// Returns the product that computes a convolution whose operands are read as matrices, as in NVIDIA CUTLASS's
 // implicit_gemm_convolution.
 ProductShape implicit_product(const ConvolutionShape& shape) {
   const std::int64_t outputs = shape.images * shape.out_height() * shape.out_width();
@@ -60,7 +60,7 @@ ProductShape implicit_product(const ConvolutionShape& shape) {
     case Pass::input_gradient:
       break;
   }
-  // Where a stride leaves no window position out, the products with zeros are left out.
+  // If every input belongs to some window, products with the zeros that a stride inserts are skipped.
   const std::int64_t skipped = shape.kernel >= shape.stride ? shape.stride * shape.stride : 1;
   return {.m = shape.images * shape.height * shape.width,
           .n = in,

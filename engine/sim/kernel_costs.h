@@ -1,14 +1,15 @@
-// The time of one kernel on a GPU, from the figures of the device: matrix products by tiles and waves, convolutions as
-// the algorithms of a library, everything else by the bytes that it moves. kernel_constants.h has the constants.
+// Computes the time of one kernel on a GPU from the figures of the device: matrix products by tiles and waves,
+// convolutions by the algorithms of a library, everything else by the bytes that it moves. kernel_constants.h has the
+// constants.
 //
-// Pure arithmetic; copies of it may be used from several threads.
+// Threads: any. Pure arithmetic.
 #pragma once
 
 #include "engine/kernel_shape.h"
 
 namespace tandem::sim {
 
-// The rate that kernels of one element type run at.
+// The rate at which kernels of one element type run.
 struct KernelRate {
   double flops_per_s = 0;      // the largest product's
   double element_bytes = 4;    // in memory
@@ -25,13 +26,13 @@ class KernelCosts {
   };
   explicit KernelCosts(const Figures& figures);
 
-  // Bytes per second of a kernel that only streams elements of so many bytes.
+  // Bytes per second of a kernel that only streams elements of `element_bytes`.
   double bandwidth(double element_bytes) const;
 
-  // Each takes the time of the kernels' starts less `charged_s`, which is charged elsewhere.
-  // Kernels that together move `bytes`.
+  // Each includes the time in which the kernels start, less `charged_s`, which is charged elsewhere. memory_s() is for
+  // kernels that move `bytes` together.
   double memory_s(double bytes, int kernels, double element_bytes, double charged_s = 0) const;
-  // `bytes`: of operands and results, each once.
+  // `bytes` counts operands and results once each.
   double product_s(const ProductShape& product, double bytes, const KernelRate& rate, double charged_s = 0) const;
   double convolution_s(const ConvolutionShape& shape, const KernelRate& rate, double charged_s = 0) const;
 

@@ -1,6 +1,7 @@
-// The transfers of a simulation: bytes over the routes of its topology, which share the links they cross evenly.
+// The transfers of a simulation: bytes over the routes of its topology. Transfers share the links that they cross
+// evenly.
 //
-// SimGrid 3.32 spends time proportional to the number of flows under way on the end of each, so that the 16,384 flows
+// At the end of each flow, SimGrid 3.32 spends time proportional to the number of flows under way, so the 16,384 flows
 // of a ring would cost seconds. Equal flows that share no link, with each other or with anything else, end at the same
 // instant; such a *bundle* is therefore simulated by its first flow alone, for as long as that holds:
 //
@@ -12,8 +13,8 @@
 //
 // A flow may have a rate that it does not exceed even where it is alone, such as that of the thread blocks that copy.
 //
-// A transfer dissolves the bundles on its route before it starts, so bundling changes no time.
-// Like Simulation, this is for SimGrid's kernel.
+// A transfer dissolves the bundles on its route before it starts, so bundling changes no time. Called in SimGrid's
+// kernel only (see simulation.h).
 #pragma once
 
 #include <algorithm>
@@ -41,8 +42,8 @@ class Network {
   // Moves bytes between two different nodes; the latency of the route passes first unless `with_latency` is false.
   // Throws RunError where there is no route.
   void transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then);
-  // Moves the same number of bytes, greater than 0 and without latency, between each of these pairs, and calls `each`
-  // for every one of them.
+  // Moves the same number of bytes, greater than 0, without latency between each of these pairs. Calls `each` at the
+  // end of every transfer.
   void transfer_together(std::span<const Pair> pairs, double bytes, const Then& each);
 
   using RoutePtr = std::shared_ptr<const Route>;
@@ -57,10 +58,10 @@ class Network {
       return most_bytes_per_s > 0 ? std::min(most_bytes_per_s, route_bytes_per_s) : route_bytes_per_s;
     }
   };
-  // Starts all of these, without latency, and calls `each` at the end of every one of them.
+  // Starts all of these flows without latency. Calls `each` at the end of every flow.
   void start_together(std::vector<Flow> flows, const Then& each);
 
-  // What the links carried so far, by link and direction.
+  // Returns what the links have carried so far, by link and direction.
   std::vector<LinkUse> link_use() const;
 
  private:

@@ -15,9 +15,9 @@ struct PlacedDevice {
   NodeIndex node = 0;
 };
 
-// Calls `visit` with every device of the cluster: worker by worker its compute devices, then its CPU:0 unless that is
-// one of them. Throws Error when a worker's machine is not in the topology, and UnavailableError when it lacks such
-// devices.
+// Calls `visit` with every device of the cluster, worker by worker: its compute devices, then its CPU:0 unless that is
+// one of them. Throws Error if a worker's machine is not in the topology, and UnavailableError if the machine lacks
+// such devices.
 void place_devices(const EngineOptions& options, const std::function<void(const PlacedDevice&)>& visit);
 
 }  // namespace tandem::sim

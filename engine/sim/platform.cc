@@ -30,7 +30,7 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
     }
   }
 
-  // SimGrid's question for the links of a route. Reports no latency, because Network::transfer spends it.
+  // SimGrid asks this function for the links of a route. It reports no latency, because Network::transfer spends it.
   void get_local_route(const simgrid_compat::NetPoint* source, const simgrid_compat::NetPoint* destination,
                        simgrid_compat::LocalRoute* into, double* /*latency*/) override {
     const auto& chosen = platform_.next_route_;

@@ -1,5 +1,5 @@
-// A topology as a SimGrid platform: a host for every node that computes, a SimGrid link for each direction of every
-// link, and routes that a Router finds when a flow starts, so that no table of pairs exists.
+// A topology as a SimGrid platform: a host for every node that computes, and a SimGrid link for each direction of every
+// link. A Router finds routes when flows start, so that no table of pairs is needed.
 #pragma once
 
 #include <memory>

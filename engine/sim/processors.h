@@ -1,11 +1,11 @@
-// The cores of the nodes and the work on them, which shares nothing with other nodes and therefore needs no SimGrid:
-// its scan of all running actions, and an activity for each op, would cost far more than the arithmetic below.
+// The cores of the nodes and the work on them. Nodes share nothing, so their work needs no SimGrid, whose scan of all
+// running actions and activity for each op would cost far more than the arithmetic below.
 //
 // Each piece of work runs on at most one core. If a node has more pieces of work than cores, they share the cores
-// evenly; one that cannot use its share leaves the rest to the others (max-min fairness). Whenever work starts or ends,
-// the rates of the node change and the dates of its ends follow.
+// evenly; work that cannot use its share leaves the rest to the others (max-min fairness). Whenever work starts or
+// ends, the node's rates and the dates at which its work ends are computed anew.
 //
-// Pure arithmetic: dates come from the caller, and what has ended is handed back to it.
+// Pure arithmetic: the caller states dates and gets back what has ended.
 #pragma once
 
 #include <cstdint>
@@ -27,11 +27,12 @@ class Processors {
   // Adds work that takes `seconds` (more than 0) on an undivided core, and never less than `alone_s`. It starts at the
   // next settle().
   void add(NodeIndex node, double seconds, double alone_s, Then then);
-  // Brings the nodes that have changed to the present, and predicts their ends.
+  // Brings the nodes that have changed up to the present, and predicts the ends of their work.
   void settle(double now_s);
-  // The date of the next end after a settle(); infinity where nothing runs.
+  // Returns the date of the next end, after a settle(); infinity if nothing runs.
   double next_end_s();
-  // Settles, removes the work that ends now and appends what is to be called then. On each node the newest comes first.
+  // Settles, removes the work that ends now, and appends its callbacks to `ended`, on each node those of the newest
+  // work first.
   void take_ended(double now_s, std::vector<Then>& ended);
 
  private:
@@ -45,8 +46,8 @@ class Processors {
   struct Node {
     double cores = 0;
     std::vector<Job> jobs;         // in the order in which they started
-    double present_s = 0;          // as of which left_ns is
-    std::uint32_t prediction = 0;  // the number of the latest
+    double present_s = 0;          // the date as of which left_ns holds
+    std::uint32_t prediction = 0;  // number of the latest prediction
     bool has_changed = false;
   };
   struct Prediction {
@@ -62,7 +63,7 @@ class Processors {
   std::vector<std::uint32_t> index_;  // by NodeIndex
   std::vector<Node> nodes_;
   std::vector<std::uint32_t> changed_;
-  DateHeap<Prediction> ends_;  // the next of each node, and some that are out of date
+  DateHeap<Prediction> ends_;  // the next end of each node, and some outdated ones
 };
 
 }  // namespace tandem::sim

@@ -1,4 +1,4 @@
-// Rates at any size, from samples measured at a few.
+// Interpolates rates at any size from samples measured at a few.
 //
 // All interpolation is linear in the logarithms of size and rate, because rates follow power laws piecewise (half the
 // size, half the rate, while latency dominates). Beyond the samples, the rate of the nearest one is used.

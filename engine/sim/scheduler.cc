@@ -101,7 +101,7 @@ void Scheduler::yield() {
   task.wake_->acquire();
 }
 
-// Chooses only when every task that could run has come to yield(), so that none is left out of the choice.
+// Chooses only when every task that could run has reached yield(), so that none is left out of the choice.
 void Scheduler::let_one_run() {
   if (yielding_.empty() || yielding_.size() < static_cast<std::size_t>(runnable_)) return;
   schedule_->take_one(yielding_)->wake_->release();

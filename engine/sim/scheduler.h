@@ -44,8 +44,8 @@ class SimTask : public Task {
   const std::function<std::string()>* waits_for_ = nullptr;  // while it waits
 };
 
-// The tasks that wait for the same thing. One that a failure has woken stays in the list, which does no harm, because
-// it waits no more.
+// The tasks that wait for the same thing. A task that a failure has woken stays in the list, which is harmless because
+// it no longer waits.
 using WaitList = std::vector<SimTask*>;
 
 class Scheduler {
@@ -70,22 +70,23 @@ class Scheduler {
   void wait_uninterrupted(WaitList& list, const Condition& done, const Text& waits_for);
   void wake_all(WaitList& list);
 
-  // Lets any other task that could run now overtake the current one. Takes no time; does nothing without a schedule.
+  // Lets any other task that could run now go first. Takes no simulated time, and does nothing without a schedule.
   void yield();
 
   // Spends the current task's debt of host time.
   void pay_debt();
   void sleep(double seconds);
 
-  // Ends the run with this exception, unless it has failed before. Tasks that wait are woken: with this exception where
-  // it concerns all of them (a deadlock, a failed op), with RunStopped where it is one task's own.
+  // Ends the run with this exception, unless it has failed before. Wakes the tasks that wait: with this exception if it
+  // concerns all of them (a deadlock, a failed op), with RunStopped if it is one task's own.
   enum class Concerns : std::uint8_t { one_task, all_tasks };
   void fail(std::exception_ptr error, Concerns concerns = Concerns::one_task);
   bool has_failed() const { return error_ != nullptr; }
   std::exception_ptr error() const { return error_; }
   bool has_live_tasks() const { return live_ > 0; }
   void throw_if_failed() const;
-  // The exception that ended a task has reached the task that waits for it, so it explains no later deadlock.
+  // Notes that the exception that ended a task has reached the task that waits for it, so it explains no later
+  // deadlock.
   void forget_cause() { cause_ = nullptr; }
 
   // Fails the run if tasks or streams wait and nothing can wake them. Called when the simulation is idle.

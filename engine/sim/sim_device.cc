@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::align_val_t kAlignment{64};
 
-// The values of a tensor, or nothing. Work under way holds it, and the program by a SimBuffer.
+// The values of a tensor, or nothing. Unfinished work holds it directly, the program through a SimBuffer.
 class SimMemory : public Buffer {
  public:
   explicit SimMemory(Device& device) : device_(device) {}
@@ -41,7 +41,7 @@ class SimMemory : public Buffer {
 
 class SimBuffer : public Buffer {
  public:
-  // `memory` has the values, if there are any.
+  // `memory` holds the values, if there are any.
   SimBuffer(std::shared_ptr<Buffer> memory, std::size_t size_bytes, std::shared_ptr<MemoryPool> pool,
             std::shared_ptr<SimDevice::Use> use)
       : memory_(std::move(memory)), size_bytes_(size_bytes), pool_(std::move(pool)), use_(std::move(use)) {

@@ -1,6 +1,6 @@
 // Simulated devices: their names, streams and memory in use. Several logical devices may share a physical one.
 //
-// A device on which nothing happens takes little memory: there are a million of them where workers represent others.
+// A device that nobody uses takes little memory: there are a million of them where workers represent others.
 #pragma once
 
 #include <map>
@@ -44,7 +44,7 @@ class SimDevice : public Device {
   NodeIndex node() const { return physical_.node; }
   const DeviceCosts& costs() const { return *physical_.costs; }
   std::string name() const { return id_.text(); }
-  // Whether a stream of it executes a collective now. The streams say so, in the kernel.
+  // Whether one of its streams executes a collective now. The streams report it, in the kernel.
   bool is_in_collective() const { return work_ && work_->collectives > 0; }
   void enter_collective() { ++work().collectives; }
   void leave_collective() { --work().collectives; }
@@ -56,7 +56,7 @@ class SimDevice : public Device {
   };
 
  private:
-  // What there is of a device that somebody has used.
+  // The state of a device that somebody has used.
   struct Work {
     std::shared_ptr<Use> use = std::make_shared<Use>();
     std::shared_ptr<Buffer> no_values{};  // what work under way holds of tensors without values

@@ -30,7 +30,7 @@ NvLinks nvlinks_of(const Topology& topology, int worker) {
   return links;
 }
 
-// The nodes that `from` reaches over NVLink alone: neighbours, and those behind NVSwitches. `from` is one of them.
+// Returns the nodes that `from` reaches over NVLink alone, itself included: neighbours, and nodes behind NVSwitches.
 std::vector<NodeIndex> nvlink_reach(const Topology& topology, const NvLinks& links, NodeIndex from) {
   std::vector<NodeIndex> reached = {from};
   for (std::size_t i = 0; i < reached.size(); ++i) {
@@ -44,7 +44,7 @@ std::vector<NodeIndex> nvlink_reach(const Topology& topology, const NvLinks& lin
   return reached;
 }
 
-// The places in `gpus` of those that gpus[gpu] has a direct link to.
+// Returns the indices in `gpus` of those to which gpus[gpu] has a direct link.
 std::vector<int> direct_links(const Topology& topology, const NvLinks& links, const std::vector<NodeIndex>& gpus,
                               std::size_t gpu) {
   const std::vector<NodeIndex> reached = nvlink_reach(topology, links, gpus[gpu]);
@@ -104,16 +104,16 @@ class SimEngine : public Engine {
   const Capabilities& capabilities() const override { return capabilities_; }
   Timeline run(const Program& program) override {
     if (symmetry_ && symmetry_->begin_run()) return run_some(program);
-    Timeline timeline = sim::SimRun(options_, capabilities_, known_).execute(program);
+    Timeline timeline = sim::SimRun(options_, capabilities_, known_).run(program);
     if (symmetry_ && !symmetry_->note().empty()) timeline.notes.push_back(symmetry_->note());
     return timeline;
   }
 
  private:
-  // An error is told by a run of every worker, in which it names those whom it concerns.
+  // If a run fails, it is repeated with every worker, so that the error names all workers concerned.
   Timeline run_some(const Program& program) {
     try {
-      return sim::SimRun(options_, capabilities_, known_, symmetry_.get()).execute(program);
+      return sim::SimRun(options_, capabilities_, known_, symmetry_.get()).run(program);
     } catch (const sim::symmetry::Again&) {
     } catch (...) {
       symmetry_->turn_off("");

@@ -1,4 +1,4 @@
-// The sim engine: strategy code as actors of a SimGrid simulation of a topology.
+// The sim engine: runs strategy code as actors in a SimGrid simulation of a topology.
 #pragma once
 
 #include <memory>

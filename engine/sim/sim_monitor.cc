@@ -26,7 +26,7 @@ void SimMonitor::wait(std::string_view what) {
     is_locked_ = true;
   };
   try {
-    scheduler_.pay_debt();  // without the lock, which others may take during the time of this task's own launches
+    scheduler_.pay_debt();  // without the lock, so that others may take it while this task's launches take time
     scheduler_.wait(
         waiters_, [&] { return notifications_ != seen; }, [what] { return std::string(what); });
   } catch (...) {

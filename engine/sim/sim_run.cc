@@ -101,7 +101,7 @@ void SimRun::add_workers() {
   }
 }
 
-Timeline SimRun::execute(const Program& program) {
+Timeline SimRun::run(const Program& program) {
   for (const auto& worker : workers_) {
     if (worker) worker->start(program);
   }

@@ -28,7 +28,7 @@ namespace tandem::sim {
 
 class SimWorker;
 
-// What the runs of one engine find out about its topology.
+// What the runs of one engine have found out about its topology.
 struct KnownTopology {
   explicit KnownTopology(const EngineOptions& options)
       : router(*options.topology), communicators(*options.topology, router, nccl::settings_of(options.nccl)) {}
@@ -47,8 +47,8 @@ class SimRun {
   SimRun(const SimRun&) = delete;
   SimRun& operator=(const SimRun&) = delete;
 
-  // May be called once.
-  Timeline execute(const Program& program);
+  // Runs the program on every running worker and returns the records. May be called once.
+  Timeline run(const Program& program);
 
   const Capabilities& capabilities() const { return capabilities_; }
   const Topology& topology() const { return *options_.topology; }
@@ -82,7 +82,7 @@ class SimRun {
   void add_devices();
   PhysicalDevice& physical_device(NodeIndex node, int devices_on);
   void add_workers();
-  SimDevice* find_device(const DeviceId& id);  // null: there is none
+  SimDevice* find_device(const DeviceId& id);  // null if there is none
   std::vector<std::string> pending_work() const;
   Timeline take_timeline();
 
@@ -98,9 +98,10 @@ class SimRun {
   const MeasuredTimes measured_times_;
   CollectiveGroups groups_;
   NcclGroups nccl_;
-  std::map<std::pair<const DeviceModel*, int>, std::unique_ptr<const DeviceCosts>> costs_;  // and devices on the node
-  std::unordered_map<NodeIndex, PhysicalDevice> physical_;                                  // never iterated
-  std::deque<SimDevice> devices_;  // a deque, because their addresses must not change
+  // By model and number of devices on the node.
+  std::map<std::pair<const DeviceModel*, int>, std::unique_ptr<const DeviceCosts>> costs_;
+  std::unordered_map<NodeIndex, PhysicalDevice> physical_;  // never iterated
+  std::deque<SimDevice> devices_;                           // a deque, because their addresses must not change
   std::map<std::string, std::unordered_map<int, int>, std::less<>> workers_by_task_;  // by job and task
   std::vector<int> first_devices_;                                                    // by worker
   std::vector<std::unique_ptr<SimWorker>> workers_;                                   // null: another one represents it

@@ -10,7 +10,7 @@ namespace tandem::sim {
 
 void SimStream::launch(Op op) {
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
-  // A recorded time has in it what other work on the device took away.
+  // A recorded time already includes the slowdown by other work on the device.
   const auto& recorded_s = op.cost.recorded_s;
   const double seconds = recorded_s ? 0 : device_.costs().op_overhead_of(op) + device_.costs().op_s(op);
   const double alone_s = recorded_s ? *recorded_s : device_.costs().op_alone_s(op);

@@ -1,5 +1,5 @@
-// A stream as a queue: its head executes, the rest waits. No actor belongs to it: whatever ends the head starts the
-// next operation, in SimGrid's kernel.
+// A stream as a queue: its head executes, the rest waits. It needs no actor: whatever ends the head starts the next
+// operation, in SimGrid's kernel.
 #pragma once
 
 #include <deque>
@@ -13,16 +13,17 @@
 
 namespace tandem::sim {
 
-// One queued operation. All of it except the constructor runs in the kernel.
+// One queued operation. Everything except the constructor is called in the kernel.
 class StreamWork {
  public:
   virtual ~StreamWork() = default;
-  // Starts it as the head of the stream; calls stream.finish_head() when it has ended, which may be before returning.
+  // Starts the operation as the head of the stream. It calls stream.finish_head() at its end, maybe before this
+  // returns.
   virtual void start(SimStream& stream) = 0;
   virtual std::string text() const = 0;  // "op 'gemm'", for the message of a deadlock
-  // Whether start() itself takes care of issued_s; otherwise it is not called before that date.
+  // Whether start() itself waits for issued_s; otherwise it is not called before that date.
   virtual bool starts_before_issue() const { return false; }
-  // Whether it runs on the device's multiprocessors beside the ops of other streams, and so slows them down.
+  // Whether it runs on the device's multiprocessors and so slows down the ops of other streams.
   virtual bool slows_ops() const { return false; }
 
   double issued_s = 0;  // the date at which the host has issued it
@@ -41,13 +42,13 @@ class SimStream : public Stream {
   void synchronize() override;
 
   SimDevice& sim_device() const { return device_; }
-  // A record of this stream in the step of the current task.
+  // Makes a record of this stream in the step of the current task.
   Record make_record(RecordKind kind, Category category, std::string name) const;
-  // Each adds host time, that of one launch or the given one, to the debt of the current task; returns the date at
-  // which the task has issued the work.
+  // Each adds host time, that of one launch or `seconds`, to the debt of the current task. Returns the date at which
+  // the task will have issued the work.
   double charge_launch() { return charge_launch(device_.costs().launch_overhead_s()); }
   double charge_launch(double seconds);
-  // For the kernel. enqueue() starts the operation immediately if nothing is before it.
+  // Called in the kernel. enqueue() starts the operation immediately if nothing is before it.
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();
   bool is_idle() const { return queue_.empty(); }

@@ -7,7 +7,7 @@
 namespace tandem::sim {
 namespace {
 
-// The end of a task that nobody has waited for yet. The task and its starter share it.
+// The end of a task, shared by the task and the one that started it.
 struct TaskEnd {
   bool has_come = false;
   WaitList waiting;
@@ -76,7 +76,7 @@ void SimWorker::run_concurrently(int n, const std::function<void(int)>& function
   }
 }
 
-// Workers that meet otherwise than in collectives have their own places in an order.
+// Workers that interact other than in collectives do so one after the other, so none can represent the others.
 void SimWorker::needs_all_workers(std::string_view why) const {
   if (run_.symmetry() == nullptr) return;
   run_.symmetry()->give_up(fmt::format("worker {} {}", index_, why));

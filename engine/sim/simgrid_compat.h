@@ -1,8 +1,8 @@
-// What differs between SimGrid 3.32 and 4.x. The only file of Tandem that includes SimGrid.
+// Hides what differs between SimGrid 3.32 and 4.x. The only file of Tandem that includes SimGrid.
 //
-// All functions are for the thread that drives the simulation. "Kernel" is SimGrid's word for the context that owns the
-// simulated world (maestro). Activities that are started there report their end to a callback there, so that no actor
-// has to wait for them.
+// Threads: only the one that drives the simulation. "Kernel" is SimGrid's word for the context that owns the simulated
+// world (maestro). Activities that are started in the kernel report their end to a callback there, so that no actor has
+// to wait for them.
 #pragma once
 
 #include <cstdint>
@@ -63,8 +63,8 @@ inline std::string version_text() {
   return std::to_string(major) + "." + std::to_string(minor) + (patch != 0 ? "." + std::to_string(patch) : "");
 }
 
-// In seconds: dates that differ by less are equal. A hundredth of a nanosecond, which is more than the spacing of
-// doubles during the first ten hours of simulated time.
+// Dates that differ by less, in seconds, are equal. A hundredth of a nanosecond is more than the spacing of doubles
+// during the first ten hours of simulated time.
 inline constexpr double kTimingPrecision = 1e-11;
 inline constexpr const char* kTimingPrecisionText = "1e-11";
 
@@ -118,7 +118,7 @@ inline void seal_platform() {
   if (!kLinksOnDemand) s4u::Engine::get_instance()->get_netzone_root()->seal();
 }
 
-// Adds a host, where actors and the ends of flows are; work of devices is none of SimGrid's business (Processors).
+// Adds a host for actors and for the ends of flows. The work of devices is not simulated by SimGrid but by Processors.
 inline s4u::Host* add_host(NetZoneImpl* zone, const std::string& name) {
   constexpr double kSpeed = 1;
 #if SIMGRID_VERSION >= 40000
@@ -177,8 +177,8 @@ inline void begin_engine(void (*ended)(void* data)) {
   reset_clock();
 }
 
-// Both start an activity in the kernel; the caller keeps the pointer until it has ended.
-// This one takes no time, but ends only after all that SimGrid already knows to end at this instant.
+// Both start an activity in the kernel; the caller keeps the pointer until it has ended. This one takes no time, but
+// ends only after everything that SimGrid already knows to end at this instant.
 inline s4u::ActivityPtr start_instant(s4u::Host* host, void* data) {
   s4u::ExecPtr exec = s4u::Exec::init();
   exec->set_data(data);

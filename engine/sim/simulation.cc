@@ -149,7 +149,7 @@ void Simulation::ended(void* activity) {
   done.simulation->finish(done);
 }
 
-// Work whose end lies after that of a flow by rounding alone still comes first.
+// Work that ends after a flow only because of rounding still comes first.
 void Simulation::end_work_before_flow() {
   is_at_date_ = true;
   const bool has_ended = end_work();
@@ -158,7 +158,7 @@ void Simulation::end_work_before_flow() {
 }
 
 void Simulation::finish(Activity& activity) {
-  ended_.clear();  // earlier ones: the kernel has finished with them
+  ended_.clear();  // SimGrid's kernel has finished with the earlier ones
   const Then then = std::exchange(activity.then, nullptr);
   ended_.push_back(std::move(activity.handle));
   activity.handle = nullptr;

@@ -1,10 +1,12 @@
-// SimGrid's clock and what ends by it, as callbacks: work on a node, bytes between two hosts, a date.
+// SimGrid's clock, with callbacks at the end of work on a node, at the end of a transfer between two hosts, and at a
+// date.
 //
-// SimGrid sees the transfers, and one timer for the earliest date and end of work of all others (Agenda, Processors).
-// What comes at one instant comes in this order, until nothing is left that does: dates, ends of work, ends of flows.
+// SimGrid sees only the transfers, and one timer for the earliest of all other dates and ends of work (Agenda,
+// Processors). Whatever is due at one instant is called in this order, until nothing is left: dates, ends of work, ends
+// of flows.
 //
-// One Simulation at a time in a process. Everything here runs in SimGrid's kernel: call it inside in_kernel() or from
-// a callback. Callbacks must not throw: whoever passes one that can fail catches and reports to the run (guarded()).
+// One Simulation at a time in a process. Everything here runs in SimGrid's kernel: call it inside in_kernel() or from a
+// callback. Callbacks must not throw: whoever passes one that can fail catches and reports to the run (guarded()).
 #pragma once
 
 #include <cstdint>
@@ -43,31 +45,31 @@ class Simulation {
   static Nanoseconds now_ns();
 
   // Occupies one core of the node's host with work that takes `seconds` on an undivided core, and never less than
-  // `alone_s`. Where that is the longer, the work uses only part of its core, and others may use the rest.
+  // `alone_s`. If `alone_s` is longer, the work uses only part of its core, and other work may use the rest.
   void execute(NodeIndex node, double seconds, double alone_s, Then then);
   void execute(NodeIndex node, double seconds, Then then) { execute(node, seconds, 0, std::move(then)); }
   // Calls `then` at that date, or now if it is past.
   void at(double date_s, Then then);
 
-  // Sets a date that may never matter: `then` is called at it, outside the order of the schedule, unless the alarm is
-  // called off before. A pending alarm counts as an activity: the simulation is not idle meanwhile.
+  // Calls `then` at that date, outside the order of the schedule, unless the alarm is called off before. A pending
+  // alarm counts as an activity: the simulation is not idle meanwhile.
   using Alarm = simgrid_compat::Timer*;
   Alarm set_alarm(double date_s, Then then);
   void call_off(Alarm alarm);
 
-  // Something SimGrid has under way; valid until its end has been reported. Network refers to its flows by it.
+  // An activity of SimGrid; valid until its end has been reported. Network holds its flows by these.
   struct Activity {
     Simulation* simulation = nullptr;
     Then then;
     simgrid_compat::s4u::ActivityPtr handle;
   };
-  // Starts a flow of whole bytes over the links of the route, without their latency, at no more than
-  // `most_bytes_per_s` (0: no bound). One of less than half a byte ends at this instant. Calls `ended` at its end,
-  // before anything else learns of it, outside the order of the schedule.
+  // Starts a flow over the links of the route, without their latency, at no more than `most_bytes_per_s` (0: no bound).
+  // Bytes are rounded; a flow of less than half a byte ends at this instant. Calls `ended` at its end, before anything
+  // else learns of it, outside the order of the schedule.
   Activity& start_flow(NodeIndex from, NodeIndex to, double bytes, double most_bytes_per_s, Then ended);
   static double remaining_bytes(const Activity& flow);
-  // A function that has the schedule decide when `then` is called among everything that ends at the same instant, so
-  // that it runs after all those ends were reported. Without a schedule, `then` itself.
+  // Wraps `then` so that the schedule decides when it is called among everything that ends at the same instant, after
+  // all those ends were reported. Returns `then` itself without a schedule.
   Then in_scheduled_order(Then then);
 
   bool is_busy() const { return under_way_ > 0; }
@@ -92,7 +94,7 @@ class Simulation {
   Agenda agenda_;
   Processors processors_;
   std::vector<Then> ended_work_;            // kept for its memory
-  simgrid_compat::Timer* timer_ = nullptr;  // of the earliest date or end of work; null: there is none
+  simgrid_compat::Timer* timer_ = nullptr;  // for the earliest date or end of work; null if there is none
   double timer_date_s_ = 0;
   bool is_at_date_ = false;  // the timer will be set when all of this date has been called
   std::function<void()> on_idle_;

@@ -5,7 +5,7 @@
 namespace tandem::sim {
 namespace {
 
-// Beyond it nothing is left to add, for as many devices as a double can count.
+// Beyond this limit there is nothing left to add, for any number of devices that a double can count.
 constexpr double kLimit = 10;
 constexpr int kIntervals = 4000;
 
@@ -15,8 +15,9 @@ double normal_distribution(double x) {
 
 }  // namespace
 
-// A variable with the distribution function F has the mean of 1 - F over the positive numbers less that of F over the
-// negative ones; the maximum's is F to the power `count`. By Simpson's rule.
+// The mean of a variable with the distribution function F is the integral of 1 - F over the positive numbers minus that
+// of F over the negative ones. The maximum of `count` variables has the distribution function F to the power `count`.
+// Integrates by Simpson's rule.
 double expected_maximum(int count) {
   if (count <= 1) return 0;
   const double width = kLimit / kIntervals;

@@ -1,4 +1,4 @@
-// How much longer a step takes because devices wait for the slowest of them.
+// Estimates how much longer a step takes because devices wait for the slowest of them.
 #pragma once
 
 namespace tandem::sim {

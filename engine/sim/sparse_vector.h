@@ -1,5 +1,5 @@
-// A vector of very many elements of which few are ever used: those near each other share a page that is made when the
-// first of them is.
+// A vector of very many elements, few of which are ever used. Elements near each other share a page, which is made when
+// one of them is first used.
 #pragma once
 
 #include <cstddef>
@@ -18,7 +18,7 @@ class SparseVector {
     if (!page) page = std::make_unique<Element[]>(kPage);
     return page[index % kPage];
   }
-  // A value of its own where nothing was stored.
+  // Returns the element, or a default value where nothing was stored.
   Element at(std::size_t index) const {
     const std::unique_ptr<Element[]>& page = pages_[index / kPage];
     return page ? page[index % kPage] : Element{};

@@ -1,4 +1,4 @@
-// The operations of a stream that need no other device's part: ops, copies, and the two ends of an event.
+// The operations of a stream in which no other device takes part: ops, copies, and the two ends of an event.
 #pragma once
 
 #include <array>
@@ -15,7 +15,7 @@ class SimEvent : public EventState {
   bool is_complete() const override { return is_complete_; }
   void synchronize() override;
 
-  // For the kernel.
+  // Called in the kernel.
   void complete();
   void finish_head_when_complete(SimStream& stream) { streams_.push_back(&stream); }
   std::string text() const;
@@ -27,7 +27,7 @@ class SimEvent : public EventState {
   std::vector<SimStream*> streams_;
 };
 
-// What an op must have until it ends: in runs with values its kernel, in others only the memory of its operands, which
+// What an op holds until it ends: in runs with values its kernel, in others only the memory of its operands, which
 // stays in use as long as a stream might touch it.
 class OpNeeds {
  public:
@@ -37,7 +37,7 @@ class OpNeeds {
  private:
   static constexpr std::size_t kUsualOperands = 3;
   std::array<std::shared_ptr<Buffer>, kUsualOperands> memory_;
-  std::unique_ptr<Kernel> kernel_;  // null where memory_ has all it takes
+  std::unique_ptr<Kernel> kernel_;  // null where memory_ suffices
 };
 
 class OpWork : public StreamWork {
@@ -92,7 +92,7 @@ class WaitWork : public StreamWork {
 
 // Moves bytes from one device to another: over the route between their nodes, whose latency passes first unless
 // `with_latency` is false, or inside the memory of the node they share, which occupies one of its cores unless it has
-// copy engines. Every copy, send and hop of a collective comes through here. For the kernel.
+// copy engines. Every copy, send and hop of a collective comes through here. Called in the kernel.
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then);
 
 }  // namespace tandem::sim

@@ -17,8 +17,8 @@ BackgroundJob::~BackgroundJob() {
   const std::lock_guard announced(mutex_);
 }
 
-// A run that was stopped ends the function by an exception of its waits. Any other exception is a broken promise of the
-// caller's; it ends the run.
+// If the run is stopped, the function ends by an exception from one of its waits. It must throw no other exception; one
+// that does ends the run.
 void BackgroundJob::run() {
   try {
     function_();

@@ -28,7 +28,7 @@ class BackgroundJob final : public BackgroundTask, private Wait {
   std::function<void()> function_;
   Job job_;
   std::atomic<bool> has_ended_{false};
-  std::mutex mutex_;  // held while the end is announced, so that the object outlives the announcement
+  std::mutex mutex_;  // guards the object's life: held while the end is announced
   WaitList waiting_;
 };
 

@@ -41,7 +41,7 @@ class BlockPool {
   // Takes a block back. No work may still use it.
   void give_back(void* block, std::size_t size_bytes) noexcept;
   std::size_t limit_bytes() const { return limit_bytes_; }
-  std::size_t size_class(std::size_t size_bytes) const;  // of a block that is given out for so many bytes
+  std::size_t size_class(std::size_t size_bytes) const;  // of the block that take() returns
 
  private:
   void* allocate(std::size_t size_bytes);

@@ -260,7 +260,7 @@ const std::byte* CollectiveCall::input(int rank, std::size_t offset) const {
   return static_cast<const std::byte*>(inputs_[static_cast<std::size_t>(rank)].data()) + offset;
 }
 
-// What other processes have done is not known here: the mark is replaced where it is.
+// Other processes' part of a call is not known here, so the text is a mark that is replaced where it is known.
 std::string CollectiveCall::text() const {
   if (spans_processes() && !is_done_.load()) return call_mark(record_sequence());
   return call_text(spec_.kind, sequence_, device_ids(),

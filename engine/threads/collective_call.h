@@ -38,19 +38,19 @@ class CollectiveExecutor {
   // Gives up the work under way, because a rank has missed its deadline.
   virtual void abort() = 0;
 
-  // What follows is for groups that span processes, in each of which the call has only its own ranks.
+  // The rest is for groups that span processes. In each process, the call has only the ranks of that process.
   //
   // Called once per collective, by the first rank here that issues it.
   virtual void note_opened(const std::shared_ptr<CollectiveCall>& /*call*/) {}
-  // Asks the other processes to break the call off. The decision comes by CollectiveCall::break_now() or not at all.
+  // Asks the other processes to break the call off. If they do, CollectiveCall::break_now() is called.
   virtual void ask_to_break(const CollectiveCall& /*call*/, const std::exception_ptr& /*error*/) {}
-  // The executor of messages between two ranks of the group; nothing where it is this one.
+  // Returns the executor of messages between two ranks of the group; nothing where it is this one.
   virtual std::optional<std::shared_ptr<CollectiveExecutor>> executor_of_pair(int /*from*/, int /*to*/) {
     return std::nullopt;
   }
 };
 
-// In the text of a call that spans processes: its record_sequence() is between these two.
+// Enclose the record_sequence() in the text of a call that spans processes.
 inline constexpr char kCallMarkBegin = '\x1e';
 inline constexpr char kCallMarkEnd = '\x1f';
 
@@ -64,8 +64,8 @@ struct CallDeadline {
 class CollectiveCall {
  public:
   // `devices` are those of the ranks, in order; send_receive has two, the sender and the receiver. `executor` is null
-  // where the ranks' threads execute the call together. `parties` of the ranks are in this process, the others in the
-  // executor's care; 0: all.
+  // where the ranks' threads execute the call together. `parties` is the number of ranks in this process, 0 for all of
+  // them; the executor takes care of the others.
   CollectiveCall(RunControl& control, const CollectiveSpec& spec, std::vector<Device*> devices, std::int64_t sequence,
                  std::shared_ptr<CollectiveExecutor> executor = nullptr, int parties = 0);
 
@@ -80,19 +80,19 @@ class CollectiveCall {
   }
 
   // Takes part for `rank`, on its stream's thread. Returns true when all ranks are done, false when the run was stopped
-  // first. Throws DeadlineExceededError when that took longer than `timeout_s`, and the error of a broken call.
+  // first. Throws DeadlineExceededError when the call takes longer than `timeout_s`, and the error of a broken call.
   bool execute(int rank, Stream& stream, Waiter& waiter, std::optional<double> timeout_s);
-  // Makes every rank that is in the call or arrives later throw `error`. No effect once all ranks have arrived. Where
-  // the group spans processes, only asks for it.
+  // Makes every rank that is in the call or arrives later throw `error`. Has no effect once all ranks have arrived.
+  // Where the group spans processes, only asks the others to agree.
   void break_off(const std::exception_ptr& error);
-  // The same, once it is decided, for the ranks of this process.
+  // Breaks the call off for the ranks of this process, once that has been decided.
   void break_now(const std::exception_ptr& error);
 
   const CollectiveSpec& spec() const { return spec_; }
   std::string_view name(int rank) const { return record_name(spec_.kind, rank); }
   int ranks() const { return static_cast<int>(devices_.size()); }
   std::int64_t sequence() const { return sequence_; }
-  // What a record of the call has as its sequence number, where that is not sequence().
+  // Gives the records of the call another sequence number than sequence().
   void set_record_sequence(std::int64_t sequence) { record_sequence_ = sequence; }
   std::int64_t record_sequence() const { return record_sequence_ < 0 ? sequence_ : record_sequence_; }
   bool spans_processes() const { return parties_ < ranks(); }
@@ -107,7 +107,7 @@ class CollectiveCall {
   Stream& stream(int rank) const { return *streams_[static_cast<std::size_t>(rank)]; }
   CollectiveExecutor* executor() const { return executor_.get(); }
   CallDeadline first_deadline() const;
-  bool is_run_stopped() const;  // then nobody waits for the result any more
+  bool is_run_stopped() const;  // if so, nobody waits for the result any more
 
  private:
   class Progress;
@@ -141,7 +141,7 @@ class CollectiveCall {
 
   // Held until all are done: a rank that leaves a stopped run must not free memory that others still use.
   std::vector<Tensor> outputs_, inputs_;
-  std::vector<bool> has_provided_;  // under the group's lock
+  std::vector<bool> has_provided_;  // guarded by the group's lock
   std::vector<Stream*> streams_;
   std::vector<std::atomic<bool>> has_arrived_;
   static constexpr int kBroken = 1 << 30;

@@ -73,7 +73,7 @@ DeadlockWatch::Look DeadlockWatch::look() const {
   return look;
 }
 
-// Lists the waits of tasks first, because tasks run the code that people have written.
+// Lists the waits of tasks first, because tasks run the user's code.
 std::string DeadlockWatch::waits() const {
   constexpr int kStreamsAtMost = 16;
   std::string tasks;

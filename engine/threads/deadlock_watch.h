@@ -20,7 +20,8 @@ namespace tandem::threads {
 
 class DeadlockWatch {
  public:
-  // Of a run in one process, which it ends. `neighbours`, where there are some, hear of it instead: they decide.
+  // Watches the run of `control`, and ends it in a deadlock. In a run over several processes it reports to `neighbours`
+  // instead, and they decide; null: there are no others.
   DeadlockWatch(RunControl& control, double timeout_s, Neighbours* neighbours);
   ~DeadlockWatch();
   DeadlockWatch(const DeadlockWatch&) = delete;
@@ -45,7 +46,7 @@ class DeadlockWatch {
   RunControl& control_;
   const double timeout_s_;
   Neighbours* const neighbours_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards is_ending_
   std::condition_variable ends_;
   bool is_ending_ = false;
   std::thread thread_;

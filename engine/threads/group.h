@@ -50,7 +50,7 @@ class Group {
   RunContext& context_;
   const std::vector<Device*> devices_;
   const std::shared_ptr<CollectiveExecutor> executor_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards the rest
   Open collectives_;
   std::map<std::pair<int, int>, Open> pairs_;
 };

@@ -35,9 +35,9 @@ class Machine {
   // Returns null when the ranks' streams execute collectives together in host memory. Throws Error for devices that
   // cannot form a group.
   virtual std::shared_ptr<CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) = 0;
-  // The other processes of the run; null where there are none.
+  // Returns the other processes of the run; null where there are none.
   virtual Neighbours* neighbours() { return nullptr; }
-  // Makes the object that stands here for a device of another process.
+  // Makes the object that represents a device of another process in this one.
   virtual std::unique_ptr<RemoteDevice> make_remote_device(RunContext& /*context*/, DeviceId id, int index,
                                                            int worker) {
     return std::make_unique<RemoteDevice>(std::move(id), index, worker);

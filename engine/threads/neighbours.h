@@ -11,6 +11,7 @@
 #include <string>
 #include <string_view>
 
+#include "engine/mailbox.h"
 #include "engine/shared_tensor.h"
 #include "engine/threads/remote_memory.h"
 #include "engine/threads/run_control.h"
@@ -26,6 +27,8 @@ class Neighbours {
   virtual RemoteMemory& memory() = 0;
   // See Worker::shared_tensor.
   virtual std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const std::function<Tensor()>& make) = 0;
+  // See Worker::mailbox.
+  virtual std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) = 0;
 
   // Begins a run. Its control is stopped when the run ends in a failure, whoever caused it.
   virtual void begin(RunControl& control) = 0;

@@ -28,7 +28,7 @@ namespace tandem::threads {
 // Whether work is executed only while its worker has not failed, or always, because others wait for it.
 enum class After : bool { success, anything };
 
-// What is issued on this thread during the object's life belongs to a step of a worker of another process.
+// Assigns what this thread issues during the object's life to `step`, a step of a worker of another process.
 class IssuedInStep {
  public:
   explicit IssuedInStep(int step);
@@ -37,7 +37,7 @@ class IssuedInStep {
   IssuedInStep& operator=(const IssuedInStep&) = delete;
 };
 
-// The part that does not depend on the type of event.
+// The part of a stream that does not depend on the type of event.
 class StreamBase : public LocalStream {
  public:
   Device& device() const override { return device_; }
@@ -62,14 +62,14 @@ class StreamBase : public LocalStream {
   ~StreamBase() override = default;
 
   void start_thread(std::function<void()> body);
-  void end_thread();  // once what was issued is worked off. Must be called before the derived class's members go
+  void end_thread();  // after its queue is empty; must be called before the derived class's members go
 
-  // For what is issued: begin_issue() opens it and is held until it is in the queue; then lend() turns each of its
-  // operands into a handle for work under way.
+  // Called for whatever is issued. The lock of begin_issue() is held until the work is in the queue; meanwhile lend()
+  // turns each operand into a handle for work under way.
   virtual std::unique_lock<std::mutex> begin_issue() { return {}; }
   virtual void lend(Tensor& operand) { operand.lend(); }
 
-  // Throws UsageError for an operand in another process, which only copies reach.
+  // Throws UsageError for an operand in another process, which only copies can reach.
   void check_is_here(Op& op) const;
   // Work belongs to the step of the worker that issues it, which need not own the device.
   int step_of_caller() const;

@@ -1,5 +1,5 @@
-// A device of another process of the run: a member of groups and, unless a derived class knows better, nothing more
-// here.
+// A device of another process of the run. In this process it is a member of groups and nothing more, unless a derived
+// class reaches it.
 #pragma once
 
 #include <utility>

@@ -11,7 +11,7 @@ class RemoteMemory {
  public:
   virtual ~RemoteMemory() = default;
   // Copies between a tensor of this process and one of another, on the thread of a stream; returns when it is done.
-  // Both have as many bytes.
+  // Both have the same number of bytes.
   virtual void copy(const Tensor& to, const Tensor& from) = 0;
 };
 

@@ -112,22 +112,21 @@ void Run::run_programs(const Program& program) {
   ended_.wait(lock, [this] { return programs_running_ == 0; });
 }
 
-// Waits for the work that the program has issued and not waited for: it is part of the run.
+// Also waits for work that the program has issued but not waited for, because it is part of the run.
 void Run::run_program(const Program& program, ThreadWorker& worker) {
   try {
     program(worker);
     worker.synchronize_devices();
     if (neighbours_ != nullptr) neighbours_->flush();
-  } catch (const RunStopped&) {  // what stopped it is known already
+  } catch (const RunStopped&) {  // the reason is known already
     if (neighbours_ != nullptr) neighbours_->fail(nullptr);
   } catch (...) {
     fail(std::current_exception());
   }
 }
 
-// Where there are other processes, all of them are stopped together: a collective that they have begun is completed
-// first.
-void Run::fail(std::exception_ptr error) {
+// If there are other processes, all are stopped together, after any collective that they have begun is complete.
+void Run::fail(const std::exception_ptr& error) {
   {
     const std::lock_guard lock(ending_mutex_);
     if (!first_error_) first_error_ = error;
@@ -180,6 +179,13 @@ std::shared_ptr<void> Run::kept(std::string_view name, const Worker::SharedFacto
 std::shared_ptr<SharedTensor> Run::shared_tensor(Worker& worker, std::string_view name,
                                                  const Worker::TensorFactory& make) {
   return neighbours_ == nullptr ? worker.Worker::shared_tensor(name, make) : neighbours_->shared_tensor(name, make);
+}
+
+std::shared_ptr<Mailbox> Run::mailbox(Worker& worker, int owner, std::string_view name) {
+  if (neighbours_ == nullptr) return worker.Worker::mailbox(owner, name);
+  TANDEM_REQUIRE(owner >= 0 && owner < worker_count(),
+                 fmt::format("a mailbox of worker {} of {}", owner, worker_count()));
+  return neighbours_->mailbox(owner, name);
 }
 
 std::shared_ptr<Group> Run::group(std::span<const DeviceId> devices) {

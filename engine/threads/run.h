@@ -36,6 +36,7 @@ class Run {
   std::shared_ptr<void> shared(std::string_view name, const Worker::SharedFactory& make);
   std::shared_ptr<void> kept(std::string_view name, const Worker::SharedFactory& make);
   std::shared_ptr<SharedTensor> shared_tensor(Worker& worker, std::string_view name, const Worker::TensorFactory& make);
+  std::shared_ptr<Mailbox> mailbox(Worker& worker, int owner, std::string_view name);
   // Returns the one group of these devices. Throws UsageError for an empty list or a device named twice.
   std::shared_ptr<Group> group(std::span<const DeviceId> devices);
 
@@ -47,7 +48,7 @@ class Run {
   Device& member(const DeviceId& id);  // as device(), but of any process
   void run_program(const Program& program, ThreadWorker& worker);
   void run_programs(const Program& program);
-  void fail(std::exception_ptr error);
+  void fail(const std::exception_ptr& error);
   void throw_if_failed() const;
   std::exception_ptr failure() const;
 
@@ -62,7 +63,7 @@ class Run {
   std::map<DeviceId, Device*> devices_;
   std::vector<TimelineDevice> timeline_devices_;
 
-  std::mutex groups_mutex_;
+  std::mutex groups_mutex_;  // guards the next
   std::map<std::vector<DeviceId>, std::shared_ptr<Group>> groups_;
 
   SharedObjects shared_;  // freed before the devices

@@ -72,7 +72,7 @@ class WorkerState {
   const int index_;
   std::atomic<int> step_{kNoStep};
   std::atomic<bool> has_failed_{false};
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards the next two
   std::exception_ptr error_;
   std::exception_ptr missed_deadline_;
 };

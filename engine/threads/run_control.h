@@ -13,7 +13,7 @@
 
 namespace tandem::threads {
 
-// The processors that this process may use, which may be fewer than the machine has.
+// Returns how many processors this process may use, which may be fewer than the machine has.
 int available_cores();
 
 class RunControl {
@@ -41,12 +41,12 @@ class RunControl {
 
   std::atomic<int>& active_threads() { return active_threads_; }
   int hardware_threads() const { return hardware_threads_; }
-  std::atomic<int>& waking_threads() { return waking_threads_; }  // active, but without a core so far
+  std::atomic<int>& waking_threads() { return waking_threads_; }  // active, but still without a core
   // Active threads last seen on this core: a hint only, since threads move without notice.
   std::atomic<int>& active_threads_on(int cpu) { return active_on_cpu_[static_cast<std::size_t>(cpu) % kCpus]; }
 
  private:
-  mutable std::mutex mutex_;
+  mutable std::mutex mutex_;  // guards the next two
   std::vector<Waiter*> waiters_;
   std::string deadlock_message_;
   std::atomic<bool> is_stopped_{false};

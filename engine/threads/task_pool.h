@@ -1,5 +1,5 @@
-// The threads that tasks run on. They live for the whole run, so the replica functions of every step find threads that
-// exist already.
+// The threads that tasks run on. They live for the whole run, so that no step has to start threads for its replica
+// functions.
 #pragma once
 
 #include <atomic>
@@ -49,7 +49,7 @@ class TaskPool {
   void serve(Thread& thread);
 
   RunControl& control_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards the rest
   std::vector<std::unique_ptr<Thread>> threads_;
   std::vector<Thread*> free_;
 };

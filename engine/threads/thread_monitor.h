@@ -25,7 +25,7 @@ class ThreadMonitor final : public Monitor {
   bool try_lock();
 
   RunControl& control_;
-  std::mutex mutex_;  // held for a few instructions; unlock() does not touch the object after releasing it
+  std::mutex mutex_;  // guards changes of is_locked_; unlock() does not touch the object after releasing it
   std::atomic<bool> is_locked_{false};
   std::atomic<std::uint64_t> notifications_{0};
   WaitList lockers_, waiters_;

@@ -89,6 +89,10 @@ std::shared_ptr<SharedTensor> ThreadWorker::shared_tensor(std::string_view name,
   return run_.shared_tensor(*this, name, make);
 }
 
+std::shared_ptr<Mailbox> ThreadWorker::mailbox(int owner, std::string_view name) {
+  return run_.mailbox(*this, owner, name);
+}
+
 Nanoseconds ThreadWorker::now() {
   return run_.context().now();
 }
@@ -118,7 +122,7 @@ void ThreadWorker::run_concurrently(int n, const std::function<void(int)>& funct
   for (int i = 1; i < n; ++i) {
     try {
       run_.pool().start(jobs[static_cast<std::size_t>(i)]);
-    } catch (...) {  // those that run are waited for; the rest count as ended
+    } catch (...) {  // waits for the jobs that run; the rest count as ended
       start_error = std::current_exception();
       run_.context().control.stop();
       for (; i < n; ++i) join.leave(caller);

@@ -143,8 +143,8 @@ bool Waiter::wait(const Wait& wait, WaitList* list, Stoppable stoppable) {
   return is_over;
 }
 
-// Spins only while every thread that wants a core can have one and none shares this thread's core: the thread that is
-// waited for may need it.
+// Spins only while every thread that wants a core can have one, and none shares this thread's core, because the awaited
+// thread may need it.
 bool Waiter::spin(const Wait& wait) {
   if (wait.is_over()) return true;
   note_cpu();

@@ -34,8 +34,8 @@ class Wait {
   virtual bool is_over() const = 0;
   virtual std::string text() const = 0;           // completes "<who> waits for ..."
   virtual bool is_idle() const { return false; }  // a thread without work is no part of a deadlock
-  // When the wait is over at the latest. A thread that waits for a deadline can still go on, so no wait is a deadlock
-  // before it.
+  // Returns when the wait ends at the latest. A thread that waits for a deadline will go on, so its wait is part of no
+  // deadlock before that.
   virtual Clock::time_point ends_at() const { return kNever; }
 
  protected:
@@ -52,7 +52,7 @@ class WaitList {
 
  private:
   std::atomic<int> count_{0};
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards waiters_
   std::vector<Waiter*> waiters_;
 };
 
@@ -66,7 +66,7 @@ struct BeforeBlocking {
 
 class Waiter {
  public:
-  // `name` is who waits when there is no task: a stream.
+  // `name` says who waits where there is no task: a stream.
   Waiter(RunControl& control, std::string name);
   ~Waiter();
   Waiter(const Waiter&) = delete;
@@ -86,7 +86,7 @@ class Waiter {
   bool wait(const Wait& wait, WaitList* list, Stoppable stoppable);
   void unpark();
 
-  // What the deadlock watch sees.
+  // What the deadlock watch sees of a thread.
   enum class State : std::uint8_t { running, idle, blocked, blocked_until_deadline };
   struct Observation {
     State state = State::running;

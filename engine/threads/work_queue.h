@@ -82,7 +82,7 @@ class WorkQueue {
   Segment* front_segment_;
   bool is_front_used_up_ = false;
   std::atomic<Segment*> spare_{nullptr};
-  alignas(64) std::mutex mutex_;  // of those who push
+  alignas(64) std::mutex mutex_;  // guards back_segment_ and pushes
   Segment* back_segment_;
 };
 

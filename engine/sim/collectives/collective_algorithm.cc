@@ -6,7 +6,7 @@
 namespace tandem::sim {
 namespace {
 
-// Chains cut messages into chunks of NCCL's default buffer slice, but into no more than so many.
+// Chains cut messages into chunks of NCCL's default buffer slice, but into no more chunks than this.
 constexpr double kChunkBytes = 512 * 1024;
 constexpr int kMostChunks = 64;
 
@@ -24,7 +24,7 @@ Schedule plan_ring(const CollectiveShape& shape) {
   return schedule;
 }
 
-// Along the ring from the root (broadcast), or from behind the root around to it (reduce).
+// A chain along the ring: from the root (broadcast), or from the rank after the root around to it (reduce).
 Schedule plan_chain(const CollectiveShape& shape) {
   const int n = shape.devices;
   const int first = shape.kind == CollectiveKind::broadcast ? shape.root : (shape.root + 1) % n;

@@ -1,6 +1,6 @@
 // Collective algorithms as schedules: who sends how many bytes to whom, in which steps. Both fidelities execute the
-// same schedule: `message` executes its steps one after the other, `fluid` starts one flow for each pair, of all its
-// bytes, and adds the time that the steps cost beyond that.
+// same schedule: `message` executes its steps one after the other; `fluid` starts one flow for each pair with all bytes
+// of the pair, and adds the time that the steps cost beyond that.
 //
 // To add an algorithm, derive from CollectiveAlgorithm and choose it in collective_model.cc.
 #pragma once
@@ -31,7 +31,7 @@ struct Schedule {
   int steps = 0;
   // The transfers of one step; the next step starts when all have arrived.
   std::function<void(int step, std::vector<Transfer>& transfers)> transfers_of_step;
-  // So many first steps include the latency of their routes; later ones follow in a filled pipeline.
+  // The number of first steps that include the latency of their routes. Later steps follow in a filled pipeline.
   int latency_steps = 0;
   std::vector<Transfer> flows;  // what each pair carries in total
   double fill_bytes = 0;        // what the slowest pair could carry in the time in which the pipeline fills

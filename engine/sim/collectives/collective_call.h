@@ -1,4 +1,5 @@
-// One collective of a group, from the first device that arrives to the common end. A send and its receive are one, too.
+// One collective of a group, from the first device that arrives to the common end. A send and its receive are one such
+// call.
 //
 //   state       entered by                                     what happens
 //   issued      CollectiveGroup::next_call(), by its first     each caller joins and hands over its tensors
@@ -9,7 +10,7 @@
 //               which a host has issued its part
 //   ended       the end of simulate()                          values move, the records end, the streams continue
 //
-// For the kernel.
+// Called in SimGrid's kernel only (see simulation.h).
 #pragma once
 
 #include <memory>
@@ -37,22 +38,22 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   void join(int caller, const CollectiveSpec& spec) const;
   // Hands over a rank's tensors; both are the same where the collective works in place.
   void set_tensors(int rank, const Tensor& output, const Tensor& input);
-  // The stream of `rank` has come to this call, which its host has issued at `issued_s`. With a timeout, the run fails
-  // unless the call ends within it.
+  // Notes that the stream of `rank` has come to this call, which its host has issued at `issued_s`. With a timeout, the
+  // run fails unless the call ends within it.
   void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> timeout_s);
 
-  // What executes it, for its records.
+  // Names what executes the call, for its records.
   void set_algorithm(std::string algorithm) { algorithm_ = std::move(algorithm); }
 
   const CollectiveGroup& group() const { return group_; }
   const CollectiveSpec& spec() const { return spec_; }
   double bytes() const;  // nccl-tests' definition: the larger of a rank's input and output
-  // Whether the ops beside it take longer. A send to another machine has two of NCCL's channels (src/graph/paths.cc),
-  // so it leaves the multiprocessors to the ops.
+  // Whether ops that run at the same time take longer. A send to another machine uses only two of NCCL's channels
+  // (src/graph/paths.cc) and thus leaves the multiprocessors to the ops.
   bool slows_ops() const;
-  // Every rank has a place in runs that carry values.
+  // By rank; in runs that carry values, every rank has a place.
   std::span<const Tensor> outputs() const { return outputs_; }
-  // By rank. In place where the tensors of every rank are the same ones.
+  // By rank; the outputs, where the collective works in place.
   std::span<const Tensor> inputs() const { return inputs_.empty() ? outputs_ : inputs_; }
   std::string text() const;  // "all_reduce #5 (4 of 8 devices arrived; missing /job:...)"
 

@@ -42,7 +42,7 @@ void gather(std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
 }
 
 void scatter(std::span<const Tensor> outputs, std::span<const Tensor> inputs, const CollectiveSpec& spec) {
-  std::vector<std::vector<std::byte>> parts;  // all, before any is stored: an output may be part of an input
+  std::vector<std::vector<std::byte>> parts;  // computed before any is stored: an output may be part of an input
   const std::int64_t count = outputs.front().element_count();
   for (std::size_t rank = 0; rank < outputs.size(); ++rank) {
     parts.push_back(reduced(inputs, static_cast<std::int64_t>(rank) * count, count, spec));
@@ -50,7 +50,7 @@ void scatter(std::span<const Tensor> outputs, std::span<const Tensor> inputs, co
   for (std::size_t rank = 0; rank < outputs.size(); ++rank) store(outputs[rank], parts[rank]);
 }
 
-// Part j of rank i becomes part i of rank j.
+// Moves part j of rank i to part i of rank j.
 void exchange_parts(std::span<const Tensor> outputs, std::span<const Tensor> inputs) {
   const std::size_t part = outputs.front().size_bytes() / outputs.size();
   if (part == 0) return;

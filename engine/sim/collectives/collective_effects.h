@@ -1,4 +1,4 @@
-// What a collective does to the memory of its devices, in runs that carry values. Reductions add in rank order.
+// Applies a collective to the memory of its devices, in runs that carry values. Reductions add in rank order.
 #pragma once
 
 #include "engine/sim/collectives/collective_call.h"

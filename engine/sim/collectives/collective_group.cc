@@ -18,7 +18,7 @@ bool are_different(std::vector<int> numbers) {
 
 CollectiveGroup::CollectiveGroup(SimRun& run, std::vector<SimDevice*> devices, Callers callers)
     : run_(run), devices_(std::move(devices)), ring_order_(devices_.size()) {
-  std::vector<int> first_ranks(devices_.size());  // of the caller of each rank
+  std::vector<int> first_ranks(devices_.size());  // for each rank, the first rank of its caller
   for (std::size_t rank = 0; rank < devices_.size(); ++rank) {
     const int caller = callers == Callers::workers ? devices_[rank]->worker() : static_cast<int>(rank);
     std::vector<int>& ranks = ranks_of_[caller];
@@ -73,7 +73,7 @@ CollectiveGroup& CollectiveGroup::pair(int from_rank, int to_rank) {
 }
 
 CollectiveGroup& CollectiveGroups::group(SimRun& run, std::span<const DeviceId> devices) {
-  const auto same = [](const DeviceId& a, const DeviceId& b) {  // what differs most often first
+  const auto same = [](const DeviceId& a, const DeviceId& b) {  // compares first what differs most often
     return a.task == b.task && a.index == b.index && a.type == b.type && a.job == b.job;
   };
   if (last_ != nullptr && std::ranges::equal(devices, last_devices_, same)) return *last_;

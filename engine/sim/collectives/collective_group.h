@@ -1,6 +1,6 @@
 // The groups of devices that communicate, and the calls in which their callers meet.
 //
-// For the kernel, except where a function says otherwise.
+// Called in SimGrid's kernel only (see simulation.h), except where a function says otherwise.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ namespace tandem::sim {
 
 class CollectiveGroup {
  public:
-  // Who makes the calls of a group: a worker for all of its devices, or, in a pair, each device for itself.
+  // Who makes the calls of a group: each worker for all of its devices or, in a pair, each device for itself.
   enum class Callers : std::uint8_t { workers, devices };
   CollectiveGroup(SimRun& run, std::vector<SimDevice*> devices, Callers callers = Callers::workers);
 
@@ -24,17 +24,18 @@ class CollectiveGroup {
   // The ranks in the order in which rings pass them: devices of one worker are neighbours.
   const std::vector<int>& ring_order() const { return ring_order_; }
   const std::vector<int>& ranks_of(int worker) const;
-  int worker_count() const { return static_cast<int>(ranks_of_.size()); }  // not of a pair
-  // Only ranks of workers that run have places in a call, from 0 on.
+  int worker_count() const { return static_cast<int>(ranks_of_.size()); }  // not for a pair
+  // Only the ranks of running workers have places in a call, which count from 0.
   std::size_t place_count() const { return place_count_; }
   int place_of(int rank) const { return places_[static_cast<std::size_t>(rank)]; }  // -1: none
-  // A worker is named by the first of its devices.
+  // Names a worker by the first of its devices.
   std::string name_of_caller(int caller) const;
 
-  // The next call of `caller` (a worker's index or a rank). The n-th calls of all callers are one call; it is created
-  // by the first of them and throws RunError for one that does not agree with it.
+  // Returns the next call of `caller` (a worker's index or a rank). The n-th calls of all callers are one call, which
+  // the first of them creates. Throws RunError if a later one does not agree with it.
   std::shared_ptr<CollectiveCall> next_call(int caller, const CollectiveSpec& spec);
-  // The sends from one rank to another: a group of the sender, its rank 0, and the receiver. Usable from tasks.
+  // Returns the group for sends from one rank to another, in which the sender is rank 0 and the receiver rank 1. Usable
+  // from tasks.
   CollectiveGroup& pair(int from_rank, int to_rank);
 
  private:
@@ -56,14 +57,14 @@ class CollectiveGroup {
 
 class CollectiveGroups {
  public:
-  // The group of these devices, one for each list of them. Throws UsageError for a list that no communicator can have.
-  // Usable from tasks.
+  // Returns the one group of these devices. Throws UsageError for a list that no communicator can have. Usable from
+  // tasks.
   CollectiveGroup& group(SimRun& run, std::span<const DeviceId> devices);
   std::int64_t next_sequence() { return sequence_++; }
 
  private:
   std::map<std::vector<int>, std::unique_ptr<CollectiveGroup>> groups_;  // by the indices of the devices
-  // The last one asked for: thousands of workers ask for the same thousands of devices, one after the other.
+  // The last group asked for: thousands of workers ask for the same thousands of devices, one after the other.
   std::vector<DeviceId> last_devices_;
   CollectiveGroup* last_ = nullptr;
   std::int64_t sequence_ = 0;

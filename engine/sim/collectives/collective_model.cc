@@ -19,8 +19,8 @@ bool is_on_one_node(const CollectiveGroup& group) {
                      [node](const SimDevice* device) { return device->node() == node; });
 }
 
-// The work of one device in a collective through memory that all of them share: it reduces its share (two operands
-// read, one written) and copies the shares of the others.
+// Returns the time of one device's work in a collective through shared memory: it reduces its share (two operands read,
+// one written) and copies the shares of the others.
 double shared_memory_s(const DeviceCosts& costs, CollectiveKind kind, double bytes, int devices) {
   const double share = (devices - 1) * bytes / devices;
   switch (kind) {
@@ -41,8 +41,8 @@ double shared_memory_s(const DeviceCosts& costs, CollectiveKind kind, double byt
   TANDEM_UNREACHABLE("a collective without a model of shared memory");
 }
 
-// The part of a measured time for which each device occupies its node. All of them worked at the same time, so the rest
-// is what they waited for each other.
+// Returns the part of a measured time for which each device occupies its node. All devices worked at the same time, so
+// they spent the rest waiting for each other.
 double share_of(const CollectiveGroup& group, const SimDevice& device) {
   const auto on_node = std::count_if(group.devices().begin(), group.devices().end(),
                                      [&](const SimDevice* other) { return other->node() == device.node(); });
@@ -51,7 +51,7 @@ double share_of(const CollectiveGroup& group, const SimDevice& device) {
 
 enum class Seconds : std::uint8_t { of_each, of_all_together };
 
-// Lets every device work for `seconds`: on its core where the host does the copying, otherwise occupying nothing.
+// Lets every device work for `seconds`: on its core if the host does the copying, otherwise without occupying anything.
 void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seconds meaning,
                  const Simulation::Then& then) {
   auto left = std::make_shared<std::size_t>(group.place_count());
@@ -69,7 +69,7 @@ void occupy_each(SimRun& run, const CollectiveGroup& group, double seconds, Seco
   }
 }
 
-// What was measured on other numbers of devices says little about those that work through the memory of one node.
+// Times measured on other numbers of devices say little about devices that work through the memory of one node.
 std::optional<double> measured_s(SimRun& run, const CollectiveCall& call) {
   const CollectiveGroup& group = call.group();
   const CollectiveKind kind = call.spec().kind;
@@ -111,7 +111,7 @@ Simulation::Then copy_of(SimRun& run, const CollectiveGroup& pair, double bytes,
   };
 }
 
-// Whether every device is a processor, on a host of its own.
+// Returns whether every device is a processor on a host of its own.
 bool is_of_hosts(const CollectiveGroup& group) {
   std::set<NodeIndex> nodes;
   for (const SimDevice* device : group.devices()) {

@@ -1,4 +1,4 @@
-// How long a collective takes, and what it occupies meanwhile. The first of these that fits decides:
+// Models how long a collective takes and what it occupies meanwhile. The first row that fits decides:
 //
 //   GPUs of a known architecture, fluid        NCCL (nccl/): a fixed time and the flows of its channels; where measured
 //                                              times say something about the call, multiplied so that it takes them
@@ -14,8 +14,8 @@
 
 namespace tandem::sim {
 
-// Starts the call now; calls `then` when it has ended on all devices. For the kernel. Throws RunError where a route or
-// a rate is missing.
+// Starts the call now; calls `then` when it has ended on all devices. Called in the kernel. Throws RunError where a
+// route or a rate is missing.
 void simulate(SimRun& run, CollectiveCall& call, Simulation::Then then);
 
 }  // namespace tandem::sim

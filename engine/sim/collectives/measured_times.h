@@ -1,4 +1,4 @@
-// The measured times of collectives that a topology holds, ready to be asked for other sizes, devices and machines.
+// The measured times of collectives in a topology, prepared for predictions at other sizes, devices and machines.
 #pragma once
 
 #include <map>
@@ -19,7 +19,7 @@ class MeasuredTimes {
   bool empty() const { return points_.empty(); }
   // Empty where the collective was not measured.
   const std::vector<CollectivePoint>& points(CollectiveKind kind) const;
-  // By the measured times alone; null where the collective was not measured.
+  // Predicts from the measured times alone; null where the collective was not measured.
   const CollectiveFit* fit(CollectiveKind kind) const;
 
  private:
@@ -27,7 +27,7 @@ class MeasuredTimes {
   std::map<CollectiveKind, CollectiveFit> fits_;
 };
 
-// Notes a time outside the measured ones. `time` is empty where they say nothing about it.
+// Notes a time that is extrapolated. `time` is empty where the measured times say nothing about it.
 void note_range(Notes& notes, CollectiveKind kind, const CollectivePoint& wanted,
                 const std::optional<CollectiveFit::Prediction>& time);
 

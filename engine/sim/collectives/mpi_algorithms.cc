@@ -21,7 +21,7 @@ constexpr int kLeastBruckDevices = 8;               // src/mpi/coll/alltoall
 // What all devices do in one step.
 struct Step {
   enum class Kind : std::uint8_t {
-    fold,      // devices from `distance` on send to the one so many places before
+    fold,      // devices from `distance` on send to the one `distance` places before
     unfold,    // and back
     exchange,  // devices below `devices` with the one whose number differs in the bit `distance`
     shift,     // to the device `distance` places on
@@ -39,7 +39,8 @@ class Plan {
 
   void add(Step::Kind kind, int distance, double bytes) { steps_.push_back({kind, distance, bytes}); }
 
-  // Fluid: devices that all send and receive alike load their links as a ring does in which each sends as much.
+  // With `fluid`, devices that all send and receive alike load their links as a ring in which each device sends as
+  // much.
   Schedule schedule() const {
     Schedule schedule;
     schedule.steps = static_cast<int>(steps_.size());
@@ -174,7 +175,7 @@ Schedule BruckAlgorithm::plan(const CollectiveShape& shape) const {
   const double part = shape.bytes / shape.devices;
   for (int distance = 1; distance < shape.devices; distance *= 2) {
     const int gathered = std::min(distance, shape.devices - distance);
-    int sent = 0;  // of an all-to-all: the parts whose number has this bit
+    int sent = 0;  // in an all-to-all: the parts whose number has this bit
     for (int i = 0; i < shape.devices; ++i) sent += (i & distance) != 0 ? 1 : 0;
     plan.add(Step::Kind::shift, distance, part * (shape.kind == CollectiveKind::all_gather ? gathered : sent));
   }

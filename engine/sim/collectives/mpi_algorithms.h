@@ -18,18 +18,19 @@
 
 namespace tandem::sim {
 
-// For devices that are each on a host of their own.
+// Chooses the algorithm for devices that each have a host of their own.
 std::unique_ptr<CollectiveAlgorithm> choose_mpi_algorithm(const CollectiveShape& shape);
 
-// In log2(n) steps every two devices whose numbers differ in one bit exchange what they have. Where n is no power of
-// two, the devices beyond it first hand over to others, and get the result at the end. all_reduce, all_gather.
+// For all_reduce and all_gather: in each of log2(n) steps, every two devices whose numbers differ in one bit exchange
+// what they have. Where n is no power of two, the devices beyond the last power of two first hand their data to others,
+// and get the result at the end.
 class RecursiveDoubling : public CollectiveAlgorithm {
  public:
   std::string_view name() const override { return "recursive doubling"; }
   Schedule plan(const CollectiveShape& shape) const override;
 };
 
-// Recursive halving, in which every exchange reduces half of what is left, and then recursive doubling (all_reduce), a
+// Recursive halving, in which every exchange reduces half of what is left; then recursive doubling (all_reduce), a
 // gathering tree (reduce), or nothing (reduce_scatter).
 class RecursiveHalving : public CollectiveAlgorithm {
  public:
@@ -41,28 +42,29 @@ class RecursiveHalving : public CollectiveAlgorithm {
   std::string_view name_;
 };
 
-// The number of devices that have the data doubles in every step, or that of those that still hold a part halves.
+// In every step, the number of devices that have the data doubles (broadcast), or the number of devices that still hold
+// a part halves (reduce).
 class BinomialTree : public CollectiveAlgorithm {
  public:
   std::string_view name() const override { return "binomial tree"; }
   Schedule plan(const CollectiveShape& shape) const override;
 };
 
-// Broadcasts parts down a binomial tree, which the devices then gather: over a ring if they are long.
+// Scatters parts down a binomial tree, which all devices then gather: over a ring if the parts are long.
 class ScatterAllGather : public CollectiveAlgorithm {
  public:
   std::string_view name() const override { return "scatter and all-gather"; }
   Schedule plan(const CollectiveShape& shape) const override;
 };
 
-// Bruck's: ceil(log2(n)) steps for any n, each of which sends to the device 1, 2, 4, ... places away.
+// Bruck's algorithm: ceil(log2(n)) steps for any n, which send to the device 1, 2, 4, ... places away.
 class BruckAlgorithm : public CollectiveAlgorithm {
  public:
   std::string_view name() const override { return "Bruck"; }
   Schedule plan(const CollectiveShape& shape) const override;
 };
 
-// Every device sends its part for another straight to it, to the next one first. reduce_scatter.
+// For reduce_scatter: every device sends each other device its part directly, beginning with the next device.
 class PairwiseReduceScatter : public CollectiveAlgorithm {
  public:
   std::string_view name() const override { return "pairwise exchange"; }

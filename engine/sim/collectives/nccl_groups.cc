@@ -13,7 +13,7 @@
 namespace tandem::sim {
 namespace {
 
-constexpr std::size_t kMostKeptFlows = 1 << 18;  // of plans, about 20 MB
+constexpr std::size_t kMostKeptFlows = 1 << 18;  // in plans, about 20 MB
 constexpr double kSmallBytes = 64 * nccl::kMiB;  // below, a network's latency decides
 
 }  // namespace
@@ -24,7 +24,7 @@ struct NcclGroups::Group {
   std::vector<int> positions;                        // by rank
   const nccl::Communicator* communicator = nullptr;  // until the first call
   std::map<Key, std::shared_ptr<const Playable>> plans;
-  // Where workers represent others: what is started of plans of one form, by the form and the colours of the flows.
+  // If workers represent others: the flows that are started for plans of one form, by the form and the flows' colours.
   std::map<std::vector<int>, symmetry::CallFlows> forms;
   int machines = 0;
   std::map<std::pair<CollectiveKind, bool>, std::optional<CollectiveFit>> fits;  // by whether switches reduce the type

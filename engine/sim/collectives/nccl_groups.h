@@ -1,6 +1,6 @@
-// NCCL on the groups of a run: the plan of each call, and its execution over the links of the topology.
+// Models NCCL on the groups of a run: plans each call, and executes it over the links of the topology.
 //
-// For the kernel.
+// Called in SimGrid's kernel only (see simulation.h).
 #pragma once
 
 #include <map>
@@ -21,19 +21,19 @@ namespace tandem::sim {
 
 class NcclGroups {
  public:
-  // `variables`: EngineOptions::nccl, by which the communicators were made. All must outlive it.
+  // `variables`: EngineOptions::nccl, with which the communicators were made. All arguments must outlive it.
   NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables,
              nccl::Communicators& communicators);
   ~NcclGroups();
   NcclGroups(const NcclGroups&) = delete;
   NcclGroups& operator=(const NcclGroups&) = delete;
 
-  // Whether NCCL executes the collectives of a group: it is of GPUs whose architecture is known, each on one of its
-  // own.
+  // Whether NCCL executes the collectives of a group: its devices are GPUs of known architecture, each a physical GPU
+  // of its own.
   bool executes(const CollectiveGroup& group);
 
-  // Starts the call and returns what NCCL chose for it. Throws UsageError where NCCL's variables leave no choice, and
-  // tandem::Error where two GPUs have no path.
+  // Starts the call and returns what NCCL has chosen for it. Throws UsageError where NCCL's variables leave no choice,
+  // and tandem::Error where two GPUs have no path.
   std::string start(SimRun& run, const CollectiveCall& call, Simulation::Then then);
 
   bool was_used() const { return was_used_; }
@@ -55,14 +55,15 @@ class NcclGroups {
 
   Group& group_of(const CollectiveGroup& group);
   const nccl::Communicator& communicator_of(Group& group);
-  // NCCL on so many GPUs of so many machines of the topology, for what was measured on them; null where it has fewer.
+  // Returns NCCL on this many GPUs of this many machines of the topology, for what was measured on them; null if it has
+  // fewer.
   const nccl::Communicator* communicator_of(int devices, int nodes);
   const CollectiveFit* fit_of(SimRun& run, Group& group, CollectiveKind kind, bool reduces);
   // Multiplies the times of a plan, so that the call takes the measured time where nothing else is on its links.
   void fit_to_measured(SimRun& run, Group& group, const CollectiveCall& call, bool reduces, nccl::Plan& plan);
   std::shared_ptr<const Playable> plan_of(SimRun& run, Group& group, const CollectiveCall& call);
   Playable playable(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan, const Key& key);
-  // Only for a plan with flows of each kind.
+  // Needs a plan whose flows include all kinds.
   symmetry::CallFlows class_flows(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan,
                                   const Key& key);
   static std::vector<symmetry::PlannedFlow> planned_flows(const Group& group, const nccl::Plan& plan);

@@ -19,7 +19,7 @@ class SchedulePlayer : public std::enable_shared_from_this<SchedulePlayer> {
                  Simulation::Then then)
       : run_(run), group_(group), order_(std::move(order)), schedule_(std::move(schedule)), then_(std::move(then)) {}
 
-  // For the kernel. Calls `then` at the end; the player keeps itself alive until that.
+  // Called in the kernel. Calls `then` at the end; the player keeps itself alive until then.
   void start(CollectiveFidelity fidelity);
 
  private:

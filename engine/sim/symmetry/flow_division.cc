@@ -34,7 +34,7 @@ class FlowPatterns::Division {
   }
 
  private:
-  // A link that may slow down flows of several companies is one of its own in each.
+  // A link that may slow down flows of several companies gets a slot of its own in each.
   void collect_companies() {
     for (std::vector<double>* by_place : {&load_, &of_pattern_, &most_}) by_place->resize(all_.busy_.size());
     slot_of_.assign(all_.busy_.size(), kIdle);
@@ -57,7 +57,7 @@ class FlowPatterns::Division {
     }
   }
 
-  // As FlowPatterns::add_load(), on the links that are busy if all are one company.
+  // Works like FlowPatterns::add_load(), but only on the links that are busy when all flows are one company.
   void add_load(const Source& source) {
     std::vector<std::uint32_t> crossed, crossed_by_pattern;
     for (const Pattern& pattern : source.patterns) {
@@ -77,7 +77,7 @@ class FlowPatterns::Division {
     }
     for (const std::uint32_t place : crossed) {
       if (load_[place] == 0) crossed_.push_back(place);
-      load_[place] += source.at_once * std::exchange(most_[place], 0.0);
+      load_[place] += source.concurrent_calls * std::exchange(most_[place], 0.0);
     }
   }
 
@@ -93,7 +93,7 @@ class FlowPatterns::Division {
     }
   }
 
-  // The slot of a link for the company that is being collected.
+  // Returns the slot of a link for the company that is being collected.
   std::uint32_t slot_of(std::uint32_t link) const {
     const std::uint32_t place = place_of_[link];
     return place == kIdle ? kIdle : slot_of_[place];
@@ -106,7 +106,7 @@ class FlowPatterns::Division {
       for (const Pattern& pattern : source->patterns) {
         const std::size_t width = pattern.flows.size();
         for (std::size_t flow = 0; flow < pattern.crossings.flows(); ++flow) {
-          // Where there are images, each flow of one has its own place in the work of its device.
+          // If there are images, each flow of an image has its own place in the work of its device.
           const std::uint32_t colour =
               source->classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow % width);
           const Colour key{patterns_, colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]};
@@ -124,7 +124,7 @@ class FlowPatterns::Division {
     }
   }
 
-  // Splits the classes of workers whose members' flows are not in the same classes.
+  // Splits the classes of workers whose members' flows are in different classes.
   bool split_classes(const Split& split) {
     bool is_split = false;
     std::size_t first = 0;
@@ -138,7 +138,7 @@ class FlowPatterns::Division {
         }
         first += pattern.crossings.flows();
       }
-      if (source->classes.empty() || is_split) continue;  // one split at a time: its members are numbered anew
+      if (source->classes.empty() || is_split) continue;  // one split at a time, because it renumbers the members
       std::vector<std::uint32_t> part_of_member;
       for (const std::u32string& image : images) {
         part_of_member.push_back(parts.try_emplace(image, static_cast<std::uint32_t>(parts.size())).first->second);
@@ -195,7 +195,7 @@ class FlowPatterns::Division {
 
   static constexpr std::uint32_t kIdle = static_cast<std::uint32_t>(-1);
 
-  // What tells flows apart from the start: pattern, place in it, bandwidth and latency.
+  // Distinguishes flows from the start: pattern, place in it, bandwidth and latency.
   using Colour = std::tuple<std::uint32_t, std::uint32_t, double, double>;
 
   FlowPatterns& all_;

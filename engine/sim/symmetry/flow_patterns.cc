@@ -74,8 +74,8 @@ std::uint32_t FlowPatterns::direction_of(const Edge& hop) const {
   return 2 * hop.link + (hop.forward || shares ? 0 : 1);
 }
 
-void FlowPatterns::see_at_once(int source, int calls) {
-  int& most = sources_[static_cast<std::size_t>(source)].at_once;
+void FlowPatterns::see_concurrent_calls(int source, int calls) {
+  int& most = sources_[static_cast<std::size_t>(source)].concurrent_calls;
   if (calls <= most) return;
   most = calls;
   is_outdated_ = true;
@@ -105,22 +105,22 @@ void FlowPatterns::clear() {
   is_outdated_ = has_new_busy_links_ = has_companies_ = has_larger_companies_ = false;
 }
 
-// Adds up what each link would carry at most: a source that is under way several times, each time by the pattern that
-// is worst for the link.
+// Adds up the most that each link would carry. If a source is active several times, each time counts with the pattern
+// that is worst for the link.
 void FlowPatterns::add_load(Source& source) {
-  if (source.loaded_at_once == source.at_once && source.loaded_patterns == source.patterns.size()) return;
+  if (source.loaded_calls == source.concurrent_calls && source.loaded_patterns == source.patterns.size()) return;
   if (source.loaded_patterns == source.patterns.size()) {
-    add_load(source, source.patterns.size(), source.at_once - source.loaded_at_once);
+    add_load(source, source.patterns.size(), source.concurrent_calls - source.loaded_calls);
   } else {
-    if (source.loaded_patterns > 0) add_load(source, source.loaded_patterns, -source.loaded_at_once);
-    add_load(source, source.patterns.size(), source.at_once);
+    if (source.loaded_patterns > 0) add_load(source, source.loaded_patterns, -source.loaded_calls);
+    add_load(source, source.patterns.size(), source.concurrent_calls);
   }
-  source.loaded_at_once = source.at_once;
+  source.loaded_calls = source.concurrent_calls;
   source.loaded_patterns = source.patterns.size();
 }
 
 void FlowPatterns::add_load(const Source& source, std::size_t patterns, double factor) {
-  std::vector<std::uint32_t> crossed;  // where there are several patterns
+  std::vector<std::uint32_t> crossed;  // used if there are several patterns
   const auto add = [&](std::uint32_t link, double bytes_per_s) {
     load_[link] += factor * bytes_per_s;
     if (is_busy_[link] || load_[link] <= capacity(link) * kFull) return;

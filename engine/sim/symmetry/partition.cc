@@ -7,7 +7,7 @@
 namespace tandem::sim::symmetry {
 namespace {
 
-// Numbers what it is told in the order in which it first comes. Compares contents, not hashes.
+// Numbers its arguments in the order in which they first occur. Compares contents, not hashes.
 class Numbering {
  public:
   std::uint32_t of(const std::u32string& what) {
@@ -15,7 +15,7 @@ class Numbering {
     if (is_new) ++size_;
     return known->second;
   }
-  // For a single number, as for most flows of a network that never blocks.
+  // The same for a single number, which is the case of most flows in a non-blocking network.
   std::uint32_t of(std::uint32_t alone) {
     if (alone >= numbers_of_alone_.size()) numbers_of_alone_.resize(alone + 1, kNone);
     std::uint32_t& number = numbers_of_alone_[alone];
@@ -31,8 +31,8 @@ class Numbering {
   std::uint32_t size_ = 0;
 };
 
-// Gives each flow (link) a new class by its old one and those of the links (flows) in its list, whatever their order.
-// Returns the number of classes.
+// Gives each flow (link) a new class, determined by its old class and the classes of the links (flows) in its list, in
+// any order. Returns the number of classes.
 std::size_t refine(const Crossings& lists, std::span<const std::uint32_t> others, std::vector<std::uint32_t>& classes) {
   Numbering numbers;
   std::u32string seen;
@@ -49,7 +49,7 @@ std::size_t refine(const Crossings& lists, std::span<const std::uint32_t> others
   return numbers.size();
 }
 
-// For each link the flows that cross it.
+// Returns for each link the flows that cross it.
 Crossings reversed(const Crossings& crossings, std::size_t links) {
   Crossings reversed;
   reversed.starts.assign(links + 1, 0);

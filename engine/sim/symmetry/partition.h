@@ -1,8 +1,8 @@
 // The coarsest equitable partition of flows and the links that they cross: flows of a class cross equally many links of
 // each class, and every link of a class is crossed by equally many flows of each class. Max-min fair rates are then
-// equal within each class of flows, whichever of the classes are under way.
+// equal within each class of flows, whichever classes are under way.
 //
-// Found by colour refinement. Pure; classes are numbered in the order of their first members.
+// It is found by colour refinement. Classes are numbered in the order of their first members. Threads: any.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@
 
 namespace tandem::sim::symmetry {
 
-// For each flow the links that it crosses, one list after the other.
+// The links that each flow crosses, one list after the other.
 struct Crossings {
   std::vector<std::size_t> starts{0};
   std::vector<std::uint32_t> links;
@@ -29,7 +29,7 @@ struct Partition {
   std::vector<std::uint32_t> link_class;
 };
 
-// `flow_colours` and `link_colours`: what tells flows and links apart from the start. A flow may cross a link twice.
+// `flow_colours` and `link_colours` tell flows and links apart from the start. A flow may cross a link twice.
 Partition equitable_partition(const Crossings& crossings, std::span<const std::uint32_t> flow_colours,
                               std::span<const std::uint32_t> link_colours);
 

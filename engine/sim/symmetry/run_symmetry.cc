@@ -24,7 +24,7 @@ const RunSymmetry::Role& RunSymmetry::role_of(const CollectiveGroup& group) {
   return known->second;
 }
 
-// Either a group has all members of its classes, and there is one such group; or it has one member of each, and every
+// A group either has all members of its classes, and is the only such group, or has one member of each class, and every
 // other member has an equal group.
 RunSymmetry::Role RunSymmetry::find_role(const CollectiveGroup& group) {
   const WorkerClasses& classes = state_.classes();
@@ -40,7 +40,7 @@ RunSymmetry::Role RunSymmetry::find_role(const CollectiveGroup& group) {
       const bool is_image = workers.size() == 1 && classes.size(index) == role.calls &&
                             classes.number_of(*workers.begin()) == role.number;
       if (!is_image) {
-        give_up({});  // some workers of a kind, and not the others
+        give_up({});  // it has some members of a class, but not all
         return {};
       }
       role.classes.push_back(index);
@@ -106,7 +106,7 @@ void RunSymmetry::join(Joint& joint, const CallFlows& flows, Then then) {
 
 void RunSymmetry::start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then) {
   ++source.created;
-  state_.patterns().see_at_once(flows.source, static_cast<int>(source.under_way.size()) + 1);
+  state_.patterns().see_concurrent_calls(flows.source, static_cast<int>(source.under_way.size()) + 1);
   for (const int other : under_way_) state_.patterns().see_together(flows.source, other);
   if (!bring_up_to_date()) return;
   auto joint = std::make_shared<Joint>(Joint{.began_s = Simulation::now_s(), .flows = flows, .joined = 1});
@@ -133,8 +133,8 @@ void RunSymmetry::end(Source& source, std::uint64_t number) {
   for (const Then& then : joint->then) then();
 }
 
-// Divides the flows anew if there are new ones. Returns false if the run has to be repeated, because workers turned out
-// to differ, or because flows that are under way would now be other ones.
+// Divides the flows again if there are new ones. Returns false if the run must be repeated, because workers turned out
+// to differ, or because active flows would now be different.
 bool RunSymmetry::bring_up_to_date() {
   FlowPatterns& patterns = state_.patterns();
   if (!patterns.is_outdated()) return true;
@@ -222,7 +222,7 @@ void RunSymmetry::finish(Timeline& timeline) {
   std::erase_if(timeline.records, [&](const Record& record) { return witnesses.contains(record.worker); });
 }
 
-// Compares their records one by one. Returns what is different first, or nothing.
+// Compares their records one by one. Returns the first difference, or nothing.
 std::string RunSymmetry::difference(int worker, int witness, const Timeline& timeline) const {
   std::vector<const Record*> mine, theirs;
   for (const Record& record : timeline.records) {

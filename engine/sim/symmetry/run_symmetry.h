@@ -1,10 +1,11 @@
-// A run in which some workers represent others: who runs, whose flows are one, and whether all do the same.
+// A run in which some workers represent others: decides who runs, starts the flows of several workers as one, and
+// checks that all do the same.
 //
-// The rest of the engine asks for four things: whether a worker runs, how many calls a call represents, to start the
-// flows of a call, and to copy. A flow that several running workers start, each for its image, is started by the first
-// of them and ends for all. That they did not start it together shows that they differ.
+// The rest of the engine asks it whether a worker runs, how many calls a call represents, to start the flows of a call,
+// and to copy. When several running workers start a flow, each for its image, the first of them starts it, and it ends
+// for all. If they do not start it at the same time, they differ.
 //
-// For the kernel, unless a function says otherwise.
+// Called in SimGrid's kernel only (see simulation.h), unless a function says otherwise.
 #pragma once
 
 #include <functional>
@@ -40,8 +41,8 @@ struct PlannedFlow {
 struct CallFlows {
   int source = -1;
   int pattern = -1;
-  int starter = 0;                                 // which of the running workers that start them together
-  int starters = 1;                                // how many these are
+  int starter = 0;                                 // which of the running workers that start them together this is
+  int starters = 1;                                // how many start them
   std::vector<std::pair<double, double>> sizes{};  // bytes and bound by colour
 };
 
@@ -53,12 +54,12 @@ class RunSymmetry {
 
   // Usable from tasks.
   bool runs(int worker) const { return state_.classes().runs(worker); }
-  // How many calls of equal groups a call of this one represents.
+  // How many calls of equal groups one call of this group represents.
   int calls_of(const CollectiveGroup& group) { return role_of(group).calls; }
 
   CallFlows flows_of(const CollectiveGroup& group, std::span<const PlannedFlow> flows,
                      const FlowPatterns::Routes& route);
-  // Starts them and calls `then` when all have ended. At least one flow, and each of at least one byte.
+  // Starts the flows and calls `then` when all have ended. Needs at least one flow, and at least one byte for each.
   void start(const CallFlows& flows, Then then);
   // Moves bytes between nodes of one worker, or of the two that a pair joins.
   void copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then);
@@ -67,18 +68,18 @@ class RunSymmetry {
   // Ends the run; the next one runs every worker. Usable from tasks.
   void give_up(const std::string& why);
 
-  // Takes the witnesses' records out of those of a run that has ended, and adds the classes. Throws Again if a witness
-  // did anything else than the worker that represents it.
+  // Removes the witnesses' records from the timeline of a run that has ended, and adds the classes. Throws Again if a
+  // witness did anything else than the worker that represents it.
   void finish(Timeline& timeline);
 
  private:
   struct Role {
-    std::vector<int> classes{};  // whose members have an equal group each; empty: there is this group only
-    int number = 0;              // of the members that have this one
+    std::vector<int> classes{};  // the classes whose members each have such a group; empty: there is this group only
+    int number = 0;              // of the members that have this group
     int calls = 1;
     int source = -1;
   };
-  // Flows that are under way.
+  // Flows under way.
   struct Joint {
     double began_s = 0;
     CallFlows flows;

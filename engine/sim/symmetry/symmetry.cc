@@ -5,7 +5,7 @@
 namespace tandem::sim::symmetry {
 namespace {
 
-// Each run but the last finds out something; so many are more than any that was seen to gain from it.
+// Each run except the last finds a difference. No scenario was seen to gain from as many runs as this.
 constexpr int kMostRuns = 32;
 
 }  // namespace
@@ -18,7 +18,7 @@ bool Symmetry::is_possible(const EngineOptions& options) {
 }
 
 bool Symmetry::begin_run() {
-  if (!splits_.empty()) patterns_.clear();  // their images were on other members
+  if (!splits_.empty()) patterns_.clear();  // their images are for the old classes
   for (const auto& [index, parts] : splits_) classes_.split(index, parts);
   splits_.clear();
   if (is_on_ && runs_++ == kMostRuns) turn_off(fmt::format("{} runs found more differences each", kMostRuns));

@@ -1,5 +1,5 @@
-// What the runs of one engine have found out about which workers represent which. A run that finds out more ends with
-// Again, and the next one begins with what is known then.
+// What the runs of one engine have found out about which workers represent others. A run that finds out more ends with
+// Again, and the next one begins with that knowledge.
 #pragma once
 
 #include <optional>
@@ -24,11 +24,11 @@ class Symmetry {
   // Whether a run of these options may leave out workers at all.
   static bool is_possible(const EngineOptions& options);
 
-  // Takes over what the last run found out. Returns whether the next one may leave out workers.
+  // Applies what the last run found out. Returns whether the next one may leave out workers.
   bool begin_run();
-  // From the next run on every worker runs. `why`, which may be empty, is for the reader of the report.
+  // Makes every worker run, from the next run on. `why`, which may be empty, is for the reader of the report.
   void turn_off(const std::string& why);
-  // From the next run on these parts of a class are classes.
+  // Makes these parts of a class classes of their own, from the next run on.
   void split(int index, std::vector<std::uint32_t> part_of_member);
 
   const WorkerClasses& classes() const { return classes_; }

@@ -8,11 +8,11 @@ namespace tandem::sim::symmetry {
 namespace {
 
 constexpr char32_t kOutside = 0x1000000;    // the other end of a link is no node of the same machine
-constexpr char32_t kOneOfMany = 0x2000000;  // the number of what a machine is like follows
+constexpr char32_t kOneOfMany = 0x2000000;  // the number of the machine's kind follows
 
-constexpr std::size_t kFew = 4;  // so few workers are soon simulated, and all have their own figures then
+constexpr std::size_t kFew = 4;  // so few workers are simulated quickly, and each then has its own figures
 
-// Numbers models by their addresses in the order in which they come: machines of one kind share them.
+// Numbers models by their addresses, in order of occurrence: machines of one kind share them.
 class ModelNumbers {
  public:
   char32_t of(const void* model) { return numbers_.try_emplace(model, numbers_.size()).first->second; }
@@ -46,7 +46,7 @@ WorkerClasses::WorkerClasses(const EngineOptions& options) : options_(options) {
   number_members();
 }
 
-// Returns false if two workers share a machine, on which each has its own share of everything.
+// Returns false if two workers share a machine, because each then has its own share of everything on it.
 bool WorkerClasses::find_machines() {
   worker_on_.assign(static_cast<std::size_t>(options_.topology->worker_count()), -1);
   for (std::size_t worker = 0; worker < options_.workers.size(); ++worker) {
@@ -57,7 +57,7 @@ bool WorkerClasses::find_machines() {
   return true;
 }
 
-// For each machine what it is like, or its nodes in their order, and its links with the places of their ends.
+// Returns a description of each machine: its kind, or its nodes in order, and its links with the places of their ends.
 std::vector<std::u32string> WorkerClasses::describe_machines() {
   const Topology& topology = *options_.topology;
   std::vector<std::u32string> machines(worker_on_.size());

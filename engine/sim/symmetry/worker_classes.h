@@ -1,9 +1,9 @@
-// Which workers of a job do the same on machines that are built alike, and which of each such class run.
+// Finds the workers of a job that do the same on machines built alike, and which workers of each such class run.
 //
 // Workers start in one class if the program declares them alike (EngineOptions::alike), their specs are equal, and
-// their machines have the same nodes, device models and links at the same places. What a run shows to differ splits a
-// class. Members are numbered in the order of their indices; members of one number in classes of one size belong
-// together, as the stages of one pipeline do.
+// their machines have the same nodes, device models and links at the same places. A class is split when a run shows
+// that its members differ. Members are numbered in the order of their indices; members with the same number in classes
+// of equal size belong together, as the stages of one pipeline do.
 #pragma once
 
 #include <cstdint>
@@ -24,17 +24,17 @@ class WorkerClasses {
   int class_of(int worker) const { return class_of_[static_cast<std::size_t>(worker)]; }
   int number_of(int worker) const { return number_of_[static_cast<std::size_t>(worker)]; }
 
-  // The first member of a class runs for all, and the last one as a witness, whose work must be the same.
+  // Whether the worker runs: the first member of a class runs for all, and the last one as a witness, whose work must
+  // be the same.
   bool runs(int worker) const;
   int running_members(int index) const { return size(index) > 1 ? 2 : 1; }
-  // Whether a class is large enough to be worth it.
+  // Whether a class is large enough for this to pay off.
   bool saves_work() const;
 
-  // Divides a class by these parts of its members, in their order. The first member's part keeps the index.
+  // Divides a class by the parts of its members. The first member's part keeps the index.
   void split(int index, std::span<const std::uint32_t> part_of_member);
 
-  // The node at the same place of the machine of another member, that of this number, of the class whose machine has
-  // `node`.
+  // Returns the node that corresponds to `node` on the machine of member `number` of the same class.
   NodeIndex twin(NodeIndex node, int number) const;
   // The place of a node in its machine.
   std::uint32_t place_of(NodeIndex node) const {
@@ -51,7 +51,7 @@ class WorkerClasses {
   void number_members();
 
   const EngineOptions& options_;
-  std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine: nodes added one by one, not as one of many
+  std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine, where nodes were added one by one, not as one of many
   std::vector<std::uint32_t> places_;             // by node, in its machine
   std::vector<int> worker_on_;                    // by machine; -1: none
   std::vector<std::vector<int>> members_;

@@ -6,12 +6,13 @@
 
 namespace tandem::sim::nccl {
 
-// Microseconds of bytes at GB/s.
+// Returns the microseconds that bytes take at this many GB/s.
 inline double us_at(double bytes, double gbs) {
   return bytes / (1000 * gbs);
 }
 
-// Two things at once, of which the shorter is hidden the better, the larger `overlap` is; 1: one after the other.
+// The time of two things that overlap. The larger `overlap` is, the more of the shorter one is hidden; with 1 nothing
+// is, and the times add up.
 inline double either(double a_us, double b_us, double overlap) {
   if (a_us <= 0 || b_us <= 0) return std::max(a_us, b_us);
   return std::pow(std::pow(a_us, overlap) + std::pow(b_us, overlap), 1 / overlap);

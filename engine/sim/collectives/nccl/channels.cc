@@ -81,7 +81,7 @@ void duplicate(const Machine& machine, Graph& graph) {
   graph = {doubled, graph.intra_gbs * factor, graph.inter_gbs * factor};
 }
 
-// What each ring or chain of a mesh can carry when all are under way.
+// Returns the rate that each ring or chain of a mesh can carry when all are active.
 double share_of_links(const Machine& machine, const Found& found) {
   if (found.packing.crosses_gpus) return found.speed;
   std::vector<int> uses(machine.mesh_gbs.size(), 0);
@@ -112,7 +112,7 @@ bool is_full(const Machine& machine) {
   return true;
 }
 
-// Over two domains a tree may be faster inside them than between them, as far as the links allow.
+// With two domains, a tree may be faster inside them than between them, as far as the links allow.
 Graph tree_of(const Machine& machine, const Graph& ring) {
   Graph tree = ring;
   const bool is_mesh = machine.intra == Intra::nvlink_mesh;
@@ -128,8 +128,8 @@ Graph tree_of(const Machine& machine, const Graph& ring) {
   return tree;
 }
 
-// One graph channel for each GPU that reduces, its *head*. A head takes the speed from every GPU and twice from its
-// own.
+// One graph channel for each GPU that reduces, its *head*. A head takes the speed from every GPU, and twice the speed
+// from its own.
 Graph nvls_of(const Machine& machine) {
   if (machine.capability < 90 || machine.intra != Intra::nvswitch || machine.gpus < 3) return {};
   const int heads = std::min(machine.gpus, kMostNvlsHeads);
@@ -185,7 +185,7 @@ Graphs find_graphs(const Machine& machine, int least, int most) {
   if (most > 0) {
     const int all = graphs.thread_blocks;
     graphs.thread_blocks = std::min(all, most);
-    // A thread block carries what its channel has in the graph.
+    // A thread block carries the rate that its channel has in the graph.
     if (all > graphs.thread_blocks) {
       graphs.ring_wire_gbs *= static_cast<double>(graphs.thread_blocks) / all;
       const int left = std::max(1, std::min(graphs.ring.channels, most));

@@ -1,4 +1,4 @@
-// NCCL on the groups of GPUs of one topology, each found out once.
+// The NCCL communicators of the groups of GPUs of one topology, each modelled once.
 #pragma once
 
 #include <map>
@@ -13,7 +13,7 @@ class Communicators {
  public:
   // The topology and its router must outlive it.
   Communicators(const Topology& topology, Router& router, Settings settings)
-      : topology_(topology), router_(router), settings_(std::move(settings)) {}
+      : topology_(topology), router_(router), settings_(settings) {}
 
   const Settings& settings() const { return settings_; }
   // `gpus`: at least one, all different. Throws tandem::Error where two of them have no path, and UsageError where the

@@ -10,7 +10,7 @@
 
 namespace tandem::sim::nccl {
 
-// The links of each node. Those inside machines that are alike are kept once.
+// The links of each node. The links inside machines that are alike are stored once.
 class Neighbours {
  public:
   explicit Neighbours(const Topology& topology);
@@ -63,7 +63,7 @@ class DomainMap {
  private:
   const Topology& topology_;
   bool machines_are_domains_ = false;  // no NVLink leaves a machine that was added as one of many
-  // Domains of the nodes from first_ on: those added one by one, or every node.
+  // The domains of the nodes from first_ on: of nodes that were added one by one, or of all nodes.
   NodeIndex first_ = 0;
   std::vector<int> numbers_;
   std::vector<std::vector<NodeIndex>> nodes_;

@@ -23,12 +23,12 @@ struct Machine {
   int total_gpus = 1;  // of all
 
   Intra intra = Intra::nvswitch;
-  // nvswitch: all links of a GPU together; pcie and staged: the slowest path between two GPUs. By NCCL's constants, and
-  // as bytes move on the wire.
+  // nvswitch: all links of a GPU together; pcie and staged: the slowest path between two GPUs. gpu_gbs is by NCCL's
+  // constants, gpu_wire_gbs as bytes move on the wire.
   double gpu_gbs = 0;
   double gpu_wire_gbs = 0;
-  // nvlink_mesh: what joins each two GPUs of a machine, by NCCL's constants, row by row. The GPUs of the group come
-  // first; the others may be crossed.
+  // nvlink_mesh: the rate between every two GPUs of a machine by NCCL's constants, row by row. The GPUs of the group
+  // come first; the others may be crossed.
   std::vector<double> mesh_gbs{};
   double mesh_wire_factor = 1;  // wire / NCCL's constant
 

@@ -34,7 +34,7 @@ double Mechanism::ll128_share() const {
   return machine_.capability == 80 ? costs_.ll128_share_sm80 : costs_.ll128_share;
 }
 
-// The rings together.
+// Returns the bandwidth of all rings together.
 double Mechanism::wire_gbs() const {
   if (machine_.domains == 1) return graphs_.ring_wire_gbs;
   return machine_.gpus == 1 ? nic_gbs() : std::min(nic_gbs(), graphs_.ring_wire_gbs);
@@ -44,7 +44,8 @@ bool Mechanism::is_pcie() const {
   return machine_.intra == Intra::pcie || machine_.intra == Intra::staged;
 }
 
-// A step over the network: over InfiniBand `fast_us`; the software of other networks adds to the least a message takes.
+// Returns the time of a step over the network: `fast_us` over InfiniBand; the software of other networks adds to the
+// least time of a message.
 double Mechanism::network_step_us(double fast_us) const {
   return machine_.hop_us > 0 ? std::max(fast_us, costs_.net_least_us + machine_.hop_us) : fast_us;
 }
@@ -56,8 +57,8 @@ Duration Mechanism::at_least_issue(Duration duration) const {
   return duration;
 }
 
-// `count` steps inside domains and `between` through NICs, of `part` bytes each. A step inside costs `step_us` beside
-// its copy; NICs work beside the thread blocks.
+// Returns the time of `count` steps inside domains and `between` through NICs, of `part` bytes each. A step inside
+// costs `step_us` in addition to its copy; NICs work while thread blocks do.
 double Mechanism::steps_us(const Steps& steps, double part, const StepCost& cost) const {
   const double inside_us = either(cost.step_us, us_at(part, cost.inside_gbs), cost.overlap);
   if (machine_.domains == 1) return steps.inside * inside_us;
@@ -113,14 +114,14 @@ Duration Mechanism::ring_simple(const Steps& steps, double bytes) const {
   return {costs_.launch_us * k + cost.step_us + inside_us, steps.all() * us_at(part, wire_gbs())};
 }
 
-// The whole buffer passes every edge of the ring, in chunks one behind the other.
+// The whole buffer passes every edge of the ring, in chunks that follow each other.
 Duration Mechanism::rooted(Protocol protocol, double bytes) const {
   const double k = clock_factor();
   const Steps edges{machine_.total_gpus - machine_.domains, machine_.domains - 1};
   double share = costs_.rooted_share;
   double step_us = costs_.slice_us;
   double network_us = costs_.ring_net_simple_us;
-  double wide_us = costs_.slice_us;  // the last GPU's own
+  double wide_us = costs_.slice_us;  // of the last GPU
   if (protocol == Protocol::ll) {
     share = ll_share();
     step_us = costs_.ll_step_us * (is_pcie() ? costs_.ll_pcie_factor : 1);
@@ -132,7 +133,7 @@ Duration Mechanism::rooted(Protocol protocol, double bytes) const {
     network_us = costs_.ring_net_ll128_us;
     wide_us = 0;
   }
-  // One way only, so that staging through the host reaches what PCIe does.
+  // Data moves in one direction only, so staging through the host reaches the rate of PCIe.
   const double all_gbs = machine_.intra == Intra::staged ? costs_.pcie_one_way * machine_.gpu_gbs : wire_gbs();
   const double gbs = share * all_gbs;
   const double chunk = std::min(bytes / costs_.rooted_chunks, graphs_.thread_blocks * 128 * kKiB);

@@ -1,5 +1,5 @@
-// How long the algorithm and protocol that NCCL chose take: launch, steps, slices, and bytes on the wire. This is the
-// time of what NCCL does, not the cost that it expects (selection.h).
+// Computes how long the algorithm and protocol that NCCL has chosen take: launch, steps, slices, and bytes on the wire.
+// This is the time of what NCCL does, not the cost that it expects (selection.h).
 #pragma once
 
 #include "engine/sim/collectives/nccl/channels.h"
@@ -8,7 +8,7 @@
 
 namespace tandem::sim::nccl {
 
-// total_us = what nothing else can slow down + transfer_us, in which bytes move.
+// total_us consists of transfer_us, in which bytes move, and of a fixed part that nothing else can slow down.
 struct Duration {
   double total_us = 0;
   double transfer_us = 0;
@@ -19,11 +19,11 @@ class Mechanism {
   Mechanism(const Machine& machine, const Graphs& graphs, const CostTable& table, const Settings& settings,
             const Costs& costs = kCosts);
 
-  // Of a collective.
+  // The time of a collective.
   Duration time(Choice choice, const Call& call) const;
-  // Of grouped sends and receives: each GPU sends bytes / total_gpus to every other one.
+  // The time of grouped sends and receives, in which each GPU sends bytes / total_gpus to every other one.
   Duration all_to_all(double bytes) const;
-  // Of one send and its receive. `over_network`: between domains.
+  // The time of one send and its receive. `over_network`: between domains.
   Duration send_receive(double bytes, bool over_network) const;
 
  private:

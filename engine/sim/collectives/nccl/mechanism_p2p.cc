@@ -36,7 +36,7 @@ Duration Mechanism::send_receive(double bytes, bool over_network) const {
   return {fixed_us + transfer_us, transfer_us};
 }
 
-// What one GPU can send to one other while nothing comes back.
+// Returns the rate at which a GPU can send to one other while nothing comes back.
 double Mechanism::one_way_gbs() const {
   if (machine_.intra == Intra::pcie) return costs_.p2p_share_pcie * machine_.gpu_gbs;
   if (machine_.intra == Intra::staged) return costs_.pcie_one_way * machine_.gpu_gbs;
@@ -45,7 +45,7 @@ double Mechanism::one_way_gbs() const {
   return direct_gbs > 0 ? direct_gbs : graphs_.ring_wire_gbs;
 }
 
-// What one GPU can send to `gpus` - 1 others of its domain together.
+// Returns the rate at which a GPU can send to `gpus` - 1 others of its domain together.
 double Mechanism::peer_gbs(int gpus) const {
   if (machine_.intra == Intra::pcie) return costs_.p2p_share_pcie * machine_.gpu_gbs;
   if (machine_.intra == Intra::staged) return machine_.gpu_wire_gbs;

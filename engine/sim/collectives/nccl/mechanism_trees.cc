@@ -7,7 +7,7 @@
 
 namespace tandem::sim::nccl {
 
-// The bandwidth of all trees together: in a chain of n GPUs, n - 1 send the call's bytes up and n - 1 send them down.
+// Returns the bandwidth of all trees together: in a chain of n GPUs, n - 1 send the call's bytes up and n - 1 down.
 double Mechanism::tree_gbs(Protocol protocol, const Call& call) const {
   double gbs = costs_.tree_share * graphs_.ring_wire_gbs;
   if (protocol == Protocol::ll128) gbs = std::min(gbs, ll128_share() * graphs_.ring_wire_gbs);
@@ -25,7 +25,7 @@ Duration Mechanism::tree(Protocol protocol, const Call& call) const {
   const bool is_ll = protocol == Protocol::ll;
   const bool is_ll128 = protocol == Protocol::ll128;
   const double blocks = graphs_.thread_blocks;
-  const double threshold = (is_ll ? 4 : is_ll128 ? 5 : 32) * kKiB;  // bytes for which a thread block more is used
+  const double threshold = (is_ll ? 4 : is_ll128 ? 5 : 32) * kKiB;  // bytes for each thread block that is used
   const double each = call.bytes / std::clamp(std::ceil(call.bytes / threshold), 1.0, blocks);
   const int levels = machine_.domains > 1 ? std::ilogb(machine_.domains) : 0;
   double most = (is_ll ? 32 : 512) * kKiB;
@@ -47,7 +47,7 @@ Duration Mechanism::tree(Protocol protocol, const Call& call) const {
   return {costs_.launch_us * k + moving_us, std::min(moving_us, us_at(call.bytes, gbs))};
 }
 
-// The bandwidth of NVLS. A head reduces what it reads from all GPUs, and its switch sends the result to all.
+// Returns the bandwidth of NVLS. A head reduces what it reads from all GPUs, and its switch sends the result to all.
 double Mechanism::nvls_gbs() const {
   const Graph& graph = graphs_.nvls;
   const double efficiency = machine_.capability >= 100 ? costs_.nvls_share_blackwell : costs_.nvls_share;

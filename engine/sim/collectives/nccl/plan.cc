@@ -98,7 +98,8 @@ Communicator::Traffic Communicator::traffic(const Choice& choice, const Call& ca
   TANDEM_UNREACHABLE("algorithm");
 }
 
-// Links inside a domain. Through a switch every GPU sends to the next one; in a mesh along its rings and chains.
+// Adds the flows inside a domain. Through a switch every GPU sends to the next one; in a mesh flows follow its rings
+// and chains.
 void Communicator::add_inside(const Traffic& traffic, Flows which, Plan& plan) const {
   if (traffic.inside <= 0) return;
   plan.form.push_back(kInside);
@@ -160,7 +161,7 @@ void Communicator::add_between(const Traffic& traffic, Flows which, Plan& plan) 
   }
 }
 
-// The ring from the root on (broadcast), or on to it (reduce): all edges but the one that would close it.
+// The ring beginning at the root (broadcast), or ending at it (reduce): all edges except the one that would close it.
 void Communicator::add_chain(double bytes, CollectiveKind kind, int root, std::vector<Flow>& flows) const {
   std::vector<Order> orders = graphs_.orders;
   if (orders.empty()) {

@@ -1,4 +1,4 @@
-// A call as the simulation executes it: a fixed time, and then what crosses the links.
+// Plans a call as the simulation executes it: a fixed time, followed by flows over the links.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ namespace tandem::sim::nccl {
 
 inline constexpr NodeIndex kNoNic = std::numeric_limits<NodeIndex>::max();
 
-// Bytes from one GPU to another. Positions in the surveyed list.
+// Bytes from one GPU to another, both given by their positions in the surveyed list.
 struct Flow {
   int from = 0;
   int to = 0;
@@ -25,13 +25,14 @@ struct Flow {
 struct Plan {
   std::string algorithm;  // "ring LL128, 24 channels"
   double fixed_s = 0;
-  double transfer_s = 0;  // of every flow, where nothing else is on its links
+  double transfer_s = 0;  // of every flow, if nothing else uses its links
   std::vector<Flow> flows;
   // Plans of one communicator and one form have flows between the same ends in the same order.
   std::vector<int> form;
 };
 
-// first_of_a_kind: only flows of domains that differ in their numbers of GPUs and ports. The others have equal bytes.
+// first_of_a_kind: only the flows of the first domain with each number of GPUs and ports. Those of the others have
+// equal bytes.
 enum class Flows : std::uint8_t { all, first_of_a_kind };
 
 // NCCL on one group of GPUs.
@@ -42,7 +43,7 @@ class Communicator {
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;
 
-  // `root` is a position; of calls that have one.
+  // `root` is a position, for calls that have a root.
   Plan plan(const Call& call, int root = 0, Flows flows = Flows::all) const;
   const Graphs& graphs() const { return graphs_; }
   const Survey& facts() const { return survey_; }

@@ -8,7 +8,7 @@ namespace tandem::sim::nccl {
 namespace {
 
 constexpr int kMostSteps = 20000;   // of the search for one speed
-constexpr int kMostSearched = 64;   // GPUs: a bit of a word each; more take their own order
+constexpr int kMostSearched = 64;   // GPUs, each a bit of a word; more than that use the ring in their own order
 constexpr int kMostPerBranch = 24;  // orders that a branch of the search tries
 
 class Packer {
@@ -30,7 +30,7 @@ class Packer {
  private:
   int& left(int from, int to) { return left_[static_cast<std::size_t>(from * mesh_.size + to)]; }
 
-  // No more rings than the least GPU has capacity to leave and to enter. A chain leaves one end out.
+  // There are no more rings than the GPU with the least capacity can enter and leave. A chain need not close.
   int degree_bound() {
     if (open_) return std::numeric_limits<int>::max();
     int bound = std::numeric_limits<int>::max();
@@ -89,7 +89,8 @@ class Packer {
     }
   }
 
-  // Where no ring follows links alone: rings in the members' own order, over a third GPU where a link is missing.
+  // If no ring follows links alone, adds rings in the members' own order, which pass a third GPU where a link is
+  // missing.
   void add_relayed() {
     std::vector<Order> orders(1);
     for (int gpu = 0; gpu < mesh_.members; ++gpu) orders[0].push_back(gpu);

@@ -107,7 +107,7 @@ double CostTable::hardware_us(Algorithm algorithm, Protocol protocol) const {
 // One step between domains; Simple also waits for a flush.
 double CostTable::network_us(Algorithm algorithm, Protocol protocol) const {
   const Latencies& table = latencies_of(settings_.version);
-  const bool is_ring = algorithm == Algorithm::ring && machine_.gpus > 1;  // one GPU a domain: that of the tree
+  const bool is_ring = algorithm == Algorithm::ring && machine_.gpus > 1;  // one GPU a domain: as in the tree
   const double step_us = of(is_ring ? table.ring_net : table.tree_net, protocol);
   return step_us + machine_.advertised_us * (protocol == Protocol::simple ? 2 : 1);
 }

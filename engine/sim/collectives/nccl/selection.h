@@ -1,5 +1,5 @@
-// What NCCL chooses for a call: the cheapest algorithm and protocol by its own cost table, which is not always the
-// fastest (NVIDIA/nccl src/graph/tuning.cc; src/enqueue.cc topoGetAlgoInfo).
+// Chooses what NCCL chooses for a call: the algorithm and protocol that are cheapest by NCCL's own cost table, which
+// are not always the fastest (NVIDIA/nccl src/graph/tuning.cc; src/enqueue.cc topoGetAlgoInfo).
 #pragma once
 
 #include <map>
@@ -17,11 +17,11 @@ enum class Algorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain,
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 inline constexpr int kAlgorithms = 6;
 inline constexpr int kProtocols = 3;
-inline constexpr int kOldestVersion = 20500;    // that the tables know, as Settings::version
+inline constexpr int kOldestVersion = 20500;    // version that the tables know, as in Settings::version
 std::string_view name_of(Algorithm algorithm);  // "NVLS tree"
 std::string_view name_of(Protocol protocol);    // "LL128"
 
-// NCCL's variables, as NCCL reads them, and what else a user says about it.
+// NCCL's variables, as NCCL reads them, and what else a user states about NCCL.
 struct Settings {
   int version = 23007;  // 2.30.7: 10000 * major + 100 * minor + patch
   bool allows[kAlgorithms][kProtocols] = {{true, true, true}, {true, true, true}, {true, true, true},
@@ -34,13 +34,13 @@ struct Settings {
 };
 
 // Reads NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS, NCCL_NVLS_ENABLE, NCCL_COLLNET_ENABLE, version
-// and devices_per_process. Throws UsageError that names the variable, its value, and what it may be.
+// and devices_per_process. Throws a UsageError that names the variable, its value, and what it may be.
 Settings settings_of(const std::map<std::string, std::string>& variables);
 
 struct Call {
   CollectiveKind kind = CollectiveKind::all_reduce;
   double bytes = 0;               // nccl-tests' definition: the larger of a rank's input and output
-  bool reduces_in_switch = true;  // NVLS and SHARP know the element type
+  bool reduces_in_switch = true;  // NVLS and SHARP can reduce the element type
 };
 
 struct Choice {
@@ -60,9 +60,9 @@ class CostTable {
  public:
   CostTable(const Machine& machine, const Graphs& graphs, const Settings& settings);
 
-  // Microseconds by NCCL's table; nothing where NCCL cannot or may not.
+  // Returns microseconds by NCCL's table, or nothing where NCCL cannot or may not use the choice.
   std::optional<double> time_us(Choice choice, const Call& call) const;
-  // Throws UsageError where the settings leave nothing.
+  // Throws UsageError where the settings leave nothing to choose.
   Choice choose(const Call& call) const;
   // The largest bandwidth that the table gives the choice.
   double gbs(Choice choice, const Call& call) const { return cost(choice, call.kind).gbs; }

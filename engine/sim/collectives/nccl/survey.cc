@@ -125,7 +125,7 @@ class GroupSurvey {
     return true;
   }
 
-  // Whether the group's GPUs of the first domain reach each other over NVLink, the others' at most crossed.
+  // Returns whether the group's GPUs in the first domain reach each other over NVLink; other GPUs may be crossed.
   bool is_connected(const std::vector<double>& gbs, std::size_t size) const {
     const std::size_t members = first().size();
     if (members == 1) return false;
@@ -140,7 +140,7 @@ class GroupSurvey {
     return true;
   }
 
-  // Whether a ring passes the group's GPUs of the first domain over links alone, in whatever order.
+  // Returns whether a ring can pass the group's GPUs in the first domain over links alone, in any order.
   bool has_ring(const std::vector<double>& gbs, std::size_t size) const {
     double least = std::numeric_limits<double>::infinity();
     for (const double pair : gbs) least = pair > 0 ? std::min(least, pair) : least;
@@ -155,7 +155,7 @@ class GroupSurvey {
     Machine& machine = survey_.machine;
     const std::size_t members = first().size();
     if (members == 1) {
-      machine.intra = Intra::nvswitch;  // no one to reach
+      machine.intra = Intra::nvswitch;  // there is no other GPU to reach
       return;
     }
     double gbs = std::numeric_limits<double>::infinity();
@@ -183,7 +183,7 @@ class GroupSurvey {
       machine.nics_are_near &= has_near_gpu(nic);
     }
     if (machine.nics > 0) return place_ports();
-    // Machines without NICs in their description: one link, as wide as the route.
+    // The description of the machines has no NICs: assumes one link, as wide as the route.
     const auto route = map_.router.route(gpu(first().front()), gpu(survey_.domains[1].front()));
     machine.nics = 1;
     machine.nic_gbs = route->bandwidth_bytes_per_s / kGiga;
@@ -207,8 +207,8 @@ class GroupSurvey {
     }
   }
 
-  // A group of some of a machine's GPUs takes the NICs nearest to each, as many as the GPU's own link to the host can
-  // use: NCCL's search knows no other GPU through which data could go, and GPUs that share near NICs begin with
+  // If a group has only some of a machine's GPUs, each GPU takes the NICs nearest to it, as many as its own link to the
+  // host can use: NCCL's search knows no other GPU through which data could go. GPUs that share near NICs begin with
   // different ones (ncclTopoSelectNets and ncclTopoGetLocalNet in src/graph/{search,topo}.cc, 2.28.9).
   void choose_nics() {
     if (first().size() == domain_gpus_.size()) return;
@@ -234,7 +234,7 @@ class GroupSurvey {
     return chosen;
   }
 
-  // The nearest first. Of those equally near, GPUs that are as near to them begin with different ones.
+  // Returns the nearest NICs first. Several GPUs that are equally near to several NICs begin with different ones.
   std::vector<NodeIndex> nics_by_distance(NodeIndex from, const std::vector<NodeIndex>& gpus,
                                           const std::vector<NodeIndex>& nics) const {
     std::map<Distance, std::vector<NodeIndex>> near;
@@ -254,7 +254,7 @@ class GroupSurvey {
     return sorted;
   }
 
-  // What NCCL's types of paths tell apart: links between CPUs on the way, and CPUs.
+  // Distances as NCCL's types of paths distinguish them: the number of links between CPUs on the way, and of CPUs.
   using Distance = std::pair<int, int>;
   Distance distance(NodeIndex from, NodeIndex nic) const {
     Distance found{0, 0};
@@ -275,7 +275,7 @@ class GroupSurvey {
     return gbs;
   }
 
-  // The NICs of a domain that the group uses. Domains whose members stand at the same places use the same ones.
+  // Returns the NICs of a domain that the group uses. Domains whose members have the same places use the same NICs.
   std::vector<NodeIndex> nics_of(const std::vector<int>& members) {
     std::vector<NodeIndex> gpus, nics;
     for (const NodeIndex node : map_.nodes_of(map_.domain_of(gpu(members.front())))) {
@@ -313,7 +313,7 @@ class GroupSurvey {
     }
   }
 
-  // For each NIC of the first domain a GPU with the shortest way to it, each GPU as often as the others.
+  // Returns for each NIC of the first domain a GPU with the shortest way to it, and uses all GPUs equally often.
   std::vector<std::size_t> nearest_gpus() {
     std::vector<std::size_t> nearest;
     std::vector<int> uses(first().size(), 0);
@@ -368,9 +368,9 @@ class GroupSurvey {
   DomainMap& map_;
   std::span<const NodeIndex> gpus_;
   LinkUnit unit_{};
-  std::vector<NodeIndex> domain_gpus_;  // of the first domain, all of its machines'
+  std::vector<NodeIndex> domain_gpus_;  // all GPUs of the first domain, in all of its machines
   std::vector<NodeIndex> domain_nics_;
-  // By the places of members among a domain's GPUs, and how many GPUs and NICs it has: places of NICs.
+  // The places of the chosen NICs, by the places of members among a domain's GPUs and its numbers of GPUs and NICs.
   std::map<std::tuple<std::vector<std::size_t>, std::size_t, std::size_t>, std::vector<std::size_t>> chosen_;
   Survey survey_;
 };

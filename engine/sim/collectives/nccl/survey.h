@@ -1,4 +1,4 @@
-// Reads off a topology what decides how NCCL runs on a group of its GPUs.
+// Reads from a topology what decides how NCCL runs on a group of its GPUs.
 #pragma once
 
 #include <memory>
@@ -19,8 +19,8 @@ struct Port {
 
 struct Survey {
   Machine machine{};
-  // The group's GPUs by domain, each in the order of the group: positions in the list that was surveyed. The largest
-  // domain, which `machine` describes, comes first among equals.
+  // The group's GPUs by domain, as positions in the surveyed list, each domain in the order of the group. The largest
+  // domain comes first; `machine` describes it.
   std::vector<std::vector<int>> domains{};
   std::vector<std::vector<Port>> ports{};  // by domain; empty where one has no NIC of its own
   bool hop_is_known = true;  // the latency that the network's software adds: stated, or none by the kind of network
@@ -28,7 +28,7 @@ struct Survey {
 
 class DomainMap;
 
-// Looks at a topology once, for the surveys of many groups. The topology and its router must outlive it.
+// Surveys many groups of one topology, at which it looks once. The topology and its router must outlive it.
 class Surveyor {
  public:
   Surveyor(const Topology& topology, Router& router);

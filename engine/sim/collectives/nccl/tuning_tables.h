@@ -1,5 +1,5 @@
-// The tables of NCCL's cost model by version: NVIDIA/nccl src/graph/tuning.cc at the commits that constants.h names.
-// Microseconds and GB/s.
+// The tables of NCCL's cost model by version, in microseconds and GB/s: NVIDIA/nccl src/graph/tuning.cc at the commits
+// that constants.h names.
 #pragma once
 
 #include <array>
@@ -11,7 +11,7 @@ struct Triple {
   double by_protocol[3];  // LL, LL128, Simple
 };
 
-// The part of the tables that changes with the version; an entry holds from its version on.
+// The part of the tables that changes with the version. An entry applies from its version on.
 struct Latencies {
   int version;  // 10000 * major + 100 * minor + patch
   Triple base_tree, base_ring;
@@ -168,7 +168,7 @@ inline constexpr std::array kLatencies = {
               30},
 };
 
-// Rows Volta, Ampere, Hopper, Blackwell; columns 1, 2, more nodes.
+// Rows: Volta, Ampere, Hopper, Blackwell. Columns: one, two and more nodes.
 using Caps = double[4][3];
 inline constexpr Caps kLlMax = {{39, 39, 20.4}, {87.7, 22.5, 19.0}, {141, 45, 35}, {282, 90, 70}};
 inline constexpr Caps kLlMaxBefore220 = {{39, 39, 20.4}, {87.7, 22.5, 19.0}, {87.7, 22.5, 19.0}, {87.7, 22.5, 19.0}};
@@ -176,7 +176,7 @@ inline constexpr Caps kRingLl128 = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 36.
 inline constexpr Caps kTreeLl128 = {{20, 20, 20}, {20, 20, 20}, {36.7, 36.7, 29}, {55.6, 31.67, 20}};
 inline constexpr Caps kTree = {{26.5, 18.5, 10}, {24, 23.6, 17.8}, {38.7, 41.4, 36}, {70, 42.8, 24}};
 
-// What a tree reaches of its bandwidth, by protocol and by the logarithm of bytes / 64; 2.10.3 and later.
+// The share of its bandwidth that a tree reaches, by protocol and by the logarithm of bytes / 64; 2.10.3 and later.
 inline constexpr double kTreeCorrection[3][24] = {
     {1, 1, 1, 1, .9, .8, .7, .7, .7, .7, .6, .5, .4, .4, .5, .6, .7, .8, .9, 1, 1, 1, 1, 1},
     {1, 1, 1, 1, 1, .9, .8, .8, .8, .7, .6, .6, .6, .6, .6, .6, .8, .9, .9, .9, .9, 1, 1, 1},

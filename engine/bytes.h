@@ -10,7 +10,7 @@
 
 #include "topologies/base/error.h"
 
-namespace tandem::mpi {
+namespace tandem {
 
 class ByteWriter {
  public:
@@ -68,4 +68,4 @@ class ByteReader {
   std::string_view left_;
 };
 
-}  // namespace tandem::mpi
+}  // namespace tandem
