@@ -6,11 +6,13 @@
 #include <mutex>
 
 #include "strategies/base/errors.h"
+#include "strategies/serving_worker.h"
+#include "strategies/values/value_message.h"
 
 namespace tandem {
 
-// `value` and `error` are written once, before is_done is set, and only read afterwards. So a result that is there can
-// be read without the monitor, which belongs to the engine's run.
+// `value` and `error` are written once, before is_done is set, and only read afterwards. So a finished result can be
+// read without the monitor, which belongs to the engine's run.
 struct RemoteValue::State {
   explicit State(std::shared_ptr<Monitor> of_coordinator) : monitor(std::move(of_coordinator)) {}
 
@@ -28,7 +30,7 @@ struct RemoteValue::State {
 
 // A scheduled function. One that is dropped before it has run counts as cancelled.
 struct ClusterCoordinator::Closure {
-  Closure(Function scheduled, std::shared_ptr<RemoteValue::State> result)
+  Closure(std::function<Value(int worker)> scheduled, std::shared_ptr<RemoteValue::State> result)
       : function(std::move(scheduled)), state(std::move(result)) {}
   ~Closure() {
     if (state->is_done) return;
@@ -37,7 +39,7 @@ struct ClusterCoordinator::Closure {
   Closure(const Closure&) = delete;
   Closure& operator=(const Closure&) = delete;
 
-  Function function;
+  std::function<Value(int worker)> function;  // calls it on that worker
   std::shared_ptr<RemoteValue::State> state;
 };
 
@@ -54,8 +56,22 @@ bool RemoteValue::is_ready() const {
   return state_->is_done.load(std::memory_order_acquire);
 }
 
+namespace {
+
+int next_number(Worker& worker) {
+  const auto count = std::static_pointer_cast<std::atomic<int>>(
+      worker.kept("number of coordinators", [] { return std::make_shared<std::atomic<int>>(0); }));
+  return count->fetch_add(1);
+}
+
+}  // namespace
+
 ClusterCoordinator::ClusterCoordinator(ParameterServerStrategyV2& strategy)
-    : strategy_(strategy), monitor_(strategy.extended().worker().make_monitor()) {}
+    : strategy_(strategy),
+      number_(next_number(strategy.extended().worker())),
+      monitor_(strategy.extended().worker().make_monitor()) {
+  strategy.note_coordinator();
+}
 
 // Task 0 runs the coordinator's program, task 1 + k hands functions to worker k.
 void ClusterCoordinator::coordinate(ParameterServerStrategyV2& strategy,
@@ -63,7 +79,7 @@ void ClusterCoordinator::coordinate(ParameterServerStrategyV2& strategy,
   ClusterCoordinator coordinator(strategy);
   const int workers = strategy.parameter_server_extended().worker_count();
   strategy.extended().worker().run_concurrently(1 + workers, [&](int task) {
-    if (task > 0) return coordinator.serve(task - 1);
+    if (task > 0) return coordinator.run_functions(task - 1);
     try {
       program(coordinator);
       coordinator.join();
@@ -82,7 +98,7 @@ void ClusterCoordinator::stop() {
   monitor_->notify_all();
 }
 
-void ClusterCoordinator::serve(int worker) {
+void ClusterCoordinator::run_functions(int worker) {
   const std::string reason = fmt::format("a function to run on worker {}", worker);
   for (;;) {
     std::shared_ptr<Closure> closure;
@@ -94,19 +110,15 @@ void ClusterCoordinator::serve(int worker) {
       queue_.pop_front();
       ++running_;
     }
-    execute(worker, *closure);
+    run(worker, *closure);
   }
 }
 
-void ClusterCoordinator::execute(int worker, Closure& closure) {
-  ParameterServerV2Extended& extended = strategy_.parameter_server_extended();
+void ClusterCoordinator::run(int worker, Closure& closure) {
   Value value;
   std::exception_ptr error;
   try {
-    const ParameterServerV2Extended::Assignment assignment(extended, worker);
-    const Scope scope = strategy_.scope();
-    value = closure.function();
-    for (Device* device : extended.devices_of_worker(worker)) device->synchronize();
+    value = closure.function(worker);
   } catch (...) {
     error = std::current_exception();
   }
@@ -126,6 +138,26 @@ void ClusterCoordinator::throw_error() {
 }
 
 RemoteValue ClusterCoordinator::schedule(Function function) {
+  return enqueue([this, function = std::move(function)](int worker) {
+    ParameterServerV2Extended& extended = strategy_.parameter_server_extended();
+    const ParameterServerV2Extended::Assignment assignment(extended, worker);
+    const Scope scope = strategy_.scope();
+    Value value = function();
+    for (Device* device : extended.devices_of_worker(worker)) device->synchronize();
+    return value;
+  });
+}
+
+RemoteValue ClusterCoordinator::schedule(std::string name, Value::Parts arguments) {
+  ByteWriter unused;
+  std::vector<Tensor> tensors;
+  put_value(unused, tensors, Value::tuple(arguments), strategy_);  // throws now if the arguments cannot be sent
+  return enqueue([this, name = std::move(name), arguments = std::move(arguments)](int worker) {
+    return ServingWorker(strategy_, worker, number_).call(name, arguments);
+  });
+}
+
+RemoteValue ClusterCoordinator::enqueue(std::function<Value(int worker)> function) {
   const std::lock_guard lock(*monitor_);
   throw_error();
   auto state = std::make_shared<RemoteValue::State>(monitor_);

@@ -8,6 +8,7 @@
 #include <exception>
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "strategies/input/distributed_dataset.h"
@@ -63,6 +64,9 @@ class ClusterCoordinator {
   // worker: run() uses that worker's devices. The first exception of a function cancels all functions that have not
   // begun, and the next call of schedule() or join() rethrows it, once.
   RemoteValue schedule(Function function);
+  // The same for a function that every worker serves under this name (worker_functions.h), in the worker's process.
+  // TypeError for arguments that cannot be sent: variables of other strategies, or with constraints.
+  RemoteValue schedule(std::string name, Value::Parts arguments = {});
   // Waits until everything scheduled has ended. Rethrows the first exception of a function, once.
   void join();
   // Tells whether everything scheduled has ended.
@@ -77,12 +81,14 @@ class ClusterCoordinator {
  private:
   struct Closure;
   explicit ClusterCoordinator(ParameterServerStrategyV2& strategy);
-  void serve(int worker);
-  void execute(int worker, Closure& closure);
+  RemoteValue enqueue(std::function<Value(int worker)> function);
+  void run_functions(int worker);
+  void run(int worker, Closure& closure);
   void stop();
   void throw_error();
 
   ParameterServerStrategyV2& strategy_;
+  const int number_;                  // of this worker's coordinators
   std::shared_ptr<Monitor> monitor_;  // guards the members below and wakes those who wait for a function
   std::deque<std::shared_ptr<Closure>> queue_;
   int running_ = 0;

@@ -24,7 +24,7 @@ DeviceId device_named(const Worker& worker, const std::string& name) {
   return *id;
 }
 
-// Refuses devices of several workers, and says first when the workers have different numbers of them.
+// Refuses devices of several workers. If the workers have different numbers of devices, that is reported first.
 void check_one_worker(const std::vector<DeviceId>& ids) {
   std::map<std::pair<std::string, int>, int> counts;
   for (const DeviceId& id : ids) ++counts[{id.job, id.task}];

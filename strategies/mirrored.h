@@ -26,7 +26,7 @@ class MirroredStrategy final : public Strategy {
   // `devices` are this worker's, at least one (ValueError). `cross_device_ops`: see make_cross_device_ops.
   MirroredStrategy(Worker& worker, std::vector<Device*> devices, std::string_view cross_device_ops = "auto",
                    Packing packing = {});
-  // With operations of the user's choice or making, for the same devices (ValueError). Null means "auto".
+  // Uses the given operations, which must be for the same devices (ValueError). Null means "auto".
   MirroredStrategy(Worker& worker, std::vector<Device*> devices, std::shared_ptr<CrossDeviceOps> cross_device_ops);
 };
 

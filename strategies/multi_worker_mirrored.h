@@ -27,7 +27,8 @@ class MultiWorkerMirroredExtended : public MirroredExtended {
   // All workers of the jobs "chief" and "worker" take part, the chief first. Throws ValueError unless all have equally
   // many devices, and for options that name both a resolver and devices.
   MultiWorkerMirroredExtended(Worker& worker, MultiWorkerOptions options);
-  // On `spec.devices` of this worker, which are part of `spec.group`: as many of every worker that takes part.
+  // Computes on `spec.devices` of this worker, which are part of `spec.group`. All workers in the group have equally
+  // many devices.
   MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec);
 
   bool experimental_between_graph() const override { return true; }

@@ -92,7 +92,7 @@ ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vect
       has_servers_(!server_devices(worker).empty()),
       is_chief_(is_first_worker(worker)) {
   const auto make_names = [&worker] { return std::make_shared<VariableNames>(worker); };
-  // Stored variables live to the end of the run, and so do their names, whichever strategy object made them.
+  // Stored variables, and therefore their names, live to the end of the run, whichever strategy object made them.
   names_ =
       has_servers_ ? std::static_pointer_cast<VariableNames>(worker.kept("variable names", make_names)) : make_names();
 }
@@ -105,7 +105,7 @@ std::shared_ptr<Variable> ParameterServerExtended::make_variable(const VariableS
   return StoredExtended::make_variable(unique);
 }
 
-// Each worker counts for itself; workers that create the same variables in the same order agree.
+// Each worker counts by itself; workers that create the same variables in the same order agree.
 Device& ParameterServerExtended::place(const VariableSpec& spec) {
   const int task = next_task_({.name = spec.name, .is_variable = true, .shape = spec.shape, .dtype = spec.dtype});
   return *parameter_devices().at(static_cast<std::size_t>(task));

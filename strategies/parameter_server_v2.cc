@@ -3,11 +3,15 @@
 #include <fmt/format.h>
 
 #include <mutex>
+#include <utility>
 
+#include "engine/engine.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/cluster_util.h"
 #include "strategies/input/input_workers.h"
+#include "strategies/serving_worker.h"
 #include "strategies/values/regroup.h"
+#include "strategies/variables/published_tensors.h"
 
 namespace tandem {
 namespace {
@@ -18,7 +22,7 @@ std::vector<Device*> own_devices(Worker& chief) {
   return {chief.devices().empty() ? &chief.cpu() : chief.devices().front()};
 }
 
-// Returns the servers' devices. ValueError for a cluster that this strategy does not take.
+// Returns the servers' devices. Throws ValueError for a cluster that this strategy does not support.
 std::vector<Device*> checked_servers(Worker& chief) {
   std::map<std::string, std::map<int, std::string>> tasks;
   std::vector<Device*> servers;
@@ -94,6 +98,62 @@ Value ParameterServerV2Extended::do_call_for_each_replica(const ReplicaFunction&
   return function(mine);
 }
 
+std::shared_ptr<Variable> ParameterServerV2Extended::make_variable(const VariableSpec& spec) {
+  if (serves_functions_) {
+    throw ValueError(fmt::format(
+        "a function that a worker serves creates no variable, '{}': create it in the coordinator's program and pass it",
+        spec.name));
+  }
+  std::shared_ptr<Variable> variable = StoredExtended::make_variable(spec);
+  const std::lock_guard lock(*monitor_);
+  std::erase_if(shared_variables_, [](const auto& entry) { return entry.second.expired(); });
+  shared_variables_[static_cast<const StoredVariable&>(*variable).shared_name()] = variable;
+  return variable;
+}
+
+std::shared_ptr<StoredTensor> ParameterServerV2Extended::store(const VariableSpec& spec, Device& device) {
+  return publish_tensor(worker(), [&] { return new_tensor(spec, device); });
+}
+
+std::shared_ptr<Variable> ParameterServerV2Extended::shared_variable(const std::string& shared_name,
+                                                                     const VariableSpec& spec) {
+  {
+    const std::lock_guard lock(*monitor_);
+    const auto found = shared_variables_.find(shared_name);
+    if (std::shared_ptr<Variable> known = found == shared_variables_.end() ? nullptr : found->second.lock())
+      return known;
+  }
+  if (!serves_functions_) throw NotFoundError(fmt::format("variable '{}' is gone", spec.name));
+  auto variable = std::make_shared<StoredVariable>(strategy(), spec, published_tensor(worker(), shared_name),
+                                                   replicas_per_worker() > 1);
+  note_variable(variable);
+  if (!worker().capabilities().shared_objects) found_variables_.push_back(variable);
+  const std::lock_guard lock(*monitor_);
+  shared_variables_[shared_name] = variable;
+  return variable;
+}
+
+Staleness ParameterServerV2Extended::staleness() const {
+  Staleness total = staleness_of(std::nullopt);
+  const std::lock_guard lock(*monitor_);
+  total.add(elsewhere_);
+  return total;
+}
+
+void ParameterServerV2Extended::add_staleness(const Staleness& staleness) {
+  const std::lock_guard lock(*monitor_);
+  elsewhere_.add(staleness);
+}
+
+void ParameterServerV2Extended::note_update(const Staleness& staleness) {
+  if (serves_functions_ && !worker().capabilities().shared_objects) add_staleness(staleness);
+}
+
+Staleness ParameterServerV2Extended::take_staleness() {
+  const std::lock_guard lock(*monitor_);
+  return std::exchange(elsewhere_, {});
+}
+
 Device& ParameterServerV2Extended::place(const VariableSpec& spec) {
   return *parameter_devices().at(static_cast<std::size_t>(next_task_({.name = spec.name})));
 }
@@ -113,6 +173,17 @@ InputWorkers ParameterServerV2Extended::input_workers() {
 
 ParameterServerStrategyV2::ParameterServerStrategyV2(Worker& chief, Partitioner partitioner)
     : Strategy("parameter_server_v2", std::make_unique<ParameterServerV2Extended>(chief, std::move(partitioner))) {}
+
+// If the run has failed, it ends the workers' wait.
+ParameterServerStrategyV2::~ParameterServerStrategyV2() {
+  if (!has_coordinator_) return;
+  try {
+    for (int worker = 0; worker < parameter_server_extended().worker_count(); ++worker) {
+      ServingWorker(*this, worker).dismiss();
+    }
+  } catch (...) {
+  }
+}
 
 int ParameterServerStrategyV2::scheduled_worker() const {
   const int worker = static_cast<const ParameterServerV2Extended&>(extended()).assigned_worker();

@@ -24,13 +24,19 @@ std::vector<Device*> devices_of(Worker& worker, const StrategyOptions& options) 
   return {worker.devices().begin(), worker.devices().end()};
 }
 
+Device& only_device(Worker& worker, const StrategyOptions& options) {
+  const std::vector<Device*> devices = devices_of(worker, options);
+  if (devices.empty()) throw ValueError("strategy 'one_device' needs a device, and this worker computes on none");
+  return *devices.front();
+}
+
 std::vector<StrategyInfo> replicating_strategies() {
   return {
       {.name = "one_device",
        .one_device = true,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
-             return std::make_unique<OneDeviceStrategy>(worker, *devices_of(worker, options).at(0));
+             return std::make_unique<OneDeviceStrategy>(worker, only_device(worker, options));
            }},
       {.name = "mirrored",
        .cross_device_ops = cross_device_ops_names(),

@@ -1,4 +1,5 @@
-// Strategies by name: what a scenario's `strategy.name` refers to, and what must be known of a strategy before it runs.
+// Strategies by name: what a scenario's `strategy.name` refers to, and what must be known about a strategy before it
+// runs.
 //
 // Threads: register before the first run; everything else may be called from any thread.
 #pragma once
@@ -51,7 +52,7 @@ struct ModelDivision {
   LayerTables layer_tables = LayerTables::none;
 };
 
-// What is known of a strategy without making one.
+// What is known about a strategy without making one.
 struct StrategyInfo {
   std::string name;
   bool several_workers = false;  // may run on more than one worker
@@ -63,7 +64,7 @@ struct StrategyInfo {
   std::optional<ModelDivision> division{};
 };
 
-// Adds a strategy of the program's own. ValueError when the name is empty or taken, or without exactly one factory.
+// Adds a strategy that the program defines. ValueError when the name is empty or taken, or without exactly one factory.
 void register_strategy(StrategyInfo info);
 
 const StrategyInfo* find_strategy(std::string_view name);  // null for an unknown name

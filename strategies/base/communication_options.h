@@ -11,11 +11,12 @@ enum class CommunicationImplementation : std::uint8_t { automatic, ring, nccl };
 std::string_view name_of(CommunicationImplementation implementation);                       // "AUTO"
 CommunicationImplementation communication_implementation_from_name(std::string_view name);  // any case; ValueError
 
-// A field at its default leaves the matter to the strategy; per call, to the strategy's own options.
+// A field at its default leaves the choice to the strategy or, in the options of a single call, to the strategy's own
+// options.
 struct CommunicationOptions {
   std::int64_t bytes_per_pack = 0;          // a pack is closed once it is larger; 0: see Packing
   std::optional<double> timeout_seconds{};  // of a collective, see Communicator::set_timeout
-  // A wish that changes nothing here: the engine's communicator is AUTO, RING and NCCL alike.
+  // Ignored: the engine's communicator serves all values.
   CommunicationImplementation implementation = CommunicationImplementation::automatic;
 
   // Returns these options with each field of `other` that is not at its default.

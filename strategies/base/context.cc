@@ -85,7 +85,7 @@ ModeGuard::ModeGuard(Mode mode) : stack_(modes().stack) {
 }
 
 ModeGuard::~ModeGuard() {
-  TANDEM_CHECK(stack_.size() == depth_, "scopes left in the wrong order");
+  TANDEM_REQUIRE_IN_DESTRUCTOR(stack_.size() == depth_, "scopes left in the wrong order");
   stack_.pop_back();
 }
 
@@ -95,7 +95,7 @@ VariableCreatorScope::VariableCreatorScope(VariableCreator creator) {
 }
 
 VariableCreatorScope::~VariableCreatorScope() {
-  TANDEM_CHECK(modes().creators.size() == depth_, "variable creator scopes left in the wrong order");
+  TANDEM_REQUIRE_IN_DESTRUCTOR(modes().creators.size() == depth_, "variable creator scopes left in the wrong order");
   modes().creators.pop_back();
 }
 
@@ -133,7 +133,7 @@ void StrategyScope::leave() {
 
 StrategyScope::~StrategyScope() {
   if (!creator_) return;
-  TANDEM_CHECK(is_innermost(), "scopes left in the wrong order");
+  TANDEM_REQUIRE_IN_DESTRUCTOR(is_innermost(), "scopes left in the wrong order");
   creator_.reset();
   mode_.reset();
 }

@@ -18,7 +18,7 @@ class Variable;
 struct VariableSpec;
 
 Strategy& get_strategy();
-bool has_strategy();  // whether that is another one than the default strategy
+bool has_strategy();  // whether get_strategy() is not the default strategy
 bool in_cross_replica_context();
 ReplicaContext* get_replica_context();  // null in a cross-replica context
 Strategy* get_cross_replica_context();  // the strategy whose cross-replica context is current, or null
@@ -81,7 +81,7 @@ class InheritedCreators {
   std::vector<VariableCreator> before_;
 };
 
-// What Strategy::scope() returns: its life is the scope.
+// The result of Strategy::scope(). The scope lasts as long as this object lives.
 class StrategyScope {
  public:
   StrategyScope(Strategy& strategy, bool enters_cross_replica_context);

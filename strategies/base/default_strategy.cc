@@ -23,7 +23,7 @@ class DefaultExtended final : public StrategyExtended {
   std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) override {
     return variables.empty() ? std::vector<Device*>{} : variables.front()->devices();
   }
-  // The running task's worker, on whose CPU variables are.
+  // Returns the running task's worker; variables are on its CPU.
   Worker& worker() const override {
     if (!Task::current().worker()) no_devices();
     return *Task::current().worker();
@@ -62,7 +62,7 @@ class DefaultExtended final : public StrategyExtended {
                            const Value::Parts& arguments, bool group) override {
     return combine_updates({function(arguments)}, group);
   }
-  // Leaves the default state as it is, but refuses variables of other strategies inside.
+  // Does not change the default state, but refuses variables of other strategies inside the scope.
   Scope do_scope() override { return std::make_unique<StrategyScope>(strategy(), false); }
 };
 

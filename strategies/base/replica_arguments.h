@@ -1,4 +1,4 @@
-// The arguments of replica functions and update functions: what each replica or component gets of them.
+// Divides the arguments of replica functions and update functions among the replicas or components.
 #pragma once
 
 #include <cstddef>
@@ -12,7 +12,7 @@ namespace tandem {
 // parts, at any depth of a nested value. `of_what` completes the message: "replicas".
 void check_arguments(std::string_view call, const Value::Parts& arguments, std::size_t count, std::string_view of_what);
 
-// Each argument's part for a replica, or a component of that index.
+// Returns each argument's part for the replica or component of this index.
 Value::Parts arguments_of(int replica, const Value::Parts& arguments);
 
 }  // namespace tandem

@@ -49,7 +49,7 @@ Value ReplicaContext::all_reduce(ReduceOp op, const Value& value, const Communic
       [op, &options](Strategy& strategy, const Value::Parts& merged) {
         StrategyImplementation& implementation = strategy.extended().implementation();
         return map_structure(merged.front(), [&](const Value& leaf) {
-          // Components of one variable come back as the variable.
+          // If all parts are components of one variable, they come as that variable.
           if (!leaf.is(ValueKind::variable)) return implementation.all_reduce(op, leaf, options);
           return implementation.all_reduce(op, Value::per_replica(leaf.variable()->component_values()), options);
         });
@@ -73,8 +73,8 @@ Value ReplicaContext::all_gather(const Value& value, int axis) {
       {value});
 }
 
-// Returns the sum of the sizes that the replicas before this one have; where tensors hold no data, as if all sizes were
-// this replica's.
+// Returns the sum of the sizes of the replicas before this one; if tensors hold no data, assumes that all sizes are
+// equal to this replica's.
 std::int64_t ReplicaContext::rows_before(std::int64_t size) {
   const Value all = all_gather(Value(static_cast<double>(size)), 0);
   if (!all.is(ValueKind::tensor)) return 0;  // the only replica
@@ -99,7 +99,8 @@ PendingReduction ReplicaContext::all_reduce_async(ReduceOp op, const std::vector
         return Value();
       },
       {mine});
-  // No replica reaches the next merge point before all have resumed from this one, so the events are still these.
+  // No replica reaches the next merge point before all have resumed from this one, so the events have not been
+  // replaced.
   return {device().compute_stream(), strategy_.extended().implementation().all_reduce_end(local_id_)};
 }
 

@@ -1,4 +1,7 @@
-// tf.distribute.ReplicaContext: what a replica function knows of its replica, and how it meets the others.
+// tf.distribute.ReplicaContext: what a replica function knows about its replica, and how it communicates with the
+// others.
+//
+// Threads: the task of its replica, while the context is current.
 #pragma once
 
 #include <functional>
@@ -34,7 +37,7 @@ class PendingReduction {
 
 class ReplicaContext {
  public:
-  // `local_id` counts this worker's replicas, `replica_id` all in sync. `group` is null for a single replica.
+  // `local_id` counts this worker's replicas, `replica_id` all replicas in sync. `group` is null for a single replica.
   ReplicaContext(Strategy& strategy, int replica_id, int local_id, Device* device, ReplicaGroup* group)
       : strategy_(strategy), replica_id_(replica_id), local_id_(local_id), device_(device), group_(group) {}
   ReplicaContext(const ReplicaContext&) = delete;
@@ -68,8 +71,8 @@ class ReplicaContext {
   // tensors must not be used before wait().
   PendingReduction all_reduce_async(ReduceOp op, const std::vector<Tensor>& tensors);
 
-  // The gradients, for backward passes written by hand. That of an all-reduce is an all-reduce with the same op; that
-  // of an all_gather is this replica's slice, `size` long along `axis`, of the SUM all-reduce.
+  // Gradients, for backward passes written by hand. The gradient of an all_reduce is an all_reduce with the same op.
+  // The gradient of an all_gather is this replica's slice, `size` long along `axis`, of the SUM all_reduce.
   Value all_reduce_gradient(ReduceOp op, const Value& gradient) { return all_reduce(op, gradient); }
   Tensor all_gather_gradient(const Tensor& gradient, int axis, std::int64_t size);
 

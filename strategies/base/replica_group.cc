@@ -125,7 +125,7 @@ void ReplicaGroup::merge() {
     }
     merged.push_back(regroup(same));
   }
-  for (Replica& replica : replicas_) replica.arguments.clear();  // nobody but the merge function holds them
+  for (Replica& replica : replicas_) replica.arguments.clear();  // only the merge function holds them now
   const InheritedCreators creators(creators_);                   // not those that the last replica has opened
   const ModeGuard cross(Mode{.strategy = &strategy_});
   const Value result = merge_function_(strategy_, merged);

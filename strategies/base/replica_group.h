@@ -25,8 +25,8 @@ class ReplicaGroup {
   // ReplicaContext::merge_call of a replica.
   Value merge_call(int replica, const MergeFunction& function, const Value::Parts& arguments);
 
-  // Returns the variable that a replica asks for: replica 0 has it made by `make`; the others get the containers of the
-  // same canonical name in the order of creation. Throws RuntimeError when there is none left.
+  // Returns the variable that a replica asks for. For replica 0, `make` makes it; the other replicas get the variables
+  // of the same canonical name in the order of creation. Throws RuntimeError when none is left.
   std::shared_ptr<Variable> variable(int replica, const VariableSpec& spec,
                                      const std::function<std::shared_ptr<Variable>(const VariableSpec&)>& make);
 
@@ -34,7 +34,7 @@ class ReplicaGroup {
   enum class State : std::uint8_t { running, merging, finished };
   struct Replica {
     std::unique_ptr<ReplicaContext> context;
-    std::unique_ptr<Monitor> monitor;
+    std::unique_ptr<Monitor> monitor;  // guards holds_baton
     bool holds_baton = false;
     State state = State::running;
     int merge_calls = 0;
@@ -58,7 +58,7 @@ class ReplicaGroup {
   std::map<std::string, std::vector<std::shared_ptr<Variable>>> variables_;  // of this run(), by canonical name
   std::vector<VariableCreator> creators_;                                    // of the caller of run()
   MergeFunction merge_function_;
-  std::unique_ptr<Monitor> failure_monitor_;  // an engine may stop several waiting replicas at the same time
+  std::unique_ptr<Monitor> failure_monitor_;  // guards failure_: an engine may stop several waiting replicas
   std::exception_ptr failure_;
   bool is_stopped_ = false;
 };

@@ -78,7 +78,7 @@ ReplicatedExtended::ReplicatedExtended(Worker& worker, const ReplicatedSpec& spe
   worker.communicator(hosts_of(group_)).set_timeout(timeout_s);
 }
 
-// Takes an idle group for its life, or a new one: nested run() calls need one each.
+// Takes an idle or a new group for its lifetime, because nested run() calls need a group each.
 class ReplicatedExtended::GroupInUse {
  public:
   explicit GroupInUse(ReplicatedExtended& owner) : owner_(owner) {
@@ -257,7 +257,7 @@ ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std:
   return result;
 }
 
-// Tells whether a bare value is one replica's: run() does not wrap what the only replica of a worker returns.
+// Returns whether a bare value belongs to one replica: run() does not wrap the result of a worker's only replica.
 bool ReplicatedExtended::is_component_of_one_device(const Value& value) const {
   if (!spans_workers() || devices_.size() > 1) return false;
   return (value.is(ValueKind::tensor) || value.is(ValueKind::sparse)) && devices_of(value).front() == devices_.front();

@@ -16,7 +16,7 @@ namespace tandem {
 struct ReplicatedSpec {
   std::vector<Device*> devices{};         // this worker's, in replica order; at least one, each once (ValueError)
   std::string cross_device_ops = "auto";  // see make_cross_device_ops
-  Packing packing{};                      // of the operations that are made by that name
+  Packing packing{};                      // of the operations named by `cross_device_ops`
   std::vector<DeviceId> group{};          // all devices in sync, of every worker, in replica order; empty: `devices`
   CommunicationOptions communication{};   // a bytes_per_pack that is set overrides `packing`
   std::shared_ptr<CrossDeviceOps> ops{};  // used instead of making some; for the same devices (ValueError)

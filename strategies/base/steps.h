@@ -1,4 +1,4 @@
-// Several steps in one call: StrategyExtended::run_steps.
+// Runs several steps in one call: StrategyExtended::run_steps.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ class MultiStepContext {
   // Sets an output. In cross-replica context the value is reduced by `op`, or kept per replica without one. In a
   // replica context all replicas have to call it, as a merge_call, and `op` is required (AssertionError).
   void set_last_step_output(const std::string& name, const Value& output, std::optional<ReduceOp> op = std::nullopt);
-  // Sets an output of any kind, kept as it is; in a replica context a tuple of the replicas' values, where one object
-  // in all of them counts once.
+  // Sets an output of any kind, which is kept as it is. In a replica context, keeps a tuple of the replicas' values,
+  // which has a single element if all replicas set the same object.
   void set_non_tensor_output(const std::string& name, const Value& output);
 
   const std::map<std::string, Value>& last_step_outputs() const { return outputs_; }

@@ -160,12 +160,13 @@ Value StoredExtended::do_update(const std::shared_ptr<Variable>& variable, const
   Value::Parts here;
   for (const Value& argument : arguments) here.push_back(arrived(argument, *variable->devices().front()));
   Value result;
-  stored->apply(
+  const Staleness staleness = stored->apply(
       [&] {
         const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = 0});
         result = function(*variable, here);
       },
       current_worker());
+  note_update(staleness);
   return combine_updates({result}, group);
 }
 

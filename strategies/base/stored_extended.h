@@ -20,14 +20,16 @@ class StoredExtended : public ReplicatedExtended {
   const std::vector<Device*>& parameter_devices() const override { return parameter_devices_; }
   std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) override;
   std::string cross_device_ops_name() const override { return "parameter_server"; }
-  // The staleness of this worker's updates; where a coordinator has updates made, of all workers'.
+  // Returns the staleness of this worker's updates or, under a coordinator, of all workers' updates.
   virtual Staleness staleness() const { return staleness_of(worker().index()); }
 
  protected:
+  // Called after every update of a variable by this strategy.
+  virtual void note_update(const Staleness& /*staleness*/) {}
   Staleness staleness_of(std::optional<int> worker) const;
   // Returns the device for a new variable.
   virtual Device& place(const VariableSpec& spec) = 0;
-  // Returns what a variable is kept in: a new tensor, or the one of that name that all workers share.
+  // Returns where a variable is stored: in a new tensor, or in the tensor of that name that all workers share.
   virtual std::shared_ptr<StoredTensor> store(const VariableSpec& spec, Device& device) = 0;
   std::shared_ptr<StoredTensor> new_store(const VariableSpec& spec, Device& device) const;
   Tensor new_tensor(const VariableSpec& spec, Device& device) const;
@@ -56,7 +58,7 @@ class StoredExtended : public ReplicatedExtended {
 
   std::vector<Device*> parameter_devices_;
   std::vector<Arrival> arrivals_;     // sent, and not waited for yet
-  std::unique_ptr<Monitor> monitor_;  // of arrivals_: tasks of several workers may use one strategy
+  std::unique_ptr<Monitor> monitor_;  // guards arrivals_: tasks of several workers may use one strategy
 };
 
 // Returns the devices, or all of the worker's where none are given.

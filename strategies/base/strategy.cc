@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-// Returns the axes counted from the front, the last one first: removing it leaves the others where they are.
+// Returns the axes counted from the front, the last one first, so that removing one leaves the others in place.
 std::vector<int> positive_axes(const Axes& axes, const Shape& shape) {
   std::vector<int> positive;
   for (const int axis : axes.list()) {
@@ -64,7 +64,7 @@ Value::Parts seen_by_replicas(const Strategy& strategy, const Value& leaf) {
   return Value::Parts(strategy.experimental_local_results(0.0).size(), values.front());
 }
 
-// Sums in each replica, its own value or the one that all share, and reduces the sums, as TensorFlow does.
+// Sums in each replica its own value, or the value that all share, and reduces the sums, as TensorFlow does.
 Value reduce_over_axes(Strategy& strategy, ReduceOp op, const Value& leaf, const Axes& axes) {
   StrategyExtended& extended = strategy.extended();
   double elements = 0;
@@ -172,9 +172,7 @@ std::shared_ptr<Variable> Strategy::create_variable(const VariableSpec& spec) {
   const Scope scope = current_mode() || this == &default_strategy() ? nullptr : this->scope();
   const auto make = [this](const VariableSpec& wanted) {
     std::shared_ptr<Variable> variable = extended_->implementation().make_variable(checked_spec(wanted));
-    auto& known = extended_->variables_;
-    std::erase_if(known, [](const std::weak_ptr<Variable>& old) { return old.expired(); });
-    known.push_back(variable);
+    extended_->note_variable(variable);
     return variable;
   };
   NextCreator next = [this, &make](const VariableSpec& wanted) {

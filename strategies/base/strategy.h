@@ -4,6 +4,9 @@
 // issued, and results are tensors that later work on the same streams may use. Unless a call says otherwise it is made
 // in the strategy's cross-replica context (inside scope(), outside run()) or in the default state; in any other context
 // it throws RuntimeError.
+//
+// Threads: the tasks of one worker's program, one at a time; run() lets only one replica go on at a time. The functions
+// that a ClusterCoordinator schedules may use their strategy at the same time.
 #pragma once
 
 #include <functional>
@@ -78,14 +81,15 @@ class Strategy {
   // element. Returns a value that is not per replica unchanged. Throws as ReplicaContext::all_gather does.
   Value gather(const Value& value, int axis);
 
-  // Returns one value per local replica; of a nested value its structure with each replica's parts; of a variable with
-  // a component per device the components' values. Any context.
+  // Returns one value per local replica: for a nested value its structure with that replica's parts, for a variable
+  // with a component per device that component's value. May be called in any context.
   Value::Parts experimental_local_results(const Value& value) const;
 
-  // Creates a variable where this strategy keeps them. Also in a replica context, by all replicas in the same order.
+  // Creates a variable where this strategy keeps its variables. May also be called in a replica context, by all
+  // replicas in the same order.
   std::shared_ptr<Variable> create_variable(const VariableSpec& spec);
 
-  // Divides the dataset's batches, which are global, among the replicas, as TensorFlow's rebatching does.
+  // Divides the dataset's batches, which are global, among the replicas as TensorFlow's rebatching does.
   DistributedDataset experimental_distribute_dataset(const Dataset& dataset);
   DistributedDataset experimental_distribute_dataset(const Dataset& dataset, const InputOptions& options);
   // Calls `function` once per input pipeline; it batches by the replica's batch size itself.

@@ -166,6 +166,11 @@ Value StrategyExtended::value_container(const Value& value) const {
   return value;
 }
 
+void StrategyExtended::note_variable(const std::shared_ptr<Variable>& variable) {
+  std::erase_if(variables_, [](const std::weak_ptr<Variable>& old) { return old.expired(); });
+  variables_.push_back(variable);
+}
+
 bool StrategyExtended::variable_created_in_scope(const Variable& variable) const {
   return &variable.strategy() == strategy_;
 }

@@ -3,6 +3,8 @@
 //
 // Unless a call says otherwise it is made in the strategy's own cross-replica context or in the default state; in any
 // other context it throws RuntimeError.
+//
+// Threads: as for Strategy.
 #pragma once
 
 #include <functional>
@@ -34,9 +36,9 @@ class StrategyExtended : protected StrategyImplementation {
   virtual const std::vector<Device*>& worker_devices() const = 0;     // this worker's, in replica order
   virtual const std::vector<Device*>& parameter_devices() const = 0;  // where variables may be, on any worker
   virtual Worker& worker() const = 0;
-  virtual int first_replica_id() const { return 0; }  // among all in sync, of this worker's first replica
-  // How replicas reduce their values, "auto" resolved: "collective", "reduction_to_one_device", or the name that
-  // cross-device operations of one's own give themselves. "none" where nothing is reduced.
+  virtual int first_replica_id() const { return 0; }  // of this worker, among all in sync
+  // How replicas reduce their values, "auto" resolved: "collective", "reduction_to_one_device", or the name of
+  // user-defined operations. "none" where nothing is reduced.
   virtual std::string cross_device_ops_name() const { return "none"; }
 
   virtual bool experimental_between_graph() const { return false; }  // does each worker run a program of its own?
@@ -57,8 +59,8 @@ class StrategyExtended : protected StrategyImplementation {
                   const CommunicationOptions& options = {});
   Value reduce_to(std::string_view op, const Value& value, const Destinations& destinations,
                   const CommunicationOptions& options = {});
-  // The same for several values, which may be packed together. Throws ValueError when some are 32-bit integers, which
-  // need other cross-device operations than the rest.
+  // Does the same for several values, which may be packed together. Throws ValueError when some are 32-bit integers,
+  // which need other cross-device operations than the rest.
   std::vector<Value> batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
                                      const CommunicationOptions& options = {});
   std::vector<Value> batch_reduce_to(std::string_view op, const std::vector<ReducePair>& pairs,
@@ -72,30 +74,31 @@ class StrategyExtended : protected StrategyImplementation {
   // or none.
   Value broadcast_to(const Value& value, const Destinations& destinations);
 
-  // Calls `function` once per component of the variable, in device order, in an update context in which the variable
-  // is that component, with each argument's part. Grouped results are mirrored; ungrouped ones keep their
-  // structure with a tuple of the components' results at each leaf, where one object in all of them counts once. May
-  // also be called by all replicas in their replica contexts, as a merge_call.
+  // Calls `function` once per component of the variable, in device order, in an update context in which the variable is
+  // that component, with each argument's part. Grouped results are mirrored; ungrouped ones keep their structure with a
+  // tuple of the components' results at each leaf, which has a single element if they are all the same object. May also
+  // be called by all replicas in their replica contexts, as a merge_call.
   Value update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                const Value::Parts& arguments = {}, bool group = true);
   // TensorFlow's _replica_ctx_update, called by all replicas: each updates its own component of a mirrored variable
   // with its parts of the arguments, so that they issue their work side by side. Other variables get update().
   void replica_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                       const Value::Parts& arguments = {});
-  // update() for state that is not in a variable: calls `function` once on each of the devices that non_slot_devices()
-  // gave.
+  // Updates state that is not in a variable: calls `function` once on each of the devices that non_slot_devices()
+  // returned.
   Value update_non_slot(const std::vector<Device*>& colocate_with, const NonSlotFunction& function,
                         const Value::Parts& arguments = {}, bool group = true);
   virtual std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables);
 
-  // Keeps variables that are created during the life of the result where `variable` is kept. Throws RuntimeError
-  // outside this strategy's contexts and ValueError for a variable that was not created under it.
+  // Puts the variables that are created during the life of the result where `variable` is. Throws RuntimeError outside
+  // this strategy's contexts and ValueError for a variable that was not created under it.
   [[nodiscard]] std::unique_ptr<VariableCreatorScope> colocate_vars_with(const std::shared_ptr<Variable>& variable);
 
-  // The variable that a tensor is a component of; any other value itself. Any context.
+  // Returns the variable of which a tensor is a component; returns any other value unchanged. May be called in any
+  // context.
   Value value_container(const Value& value) const;
   bool variable_created_in_scope(const Variable& variable) const;
-  // The variables created under this strategy; those that nobody holds any more may have expired.
+  // The variables created under this strategy. Those that nobody holds any more have expired.
   const std::vector<std::weak_ptr<Variable>>& variables() const { return variables_; }
   // The value of a variable in cross-replica context, where sync-on-read ones are aggregated.
   static Tensor read_var(Variable& variable) { return variable.read(); }
@@ -107,6 +110,8 @@ class StrategyExtended : protected StrategyImplementation {
 
  protected:
   Scope do_scope() override;
+  // Adds a variable to variables().
+  void note_variable(const std::shared_ptr<Variable>& variable);
 
  private:
   friend class Strategy;

@@ -1,9 +1,11 @@
-// What the author of a strategy writes: how replicas run, how their values meet, and where variables are kept.
+// What the author of a strategy writes: how replicas run, how their values are combined, and where variables are kept.
 //
 // Strategy, StrategyExtended, ReplicaContext and the variables check contexts and arguments and then call these
 // functions; an implementation need not check them again. Every StrategyExtended is one, so a strategy is one class:
 // derive it from MirroredExtended, ReplicatedExtended or StoredExtended, which implement all or most of this, and
 // override what differs (docs/writing-a-strategy.md).
+//
+// Threads: as for Strategy, on whose callers' tasks these functions run.
 #pragma once
 
 #include <functional>
@@ -33,7 +35,7 @@ class StrategyImplementation {
   virtual Scope do_scope() = 0;
 
   // Calls `function` once per local replica, in its replica context, with its part of each argument, and regroups the
-  // results: what happens around run().
+  // results. Strategy::run() calls this after its checks.
   virtual Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) = 0;
 
   // Combines values on their way to destinations, for example gradients on their way to variables. The dense
@@ -44,7 +46,7 @@ class StrategyImplementation {
   // Changes a variable: calls `function` once per component, in an update context. combine_updates() makes the result.
   virtual Value do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                           const Value::Parts& arguments, bool group) = 0;
-  // The same for state that is not in a variable: calls `function` once per device.
+  // Changes state that is not in a variable: calls `function` once per device.
   virtual Value do_update_non_slot(const std::vector<Device*>& devices, const NonSlotFunction& function,
                                    const Value::Parts& arguments, bool group) = 0;
 
@@ -63,7 +65,7 @@ class StrategyImplementation {
   // Combines the numbers of all replicas in sync: one per local replica, or one number for all of them.
   virtual Value reduce_number(ReduceOp op, const Value& value) = 0;
 
-  // Combines a value that each worker's program holds once over the workers. Returns it unchanged on one worker.
+  // Combines over the workers a value that each worker's program holds once. Returns it unchanged on one worker.
   virtual Value reduce_over_workers(ReduceOp /*op*/, const Value& value) { return value; }
 
   // Concatenates the tensors of all replicas in sync along `axis`, on each of the devices `to`.
@@ -73,9 +75,9 @@ class StrategyImplementation {
   virtual InputWorkers input_workers() = 0;
 };
 
-// What update() returns for the results of a variable's components: mirrored when grouped. Ungrouped, the structure of
-// one result with a tuple of all components' results at each leaf; a leaf that is one object in all of them is there
-// once.
+// Makes what update() returns from the results of a variable's components. Grouped results become mirrored values.
+// Ungrouped ones become the structure of one result, with a tuple of all components' results at each leaf, which has a
+// single element if they are all the same object.
 Value combine_updates(const Value::Parts& results, bool group);
 
 }  // namespace tandem

@@ -12,7 +12,7 @@ namespace {
 
 using Json = nlohmann::json;
 
-// ValueError for text that is no JSON, TypeError for JSON that is no object.
+// Throws ValueError for text that is not JSON, and TypeError for JSON that is not an object.
 Json parsed(const std::string& text) {
   Json document = Json::parse(text, nullptr, false);
   if (document.is_discarded()) throw ValueError(fmt::format("TF_CONFIG is not JSON: '{}'", text));

@@ -1,6 +1,5 @@
-// The base of resolvers that learn the cluster from a TF_CONFIG document: {"cluster": ..., "task": {"type": ...,
-// "index":
-// ...}, "rpc_layer": ..., "session_master": ...}. Every call reads the document again.
+// The base of resolvers that learn the cluster from a TF_CONFIG document. Every call reads the document again:
+//   {"cluster": ..., "task": {"type": ..., "index": ...}, "rpc_layer": ..., "session_master": ...}
 #pragma once
 
 #include <string>

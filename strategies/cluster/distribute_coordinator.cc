@@ -13,8 +13,8 @@
 namespace tandem {
 namespace {
 
-// A barrier that can be used again. Each wait() returns when all `parties` have called it as often as the caller, or
-// rethrows what one of them failed with, which will not come.
+// A reusable barrier. Each wait() returns when all `parties` have called it as often as the caller, or rethrows the
+// error of one that has failed and will not come.
 class Barrier {
  public:
   Barrier(std::unique_ptr<Monitor> monitor, int parties) : monitor_(std::move(monitor)), parties_(parties) {}
@@ -38,7 +38,7 @@ class Barrier {
   }
 
  private:
-  std::unique_ptr<Monitor> monitor_;
+  std::unique_ptr<Monitor> monitor_;  // guards the rest
   int parties_, arrived_ = 0, round_ = 0;
   std::exception_ptr failure_;
 };

@@ -60,8 +60,8 @@ struct CoordinatorOptions {
   // neither.
   bool evaluator_serves = false;
 
-  // Calls function(0) ... function(n - 1) at the same time and returns when all have returned. The monitor is for their
-  // barrier. use_tasks_of() sets both.
+  // Calls function(0) ... function(n - 1) at the same time and returns when all have returned. `make_monitor` makes the
+  // monitor of their barrier. use_tasks_of() sets both.
   std::function<void(int n, const std::function<void(int)>& function)> run_concurrently{};
   std::function<std::unique_ptr<Monitor>()> make_monitor{};
 
@@ -75,14 +75,14 @@ void use_tasks_of(Worker& worker, CoordinatorOptions& options);
 
 // Calls worker_fn for the tasks of the cluster:
 // - Without a cluster: once, locally.
-// - Standalone client: for a between-graph strategy once for the chief and for every worker, for any other strategy
-// once
-//   in total, against the chief or worker 0; and eval_fn for the evaluator. A task of the cluster only serves.
+// - Standalone client: for a between-graph strategy once for the chief and once for every worker, for any other
+// strategy
+//   once in total, against the chief or worker 0; and eval_fn for the evaluator. A task of the cluster only serves.
 // - Independent worker: every task except a 2.x evaluator starts a server. With a between-graph strategy every chief
 // and
 //   worker calls worker_fn; with any other strategy only the leader does, and the others wait for their server, as a ps
 //   always does.
-// ValueError for a task type that does not fit. Rethrows what a function throws.
+// Throws ValueError for a task type that does not fit, and rethrows what a function throws.
 void run_distribute_coordinator(const WorkerFunction& worker_fn, CoordinatorOptions options);
 
 }  // namespace tandem

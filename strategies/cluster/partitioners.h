@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-using Partitions = std::vector<std::int64_t>;  // one number an axis
+using Partitions = std::vector<std::int64_t>;  // one number for each axis
 // A partitioner that returns nothing is refused by the strategy.
 using Partitioner = std::function<std::optional<Partitions>(const Shape& shape, DType dtype)>;
 

@@ -1,6 +1,7 @@
 #include "strategies/cluster/server.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -9,14 +10,18 @@
 #include <atomic>
 #include <cerrno>
 #include <cstring>
+#include <set>
+#include <span>
 
+#include "engine/worker.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/text.h"
+#include "strategies/worker_functions.h"
 
 namespace tandem {
 namespace {
 
-// The only one there is, or what was asked for.
+// Returns the given value or, without one, the only known value.
 template <typename T>
 T given_or_only(const std::optional<T>& given, const std::vector<T>& known, const char* what) {
   if (given) return *given;
@@ -46,6 +51,33 @@ int own_port(const ServerDef& definition) {
   } catch (const ValueError& unknown) {
     throw InvalidArgumentError(unknown.what());
   }
+}
+
+// A task as messages name it, and those of a cluster or of a run, in order.
+std::string task_text(const std::string& job, int task) {
+  return fmt::format("{} {}", job, task);
+}
+std::set<std::string> tasks_of(const ClusterSpec& cluster) {
+  std::set<std::string> tasks;
+  for (const auto& [job, of_job] : cluster.by_job()) {
+    for (const auto& [task, address] : of_job.by_index()) tasks.insert(task_text(job, task));
+  }
+  return tasks;
+}
+std::set<std::string> tasks_of(std::span<const WorkerSpec> run) {
+  std::set<std::string> tasks;
+  for (const WorkerSpec& spec : run) tasks.insert(task_text(spec.job, spec.task));
+  return tasks;
+}
+
+void check_is_task(const ServerDef& definition, const Worker& worker) {
+  const std::string served = task_text(definition.job_name, definition.task_index);
+  const std::string here = task_text(worker.job(), worker.task());
+  if (served != here) throw InvalidArgumentError(fmt::format("the server of {} in the program of {}", served, here));
+  const std::set<std::string> expected = tasks_of(definition.cluster), found = tasks_of(worker.cluster());
+  if (expected == found) return;
+  throw InvalidArgumentError(fmt::format("the server's cluster has the tasks {}, and the run has {}",
+                                         fmt::join(expected, ", "), fmt::join(found, ", ")));
 }
 
 }  // namespace
@@ -96,6 +128,7 @@ class Server::Sockets {
     while (poll(&stopped, 1, -1) < 0 && errno == EINTR) {
     }
   }
+  bool is_started() const { return state_ == State::started; }
   void stop() {
     if (state_.exchange(State::stopped) == State::stopped) return;
     shutdown(listener_, SHUT_RDWR);
@@ -143,6 +176,12 @@ void Server::start() {
 
 void Server::join() {
   sockets_->join();
+}
+
+void Server::join(Worker& worker, const WorkerFunctions& functions) const {
+  if (!sockets_->is_started()) throw RuntimeError("the server does not run");
+  check_is_task(definition_, worker);
+  functions.serve(worker);
 }
 
 void Server::stop() {

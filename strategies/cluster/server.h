@@ -1,7 +1,7 @@
 // tf.distribute.Server: the server of one task. It listens on the task's TCP port, so that a wrong address of a cluster
-// is noticed; it serves no requests.
+// is noticed, and serves functions to a coordinator; their messages take the engine's way, not that port.
 //
-// Threads: join() blocks the calling thread until any thread calls stop().
+// Threads: join() without a worker blocks the calling thread until any thread calls stop().
 #pragma once
 
 #include <memory>
@@ -11,6 +11,9 @@
 #include "strategies/cluster/cluster_spec.h"
 
 namespace tandem {
+
+class Worker;
+class WorkerFunctions;
 
 struct ServerDef {
   ClusterSpec cluster{};
@@ -40,6 +43,10 @@ class Server {
 
   void start();  // does nothing when the server runs already; RuntimeError after stop()
   void join();   // returns after stop(), or immediately if the server was never started
+  // Serves functions by name in the program of this server's task, until the coordinator's strategy is destroyed: see
+  // WorkerFunctions::serve(). InvalidArgumentError in the program of another task, and where the run has other tasks
+  // than the server's cluster; RuntimeError for a server that was never started, or has stopped.
+  void join(Worker& worker, const WorkerFunctions& functions) const;
   void stop();
 
   std::string target() const;  // "grpc://localhost:2222"

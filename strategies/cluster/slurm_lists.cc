@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// Digits only: a sign is no part of these lists.
+// Accepts only digits, because these lists have no signs.
 int count_in(std::string_view text, std::string_view list, const char* kind) {
   const bool is_digits = std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isdigit(c); });
   const auto number = is_digits ? whole_number(text) : std::nullopt;
@@ -23,7 +23,7 @@ int count_in(std::string_view text, std::string_view list, const char* kind) {
   throw ValueError(fmt::format("invalid host list '{}': {}", hosts, why));
 }
 
-// At commas outside of brackets.
+// Splits at commas outside of brackets.
 std::vector<std::string_view> split_hosts(std::string_view hosts) {
   std::vector<std::string_view> parts;
   bool in_brackets = false;

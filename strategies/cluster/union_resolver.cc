@@ -60,7 +60,8 @@ std::optional<std::string> UnionResolver::rpc_layer() const {
   return is_set(overrides().rpc_layer) ? overrides().rpc_layer : first().rpc_layer();
 }
 
-// A named task's address takes only layers that were given for the union: the first resolver's belongs to its cluster.
+// The address of a named task gets only an RPC layer that was given for the union; the first resolver's belongs to its
+// own cluster.
 std::string UnionResolver::find_master(const TaskQuery& query) const {
   if (!query.task_type || !query.task_id) return first().master({}, {}, query.rpc_layer);
   const auto& layer = is_set(query.rpc_layer) ? query.rpc_layer : overrides().rpc_layer;

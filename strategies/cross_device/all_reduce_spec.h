@@ -1,4 +1,4 @@
-// Which all-reduce TensorFlow 1's MultiWorkerAllReduce uses for which tensors. Pure functions. Threads: any.
+// Chooses the all-reduce for each tensor as TensorFlow 1's MultiWorkerAllReduce does. Pure functions. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -12,13 +12,12 @@ namespace tandem {
 struct AllReduceSpec {
   std::string algorithm{};
   int shards = 1;
-  std::int64_t limit = -1;  // elements of the largest tensor it is for; negative for any
+  std::int64_t limit = -1;  // most elements of a tensor; negative: no limit
   bool operator==(const AllReduceSpec&) const = default;
 };
 
-// Parses the JSON text "nccl" (in quotes), ["nccl", shards, limit], of which the numbers may be omitted, or a list of
-// such lists. ValueError for text that is no JSON and for an entry that is no list or has no or more than three
-// elements.
+// Parses the JSON text "nccl" (in quotes), ["nccl", shards, limit], where the numbers may be omitted, or a list of such
+// lists. ValueError for text that is no JSON, and for an entry that is no list of one to three elements.
 std::vector<AllReduceSpec> all_reduce_specs_from_json(std::string_view text);
 
 // Throws ValueError for an algorithm that is none of nccl, xring, pscpu, psgpu, nccl/xring, nccl/rechd, nccl/pscpu,
@@ -28,7 +27,7 @@ void check_all_reduce_algorithm(const std::string& algorithm);
 struct SizeSplit {
   std::vector<std::size_t> within{}, above{};  // indices, in order
 };
-// Tells tensors of at most `limit` elements from larger ones; a negative limit admits all. Throws ValueError for an
+// Separates tensors of at most `limit` elements from larger ones; a negative limit admits all. Throws ValueError for an
 // unknown size.
 SizeSplit split_by_elements(const std::vector<std::optional<std::int64_t>>& elements, std::int64_t limit);
 

@@ -1,6 +1,6 @@
 // The rules by which TensorFlow chooses cross-device operations for given devices.
 //
-// All but those that take a Worker are pure functions. Threads: any. Device texts are as in DeviceSpec::parse.
+// All functions except those that take a Worker are pure. Threads: any. Device texts are as in DeviceSpec::parse.
 #pragma once
 
 #include <cstdint>

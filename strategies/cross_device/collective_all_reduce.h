@@ -11,9 +11,10 @@ namespace tandem {
 
 class CollectiveAllReduce : public CrossDeviceOps {
  public:
-  // `group`: every device that takes part, of all workers. Throws ValueError unless it has a whole number of times as
-  // many devices as this worker gives, and has those one after the other in the order of `devices`. options.
-  // bytes_per_pack, where it is set, overrides `packing`; options.timeout_seconds is as in Communicator::set_timeout.
+  // `group`: every device that takes part, of all workers. Throws ValueError unless its size is a multiple of the
+  // number of this worker's devices, and these follow each other in it in the order of `devices`. If set,
+  // `bytes_per_pack` of the options overrides `packing`; their `timeout_seconds` is that of
+  // Communicator::set_timeout().
   CollectiveAllReduce(Worker& worker, std::vector<Device*> devices, const std::vector<DeviceId>& group,
                       Packing packing = {}, const CommunicationOptions& options = {});
   std::string_view name() const override { return "collective"; }

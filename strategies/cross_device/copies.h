@@ -11,7 +11,7 @@ namespace tandem {
 // Marks the op as part of a communication, for the records.
 Op as_communication(Op op);
 
-// Returns the tensor or slices themselves where they are on `device`, else copies that its later compute work may use.
+// Return the tensor or slices themselves if they are on `device`, else copies that its later compute work may use.
 Tensor copy_on(Device& device, const Tensor& tensor);
 IndexedSlices copy_on(Device& device, const IndexedSlices& slices);
 

@@ -59,7 +59,7 @@ CrossDeviceOps::CrossDeviceOps(Worker& worker, std::vector<Device*> devices, Pac
   check_packing(packing_);
 }
 
-// The time in which one call's work is issued: no other call issues work meanwhile, and the call's timeout is set.
+// Lives while one call issues its work. Meanwhile no other call issues work, and the call's timeout is set.
 class CrossDeviceOps::Issue {
  public:
   Issue(CrossDeviceOps& ops, const CommunicationOptions& options)

@@ -47,8 +47,9 @@ class CrossDeviceOps {
                                   const CommunicationOptions& options = {});
   Value broadcast(const Value& value, const Destinations& destinations);
 
-  // Starts batch_reduce() and does not wrap results on one device. Values with one dense tensor per device that are
-  // wanted on all devices are packed and reduced in place; the others go to their destinations one by one.
+  // Starts batch_reduce(), without wrapping results on one device as mirrored values. Values with one dense tensor per
+  // device that are wanted on all devices are packed and reduced in place; the others go to their destinations one by
+  // one.
   ReductionInFlight begin_batch_reduce(ReduceOp op, const std::vector<ReducePair>& pairs,
                                        const CommunicationOptions& options = {});
 
@@ -70,7 +71,7 @@ class CrossDeviceOps {
   // that stream must also wait for the other devices that read the tensor.
   virtual void sum_in_place(const std::vector<TensorGroup>& groups) = 0;
 
-  // Returns the device on which one value is combined whose result is wanted on `destinations`.
+  // Returns the device that combines a value whose result is wanted on `destinations`.
   virtual Device& reducing_device(const std::vector<Device*>& destinations) const { return *destinations.front(); }
   // Issues the sum of a group on `stream`, which already waits for the group's tensors; returns it on that device.
   virtual Tensor sum_on(Stream& stream, const TensorGroup& group);
@@ -103,7 +104,7 @@ class CrossDeviceOps {
   Worker& worker_;
   std::vector<Device*> devices_;
   Packing packing_;
-  std::unique_ptr<Monitor> issuing_;  // held while a call's work is issued: calls must not mix their collectives
+  std::unique_ptr<Monitor> issuing_;  // guards issuing: calls must not mix their collectives
 };
 
 }  // namespace tandem

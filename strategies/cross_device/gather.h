@@ -1,4 +1,4 @@
-// Concatenation of the replicas' tensors, within a worker and over several.
+// Concatenates the replicas' tensors, within a worker and over several.
 #pragma once
 
 #include <vector>
@@ -9,7 +9,7 @@
 namespace tandem {
 
 // Returns a replica's part as a tensor; a number becomes one f64 element on `device`. Throws NotImplementedError for
-// IndexedSlices and TypeError for what holds no numbers.
+// IndexedSlices and TypeError for values without numbers.
 Tensor gathered_part(Worker& worker, Device& device, const Value& part);
 
 // Throws InvalidArgumentError where ranks or other dimensions than `axis` differ, or a rank has no such axis.
@@ -27,8 +27,8 @@ std::vector<Tensor> gather_over_group(Worker& worker, const std::vector<Device*>
 // The CPUs of the workers that have devices in `group`, in its order.
 std::vector<DeviceId> hosts_of(const std::vector<DeviceId>& group);
 
-// Sums a tensor of each worker's host, in place, over the workers that have devices in `group`, and returns how many
-// those are. Later work on the host's compute stream sees the sum.
+// Sums a tensor of each worker's host, in place, over the workers that have devices in `group`, and returns the number
+// of these workers. Later work on the host's compute stream sees the sum.
 int all_reduce_over_hosts(Worker& worker, const std::vector<DeviceId>& group, const Tensor& tensor);
 
 }  // namespace tandem

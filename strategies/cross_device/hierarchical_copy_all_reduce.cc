@@ -38,7 +38,7 @@ void HierarchicalCopyAllReduce::sum_in_place(const std::vector<TensorGroup>& gro
     copy_to_peer(main_of_second, group[main_of_second], main_of_first, group[main_of_first]);
     spread_half(group, main_of_first, 0, half);
     spread_half(group, main_of_second, half, n);
-    // The mains' tensors stay as they are until the others have read them.
+    // The mains' tensors must not change until the others have read them.
     for (std::size_t d = 0; d < n; ++d) {
       const std::size_t reader_of = d < half ? main_of_first : main_of_second;
       if (d != reader_of) order_after(reader_of, d);

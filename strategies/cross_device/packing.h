@@ -17,7 +17,7 @@ std::vector<std::vector<std::size_t>> packs_by_bytes(const std::vector<std::opti
 std::vector<std::int64_t> pack_lengths(std::int64_t elements, int num_packs);
 
 // Copies groups into packs on the communication streams, and back. Tensors of one element type share packs. A single
-// group, and any where packing is off, passes through without copies.
+// group passes through without copies, as do all groups if packing is off.
 class PackedGroups {
  public:
   PackedGroups(const std::vector<TensorGroup>& groups, const Packing& packing, const std::vector<Device*>& devices);

@@ -16,7 +16,7 @@ void ReductionToOneDevice::sum_in_place(const std::vector<TensorGroup>& groups) 
       sum_elsewhere(group, device);
     }
   }
-  // The first device's tensors stay as they are until the others have read them.
+  // The first device's tensors must not change until the others have read them.
   for (std::size_t d = 1; d < devices().size(); ++d) order_after(0, d);
 }
 
@@ -37,7 +37,7 @@ void ReductionToOneDevice::sum_elsewhere(const TensorGroup& group, Device& devic
     stream(d).wait(summed);
     stream(d).copy(group[d], sum);
   }
-  // The sum stays until all have read it.
+  // The sum must not change until all have read it.
   for (std::size_t d = 0; d < group.size(); ++d) there.wait(stream(d).record());
 }
 

@@ -14,8 +14,8 @@ using AccumulationFunction = std::function<Tensor(Stream& stream, const std::vec
 
 class ReductionToOneDevice final : public CrossDeviceOps {
  public:
-  // `reduce_to_device`: any device of this worker; null: the first of `devices`, or for a value with destinations of
-  // its own the first of those. `accumulation_fn` replaces the addition; MEAN still divides by the number of devices.
+  // `reduce_to_device`: any device of this worker; null: the first of `devices` or, for a value with destinations of
+  // its own, the first of these. `accumulation_fn` replaces the addition; MEAN still divides by the number of devices.
   ReductionToOneDevice(Worker& worker, std::vector<Device*> devices, Packing packing = {},
                        Device* reduce_to_device = nullptr, AccumulationFunction accumulation_fn = {})
       : CrossDeviceOps(worker, std::move(devices), packing),

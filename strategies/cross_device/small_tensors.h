@@ -1,4 +1,4 @@
-// Which gradients TensorFlow 1 packs together before an all-reduce. Pure functions. Threads: any.
+// Packs gradients together before an all-reduce as TensorFlow 1 does. Pure functions. Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -31,8 +31,8 @@ struct SmallTensorPacks {
   std::vector<int> unpacked{};                // then these, by themselves
   std::vector<std::int64_t> output_elements{};
 };
-// Packs two and more small tensors in a row, at most max_group + 2 of them; small are f32 tensors of at most max_bytes.
-// Throws ValueError unless both bounds are greater than 0.
+// Packs small tensors that follow each other, at least two and at most max_group + 2 of them. Small tensors are f32
+// tensors of at most max_bytes. Throws ValueError unless both bounds are greater than 0.
 SmallTensorPacks pack_small_tensors(const std::vector<GradientSize>& gradients, std::int64_t max_bytes, int max_group);
 
 }  // namespace tandem

@@ -80,8 +80,8 @@ bool is_dataset_of_datasets(const DatasetNode& node) {
   return element && element->is_dataset();
 }
 
-// In a list of datasets that is flattened and then interleaved, the elements to shard are those of the flattened list.
-// Returns null for any other chain of nodes.
+// Shards the elements of the flattened list, if a list of datasets is flattened and then interleaved. Returns null for
+// any other chain of nodes.
 NodePtr shard_flattened(const NodePtr& node, Shard shard) {
   if (calls_for_datasets(*node) && is_dataset_of_datasets(node->input())) return shard_files(node, shard);
   if (!passes_through(*node)) return nullptr;

@@ -41,7 +41,7 @@ Element slice_of(const Element& element, std::int64_t first, std::int64_t count)
   return {element.structure(), std::move(components)};
 }
 
-// The number of rows of a batch, on which its components must agree.
+// Returns the number of rows of a batch; its components must agree.
 std::int64_t rows_of(const Element& element) {
   const std::int64_t rows = element.components().front().rows();
   for (const HostTensor& tensor : element.components()) {

@@ -6,7 +6,7 @@
 namespace tandem::nodes {
 namespace {
 
-// The batch size that all inputs have, or unknown.
+// Has the batch size that all inputs have in common, or none.
 template <typename Node>
 class SeveralInputs : public NodeOf<Node> {
  public:

@@ -194,7 +194,7 @@ Dataset Dataset::with_options(DatasetOptions options) const {
 DatasetOptions Dataset::options() const {
   if (const auto given = nodes::options_of(*node_)) return *given;
   for (const NodePtr& input : node_->inputs()) {
-    // Default options are no choice, so that another branch's choice counts.
+    // Default options do not count as a choice, so another branch's choice is used.
     DatasetOptions found = Dataset(input).options();
     if (found.auto_shard_policy != AutoShardPolicy::automatic) return found;
   }

@@ -92,8 +92,8 @@ class Dataset {
   // Takes the elements index, index + num_shards, ... InvalidArgumentError for an index that is no shard's.
   Dataset shard(std::int64_t num_shards, std::int64_t index) const;
   // Makes up to `buffer_size` elements before they are asked for, in a task that runs beside the consumer's; kAutotune
-  // chooses the size, 0 makes none ahead. The functions before it are called in that task then, with no strategy
-  // current. An iterator that has begun ends within its worker's program. Outside a run nothing is made ahead.
+  // chooses the size, 0 makes none ahead. That task then calls the functions before it, with no strategy current. An
+  // iterator that has begun must end before its worker's program does. Outside a run nothing is made ahead.
   Dataset prefetch(std::int64_t buffer_size) const;
   Dataset assert_cardinality(std::int64_t count) const;  // InvalidArgumentError once another number is found
   Dataset with_options(DatasetOptions options) const;

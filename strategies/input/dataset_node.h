@@ -50,8 +50,9 @@ enum class DatasetOp : std::uint8_t {
   assert_cardinality
 };
 
-// What one iteration over the same nodes passes on to the next: how often each node was shuffled, and what it cached.
-// Threads: a memory made in a run may be used by all tasks of the run, which it must not outlive; others have one user.
+// What one iteration passes on to the next iteration over the same nodes: how often each node was shuffled, and what it
+// cached. Threads: a memory made in a run may be used by all tasks of the run, which it must not outlive; others have
+// one user.
 class IterationMemory {
  public:
   IterationMemory();
@@ -63,7 +64,7 @@ class IterationMemory {
 
  private:
   class Lock;
-  std::unique_ptr<Monitor> monitor_;  // null outside of a run
+  std::unique_ptr<Monitor> monitor_;  // guards the rest; null outside of a run
   std::map<const DatasetNode*, std::uint64_t> shuffles_;
   std::map<const DatasetNode*, Elements> cached_;
 };
@@ -100,7 +101,7 @@ IteratorPtr make_iterator(Function function) {
   return std::make_unique<Iterator>(std::move(function));
 }
 
-// A node's defaults fit one that passes on the elements of its only input.
+// The defaults suit a node that passes on the elements of its only input.
 class DatasetNode {
  public:
   virtual ~DatasetNode() = default;

@@ -26,7 +26,7 @@ int replicas_per_worker(const InputWorkers& workers) {
   return workers.num_replicas_in_sync / workers.num_workers;
 }
 
-// The whole data in batches of one replica's size, in the order in which `worker` uses them.
+// Returns all data in batches of one replica's size, in the order in which `worker` uses them.
 Dataset rebatched(const Dataset& dataset, std::int64_t global_batch, const InputWorkers& workers, int worker) {
   if (workers.num_replicas_in_sync <= 1) return dataset;
   const int replicas = replicas_per_worker(workers);
@@ -53,8 +53,8 @@ DistributedDataset sharded_dataset(const Dataset& dataset, const InputWorkers& w
   auto input = std::make_shared<DistributedInput>(std::vector<Dataset>{dataset_of(workers.pipeline_id)}, spec, workers,
                                                   steps_ahead(workers.options));
   if (workers.num_workers == 1 || input->is_infinite) return DistributedDataset(std::move(input));
-  // Every worker has this graph and so knows what the others get. Where the graph does not tell how many elements that
-  // is, counting them costs a pass over the data, whereas asking the other workers does not.
+  // Every worker has this graph, and so knows which elements the others get. If the graph does not say how many these
+  // are, counting them costs a pass over the data, but asking the other workers does not.
   std::vector<Dataset> of_workers;
   for (int worker = 0; worker < workers.num_workers; ++worker) of_workers.push_back(dataset_of(worker));
   if (are_counted(of_workers) || !workers.any_worker_has_data) input->datasets_of_workers = std::move(of_workers);
@@ -95,7 +95,7 @@ DistributedDataset distribute_as_is(std::vector<Dataset> datasets, const InputWo
   if (datasets.size() != 1 && datasets.size() != workers.devices.size()) {
     throw ValueError("distributed input needs one dataset for all replicas, or one for each");
   }
-  // The elements' form is only needed to make empty ones, and finding it may call the user's functions.
+  // The elements' form is only needed to make empty elements, and finding it may call the user's functions.
   const ElementSpec spec = workers.enable_partial_batch_handling ? datasets.front().element_spec() : ElementSpec{};
   return DistributedDataset(std::make_shared<DistributedInput>(std::move(datasets), spec, workers, steps_ahead));
 }

@@ -34,10 +34,10 @@ class OptionalValue {
   std::optional<Value> value_;
 };
 
-// Each of the three calls gives one step: an element for every local replica, structured like the dataset's elements,
-// of which each component is a per-replica value (a bare one with one replica). Elements are made ahead of their use in
-// a task of their own where a dataset is divided among several replicas, and copied ahead on the input streams; compute
-// streams wait for the copies of the step that is given. ValueError in a replica context.
+// Each of the three calls returns one step: an element for every local replica, structured like the dataset's elements,
+// with a per-replica value for each component (a bare value if there is one replica). Where a dataset is divided among
+// several replicas, a separate task makes elements ahead of their use. Elements are copied ahead on the input streams;
+// compute streams wait for the copies of the step that is returned. ValueError in a replica context.
 //
 // The end: where batches may be partial, steps go on until all replicas of all workers are out of data, and replicas
 // without data get elements of no rows. Where shapes are static or the dataset is infinite, the first replica without

@@ -31,7 +31,8 @@ ElementSpec DistributedIterator::element_spec() const {
   return input_->element_spec();
 }
 
-// Whether there is another step. Every worker asks in every step, as InputWorkers::any_worker_has_data requires.
+// Returns whether there is another step. Every worker asks in every step, as InputWorkers::any_worker_has_data
+// requires.
 bool DistributedIterator::goes_on(bool has_data) {
   const InputWorkers& workers = input_->workers;
   if (input_->is_infinite || workers.num_workers == 1 || !workers.enable_partial_batch_handling) return has_data;

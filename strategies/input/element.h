@@ -1,4 +1,5 @@
-// One element of a dataset: tensors on the host, nested in tuples, lists and maps. And the form that all elements have.
+// The elements of datasets, which are tensors on the host, nested in tuples, lists and maps; and the form that all
+// elements of a dataset share.
 #pragma once
 
 #include <map>
@@ -75,7 +76,7 @@ struct ElementSpec {
   ElementSpec with_row_count(std::int64_t rows) const;  // axis 0 changed
 };
 ElementSpec spec_of(const Element& element);
-// Makes an element of no rows: unknown dimensions are 0, and where all are known the first one is.
+// Makes an element of no rows: unknown dimensions are 0 or, if all are known, the first one is.
 Element empty_element(const ElementSpec& spec);
 
 }  // namespace tandem

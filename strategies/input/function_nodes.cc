@@ -1,4 +1,4 @@
-// The nodes that call a function of the user's (map, filter, flat_map, interleave), and unique.
+// The nodes that call a user's function (map, filter, flat_map, interleave), and unique.
 #include <algorithm>
 
 #include "strategies/input/nodes.h"
@@ -6,7 +6,7 @@
 namespace tandem::nodes {
 namespace {
 
-// Dimension 0 stays unknown where it was unknown before the function and the function has kept it.
+// Dimension 0 stays unknown if it was unknown in the input and the function did not change it.
 ElementSpec spec_of_mapped(const ElementSpec& input, const Element& before, const Element& after) {
   ElementSpec spec = spec_of(after);
   for (std::size_t i = 0; i < input.components.size() && i < before.components().size(); ++i) {
@@ -115,7 +115,8 @@ class Interleave final : public NodeOf<Interleave> {
   }
 
  private:
-  // The open datasets, and which of them is next. Each has a memory of its own, since the function has just made it.
+  // The open datasets, and which of them is next. Each has its own iteration memory, because the function has just made
+  // it.
   class Turns {
    public:
     Turns(const Interleave& node, IteratorPtr from)

@@ -89,7 +89,7 @@ HostTensor HostTensor::slice(std::int64_t first, std::int64_t count) const {
     part.run_ = count * row_elements;
     return part;
   }
-  if (row_elements % run_ != 0) {  // a row is a piece of a run: gather first
+  if (row_elements % run_ != 0) {  // a row is a part of a run: gather first
     return std::visit(
         [&]<typename T>(const std::vector<T>&) { return HostTensor(shape_, values<T>()).slice(first, count); }, *base_);
   }

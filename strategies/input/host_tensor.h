@@ -76,7 +76,8 @@ class HostTensor {
 
   Shape shape_;
   std::shared_ptr<const HostValues> base_;
-  // The elements are in the base in runs of `run_`, one at each of `starts_`, or one at `start_` when that is empty.
+  // The elements lie in the base in runs of `run_` elements: one run at each of `starts_` or, if that is empty, one run
+  // at `start_`.
   std::int64_t run_ = 0;
   std::int64_t start_ = 0;
   std::vector<std::int64_t> starts_;

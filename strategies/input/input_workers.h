@@ -1,4 +1,4 @@
-// The receiver of distributed input: one worker's devices, and the worker's place among all.
+// The receiver of distributed input: one worker's devices, and its place among all workers.
 #pragma once
 
 #include <functional>

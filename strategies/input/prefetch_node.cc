@@ -10,8 +10,8 @@
 namespace tandem::nodes {
 namespace {
 
-// Elements go through a buffer. The task makes the next one while there is room. A consumer that finds the buffer empty
-// and the task not at work makes its element itself, so that a task which is slow to start delays nobody.
+// Elements go through a buffer. The task makes the next one while there is room. If a consumer finds the buffer empty
+// and the task not at work, it makes its element itself, so a task that is slow to start delays nobody.
 class RunAhead final : public ElementIterator {
  public:
   RunAhead(IteratorPtr from, std::int64_t buffer_size)
@@ -22,7 +22,7 @@ class RunAhead final : public ElementIterator {
       const std::lock_guard lock(*monitor_);
       is_ending_ = true;
       monitor_->notify_all();
-    } catch (...) {  // a run that was stopped ends the task's waits as well
+    } catch (...) {  // the run was stopped, which also ends the task's waits
     }
     task_.reset();
   }
@@ -30,13 +30,13 @@ class RunAhead final : public ElementIterator {
   RunAhead& operator=(const RunAhead&) = delete;
 
  private:
-  // Nothing after the last element, or what the input threw.
+  // Holds an element, nothing after the last one, or what the input threw.
   struct Made {
     std::optional<Element> element;
     std::exception_ptr error;
   };
 
-  // The first element is made by the consumer: one that looks at a sample only needs no task.
+  // The consumer makes the first element, so one that only looks at a sample needs no task.
   std::optional<Element> produce() override {
     Worker* const worker = Task::current().worker();
     if (!worker) return from_->next();
@@ -78,7 +78,7 @@ class RunAhead final : public ElementIterator {
     }
   }
 
-  // By one of the two at a time.
+  // Called by only one of the task and the consumer at a time.
   Made make_unlocked(std::unique_lock<Monitor>& lock) {
     is_making_ = true;
     lock.unlock();
@@ -100,7 +100,7 @@ class RunAhead final : public ElementIterator {
 
   const IteratorPtr from_;
   const std::size_t room_;
-  std::unique_ptr<Monitor> monitor_;  // of what follows
+  std::unique_ptr<Monitor> monitor_;  // guards the members down to is_ending_
   std::deque<Made> buffer_;
   bool is_making_ = false, has_more_ = true, is_ending_ = false;
   std::unique_ptr<BackgroundTask> task_;

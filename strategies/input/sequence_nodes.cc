@@ -9,7 +9,7 @@
 namespace tandem::nodes {
 namespace {
 
-// The base of nodes with one input that pass its elements on, and so have its batch size.
+// The base of nodes with one input that pass on its elements, and therefore have its batch size.
 template <typename Node>
 class PassesOn : public NodeOf<Node> {
  public:
@@ -98,7 +98,7 @@ class Shard final : public PassesOn<Shard> {
         must_not_be_empty_(must_not_be_empty) {}
   bool is_hint() const { return num_shards_ == Dataset::kShardHint; }
   IteratorPtr iterate(const MemoryPtr& memory) const override {
-    if (num_shards_ <= 1) return input().iterate(memory);  // a hint that nobody replaced shards nothing
+    if (num_shards_ <= 1) return input().iterate(memory);  // an unreplaced hint does not shard
     return make_iterator(
         [this, from = input().iterate(memory), position = std::int64_t{0}]() mutable -> std::optional<Element> {
           const std::int64_t before = (index_ - position % num_shards_ + num_shards_) % num_shards_;
@@ -122,7 +122,7 @@ class Shard final : public PassesOn<Shard> {
     }
     return count;
   }
-  // Skips the other shards' first elements. A shard that gets no element at all just ends.
+  // Skips the other shards' first elements. A shard without any element ends without an error.
   std::int64_t check_enough(ElementIterator& from, std::int64_t position) const {
     const std::int64_t skipped = skip(from, num_shards_ - position);
     if (position + skipped < num_shards_) {

@@ -12,7 +12,7 @@ Value texts(const HostTensor& tensor) {
   return Value::list(std::move(all));
 }
 
-// Copies a tensor to host memory that devices can copy from. Values are gathered only where the engine carries any.
+// Copies a tensor to host memory that devices can copy from. Gathers values only if the engine carries any.
 Tensor on_host(Device& host, const HostTensor& from) {
   Tensor tensor = host.allocate(*from.dtype(), from.shape());
   const auto fill = [&]<typename T>(T) {
@@ -46,7 +46,7 @@ Value place(Device& host, Device& device, const HostTensor& from, bool fetch_to_
   return there;
 }
 
-// Nests the components, which are in order, as the structure says.
+// Nests the components, which are given in order, as the structure says.
 Value structured(const Structure& structure, const std::vector<Value>& components, std::size_t& next) {
   if (structure.kind == Structure::Kind::leaf) return components[next++];
   if (structure.kind == Structure::Kind::map) {

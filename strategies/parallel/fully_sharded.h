@@ -1,5 +1,5 @@
-// Fully sharded data parallelism (ZeRO stage 3, PyTorch's FSDP): the data is divided among the devices, and so are the
-// parameters, of which no device keeps all.
+// Fully sharded data parallelism (ZeRO stage 3, PyTorch's FSDP): both the data and the parameters are divided among the
+// devices; no device keeps all parameters.
 //
 // Each device computes its rows of the batch through all layers. A layer's parameters are gathered just before its
 // forward and its backward pass, while the preceding layer computes. Its gradients are summed and scattered while those

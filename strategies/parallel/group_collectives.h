@@ -1,4 +1,4 @@
-// A group's collectives for programs in which each device has a task of its own.
+// The collectives of a group, for programs in which each device has a task of its own.
 //
 // One call of a Communicator covers all local devices of a group. Here each device's task calls for its own device,
 // with its tensors and its stream, and the last task to arrive makes the call for all. Every member makes the same
@@ -21,8 +21,8 @@ class GroupCollectives {
   void all_reduce(const Tensor& buffer, Stream& stream);
   // Concatenates the inputs in rank order: `output` has size() times the elements of `input`.
   void all_gather(const Tensor& output, const Tensor& input, Stream& stream);
-  // Part j of rank i's input becomes part i of rank j's output. Both have as many elements, a multiple of size(), and
-  // do not overlap.
+  // Part j of rank i's input becomes part i of rank j's output. Both have the same number of elements, a multiple of
+  // size(), and do not overlap.
   void all_to_all(const Tensor& output, const Tensor& input, Stream& stream);
   // Sums the inputs and gives each rank its part: `input` has size() times the elements of `output`.
   void reduce_scatter(const Tensor& output, const Tensor& input, Stream& stream);
@@ -33,7 +33,7 @@ class GroupCollectives {
   void issue(Operation operation);
 
   Communicator& communicator_;
-  std::unique_ptr<Monitor> monitor_;
+  std::unique_ptr<Monitor> monitor_;  // guards the rest
   // The call that is being put together, in the order of the communicator's local devices.
   std::vector<Tensor> outputs_, inputs_;
   std::vector<Stream*> streams_;

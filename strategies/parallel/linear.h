@@ -15,8 +15,8 @@ struct Range {
   std::int64_t first = 0, count = 0;
   bool operator==(const Range&) const = default;
 };
-// Part `part` when `total` elements are divided into `parts` parts. Where the division leaves a remainder, the first
-// parts have one element more.
+// Returns part `part` of `total` elements that are divided into `parts` parts. Where the division leaves a remainder,
+// the first parts have one element more.
 Range part_of(std::int64_t total, int parts, int part);
 
 struct LinearShape {

@@ -47,7 +47,8 @@ GroupCollectives* MeshLayout::group(const std::vector<int>& ranks) {
 }
 
 MeshGroups MeshLayout::groups_of(int rank) {
-  // Devices along data x context are divided into groups of neighbours, and into groups with one of each of those.
+  // Devices along data x context are divided into groups of neighbours, and also into groups that have one member of
+  // each such group.
   const std::vector<int> replicas = mesh_.group(rank, kData);
   const int place = mesh_.coordinate(rank, kData);
   const auto neighbours = [&](int count) {

@@ -1,5 +1,5 @@
 // The devices of a job as a mesh pipeline x data x context x tensor, and what each of this worker's devices needs to
-// know of it. Tensor-parallel devices have neighbouring ranks; those of one sequence are further apart, then
+// know about it. Tensor-parallel devices have neighbouring ranks; those of one sequence are further apart, then
 // data-parallel ones, and pipeline stages furthest. Devices that divide experts are neighbours along data x context.
 #pragma once
 
@@ -24,8 +24,8 @@ struct MeshGroups {
   GroupCollectives* context = nullptr;
   GroupCollectives* experts = nullptr;      // those that divide the experts
   GroupCollectives* expert_data = nullptr;  // those that have the same experts
-  // Of the devices of the pipeline. With several stages a device, gradients have a communicator of their own, in the
-  // opposite order, since two devices may then exchange both in the same direction.
+  // Communicators of the pipeline's devices. With several stages on each device, activations and gradients may go in
+  // the same direction between two devices; gradients then have a communicator of their own, in the opposite order.
   Communicator* activations = nullptr;
   Communicator* gradients = nullptr;
 };
@@ -42,7 +42,8 @@ class MeshLayout {
   MeshLayout(Worker& worker, const ParallelOptions& options);
 
   const std::vector<MeshSeat>& seats() const { return seats_; }  // one for each of this worker's devices
-  // The first and the last device of the seat's pipeline, if it is one of the two and they differ; else null.
+  // Returns the group of the first and the last device of the seat's pipeline, if the seat's is one of them and they
+  // differ; else null.
   GroupCollectives* ends_of(const MeshSeat& seat);
 
  private:
@@ -57,7 +58,7 @@ class MeshLayout {
   std::vector<MeshSeat> seats_;
 };
 
-// A stage, in which a device computes its part of some consecutive layers.
+// A stage: a device's part of some consecutive layers.
 class StageChunk {
  public:
   virtual ~StageChunk() = default;

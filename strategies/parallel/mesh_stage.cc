@@ -145,7 +145,7 @@ void MeshStage::backward(int index) {
   }
 }
 
-// The memory for the gradients of a layer's input; none for the input of the whole stack.
+// Returns the memory for the gradients of a layer's input; none for the input of the whole model.
 Tensor MeshStage::input_gradient_of(std::size_t layer, std::int64_t rows) {
   if (layer > 0) return matrix(of_activations_[layer % 2], rows, layers_[layer].shard.inputs.count);
   return is_first() ? Tensor() : channels_.input_gradient->next(rows);

@@ -1,5 +1,5 @@
 // Data, tensor and pipeline parallelism of a stack of linear layers on a mesh of devices. An axis of size 1 switches
-// its kind off.
+// its kind of parallelism off.
 #pragma once
 
 #include <memory>

@@ -19,13 +19,13 @@ struct ChannelSpec {
   std::int64_t rows = 0, features = 0;  // the largest matrix
   int buffers = 2;                      // how many matrices may be in use or on their way
   DType dtype = DType::f32;
-  // The tensor-parallel devices that all have the same matrices: each of them moves one part of a matrix, if it divides
-  // into equal ones, and those that receive the parts gather them. Null: this device moves whole matrices.
+  // The tensor-parallel devices that all have the same matrices. If a matrix can be divided equally, each of them moves
+  // one part of it, and the receivers gather the parts. Null: this device moves whole matrices.
   GroupCollectives* sharers = nullptr;
   int part = 0;  // of this device
 
   std::int64_t elements(std::int64_t of_rows) const { return of_rows * features; }
-  // Into how many parts a matrix of so many rows is divided.
+  // The number of parts into which a matrix of `of_rows` rows is divided.
   int parts(std::int64_t of_rows) const {
     return sharers != nullptr && elements(of_rows) % sharers->size() == 0 ? sharers->size() : 1;
   }

@@ -35,8 +35,8 @@ std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int 
   return actions;
 }
 
-// Both passes of all stages of the device, numbered in their order: a round of micro-batches through chunk 0, then
-// through chunk 1, and so on; the backward passes in the opposite order of chunks.
+// Numbers both passes of all stages of the device in their order: a round of micro-batches goes through chunk 0, then
+// through chunk 1, and so on; the backward passes take the chunks in the opposite order.
 std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int devices, int chunks,
                                                                  int micro_batches) {
   if (chunks == 1) return one_forward_one_backward(device, devices, micro_batches);

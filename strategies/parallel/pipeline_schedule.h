@@ -1,4 +1,4 @@
-// Pure functions that divide a pipeline into stages and order a stage's work.
+// Divides a pipeline into stages and orders a stage's work. Pure functions.
 #pragma once
 
 #include <cstdint>
@@ -28,7 +28,7 @@ std::vector<PipelineAction> one_forward_one_backward(int stage, int stages, int 
 std::vector<PipelineAction> interleaved_one_forward_one_backward(int device, int devices, int chunks,
                                                                  int micro_batches);
 
-// How many micro-batches of a chunk are between their two passes at the same time, at most.
+// The largest number of micro-batches of a chunk that are between their two passes at the same time.
 int live_micro_batches(std::span<const PipelineAction> actions, int chunk = 0);
 
 // Divides layers into `stages` runs of at least one layer such that the most expensive run costs least. Returns the

@@ -1,9 +1,10 @@
 // One device's share of parameters that a group of devices keeps in pieces (ZeRO, stage 3: arXiv:1910.02054).
 //
 // Parameters come in units, usually layers, which are gathered, used and reduced as a whole. A unit is padded to a
-// multiple of the group's size and divided into equal pieces, one per device, which keeps and updates it together with
-// its momentum. Only two buffers hold whole units, in turn: while one unit is used, the next one's parameters arrive.
-// Gradients have two buffers as well: while one unit's are computed, the previous unit's are summed.
+// multiple of the group's size and divided into equal pieces, one per device. Each device keeps and updates its piece
+// together with the piece's momentum. Only two buffers hold whole units, in turn: while one unit is used, the next
+// one's parameters arrive. Gradients have two buffers as well: while one unit's are computed, the previous unit's are
+// summed.
 //
 // Every device of the group makes the same calls in the same order. All calls are asynchronous, in stream order.
 #pragma once

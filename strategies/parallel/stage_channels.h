@@ -11,8 +11,8 @@ namespace tandem {
 // The matrices of a stage: one row for each row of a micro-batch.
 struct StageMatrices {
   std::int64_t rows = 0;     // of the largest micro-batch
-  std::int64_t inputs = 0;   // columns of what the stage before sends
-  std::int64_t outputs = 0;  // columns of what the stage after receives
+  std::int64_t inputs = 0;   // columns of what the previous stage sends
+  std::int64_t outputs = 0;  // columns of what the next stage receives
   int live = 1;              // micro-batches that are between their two passes at the same time
   DType dtype = DType::f32;
   // Whether every tensor-parallel device of the stages has the whole matrices; otherwise each has columns of its own.

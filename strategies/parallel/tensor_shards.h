@@ -1,5 +1,5 @@
-// Pure functions that divide linear layers among tensor-parallel devices (Megatron-LM: Shoeybi and others,
-// arXiv:1909.08053).
+// Divides linear layers among tensor-parallel devices (Megatron-LM: Shoeybi and others, arXiv:1909.08053). Pure
+// functions.
 //
 // Layers alternate: one is divided by the columns of its weights, the next one by the rows, so that each device already
 // has the part of the first one's output that the second one needs. The last layer is always divided by rows, which

@@ -1,5 +1,5 @@
-// Training a stack of linear layers on several devices: the interface of the kinds of parallelism that are more than
-// replicas of a whole model.
+// Trains a stack of linear layers on several devices: the interface of all kinds of parallelism that do more than
+// replicate a whole model.
 //
 // The layers are separated by ReLU. The loss is the mean, over the global batch, of the softmax cross entropy of the
 // last layer's output; it is minimised by SGD. Every kind of parallelism computes the same numbers as one device, up to
@@ -33,11 +33,11 @@ struct ParallelOptions {
   int data = 1, tensor = 1, pipeline = 1;  // devices along each axis of the mesh
   int context = 1;                         // devices that divide the tokens of each sequence of a replica
   int expert = 1;                          // devices along data x context that divide the experts of a layer
-  int micro_batches = 1;                   // in how many parts a replica's batch goes through the pipeline
+  int micro_batches = 1;                   // parts of a replica's batch, which go through the pipeline one by one
   int virtual_stages = 1;                  // stages of each device of a pipeline, which take turns on it
   std::int64_t batch = 1;                  // rows of a step, for all replicas together
-  // Whether each tensor-parallel device of a stage sends its part of what all of them have, and those of the next stage
-  // gather the parts; otherwise each sends all of it.
+  // Whether each tensor-parallel device of a stage sends only its part of a matrix that all of them have, and the
+  // devices of the next stage gather the parts; otherwise each sends the whole matrix.
   bool scatter_gather = true;
   // Tables of layers: whether devices with the same parameters divide the optimizer's state and work (ZeRO's first
   // stage), and whether the updated parameters are gathered while the next step begins, not before it.
@@ -50,7 +50,8 @@ struct ParallelOptions {
 // Throws ValueError for interleaved stages without a pipeline, or with micro-batches that do not go through it in
 // rounds.
 void check_interleaving(const ParallelOptions& options);
-// The same, and when there are too few layers for the mesh, or too few rows for its replicas and micro-batches.
+// Throws ValueError as check_interleaving() does, and for too few layers for the mesh or too few rows for its replicas
+// and micro-batches.
 void check_division(const LinearStack& stack, const ParallelOptions& options);
 
 class ParallelTrainer {
@@ -73,8 +74,8 @@ std::unique_ptr<ParallelTrainer> make_fully_sharded(Worker& worker, LinearStack 
 // check_division().
 std::unique_ptr<ParallelTrainer> make_mesh_trainer(Worker& worker, LinearStack stack, const ParallelOptions& options);
 
-// Adds the values up element by element over the workers that train, all of which call it. Blocks the caller. Only
-// where the engine carries values.
+// Adds up the values, element by element, over the workers that train, all of which call it. Blocks the caller. Needs
+// an engine that carries values.
 std::vector<float> sum_over_workers(Worker& worker, std::vector<float> values);
 
 }  // namespace tandem

@@ -44,6 +44,6 @@ class TowerContext {
 std::optional<TowerContext> get_tower_context();                // nothing in a cross-tower context
 std::optional<DistributionStrategy> get_cross_tower_context();  // nothing outside one
 DistributionStrategy get_distribution_strategy();               // outside every scope the default strategy
-bool has_distribution_strategy();                               // whether that is another one than the default strategy
+bool has_distribution_strategy();  // whether get_distribution_strategy() is not the default one
 
 }  // namespace tandem::tower

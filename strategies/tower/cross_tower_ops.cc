@@ -15,7 +15,7 @@
 namespace tandem::tower {
 namespace {
 
-// Makes a value per device of a bare tensor, which is on one, and of a variable, which has components.
+// Makes a value per device from a bare tensor, which is on one device, and from a variable, which has components.
 Value as_per_device(const Value& value) {
   if (value.is_distributed()) return Value::per_replica(value.parts());
   if (value.is(ValueKind::variable)) {

@@ -1,5 +1,5 @@
-// CrossTowerOps of TensorFlow 1: combine a value of each device. The library's operations do the work; which ones is
-// decided by the devices that hold the values.
+// CrossTowerOps of TensorFlow 1: combine a value of each device. The library's operations do the work; the devices that
+// hold the values decide which ones.
 #pragma once
 
 #include <cstdint>

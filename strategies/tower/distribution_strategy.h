@@ -25,7 +25,7 @@ class MultiStepContext;
 
 inline constexpr VariableAggregation kOnlyFirstTower = VariableAggregation::only_first_replica;
 
-// Which task of the cluster this program is; an empty type and no id mean that it was not told.
+// The task of the cluster that this program is. An empty type and no id mean that it was not told.
 struct ClusterTask {
   std::string type{};
   std::optional<int> id{};
@@ -147,7 +147,7 @@ class DistributionStrategy {
 
  private:
   std::vector<InputWorkers> input_workers() const;  // one for each worker whose devices this program drives
-  bool is_direct() const;                           // whether a call is an ordinary call on the only device
+  bool is_direct() const;                           // whether calls are ordinary calls on the only device
   bool spans_workers() const;                       // whether other programs' towers are in sync with these
   StrategyExtended& with_roles(std::string_view name) const;
   Value reduced(VariableAggregation aggregation, const Value& value, const Destinations& destinations) const;

@@ -35,7 +35,7 @@ Value copied(const std::vector<Device*>& devices, const Value& value) {
   return copies_on(devices, value);
 }
 
-// Replaces a tower-local variable by the value per device that its components are.
+// Replaces a tower-local variable by its components as a value per device.
 Value opened(const Value& value) {
   if (!value.is(ValueKind::variable) || value.variable()->kind() != VariableKind::sync_on_read) return value;
   return Value::per_replica(value.variable()->component_values());
@@ -46,12 +46,12 @@ bool are_integers(const Value::Parts& parts) {
                      [](const Value& part) { return part.is(ValueKind::number) && part.is_integer(); });
 }
 
-// Makes an integer of a number that was computed from integers. The mean is rounded down, as TensorFlow 1 divides.
+// Makes an integer from a number that was computed from integers. Rounds a mean down, as TensorFlow 1 does.
 Value as_integer(const Value& number) {
   return Value::integer(static_cast<std::int64_t>(std::floor(number.number())));
 }
 
-// Adds up what map() left on one device; nothing for no results.
+// Adds up the results of map() on one device; returns nothing if there are none.
 Value sum_of(const Value::Parts& values) {
   if (values.empty()) return {};
   if (values.front().is(ValueKind::number)) {

@@ -19,8 +19,8 @@ bool is_leaf(const Value& value) {
   return !value.is_nest() && !value.is_distributed();
 }
 
-// Whether two values have the same names, nesting and numbers of elements. A value per device counts as the list that
-// unwrap() makes of it, and a list of one element as that element.
+// Returns whether two values have the same names, nesting and numbers of elements. A value per device counts as the
+// list that unwrap() makes of it, and a list of one element as that element.
 bool is_same_structure(const DistributionStrategy& strategy, const Value& a, const Value& b) {
   if (is_leaf(a) && is_leaf(b)) return true;
   if (a.is(ValueKind::map) || b.is(ValueKind::map)) {

@@ -16,7 +16,7 @@
 namespace tandem::tower {
 namespace {
 
-// The towers of one worker before it knows of the others.
+// The towers of one worker, before it knows about the others.
 class CollectiveOfOneWorker : public MirroredExtended {
  public:
   using MirroredExtended::MirroredExtended;
@@ -61,7 +61,7 @@ bool are_of(const Worker& worker, const std::vector<Device*>& devices) {
                      [&worker](const Device* device) { return device->worker() == worker.index(); });
 }
 
-// Replaces "auto" by what 1.12 chooses for the devices.
+// Replaces "auto" by the choice that 1.12 makes for the devices.
 void choose_cross_tower_ops(const Worker& worker, ReplicatedSpec& spec) {
   if (spec.cross_device_ops != "auto") return;
   if (!are_of(worker, spec.devices)) {

@@ -67,8 +67,8 @@ class ParameterServerStrategy final : public DistributionStrategy {
   // Computes on GPU:0 and so on, for 0 on CPU:0; for nullopt, which TensorFlow does not have, on all compute devices of
   // this worker, whatever they are.
   explicit ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = 0);
-  // ValueError for a missing task type or id, and for a cluster without ps tasks. A second cluster is ignored. Which
-  // tasks there are, and which one this is, the engine has said already.
+  // ValueError for a missing task type or id, and for a cluster without ps tasks. A second cluster is ignored. The
+  // engine already knows which tasks there are and which of them this is.
   void configure(const ClusterSpec& cluster, const ClusterTask& task = {}) override;
 
  private:

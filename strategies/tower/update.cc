@@ -13,7 +13,7 @@
 namespace tandem::tower {
 namespace {
 
-// Opens an argument of the update of a stored variable as 1.x does: there is one component, so there must be one part.
+// Opens an argument of a stored variable's update as 1.x does: there is one component, so there must be one part.
 Value single_part(const Value& value) {
   return map_structure(value, [](const Value& leaf) {
     if (leaf.is(ValueKind::per_replica)) throw ValueError("update() of a stored variable with a value per device");

@@ -78,7 +78,7 @@ kernel::Binary kernel_of(Operator operation) {
   }
 }
 
-// A number as a tensor of the other operand's type and shape, on its device.
+// Returns a number as a tensor of the other operand's type and shape, on its device.
 Tensor filled_like(const Tensor& like, double number) {
   if (is_whole(like.dtype()) && number != std::trunc(number)) {
     throw TypeError(fmt::format("{} beside a tensor of type {}", number, name_of(like.dtype())));
@@ -114,13 +114,13 @@ Tensor on_tensors(Operator operation, Tensor a, Tensor b) {
   return result;
 }
 
-// The replica's device inside run(); null elsewhere, and in the default strategy, which has no devices.
+// Returns the replica's device inside run(); null elsewhere, and in the default strategy, which has no devices.
 Device* device_of_replica() {
   const Mode* mode = current_mode();
   return mode && mode->replica && has_strategy() ? &mode->replica->device() : nullptr;
 }
 
-// The value that an operator sees, where it computes.
+// Returns an operand as the operator sees it, on the device where the operator computes.
 Value operand(const Value& value) {
   Value part = current_part(value);
   Device* const device = device_of_replica();

@@ -1,5 +1,5 @@
-// Operators on values. The operand that a distributed value gives is its current part: the current replica's or
-// update's, or in a cross-replica context part 0 of a mirrored value. A variable gives its value() in that context.
+// Operators on values. A distributed value contributes its current part: that of the current replica or update or, in a
+// cross-replica context, part 0 of a mirrored value. A variable contributes its value() in that context.
 //
 // Two numbers give a number; comparisons give 1 or 0. A tensor with a number, or with a tensor of equal shape, gives a
 // new tensor: inside run() on the replica's device, to which operands from elsewhere are copied, otherwise on the first

@@ -36,14 +36,14 @@ bool is_sequence(Wrap wrap) {
   return wrap == Wrap::tuple || wrap == Wrap::list;
 }
 
-// Whether a value is a variable with a component per device.
+// Returns whether a value is a variable with a component per device.
 bool is_replicated(const Value& value) {
   if (!value.is(ValueKind::variable)) return false;
   const VariableKind kind = value.variable()->kind();
   return kind == VariableKind::mirrored || kind == VariableKind::sync_on_read;
 }
 
-// The variable whose components the parts are, in order; null if they are not.
+// Returns the variable whose components, in order, are the parts; null if there is none.
 std::shared_ptr<Variable> container_of(const Value::Parts& parts) {
   const Mode* mode = current_mode();
   if (!mode || !parts.front().is(ValueKind::tensor)) return nullptr;
@@ -53,13 +53,13 @@ std::shared_ptr<Variable> container_of(const Value::Parts& parts) {
   if (components.size() != parts.size()) return nullptr;
   for (std::size_t i = 0; i < parts.size(); ++i) {
     if (!parts[i].is(ValueKind::tensor) || !parts[i].tensor().is_same(components[i])) return nullptr;
-    if (parts[i].tensor().has_lease()) return nullptr;  // what it held when it was read
+    if (parts[i].tensor().has_lease()) return nullptr;  // a snapshot, not the component
   }
   return container.variable();
 }
 
-// What TensorFlow's local results are of a leaf that was regrouped: one object in all parts counts once, a variable of
-// several components as those.
+// Returns TensorFlow's local results of a regrouped leaf: one object in all parts counts once, and a variable with
+// several components as these.
 Value sequence_of(const Value::Parts& parts, bool all_identical, Wrap wrap) {
   Value::Parts results = all_identical ? Value::Parts{parts.front()} : parts;
   if (all_identical && is_replicated(parts.front())) results = parts.front().variable()->component_values();
@@ -120,7 +120,7 @@ Value regroup_ungrouped(const Value::Parts& parts, bool as_lists) {
 
 namespace {
 
-// A distributed leaf's part for a replica; any other leaf itself.
+// Returns a distributed leaf's part for a replica; any other leaf unchanged.
 Value part_of(const Value& leaf, int replica) {
   if (!leaf.is_distributed()) return leaf;
   const auto index = static_cast<std::size_t>(replica);

@@ -10,18 +10,18 @@ namespace tandem {
 // `always_wrap` is set; other leaves become per-replica values. With one part the part itself is returned.
 Value regroup(const Value::Parts& parts, bool always_wrap = false);
 
-// Combines results that are equal by contract: as regroup(), with mirrored leaves.
+// Combines results that are equal by contract: like regroup(), but with mirrored leaves.
 Value regroup_mirrored(const Value::Parts& parts);
 
 // Puts a tuple (TensorFlow 1: a list) of the parts at every leaf, also where there is one part. A leaf that is the
-// identical object in all of them is there once, and a variable with a component per device as its components.
+// identical object in all of them appears once; a variable with a component per device appears as its components.
 Value regroup_ungrouped(const Value::Parts& parts, bool as_lists = false);
 
 // Returns the value with part `replica` in place of every distributed leaf; variables and other leaves stay as they
 // are. Throws ValueError for a leaf without such a part.
 Value select_replica(int replica, const Value& value);
 
-// As select_replica(); TypeError for a value with per-replica leaves.
+// Does the same for values without per-replica leaves (TypeError).
 Value select_replica_mirrored(int replica, const Value& value);
 
 // Calls `function` for every leaf, in order, and returns the results in the same structure. Leaves are the values that

@@ -1,4 +1,4 @@
-// Functions that derive a shape from another.
+// Derives shapes from others.
 #pragma once
 
 #include <vector>

@@ -105,7 +105,7 @@ class Value {
 };
 
 // The value as Python would print it: ("a", [1, {x: PerReplica[2, 3]}]). Tensors show their type, shape and device, not
-// what they hold.
+// their elements.
 std::string text_of(const Value& value);
 
 }  // namespace tandem

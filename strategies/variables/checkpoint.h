@@ -30,7 +30,7 @@ class Checkpoint {
   // one. UnknownError when the file system refuses, RuntimeError where the engine carries no values.
   void save(const std::string& path) const;
   // NotFoundError without such a file or for a variable that is not in it, DataLossError for a damaged file, ValueError
-  // for another shape or element type. All is checked before the first variable changes.
+  // for another shape or element type. Everything is checked before the first variable changes.
   void restore(const std::string& path) const;
 
  private:

@@ -20,10 +20,10 @@ Tensor operand_beside(const Tensor& component, const Value& value);
 void apply_change(Change change, const Tensor& component, const Value& value);
 void apply_scatter(kernel::Scatter operation, const Tensor& component, const IndexedSlices& slices);
 
-// One component with the initial value on each device. The value is computed once, so that they are equal.
+// Makes one component with the initial value on each device. The value is computed once, so that all are equal.
 std::vector<Tensor> make_components(const VariableSpec& spec, const std::vector<Device*>& devices, Device& host);
 
-// The op, recorded as an update.
+// Returns the op, to be recorded as an update.
 Op as_update(Op op);
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// The way from gradients to new values: gradients are summed over the replicas in sync while the backward pass goes on,
-// then applied to the variables on the devices that store them. Suits every strategy. A program that has all gradients
+// Turns gradients into new values: sums them over the replicas in sync while the backward pass goes on, then applies
+// them to the variables on the devices that store them. Works with every strategy. A program that has all gradients
 // before it begins to sum them calls apply_gradients() instead.
 #pragma once
 
@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-// Changes the component of the variable that is being updated by the summed gradient, which is on the same device.
+// Applies the summed gradient to the component of the variable that is being updated. Both are on the same device.
 using GradientRule = std::function<void(Variable& variable, const Tensor& gradient)>;
 
 // Made once per program. All replicas use it, in the same order, each in its replica context.

@@ -1,6 +1,6 @@
 // Exponentially decaying averages of values and variables: tf.train's moving averages.
 //
-// Threads and contexts: as Variable::assign. The work is issued to the devices and nobody waits for it.
+// Threads and contexts: as for Variable::assign. The work is issued to the devices; nobody waits for it.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The variables of strategies that keep what a replica needs on its own device.
+// The variables of strategies that keep whatever a replica needs on its own device.
 #pragma once
 
 #include "strategies/variables/variable.h"
@@ -19,9 +19,9 @@ class MirroredVariable : public Variable {
   Tensor change(Change change, const Value& value) override;
 };
 
-// A variable of which each replica changes its own component, and which a read in a cross-replica context combines. In
-// that context, assigning x with aggregation SUM gives each of n components x / n (truncated for integers), and adding
-// or subtracting with SUM is a ValueError.
+// A variable whose components the replicas change separately, and a read in a cross-replica context combines. In that
+// context, assigning x with aggregation SUM gives each of n components x / n (truncated for integers), and adding or
+// subtracting with SUM is a ValueError.
 class SyncOnReadVariable : public Variable {
  public:
   SyncOnReadVariable(Strategy& strategy, VariableSpec spec, std::vector<Tensor> components)

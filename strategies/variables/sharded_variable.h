@@ -24,12 +24,12 @@ class ShardedVariable {
   DType dtype() const { return shards_.front()->dtype(); }
   std::vector<std::int64_t> row_offsets() const;  // the first row of each shard
 
-  // The value is divided along axis 0; a number goes to every shard. ValueError for a value of another shape.
+  // Divide the value along axis 0; a number goes to every shard. ValueError for a value of another shape.
   ShardedVariable& assign(const Value& value) { return change(Change::assign, value); }
   ShardedVariable& assign_add(const Value& value) { return change(Change::add, value); }
   ShardedVariable& assign_sub(const Value& value) { return change(Change::subtract, value); }
-  // Changes each row in its shard. The host reads the indices for it, which blocks the caller. InvalidArgumentError for
-  // an index that names no row, RuntimeError where the engine carries no values.
+  // Changes each row in its shard. The host reads the indices to find the shards, which blocks the caller.
+  // InvalidArgumentError for an index that names no row, RuntimeError where the engine carries no values.
   ShardedVariable& scatter(Worker& worker, kernel::Scatter operation, const IndexedSlices& slices);
 
   // The value of all shards, concatenated on `device`.

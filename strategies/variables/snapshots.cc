@@ -8,7 +8,7 @@ struct Snapshots::Readers {
   std::atomic<int> count{0};
 };
 
-// What a reader has read happens before what a writer that no longer finds it writes.
+// Everything a reader has read happens before the writes of a writer that no longer finds the reader.
 class Snapshots::Lease {
  public:
   explicit Lease(std::shared_ptr<Readers> readers) : readers_(std::move(readers)) {

@@ -1,4 +1,4 @@
-// Who still looks at the value that a variable's component had when it was read.
+// Tracks who still uses a value that was read from a variable's component.
 //
 // A read hands out the component's own memory with a lease on it (Tensor::leased). A write asks are_held() first and,
 // while a lease is alive, goes to new memory. So a read is a snapshot, and costs nothing where nobody writes.
@@ -15,7 +15,7 @@ namespace tandem {
 class Snapshots {
  public:
   Snapshots();
-  // A handle to the component's memory that counts as a reader of it until its last copy is gone.
+  // Returns a handle to the component's memory that counts as a reader until its last copy is gone.
   Tensor take(const Tensor& component) const;
   bool are_held() const;
 

@@ -32,7 +32,7 @@ StoredVariable::StoredVariable(Strategy& strategy, VariableSpec spec, std::share
                                bool aggregates)
     : Variable(strategy, std::move(spec), {stored->tensor()}), stored_(std::move(stored)), aggregates_(aggregates) {}
 
-// On the server's device, in the order of the updates.
+// Copies on the server's device, in the order of the updates.
 Tensor StoredVariable::snapshot() {
   return snapshot_in(stored_->tensor().device().allocate(dtype(), shape()));
 }
@@ -46,7 +46,7 @@ Tensor StoredVariable::snapshot_in(Tensor snapshot) {
   return snapshot;
 }
 
-// The snapshot is taken among the updates and travels beside them.
+// The snapshot is taken in the order of the updates, but is sent while later updates run.
 Tensor StoredVariable::brought_to(Device& device) {
   Device& server = stored_->tensor().device();
   Tensor snapshot = server.allocate(dtype(), shape());
@@ -86,14 +86,16 @@ Tensor StoredVariable::component_value(int /*component*/) {
   return snapshot();
 }
 
-void StoredVariable::apply(const std::function<void()>& update, int worker) {
+Staleness StoredVariable::apply(const std::function<void()>& update, int worker) {
   const std::lock_guard lock(*stored_->shared);
   update();
   StoredTensor::Reader& reader = stored_->readers[worker];
   const std::int64_t age = stored_->shared->version() - reader.version_read - reader.own_updates_since;
   stored_->shared->note_change();
   ++reader.own_updates_since;
-  reader.staleness.add({.updates = 1, .sum = age, .maximum = age});
+  const Staleness of_this{.updates = 1, .sum = age, .maximum = age};
+  reader.staleness.add(of_this);
+  return of_this;
 }
 
 Staleness StoredVariable::staleness(std::optional<int> worker) const {

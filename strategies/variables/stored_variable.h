@@ -9,6 +9,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "engine/worker.h"
 #include "strategies/variables/variable.h"
@@ -24,9 +25,11 @@ struct Staleness {
 };
 
 // What a variable is kept in. The lock of the tensor, whose version counts the updates issued so far, is held while
-// work that reads or changes it is issued, and guards the other field.
+// work that reads or changes it is issued, and guards `readers`.
 struct StoredTensor {
   std::shared_ptr<SharedTensor> shared{};
+  std::string shared_name{};  // by which other workers find it; "": they do not
+
   struct Reader {
     std::int64_t version_read = 0, own_updates_since = 0;
     Staleness staleness{};
@@ -47,10 +50,11 @@ class StoredVariable final : public Variable {
   Tensor component_value(int component) override;
   Tensor scatter(kernel::Scatter operation, const IndexedSlices& slices) override;
   Tensor saved_value() override;
+  const std::string& shared_name() const { return stored_->shared_name; }
 
   // Calls `update` while no other worker issues one, and counts it as this worker's. The work that it issues follows
-  // that of all earlier updates.
-  void apply(const std::function<void()>& update, int worker);
+  // that of all earlier updates. Returns the staleness of this one.
+  Staleness apply(const std::function<void()>& update, int worker);
   // The staleness of one worker's updates, or of all workers'.
   Staleness staleness(std::optional<int> worker) const;
 

@@ -117,7 +117,7 @@ Tensor Variable::value() {
   return component_value(current_component());
 }
 
-// Uses the value that an assigned variable has before the change, also where the variable is assigned to itself.
+// If the value is a variable, uses what it holds before the change, even if it is this variable.
 void Variable::change_component(Change change, int component, const Value& value) {
   const Value& own = value.is_distributed() ? value.parts().front() : value;
   const Value now = own.is(ValueKind::variable) ? Value(own.variable()->value()) : own;

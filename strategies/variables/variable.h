@@ -2,7 +2,7 @@
 //
 // Kinds: mirrored (one component per device, kept equal), sync on read (one component per device, combined when read),
 // aggregating (one stored tensor that several replicas use; their updates are combined first) and plain (one stored
-// tensor, one replica). Strategy::create_variable makes them. Threads: those of the strategy's own tasks.
+// tensor, one replica). Strategy::create_variable makes them. Threads: the strategy's own tasks.
 //
 // A read gives the value at that time: later assignments do not change the tensor. Reading copies nothing; a write that
 // meets a tensor still held goes to new memory instead. A program that drops what it has read before it updates the
@@ -28,7 +28,7 @@ namespace tandem {
 class Strategy;
 class Variable;
 
-// The nearest value that an updated variable may have: see apply_gradients().
+// Returns the nearest value that an updated variable may have: see apply_gradients().
 using VariableConstraint = std::function<Tensor(const Tensor& value)>;
 
 struct VariableSpec {
@@ -78,7 +78,7 @@ class Variable : public std::enable_shared_from_this<Variable> {
   // The memory of the current replica's or update's component, for an op that writes to it; taken anew for every such
   // op. ValueError in a cross-replica context for the kinds with one component per device.
   const Tensor& handle();
-  // The value to compute with: of the current component, brought to the replica's device where it is stored elsewhere.
+  // The value to compute with: that of the current component, copied to the replica's device if it is stored elsewhere.
   // In a cross-replica context it is component 0's, or what read() gives for a sync-on-read variable.
   virtual Tensor value();
   // As value(). Sync-on-read variables are aggregated in a cross-replica context, which is a ValueError with
@@ -106,7 +106,8 @@ class Variable : public std::enable_shared_from_this<Variable> {
   Tensor scatter_min(const IndexedSlices& slices) { return scatter(kernel::Scatter::minimum, slices); }
   Tensor scatter_update(const IndexedSlices& slices) { return scatter(kernel::Scatter::replace, slices); }
 
-  // What a checkpoint stores for this variable, on the host's device; and the way back from such a tensor.
+  // Return what a checkpoint stores for this variable, on the host's device, and restore the variable from such a
+  // tensor.
   virtual Tensor saved_value();
   virtual void restore(const Tensor& saved);
 
@@ -121,7 +122,7 @@ class Variable : public std::enable_shared_from_this<Variable> {
   Where where() const;
   int current_component() const;  // of the current replica or update, else 0
   virtual Tensor change(Change change, const Value& value);
-  // What a change returns: the component itself in an update context, else its value.
+  // Returns the result of a change: the component itself in an update context, else its value.
   Tensor changed_component();
   // Change one component by a value of its own.
   void change_component(Change change, int component, const Value& value);
@@ -135,7 +136,7 @@ class Variable : public std::enable_shared_from_this<Variable> {
   void scatter_all(kernel::Scatter operation, const Value& slices);
 
  private:
-  // The component's memory for a write: the same, or new memory where somebody holds the value that is in it.
+  // Returns the component's memory for a write: new memory if somebody still holds the value in the present one.
   enum class Contents : bool { replaced, kept };
   const Tensor& writable(int component, Contents contents);
 
@@ -146,11 +147,12 @@ class Variable : public std::enable_shared_from_this<Variable> {
   std::map<std::string, std::shared_ptr<Variable>> slots_;
 };
 
-// The spec with the names and defaults of TensorFlow's variable creation. ValueError for what TensorFlow refuses.
+// Returns the spec with the names and defaults of TensorFlow's variable creation. ValueError for what TensorFlow
+// refuses.
 VariableSpec checked_spec(VariableSpec spec);
-// Whether variables of this type can aggregate by MEAN: those of floating-point types can.
+// Whether variables of this type can aggregate by MEAN, as those of floating-point types can.
 bool has_mean(DType dtype);
-// The name by which the variables of the replicas are matched: "foo_1/bar_1" gives "foo/bar".
+// Returns the name by which the replicas' variables are matched: "foo/bar" for "foo_1/bar_1".
 std::string canonical_name(std::string_view name);
 
 // Creates a variable under the current strategy: tf.Variable.
