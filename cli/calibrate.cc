@@ -56,12 +56,12 @@ double fastest(const std::vector<Sample>& samples, Value value) {
   return best;
 }
 
-// The rates of one device that works beside others; devices that share a GPU or cores have a part of it each.
+// Returns the rates of one device that works beside others; devices that share a GPU or cores each have a part of it.
 std::string rates_text(const DeviceModel& model, const DeviceRates& rates) {
   const auto bytes_per_s = [](const RateSample& sample) { return sample.bytes_per_s; };
   const double share = std::min(1.0, static_cast<double>(model.cores) / rates.concurrency);
   const double flops = share * fastest(rates.gemm, [](const GemmSample& sample) { return sample.flops_per_s; });
-  std::string text = fmt::format("  {} at once: {} gemm up to {}", rates.concurrency, name_of(rates.dtype),
+  std::string text = fmt::format("  {} at the same time: {} gemm up to {}", rates.concurrency, name_of(rates.dtype),
                                  format_quantity(flops, Dimension::flops_per_second));
   if (!rates.memory.empty()) {
     text += fmt::format(", memory up to {}",
@@ -140,8 +140,8 @@ void write_topology(const Output& output, const Topology& topology) {
   output.write_text(yaml.str());
 }
 
-// The processes of a launch are the machines of a cluster. All of them would have to agree after each try on whether
-// another one follows, so that there is one.
+// The processes of a launch are the machines of a cluster. There is only one try, because after each try all processes
+// would have to agree on whether another one follows.
 int calibrate_launched(LaunchedJob& job, const CalibrateFlags& flags) {
   if (flags.options.device_type == DeviceType::gpu) {
     throw UnavailableError("the devices of several ranks are CPUs; calibrate GPUs in one process");
@@ -180,7 +180,7 @@ int calibrate_machine(CalibrateFlags flags) {
   return kOk;
 }
 
-// Returns the options that only measuring has.
+// Returns the options that apply only to measuring.
 std::vector<CLI::Option*> add_measuring_options(CLI::App& command, CalibrateFlags& flags) {
   return {
       command
@@ -188,7 +188,7 @@ std::vector<CLI::Option*> add_measuring_options(CLI::App& command, CalibrateFlag
           ->check(engine_that_is_a_machine()),
       command
           .add_option("--devices", flags.options.max_devices,
-                      "Measure up to so many logical devices working at once (default: every GPU or core, at most 8)")
+                      "Measure up to so many logical devices working together (default: every GPU or core, at most 8)")
           ->check(CLI::Range(1, 1024)),
       command
           .add_option("--device-type", flags.options.device_type,

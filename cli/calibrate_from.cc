@@ -24,7 +24,7 @@ Topology base_topology(const std::string& name) {
   return name.find_first_of("/.") == std::string::npos ? load_catalog_node(name) : *topology_from(name);
 }
 
-// Measured times replace those of the same collective on as many devices and machines.
+// Replaces times of the same collective on equal numbers of devices and machines by the measured ones.
 void add_samples(Topology& topology, const std::vector<CollectiveSample>& samples) {
   std::vector<CollectiveSample> all = topology.collectives();
   std::erase_if(all, [&](const CollectiveSample& old) {

@@ -41,7 +41,7 @@ void write_check_page(const CheckFlags& flags, const Output& output, const Check
   if (output.wants_page()) output.write_page(is_suite(flags.target) ? suite_to_json(suite) : *suite.front().document);
 }
 
-// A commit is bad if one scenario says so, whatever cannot be judged of the others.
+// A commit is bad if one scenario says so, even if others cannot be judged.
 int code_for_bisect(const CheckedSuite& suite) {
   const auto any = [&suite](const auto& holds) { return std::any_of(suite.begin(), suite.end(), holds); };
   if (any([](const CheckedScenario& one) { return one.is_bad() && !one.cannot_be_judged; })) return kNotMet;
@@ -128,7 +128,7 @@ void add_output_options(CLI::App& command, CheckFlags& flags) {
   command.add_option("--csv", outputs.csv, "Write the step times to this file as CSV");
 }
 
-// What the parser cannot say of options.
+// Checks combinations of options, which the parser cannot.
 void check_combination(const CLI::App& command, const CheckFlags& flags) {
   const auto problem = [](const char* message) { throw CLI::ValidationError("check", message); };
   const bool launches = !flags.against.empty() || !flags.history.empty();
@@ -189,7 +189,7 @@ void add_check(CLI::App& app, Action& action) {
   add_page_option(*command, flags->common);
   command->callback([command, flags, &action] {
     check_combination(*command, *flags);
-    // A search through commits is for what changed the times, be it the scenario.
+    // A bisection looks for whatever changed the times, even if it was the scenario.
     flags->limits.compares_content = !flags->bisect;
     action = [flags] { return flags->bisect ? check_for_bisect(*flags) : check_all(*flags); };
   });

@@ -22,10 +22,11 @@
 namespace tandem {
 namespace {
 
-// The field of a golden report that says what made it.
+// The field of a golden report that identifies its inputs.
 constexpr const char* kInputsHash = "inputs_hash";
 
-// Hashes the program, the scenario with its topology, and the report. Empty: a second run may give other times.
+// Hashes the program, the scenario with its topology, and the report. Returns nothing if a second run may give other
+// times.
 std::string inputs_hash(const Scenario& scenario, const Report& report) {
   const std::string program = program_hash();
   if (!report.deterministic || !scenario.topology || program.empty()) return "";
@@ -97,7 +98,7 @@ CheckedScenario store_golden(const CheckFlags& flags, const Scenario& scenario, 
   return checked;
 }
 
-// Simulations differ or not: a faster one is news too, until it is stored.
+// Simulations are equal or not: a faster one is also a difference, until it is stored.
 int code_of(const CheckResult& result, const Report& report) {
   const bool is_exact = report.deterministic && result.verdict == Verdict::improved;
   return is_exact ? static_cast<int>(kNotMet) : exit_code_of(result.verdict);
@@ -151,7 +152,7 @@ CheckedScenario check_exact_history(const CheckFlags& flags, const Scenario& sce
   HistoryResult result = judge_exact(history, history_launch(report, commit_of(flags), utc_date()));
   if (flags.update && result.verdict != Verdict::ok) accept(result);
   CheckedScenario checked = checked_by(result, {}, scenario.file);
-  if (result.verdict == Verdict::improved) checked.exit_code = kNotMet;  // news until it is accepted
+  if (result.verdict == Verdict::improved) checked.exit_code = kNotMet;  // a difference until it is accepted
   checked.report = std::make_shared<Report>(report);
   add_unmet(unmet_expectations(scenario.expect, report), checked);
   return checked;

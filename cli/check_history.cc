@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-// The probability of a wrong "regressed" in a suite, as far as robust z's are normal.
+// The probability of a wrong "regressed" in a suite, assuming that robust z's are normally distributed.
 constexpr double kSuiteLevel = 0.01;
 
 }  // namespace
@@ -32,7 +32,7 @@ std::string commit_of(const CheckFlags& flags) {
     const LaunchResult head = launch({"/usr/bin/env", "git", "rev-parse", "HEAD"}, kTimeoutS);
     if (head.exit_code == 0) return head.output.substr(0, head.output.find('\n'));
   } catch (const RunError&) {
-    // No git, no commit.
+    // Without git there is no commit.
   }
   return "";
 }

@@ -22,7 +22,7 @@ std::string environment(const char* variable) {
   return value == nullptr ? "" : value;
 }
 
-// Steps of one job share the summary. Nobody asked for it by an option: the verdict does not depend on it.
+// The steps of one job share the summary. No option asked for it, so the verdict does not depend on it.
 void append_summary(const std::string& file, const CheckedSuite& suite) {
   std::ofstream out(file, std::ios::binary | std::ios::app);
   if ((out << suite_markdown(suite)) && out.flush()) return;
@@ -42,7 +42,7 @@ void write_outputs(const CheckFlags& flags, const CheckedSuite& suite) {
   if (environment("GITHUB_ACTIONS") == "true") {
     std::cerr << suite_annotations(suite, environment("GITHUB_WORKSPACE")) << std::flush;
   }
-  // A file that cannot be written does not keep the others from being.
+  // If a file cannot be written, the others still are.
   std::exception_ptr failure;
   const auto write = [&failure](const std::string& file, const std::string& text) {
     try {

@@ -57,7 +57,7 @@ CheckedScenario failed_with(CheckedScenario checked, ExitCode code, std::string 
   return checked;
 }
 
-// What the exception that is being handled says of a scenario.
+// Turns the exception that is being handled into a scenario's result.
 CheckedScenario failure_of(CheckedScenario checked) {
   try {
     throw;
@@ -76,7 +76,7 @@ CheckedScenario failure_of(CheckedScenario checked) {
   }
 }
 
-// A scenario that was read, and the launches whose verdict waits for those of the others.
+// A scenario that was read, and its launches, whose verdict depends on those of other scenarios.
 struct PendingCheck {
   std::size_t place = 0;  // in the suite
   Scenario scenario;
@@ -136,7 +136,7 @@ class SuiteCheck {
     if (!texts.empty()) history_ = read_history(flags_.history, texts);
   }
 
-  // One scenario's mistake is not the others'.
+  // A mistake in one scenario does not affect the others.
   template <typename Body>
   void attempt(PendingCheck& pending, const Body& body) {
     check_for_interrupt();
@@ -171,7 +171,7 @@ class SuiteCheck {
   }
 
   void add_exact_line(const CheckedScenario& checked) {
-    if (!checked.report->deterministic) return;  // measured, beside a stored report
+    if (!checked.report->deterministic) return;  // it was measured, and compared with a stored report
     exact_lines_.push_back(history_launch(*checked.report, commit_of(flags_), utc_date()));
     exact_lines_.back().verdict = checked.verdict;
     exact_lines_.back().accepted = flags_.update;
@@ -200,7 +200,7 @@ class SuiteCheck {
                                               file, known->second)}});
   }
 
-  // Holm's steps: each comparison that is decided leaves more of the level to the others.
+  // Holm's method: each decided comparison leaves more of the significance level to the others.
   void correct_pairs(int compared) {
     bool has_changed = true;
     while (has_changed) {
@@ -233,11 +233,11 @@ class SuiteCheck {
   ProgressLine& progress_;
   const bool has_many_;
   CheckedSuite suite_;
-  std::exception_ptr failure_{};  // of a scenario that is the only one
+  std::exception_ptr failure_{};  // of the only scenario
   std::vector<PendingCheck> pending_;
   std::vector<HistoryLaunch> history_;
   std::vector<HistoryLaunch> exact_lines_;
-  std::map<std::string, std::string> golden_files_;  // and the scenario of each
+  std::map<std::string, std::string> golden_files_;  // and the scenario that each belongs to
 };
 
 }  // namespace

@@ -85,7 +85,7 @@ CLI::Validator nccl_dtype() {
           "TYPE"};
 }
 
-// What runs: by default this machine; with a topology the engine that models one.
+// Returns the job: by default on this machine's engine; with a topology, on the engine that models one.
 CollectiveJob job_of(const CollectivesFlags& flags) {
   CollectiveJob job;
   job.engine = !flags.engine.empty()    ? flags.engine
@@ -106,7 +106,7 @@ CollectiveJob job_of(const CollectivesFlags& flags) {
   return job;
 }
 
-// Takes what the user left open from the table that this run stands beside.
+// Takes what the command line leaves open from the table with which this run is compared.
 void take_over(const CollectiveTable& table, CollectivesFlags& flags, CollectiveSweep& sweep, CollectiveJob& job) {
   if (!flags.names_operation) flags.operation = table.operation;
   if (flags.dtype.empty()) flags.dtype = table.dtype;
@@ -139,7 +139,7 @@ CollectiveRun run_of(const CollectivesFlags& flags, const CollectiveJob& job, co
   return run;
 }
 
-// What runs, and beside which table.
+// The job, and the table with which it is compared.
 struct Prepared {
   CollectiveJob job;
   CollectiveSweep sweep;

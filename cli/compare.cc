@@ -36,7 +36,7 @@ struct CompareFlags {
   bool details = false;
 };
 
-// What a run on each engine differs in from the scenario.
+// How a run on each engine differs from the scenario.
 struct Variant {
   std::optional<int> replicas;
   std::optional<std::string> cross_device_ops;
@@ -60,7 +60,7 @@ std::vector<Variant> variants_of(const CompareFlags& flags) {
   return variants;
 }
 
-// The scenario's engine where it is this machine, else the default one; and the engine that predicts it.
+// Returns the scenario's engine if it measures, else the default engine that does; and the engine that predicts it.
 std::vector<std::string> engines_for(const CompareFlags& flags, const Scenario& scenario) {
   if (!flags.engines.empty()) return flags.engines;
   const EngineInfo& own = engine_info(scenario.engine.name);
@@ -68,7 +68,7 @@ std::vector<std::string> engines_for(const CompareFlags& flags, const Scenario& 
   return {std::string(measuring.name), std::string(model_engine().name)};
 }
 
-// The devices that both runs compute on: those of the measuring engine.
+// Returns the type of devices that both runs use, which is the measuring engine's.
 DeviceType device_type_of(const CompareFlags& flags, const Scenario& scenario) {
   RunOptions measuring;
   measuring.engine = flags.engines.front();
@@ -76,14 +76,14 @@ DeviceType device_type_of(const CompareFlags& flags, const Scenario& scenario) {
   return device_type_for(scenario, measuring);
 }
 
-// The element types of its matrix products.
+// Returns the element types of the scenario's matrix products.
 std::vector<DType> dtypes_of(const Scenario& scenario) {
   std::vector<DType> dtypes = {DType::f32};
   if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) dtypes.push_back(layers->dtype);
   return dtypes;
 }
 
-// What the predicting engine simulates: the given file, or the machine that the measuring engine runs on.
+// Returns the topology to simulate: the given file's, or that of the machine that the measuring engine runs on.
 std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Scenario& scenario,
                                              ProgressLine& progress, std::optional<MachineUse>& calibration_use) {
   if (auto topology = topology_from(flags.topology, flags.common)) return topology;
@@ -110,7 +110,8 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   return topology;
 }
 
-// All processes of a launch measure. They would have to agree after each try on whether another one follows.
+// All processes of a launch measure. There is only one try, because they would have to agree on whether another one
+// follows.
 void join_launched(CompareFlags& flags) {
   const EngineInfo* engine = find_engine(flags.engines.front());
   if (engine == nullptr || engine->join == nullptr || engine->join() == nullptr) return;
@@ -141,7 +142,7 @@ std::string default_engines_text() {
   return fmt::format("the scenario's or {}, and {}", machine_engine().name, model_engine().name);
 }
 
-// The comparisons so far, and what the last one's page draws of both runs.
+// The comparisons so far, and the details of both runs that the last one's page draws.
 struct Compared {  // NOLINT(bugprone-exception-escape): the move of a JSON value promises less than it keeps
   std::vector<Comparison> comparisons;
   nlohmann::ordered_json measured_details, predicted_details;
@@ -185,7 +186,7 @@ int compare_engines(CompareFlags flags) {
       compared.predicted_details = details_json(predicted);
     }
   } catch (const std::exception&) {
-    // Ctrl-C leaves the comparisons that are complete.
+    // After Ctrl-C, the complete comparisons are still written.
     progress.finish();
     if (interrupt_requested() && !compared.comparisons.empty()) write_result(flags, output, compared);
     throw;

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// How an action has ended: its exit code, and what it says about that.
+// How an action has ended: its exit code and message.
 struct Outcome {
   int code = kOk;
   std::string message{};
@@ -44,7 +44,7 @@ Outcome outcome_of(const std::function<int()>& action) {
   }
 }
 
-// Of several processes that ran together, rank 0 says what there is to say, for all of them.
+// Rank 0 reports for all processes.
 void leave_job(LaunchedJob& job, Outcome& outcome) {
   const std::vector<std::string> messages = job.leave(outcome.message);
   outcome.message.clear();

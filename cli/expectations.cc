@@ -43,7 +43,7 @@ std::string seconds_text(double value) {
 
 std::vector<std::string> unmet_expectations(const Expectations& expect, const Report& report) {
   std::vector<std::string> unmet;
-  // A figure that the run does not have, or that is not a number, meets no expectation.
+  // A figure that the run lacks, or that is not a number, meets no expectation.
   const auto require = [&](bool holds, const char* what, double value, const std::string& bound, auto text) {
     if (holds) return;
     const std::string found = value == value ? text(value) : std::string("not known");

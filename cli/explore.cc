@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-// The word as a shell reads it back.
+// Returns the word in a form that a shell reads back unchanged.
 std::string quoted(const std::string& word) {
   constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./=:,+@%";
   if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;

@@ -34,7 +34,7 @@ fs::path model_beside(const fs::path& scenario) {
   return scenario.parent_path() / (scenario.stem().string() + ".model.yaml");
 }
 
-// What the scenario needs, by the model of its memory.
+// Returns the memory that the scenario is predicted to need.
 std::string needs_text(const Scenario& scenario) {
   const auto& layers = std::get<LayersSettings>(scenario.workload.kind);
   const DType stored = layers.dtype == DType::tf32 ? DType::f32 : layers.dtype;
@@ -70,7 +70,8 @@ std::string summary_of(const Imported& imported, const Scenario& scenario) {
 
 constexpr const char* kOwnMachine = "the machine of the trace";
 
-// What a run takes; nothing, and a warning, where this machine is too small for it: the scenario may be for another.
+// Returns the time of a step. If this machine is too small for the run, warns and returns nothing, because the scenario
+// may be meant for another machine.
 std::optional<double> simulated_ns_of(const Scenario& scenario) {
   try {
     return static_cast<double>(run_scenario(scenario).report.summary.step_time.median);
@@ -80,7 +81,8 @@ std::optional<double> simulated_ns_of(const Scenario& scenario) {
   }
 }
 
-// Simulated beside recorded, which only the machine of the recording can be held against.
+// Shows the simulated time beside the recorded one, if there is one. The two are comparable only on the machine of the
+// recording.
 std::string played_text(const Scenario& scenario, const std::string& machine) {
   std::int64_t recorded_ns = 0;
   for (const RankTrace& rank : *std::get<TraceSettings>(scenario.workload.kind).ranks) {
@@ -95,7 +97,7 @@ std::string played_text(const Scenario& scenario, const std::string& machine) {
                      recorded * 1e-6, 100 * (*simulated_ns - recorded) / recorded);
 }
 
-// The machine of the recording first, then another one that was asked for.
+// Simulates the machine of the recording first, then another one if it was asked for.
 std::string traces_text(const std::vector<fs::path>& files, const ImportChoices& options, int unsaid_ranks,
                         const Scenario& scenario, const fs::path& scenario_file) {
   const auto& trace = std::get<TraceSettings>(scenario.workload.kind);

@@ -1,4 +1,4 @@
-// What shells and `man` need to know of the command line, from its own description: `tandem completion`, `tandem man`.
+// Describes the command line for shells and `man`, from its own definition: `tandem completion`, `tandem man`.
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
@@ -17,7 +17,7 @@ std::vector<const CLI::App*> commands_of(const CLI::App& app) {
   return app.get_subcommands([](const CLI::App*) { return true; });
 }
 
-// The options that have a name, and not only a place.
+// Returns the options that have a name, not only a position.
 std::vector<const CLI::Option*> options_of(const CLI::App& command) {
   std::vector<const CLI::Option*> options;
   for (const CLI::Option* option : command.get_options()) {
@@ -30,7 +30,8 @@ std::string long_name(const CLI::Option& option) {
   return "--" + option.get_lnames().front();
 }
 
-// The words of an option that takes one of a few, blank-separated: its type is "TEXT:{real,none}" or "TEXT:real|none".
+// Returns the words of an option that accepts only a few, separated by blanks: its type is "TEXT:{real,none}" or
+// "TEXT:real|none".
 std::string words_of_option(const CLI::Option& option) {
   const std::string type = option.get_type_name();
   std::string words = type.substr(type.find(':') + 1);
@@ -85,7 +86,7 @@ complete -o filenames -F _tandem tandem
                      names_text(commands), values, options);
 }
 
-// In single quotes, for fish.
+// Puts the text in single quotes, for fish.
 std::string fish_quoted(const std::string& text) {
   std::string text_in_quotes = "'";
   for (const char c : text) {
@@ -116,7 +117,8 @@ std::string completion_for(const CLI::App& app, const std::string& shell) {
   return "#compdef tandem\nautoload -U +X bashcompinit && bashcompinit\n" + bash_completion(app);
 }
 
-// Text of a manual page: a backslash is a command there, as a dot at the beginning of a line is; a minus is typed.
+// Escapes text for a manual page, where a backslash, or a dot at the beginning of a line, begins a command, and a minus
+// must be one that can be typed.
 std::string roff(const std::string& text) {
   std::string escaped;
   for (const char c : text) {

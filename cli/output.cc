@@ -36,14 +36,14 @@ void write_stdout(std::string_view text) {
   if (!(std::cout << text << std::flush)) cannot_write("the standard output");
 }
 
-// Whether the path is that of an open file of a process, such as /dev/fd/3.
+// Returns whether the path refers to an open file of a process, such as /dev/fd/3.
 bool is_open_file(const std::filesystem::path& file) {
   std::error_code ignored;
   const std::string path = std::filesystem::absolute(file, ignored).lexically_normal().string();
   return path.starts_with("/dev/fd/") || path.starts_with("/proc/");
 }
 
-// Follows links to where the text goes, which need not exist yet.
+// Follows links to the file that is written, which need not exist yet.
 std::filesystem::path followed(std::filesystem::path file) {
   constexpr int kMostLinks = 40;
   std::error_code ignored;
@@ -54,7 +54,8 @@ std::filesystem::path followed(std::filesystem::path file) {
   return file;
 }
 
-// Whether it is written to as it is, and never replaced: no file on a disk, or one that a process has open.
+// Returns whether the target is written to directly and never replaced: not a regular file, or one that a process has
+// open.
 bool is_stream(const std::filesystem::path& file) {
   std::error_code ignored;
   const std::filesystem::file_status status = std::filesystem::status(file, ignored);
@@ -109,7 +110,8 @@ void write_file(const std::string& file, std::string_view text) {
   const fs::path target = followed(file);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
   if (is_stream(target) || access(folder.c_str(), W_OK) != 0) return write_through(file, text);
-  // Beside the file, so that it is replaced in one step: whoever reads it meets the old or the new text, whole.
+  // Writes beside the file, so that it is replaced in one step, and readers see either the whole old or the whole new
+  // text.
   const fs::path beside = target.string() + fmt::format(".{}.tmp", getpid());
   try {
     write_through(beside.string(), text);

@@ -32,7 +32,7 @@ class ProgressLine {
   Progress progress_;
   const bool is_quiet_;
   // Ticks, because a single step may take long. Ends before progress_ does. Not for sweeps, which fork.
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards nothing: end_ needs one to wait
   std::condition_variable_any end_;
   std::jthread ticker_;
 };

@@ -24,7 +24,7 @@ struct ReportFlags {
   bool all = false;
 };
 
-// The text of a document: a report's as the run printed it; of another kind its page only.
+// Returns the text of a report, as the run printed it. A document of any other kind only has a page.
 std::string text_of(const nlohmann::ordered_json& document, const std::string& file, bool all) {
   if (document.is_object() && document.contains("kind") && document["kind"] == "report") {
     return report_text(report_from_document(document, file), all);

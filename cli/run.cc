@@ -50,7 +50,7 @@ void write_traces(const Timeline& timeline, const std::string& pattern) {
   }
 }
 
-// Throws before the run what write_traces() would throw after it.
+// Throws before the run any error that write_traces() would throw after it.
 void check_traces(const RunFlags& flags, const Scenario& scenario) {
   if (flags.trace.empty() || !reports_for_job()) return;
   if (flags.trace.find(kWorkerMark) == std::string::npos) return check_writable(flags.trace);
@@ -58,7 +58,7 @@ void check_traces(const RunFlags& flags, const Scenario& scenario) {
   for (int worker = 0; worker < workers; ++worker) check_writable(trace_file(flags.trace, worker));
 }
 
-// Before anything is read, so that ranks which cannot read it say so once.
+// Joins before anything is read, so that a file that ranks cannot read is reported only once.
 void join_launched(const RunFlags& flags) {
   const EngineInfo* engine = find_engine(flags.run.engine);
   if (engine != nullptr && engine->join != nullptr) engine->join();

@@ -24,7 +24,8 @@ struct Reply {
   std::string_view text = "There is only / here.\n";
 };
 
-// A page elsewhere may let its own name point to this machine: only requests that name this machine are answered.
+// A page on another site may let its own name point to this machine, so only requests that name this machine are
+// answered.
 bool names_this_machine(MHD_Connection* connection) {
   const char* host = MHD_lookup_connection_value(connection, MHD_HEADER_KIND, MHD_HTTP_HEADER_HOST);
   const std::string_view name = host == nullptr ? "" : host;
@@ -46,7 +47,7 @@ MHD_Result answer(void* context, MHD_Connection* connection, const char* path, c
                   const char*, std::size_t* upload_size, void**) {
   if (*upload_size > 0) return MHD_NO;
   const Reply reply = reply_to(*static_cast<const Served*>(context), connection, path, method);
-  // The library only reads what it is not told to free.
+  // The library only reads memory that it is not told to free.
   const std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)> response(
       MHD_create_response_from_buffer(reply.text.size(), const_cast<char*>(reply.text.data()), MHD_RESPMEM_PERSISTENT),
       MHD_destroy_response);

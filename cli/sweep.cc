@@ -21,7 +21,7 @@ namespace {
 struct SweepFlags {
   CommonOptions common;
   std::string scenario;
-  std::string results;  // empty: beside where the command runs, by the scenario's name
+  std::string results;  // empty: in the working folder, named after the scenario
   bool no_results = false;
   std::vector<std::string> merge;
   int processes = 0;
@@ -51,7 +51,7 @@ void print_note(const std::string& text) {
   std::cerr << "tandem: " << text << std::endl;
 }
 
-// What is finished is shown, whatever ended the sweep.
+// Shows the finished points, whatever ended the sweep.
 void print_unfinished(const Output& output, const SweepFlags& flags, const SweepTable& table) {
   const int left = table.count(PointState::not_run);
   if (left == static_cast<int>(table.points.size())) return;

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// The subcommand the words were meant for, or the whole program.
+// Returns the subcommand that the words were meant for, or the whole program.
 const CLI::App& chosen_command(const CLI::App& app) {
   const auto chosen = app.get_subcommands();
   return chosen.empty() ? app : *chosen.front();
@@ -43,7 +43,7 @@ std::string with_suggestion(const std::string& message, const std::string& word,
   return near.empty() ? message : message + fmt::format("; did you mean '{}'?", near);
 }
 
-// Names an unknown word rather than a missing one: "--replica 2" also leaves the 2 over.
+// Reports an unknown word rather than a missing one, because "--replica 2" also leaves the 2 over.
 std::string message_for(const CLI::App& app, const CLI::App& command, const CLI::ParseError& error) {
   const std::vector<std::string> words = app.remaining(true);
   for (const std::string& word : words) {

@@ -15,7 +15,7 @@ struct ValidateFlags {
   std::string folder;
   validation::Protocol protocol = validation::Protocol::links;
   bool by_family = true;
-  double beyond_percent = 0;  // 0: the errors of all
+  double beyond_percent = 0;  // 0: show the errors of all points
 };
 
 std::string text_of(const ValidateFlags& flags, const Validation& validation) {

@@ -9,7 +9,7 @@
 namespace tandem {
 namespace {
 
-// The mean distance of pairs within a part, from their sum.
+// Returns the mean distance of pairs within a part, from the sum of the distances.
 double mean_within(double sum, int values) {
   return values < 2 ? 0 : 2 * sum / (static_cast<double>(values) * (values - 1));
 }
@@ -20,7 +20,7 @@ double divergence(double between, double within_first, double within_second, int
          (2 * between / (n * m) - mean_within(within_first, first) - mean_within(within_second, second));
 }
 
-// A part of the series between change points, and where it is best divided.
+// A part of the series between change points, and the place where it is best divided.
 struct Part {
   int begin = 0;
   int end = 0;
@@ -34,7 +34,7 @@ class Divisive {
     parts_.push_back(part(0, static_cast<int>(values.size())));
   }
 
-  // Divides the part in which q is largest. False: it is not significant.
+  // Divides the part in which q is largest. Returns false if that is not significant.
   bool divide() {
     const auto best = std::max_element(parts_.begin(), parts_.end(),
                                        [](const Part& a, const Part& b) { return a.division.q < b.division.q; });
@@ -49,7 +49,8 @@ class Divisive {
     return true;
   }
 
-  // Without those that are smaller than the margin, the smallest first: each time the parts beside it are one.
+  // Removes change points that are smaller than the margin, the smallest first, and each time joins the parts beside
+  // it.
   std::vector<ChangePoint> result() {
     std::sort(found_.begin(), found_.end(), [](const auto& a, const auto& b) { return a.index < b.index; });
     while (true) {
@@ -68,8 +69,8 @@ class Divisive {
     return {begin, end, best_division(values_.subspan(static_cast<std::size_t>(begin), length), options_.shortest)};
   }
 
-  // The share of permutations with as large a q, the series itself counted as one of them. Stops when it is known that
-  // the p-value is above the level.
+  // Returns the share of permutations with a q at least as large, counting the series itself as one of them. Stops as
+  // soon as the p-value is known to be above the level.
   double p_value(double q) {
     const double most = options_.level * (options_.permutations + 1);
     int as_large = 1;
@@ -111,7 +112,7 @@ class Divisive {
 
 SeriesDivision best_division(std::span<const double> values, int shortest) {
   const auto count = static_cast<int>(values.size());
-  // The sums of the distances within the first values, and from each value to those between it and the end.
+  // The sums of the distances among the first values, and from each value to the ones between it and the end.
   std::vector<double> within_first(static_cast<std::size_t>(count) + 1, 0);
   std::vector<double> to_later(static_cast<std::size_t>(count), 0);
   SeriesDivision best;

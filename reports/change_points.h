@@ -2,10 +2,11 @@
 // Nonparametric Approach for Multiple Change Point Analysis of Multivariate Data", Journal of the American Statistical
 // Association 109 (2014), pages 334 to 345, section 2), for values of one dimension and distances to the power of 1.
 //
-// Two neighbouring parts X and Y of n and m values differ by
+// The difference between two neighbouring parts X and Y of n and m values is
 //   q(X, Y) = mn / (m + n) * (2 mean|x - y| - mean|x - x'| - mean|y - y'|),
-// the means over pairs of different values. The series is divided where q is largest, then each half likewise, as long
-// as the largest q is significant: values are permuted within the parts found so far, and as large a q must be rare.
+// with means over pairs of different values. The series is divided where q is largest, then its parts in the same way,
+// as long as the largest q is significant: when values are permuted within the parts found so far, a q as large as this
+// must be rare.
 #pragma once
 
 #include <cstdint>
@@ -28,12 +29,12 @@ struct ChangePointOptions {
   std::uint64_t seed = 334;  // equal series give equal change points
 };
 
-// The change points of a series of logarithms, in order. A change that is smaller than the margin does not count: its
-// two parts are one.
+// Returns the change points of a series of logarithms, in order. A change that is smaller than the margin does not
+// count: its two parts are joined.
 std::vector<ChangePoint> change_points(std::span<const double> logs, const ChangePointOptions& options = {});
 
-// The best division of a series: into its first `first` values, `second` more, and a rest that is in neither part. Both
-// have at least `shortest` values; `q` is 0 where the series is too short for that.
+// The best division of a series into its first `first` values, the next `second` values, and a rest that is in neither
+// part. Both parts have at least `shortest` values; `q` is 0 where the series is too short for that.
 struct SeriesDivision {
   int first = 0;
   int second = 0;

@@ -131,7 +131,8 @@ void check_measured(const Report& report, const Report& baseline, const CheckLim
   const double beyond = std::abs(result.change) - result.tolerance;
   const std::string limits_text =
       fmt::format("tolerance {}, noise {}", percent_text(result.tolerance), percent_text(result.noise));
-  // Others only slow a run down: a disturbed run is no regression, and a disturbed baseline no standard.
+  // Disturbances only slow a run down. So a disturbed slower run proves no regression, and a disturbed baseline no
+  // improvement or equality.
   const bool is_slower = result.change > result.tolerance;
   const Report& doubtful = is_slower ? report : baseline;
   if (std::min(now.samples, then.samples) < limits.min_samples) {

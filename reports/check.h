@@ -37,13 +37,13 @@ struct CheckResult {
   Verdict verdict = Verdict::ok;
   double change = 0;     // current / baseline - 1, medians of the step time
   double tolerance = 0;  // the one applied
-  double noise = 0;      // of both runs together, relative to the step time; 0 for simulated ones
+  double noise = 0;      // of both runs combined, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
-  // The first that differs of the parts that add up to the step (simulations only), and its share of the step's
-  // change, where that changes.
+  // The first part that differs, of those that add up to the step (simulations only), and its share of the step's
+  // change, if the step changes.
   std::optional<CheckedFigure> first_difference{};
   std::optional<double> first_share{};
-  bool is_of_another_job = false;    // the baseline is: nothing can be said of the change
+  bool is_of_another_job = false;    // the baseline is of another job, so that the change means nothing
   std::vector<std::string> reasons;  // sentences, the decisive one first
 };
 

@@ -16,7 +16,7 @@ std::string json_string(std::string_view text) {
   return nlohmann::json(text).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Microseconds, exactly.
+// Writes a time as exact microseconds.
 std::string microseconds(Nanoseconds time) {
   return fmt::format("{}{}.{:03}", time < 0 ? "-" : "", std::abs(time / 1000), std::abs(time % 1000));
 }
@@ -31,7 +31,7 @@ struct LaneKey {
   }
 };
 
-// The events of one lane. Each lies inside the open ones before it, or after their end.
+// The events of one lane. Each lies inside the earlier events that are still open, or after their end.
 struct Row {
   std::vector<const Record*> events;
   std::vector<Nanoseconds> open_ends;
@@ -73,7 +73,7 @@ Lanes lanes_of(const std::vector<const Record*>& records) {
   return lanes;
 }
 
-// HTA tells kinds of work apart by name and category: nccl... is communication, Memcpy memory, the rest compute.
+// HTA distinguishes kinds of work by name and category: nccl... is communication, Memcpy memory, and the rest compute.
 std::string shown_name(const Record& record) {
   switch (record.kind) {
     case RecordKind::step:

@@ -1,6 +1,6 @@
-// A timeline as Chrome trace JSON, for Perfetto, chrome://tracing and Holistic Trace Analysis (HTA).
+// Writes a timeline as Chrome trace JSON, for Perfetto, chrome://tracing and Holistic Trace Analysis (HTA).
 //
-// A process of the trace is a worker; a thread, drawn as a lane, is one stream of a device. Lane 0 is the host with the
+// A process of the trace is a worker; a thread, drawn as a lane, is a stream of a device. Lane 0 is the host with the
 // step markers. Times are microseconds with three decimals relative to `baseTimeNanoseconds`, printed from integers.
 // Events of one lane are nested or disjoint: an event that overlaps another is drawn in a second lane of its stream.
 #pragma once

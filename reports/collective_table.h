@@ -17,16 +17,16 @@ struct CollectiveRow {
   std::optional<double> out_of_place_us{};
   std::optional<double> in_place_us{};
   std::optional<std::int64_t> wrong{};  // elements with a wrong value; empty: not checked
-  std::string algorithm{};              // "ring LL128, 24 channels"; empty where it is not known
+  std::string algorithm{};              // "ring LL128, 24 channels"; empty where it is unknown
   int line = 0;                         // of the file
 
-  // The time out of place, else in place; 0 without either.
+  // Returns the time out of place, else in place, or 0 without either.
   double time_us() const { return out_of_place_us.value_or(in_place_us.value_or(0)); }
 };
 
 struct CollectiveTable {
-  std::string operation{};      // "all_reduce", "all_to_all", "send_receive"; empty: not known
-  std::string dtype = "float";  // in nccl-tests' word
+  std::string operation{};      // "all_reduce", "all_to_all", "send_receive"; empty: unknown
+  std::string dtype = "float";  // the word of nccl-tests
   std::string redop{};          // "sum", "none"; empty: not stated
   int root = -1;
   int devices = 0;              // 0, here and below: not stated
@@ -38,20 +38,20 @@ struct CollectiveTable {
   int line = 0;
 };
 
-// nccl-tests' words. An element type that Tandem does not have is the one of equal size: "int8" is u8.
+// Convert words of nccl-tests. An element type that Tandem does not have becomes the one of equal size: "int8" is u8.
 std::optional<DType> dtype_of_nccl(std::string_view word);
 std::string nccl_word_of(DType dtype);
 std::string nccl_word_of(Reduction reduction);  // "sum", "max", "min"
 std::optional<Reduction> reduction_of_nccl(std::string_view word);
 
-// "all_reduce" of "all_reduce_perf", "/usr/bin/all_reduce_perf" or "all_reduce"; "all_to_all" of "alltoall"; empty for
-// anything that is no test of nccl-tests.
+// Returns "all_reduce" for "all_reduce_perf", "/usr/bin/all_reduce_perf" or "all_reduce", and "all_to_all" for
+// "alltoall"; empty for anything that is not a test of nccl-tests.
 std::string operation_of_test(std::string_view program);
 std::optional<CollectiveKind> kind_of_operation(std::string_view operation);
 std::string operation_of(CollectiveKind kind);  // the inverse
 std::vector<std::string> known_operations();
 
-// Bus bandwidth over algorithm bandwidth; empty for operations that Tandem does not know.
+// Returns the ratio of bus bandwidth to algorithm bandwidth; nothing for operations that Tandem does not know.
 std::optional<double> bus_factor(const std::string& operation, int devices);
 
 }  // namespace tandem

@@ -15,7 +15,7 @@ std::optional<std::size_t> index_of(const std::vector<int>& steps, int step) {
   return static_cast<std::size_t>(found - steps.begin());
 }
 
-// Where a record represents those of other workers, they are ranks of the same call and wait as well.
+// If a record represents those of other workers, these are ranks of the same call, and wait as well.
 void add_delay(const CallRanks& ranks, const std::map<int, int>& represented, std::map<int, RankWaits>& devices) {
   const bool is_whole = static_cast<int>(ranks.records.size()) == ranks.records.front()->ranks;
   Nanoseconds waited = 0;

@@ -1,4 +1,4 @@
-// Splits collectives into waiting for the last rank and transfer, rank by rank.
+// Splits the time of each rank in collectives into waiting for the last rank and transfer.
 #pragma once
 
 #include <cstdint>
@@ -10,40 +10,40 @@
 
 namespace tandem {
 
-// What the collectives of some steps cost one device. A rank waits from its arrival to the last rank's; from then on
-// to its own end data is transferred.
+// The time of one device in the collectives of some steps. A rank waits from its own arrival to the last rank's; from
+// then to its own end, data is transferred.
 struct RankWaits {
   int device = 0;  // index into Timeline::devices
   int calls = 0;
   int last_arrivals = 0;                    // calls in which others waited for it (CallRanks::awaited)
   Nanoseconds transferred = 0;              // over all calls
-  Nanoseconds caused = 0;                   // the mean waiting of the other ranks in these, summed
+  Nanoseconds caused = 0;                   // mean waiting of the other ranks in these calls, summed
   std::vector<Nanoseconds> waited_by_step;  // in the order of the steps that were asked for
 
   Nanoseconds waited() const;
 };
 
-// Returns those of every device that took part in a collective of one of the `steps`, which must ascend; by device.
+// Returns the waits of every device that took part in a collective of one of the `steps`, which must ascend; by device.
 std::vector<RankWaits> waits_of(const Timeline& timeline, const std::vector<int>& steps);
 
-// How many workers each representative represents; empty where every worker has its own records.
+// Returns how many workers each representative represents; nothing where every worker has its own records.
 std::map<int, int> workers_represented(const Timeline& timeline);
 
 // The records of one call.
 struct CallRanks {
   std::vector<const Record*> records;
-  const Record* last = nullptr;  // which arrived last; the first one of several that did
+  const Record* last = nullptr;  // the last to arrive; of several, the first one
 
   void add(const Record& record);
   Nanoseconds last_arrival() const { return last->start_ns; }
-  // `last`, if any other rank waited for it; else null.
+  // Returns `last` if any other rank waited for it, else null.
   const Record* awaited() const;
 };
 
-// The calls of those collectives that are taken, by their sequence number.
+// Returns the calls of the collectives for which `is_taken` holds, by their sequence number.
 std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline,
                                            const std::function<bool(const Record& collective)>& is_taken);
-// The same for the collectives of the `steps`, which must ascend.
+// Does the same for the collectives of the `steps`, which must ascend.
 std::map<std::int64_t, CallRanks> calls_of(const Timeline& timeline, const std::vector<int>& steps);
 
 }  // namespace tandem

@@ -134,7 +134,7 @@ void note_differences(Comparison& comparison) {
 const ComparedFigure& Comparison::figure(std::string_view name) const {
   const auto found =
       std::find_if(figures.begin(), figures.end(), [&](const ComparedFigure& figure) { return figure.name == name; });
-  TANDEM_CHECK(found != figures.end(), "a comparison has no figure '" + std::string(name) + "'");
+  TANDEM_REQUIRE(found != figures.end(), "a comparison has no figure '" + std::string(name) + "'");
   return *found;
 }
 

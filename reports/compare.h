@@ -1,4 +1,4 @@
-// A measured report beside a predicted one: how far apart every figure is, and how noisy the measurement was.
+// Compares a measured report with a predicted one: how far apart every figure is, and how noisy the measurement was.
 //
 // An error is predicted / measured - 1: +5 % says that the prediction is 5 % above the measurement.
 #pragma once
@@ -27,7 +27,7 @@ struct ComparedCollective {
   Nanoseconds measured = 0;
   Nanoseconds predicted = 0;
   std::optional<double> error;
-  std::optional<bool> is_extrapolated{};  // beyond the sizes of the calibration; empty: none is known
+  std::optional<bool> is_extrapolated{};  // beyond the sizes of the calibration; empty: no calibration is known
 };
 
 // Absolute errors of the collectives of one operation between two sizes.
@@ -51,14 +51,14 @@ struct Comparison {
   // What disturbed the measured run or the calibration that predicts it; the errors are then empty.
   std::optional<MachineUse> disturbance{};
   double noise = 0;                // median absolute deviation / median of the measured step times
-  std::vector<std::string> notes;  // what does not match, or is in one of the reports only
+  std::vector<std::string> notes;  // what does not match, or is in only one of the reports
 
   // Returns the figure of that name, which must be one of `figures`.
   const ComparedFigure& figure(std::string_view name) const;
 };
 
-// `calibration` is what the machine did while it was calibrated for the prediction. Where that or the measured run was
-// disturbed there are no errors: they would say nothing of the model.
+// Compares two reports. `calibration` is what the machine did while it was calibrated for the prediction. If that or
+// the measured run was disturbed there are no errors, since they would say nothing about the model.
 Comparison compare(const Report& measured, const Report& predicted,
                    const std::optional<MachineUse>& calibration = std::nullopt);
 

@@ -12,9 +12,9 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMostCollectiveRows = 12;  // beyond it only bands of sizes
+constexpr std::size_t kMostCollectiveRows = 12;  // with more rows only bands of sizes are shown
 constexpr std::size_t kWidestTitle = 36;         // a longer one goes above its table
-constexpr std::size_t kFewestForBands = 5;       // below it the rows say it all
+constexpr std::size_t kFewestForBands = 5;       // with fewer, the rows say everything
 constexpr double kHeadlineShare = 0.1;           // the headline has the parts that take this share of a step
 
 // A part of a step: its name in Comparison::figures, its label in the table of details, and in the headline.
@@ -162,7 +162,7 @@ TextTable table_of(const Comparison& comparison, bool is_headline) {
   return table;
 }
 
-// What must be known before any figure of a disturbed comparison.
+// Returns the warning that precedes the figures of a disturbed comparison.
 std::string disturbed_text(const Comparison& comparison) {
   if (!comparison.disturbance) return "";
   return wrapped_list("",
@@ -191,7 +191,7 @@ std::string details_text(const Comparison& comparison) {
          noise_text(comparison) + loss_text(comparison);
 }
 
-// Adds what holds for all comparisons.
+// Adds the lines that apply to all comparisons.
 std::string footer_text(const std::vector<Comparison>& comparisons) {
   const Report& predicted = comparisons.back().predicted;
   std::string text;

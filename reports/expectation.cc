@@ -15,7 +15,7 @@ constexpr ErrorBand kCalibrated{.relative = 0.117, .basis = "16 comparisons of a
 constexpr ErrorBand kOneNode{.relative = 0.159, .basis = "233 published throughputs of one node"};
 constexpr ErrorBand kSeveralNodes{.relative = 0.776, .basis = "95 published throughputs of several nodes"};
 
-// How long a device waits for slower ranks while nothing else runs on it.
+// Returns how long a device waits for slower ranks while nothing else runs on it.
 Nanoseconds skew_of(const Report& report) {
   std::int64_t waiting = 0, devices = 0;
   for (const RankWaiting& rank : report.summary.ranks) {

@@ -25,7 +25,7 @@ std::string gap_text(const Report& report, const Expectation& expected) {
 
 }  // namespace
 
-// Beside a prediction stands how far such ones have been from measurements.
+// A prediction comes with the error that such predictions have had.
 std::string expectation_text(const Report& report) {
   if (report.deterministic) {
     const ErrorBand band = error_band_of(report.topology_provenance, report.workers);

@@ -1,4 +1,4 @@
-// Is this number normal? In words: what is expected, the critical path, and who waits for whom.
+// Explains in words whether a number is normal: what is expected, the critical path, and who waits for whom.
 #pragma once
 
 #include <string>
@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// Each is empty where the report does not say.
+// Each text is empty where the report lacks the figures for it.
 std::string expectation_text(const Report& report);
 std::string critical_path_text(const Report& report);
 std::string waiting_text(const Report& report);

@@ -1,4 +1,5 @@
-// Runs of one job under many schedules. Values must not depend on the order in which tasks run; times may.
+// The results of runs of one job under many schedules. Values must not depend on the order in which tasks run; times
+// may.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -31,7 +32,7 @@ struct Exploration {
 };
 
 // Describes the first value (loss, then metrics) whose bits differ: "loss of step 3 is 2.25, and 2.5 without a seed".
-// Empty when all are equal.
+// Returns an empty text when all are equal.
 std::string difference_of_values(const Report& run, const Report& unseeded);
 
 std::string exploration_text(const Exploration& exploration);

@@ -15,9 +15,9 @@
 namespace tandem {
 namespace {
 
-// The median absolute deviation of normal noise times this is its standard deviation.
+// The standard deviation of normal noise is its median absolute deviation times this.
 constexpr double kDeviationOfMad = 1.4826;
-// Change points of longer series take too long: the square of their number.
+// Finding change points takes time in proportion to the square of the length, too long for longer series.
 
 double log_of(const HistoryLaunch& launch) {
   return std::log(static_cast<double>(launch.step_time.median));
@@ -36,7 +36,7 @@ Nanoseconds median_time(const std::vector<HistoryLaunch>& launches) {
   return median_of(std::move(times));
 }
 
-// Others only slow a launch down: one that is slow and was disturbed says nothing.
+// Disturbances only slow a launch down, so a slow launch that was disturbed proves nothing.
 bool is_doubtful(const HistoryResult& result, const HistoryLimits& limits) {
   if (!is_suspect(*result.level, result.step_time, limits) || result.change < 0) return false;
   return std::any_of(result.launches.begin(), result.launches.end(), [](const auto& one) { return one.disturbed; });
@@ -75,7 +75,7 @@ void decide_exact(const HistoryLaunch& before, const HistoryLaunch& launch, Hist
                               is_same_job ? "" : ", when the scenario had another content");
 }
 
-// Every difference between neighbours.
+// Returns every difference between neighbouring launches.
 std::vector<ChangePoint> exact_changes(const std::vector<HistoryLaunch>& launches) {
   std::vector<ChangePoint> changes;
   for (std::size_t i = 1; i < launches.size(); ++i) {
@@ -164,8 +164,8 @@ HistoryResult judge_launches(std::span<const HistoryLaunch> history, std::vector
   const std::vector<HistoryLaunch> counted = level_launches(history, launches.front(), limits);
   HistoryResult result{.known = static_cast<int>(counted.size()),
                        .level = level_of(counted, limits),
-                       .step_time = median_time(launches),
-                       .launches = std::move(launches)};
+                       .step_time = median_time(launches)};
+  result.launches = std::move(launches);
   if (result.level) {
     result.change = result.level->change_of(result.step_time);
     result.z = result.level->z_of(result.step_time);

@@ -1,9 +1,12 @@
-// The history of a scenario: a file of JSON lines, one for each launch, and what it says of a new one.
+// The history of a scenario, a file of JSON lines, one for each launch, and the verdict over a new launch by its
+// history.
 //
 // The launches of one scenario on one machine have a level: the median of the logarithms of their median step times,
 // and a spread: their median absolute deviation, scaled to the standard deviation of normal noise. A launch is suspect
-// if it is beyond the margin and its robust z is beyond a limit. Two more launches confirm it or not: the verdict goes
-// by the median of the three. Simulations repeat exactly: each run is equal to the one before it or not.
+// if it is beyond the margin and its robust z is beyond a limit. Two more launches decide: the verdict follows from the
+// median of the three. Simulations repeat exactly, so each run is equal to the one before it or not.
+//
+// Threads: any. Files are locked against other processes and threads that use these functions.
 #pragma once
 
 #include <filesystem>
@@ -24,7 +27,7 @@ struct HistoryLaunch {
   std::string scenario_hash;
   std::string engine;
   std::string machine;  // Report::machine; empty for simulations
-  std::string commit;   // empty: not known
+  std::string commit;   // empty: unknown
   std::string date;     // "2026-11-22T12:05:00Z"
   std::string tandem_version;
   StepTime step_time;
@@ -33,21 +36,20 @@ struct HistoryLaunch {
   bool accepted = false;          // a new level begins here
   bool exact = false;             // a simulation
 
-  // Whether it is of the scenario, the engine and the machine of the other one. Measured scenarios have the same
-  // content; simulated ones the same name, since their history is about what changes their times.
+  // Returns whether both are of the same scenario, engine and machine. Measured scenarios must have the same content;
+  // simulated ones only the same name, since their history shows what changes their times.
   bool is_of(const HistoryLaunch& other) const;
 };
 
 HistoryLaunch history_launch(const Report& report, std::string commit, std::string date);
 
-// The launches of a file, in its order: all, or those of the lines with one of these texts, such as hashes of
-// scenarios; other lines are then skipped unread. Throws InputError with each line that is wrong; empty if there is no
-// file.
+// Returns the launches of a file, in its order; none if there is no file. If `texts` are given, such as hashes of
+// scenarios, lines without any of them are skipped unread. Throws InputError with each line that is wrong.
 std::vector<HistoryLaunch> read_history(const std::filesystem::path& file, std::span<const std::string> texts = {});
-// Adds lines at the end, whole or not at all, whoever else writes there. Throws Error for a file that cannot be
-// written, and InputError for one whose last line is cut.
+// Appends lines, all of them or none, even while other processes append to the file. Throws Error for a file that
+// cannot be written, and InputError for one whose last line is incomplete.
 void append_history(const std::filesystem::path& file, std::span<const HistoryLaunch> launches);
-// Throws beforehand what append_history() would throw for want of permission.
+// Throws in advance what append_history() would throw for lack of permission.
 void check_appendable(const std::filesystem::path& file);
 
 struct HistoryLimits {
@@ -58,7 +60,7 @@ struct HistoryLimits {
   int launches = 3;  // to confirm a suspect, itself included
 };
 
-// What the launches of one series say of the next one.
+// What the launches of one series let us expect of the next one.
 struct HistoryLevel {
   int launches = 0;
   Nanoseconds step_time = 0;  // the level
@@ -68,11 +70,11 @@ struct HistoryLevel {
   double z_of(Nanoseconds step_time) const;
 };
 
-// The launches of `history` that count for the level of `launch`: of its series, undisturbed, no regressions, since the
-// last one that was accepted, at most HistoryLimits::window of them.
+// Returns the launches of `history` that count for the level of `launch`: those of its series that were undisturbed and
+// no regressions, from the last accepted one on, at most HistoryLimits::window of them.
 std::vector<HistoryLaunch> level_launches(std::span<const HistoryLaunch> history, const HistoryLaunch& launch,
                                           const HistoryLimits& limits);
-// Empty: there are too few launches.
+// Returns nothing if there are too few launches.
 std::optional<HistoryLevel> level_of(std::span<const HistoryLaunch> launches, const HistoryLimits& limits);
 bool is_suspect(const HistoryLevel& level, Nanoseconds step_time, const HistoryLimits& limits);
 
@@ -88,18 +90,18 @@ struct HistoryResult {
   std::string reason{};                   // a sentence
 };
 
-// The verdict over the new launches of a scenario: one, or the suspect and those that confirm it or do not.
+// Returns the verdict over the new launches of a scenario: a single one, or a suspect and those launched to confirm it.
 HistoryResult judge_launches(std::span<const HistoryLaunch> history, std::vector<HistoryLaunch> launches,
                              const HistoryLimits& limits);
 
-// The verdict over a simulation: beside the last one of its series that was accepted, or equal to its predecessor.
+// Returns the verdict over a simulation, by the last one of its series that was accepted or equal to its predecessor.
 HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch launch);
 
 nlohmann::ordered_json history_check_to_json(const HistoryResult& result, const HistoryLimits& limits);
 std::string history_check_text(const HistoryResult& result);
 
-// The launches of one scenario on one machine, for people.
-// Change points are searched for in so many of the last launches of a series.
+// The launches of one scenario on one machine, for people. Change points are searched for in at most this number of the
+// last launches of a series.
 inline constexpr std::size_t kMostSearched = 1000;
 
 struct HistorySeries {
@@ -107,13 +109,13 @@ struct HistorySeries {
   bool is_exact() const { return launches.back().exact; }
 
   std::vector<HistoryLaunch> launches;
-  // Found in the undisturbed ones; of simulations every difference. Indices into `launches`. For display, not for
-  // verdicts.
+  // Change points among the undisturbed launches; every difference for simulations. Indices into `launches`. For
+  // display, not for verdicts.
   std::vector<ChangePoint> changes{};
-  bool is_shortened = false;  // change points of the last launches only
+  bool is_shortened = false;  // `changes` covers only the last launches
 };
 
-// The series of a file in the order of their first launches.
+// Returns the series of a file in the order of their first launches.
 std::vector<HistorySeries> series_of(std::span<const HistoryLaunch> history, double margin);
 
 nlohmann::ordered_json history_to_json(const std::vector<HistorySeries>& series, double margin);

@@ -34,7 +34,7 @@ void check_is_file(const fs::path& file) {
       {{.file = file.string(), .path = "", .message = "is not a file; a history is a file of JSON lines"}});
 }
 
-// An open file with a lock that others respect; both end with it.
+// An open file with a lock that other processes respect. Closes and unlocks it at the end of its life.
 class LockedFile {
  public:
   LockedFile(const fs::path& file, int flags, int lock) : file_(file) {
@@ -55,7 +55,7 @@ class LockedFile {
     return status.st_size;
   }
 
-  // Lines at the end of the file; if they cannot all be written, the file is as it was.
+  // Adds lines at the end of the file. If they cannot all be written, restores the file.
   void append(std::string_view text) const {
     const off_t before = size();
     check_ends_in_line(before);
@@ -70,7 +70,7 @@ class LockedFile {
     if (fsync(descriptor_) != 0) take_back(before);
   }
 
-  // Calls `take` with each line and its number; a last one that does not end is passed with `ends` false.
+  // Calls `take` with each line and its number. For an incomplete last line, `ends` is false.
   template <typename Take>
   void read_lines(const Take& take) const {
     std::array<char, 1 << 16> part{};

@@ -39,7 +39,7 @@ HistoryJson launches_to_json(const std::vector<HistoryLaunch>& launches) {
 // The parts of a series between its change points.
 struct Level {
   std::size_t begin = 0, end = 0;
-  const ChangePoint* change = nullptr;  // that began it
+  const ChangePoint* change = nullptr;  // the change at its beginning
 };
 
 std::vector<Level> levels_of(const HistorySeries& series) {

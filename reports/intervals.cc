@@ -30,7 +30,7 @@ IntervalSet difference_of(const IntervalSet& a, const IntervalSet& b) {
   for (const Interval& interval : a) {
     Nanoseconds from = interval.start;
     while (taken != b.end() && taken->end <= from) ++taken;
-    // What is taken may reach into the next interval of `a`: `taken` stays there.
+    // An interval to take away may reach into the next interval of `a`, so `taken` is not advanced past it.
     for (; taken != b.end() && taken->start < interval.end; ++taken) {
       if (taken->start > from) left.push_back({from, taken->start});
       from = taken->end;
@@ -43,7 +43,7 @@ IntervalSet difference_of(const IntervalSet& a, const IntervalSet& b) {
 
 Nanoseconds overlap_of(const IntervalSet& a, const IntervalSet& b) {
   Nanoseconds length = 0;
-  // The first of b that can reach into a; from there on both sets are walked once.
+  // Begins at the first interval of b that can reach into a; from there on both sets are walked once.
   auto other = a.empty() ? b.end() : std::partition_point(b.begin(), b.end(), [&](const Interval& interval) {
     return interval.end <= a.front().start;
   });

@@ -1,4 +1,4 @@
-// Sets of times as sorted disjoint intervals, exact on integers.
+// Sets of times as sorted disjoint intervals, with exact integer arithmetic.
 #pragma once
 
 #include <vector>

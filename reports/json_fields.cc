@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-// The document in the text of a page; other text is the document itself.
+// Returns the document in the text of a page; any other text is the document itself.
 std::string_view document_in(std::string_view text, const std::string& file) {
   if (!text.starts_with(kPageBegin)) return text;
   const std::size_t begin = text.find(kPageDocumentBegin);
@@ -114,7 +114,7 @@ JsonField::Json parse_json(std::string_view text, const std::string& file) {
   try {
     return JsonField::Json::parse(document_in(text, file));
   } catch (const nlohmann::json::parse_error& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...": people need what follows.
+    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...": users need only the text after it.
     std::string what = error.what();
     if (const std::size_t bracket = what.find("] "); bracket != std::string::npos) what = what.substr(bracket + 2);
     throw InputError({{.file = file, .path = "", .message = "is not JSON: " + what}});

@@ -1,4 +1,7 @@
-// Reads the fields of a JSON object, and reports everything that is missing or wrong together, each with its path.
+// Reads the fields of a JSON object, and reports everything that is missing or wrong together, each problem with its
+// path.
+//
+// Threads: one at a time for all fields of a document, which share its list of problems.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +15,8 @@
 
 namespace tandem {
 
-// A value in a document, which must outlive it. Problems are added to `problems`; a wrong or missing value reads as 0
-// or as empty.
+// A value in a document, which must outlive the field. Problems are added to `problems`; a wrong or missing value reads
+// as 0 or as empty.
 class JsonField {
  public:
   using Json = nlohmann::ordered_json;
@@ -48,12 +51,13 @@ class JsonField {
   std::vector<Diagnostic>* problems_;
 };
 
-// Where a page (reports/pages) carries its document.
+// The marks between which a page (reports/pages) carries its document.
 inline constexpr std::string_view kPageBegin = "<!doctype html>";
 inline constexpr std::string_view kPageDocumentBegin = "<script type=\"application/json\" id=\"tandem-document\">";
 inline constexpr std::string_view kPageDocumentEnd = "</script>";
 
-// Parses a document, or the one that a page carries. Throws InputError with the place where the text stops being JSON.
+// Parses a document, or the document that a page carries. Throws InputError with the place where the text stops being
+// JSON.
 JsonField::Json parse_json(std::string_view text, const std::string& file);
 
 }  // namespace tandem

@@ -10,7 +10,7 @@ namespace tandem {
 class JsonField;
 
 nlohmann::ordered_json memory_to_json(const MemoryNeed& need);
-// Adds what is missing or wrong to the field's problems.
+// Reads a need. Adds what is missing or wrong to the field's problems.
 MemoryNeed memory_from_json(const JsonField& field);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// What a device must hold at the same time, by what it is for: a prediction, in bytes.
+// Predicts how many bytes a device must hold at the same time, by their purpose.
 #pragma once
 
 #include <cstdint>
@@ -10,15 +10,16 @@ namespace tandem {
 struct MemoryNeed {
   std::int64_t parameters = 0;
   std::int64_t gradients = 0;
-  std::int64_t optimizer = 0;    // moments, and copies of the parameters in another precision
+  std::int64_t optimizer = 0;    // moments, and copies of parameters in another precision
   std::int64_t activations = 0;  // what forward passes keep for backward passes that have not been run yet
-  std::int64_t buckets = 0;      // parameters, gradients and activations under way between devices
+  std::int64_t buckets = 0;      // parameters, gradients and activations on their way between devices
   std::int64_t input = 0;
   std::int64_t workspace = 0;  // the largest layer's input, output and their gradients
-  std::int64_t available = 0;  // what the device has; 0: not known
+  std::int64_t available = 0;  // memory of the device; 0: unknown
 
   std::int64_t total() const;
-  // Frameworks do with less here and there than the sum of the parts: published steps of up to 2 % more have run.
+  // Frameworks sometimes need less than the sum of the parts: published steps have run on devices for which it is up to
+  // 2 % too large.
   static constexpr double kUncertainty = 0.1;
   bool fits() const {
     return available == 0 || static_cast<double>(total()) <= (1 + kUncertainty) * static_cast<double>(available);
@@ -34,7 +35,7 @@ struct MemoryPart {
 };
 std::span<const MemoryPart> memory_parts();  // those that add up to the total, in their order
 
-// "needs 96.3 GB of 80.0 GB: parameters 12.0 GB, gradients 12.0 GB, ..."; parts of 0 are left out.
+// Returns "needs 96.3 GB of 80.0 GB: parameters 12.0 GB, gradients 12.0 GB, ...", without parts of 0.
 std::string memory_text(const MemoryNeed& need);
 
 }  // namespace tandem

@@ -78,7 +78,7 @@ class JsonReader {
     const YamlReader config = root_.optional("config");
     devices_per_process_ =
         config.optional("ngpus").integer(1, 1 << 16, 1) * config.optional("nthreads").integer(1, 1 << 16, 1);
-    // Of each process the first device is listed. Older versions have the list beside the configuration.
+    // The first device of each process is listed. Older versions have the list beside the configuration.
     YamlReader list = config.optional("devices");
     if (!list.present()) list = root_.optional("devices");
     const auto processes = list.list();

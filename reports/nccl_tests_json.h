@@ -1,4 +1,4 @@
-// The JSON form of nccl-tests (-J), versions 1 to 3. For reports/nccl_tests_reader.cc.
+// Reads the JSON form of nccl-tests (-J), versions 1 to 3. For reports/nccl_tests_reader.cc.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// Throws InputError, at its line and column, for a text that is not JSON: one that is cut, for example.
+// Throws InputError, with line and column, for a text that is not JSON, such as one that is cut off.
 void check_json(std::string_view text, const std::string& file);
 
 namespace nccl_tests {

@@ -1,4 +1,5 @@
-// A line of nccl-tests' text: its words, and the columns that a heading announces. For reports/nccl_tests_reader.cc.
+// Divides a line of nccl-tests' text into words, and finds the columns that a heading announces. For
+// reports/nccl_tests_reader.cc.
 #pragma once
 
 #include <charconv>
@@ -14,7 +15,7 @@ struct Word {
   int column = 0;
 };
 
-// Divides a line at blanks. What `tandem collectives` adds to a row, behind a '|', is left out.
+// Divides a line at blanks. Leaves out what `tandem collectives` adds to a row after a '|'.
 std::vector<Word> split(std::string_view line);
 
 template <typename Number>
@@ -25,7 +26,7 @@ std::optional<Number> number_in(std::string_view text) {
   return value;
 }
 
-// The number that follows a word.
+// Returns the number that follows a word.
 template <typename Number>
 std::optional<Number> number_after(const std::vector<Word>& words, std::string_view word) {
   for (std::size_t i = 0; i + 1 < words.size(); ++i) {
@@ -36,13 +37,13 @@ std::optional<Number> number_after(const std::vector<Word>& words, std::string_v
 
 std::string_view after_colon(std::string_view word);  // "8" of "[1,0]<stdout>:8"
 
-// Which columns a table has, by its heading; without one those of today's nccl-tests.
+// The columns of a table, by its heading; without a heading, those of today's nccl-tests.
 struct Columns {
   bool redop = true;
   bool root = true;
   int groups = 2;            // out of place, in place
   int figures = 4;           // columns of a group: time, algbw, busbw, #wrong, and those for iterations
-  bool counts_wrong = true;  // the last one counts wrong elements; in older versions it is their largest error
+  bool counts_wrong = true;  // the last one counts wrong elements; in older versions it is the largest error
   bool timestamps = false;   // two words at the end
   bool is_heading = false;   // read from one
 

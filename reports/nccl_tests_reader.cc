@@ -15,7 +15,7 @@ namespace tandem {
 namespace nccl_tests {
 namespace {
 
-// The sweep that a run announces, to see whether a table is complete.
+// The sweep that a run announces, which shows whether a table is complete.
 struct Announced {
   std::int64_t most_bytes = 0;
   int devices_per_process = 0;
@@ -59,7 +59,7 @@ class TextReader {
     read_row(words);
   }
 
-  // What stands above a table: its program, its ranks, NCCL's version.
+  // Reads the lines above a table: its program, its ranks, NCCL's version.
   void read_announcement(std::string_view line, const std::vector<Word>& words) {
     for (const Word& word : words) {
       if (!word.text.ends_with("_perf")) continue;
@@ -123,7 +123,7 @@ class TextReader {
     }
   }
 
-  // `complete`: the lines below the table were there.
+  // `complete`: the lines that follow a table were found.
   void end_table(bool complete) {
     if (!builder_) return;
     const bool has_rows = !builder_->empty();
@@ -143,8 +143,9 @@ class TextReader {
     builder_.reset();
   }
 
-  // The word at which a row begins: size and count, then the type. A launcher may have put something before. A row
-  // whose type is not known, or one of whose numbers is none, has as many words as the heading has columns.
+  // Returns the index of the word at which a row begins: size and count, then the type. A launcher may have put a
+  // prefix before it. A row with an unknown type, or with a number that is not one, is recognised because it has as
+  // many words as the heading has columns.
   std::optional<std::size_t> beginning_of_row(const std::vector<Word>& words) const {
     for (std::size_t i = 0; i + 2 < words.size(); ++i) {
       const bool has_size = number_in<std::int64_t>(after_colon(words[i].text)).has_value();
@@ -181,7 +182,7 @@ class TextReader {
     read_whole_row(row);
   }
 
-  // A line that begins like a row and ends before its type.
+  // Refuses a line that begins like a row but ends before the type.
   void check_cut_row(const std::vector<Word>& words) {
     const bool only_numbers = std::all_of(words.begin(), words.end(), [](const Word& word) {
       return number_in<std::int64_t>(after_colon(word.text)).has_value();
@@ -244,7 +245,7 @@ class TextReader {
     return 0;
   }
 
-  // Empty where a group is not measured: N/A in all of its columns.
+  // Returns nothing if a group was not measured, which is N/A in all of its columns.
   std::optional<Figures> figures(const std::vector<Word>& words, std::size_t first, CollectiveRow& row) {
     if (std::all_of(words.begin() + static_cast<std::ptrdiff_t>(first),
                     words.begin() + static_cast<std::ptrdiff_t>(first) + 3,
@@ -286,7 +287,7 @@ class TextReader {
   std::string version_;
   int devices_ = 0;
   std::set<std::string> hosts_;
-  std::map<std::pair<std::string, int>, int> processes_;  // devices of each
+  std::map<std::pair<std::string, int>, int> processes_;  // the number of devices of each process
 };
 
 }  // namespace

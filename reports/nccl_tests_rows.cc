@@ -37,7 +37,7 @@ void TableBuilder::check_figures(const CollectiveRow& row, const Figures& figure
     return problem(place, fmt::format("the time of {} B is {} us, must be greater than 0", row.bytes, figures.time_us));
   }
   const double expected = static_cast<double>(row.bytes) / figures.time_us / 1e3;
-  // Of the time four digits are printed at least; small ones have two decimals.
+  // Times are printed with at least four digits; small ones have two decimals.
   const double relative = 0.002 + 0.005 / figures.time_us;
   if (std::abs(expected - figures.algbw) <= expected * relative + 1.01 * rounding_of(figures.algbw)) return;
   problem(place, fmt::format("{} B in {} us are {:.2f} GB/s, the row says {:.4g} GB/s; the time must be in us and the "
@@ -77,7 +77,7 @@ bool TableBuilder::counts_one_rank() const {
   });
 }
 
-// Without a name: only collectives that differ in what a row shows can be told apart.
+// Without a name, only collectives whose rows look different can be distinguished.
 void TableBuilder::find_operation(const CollectiveTable& stated) {
   const Place place{table_.line, 1};
   if (!table_.operation.empty() && !stated.operation.empty() && table_.operation != stated.operation) {
@@ -96,7 +96,7 @@ void TableBuilder::find_operation(const CollectiveTable& stated) {
   }
 }
 
-// Bus bandwidth over algorithm bandwidth in the fastest row, and how far rounding may have moved it.
+// Returns bus bandwidth / algorithm bandwidth in the fastest row, and by how much rounding may have changed it.
 std::optional<TableBuilder::Factor> TableBuilder::measured_factor() const {
   const auto best = std::max_element(figures_.begin(), figures_.end(),
                                      [](const Figures& a, const Figures& b) { return a.algbw < b.algbw; });

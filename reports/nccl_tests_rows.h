@@ -1,4 +1,4 @@
-// A row of nccl-tests before its meaning, and what makes a finished table of rows. For the readers of this folder.
+// The figures of a row of nccl-tests, and a builder of tables from rows. For the readers of this folder.
 #pragma once
 
 #include <optional>
@@ -11,7 +11,7 @@
 
 namespace tandem::nccl_tests {
 
-// One of the two groups of figures: out of place, in place.
+// One of a row's two groups of figures, out of place or in place.
 struct Figures {
   double time_us = 0;
   double algbw = 0;  // GB/s
@@ -23,7 +23,7 @@ struct Place {
   int column = 0;
 };
 
-// A table under construction, with what its checks need and the result does not keep.
+// A table under construction, with the figures that its checks need and the result does not keep.
 class TableBuilder {
  public:
   TableBuilder(std::string file, Diagnostics& problems) : file_(std::move(file)), problems_(&problems) {}
@@ -32,12 +32,12 @@ class TableBuilder {
   bool empty() const { return table_.rows.empty() && zero_rows_ == 0; }
   bool begins_again(std::int64_t bytes, const std::string& dtype, const std::string& redop, int root) const;
 
-  // Reports the first problem of a table: the others are mostly the same one again, or follow from it.
+  // Reports the first problem of a table only, since the others mostly repeat it or follow from it.
   void problem(const Place& place, std::string message);
-  // Adds a row unless it has no bytes. Reports figures that cannot be.
+  // Adds a row unless it has no bytes. Reports impossible figures.
   void add(CollectiveRow row, std::optional<Figures> out_of_place, std::optional<Figures> in_place, const Place& place);
-  // Finds out the operation and the number of devices, from `stated` where the file is silent, and checks them against
-  // the figures.
+  // Returns the table. Finds its operation and number of devices, from `stated` where the file does not say them, and
+  // checks them against the figures.
   CollectiveTable finished(const CollectiveTable& stated);
 
  private:

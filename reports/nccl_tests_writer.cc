@@ -169,7 +169,7 @@ Json config_json(const CollectiveRun& run) {
   config["devices"] = Json::array();
   int last_process = -1;
   for (std::size_t rank = 0; rank < run.devices.size(); ++rank) {
-    if (process_of(run, rank) == last_process) continue;  // of each process the first device, as nccl-tests has it
+    if (process_of(run, rank) == last_process) continue;  // only each process's first device, as in nccl-tests
     last_process = process_of(run, rank);
     const RankDevice& device = run.devices[rank];
     config["devices"].push_back({{"rank", rank},

@@ -1,6 +1,5 @@
-// Writes a table of times of a collective as nccl-tests prints it: the same lines, columns and units as its text, and
-// the same keys as its JSON (-J). What nccl-tests does not have comes after a '|' in the text, and as further keys in
-// JSON.
+// Writes the times of a collective as nccl-tests prints them: with the same lines, columns and units as its text, and
+// the same keys as its JSON (-J). Additions come after a '|' in the text, and as further keys in JSON.
 #pragma once
 
 #include <map>
@@ -15,11 +14,11 @@ namespace tandem {
 
 struct RankDevice {
   std::string host{};  // "worker0"
-  int index = 0;       // on it
+  int index = 0;       // among the devices of the host
   std::string name{};  // "/job:worker/replica:0/task:0/device:GPU:1"
 };
 
-// What a table was made with.
+// The run that made a table.
 struct CollectiveRun {
   std::string engine{};
   std::string topology{};
@@ -38,7 +37,7 @@ struct CollectiveRun {
   std::vector<std::string> notes{};
 };
 
-// The time of a size in another table of the same collective: published, or of an earlier run.
+// The times of another table of the same collective, published or of an earlier run.
 struct Against {
   std::string file{};
   std::map<std::int64_t, double> time_us{};  // by bytes

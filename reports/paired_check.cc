@@ -20,7 +20,8 @@ CentreInterval as_changes(const CentreInterval& logs) {
   return {.estimate = as_change(logs.estimate), .lower = as_change(logs.lower), .upper = as_change(logs.upper)};
 }
 
-// `strict` is the interval at the level that several comparisons share; empty: there are too few pairs for it.
+// `strict` is the interval at the significance level that several comparisons share; empty if there are too few pairs
+// for it.
 Verdict verdict_of(const CentreInterval& logs, const std::optional<CentreInterval>& strict, double margin) {
   if (strict && strict->lower > margin) return Verdict::regressed;
   if (strict && strict->upper < -margin) return Verdict::improved;
@@ -28,8 +29,8 @@ Verdict verdict_of(const CentreInterval& logs, const std::optional<CentreInterva
   return Verdict::inconclusive;
 }
 
-// The interval narrows with the square root of the number of pairs; it must be as narrow as the estimate is far from
-// the margin.
+// The interval narrows with the square root of the number of pairs. Its half width must become as small as the distance
+// of the estimate from the margin.
 std::optional<int> pairs_needed(const CentreInterval& logs, double margin, int pairs) {
   const double half_width = (logs.upper - logs.lower) / 2;
   const double distance = std::abs(std::abs(logs.estimate) - margin);
@@ -44,7 +45,7 @@ double log_ratio(const Launch& one, const Launch& other, Nanoseconds time_of_one
   return one.is_new ? ratio : -ratio;
 }
 
-// The differences of one part of the step; empty if a launch lacks it or spends no time in it.
+// Returns the differences in one part of the step; empty if a launch lacks the part or spends no time in it.
 std::vector<double> log_ratios_of_part(const std::vector<std::map<std::string, Nanoseconds>>& parts,
                                        std::span<const Launch> launches, const std::string& name) {
   std::vector<double> ratios;

@@ -1,4 +1,4 @@
-// Compares two programs by launches that take turns on one machine: is the new one slower?
+// Decides whether a new program is slower than an old one, by launches of both that take turns on one machine.
 //
 // The unit of repetition is the launch: y is the logarithm of a launch's median step time, and d = y(new) - y(old) of
 // two neighbouring launches. The centre of the differences is estimated with an exact interval (signed_rank.h) when
@@ -7,8 +7,8 @@
 //   improved       it is below the margin
 //   ok             it is inside the margin: the two are equally fast, as far as the margin says
 //   inconclusive   none of these after 32 pairs
-// The probability of a wrong "regressed" is at most 0.005 + 0.010 + 0.010 for a true change at the margin itself, and
-// far smaller for none.
+// The probability of a wrong "regressed" is at most 0.005 + 0.010 + 0.010 for a true change equal to the margin, and
+// far smaller for no change.
 #pragma once
 
 #include <cstdint>
@@ -23,7 +23,7 @@
 
 namespace tandem {
 
-// When the differences are looked at, and the one-sided level of the interval then.
+// A number of pairs after which the differences are looked at, and the one-sided level of the interval then.
 struct PairedLook {
   int pairs;
   double level;
@@ -36,33 +36,33 @@ struct Launch {
   Report report;
 };
 
-// A phase of the step or a collective, which is shown and decides nothing.
+// A phase of the step or a collective. It is shown, but decides nothing.
 struct PairedFigure {
   std::string name;             // "per_step.compute"
   CentreInterval change{};      // new / old - 1
-  double adjusted_p_value = 1;  // of no change, by Holm's correction over all figures
+  double adjusted_p_value = 1;  // of the hypothesis of no change, by Holm's correction over all figures
 };
 
 struct PairedResult {
   Verdict verdict = Verdict::inconclusive;
   double margin = 0;        // 0.03: 3 %
   CentreInterval change{};  // of the step time, new / old - 1
-  double level = 0;         // one-sided, of the interval
+  double level = 0;         // one-sided level of the interval
   int pairs = 0;
-  std::optional<int> pairs_needed{};  // inconclusive: about so many would decide; empty: no number can be told
+  std::optional<int> pairs_needed{};  // if inconclusive: about how many would decide; empty: unknown
   std::vector<PairedFigure> figures{};
 };
 
-// What the differences say so far; empty: no look is due at their number, or this one does not decide and is not the
-// last. With several `comparisons`, such as the scenarios of a suite, "regressed" and "improved" need an interval at
-// their share of the level, and so does what stays inconclusive.
+// Returns the verdict over the differences so far, or nothing if no look is due at their number, or if this look does
+// not decide and is not the last. With several `comparisons`, such as the scenarios of a suite, each gets its share of
+// the level for every verdict but "ok".
 std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin, int comparisons = 1);
-// What the looks that were due say, the first that decides. For Holm's steps: fewer comparisons are left once some are
-// decided.
+// Repeats the looks that were due and returns the result of the first that decides. For Holm's steps, in which fewer
+// comparisons are left once some are decided.
 std::optional<PairedResult> look_again(const std::vector<double>& log_ratios, double margin, int comparisons);
 
-// The order of the launches of one block of two pairs, drawn by the seed: old new new old, or new old old new.
-// `is_new(i)` of launch i = 0, 1, 2, ...
+// The order of launches, in blocks of two pairs. The seed draws the order of each block: old new new old, or new old
+// old new. is_new(i) is for launch i = 0, 1, 2, ...
 class LaunchOrder {
  public:
   explicit LaunchOrder(std::uint64_t seed) : seed_(seed) {}
@@ -72,12 +72,13 @@ class LaunchOrder {
   std::uint64_t seed_;
 };
 
-// The differences of neighbouring launches: 0 and 1, 2 and 3, ...
+// Returns the differences of neighbouring launches: 0 and 1, 2 and 3, ...
 std::vector<double> log_ratios_of(const std::vector<Launch>& launches);
 // Adds the phases and collectives that all launches have.
 void add_figures(PairedResult& result, std::span<const Launch> launches);
 
-// InputError if the launches' reports are not of one job and machine; `name` says which launch.
+// Throws InputError if a launch's report is of another job or machine than the first one. `name` is that of the launch
+// in the message.
 void check_comparable(const Report& report, const Report& first, const std::string& name);
 
 nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,

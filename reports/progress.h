@@ -21,31 +21,31 @@ struct ProgressOptions {
 class Progress {
  public:
   explicit Progress(ProgressOptions options);
-  ~Progress();  // finishes
+  ~Progress();  // calls finish()
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
 
-  // Shows "digits: 12 of 100, 6 s, about 44 s left". A total of 0 is unknown and left out, with what is left.
+  // Shows "digits: 12 of 100, 6 s, about 44 s left". A total of 0 is unknown; it and the time left are then not shown.
   void update(std::string_view what, int done, int total);
-  // From now on tick() shows "digits: begins, 3 s" until the first update().
+  // Makes tick() show "digits: begins, 3 s" until the first update().
   void begin(std::string_view what);
-  // Shows the last line again with the time of now, for work that takes long from one update to the next.
+  // Shows the last line again with the current time, for work that takes long from one update to the next.
   void tick();
-  // Removes the line from a terminal, so that what follows starts on a clean one.
+  // Removes the line from a terminal, so that further output starts on a clean line.
   void finish();
 
  private:
   void show(double now_s);
 
   ProgressOptions options_;
-  std::mutex mutex_;
+  std::mutex mutex_;  // guards the rest
   std::string what_;
   int done_ = 0, total_ = 0;
-  bool has_begun_ = false;  // an update has come
-  double updated_s_ = 0;    // when
+  bool has_begun_ = false;  // update() was called since begin()
+  double updated_s_ = 0;    // time of the last update()
   double started_s_ = 0;
-  double began_s_ = 0;  // what is done since the last begin(), or since there was less to do
-  double last_s_ = 0;   // when a line was shown
+  double began_s_ = 0;  // when the work that `done_` counts began
+  double last_s_ = 0;   // when the last line was shown
   bool shown_ = false;  // a line is on the terminal
 };
 

@@ -38,7 +38,7 @@ std::span<const StepPart> step_figures() {
 
 double MachineUse::lost() const {
   const auto to_others = static_cast<double>(std::min(waited, others));
-  // What is stolen from the machine is stolen from whoever runs.
+  // Stolen time is divided among the programs in proportion to the time they used.
   const double own_share = own + others > 0 ? static_cast<double>(own) / static_cast<double>(own + others) : 0;
   const double all = to_others + static_cast<double>(stolen) * own_share;
   return all > 0 ? all / (static_cast<double>(own) + all) : 0;

@@ -1,7 +1,9 @@
-// The report of one run: a summary of its timing records, in the same form for every engine.
+// The report of a run: a summary of its timing records, in the same form for every engine.
 //
-// Times are integer nanoseconds. A step takes as long as its slowest worker. The first `warmup_steps` steps are left
-// out of every figure.
+// Times are integer nanoseconds. A step takes as long as its slowest worker. All figures leave out the first
+// `warmup_steps` steps.
+//
+// Threads: any.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +21,7 @@
 
 namespace tandem {
 
-// The version of this build of Tandem, "0.1.0".
+// Returns the version of this build of Tandem, "0.1.0".
 std::string_view version();
 
 struct StepTime {
@@ -30,9 +32,10 @@ struct StepTime {
   int samples = 0;
 };
 
-// Where a step's time goes. Every instant of a step belongs to one of the first six: to the first whose work runs on
-// the device then, in their order, so that they add up to the step. "Exposed" is what no earlier one runs beside; the
-// rest is hidden. Nothing runs on the device while it is idle: it waits for the host or for other devices.
+// The parts of a step's time. Every instant of a step belongs to one of the first six: to the first of them, in this
+// order, whose work runs on the device then, so that they add up to the step. Work is exposed while none of an earlier
+// part runs beside it, and else hidden. A device is idle while nothing runs on it: it waits for the host or for other
+// devices.
 struct PerStep {
   Nanoseconds compute = 0;
   Nanoseconds update = 0;
@@ -40,7 +43,7 @@ struct PerStep {
   Nanoseconds exposed_communication = 0;
   Nanoseconds other = 0;
   Nanoseconds idle = 0;
-  // Whole, hidden or exposed.
+  // All of it, hidden and exposed.
   Nanoseconds input = 0;
   Nanoseconds communication = 0;
 
@@ -55,17 +58,16 @@ struct StepPart {
 std::span<const StepPart> step_parts();    // the six that add up, in their order
 std::span<const StepPart> step_figures();  // these, then input and communication
 
-// What devices do that train no replica, such as a server's or a host that keeps the variables: the busiest of them,
-// its share of the measured time as parts of a step.
+// The work of devices that train no replica, such as those of a server or of a host that keeps the variables. Shows the
+// busiest of them: its share of the measured time as parts of a step.
 struct OtherDevices {
   std::string busiest;  // its name
   int count = 0;
   PerStep per_step;
 };
 
-// The collectives of a run with the same operation, bytes and devices. The time is the median over the calls of the
-// time from the last rank's arrival to the last rank's end. algbw = bytes / time; busbw as in nccl-tests. Both in
-// bytes/s.
+// The collectives of a run with the same operation, bytes and devices. `time_ns` is the median over the calls, from the
+// last rank's arrival to the last rank's end. algbw = bytes / time, and busbw is as in nccl-tests, both in bytes/s.
 struct CollectiveSummary {
   std::string operation;
   std::int64_t bytes = 0;
@@ -75,24 +77,24 @@ struct CollectiveSummary {
   double algbw = 0;
   double busbw = 0;
   std::string algorithm{};         // what the engine chose, "ring LL128, 24 channels"; empty: it has no choice
-  Nanoseconds waiting_ns = 0;      // of a rank for the last one, before that time: the mean over ranks and calls
+  Nanoseconds waiting_ns = 0;      // of a rank for the last one, before that time; mean over ranks and calls
   std::vector<CallShare> ranks{};  // empty: nobody waits, or there are too many ranks to show
 };
 
-// Workers that one of them represented: its figures are theirs.
+// Workers that one of them represented, whose figures are also theirs.
 struct ReportedClass {
   std::string representative;  // "/job:worker/task:0"
   int workers = 1;             // itself included
   int devices = 0;             // of all of them
 };
 
-// The steps of one worker. The parts add up to its own median.
+// The steps of one worker. The parts add up to its own median step.
 struct WorkerSummary {
   StepTime step_time;
   PerStep per_step;
 };
 
-// More ranks than these are not shown by collective.
+// Collectives of more ranks are not shown rank by rank.
 inline constexpr std::size_t kMostRanksOfCalls = 64;
 
 struct Summary {
@@ -105,26 +107,27 @@ struct Summary {
   std::optional<CriticalPath> critical_path{};
 };
 
-// How the steps of several workers are counted. in_step: steps of the same number are one step, which lasts as long as
-// the slowest worker's. each_its_own: the steps of each worker count by themselves.
+// The way in which the steps of several workers are counted. in_step: steps of the same number are one step, which
+// lasts as long as that of the slowest worker. each_its_own: the steps of each worker count by themselves.
 enum class Pace : std::uint8_t { in_step, each_its_own };
 
-// Throws Error when no step remains after the warm-up.
+// Summarizes a timeline. Throws Error when no step remains after the warm-up.
 Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace = Pace::in_step);
 
-// What this machine did while the steps were measured, in time of its processors.
+// What this machine did while the steps were measured, in processor time.
 struct MachineUse {
   int cores = 0;
-  Nanoseconds time = 0;                   // on the clock
+  Nanoseconds time = 0;                   // elapsed time
   Nanoseconds own = 0;                    // what the run used
   Nanoseconds waited = 0;                 // while threads of the run were ready and had no processor
   Nanoseconds others = 0;                 // what other programs and the system used
-  Nanoseconds stolen = 0;                 // what a virtual machine did not get
+  Nanoseconds stolen = 0;                 // what a virtual machine wanted and did not get
   std::int64_t involuntary_switches = 0;  // of threads of the run
   std::vector<GpuUse> gpus{};             // over the whole run
 
-  // The share of the time that the run asked for and did not get: its threads waited and others ran, or it was stolen.
-  // Threads that only wait for one another, being more than the processors, lose nothing to others.
+  // Returns the share of the time that the run asked for but did not get, because its threads waited while others ran,
+  // or because it was stolen. Threads that only wait for one another, because they are more than the processors, lose
+  // nothing to others.
   double lost() const;
   bool is_disturbed() const;
   static constexpr double kDisturbed = 0.05;
@@ -132,10 +135,11 @@ struct MachineUse {
   bool operator==(const MachineUse&) const = default;
 };
 
-// Whether others worked on the GPU, or heat or the power supply held it back, for more than MachineUse::kDisturbed.
+// Returns whether others worked on the GPU, or heat or the power supply held it back, for more than
+// MachineUse::kDisturbed of the time.
 bool is_disturbed(const GpuUse& use);
 
-// The sizes at which a collective of a topology was measured: what lies outside is extrapolated.
+// The sizes at which a collective of a topology was measured. Times of other sizes are extrapolated.
 struct CalibratedRange {
   std::string operation;
   int devices = 0;
@@ -153,7 +157,7 @@ struct Report {
   std::string engine;
   std::string topology;
   std::string topology_provenance;  // "measured", "vendor", "assumed"
-  std::string machine{};            // what it was measured on: processors and GPUs; empty for simulations
+  std::string machine{};            // on which it was measured: processors and GPUs; empty for simulations
   std::string strategy;
   std::string cross_device_ops;
   int replicas = 1;  // over all workers
@@ -171,16 +175,16 @@ struct Report {
   std::vector<double> loss;                  // per step, where the workload has one
   std::map<std::string, double> metrics;     // "test_accuracy"
   std::map<std::string, std::string> settings;
-  std::vector<CalibratedRange> calibrated{};  // predictions: the measured collectives that they rest on
+  std::vector<CalibratedRange> calibrated{};  // predictions: the measured collectives on which they rest
   std::optional<MemoryNeed> memory{};         // of a device, where it is a prediction
-  std::optional<MachineUse> machine_use{};    // of a measured run, where the system says it
+  std::optional<MachineUse> machine_use{};    // of a measured run, where the system reports it
   std::vector<std::string> notes;
   std::optional<Expectation> expectation{};  // what the model expects of a measured run on its topology
 
   bool is_disturbed() const { return machine_use && machine_use->is_disturbed(); }
 
-  // Returns units_per_step / median step time. For an asynchronous run: the sum over the workers of a worker's share of
-  // the units / its median step time. 0 when no time passed.
+  // Returns units_per_step / median step time. For an asynchronous run, returns the sum over the workers of a worker's
+  // share of the units / its median step time. Returns 0 when no time passed.
   double throughput() const;
 };
 

@@ -101,7 +101,7 @@ Json critical_path_to_json(const CriticalPath& path) {
           {"ends_on", path.ends_on}};
 }
 
-// A run that was disturbed is not compared.
+// A disturbed run is not compared.
 Json expectation_to_json(const Expectation& expectation, const Report& report) {
   const Nanoseconds measured = report.summary.step_time.median;
   const bool compares = !report.is_disturbed();

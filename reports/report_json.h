@@ -1,4 +1,4 @@
-// A report as JSON (docs/reports.md lists every field), and back.
+// Writes reports as JSON and reads them (docs/reports.md lists every field).
 //
 // Equal reports give equal bytes. Times are integer nanoseconds, sizes bytes, bandwidths bytes/s. A number that is
 // not finite, such as the loss of a diverged run, is written as null.
@@ -19,7 +19,7 @@ inline constexpr int kReportSchemaVersion = 1;
 
 nlohmann::ordered_json report_to_json(const Report& report);
 
-// Parts of documents, the same in each of them.
+// Convert parts that all documents have in the same form.
 nlohmann::ordered_json step_time_to_json(const StepTime& time);
 StepTime step_time_from_json(const JsonField& field);
 nlohmann::ordered_json per_step_to_json(const PerStep& per_step);
@@ -28,11 +28,11 @@ PerStep per_step_from_json(const JsonField& field);
 // Begins a document of another kind, "check": its kind, and the versions of the schema and of Tandem.
 nlohmann::ordered_json document_of(std::string_view kind);
 
-// The text of one document: indented, ending in a newline, always valid UTF-8.
+// Returns the text of a document: indented, ending in a newline, always valid UTF-8.
 std::string json_text(const nlohmann::ordered_json& document);
 
 // Read a report. Throw InputError with everything that is missing or wrong and its place; `file` is the name in
-// messages. Unknown fields are ignored, so that an older Tandem reads a newer one's report.
+// messages. Ignore unknown fields, so that an older Tandem reads reports of a newer one.
 Report report_from_json(std::string_view text, const std::string& file);
 Report report_from_document(const nlohmann::ordered_json& document, const std::string& file);
 Report load_report(const std::filesystem::path& path);

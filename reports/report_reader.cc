@@ -171,7 +171,7 @@ void read_results(const JsonField& root, Report& report) {
   for (const JsonField& item : root.optional("notes").items()) report.notes.push_back(item.text());
 }
 
-// Whether this is a report at all, before its fields are asked for.
+// Checks that the document is a report before its fields are read.
 void check_kind(const JsonField& root) {
   const JsonField kind = root.required("kind");
   if (const std::string word = kind.text(); kind.present() && word != "report") {

@@ -93,12 +93,12 @@ std::string bandwidth_text(double bytes_per_s) {
   return std::isfinite(bytes_per_s) ? format_quantity(bytes_per_s, Dimension::bytes_per_second) : "-";
 }
 
-constexpr std::size_t kMostCollectives = 12;  // rows of a report that is not asked for all
+constexpr std::size_t kMostCollectives = 12;  // rows unless all are asked for
 
 std::string collectives_text(const Report& report, bool all) {
   const std::vector<CollectiveSummary>& collectives = report.summary.collectives;
   if (collectives.empty()) return "";
-  // One row more says no more than the line that would represent it.
+  // One more row takes no more room than the line that would replace it.
   const std::size_t shown = all || collectives.size() <= kMostCollectives + 1 ? collectives.size() : kMostCollectives;
   TextTable table;
   table.add({"collectives", "size", "devices", "calls/step", "time", "algbw", "busbw"});
@@ -124,7 +124,7 @@ std::string metric_text(std::string_view name, double value) {
                      format_quantity(value, Dimension::bytes));
 }
 
-// Who represented whom; a few of many.
+// Says which workers represented which others; if there are many, shows only a few.
 std::string symmetry_text(const Report& report) {
   if (report.classes.empty()) return "";
   constexpr std::size_t kMost = 6;

@@ -1,4 +1,4 @@
-// A report for people to read, at most about 96 columns wide.
+// Formats a report for people, at most about 96 columns wide.
 #pragma once
 
 #include <string>
@@ -7,10 +7,10 @@
 
 namespace tandem {
 
-// Shows the first of many collectives only, unless `all` is set.
+// Shows only the first of many collectives, unless `all` is set.
 std::string report_text(const Report& report, bool all = false);
 
-// "64 per step", of each worker where workers have their own steps.
+// Returns "64 per step"; per step of each worker where workers have their own steps.
 std::string units_per_step_text(const Report& report);
 // "digits: 2 replicas, mirrored, nccl_all_reduce"
 std::string title_of(const Report& report);

@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-// The lanes of the records in a step, with a bar for each.
+// The lanes of a step, with a bar for each record.
 class Lanes {
  public:
   Lanes(const Timeline& timeline, Interval window) : timeline_(timeline), window_(window) {
@@ -56,7 +56,7 @@ class Lanes {
            record.start_ns < window_.end && record.end_ns > record.start_ns;
   }
 
-  // Stretches of one lane that touch are one.
+  // Joins stretches of one lane that touch.
   void mark_path() {
     auto& stretches = picture_.critical_stretches;
     for (const PathPart& part : path_) {
@@ -86,7 +86,7 @@ class Lanes {
   StepPicture picture_;
 };
 
-// A bar for several records; it has the category of most of their time.
+// A bar for several records, with the category that takes most of their time.
 struct MergedBar {
   explicit MergedBar(StepBar&& first) : bar(std::move(first)) { by_category[bar.category] = bar.end - bar.start; }
 
@@ -110,8 +110,8 @@ struct MergedBar {
   bool is_several = false;
 };
 
-// Draws neighbours of a lane that are close as one bar: those of one category of which one is short; or any, until the
-// bar is as long as the resolution.
+// Merges close neighbours of a lane into one bar: those of the same category if one of them is short, or with
+// `any_category` any neighbours, until the bar is as long as the resolution.
 void merge_neighbours(StepLane& lane, Nanoseconds resolution, bool any_category) {
   std::vector<MergedBar> merged;
   const auto joins = [&](const StepBar& bar) {
@@ -140,7 +140,7 @@ std::size_t bars_of(const StepPicture& picture) {
 
 void make_coarse(StepPicture& picture) {
   const Nanoseconds finest = std::max<Nanoseconds>(1, picture.length / 4000);
-  constexpr int kCoarsestOfOneCategory = 8;  // beyond that, gaps disappear that can be seen
+  constexpr int kCoarsestOfOneCategory = 8;  // a coarser resolution would hide visible gaps
   for (const bool any_category : {false, true}) {
     const Nanoseconds coarsest = any_category ? picture.length : kCoarsestOfOneCategory * finest;
     for (Nanoseconds resolution = finest; bars_of(picture) > kMostBars && resolution <= coarsest; resolution *= 2) {
@@ -193,7 +193,7 @@ RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace) {
   details.median_step = Lanes(timeline, taken.time).draw();
   details.median_step.step = taken.step;
   make_coarse(details.median_step);
-  // A long run is represented by its last steps, so that every device has a row.
+  // A long run shows only its last steps, so that every device has a row.
   constexpr std::size_t kMostSteps = 400;
   if (details.steps.size() > kMostSteps) {
     details.steps.erase(details.steps.begin(), details.steps.end() - std::ptrdiff_t{kMostSteps});

@@ -1,5 +1,6 @@
-// What the pictures of a run need beyond its report: the step of median length as it was recorded, and who waited for
-// whom in collectives. Small enough to travel in a page: long timelines are drawn coarser, many devices are left out.
+// What the pictures of a run need beyond its report: the records of the step of median length, and who waited for whom
+// in collectives. It is small enough to be part of a page: long timelines are drawn more coarsely, and where there are
+// many devices some are left out.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,19 +15,19 @@ namespace tandem {
 
 class JsonField;
 
-// Times are relative to the begin of the step.
+// One or more records of a stream. Times are relative to the start of the step.
 struct StepBar {
   Nanoseconds start = 0;
   Nanoseconds end = 0;
   Category category = Category::compute;
-  std::string name;           // "all_reduce"; of several records that are drawn as one: "12 x compute"
+  std::string name;           // "all_reduce"; "12 x compute" for several records that are drawn as one
   bool arrived_last = false;  // a collective for which the other ranks waited for this one
 };
 
 // One stream of a device.
 struct StepLane {
   std::string device;
-  int devices = 1;  // that this one represents, itself included
+  int devices = 1;  // those that this one represents, itself included
   int stream = 0;
   std::vector<StepBar> bars;
 };
@@ -43,7 +44,8 @@ struct StepPicture {
   Nanoseconds length = 0;
   std::vector<StepLane> lanes;
   int lanes_left_out = 0;
-  // The critical path (step_path.h): by category and idle, together the length; and where it runs on these lanes.
+  // The critical path (step_path.h): its time by category and idle, which add up to the length, and its stretches on
+  // these lanes.
   std::vector<std::pair<Category, Nanoseconds>> critical;
   Nanoseconds critical_idle = 0;
   std::vector<CriticalStretch> critical_stretches{};
@@ -57,17 +59,17 @@ struct DeviceWaits {
   std::vector<Nanoseconds> waited_by_step;
 };
 
-// The links of a simulated topology that carried most for their bandwidth.
+// The links of a simulated topology that were used most for their bandwidth.
 struct LinkPicture {
   Nanoseconds time = 0;  // of the whole run, warm-up included
   std::vector<LinkUse> links;
   int links_left_out = 0;
 
-  // The share of the time that the link would need for its bytes.
+  // Returns the share of the time that the link would need for its bytes.
   double use_of(const LinkUse& link) const;
 };
 
-// What a topology carries at most: the bus bandwidth of an operation on so many devices.
+// The greatest bus bandwidth of an operation on `devices` devices that a topology allows.
 struct CollectiveBound {
   std::string operation;
   int devices = 0;
@@ -77,20 +79,20 @@ struct CollectiveBound {
 
 struct RunDetails {
   StepPicture median_step;
-  std::vector<int> steps;  // the measured ones, of DeviceWaits::waited_by_step
+  std::vector<int> steps;  // the measured steps, to which DeviceWaits::waited_by_step refers
   std::vector<DeviceWaits> waits;
   int waits_left_out = 0;
   LinkPicture links{};
   std::vector<CollectiveBound> bounds{};  // for predictions, and measured runs with a topology
 };
 
-// Limits of what travels.
+// Limits of what a page has.
 inline constexpr int kMostLanes = 64;
 inline constexpr int kMostBars = 2000;
 inline constexpr int kMostWaitCells = 8000;
 inline constexpr int kMostLinks = 400;
 
-// Throws Error when no step remains after the warm-up, as summarize() does.
+// Collects the details. Throws Error when no step remains after the warm-up, as summarize() does.
 RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace);
 
 nlohmann::ordered_json run_details_to_json(const RunDetails& details);

@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostDifferences = 62;  // 2^62 assignments of signs fit a 64-bit integer
 
-// In how many of the 2^count assignments of signs the positive ranks add up to each sum.
+// Returns for each sum how many of the 2^count assignments of signs give positive ranks that add up to it.
 std::vector<std::uint64_t> counts_by_sum(int count) {
   TANDEM_REQUIRE(count >= 1 && count <= kMostDifferences, "a signed-rank test takes 1 to 62 differences");
   std::vector<std::uint64_t> counts(static_cast<std::size_t>(count * (count + 1) / 2 + 1), 0);

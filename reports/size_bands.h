@@ -1,4 +1,4 @@
-// The bands of sizes that errors of collectives are shown by.
+// The bands of sizes by which errors of collectives are shown.
 #pragma once
 
 #include <array>

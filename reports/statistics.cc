@@ -9,7 +9,7 @@ namespace {
 
 template <typename Value>
 Value middle_of(std::vector<Value> values) {
-  TANDEM_CHECK(!values.empty(), "the median of no values");
+  TANDEM_REQUIRE(!values.empty(), "the median of no values");
   std::sort(values.begin(), values.end());
   const Value upper = values[values.size() / 2];
   if (values.size() % 2 == 1) return upper;
@@ -19,7 +19,7 @@ Value middle_of(std::vector<Value> values) {
 
 template <typename Value>
 Value nearest_rank_95(std::vector<Value> values) {
-  TANDEM_CHECK(!values.empty(), "a percentile of no values");
+  TANDEM_REQUIRE(!values.empty(), "a percentile of no values");
   std::sort(values.begin(), values.end());
   return values[(95 * values.size() + 99) / 100 - 1];
 }

@@ -15,7 +15,7 @@
 namespace tandem {
 namespace {
 
-// The categories in the order of PerStep: an instant belongs to the first that has work then.
+// The categories in the order of PerStep. An instant belongs to the first one that has work at that time.
 constexpr std::array kRanking{Category::compute, Category::update, Category::input, Category::communication,
                               Category::other};
 
@@ -24,10 +24,10 @@ constexpr std::size_t kParts = kRanking.size() + 1, kIdle = kRanking.size(), kIn
                       kCommunication = kParts + 1;
 using Times = std::array<Nanoseconds, kParts + 2>;
 
-// What runs on a device, by rank: the intervals of each category that no earlier one covers.
+// The work on a device: for each category, the intervals that no earlier category covers.
 struct DeviceWork {
   int worker = 0;
-  int devices = 1;  // that it represents, itself included
+  int devices = 1;  // represented by this one, itself included
   std::array<IntervalSet, kRanking.size()> exposed;
   IntervalSet input, communication;
 };
@@ -106,8 +106,8 @@ class Samples {
 
   void extend(Key key, Nanoseconds length) { samples_[key].length = std::max(samples_[key].length, length); }
 
-  // Adds what each of so many devices did in its worker's step. It was idle for the rest of a longer sample: others
-  // were not done.
+  // Adds what each of `devices` devices did in its worker's step. If the sample is longer, the devices were idle for
+  // the rest of it, because others were not done.
   void add(Key key, const Times& times, Nanoseconds step, int devices) {
     Sample& sample = samples_.at(key);
     for (std::size_t i = 0; i < times.size(); ++i) sample.sum[i] += times[i] * devices;
@@ -115,14 +115,14 @@ class Samples {
     sample.devices += devices;
   }
 
-  // The mean over the devices and over the middle half of the samples, in proportion to `median`.
+  // Returns the mean over the devices and over the middle half of the samples, scaled to `median`.
   PerStep average(Nanoseconds median) const;
 
  private:
   std::map<Key, Sample> samples_;
 };
 
-// Rounds times, which are multiplied by `factor`, so that the parts add up to `whole`: the largest takes the rest.
+// Multiplies times by `factor` and rounds them so that the parts add up to `whole`; the largest part takes the rest.
 PerStep rounded(const std::array<double, kParts + 2>& times, double factor, Nanoseconds whole) {
   PerStep per_step;
   Nanoseconds rest = whole;
@@ -171,7 +171,7 @@ Windows windows_of(const Timeline& timeline, const std::vector<int>& steps) {
   return windows;
 }
 
-// From the begin of the first step to the end of the last.
+// From the beginning of the first step to the end of the last one.
 Interval measured_time(const Windows& windows) {
   Interval all = windows.begin()->second.front().time;
   for (const auto& [worker, of_worker] : windows) {
@@ -194,7 +194,8 @@ class Division {
     }
   }
 
-  // A device whose worker has no steps, such as one that a coordinator drives, is in those of the first worker.
+  // A device whose worker has no steps, such as one driven by a coordinator, is counted in the steps of the first
+  // worker.
   void add(const DeviceWork& device) {
     const auto own = windows_.find(device.worker);
     const auto& [worker, of_worker] = own == windows_.end() ? *windows_.begin() : *own;

@@ -1,4 +1,4 @@
-// Divides the steps of a run into parts that add up to them (PerStep), and finds what other devices do meanwhile.
+// Divides the steps of a run into parts that add up to them (PerStep), and finds what devices do that train no replica.
 #pragma once
 
 #include <map>
@@ -15,7 +15,7 @@ std::vector<int> measured_steps(const Timeline& timeline, int warmup_steps);
 struct DividedSteps {
   PerStep per_step;
   std::optional<OtherDevices> other_devices{};
-  std::map<int, PerStep> workers{};  // of those that have steps
+  std::map<int, PerStep> workers{};  // by worker, for those that have steps
 };
 
 // The median step times to which the parts add up.
@@ -24,9 +24,9 @@ struct MedianSteps {
   std::map<int, Nanoseconds> workers{};
 };
 
-// `steps` are the measured ones, in ascending order. Devices that compute in them train; where none does, those of
-// every worker with steps. What ran on a device during a step counts, whichever step issued it. Of several steps the
-// middle half by length is taken, in proportion to the median.
+// Divides the measured `steps`, which must ascend. The devices that compute in them are those that train; if none
+// computes, all devices of workers with steps are. What ran on a device during a step counts, whichever step issued it.
+// The parts are those of the middle half of the steps by length, scaled to the median.
 DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace,
                           const MedianSteps& medians);
 

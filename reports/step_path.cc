@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-// Work of devices that ends inside the window, by what ended last before a time.
+// Finds, among work that ended inside the window, what ended last before a given time.
 class EndedWork {
  public:
   EndedWork(const Timeline& timeline, Interval window) {
@@ -24,7 +24,7 @@ class EndedWork {
   // Returns the record that ended last of all.
   const Record* last() const { return all_.empty() ? nullptr : first_of_equals(all_, all_.end()); }
 
-  // The rank of a call that arrived last, if that was before `record` ended; else the record itself.
+  // Returns the rank of a call that arrived last, if that was before `record` ended; otherwise the record itself.
   const Record& began_by(const Record& record) const {
     if (record.kind != RecordKind::collective) return record;
     const Record& last = *calls_.at(record.sequence).last;
@@ -45,7 +45,7 @@ class EndedWork {
     return record.end_ns > window.start && record.end_ns <= window.end;
   }
 
-  // Equal ones stay in the order of the timeline, whose first represents others where any does.
+  // Equal records stay in the order of the timeline, in which one that represents others comes first.
   static void sort(Records& records) {
     std::stable_sort(records.begin(), records.end(),
                      [](const Record* a, const Record* b) { return a->end_ns < b->end_ns; });

@@ -1,6 +1,6 @@
-// The chain of records that decided how long a step took, found backwards from its end: what ended last; then what
-// ended when that began, on the same device; and where the device was idle before it, what ended last on any. From a
-// collective the way goes on at the rank that arrived last.
+// Finds the chain of records that decided how long a step took, backwards from its end: the record that ended last;
+// then the record that ended on the same device when that one began; and where the device was idle before it, the
+// record that ended last on any device. From a collective the chain goes on at the rank that arrived last.
 #pragma once
 
 #include <map>
@@ -12,7 +12,8 @@
 
 namespace tandem {
 
-// A record on the path, from the instant on at which nothing else held it up: of a collective, the last arrival.
+// A record on the path, from the instant at which nothing held it up any more; for a collective that is the last
+// arrival.
 struct PathPart {
   const Record* record = nullptr;
   Interval time;  // in the step
@@ -21,20 +22,20 @@ struct PathPart {
 struct StepPath {
   std::vector<PathPart> parts;  // in the order of time
   std::map<Category, Nanoseconds> by_category{};
-  Nanoseconds idle = 0;  // between the parts, at the begin and at the end: no device had work that mattered
+  Nanoseconds idle = 0;  // between the parts, at the start and at the end, where no device had work that mattered
 };
 
-// A step of one worker, or of all of them in step.
+// A step of one worker, or of all workers in step.
 struct TakenStep {
   int step = 0;
   Interval time;
 };
 
-// Returns the one of median length among `steps`, which must ascend; of an even number the shorter of the middle two,
-// which one run really took. There must be one.
+// Returns the step of median length among `steps`, which must ascend and not be empty. If their number is even, it is
+// the shorter of the middle two, so that the result is a step that really ran.
 TakenStep median_step_of(const Timeline& timeline, const std::vector<int>& steps, Pace pace);
 
-// `window` is the step: the parts and the idle time add up to it. Pointers are into `timeline`.
+// Returns the path through the step `window`, to which its parts and idle time add up. Pointers are into `timeline`.
 StepPath step_path(const Timeline& timeline, Interval window);
 
 }  // namespace tandem

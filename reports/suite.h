@@ -1,4 +1,4 @@
-// The checks of one or many scenarios as one result: for people, for CI systems, and for trackers of benchmarks.
+// The checks of one or many scenarios as one result, for people, for CI systems, and for trackers of benchmarks.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace tandem {
 
-// failed: there is no verdict, because a file is wrong or the run broke. skipped: nothing was asked of this scenario.
+// failed: there is no verdict, because a file is wrong or the run broke. skipped: the scenario was not to be checked.
 enum class CheckState : std::uint8_t { judged, skipped, failed };
 
 struct CheckedScenario {
   std::string file{};
-  int line = 1;        // where annotations point
+  int line = 1;        // to which annotations point
   std::string name{};  // the scenario's, or its file where that cannot be read
   std::string mode{};  // "exact", "stored", "paired", "history"
   CheckState state = CheckState::failed;
@@ -27,27 +27,27 @@ struct CheckedScenario {
   bool cannot_be_judged = false;                        // the baseline is of another job
   bool misses_expectation = false;                      // of the scenario
   std::string reason{};                                 // a sentence
-  Nanoseconds step_time = 0;                            // 0: not known
-  Nanoseconds reference = 0;                            // what it is compared with; 0: not known
+  Nanoseconds step_time = 0;                            // 0: unknown
+  Nanoseconds reference = 0;                            // with which it is compared; 0: unknown
   double change = 0;                                    // new / old - 1
   std::optional<std::pair<double, double>> interval{};  // of the change
   int samples = 0;                                      // steps
-  std::string text{};                                   // for people, of this scenario alone
+  std::string text{};                                   // for people, about this scenario alone
   std::shared_ptr<const nlohmann::ordered_json> document{};
   std::shared_ptr<const Report> report{};  // where this program ran the scenario itself
 
-  // The verdict's name, "expectation not met" where nothing else is wrong, "skipped" or "failed".
+  // Returns the verdict's name, "expectation not met" where nothing else is wrong, "skipped" or "failed".
   std::string_view outcome() const;
-  // A regression, what differs from a golden report, or an expectation that is not met.
+  // Returns whether there is a regression, a difference from a golden report, or an expectation that is not met.
   bool is_bad() const { return state == CheckState::judged && exit_code == 1; }
 };
 
 using CheckedSuite = std::vector<CheckedScenario>;
 
-// "3 ok, 1 regressed"
+// Returns "3 ok, 1 regressed".
 std::string summary_of(const CheckedSuite& suite);
 
-// A table with the summary, and the reasons of what is not ok.
+// Returns a table with the summary, and the reasons for verdicts that are not ok.
 std::string suite_text(const CheckedSuite& suite);
 nlohmann::ordered_json suite_to_json(const CheckedSuite& suite);
 

@@ -1,4 +1,4 @@
-// Forms of a suite's result that other programs read.
+// Writes a suite's result in formats that other programs read.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ std::string xml_text(std::string_view text) {
   return replaced(allowed, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\n', "&#10;"}});
 }
 
-// As actions/toolkit escapes them (packages/core/src/command.ts).
+// Escapes values like actions/toolkit (packages/core/src/command.ts).
 std::string command_message(std::string_view text) {
   return replaced(text, {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}});
 }
@@ -69,7 +69,7 @@ std::string junit_result(const CheckedScenario& checked) {
   return "";
 }
 
-// The path of a file as GitHub knows it, from the root of the repository.
+// Returns the path of a file from the root of the repository, as GitHub expects it.
 std::string path_in(const std::string& file, const std::string& workspace) {
   if (workspace.empty()) return file;
   std::error_code error;

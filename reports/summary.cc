@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-// Measured ones, in ascending order.
+// Measured steps, in ascending order.
 using Steps = std::vector<int>;
 
 bool contains(const Steps& steps, int step) {

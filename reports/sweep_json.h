@@ -1,4 +1,4 @@
-// A sweep as JSON (docs/sweep.md), and the rows of its results file.
+// Writes a sweep as JSON (docs/sweep.md), and writes and reads the rows of its results file.
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>
@@ -14,7 +14,7 @@ nlohmann::ordered_json sweep_to_json(const SweepTable& table);
 
 nlohmann::ordered_json point_to_json(const SweptPoint& point);
 class JsonField;
-// Adds what is missing or wrong to the field's problems.
+// Reads a point. Adds what is missing or wrong to the field's problems.
 SweptPoint point_from_json(const JsonField& field);
 
 }  // namespace tandem

@@ -12,14 +12,14 @@
 namespace tandem {
 namespace {
 
-// The time in which a device did anything.
+// Returns the time during which a device did any work.
 Nanoseconds busy_time(const PerStep& per_step) {
   Nanoseconds busy = 0;
   for (const StepPart& part : step_parts()) busy += per_step.*part.time;
   return busy - per_step.idle;
 }
 
-// A field of a point as a number: "devices", or a swept one.
+// Returns a field of a point ("devices", or a swept field) as a number.
 std::optional<double> number_of(const SweptPoint& point, const std::string& field) {
   if (field == "devices") return point.devices;
   for (const auto& [path, text] : point.values) {
@@ -41,7 +41,7 @@ std::map<std::string, Best> best_by_strategy(const SweepTable& table, const std:
   return best;
 }
 
-// Adds where two strategies change places between neighbouring values that both have.
+// Adds the points where one strategy overtakes the other between neighbouring values that both have.
 void add_crossings(const std::string& field, const std::string& one, const Best& best_of_one, const std::string& other,
                    const Best& best_of_other, std::vector<Crossing>& crossings) {
   std::optional<std::pair<double, double>> before;  // the last value at which one was faster, and by how much

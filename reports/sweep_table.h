@@ -1,4 +1,4 @@
-// The points of a sweep beside each other: the best, the Pareto front, what limits each, and where strategies cross.
+// Compares the points of a sweep: the best, the Pareto front, what limits each, and where strategies cross.
 #pragma once
 
 #include <cstdint>
@@ -14,8 +14,8 @@ namespace tandem {
 
 enum class PointState : std::uint8_t {
   done,
-  does_not_fit,  // the memory of the devices
-  failed,        // no scenario, or a run that ended with an error
+  does_not_fit,  // into the memory of the devices
+  failed,        // not a valid scenario, or a run that ended with an error
   lost,          // the process that ran it was ended
   not_run,
 };
@@ -26,7 +26,7 @@ struct SweptPoint {
   PointState state = PointState::not_run;
   std::string problem{};  // of points that are not done
   std::string strategy{};
-  int devices = 0;  // that train
+  int devices = 0;  // those that train
   std::string unit{};
   double throughput = 0;  // units/s
   Nanoseconds step_time = 0;
@@ -35,17 +35,17 @@ struct SweptPoint {
   std::optional<MemoryNeed> memory{};
 };
 
-// What a step waits for most: "compute", "communication" (exposed), "input" (exposed), "server" where one is busier
-// than the devices compute, "waiting" for other devices or the host.
+// Returns what a step waits for most: "compute", "communication" (exposed), "input" (exposed), "server" where a server
+// is busier than the devices compute, "waiting" for other devices or the host.
 std::string limit_of(const Report& report);
 
-// The point of a finished run. The caller fills in its values.
+// Returns the point of a finished run. The caller fills in its values.
 SweptPoint swept_point(const Report& report, int devices);
 
-// Where one strategy begins to be faster than another, at the best of all other fields.
+// The value of a field at which one strategy begins to be faster than another, at the best of all other fields.
 struct Crossing {
   std::string field;         // "devices", or a swept one with numbers
-  std::string below, above;  // the strategies that are faster there
+  std::string below, above;  // the strategies that are faster below and above it
   double from = 0, to = 0;   // the last value at which `below` is faster, and the first at which `above` is
   double at = 0;             // between them, on lines through the logarithms
 };
@@ -57,16 +57,17 @@ struct SweepTable {
   std::vector<SweptPoint> points;  // in the order of the sweep
 
   int count(PointState state) const;
-  // Places in `points` of those done: by throughput, the fastest first; of equal ones that with fewer devices.
+  // Returns the indices of the points that are done, the fastest first, and of equally fast ones those with fewer
+  // devices first.
   std::vector<std::size_t> ranking() const;
-  // The places of those that no other one beats: none has at most as many devices and is faster. By devices.
+  // Returns the indices of the points for which no other point is faster with as many or fewer devices, by devices.
   std::vector<std::size_t> pareto_front() const;
   std::vector<Crossing> crossings() const;
 };
 
-// For people. All points with `all`, otherwise the fastest of them and the front.
+// Returns a text for people: all points with `all`, otherwise the fastest of them and the front.
 std::string sweep_text(const SweepTable& table, bool all = false);
-// A head, then a line for each point.
+// Returns a header, then a line for each point.
 std::string sweep_csv(const SweepTable& table);
 
 }  // namespace tandem

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMostFast = 12;     // points in a table that is not asked for all
+constexpr std::size_t kMostFast = 12;     // points in a table unless all are asked for
 constexpr std::size_t kMostProblems = 8;  // different ones
 constexpr int kMostCellWidth = 40;
 
@@ -19,7 +19,7 @@ std::string last_part(const std::string& path) {
   return path.substr(path.rfind('.') + 1);
 }
 
-// The last parts of the fields' paths, where no two have the same; strategy.name is "strategy".
+// Returns the last part of each field's path if it is unique; strategy.name becomes "strategy".
 std::vector<std::string> heads_of(const SweepTable& table) {
   std::map<std::string, int> uses;
   for (const std::string& field : table.fields) ++uses[last_part(field)];
@@ -71,7 +71,7 @@ std::string best_text(const SweepTable& table, const SweptPoint& point) {
       "");
 }
 
-// One row each, and a mark for those on the front.
+// Shows a row for each point, and marks those on the front.
 std::string points_text(const SweepTable& table, const std::vector<std::size_t>& places,
                         const std::vector<std::size_t>& front) {
   TextTable text;
@@ -104,7 +104,7 @@ std::string crossing_text(const Crossing& crossing) {
                      number(crossing.from), crossing.above, number(crossing.to), number(crossing.at));
 }
 
-// Each problem once, with how many points have it and the first of them.
+// Shows each problem once, with the number of points that have it and the first of them.
 std::string problems_text(const SweepTable& table) {
   struct Group {
     int count = 0;

@@ -1,4 +1,6 @@
-// Plain text for people: aligned columns, wrapped lines, quantities with the fitting unit.
+// Formats plain text for people: aligned columns, wrapped lines, quantities with a fitting unit.
+//
+// Threads: any; a TextTable, one at a time.
 #pragma once
 
 #include <string>
@@ -11,7 +13,7 @@ namespace tandem {
 
 inline constexpr int kTextWidth = 96;
 
-// Rows of cells, each column as wide as its widest cell. The first column is aligned left, the others right.
+// Rows of cells, each column as wide as its widest cell. The first columns are aligned left, the others right.
 class TextTable {
  public:
   // Aligns the first `left` columns left.
@@ -29,39 +31,40 @@ class TextTable {
 // Returns the number of terminal columns, counted as code points: exact for most scripts.
 int display_width(std::string_view text);
 
-// Texts of more than `width` columns are cut in front or behind, with "..." there.
+// Cut texts of more than `width` columns at the front or at the back, and put "..." there.
 std::string cut_front(std::string_view text, int width);
 std::string cut_back(std::string_view text, int width);
 
-// "1.234 ms"; "0" for 0.
+// Return "1.234 ms"; "0" for 0.
 std::string time_text(Nanoseconds time);
 std::string time_text(double nanoseconds);
 // "104.2 k examples/s"
 std::string rate_text(double per_second, std::string_view unit);
-// "16 KiB", "25 MiB", "1000 B": whole multiples of a power of 1024 as such, other sizes with four digits in powers of
-// 1000.
+// Returns "16 KiB", "25 MiB", "1000 B": whole multiples of a power of 1024 as such, other sizes with four digits in
+// powers of 1000.
 std::string size_text(std::int64_t bytes);
-// "+3.2 %"; "<0.1 %" without a sign for what rounds to 0.
+// Returns "+3.2 %"; "<0.1 %" without a sign for what rounds to 0.
 std::string error_text(double relative);
 // "12.3 %"
 std::string percent_text(double ratio);
 // "12.3", for tables in percent
 std::string short_percent(double ratio);
 
-// "12.3 %" of the whole; "-" if that is nothing.
+// Returns the share "12.3 %", or "-" if the whole is 0.
 std::string share_of(Nanoseconds part, Nanoseconds whole);
 
-// "exposed communication" for the name "exposed_communication" in documents.
+// Returns "exposed communication" for the name "exposed_communication" in documents.
 std::string with_blanks(std::string name);
 // "+3.2 to +7.0 %"
 std::string interval_text(double lower, double upper);
 
-// In quotes where CSV needs them (RFC 4180).
+// Returns a text with quotes where CSV needs them (RFC 4180).
 std::string csv_cell(const std::string& text);
 
 std::vector<std::string> words_of(const std::string& text);
 
-// `label`, then the items separated by `separator` and a blank, wrapped at kTextWidth and indented by its width.
+// Returns `label`, then the items separated by `separator` and a blank, wrapped at kTextWidth and indented by the width
+// of the label.
 std::string wrapped_list(std::string_view label, const std::vector<std::string>& items, std::string_view separator);
 
 }  // namespace tandem

@@ -47,10 +47,10 @@ class RowErrors {
   double worst_ = 0;  // with its sign
 };
 
-// By strategy, machines and file; no file: all of them.
+// By strategy, machines and file; an empty file means all files together.
 using RowGroups = std::map<std::tuple<std::string, std::string, std::string>, RowErrors>;
 
-// Where rows are reported apart from others, all of them together are a group as well.
+// If some rows are reported apart, adds another group of all rows together.
 void add_together(const std::vector<TrainingPoint>& points, RowGroups& groups) {
   std::map<std::pair<std::string, std::string>, std::set<bool>> kinds;
   for (const TrainingPoint& point : points)

@@ -1,4 +1,4 @@
-// The errors of predicted training throughputs, for validation_text().
+// Formats the errors of predicted training throughputs, for validation_text().
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-// Errors by strategy, one node or several, and file, beside those of as many times one device. `by_row`: after a table
-// of all rows.
+// Returns the errors by strategy, one node or several, and file, beside those of predicting a multiple of one device's
+// throughput. With `by_row`, a table of all rows comes first.
 std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row);
 
 }  // namespace tandem

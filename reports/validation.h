@@ -1,4 +1,4 @@
-// Predictions beside published measurements, and their errors. An error is predicted / measured - 1.
+// Predictions of published measurements, and their errors. An error is predicted / measured - 1.
 #pragma once
 
 #include <cstdint>
@@ -19,8 +19,8 @@ struct ValidationPoint {
   std::int64_t bytes = 0;
   double measured_us = 0;
   double predicted_us = 0;
-  std::string basis{};      // what the prediction rests on: "links", "interpolated"
-  std::string algorithm{};  // that the model chose: "ring LL128, 24 channels"; may be empty
+  std::string basis{};      // on which the prediction rests: "links", "interpolated"
+  std::string algorithm{};  // the model's choice: "ring LL128, 24 channels"; may be empty
   std::string apart{};      // the rule by which it is reported apart: "no P2P"; empty: it counts
 
   double error() const { return predicted_us / measured_us - 1; }
@@ -43,12 +43,12 @@ struct TrainingPoint {
   double error() const { return predicted / measured - 1; }
 };
 
-// The kind of machines that errors are grouped by.
+// Returns the number of machines by which errors are grouped.
 inline std::string nodes_text(int nodes) {
   return nodes == 1 ? "one node" : "several nodes";
 }
 
-// What was not replayed, and why.
+// A measurement that was not replayed, and why.
 struct LeftOut {
   std::string file{};
   std::string why{};
@@ -61,10 +61,10 @@ struct Validation {
   std::vector<LeftOut> left_out{};
 };
 
-// Tables of the errors by kind of machine, collective and size, beside the spread of measurements that were repeated.
-// `by_family`: also for each machine.
+// Returns tables of the errors by one node or several, collective and size, beside the spread of measurements that were
+// repeated; with `by_family`, also for each machine.
 std::string validation_text(const Validation& validation, bool by_family = true);
-// Which files hold the points that are off by more than `limit` (0.35: 35 %), most points first.
+// Lists the files of points whose error is more than `limit` (0.35: 35 %), most points first.
 std::string validation_tail_text(const Validation& validation, double limit);
 nlohmann::ordered_json validation_json(const Validation& validation);
 

@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-// The points of one file that a row of the table stands for.
+// The points of one row of the table.
 struct Tail {
   int points = 0;
   int beyond = 0;

@@ -25,8 +25,8 @@ struct Errors {
   }
 };
 
-// Tables of the same machine, collective and size say how far repeated measurements are apart: the medians of all
-// ordered pairs' |a / b - 1|.
+// Tables of the same machine, collective and size show how far repeated measurements are apart: the medians of |a / b -
+// 1| over all ordered pairs.
 using SpreadKey = std::tuple<std::string, std::string, std::string, int, std::int64_t>;
 
 std::map<SpreadKey, std::vector<double>> repeated_times(const std::vector<ValidationPoint>& points) {
@@ -95,7 +95,7 @@ std::string group_of(const ValidationPoint& point) {
   return nodes_text(point.nodes);
 }
 
-// The collectives that the goals of the summary speak of together.
+// Names collectives as the summary's goals do, which treat some of them together.
 std::string summary_collective(const ValidationPoint& point) {
   const bool is_common =
       point.collective == "all_reduce" || point.collective == "all_gather" || point.collective == "reduce_scatter";
@@ -109,7 +109,7 @@ std::string collectives_text(const Validation& validation, bool by_family) {
     summary.add(group_of(point), summary_collective(point), band, point.error());
     families.add(point.apart.empty() ? point.family : point.family + " (apart)", point.collective, band, point.error());
   }
-  // A size measured in several files counts once a pair.
+  // A size measured in several files counts once for each pair.
   std::map<SpreadKey, const ValidationPoint*> first;
   for (const ValidationPoint& point : validation.points) {
     first.try_emplace({point.family + point.apart, point.collective, point.dtype, point.devices, point.bytes}, &point);

@@ -1,5 +1,5 @@
-// Who waits for whom: the collectives of a run divided into waiting for the last rank and transfer, and the way through
-// a step on which nothing waited.
+// Finds who waits for whom: divides the collectives of a run into waiting for the last rank and transfer, and finds the
+// way through a step on which nothing waited.
 #pragma once
 
 #include <map>
@@ -14,17 +14,17 @@ namespace tandem {
 
 enum class Pace : std::uint8_t;
 
-// What a device spends in the collectives of a step: the mean over the measured steps.
+// The time of a device in the collectives of a step: the mean over the measured steps.
 struct RankWaiting {
   std::string device;        // its name
-  int devices = 1;           // that it represents, itself included
+  int devices = 1;           // those that it represents, itself included
   Nanoseconds waiting = 0;   // from its arrival to the last rank's
   Nanoseconds transfer = 0;  // from the last rank's arrival to its own end
-  Nanoseconds caused = 0;    // mean waiting of the other ranks in the calls to which this one came last
+  Nanoseconds caused = 0;    // mean waiting of the other ranks in the calls in which this one came last
   double comes_last = 0;     // share of its calls; of several that come last together, the first one counts
 };
 
-// The mean of a device over equal calls.
+// The means of a device over equal calls.
 struct CallShare {
   int rank = 0;  // index into the ranks of the run
   Nanoseconds waiting = 0;
@@ -33,7 +33,7 @@ struct CallShare {
   bool operator==(const CallShare&) const = default;
 };
 
-// Equal calls: of the same operation, on as many devices, of as many bytes.
+// Equal calls have the same operation, number of devices, and bytes.
 using CallKey = std::tuple<std::string, int, std::int64_t>;
 CallKey key_of(const Record& record);
 
@@ -42,10 +42,10 @@ struct Waiting {
   std::map<CallKey, std::vector<CallShare>> calls;  // by rank
 };
 
-// `steps` are the measured ones, in ascending order.
+// Returns the waiting in the measured `steps`, which must ascend.
 Waiting waiting_of(const Timeline& timeline, const std::vector<int>& steps);
 
-// The rank for which others wait longest; null if nobody waits.
+// Returns the rank for which others wait longest, or null if nobody waits.
 const RankWaiting* slowest_rank(const std::vector<RankWaiting>& ranks);
 
 // The critical path through a step (step_path.h). The parts add up to the step.
@@ -62,7 +62,8 @@ struct CriticalPath {
   bool operator==(const CriticalPath&) const = default;
 };
 
-// Empty where no device has work in that step. There must be a step.
+// Returns the critical path through the step of median length among `steps`, which must not be empty; nothing where no
+// device has work in that step.
 std::optional<CriticalPath> critical_path_of(const Timeline& timeline, const std::vector<int>& steps, Pace pace);
 
 }  // namespace tandem

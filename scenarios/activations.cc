@@ -12,7 +12,7 @@ constexpr std::int64_t kMaskBytes = 1;     // of an element that dropout keeps o
 constexpr std::int64_t kIndexBytes = 8;    // of a row that an embedding looks up
 constexpr std::int64_t kSoftmaxBytes = 4;  // of an output of a loss, whose softmax is computed in f32
 
-// Elements of one example that a layer reads.
+// Returns the number of elements that a layer reads for one example.
 std::int64_t input_elements_of(const Layer& layer) {
   if (layer.embedding) return 0;
   if (!layer.gemm) return layer.output_elements();
@@ -21,7 +21,7 @@ std::int64_t input_elements_of(const Layer& layer) {
   return gemm.batched ? gemm.count * left + gemm.count / gemm.sharing * gemm.depth * gemm.columns : gemm.count * left;
 }
 
-// Neighbours that are split by columns read the same input: the first of them keeps it.
+// Neighbouring layers that are split by columns read the same input; only the first of them keeps it.
 bool shares_input(std::span<const Layer> layers, std::size_t index) {
   return index > 0 && layers[index].split == Layer::Split::columns &&
          layers[index - 1].split == Layer::Split::columns && layers[index - 1].gemm->depth == layers[index].gemm->depth;
@@ -61,8 +61,8 @@ bool has_scores(const Layer& layer) {
   return layer.gemm && layer.gemm->batched && std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0;
 }
 
-// What the devices have rows of: the inputs of layers that they split by columns, and what follows their sums. Layers
-// that nobody splits come as the device's rows already (rows_of_whole_layer()).
+// If rows are divided, each device keeps only its rows of the inputs of layers split by columns, and of the operations
+// after sums. Layers that are not split are given as the device's rows already (rows_of_whole_layer()).
 std::int64_t kept_input_elements(const Layer& layer, const ActivationSettings& settings) {
   if (const std::int64_t keys = key_elements(layer); keys > 0) {
     return input_elements_of(layer) - keys + keys / settings.key_parts;
@@ -74,7 +74,7 @@ std::int64_t kept_output_elements(const Layer& layer, const ActivationSettings& 
   return layer.output_elements() / (sums_output(layer) ? settings.row_parts : 1);
 }
 
-// Bytes of one example.
+// Returns the bytes that a layer keeps for one example.
 std::int64_t kept_by(std::span<const Layer> layers, std::size_t index, const ActivationSettings& settings) {
   const Layer& layer = layers[index];
   const std::int64_t element_bytes = element_bytes_of(settings);

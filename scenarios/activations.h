@@ -1,7 +1,7 @@
-// What the forward pass of a table of layers keeps for its backward pass.
+// The bytes that the forward pass of a table of layers keeps for its backward pass.
 //
-// Kept are the operands of products, the inputs of GELU and of norms, the outputs of softmax, and a byte for each
-// element that dropout decides upon. For a block of a transformer these are the figures of Korthikanti and others,
+// It keeps the operands of products, the inputs of GELU and of norms, the outputs of softmax, and a byte for each
+// element that dropout keeps or drops. For a block of a transformer these are the figures of Korthikanti and others,
 // "Reducing Activation Recomputation in Large Transformer Models" (arXiv:2205.05198), section 4.1 and, on
 // tensor-parallel devices, equations 2 and, with sequence parallelism, 4.
 #pragma once
@@ -24,13 +24,13 @@ struct ActivationSettings {
   int key_parts = 1;           // devices of a sequence, each of which keeps its keys and values (context parallelism)
 };
 
-// Bytes that one forward pass keeps.
+// Returns the bytes that one forward pass keeps.
 std::int64_t activation_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
-// Bytes that one block holds while it is computed again before its backward pass; 0 without checkpointing.
+// Returns the bytes that one block holds while it is computed again before its backward pass; 0 without checkpointing.
 std::int64_t recomputed_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
-// Bytes of the largest layer's input and output together.
+// Returns the bytes of the largest layer's input and output together.
 std::int64_t largest_layer_bytes(std::span<const Layer> layers, const ActivationSettings& settings);
 
 }  // namespace tandem

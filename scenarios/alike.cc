@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-// What a device has of the batch and of the model.
+// A device's share of the batch and of the model.
 using Share = std::vector<std::int64_t>;
 
 // The mesh of a strategy that divides the model counts its ranks by stage, then replica, then part of a sequence, then

@@ -1,4 +1,4 @@
-// Which workers of a scenario's job do the same, as far as the scenario tells: EngineOptions::alike.
+// Finds the workers of a scenario's job that do the same, as far as the scenario tells: EngineOptions::alike.
 #pragma once
 
 #include <vector>
@@ -7,8 +7,9 @@
 
 namespace tandem {
 
-// A number for each task of the job (tasks_of); tasks of one number have equal shares of the batch, equal places in the
-// model, and the same role. Empty where tasks meet at parameter servers, in the order in which each of them comes.
+// Returns a number for each task of the job (tasks_of). Tasks with the same number have equal shares of the batch,
+// equal places in the model, and the same role. Returns nothing for traces, and where parameter servers serve tasks in
+// the order in which they arrive.
 std::vector<int> alike_tasks(const Scenario& scenario);
 
 }  // namespace tandem

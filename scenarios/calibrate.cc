@@ -149,7 +149,7 @@ class Calibration {
     return measurement;
   }
 
-  // A record costs time of its own, which is no part of what the simulator shall predict.
+  // Records take time themselves, which the simulator should not predict.
   void measure_without_records(Measurement& measurement) const {
     const auto measure_into = [&](std::vector<calibration::TinyOp>& ops, bool graphs) {
       open(DeviceType::gpu, measurement.devices, RecordLevel::steps, graphs)->run([&](Worker& worker) {

@@ -25,16 +25,16 @@ struct CalibrateOptions {
   std::optional<DeviceType> device_type{};     // empty: GPUs where the engine has some, else CPUs
   std::optional<double> warm_up_s{};           // of GPUs, with products; empty: 5 s (quick) or 10 s
   std::vector<DType> dtypes{};                 // of matrix products; empty: f32 (quick) or all of the engine's
-  std::shared_ptr<const Topology> topology{};  // for an engine that models a machine: which one
+  std::shared_ptr<const Topology> topology{};  // the machine that an engine models; null for others
   std::function<void(std::string_view stage, int done, int total)> progress{};  // may be empty
-  std::vector<GpuUse>* gpus = nullptr;  // what the drivers of GPUs say of each run is added here
+  std::vector<GpuUse>* gpus = nullptr;  // gets what the drivers of GPUs report about each run; may be null
 };
 
 // Measures one worker: its processor, its GPUs if these are asked for, the links between them, and collectives. Throws
 // UnavailableError with the reason for an engine that is not built or lacks the devices.
 Topology calibrate(std::string_view engine, const CalibrateOptions& options);
 
-// Calibrates this machine quickly, now: the topology of a run or comparison that names none.
+// Calibrates this machine quickly, as the topology of a run or comparison that names none.
 std::shared_ptr<const Topology> machine_topology(std::string_view engine, const CalibrateOptions& options);
 
 }  // namespace tandem

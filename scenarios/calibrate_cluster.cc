@@ -23,7 +23,7 @@ using calibration::MeasuredPath;
 using calibration::Measurement;
 using calibration::Plan;
 
-// The sizes whose copies take about so long at a rate, but two in any case.
+// Returns the sizes up to `bytes`, but at least two.
 std::vector<std::int64_t> sizes_within(std::vector<std::int64_t> sizes, double bytes) {
   while (sizes.size() > 2 && static_cast<double>(sizes.back()) > bytes) sizes.pop_back();
   return sizes;
@@ -76,16 +76,16 @@ class ClusterCalibrator {
   }
 
  private:
-  // Dense, because a slow network allows the smaller ones only.
+  // Closely spaced, because a slow network allows only the smaller ones.
   inline static const std::vector<std::int64_t> kSizes = {4,         256,     4 << 10, 32 << 10, 128 << 10,
                                                           512 << 10, 1 << 20, 4 << 20, 16 << 20};
 
-  // A call of a collective, and the largest copy, may take about so long.
+  // Returns the time that a call of a collective, or the largest copy, may take.
   double most_s() const { return options_.quick ? 0.15 : 0.5; }
   // A collective moves up to twice its buffer through a port.
   double limit_of(const MeasuredPath& path) const { return path.bytes_per_s * most_s() / 2; }
 
-  // All machines measure the same, so that the smallest decides what.
+  // Returns the least value of all machines, because all must measure the same.
   static double least_of_all(double mine) {
     LaunchedJob* job = joined_job();
     if (job == nullptr) return mine;
@@ -94,7 +94,7 @@ class ClusterCalibrator {
     return least;
   }
 
-  // The most of them that share a host. Without a launch, every worker has its own.
+  // Returns the largest number of workers that share a host. Without a launch, every worker has a host of its own.
   static int workers_of_a_host() {
     const LaunchedJob* job = joined_job();
     if (job == nullptr) return 1;
@@ -125,13 +125,13 @@ class ClusterCalibrator {
     if (options_.progress) options_.progress(stage, done_, stages_);
   }
 
-  // Every machine for itself, all at the same time.
+  // Measures every machine by itself, all at the same time.
   std::vector<Topology> measure_machines() {
-    std::map<int, calibration::DeviceMeasurements> measured;  // by worker; of those of this process
+    std::map<int, calibration::DeviceMeasurements> measured;  // by worker, for the workers of this process
     for (int n = 1; n <= devices_; ++n, ++done_) {
       const calibration::Parts parts{.work = true, .collectives = n > 1};
       std::map<int, calibration::Findings> findings;
-      std::mutex mutex;
+      std::mutex mutex;  // guards findings
       Timeline timeline = open(n)->run([&](Worker& worker) {
         calibration::Findings own;
         calibration::Meeting meeting(worker);
@@ -162,9 +162,9 @@ class ClusterCalibrator {
     return gathered(measured);
   }
 
-  // The records of one worker; of collectives, those among its own devices.
+  // Keeps the records of one worker and, for collectives, only those among its own devices.
   static void keep_own(Measurement& measurement, const std::vector<Record>& records, int worker) {
-    std::map<std::int64_t, std::set<int>> workers;  // of a collective, by its number
+    std::map<std::int64_t, std::set<int>> workers;  // that take part in a collective, by its number
     for (const Record& record : records) {
       if (record.kind == RecordKind::collective) workers[record.sequence].insert(record.worker);
     }
@@ -175,7 +175,7 @@ class ClusterCalibrator {
     }
   }
 
-  // What each process has measured, as text, because that is what they exchange.
+  // Gathers the measurements of all processes, which are exchanged as text.
   std::vector<Topology> gathered(const std::map<int, calibration::DeviceMeasurements>& measured) const {
     std::vector<std::string> texts;
     for (const auto& [worker, measurements] : measured) {
@@ -203,7 +203,8 @@ class ClusterCalibrator {
     return calibration::measured_paths(timeline.records, paths);
   }
 
-  // On two machines, then twice as many, and on all; with one device of each, and with all.
+  // The groups are on two machines, then twice as many, and all, with one device of each, and all devices of all
+  // machines.
   std::vector<GroupShape> shapes() const {
     std::vector<GroupShape> shapes;
     for (int workers = 2; workers < workers_; workers *= 2) shapes.push_back({.workers = workers});
@@ -230,7 +231,7 @@ class ClusterCalibrator {
     return samples;
   }
 
-  // The largest size that was copied everywhere.
+  // Returns the largest size that was copied on every path.
   std::int64_t traffic_bytes(const std::vector<MeasuredPath>& paths) const {
     std::int64_t bytes = plan_.copy_bytes.back();
     for (const MeasuredPath& path : paths) bytes = std::min(bytes, path.largest_bytes);
@@ -244,7 +245,7 @@ class ClusterCalibrator {
     return calibration::traffic_rates(timeline.records, traffic);
   }
 
-  // The measured rates beside those that the simulator has on the topology.
+  // Shows the measured rates beside the rates simulated on the topology.
   std::vector<TrafficCheck> checked(const std::vector<calibration::TrafficRate>& measured, std::int64_t bytes,
                                     const Topology& topology) const {
     std::vector<TrafficCheck> checks;

@@ -13,7 +13,7 @@
 namespace tandem {
 namespace {
 
-// Where workers represent others, only their ranks have records: the others are on as many machines each.
+// If workers represent others, only their own ranks have records; the others are on equal numbers of machines.
 int machines_of(const CallRanks& call, const std::vector<int>& machine_of_worker) {
   std::set<int> machines;
   for (const Record* record : call.records) {
@@ -23,7 +23,7 @@ int machines_of(const CallRanks& call, const std::vector<int>& machine_of_worker
   return std::max(count, call.records.front()->ranks * count / records);
 }
 
-// The links of a topology are counted between its GPUs.
+// Limits are computed for links between GPUs.
 bool is_on_gpu(const Timeline& timeline, const Record& record) {
   const std::string& name = timeline.devices.at(static_cast<std::size_t>(record.device)).name;
   return name.find("/device:GPU:") != std::string::npos;

@@ -1,5 +1,5 @@
-// What a topology says of the collectives of a run: at which sizes they were measured, and what its links carry at
-// most.
+// What a topology tells about the collectives of a run: the sizes at which they were measured, and how fast its links
+// allow them to be.
 #pragma once
 
 #include <vector>
@@ -9,11 +9,11 @@
 
 namespace tandem {
 
-// By operation, devices and nodes.
+// Returns the measured sizes, by operation, devices and nodes.
 std::vector<CalibratedRange> calibrated_ranges(const std::vector<CollectiveSample>& samples);
 
-// The bound of each operation and number of devices in the run; of groups on several numbers of machines the greatest.
-// Empty without a topology, and where its links say nothing.
+// Returns the bound of each operation and number of devices in the run: the greatest, if groups of that size are on
+// different numbers of machines. Returns nothing without a topology, and where its links set no bound.
 std::vector<CollectiveBound> collective_bounds(const RunResult& result);
 
 }  // namespace tandem

@@ -17,7 +17,7 @@
 namespace tandem {
 namespace {
 
-// Hashes what is written to it: the text of a topology of thousands of machines is never kept.
+// Hashes what is written to it, so that the text of a topology of thousands of machines is never stored.
 class HashingBuffer : public std::streambuf {
  public:
   explicit HashingBuffer(Fnv1a& hash) : hash_(hash) {}
@@ -64,7 +64,7 @@ void add(Fnv1a& hash, const MlpSettings& mlp) {
   for (const std::int32_t label : mlp.rows->labels) hash.add(label);
 }
 
-// What models without these forms do not have, so that their hashes stay what they were.
+// Adds the newer forms of layers only if a layer has them, so that the hashes of other models do not change.
 void add_forms(Fnv1a& hash, const Layer& layer) {
   if (const auto& convolution = layer.convolution) {
     for (const auto number : {convolution->height, convolution->width, convolution->in_channels, convolution->kernel,
@@ -118,7 +118,7 @@ void add(Fnv1a& hash, const TraceSettings& trace) {
   }
 }
 
-// What a topology's file says besides nodes and links.
+// Adds what a topology's file says besides nodes and links.
 void add_settings(Fnv1a& hash, const Topology& topology) {
   hash.add(topology.p2p() ? 1 : 0);
   hash.add(topology.nvlink_domain());
@@ -132,7 +132,7 @@ void add_settings(Fnv1a& hash, const Topology& topology) {
   }
 }
 
-// For a larger cluster a machine is hashed where it differs from the one before it, and then the fabric.
+// In a larger cluster, a machine is hashed only if it differs from the one before it; then the fabric is hashed.
 constexpr int kMostMachines = 4096;
 
 void add_large(Fnv1a& hash, const Topology& topology, std::ostream& text) {

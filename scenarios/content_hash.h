@@ -1,4 +1,4 @@
-// A name for the content of a scenario: equal for equal content, whatever the comments and the layout of its file.
+// A hash of the content of a scenario, whatever the comments and the layout of its file.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@ namespace tandem {
 
 struct Scenario;
 
-// Returns the FNV-1a hash (64 bits, 16 hexadecimal digits) of the file's values but those of its sweep, the model's
-// layers, the data and the topology.
+// Returns the FNV-1a hash (64 bits, 16 hexadecimal digits) of the file's values (except its sweep), the model's layers,
+// the data and the topology.
 std::string content_hash(const Scenario& scenario);
 
 // Returns the same kind of hash of a text.

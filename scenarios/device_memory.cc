@@ -17,13 +17,13 @@ namespace {
 
 using LayerTables = ModelDivision::LayerTables;
 
-constexpr std::int64_t kBuffers = 2;  // of what is under way: one is filled while the other is sent or used
+constexpr std::int64_t kBuffers = 2;  // of data in transit: one is filled while the other is sent or used
 
 std::int64_t rounded_up(std::int64_t total, std::int64_t parts) {
   return (total + parts - 1) / parts;
 }
 
-// What is the same for every device of a job.
+// Computes the memory of a job's devices.
 class MemoryModel {
  public:
   MemoryModel(const Scenario& scenario, const LayersSettings& layers)
@@ -43,7 +43,7 @@ class MemoryModel {
     return need;
   }
 
-  // Two units of parameters and two of gradients are whole at a time: ShardedParameters.
+  // Two units of parameters and two of gradients exist as a whole at a time: see ShardedParameters.
   MemoryNeed gathered(const ParallelOptions& options) const {
     MemoryNeed need = passes_over(rounded_up(scenario_.workload.batch, options.data));
     add_parameters(need, rounded_up(layers_.model.parameters(), options.data), storage_, true);
@@ -51,7 +51,7 @@ class MemoryModel {
     return need;
   }
 
-  // The device of the pipeline that needs most.
+  // Returns the need of the device of the pipeline that needs most.
   MemoryNeed divided(const ParallelOptions& options) const {
     MemoryNeed most;
     for (int place = 0; place < options.pipeline; ++place) {
@@ -64,8 +64,8 @@ class MemoryModel {
  private:
   static std::int64_t bytes_of(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
-  // Moments are kept in f32 at least. Parameters of two bytes have a copy in f32 if there are moments; those of more
-  // bytes have one in two bytes where the layers compute in such a type.
+  // Moments are kept in f32 or a more precise type. If there are moments, parameters of two bytes have a copy in f32.
+  // Parameters of more bytes have a copy of two bytes if the layers compute in such a type.
   std::int64_t optimizer_bytes(DType parameter_type) const {
     const std::int64_t precise = std::max<std::int64_t>(4, bytes_of(parameter_type));
     std::int64_t bytes = layers_.optimizer == Optimizer::sgd        ? 0
@@ -82,7 +82,7 @@ class MemoryModel {
     if (with_state) need.optimizer += count * optimizer_bytes(type);
   }
 
-  // With a distributed optimizer: what kernels read and gradients are whole, and everything else is divided.
+  // With a distributed optimizer, the weights that kernels read and the gradients are whole, and all else is divided.
   void add_divided_parameters(MemoryNeed& need, std::int64_t count, std::int64_t parts) const {
     const std::int64_t of_all = 2 * bytes_of(parameter_type_) + optimizer_bytes(parameter_type_);
     const std::int64_t whole = bytes_of(storage_) + bytes_of(parameter_type_);
@@ -91,7 +91,7 @@ class MemoryModel {
     need.optimizer += rounded_up(count, parts) * (of_all - whole);
   }
 
-  // The whole model over some examples, in as many passes as gradients are accumulated over.
+  // Returns the need of the whole model for some examples, in as many passes as gradients are accumulated over.
   MemoryNeed passes_over(std::int64_t examples) const {
     const ActivationSettings settings = for_examples(rounded_up(examples, layers_.gradient_accumulation_steps));
     const std::vector<Layer>& layers = layers_.model.layers;
@@ -109,7 +109,7 @@ class MemoryModel {
             .keeps_scores = layers_.stack.attention != AttentionKernels::flash};
   }
 
-  // Elements of the largest group of layers that is closed once it has bucket_bytes.
+  // Returns the elements of the largest group of layers, if groups are closed once they have bucket_bytes.
   std::int64_t largest_bucket(const std::vector<Layer>& layers, std::int64_t element_bytes) const {
     std::int64_t most = 0, bucket = 0;
     for (const Layer& layer : layers) {
@@ -161,14 +161,14 @@ class MemoryModel {
     return need;
   }
 
-  // Device 0 of the tensor-parallel ones has the largest part of what does not divide evenly.
+  // If layers do not divide evenly, tensor-parallel device 0 has the largest part.
   std::vector<Layer> parts_between(std::size_t begin, std::size_t end, const LayerDivision& division) const {
     std::vector<Layer> parts;
     for (std::size_t i = begin; i < end; ++i) parts.push_back(divided_layer(layers_.model.layers[i], division, 0));
     return parts;
   }
 
-  // Those of layers whose experts are divided.
+  // Returns the parameters of layers whose experts are divided.
   std::int64_t expert_parameters(std::size_t begin, std::size_t end, const LayerDivision& division) const {
     std::int64_t parameters = 0;
     for (std::size_t i = begin; i < end && division.expert > 1; ++i) {
@@ -178,7 +178,7 @@ class MemoryModel {
     return parameters;
   }
 
-  // The last stage's copy of an embedding whose weights are those of a layer there.
+  // Returns the parameters in the last stage's copy of an embedding that shares its weights with a layer there.
   std::int64_t tied_parameters(int tensor) const {
     std::int64_t most = 0;
     for (const Layer& layer : layers_.model.layers) {
@@ -189,7 +189,8 @@ class MemoryModel {
     return most;
   }
 
-  // Activations that go from the stage that ends before `layer` to the next one, and their gradients.
+  // Returns the bytes of the activations that go from the stage ending before `layer` to the next one, and of their
+  // gradients.
   std::int64_t boundary_bytes(std::size_t layer, const ActivationSettings& settings) const {
     const std::vector<Layer>& layers = layers_.model.layers;
     if (layer == 0 || layer == layers.size()) return 0;
@@ -202,7 +203,7 @@ class MemoryModel {
   DType parameter_type_;  // of parameters and gradients
 };
 
-// The memory of the smallest device that trains, as far as it is known. Devices of one GPU share its memory.
+// Returns the memory of the smallest device that trains; 0 if it is not known. Devices on one GPU share its memory.
 std::int64_t available_bytes(const Scenario& scenario) {
   if (!scenario.topology) return 0;
   const NodeKind kind = scenario.devices.type == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu;

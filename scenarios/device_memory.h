@@ -1,4 +1,4 @@
-// How much memory a scenario needs on a device: docs/workloads.md.
+// Estimates how much memory a scenario needs on a device: docs/workloads.md.
 #pragma once
 
 #include <optional>
@@ -8,11 +8,12 @@
 
 namespace tandem {
 
-// The need of the device that needs most, beside what the devices of the scenario's topology have (0 without one).
-// Nothing for workloads that are trained for real, whose memory engines count, and for scenarios that cannot run.
+// Returns the need of the device that needs most, with the memory that devices of the scenario's topology have (0
+// without one). Returns nothing for workloads that are trained for real, whose memory engines count, and for scenarios
+// that cannot run.
 std::optional<MemoryNeed> memory_need(const Scenario& scenario);
 
-// A prediction for devices that are too small. Exit code 5.
+// A scenario needs more memory than its devices have. Exit code 5.
 class MemoryError : public RunError {
  public:
   MemoryError(const std::string& message, const MemoryNeed& need) : RunError(message), need_(need) {}

@@ -13,7 +13,7 @@ void add_expectation(Report& measured, const Scenario& scenario, const RunOption
   predicting.values = std::nullopt;
   predicting.measures_scaling = false;
   predicting.progress = {};
-  if (joined_job() != nullptr) predicting.workers = measured.workers;  // as many as the launch has made
+  if (joined_job() != nullptr) predicting.workers = measured.workers;  // as many as the launch has started
   try {
     measured.expectation = expectation_of(measured, run_scenario(scenario, predicting).report);
   } catch (const Error& error) {

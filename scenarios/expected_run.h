@@ -1,4 +1,4 @@
-// Is this number normal? The model's run of a scenario that was measured.
+// Compares a measured run with the model's run of the same scenario, so that people see whether its figures are normal.
 #pragma once
 
 #include "reports/report.h"
@@ -8,7 +8,7 @@
 namespace tandem {
 
 // Adds what the model expects of a measured run on the topology of the options or of the scenario. Does nothing for a
-// simulation, and without a topology; a topology on which the model cannot run the scenario is a note of the report.
+// simulation, or without a topology. If the model cannot run the scenario on the topology, adds a note to the report.
 void add_expectation(Report& measured, const Scenario& scenario, const RunOptions& options);
 
 }  // namespace tandem

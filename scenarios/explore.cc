@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-// Returns what went wrong; nothing if the run ended as the one without a seed did, and then counts it.
+// Returns what went wrong. If the run ended like the one without a seed, counts it and returns nothing.
 std::string problem_of(const Scenario& scenario, const RunOptions& options, Exploration& exploration) {
   try {
     const Report report = run_scenario(scenario, options).report;
@@ -43,14 +43,14 @@ Exploration explore_schedules(const Scenario& scenario, const RunOptions& option
   exploration.schedules = schedules;
   exploration.first_seed = options.schedule_seed.value_or(1);
   exploration.unseeded = run_scenario(scenario, run).report;
-  // What asynchronous workers learn depends on their order by design.
+  // The values that asynchronous workers compute depend on their order by design.
   const Report& unseeded = exploration.unseeded;
   exploration.values_compared = !unseeded.asynchronous && (!unseeded.loss.empty() || !unseeded.metrics.empty());
   for (; runs < schedules; ++runs) {
     run.schedule_seed = exploration.first_seed + static_cast<std::uint64_t>(runs);
     if (begins) begins(*run.schedule_seed);
     const std::string problem = problem_of(scenario, run, exploration);
-    progress();  // rethrows what it threw within the run, which is no finding
+    progress();  // rethrows what it threw within the run, which is not the run's failure
     if (problem.empty()) continue;
     exploration.failure = {.seed = *run.schedule_seed, .what = problem, .command = {}};
     break;

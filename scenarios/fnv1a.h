@@ -1,4 +1,4 @@
-// The FNV-1a hash of 64 bits: tells contents apart, and is no protection against anybody.
+// The 64-bit FNV-1a hash. It tells contents apart, but protects against nobody.
 #pragma once
 
 #include <cstdint>
@@ -13,7 +13,7 @@ class Fnv1a {
     add_part(text);
     end_text();
   }
-  // A text in parts.
+  // Adds a part of a text; end_text() must follow the last one.
   void add_part(std::string_view part) {
     for (const char c : part) add_byte(static_cast<unsigned char>(c));
   }

@@ -10,26 +10,27 @@
 
 namespace tandem {
 
-// The number of workers that train, the chief included: the scenario's, else one for each machine of the topology.
+// Returns the number of workers that train, the chief included: the scenario's, else one for each machine of the
+// topology.
 int training_workers(const Scenario& scenario);
-// The number of devices that train, on all workers.
+// Returns the number of devices that train, on all workers.
 std::int64_t training_devices(const Scenario& scenario);
-// What is wrong with that number, if it is more than can be counted; nothing otherwise.
+// Returns what is wrong with that number if it is too large to count, and nothing otherwise.
 std::optional<std::string> device_count_problem(const Scenario& scenario);
-// The number of parameter servers: the scenario's, else one if the strategy requires it.
+// Returns the number of parameter servers: the scenario's, else one if the strategy requires it.
 int parameter_servers(const Scenario& scenario);
-// The number of devices that wait for one another in every step: all that train, but only those of one worker where
-// workers take turns at parameter servers.
+// Returns the number of devices that wait for one another in every step: all that train, or those of one worker where
+// workers train independently with parameter servers.
 int devices_in_step(const Scenario& scenario);
 
-// All tasks of the job, those that train first. A single task is "localhost", as without a cluster. Parameter servers
-// take turns on the machines where no worker trains, or on all machines if there is none left. All tasks share the
-// machine of a topology that has only one. Throws InputError if a strategy for one worker is given several, or if there
-// are fewer machines than workers.
+// Returns all tasks of the job, those that train first. A single task is "localhost", as without a cluster. Parameter
+// servers are placed in turn on the machines where no worker trains, or on all machines if there is no such machine.
+// All tasks share the machine of a topology that has only one. Throws InputError if a strategy for one worker is given
+// several, or if there are fewer machines than workers.
 std::vector<WorkerSpec> tasks_of(const Scenario& scenario);
 
-// Returns a note for every machine on which devices of these tasks share a GPU (equal notes once): their times are not
-// those of as many GPUs. `capabilities` are those of the scenario's engine, opened for these tasks.
+// Returns a note for every machine on which devices of these tasks share a GPU, equal notes once, because their times
+// are not those of as many GPUs. `capabilities` are those of the scenario's engine, opened for these tasks.
 std::vector<std::string> notes_of_shared_gpus(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,
                                               const Capabilities& capabilities);
 

@@ -1,4 +1,4 @@
-// Classification data from a CSV file: rows of numbers, the class last, split into training and test rows.
+// Classification data from a CSV file: rows of numbers, each ending with its class, split into training and test rows.
 #pragma once
 
 #include <cstdint>
@@ -19,7 +19,7 @@ struct LabelledRows {
 // Throws InputError with the line and column of every field that is not a number, and of rows of another length.
 LabelledRows read_labelled_rows(const std::filesystem::path& path);
 
-// Takes every fifth row, beginning with the fifth, for testing. The choice is fixed, so that runs can be compared.
+// Every fifth row, beginning with the fifth, is for testing. The choice is fixed, so that runs can be compared.
 struct TrainTestSplit {
   LabelledRows train;
   LabelledRows test;

@@ -1,4 +1,4 @@
-// What the processes of a launch, by mpirun or srun, have to agree on before they run a scenario.
+// Makes the processes of a launch, by mpirun or srun, agree before they run a scenario.
 #pragma once
 
 #include <optional>
@@ -11,16 +11,18 @@
 
 namespace tandem {
 
-// A launched job has one task a rank: the launch says how many workers train, where it says anything. `workers` is how
-// many were asked for. Throws InputError for too few ranks, and UnavailableError for another number than that.
+// Sets the number of workers that train to fit the launch, which has one task for each rank. Does nothing for a process
+// that was not launched with others. `workers` is the number that the user asked for. Throws InputError for too few
+// ranks, and UnavailableError if the launch has another number than the user asked for.
 void take_workers_of_launch(Scenario& scenario, const std::optional<int>& workers);
 
-// States what this process is about to run, if it has joined a job: ranks that run different things are refused.
+// Tells the job that this process has joined, if any, what it is about to run; ranks that run different things are
+// refused.
 void state_to_job(const Scenario& scenario);
 
 // Throws UnavailableError where TF_CONFIG describes another cluster than `tasks`, or says that this process is another
-// task than the launch has made it: the tasks go to the ranks in their order. Nothing is wrong without TF_CONFIG, or
-// with one that describes no cluster, or where this process has been launched alone.
+// task than the launch has made it: the ranks get the tasks in their order. Accepts a missing TF_CONFIG, one that
+// describes no cluster, and any if this process was launched alone.
 void check_tf_config(const std::vector<WorkerSpec>& tasks, const Rank& rank, const Environment& variables);
 
 }  // namespace tandem

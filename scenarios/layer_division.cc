@@ -65,7 +65,7 @@ std::optional<std::string> tensor_problem(const Model& model, int devices) {
     return fmt::format("model '{}' does not say how its layers are split among tensor-parallel devices (`split`)",
                        model.name);
   }
-  // Heads first: what else is divided follows from them.
+  // Checks heads first, because all other divisions follow from them.
   for (const bool heads : {true, false}) {
     for (const Layer& layer : model.layers) {
       if ((layer.split == LayerSplit::count) != heads) continue;
@@ -180,7 +180,7 @@ Layer layer_part(const Layer& layer, int parts, int part) {
   switch (layer.split) {
     case LayerSplit::columns:
       result.gemm->columns = of(layer.gemm->columns);
-      for (std::int64_t& tensor : result.tensors) {  // every device has a norm of the heads
+      for (std::int64_t& tensor : result.tensors) {  // a norm of heads is whole on every device
         if (tensor % layer.gemm->columns == 0) tensor = tensor / layer.gemm->columns * result.gemm->columns;
       }
       break;

@@ -107,7 +107,7 @@ class LayerReader {
     gemm.input_elements = gemm.rows * gemm.depth;
     gemm.experts = sizes_.read(map.optional("experts"), 1, kMostExperts, 1);
     layer_.gemm = gemm;
-    // Weights that another layer has already: those of the word embeddings, in a decoder.
+    // Weights that belong to another layer, such as the word embeddings in a decoder.
     layer_.shared_weights = map.optional("shared_weights").boolean(false);
     if (!layer_.shared_weights) layer_.tensors.push_back(gemm.experts * gemm.depth * gemm.columns);
   }
@@ -157,7 +157,7 @@ class LayerReader {
                                         {"rotary", Pointwise::rotary}});
   }
 
-  // The products and element-wise layers state what the other forms imply.
+  // Products and element-wise layers state their parameters; the other forms imply them.
   void read_parameters() {
     const YamlReader parameters = map_.optional("parameters");
     if (!parameters) return;
@@ -195,9 +195,9 @@ class LayerReader {
   Layer layer_;
 };
 
-// Between layers that are split by columns and the one that is split by rows, every device has its part of the
-// activations only, and every layer must say how it works on such a part. Layers next to each other that are split by
-// columns share an input.
+// Between layers that are split by columns and the one that is split by rows, every device has only its part of the
+// activations, so every layer must say how it works on such a part. Neighbouring layers that are split by columns share
+// an input.
 class SplitChecker {
  public:
   void check(const YamlReader& reader, const Layer& layer) {
@@ -236,7 +236,7 @@ void read_group(const YamlReader& map, const ModelSizes& sizes, std::vector<Laye
   }
 }
 
-// What attention makes and reads, by the layer before.
+// Returns whether a layer of attention makes or reads scores, judging by the previous layer.
 Layer::Scores scores_of(const Layer& layer, const std::vector<Layer>& before) {
   if (!layer.gemm || !layer.gemm->batched) return Layer::Scores::none;
   if (std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0) return Layer::Scores::made;

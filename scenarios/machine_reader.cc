@@ -29,7 +29,7 @@ int gpus_of(const Scenario& scenario) {
   return scenario.topology ? static_cast<int>(scenario.topology->nodes_of(0, NodeKind::gpu).size()) : 0;
 }
 
-// Whether there are GPUs to compute on, as far as is known before the run: those of the topology, or this machine's.
+// Returns whether there are GPUs to compute on, in the topology or on this machine, as far as is known before the run.
 bool has_gpus(const Scenario& scenario) {
   if (scenario.topology) return gpus_of(scenario) > 0;
   const EngineInfo* engine = find_engine(scenario.engine.name);
@@ -103,7 +103,7 @@ EngineSettings read_engine(const YamlReader& map) {
   EngineSettings engine;
   const YamlReader name = map.optional("name");
   engine.name = name.text(engine.name);
-  // One that this build lacks is refused when it is run, as not available rather than as a mistake.
+  // An engine that this build lacks is refused only when it is run, because it is unavailable, not a mistake.
   if (!engine.name.empty() && find_engine(engine.name) == nullptr) name.error(unknown_engine_text(engine.name));
   if (const YamlReader values = map.optional("values")) {
     engine.values = values.one_of<ValueMode>({{"real", ValueMode::real}, {"none", ValueMode::none}});

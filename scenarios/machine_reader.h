@@ -1,4 +1,4 @@
-// Reads what a scenario runs on: its engine, the machines and the devices there.
+// Reads what a scenario runs on: its engine, its machines and their devices.
 #pragma once
 
 #include "scenarios/scenario.h"
@@ -8,14 +8,14 @@ namespace tandem {
 class SharedParts;
 class YamlReader;
 
-// The map at `engine:`. What is wrong goes to the reader's diagnostics, here and below.
+// Reads the map at `engine:`. All functions here report problems to the reader's diagnostics.
 EngineSettings read_engine(const YamlReader& map);
 
-// The value at `topology:`, into scenario.topology; one of `parts` where they have it. The scenario has its file and
-// its name.
+// Reads the value at `topology:` into scenario.topology, or takes it from `parts` where they have it. The scenario must
+// have its file and its name.
 void read_topology_value(const YamlReader& value, SharedParts& parts, Scenario& scenario);
 
-// The map at `devices:`, into scenario.devices. The scenario has its strategy, engine and topology.
+// Reads the map at `devices:` into scenario.devices. The scenario must have its strategy, engine and topology.
 void read_devices(const YamlReader& map, Scenario& scenario);
 
 }  // namespace tandem

@@ -15,7 +15,7 @@ namespace {
 constexpr Nanoseconds kSecond = 1'000'000'000;
 
 // The first line of /proc/stat (proc(5)): ticks of all processors as user, nice, system, idle, iowait, irq, softirq and
-// steal. What guests take is in user and nice already.
+// steal. The time of guests is already contained in user and nice.
 bool read_processors(MachineCounts& counts) {
   std::ifstream file("/proc/stat");
   std::string label;

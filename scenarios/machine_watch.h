@@ -1,6 +1,6 @@
-// Watches what else this machine does while something is measured on it, from what Linux counts under /proc.
+// Watches what else this machine does while something is measured on it, by the counts of Linux under /proc.
 //
-// Threads: any one. Elsewhere than on Linux, and where /proc lacks a count, the use is not known.
+// Threads: any. On other systems than Linux, and where /proc lacks a count, the use is unknown.
 #pragma once
 
 #include <chrono>
@@ -14,28 +14,28 @@
 
 namespace tandem {
 
-// The counts at one time, since the machine or the process began.
+// Counts up to a point in time, from the start of the machine or of the process.
 struct MachineCounts {
   std::chrono::steady_clock::time_point time{};
   int cores = 0;
-  Nanoseconds busy = 0;                   // of all processors, for anybody, to 10 ms
-  Nanoseconds stolen = 0;                 // which a virtual machine did not get
-  Nanoseconds own = 0;                    // of this process
-  std::map<int, Nanoseconds> waited{};    // of each of its threads: ready, and no processor to run on
+  Nanoseconds busy = 0;                   // time of all processors, for all programs, to 10 ms
+  Nanoseconds stolen = 0;                 // time that a virtual machine wanted and did not get
+  Nanoseconds own = 0;                    // time of this process
+  std::map<int, Nanoseconds> waited{};    // by its threads: ready, without a processor to run on
   std::int64_t involuntary_switches = 0;  // of this process
 };
 
 std::optional<MachineCounts> machine_counts();
 
-// Returns the use between two times. The waits of threads that ended between them are not in it.
+// Returns the use between two points in time, without the waits of threads that ended between them.
 MachineUse use_between(const MachineCounts& begin, const MachineCounts& end);
 
-// Adds the readings of another run, to those of the same GPU where there are some.
+// Adds the readings of another run to `uses`, merged with those of the same GPU.
 void add_use(std::vector<GpuUse>& uses, const GpuUse& use);
 
-// Calls `measure` until nobody disturbed it, at most `tries` times. Returns the use during the last call, in which the
-// time that others used counts as waited for: `measure` may end its threads, and wants the machine to itself. It adds
-// what the drivers of GPUs said.
+// Calls `measure` until nothing disturbed it, at most `tries` times. Returns the use during the last call. The time
+// that others used counts as time waited, because the waits of threads that `measure` ended are unknown and it wants
+// the machine to itself. `measure` adds what the drivers of GPUs reported to `gpus`.
 std::optional<MachineUse> measure_undisturbed(int tries, const std::function<void(std::vector<GpuUse>& gpus)>& measure);
 
 }  // namespace tandem

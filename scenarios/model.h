@@ -1,5 +1,5 @@
-// A model as the simulator and the real devices train it: layer by layer, as matrix products, element-wise work
-// and parameters. Files: scenarios/models/*.yaml, docs/scenarios.md.
+// A model as simulated and real devices train it: layer by layer, as matrix products, element-wise work and parameters.
+// scenarios/models/*.yaml have the models, docs/scenarios.md describes such files.
 #pragma once
 
 #include <cstdint>
@@ -15,7 +15,7 @@ namespace tandem {
 
 // The work of one layer for one example, in elements; the scenario's dtype decides the bytes.
 struct Layer {
-  // output[rows, columns] = input[rows, depth] * weights[depth, columns], `count` times an example. Convolutions
+  // output[rows, columns] = input[rows, depth] * weights[depth, columns], `count` times for each example. Convolutions
   // are implicit GEMMs: rows = output height x width, columns = output channels, depth = input channels x kernel.
   struct Gemm {
     std::int64_t rows = 0;
@@ -35,16 +35,17 @@ struct Layer {
     std::int64_t stride = 1;
     std::int64_t groups = 1;
 
-    // The product of its operands as matrices: every group's, side by side.
+    // Returns the product of its operands as matrices, those of all groups side by side.
     Gemm as_gemm() const;
   };
-  // Rows of a table, chosen by the example.
+  // Rows of a table, which the example chooses.
   struct Embedding {
     std::int64_t rows = 0;  // of one example
     std::int64_t columns = 0;
     std::int64_t entries = 0;  // rows of the table
   };
-  // Element-wise and normalising work that no stack changes: how often it reads or writes all `elements`.
+  // Element-wise and normalising work that no stack changes, as the number of times that it reads or writes all
+  // `elements`.
   struct Elementwise {
     std::int64_t elements = 0;
     int forward_passes = 0;
@@ -59,10 +60,10 @@ struct Layer {
     count,    // some of the batched products
     entries,  // rows of an embedding's table; forward, the outputs are summed
   };
-  // Between the two batched products of attention: the first makes scores, which softmax follows; the second reads what
-  // became of them as its left operand.
+  // The role of one of the two batched products of attention: the first makes scores, which softmax follows; the second
+  // reads the result as its left operand.
   enum class Scores : std::uint8_t { none, made, read };
-  // Which copy of a group that repeats it belongs to, of the outermost one.
+  // The copy of the outermost repeated group to which a layer belongs.
   struct Block {
     std::string group{};
     std::int64_t copy = 0;
@@ -102,11 +103,11 @@ struct Model {
   bool depends_on_stack() const;  // whether operations follow its layers
 };
 
-// A model file, or a config.json of Hugging Face. `sizes`: values for names under `sizes` of the file, instead of the
-// file's. Throws InputError with every problem.
+// Reads a model file, or a config.json of Hugging Face. `sizes` replace values under `sizes` of the file, by their
+// names. Throws InputError with every problem.
 Model read_model(const std::filesystem::path& path, const std::map<std::string, std::int64_t>& sizes = {});
 
-// The models that come with Tandem, sorted: "bert_large", "resnet50", ...
+// Returns the models that come with Tandem, sorted: "bert_large", "resnet50", ...
 std::vector<std::string> packaged_models();
 
 }  // namespace tandem

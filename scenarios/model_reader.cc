@@ -11,8 +11,8 @@
 namespace tandem {
 namespace {
 
-// Compares the totals that a file states with those of its layers, to catch a slip in one of them. With other sizes
-// than the file's they are others.
+// Compares the totals that a file states with those of its layers, to catch a slip in either. If a scenario replaces
+// sizes, the totals differ and are not compared.
 void check_total(const YamlReader& stated, std::int64_t found, const char* what, bool is_as_in_file) {
   const std::int64_t value = stated.whole_number(0, std::int64_t{1} << 60, found);
   if (is_as_in_file && value != found) {

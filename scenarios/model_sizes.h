@@ -1,5 +1,5 @@
-// Named sizes of a model file, such as `tokens` and `hidden`, and the expressions that its layers make of them:
-// "hidden", "4 * hidden", "hidden / heads", "vocabulary + 2". A scenario may give the names other values.
+// Named sizes of a model file, such as `tokens` and `hidden`, and the expressions of them in its layers: "hidden", "4 *
+// hidden", "hidden / heads", "vocabulary + 2". A scenario may give the names other values.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,11 @@ namespace tandem {
 
 class ModelSizes {
  public:
-  // Reads `sizes` of a model file and replaces those that `chosen` names. Reports to `map` what it chooses in vain.
+  // Reads `sizes` of a model file and replaces those that `chosen` names. Reports names that the file does not have to
+  // `map`.
   ModelSizes(const YamlReader& map, const std::map<std::string, std::int64_t>& chosen);
 
-  // Whether every name has the value of the file.
+  // Returns whether every name has the value of the file.
   bool is_as_in_file() const { return is_as_in_file_; }
   // Returns a whole number or the value of an expression; reports what is neither, or out of range.
   std::int64_t read(const YamlReader& value, std::int64_t least, std::int64_t most, std::int64_t otherwise) const;

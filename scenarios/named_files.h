@@ -1,4 +1,5 @@
-// Files that a scenario names: those that come with Tandem by their names, others by a path from the scenario's folder.
+// Finds the files that a scenario names: those that come with Tandem by their names, others by a path from the
+// scenario's folder.
 #pragma once
 
 #include <filesystem>

@@ -23,7 +23,7 @@ std::optional<ParallelProblem> problem_at(std::string path, std::optional<std::s
   return ParallelProblem{std::move(path), std::move(*message)};
 }
 
-// Why a table of layers cannot be divided over a mesh: each of its sizes must divide what it divides.
+// Returns why a table of layers cannot be divided over a mesh; each size of the mesh must divide its dimension evenly.
 std::optional<ParallelProblem> table_problem(const LayersSettings& layers, const ParallelOptions& options) {
   if (auto problem = problem_at("strategy.tensor", tensor_problem(layers.model, options.tensor))) return problem;
   if (auto problem = problem_at("strategy.pipeline", stage_problem(layers.model, options.stages()))) return problem;
@@ -52,7 +52,7 @@ std::optional<ParallelProblem> table_problem(const LayersSettings& layers, const
   return std::nullopt;
 }
 
-// What a table of layers cannot do with a strategy, whatever the sizes of its mesh.
+// Returns what a table of layers cannot do with a strategy, whatever the sizes of its mesh.
 std::optional<ParallelProblem> kind_problem(const LayersSettings& layers, const StrategyInfo& strategy) {
   using LayerTables = ModelDivision::LayerTables;
   const LayerTables use = strategy.division->layer_tables;
@@ -70,7 +70,7 @@ std::optional<ParallelProblem> kind_problem(const LayersSettings& layers, const 
   return std::nullopt;
 }
 
-// Why a table or a perceptron cannot be divided as the options say.
+// Returns why a table or a perceptron cannot be divided as the options say.
 std::optional<ParallelProblem> division_problem(const WorkloadSettings& workload, const StrategyInfo& strategy,
                                                 const ParallelOptions& options) {
   try {
@@ -97,7 +97,7 @@ std::optional<ParallelProblem> division_problem(const WorkloadSettings& workload
   return std::nullopt;
 }
 
-// What a trace needs, whatever the strategy.
+// Returns what a trace lacks, whatever the strategy.
 std::optional<ParallelProblem> trace_problem(const Scenario& scenario, const TraceSettings& trace) {
   if (training_devices(scenario) == trace.world) return std::nullopt;
   return ParallelProblem{"devices", fmt::format("a trace of {} ranks needs as many devices, found {}", trace.world,

@@ -1,4 +1,4 @@
-// The strategies that divide the model itself: what a scenario says of them, and what they cannot do.
+// A scenario's settings for strategies that divide the model, and why such a strategy may be unable to run it.
 #pragma once
 
 #include <optional>
@@ -12,19 +12,20 @@ struct LayerDivision;
 struct LinearStack;
 struct ParallelOptions;
 
-// The mesh over all of the scenario's devices, whose strategy divides the model.
+// Returns the mesh over all devices of a scenario whose strategy divides the model.
 ParallelOptions parallel_options(const Scenario& scenario);
-// The scenario's model, without first weights.
+// Returns the scenario's model, without first weights.
 LinearStack linear_stack(const MlpSettings& settings);
-// How the mesh divides the layers of a table.
+// Returns how the mesh divides the layers of a table.
 LayerDivision layer_division(const LayersSettings& layers, const ParallelOptions& options);
-// How many devices compute one replica of the data; 1 for strategies that replicate the whole model.
+// Returns how many devices compute one replica of the data; 1 for strategies that replicate the whole model.
 int devices_of_one_replica(const Scenario& scenario);
-// The job of one of so many replicas, with its share of the batch, on as few workers as have its devices.
+// Returns the scenario of one of its `replicas` replicas, with that replica's share of the batch, on as few workers as
+// have enough devices for it.
 Scenario one_replica_of(const Scenario& scenario, int replicas);
 
 // Why a scenario whose strategy divides the model, or that plays a trace, cannot run, and which of its values is to
-// blame. Nothing for others.
+// blame.
 struct ParallelProblem {
   std::string path;
   std::string message;

@@ -10,8 +10,8 @@ namespace tandem {
 
 class Worker;
 
-// Trains one worker's part of the job; parallel_problem() has found nothing. `progress`, which may be empty, is called
-// by worker 0 after each step.
+// Trains one worker's part of the job. parallel_problem() must have found nothing. Worker 0 calls `progress`, which may
+// be empty, after each step.
 void train_parallel(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
                     Report& report);
 

@@ -31,9 +31,9 @@ constexpr double kAddressesOfASimulatedDevice = 1.2e6;
 constexpr double kBytesOfARealDevice = 6.3e6;
 
 constexpr int kFew = 4;      // workers of a kind that all run, as in engine/sim/symmetry
-constexpr int kRunning = 2;  // of a larger class
+constexpr int kRunning = 2;  // workers of a larger class that run
 
-// The number behind a word of a file, such as "MemAvailable:" of /proc/meminfo.
+// Returns the number after a word in a file, such as "MemAvailable:" in /proc/meminfo.
 std::optional<double> number_after(const char* file, std::string_view word) {
   std::ifstream in(file);
   std::string found;
@@ -75,7 +75,7 @@ double RunSize::addresses() const {
 RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry) {
   const std::int64_t each = scenario.devices.per_worker;
   const std::int64_t workers = training_workers(scenario);
-  // Workers that share a machine all run.
+  // If workers share a machine, all of them run.
   const bool share_machines = scenario.topology && workers > scenario.topology->worker_count();
   RunSize size{.devices = training_devices(scenario)};
   size.simulated = (symmetry && !share_machines ? simulated_workers(scenario) : workers) * each;

@@ -1,4 +1,4 @@
-// What a run needs of the machine that it runs on, estimated before it begins.
+// Estimates what a run needs of the machine that it runs on, before it begins.
 #pragma once
 
 #include <cstdint>
@@ -13,28 +13,30 @@ namespace tandem {
 struct RunSize {
   std::int64_t devices = 0;    // of the job
   std::int64_t simulated = 0;  // those of workers that no other worker represents
-  double records = 0;          // of these, of all steps
+  double records = 0;          // that these leave in all steps
 
   double bytes() const;
   double addresses() const;  // bytes of address space, most of which are never touched: stacks of tasks
 };
 
-// `records_of_a_step`: that a device leaves. `symmetry`: whether workers may represent others.
+// Returns the size of a run in which a device leaves `records_of_a_step` records in a step. `symmetry` is whether
+// workers may represent others.
 RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry);
 
-// What is wrong with a run where so many bytes or threads are available; empty: nothing. For an engine that models
-// machines, and for one that is this machine, on which every device has a thread. `device_bytes`: what the workload
-// needs on a device that computes in this machine's memory, as far as it is known.
+// Return why a run does not fit into the memory, address space or threads that are available, or an empty text if it
+// does. The first two are for engines that model machines, the others for engines that run on this machine, where every
+// device has a thread. `device_bytes` is what the workload needs on a device that computes in this machine's memory, as
+// far as it is known.
 std::string size_problem(const RunSize& size, double available_bytes);
 std::string address_problem(const RunSize& size, double available_addresses);
 std::string host_size_problem(std::int64_t devices, double device_bytes, double available_bytes);
 std::string thread_problem(std::int64_t devices, std::int64_t available_threads);
 
-// Memory that the system and the limits of this process's group still have to give, and how many threads they allow;
-// empty where nobody says.
+// Return how much memory the system and the limits of this process's group still have to give, and how many threads
+// they allow; nothing where it is unknown.
 std::optional<double> available_memory_bytes();
 std::optional<std::int64_t> available_threads();
-// What `ulimit -v` leaves of this process's address space; empty: it has no limit.
+// Returns what `ulimit -v` leaves of this process's address space, or nothing if there is no limit.
 std::optional<double> available_addresses();
 
 }  // namespace tandem

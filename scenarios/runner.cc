@@ -43,7 +43,8 @@ void check_strategy(const Scenario& scenario) {
 // Returns the scenario with the options' changes.
 Scenario with_options(Scenario scenario, const RunOptions& options) {
   scenario.devices.type = device_type_for(scenario, options);
-  // The scenario's options are for its own engine, not for another one, but for what every engine does alike.
+  // If another engine is chosen, only those of the scenario's engine options are kept that mean the same on every
+  // engine.
   if (!options.engine.empty() && options.engine != scenario.engine.name) {
     const EngineInfo* other = find_engine(options.engine);
     const bool graphs = scenario.engine.graphs && other != nullptr && other->graphs;
@@ -104,7 +105,7 @@ std::unique_ptr<Engine> open(Scenario& scenario, const RunOptions& run_options) 
   }
 }
 
-// Refuses, before the run, what the engine lacks.
+// Refuses, before the run, everything that the engine cannot do.
 void check_capabilities(const Scenario& scenario, const Capabilities& capabilities) {
   const bool is_trace = std::holds_alternative<TraceSettings>(scenario.workload.kind);
   if (is_trace && !engine_info(scenario.engine.name).needs_topology) {
@@ -165,7 +166,7 @@ std::vector<std::string> notes_of_trace(const TraceSettings& trace) {
   return notes;
 }
 
-// How far the work of the layers is known: what a framework makes of them, and what no figure predicts.
+// Notes how well the work of the layers is known: what a framework makes of them, and what no figure predicts.
 std::vector<std::string> notes_of_workload(const Scenario& scenario) {
   std::vector<std::string> notes;
   if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) return notes_of_trace(*trace);
@@ -182,7 +183,7 @@ std::vector<std::string> notes_of_workload(const Scenario& scenario) {
   return notes;
 }
 
-// Who represented whom, by name.
+// Returns which workers represented which others, by name.
 std::vector<ReportedClass> classes_of(const Scenario& scenario, const Timeline& timeline) {
   std::vector<ReportedClass> classes;
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
@@ -266,8 +267,8 @@ class MeasuredSteps {
 
 RunResult run_once(Scenario scenario, const RunOptions& options);
 
-// How many records a device leaves in a step, as a run of one replica shows. 0 where that would be a good part of
-// the run itself, and where it fails.
+// Returns how many records a device leaves in a step, counted in a run of one replica. Returns 0 if that run would take
+// a large part of the run itself, or fails.
 double records_of_a_step(const Scenario& scenario) {
   constexpr int kPart = 8;
   if (std::holds_alternative<TraceSettings>(scenario.workload.kind)) return 0;
@@ -285,7 +286,7 @@ double records_of_a_step(const Scenario& scenario) {
   }
 }
 
-// Whether workers may represent others.
+// Returns whether workers may represent others.
 bool has_symmetry(const Scenario& scenario, const RunOptions& options) {
   return engine_info(scenario.engine.name).symmetry && scenario.engine.symmetry && !options.schedule_seed &&
          scenario.engine.values.value_or(ValueMode::none) == ValueMode::none &&
@@ -342,7 +343,7 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   return result;
 }
 
-// 0 where one replica needs more memory than there is.
+// Returns 0 if one replica needs more memory than there is.
 double throughput_alone(const Scenario& scenario) {
   try {
     return run_once(scenario, {}).report.throughput();

@@ -35,7 +35,7 @@ struct MlpSettings {
   std::uint64_t seed = 1;
 };
 
-// What an update reads and writes beside parameters and gradients: a momentum, or two moments.
+// Decides what an update reads and writes besides parameters and gradients: a momentum, or two moments.
 enum class Optimizer : std::uint8_t { sgd, momentum, adam, lamb };
 
 // The layers of a model as pure work: shapes, gradients and collectives are those of the model, but the values mean
@@ -57,10 +57,10 @@ struct LayersSettings {
 
 // Ranks as they were recorded, played again: their kernels keep their times, their collectives are this engine's.
 struct TraceSettings {
-  std::shared_ptr<const std::vector<RankTrace>> ranks;  // those with a trace of their own
-  int world = 1;                                        // all of them: a device each
+  std::shared_ptr<const std::vector<RankTrace>> ranks;  // those that have a trace
+  int world = 1;                                        // number of ranks, one for each device
   int replica_size = 1;                                 // ranks of a replica, which follow each other
-  std::vector<std::string> changes{};                   // from what was recorded, as notes
+  std::vector<std::string> changes{};                   // differences from what was recorded, as notes
 };
 
 struct WorkloadSettings {

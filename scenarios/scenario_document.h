@@ -1,4 +1,4 @@
-// Scenarios that are variants of one document: what a sweep reads, point by point.
+// Reads scenarios that are variants of one document, as the points of a sweep are.
 #pragma once
 
 #include <memory>
@@ -10,8 +10,8 @@
 
 namespace tandem {
 
-// Reads a document as load_scenario() does, without a hash, and with the topologies and models of `parts` where it
-// names them again. Throws InputError likewise.
+// Reads a document as load_scenario() does, but computes no hash, and takes topologies and models from `parts` where
+// these have them. Throws InputError as it does.
 Scenario read_scenario_document(YamlDocument document, SharedParts& parts);
 
 // Reports the keys of the document that mean nothing, and no other problems.

@@ -6,11 +6,11 @@
 
 namespace tandem {
 
-// scenarios/scenario.schema.json of this build with every engine, strategy and cross-device operation that this program
-// knows, those it has registered among them.
+// Returns scenarios/scenario.schema.json of this build with the names of all engines, strategies and cross-device
+// operations that this program knows, including those it has registered.
 std::string scenario_schema();
 
-// The file itself, which accepts any word where those names stand.
+// Returns the file itself, which accepts any word in place of those names.
 std::string_view scenario_schema_file();
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// What scenarios that are read one after the other have in common: topologies and models, each made once.
+// Topologies and models that scenarios which are read one after the other share, each made once.
 //
 // Threads: one at a time.
 #pragma once
@@ -14,16 +14,16 @@ namespace tandem {
 
 struct YamlNode;
 
-// A value on one line, "{cluster: {node: hgx-h100, workers: 2}}". Equal values have equal texts.
+// Returns a value as one line, "{cluster: {node: hgx-h100, workers: 2}}". Equal values have equal texts.
 std::string text_of(const YamlNode& value);
 
 class SharedParts {
  public:
-  // Null where there is none yet.
+  // Return the part of this text, or null where there is none yet.
   std::shared_ptr<const Topology> topology(const std::string& text) const;
   std::shared_ptr<const Model> model(const std::string& text) const;
 
-  // Added for good by the next settle(true), dropped by settle(false): what belongs to a scenario with mistakes would
+  // Add a part, which the next settle(true) keeps and settle(false) drops: a part of a scenario with mistakes would
   // hide them from the next one.
   void add(const std::string& text, std::shared_ptr<const Topology> topology);
   void add(const std::string& text, std::shared_ptr<const Model> model);

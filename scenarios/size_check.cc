@@ -9,14 +9,14 @@
 namespace tandem {
 namespace {
 
-// Steps of simulated devices: one more, to count its records, costs little beside so many.
+// With so many device steps to simulate, simulating one more to count its records costs little.
 constexpr std::int64_t kMany = 1024;
 
 SizeError refusal(const Scenario& scenario, const std::string& problem) {
   return SizeError(scenario.problem_at("devices", problem).text());
 }
 
-// What is wrong with a simulation of this size here; empty: nothing.
+// Returns why a simulation of this size cannot run here; empty if it can.
 std::string simulation_problem(const RunSize& size) {
   std::string problem;
   if (const auto addresses = available_addresses()) problem = address_problem(size, *addresses);
@@ -24,7 +24,7 @@ std::string simulation_problem(const RunSize& size) {
   return problem.empty() && bytes ? size_problem(size, *bytes) : problem;
 }
 
-// The part of a simulation that there is room for.
+// Returns the share of a simulation for which there is room.
 double fitting_share(const RunSize& size) {
   double share = 1;
   if (const auto bytes = available_memory_bytes()) share = std::min(share, *bytes / size.bytes());
@@ -54,7 +54,7 @@ std::string SizeCheck::problem_here() const {
 
 void SizeCheck::before_run() {
   const EngineInfo& engine = engine_info(scenario_.engine.name);
-  if (!engine.built()) return;  // whoever opens it says so
+  if (!engine.built()) return;  // opening it will say so
   std::string problem;
   if (!engine.needs_topology) {
     problem = problem_here();

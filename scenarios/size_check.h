@@ -1,4 +1,4 @@
-// Refuses, with what it would need, a run that this machine has not the memory or the threads for.
+// Refuses a run for which this machine lacks the memory or the threads, and says what it would need.
 //
 // Threads: one at a time.
 #pragma once
@@ -12,30 +12,31 @@
 
 namespace tandem {
 
-// A run that this machine is too small for. Exit code 5.
+// This machine is too small for a run. Exit code 5.
 class SizeError : public RunError {
   using RunError::RunError;
 };
 
 class SizeCheck {
  public:
-  // Counts the records that a device leaves in a step; 0 where that is not worth the time. Called for large jobs only.
+  // Returns how many records a device leaves in a step, or 0 where counting them is not worth the time. Called for
+  // large jobs only.
   using CountRecords = std::function<double()>;
 
-  // `symmetry`: whether workers may represent others. The scenario must outlive this object.
+  // `symmetry` is whether workers may represent others. The scenario must outlive this object.
   SizeCheck(const Scenario& scenario, bool symmetry, CountRecords count_records)
       : scenario_(scenario), symmetry_(symmetry), count_records_(std::move(count_records)) {}
 
   // All throw SizeError, with the place in the file.
   void before_run();
-  // Workers turned out to differ, so that more of them will run than before_run() has counted: tells each of them, as
-  // it begins, whether there is memory for it.
+  // Called before the run is repeated because workers turned out to differ, so that more of them run than before_run()
+  // counted. begin_worker() then refuses the first worker for which there is no memory.
   void before_next_run();
   void begin_worker();
 
  private:
   RunSize size(bool symmetry);
-  std::string problem_here() const;  // of an engine that is this machine
+  std::string problem_here() const;  // for an engine that runs on this machine
 
   const Scenario& scenario_;
   bool symmetry_;

@@ -1,5 +1,5 @@
-// How a framework executes the operations of a model: the layout of its images and which operations share a kernel.
-// The choice moves predictions of convolutional networks by up to 1.8 times, more than any figure of a device does.
+// How a framework executes the operations of a model: the layout of its images and which operations share a kernel. The
+// choice changes predictions of convolutional networks by a factor of up to 1.8, more than any figure of a device does.
 #pragma once
 
 #include <cstdint>
@@ -12,8 +12,8 @@ enum class Layout : std::uint8_t { nchw, nhwc };
 // none: every operation is a kernel of its own. hand: fused kernels that somebody wrote (batch norm with ReLU, softmax,
 // bias with dropout). compiled: a compiler (XLA, TorchInductor) fuses chains of element-wise operations.
 enum class Fusion : std::uint8_t { none, hand, compiled };
-// separate: the operations between the two products of attention as `fusion` says. fused_softmax: all in one kernel.
-// flash: inside the products, whose scores stay on the chip; the backward pass computes them again.
+// The operations between the two products of attention. separate: kernels as `fusion` says. fused_softmax: all in one
+// kernel. flash: inside the products, whose scores stay on the chip; the backward pass computes them again.
 enum class AttentionKernels : std::uint8_t { separate, fused_softmax, flash };
 
 struct Stack {
@@ -25,7 +25,7 @@ struct Stack {
   std::string text() const;  // "nhwc, fusion hand"
 };
 
-// What is done to the output of a layer, element by element or row by row.
+// An operation on the output of a layer, element by element or row by row.
 enum class Pointwise : std::uint8_t {
   bias,
   batch_norm,
@@ -44,7 +44,8 @@ enum class Pointwise : std::uint8_t {
   rotary  // positions turned into queries and keys
 };
 
-// The memory traffic of one operation on every element, and its kernels. 0 kernels: part of another one.
+// The memory traffic of one operation on each element, and the number of its kernels; 0 if it is part of another
+// kernel.
 struct Traffic {
   double passes = 0;  // reads and writes of an element in the type of the activations
   double bytes = 0;   // reads and writes in types of their own: random numbers, sums in f32, masks

@@ -37,14 +37,14 @@ void read_placement(const YamlReader& map, const StrategyInfo* info, StrategySet
   }
 }
 
-// The keys of strategies that divide the model, and those of the others that mean nothing to them.
+// Reads the keys of strategies that divide the model, and refuses keys that the given strategy does not use.
 void read_division(const YamlReader& map, const ModelDivision* division, StrategySettings& strategy) {
   MeshSettings& mesh = strategy.mesh;
   const auto read = [&](const char* key, int most, bool is_used, int& value) {
     const YamlReader entry = map.optional(key);
     if (!entry) return;
     value = entry.integer(1, most, value);
-    if (!is_used && value != 1) does_not_use(entry, strategy.name);  // 1 says nothing: in sweeps over strategies
+    if (!is_used && value != 1) does_not_use(entry, strategy.name);  // sweeps over strategies may set 1
   };
   const bool sizes_are_given = division != nullptr && division->axis == nullptr;
   read("micro_batches", kMostMicroBatches, division != nullptr && division->micro_batches, mesh.micro_batches);
@@ -54,7 +54,7 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
     if (!entry) return;
     const bool usual = value;
     value = entry.boolean(usual);
-    if (!sizes_are_given && value != usual) does_not_use(entry, strategy.name);  // the usual one says nothing
+    if (!sizes_are_given && value != usual) does_not_use(entry, strategy.name);  // sweeps may set the default
   };
   read_switch("scatter_gather", mesh.scatter_gather);
   read_switch("distributed_optimizer", mesh.distributed_optimizer);

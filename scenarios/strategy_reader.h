@@ -7,7 +7,7 @@ namespace tandem {
 
 class YamlReader;
 
-// The map at `strategy:`. What is wrong goes to the reader's diagnostics.
+// Reads the map at `strategy:`. Reports problems to the reader's diagnostics.
 StrategySettings read_strategy(const YamlReader& map);
 
 }  // namespace tandem

@@ -10,14 +10,14 @@
 
 namespace tandem {
 
-// What one worker knows when it has trained. Each worker fills in a result of its own, so that no lock is needed.
+// The result of one worker's training. Each worker fills in its own, so that no lock is needed.
 struct TrainingResult {
   Report report;        // losses, metrics, the number of replicas in sync; no times
   Staleness staleness;  // of this worker's updates
 };
 
-// Trains to the last step; the tasks of the job "ps" have nothing to do. `progress`, which may be empty, is called by
-// worker 0 after each step.
+// Trains to the last step; does nothing for tasks of the job "ps". Worker 0 calls `progress`, which may be empty, after
+// each step.
 void train(Worker& worker, const Scenario& scenario, const std::function<void(int step, int steps)>& progress,
            TrainingResult& result);
 

@@ -46,7 +46,7 @@ std::map<std::string, std::int64_t> read_sizes(const YamlReader& map) {
   return sizes;
 }
 
-// A model of these sizes, of `parts` where they have it.
+// Reads a model with these sizes, or takes it from `parts` if it is there.
 Model read_shared_model(const YamlReader& value, const fs::path& file, const std::map<std::string, std::int64_t>& sizes,
                         SharedParts& parts) {
   std::string known_as = file.string();
@@ -107,7 +107,7 @@ void check_accumulation(const YamlReader& map, const LayersSettings& layers, int
   }
 }
 
-// What the ranks do other than recorded.
+// Reads the changes to what the ranks did.
 void read_retiming(const YamlReader& map, const YamlReader& files, TraceSettings& trace) {
   constexpr std::int64_t kMostReplicas = 1 << 20;
   Retiming wanted;

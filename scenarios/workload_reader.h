@@ -10,8 +10,8 @@ namespace tandem {
 
 class SharedParts;
 
-// The map at `workload:`. Files that it names are found from `folder`; what is wrong goes to the reader's diagnostics.
-// `parts` has models that have been read, and gets those that have not.
+// Reads the map at `workload:`. Finds files that it names relative to `folder`, and reports problems to the reader's
+// diagnostics. Takes models from `parts` where these have them, and adds others to `parts`.
 WorkloadSettings read_workload(const YamlReader& map, const std::filesystem::path& folder, SharedParts& parts);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// The edges of a topology as searches for routes need them. Machines that are alike have theirs once.
+// The edges of a topology, arranged for route searches. Edges inside machines that are alike are stored once.
 #pragma once
 
 #include <algorithm>
@@ -14,7 +14,7 @@ namespace tandem {
 
 using Picoseconds = std::uint64_t;  // whole numbers, so that equal paths cost exactly the same
 
-// The latency of a link and the time that a reference message takes on it.
+// Returns the cost of a link: its latency plus the time that a reference message takes on it.
 inline Picoseconds cost_of(const LinkModel& model) {
   constexpr double kReferenceBytes = 1 << 20;
   constexpr double kMost = 1e16;  // a thousand such hops still fit into 64 bits
@@ -34,7 +34,7 @@ class Arcs {
   explicit Arcs(const Topology& topology);
 
   // Visits the arcs from `node` to nodes of a worker, or of the fabric for kNoWorker, in the order of their links. A
-  // fabric switch may have 16,384 ports, and a search looks only at those of two workers.
+  // fabric switch may have 16,384 ports, of which a search needs only those to two workers.
   template <typename Visit>
   void each(NodeIndex node, int worker, Visit&& visit) const {
     if (node < topology_.machine_nodes()) each_in_machine(node, worker, visit);
@@ -67,7 +67,7 @@ class Arcs {
 
   const Topology& topology_;
   std::map<const Topology*, Machine> machines_;
-  // Over links that were added one by one, sorted by the worker they lead into.
+  // Arcs over links that were added one by one, sorted by the worker that they lead into.
   std::vector<std::uint32_t> starts_;  // by node
   std::vector<Arc> arcs_;
 };

@@ -1,5 +1,5 @@
-// What a route through a large fabric costs, by searches from both of its ends that meet in the middle: each visits the
-// surroundings of its end, where one search from end to end would visit most of the fabric.
+// Finds the cost of a route through a large fabric by searching from both of its ends until the searches meet in the
+// middle. Each visits only the surroundings of its end; one search from end to end would visit most of the fabric.
 #pragma once
 
 #include <functional>
@@ -17,14 +17,15 @@ class MeetingSearch {
  public:
   static constexpr Picoseconds kNoRoute = std::numeric_limits<Picoseconds>::max();
 
-  // Both must outlive it.
+  // Both must outlive this.
   MeetingSearch(const Topology& topology, const Arcs& arcs);
 
-  // Whether routes between these are of a kind that it knows: of NICs and processors, over links of both directions.
+  // Returns whether it can search between these nodes: NICs or processors of different workers, in a topology without
+  // one-way links.
   bool knows(NodeIndex from, NodeIndex to) const;
   // Returns the cost of the cheapest route; kNoRoute where there is none. Crosses no GPU and no third worker.
   Picoseconds run(NodeIndex from, NodeIndex to);
-  // After run(): the least that the rest of a route from `node` to the end may cost. Exact near the end.
+  // Returns, after run(), a lower bound of the cost from `node` to the end. It is exact near the end.
   Picoseconds rest_at_least(NodeIndex node) const;
   std::uint64_t visited_count() const { return visited_; }
 

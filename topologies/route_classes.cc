@@ -62,8 +62,8 @@ void RouteClasses::number_machines() {
   }
 }
 
-// Every cable of any machine at a place counts for all machines, and as the cheapest one; links are crossed both ways
-// and GPUs like other nodes: the result is never too large.
+// Computes lower bounds. A cable that any machine has at a place counts for all machines, with the cost of the cheapest
+// one; links may be crossed in both directions, and routes may pass through GPUs as through other nodes.
 void RouteClasses::measure_exits(const Arcs& arcs) {
   Picoseconds least = kFar;
   std::vector<bool> has_cable(topology_.nodes_of_machine());
@@ -96,7 +96,7 @@ void RouteClasses::measure_exits(const Arcs& arcs) {
   }
 }
 
-// Whether a route of this cost through one machine is cheaper than any that leaves it.
+// Returns whether a route of this cost inside one machine is cheaper than any route that leaves it.
 bool RouteClasses::stays_inside(NodeIndex from, NodeIndex to, Picoseconds cost) const {
   const NodeIndex size = topology_.nodes_of_machine();
   const auto machine = static_cast<std::size_t>(topology_.worker(from));
@@ -135,7 +135,7 @@ const RouteClasses::Class* RouteClasses::find_class(const Key& key, NodeIndex fr
   return made ? &*made : nullptr;
 }
 
-// Routes that no machine of this kind leaves, whatever it is connected to.
+// Finds routes that stay inside every machine of this kind, whatever it is connected to.
 const RouteClasses::Class* RouteClasses::find_inside(NodeIndex from, NodeIndex to, RouteSearch& search) {
   const NodeIndex size = topology_.nodes_of_machine();
   const int machine = topology_.worker(from);

@@ -1,8 +1,8 @@
 // Routes between machines that are alike, found once for all ends that are alike.
 //
 // The ways from a node of one machine to a node of another depend on what the two machines are like, on the switches
-// that they are connected to, and on which of them comes first. They are found for the first such ends; for all others
-// they are the same, on other machines. Which of them a flow takes is chosen by its own hash, as ever.
+// that they are connected to, and on which of them comes first. They are found for the first two ends of a class; all
+// other ends of the class have the same ways, over their own machines. Each flow still chooses one of them by its hash.
 #pragma once
 
 #include <cstdint>
@@ -18,8 +18,8 @@ class RouteClasses {
  public:
   RouteClasses(const Topology& topology, const Arcs& arcs);
 
-  // Appends the edges of a route between two different nodes to `hops`. Returns false if it knows nothing of them: one
-  // is not in a machine that was added as one of many, or there is no route.
+  // Appends the edges of a route between two different nodes to `hops`. Returns false if it cannot tell: one of them is
+  // not in a machine that was added as one of many, or there is no route.
   bool append(NodeIndex from, NodeIndex to, std::uint64_t hash, RouteSearch& search, std::vector<Edge>& hops);
 
  private:
@@ -38,16 +38,18 @@ class RouteClasses {
                          static_cast<std::uint64_t>(key.order + 1));
     }
   };
-  // Whose link an edge of a class crosses. Its number is then counted in the machine, or among the machine's cables.
+  // The owner of the link that an edge of a class crosses. The link is numbered within its machine, or among the
+  // machine's cables; only a link of the fabric keeps its own number.
   enum class Owner : std::uint8_t { fabric, home, away, home_cable, away_cable };
   struct Class {
-    Ways ways;  // edges with such numbers
+    Ways ways;  // edges with the numbers of their owners
     std::vector<Owner> owners;
   };
 
   void number_machines();
   void connect(const Topology& topology);
-  // How far it is from each node of a machine to the nearest cable out of it and over that, at the least.
+  // Finds for each node of a machine a lower bound of the cost of leaving it: the way to the nearest cable, and the
+  // cable.
   void measure_exits(const Arcs& arcs);
   bool stays_inside(NodeIndex from, NodeIndex to, Picoseconds cost) const;
   const Class* find_inside(NodeIndex from, NodeIndex to, RouteSearch& search);
@@ -56,10 +58,10 @@ class RouteClasses {
   LinkIndex link_of(Owner owner, LinkIndex number, std::uint32_t home, std::uint32_t away) const;
 
   const Topology& topology_;
-  std::vector<std::uint32_t> first_cable_;       // by machine, in cables_
-  std::vector<LinkIndex> cables_;                // links between a machine and the fabric, machine by machine
-  std::vector<std::uint32_t> kinds_;             // by machine: equal devices and links inside
-  std::vector<std::uint32_t> classes_;           // by machine: and equal cables; kUnlike: linked to another machine
+  std::vector<std::uint32_t> first_cable_;  // by machine, in cables_
+  std::vector<LinkIndex> cables_;           // links between a machine and the fabric, machine by machine
+  std::vector<std::uint32_t> kinds_;        // by machine; equal for equal devices and links inside
+  std::vector<std::uint32_t> classes_;  // by machine; equal for equal cables too; kUnlike: linked to another machine
   std::vector<std::vector<Picoseconds>> exits_;  // by kind, by node
   std::unordered_map<Key, std::optional<Class>, KeyHash> known_;
   std::unordered_map<Key, std::optional<Class>, KeyHash> inside_;  // by kinds instead of classes

@@ -1,4 +1,4 @@
-// All cheapest ways between two nodes. How routes are chosen is said in topologies/routing.h.
+// Finds all cheapest ways between two nodes. topologies/routing.h says how a route is chosen among them.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-// The cheapest ways to the end, state 0, from the start. Into a state leads one of several ways.
+// The cheapest ways from the start to the end, which is state 0. Several equally cheap ways may lead into a state.
 struct Ways {
   static constexpr std::uint32_t kStart = std::numeric_limits<std::uint32_t>::max();
   struct Way {
@@ -22,8 +22,8 @@ struct Ways {
   std::vector<std::uint32_t> starts{0};  // by state, in `ways`
   std::vector<Way> ways;                 // in the order in which a choice counts them
 
-  // Walks back from the end to the start, choosing among equal ways by a hash: calls `visit` with the place of each in
-  // `ways`.
+  // Walks back from the end to the start, choosing among equal ways by a hash. Calls `visit` with the index in `ways`
+  // of each that it takes.
   template <typename Visit>
   void walk(std::uint64_t hash, Visit&& visit) const {
     std::uint32_t state = 0;
@@ -51,10 +51,10 @@ class RouteSearch {
   RouteSearch(const Topology& topology, const Arcs& arcs);
 
   enum class Within : std::uint8_t { topology, machine };
-  // Returns the ways between two different nodes, or nothing when there are none. `machine`: crosses only nodes of the
-  // machine that both are part of.
+  // Returns the ways between two different nodes, or nothing when there are none. Within::machine crosses only nodes of
+  // the machine that both are part of.
   std::optional<Ways> find(NodeIndex from, NodeIndex to, Within within = Within::topology);
-  // The ways found last.
+  // The cost of the ways found last.
   Picoseconds cost() const { return cost_; }
   std::uint64_t visited_count() const { return visited_ + meeting_.visited_count(); }
 

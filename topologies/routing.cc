@@ -100,7 +100,7 @@ std::shared_ptr<const Route> Router::route(NodeIndex from, NodeIndex to, std::ui
 
 void Router::append(NodeIndex from, NodeIndex to, Route& route, std::uint64_t flow) {
   const Topology& topology = impl_->topology;
-  TANDEM_CHECK(from < topology.node_count() && to < topology.node_count(), "a route to a node that does not exist");
+  TANDEM_REQUIRE(from < topology.node_count() && to < topology.node_count(), "a route to a node that does not exist");
   const std::size_t first = route.hops.size();
   if (from != to) impl_->append({from, to, flow}, route.hops);
   double latency_s = 0;

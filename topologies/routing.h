@@ -38,8 +38,8 @@ class Router {
   // Returns the route of a flow, computed on demand. Throws tandem::Error naming both ends when there is no path.
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to, std::uint64_t flow = 0);
 
-  // Adds the route of a flow to the end of `route`, and remembers nothing: for very many routes. Start from an infinite
-  // bandwidth.
+  // Appends the route of a flow to `route` without caching it, for very many routes. `route` must start with an
+  // infinite bandwidth.
   void append(NodeIndex from, NodeIndex to, Route& route, std::uint64_t flow = 0);
 
   // Returns how many nodes all searches so far have visited: the cost of routing, independent of the machine.

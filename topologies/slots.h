@@ -1,5 +1,5 @@
-// Where a search keeps what it knows of a node: a place for each node of the machines at the two ends of a route, the
-// only ones that it visits, and for each node that was added by itself.
+// Numbers the nodes that one search may visit: those of the machines at the two ends of the route, and those that were
+// added one by one, such as switches of the fabric.
 #pragma once
 
 #include <cstddef>

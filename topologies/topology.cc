@@ -110,22 +110,22 @@ std::string_view name_of(LinkKind kind) {
 }
 
 void Topology::add_machines(std::shared_ptr<const Topology> machine, int count) {
-  TANDEM_CHECK(node_count() == 0 && count > 0, "machines are added first");
-  TANDEM_CHECK(machine->worker_count() == 1 && machine->machines_ == 0, "a machine of several workers");
+  TANDEM_REQUIRE(node_count() == 0 && count > 0, "machines are added first");
+  TANDEM_REQUIRE(machine->worker_count() == 1 && machine->machines_ == 0, "a machine of several workers");
+  TANDEM_REQUIRE(machine->workers_.front().size() == machine->node_count(), "a machine with nodes of no worker");
   machine_ = std::move(machine);
   machines_ = count;
   nodes_of_machine_ = static_cast<NodeIndex>(machine_->node_count());
   links_of_machine_ = static_cast<LinkIndex>(machine_->link_count());
-  TANDEM_CHECK(machine_->workers_.front().size() == nodes_of_machine_, "a machine with nodes of no worker");
 }
 
 NodeIndex Topology::add_node(Node node) {
   const auto index = static_cast<NodeIndex>(node_count());
+  TANDEM_REQUIRE(node.worker >= kNoWorker && node.worker <= worker_count(), "a gap in the numbers of the workers");
+  TANDEM_REQUIRE(node.worker == kNoWorker || node.worker >= machines_, "a further node of a machine");
   const bool added = by_name_.emplace(node.name, index).second;
-  TANDEM_CHECK(added, "two nodes named '" + node.name + "'");
-  TANDEM_CHECK(node.worker >= kNoWorker && node.worker <= worker_count(), "a gap in the numbers of the workers");
+  TANDEM_REQUIRE(added, "two nodes named '" + node.name + "'");
   if (node.worker != kNoWorker) {
-    TANDEM_CHECK(node.worker >= machines_, "a further node of a machine");
     if (node.worker == worker_count()) workers_.emplace_back();
     workers_[static_cast<std::size_t>(node.worker - machines_)].push_back(index);
   }
@@ -135,10 +135,10 @@ NodeIndex Topology::add_node(Node node) {
 
 LinkIndex Topology::add_link(NodeIndex from, NodeIndex to, std::shared_ptr<const LinkModel> model,
                              Direction direction) {
-  TANDEM_CHECK(from < node_count() && to < node_count(), "a link to a node that does not exist");
-  TANDEM_CHECK(from != to, "a link from '" + node(from).name + "' to itself");
-  TANDEM_CHECK(model != nullptr, "a link without a model");
-  TANDEM_CHECK(model->bandwidth_bytes_per_s.value > 0 && model->latency_s.value >= 0, "a link without a bandwidth");
+  TANDEM_REQUIRE(from < node_count() && to < node_count(), "a link to a node that does not exist");
+  TANDEM_REQUIRE(from != to, "a link from '" + node(from).name + "' to itself");
+  TANDEM_REQUIRE(model != nullptr, "a link without a model");
+  TANDEM_REQUIRE(model->bandwidth_bytes_per_s.value > 0 && model->latency_s.value >= 0, "a link without a bandwidth");
   const auto index = static_cast<LinkIndex>(link_count());
   links_.push_back({from, to, direction, std::move(model)});
   return index;
@@ -223,7 +223,7 @@ std::optional<NodeIndex> Topology::find(std::string_view name) const {
 }
 
 std::vector<NodeIndex> Topology::nodes_of(int worker, NodeKind kind) const {
-  TANDEM_CHECK(worker >= 0 && worker < worker_count(), "no worker " + std::to_string(worker));
+  TANDEM_REQUIRE(worker >= 0 && worker < worker_count(), "no worker " + std::to_string(worker));
   std::vector<NodeIndex> found;
   if (worker < machines_) {
     for (NodeIndex place = 0; place < nodes_of_machine_; ++place) {

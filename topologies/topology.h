@@ -134,7 +134,7 @@ class Topology {
  public:
   explicit Topology(std::string name) : name_(std::move(name)) {}
 
-  // Building. Names must be unique, and workers numbered without gaps (TANDEM_CHECK).
+  // Building. Names must be unique, and workers numbered without gaps (UsageError).
   // Adds workers that are all like `machine`, a topology of one worker and nothing else, before anything else. They
   // have its nodes, named "w3.gpu0", and its links in its order, one worker after the other, and take no memory each.
   void add_machines(std::shared_ptr<const Topology> machine, int count);

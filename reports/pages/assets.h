@@ -10,12 +10,12 @@ namespace tandem::pages {
 
 struct Asset {
   std::string_view text;
-  std::string sha256_base64;  // as a content policy names it
+  std::string sha256_base64;  // the form that a content policy has
 };
 
 const Asset& style();
 std::span<const Asset> scripts();  // in the order of their elements
-// Whether pictures with two axes can be zoomed.
+// Returns whether pictures with two axes can be zoomed.
 bool has_zoom();
 
 }  // namespace tandem::pages

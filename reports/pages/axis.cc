@@ -11,7 +11,7 @@
 namespace tandem::pages {
 namespace {
 
-// The distance of marks: 1, 2 or 5 times a power of ten, of which the span has 4 to 10.
+// Returns the distance between marks: 1, 2 or 5 times a power of ten, so that the span has 4 to 10 of them.
 double mark_distance(double span) {
   const double power = std::pow(10.0, std::floor(std::log10(span / 4)));
   for (const double factor : {5.0, 2.0}) {
@@ -20,7 +20,7 @@ double mark_distance(double span) {
   return power;
 }
 
-// A power of it lies at each mark of a logarithmic axis: sizes and numbers of devices are powers of two.
+// The marks of a logarithmic axis are at powers of this, because sizes and numbers of devices are powers of two.
 double base_of(Unit unit) {
   return unit == Unit::bytes ? 4 : unit == Unit::count ? 2 : 10;
 }

@@ -14,7 +14,7 @@ namespace {
 
 constexpr double kBarHeight = 22, kThinHeight = 9, kGap = 6;
 
-// Keeps the end of a name, which tells devices apart.
+// Keeps the end of a name, which distinguishes devices.
 std::string shortened(const std::string& name) {
   constexpr int kMost = 30;
   return cut_front(name, kMost);
@@ -28,7 +28,8 @@ double total_of(const Bar& bar) {
 
 constexpr double kLegendRow = 18;
 
-// The parts that occur, each once, with where a patch of color and the name are: in rows where one is too short.
+// Each part that occurs, once, with the place of its patch of color and name. Entries that do not fit in one row
+// continue in the next.
 struct LegendEntry {
   const BarPart* part = nullptr;
   double x = 0, y = 0;

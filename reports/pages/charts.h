@@ -12,13 +12,13 @@ namespace tandem::pages {
 
 inline constexpr double kPageWidth = 960;
 
-// A bar that is divided into parts; `css_class` gives a part its color, and its pattern in print.
+// A part of a bar; `css_class` gives it its color, and its pattern in print.
 struct BarPart {
   std::string name;
   std::string css_class;
   double value = 0;
 };
-// A part of a step, in its color.
+// Returns a part of a step, in its color.
 BarPart part_of_step(const StepPart& part, double value);
 
 struct Bar {
@@ -26,14 +26,14 @@ struct Bar {
   std::vector<BarPart> parts;
   bool is_thin = false;  // belongs to the bar above it
 };
-// Bars from left to right, all on one scale, with a legend of the parts that occur.
+// Draws bars from left to right, all on one scale, with a legend of the parts that occur.
 std::string stacked_bars(std::string_view title, const std::vector<Bar>& bars, Unit unit);
 
-// The lanes of a step, one below the other. `length` is the time that the whole width shows: equal lengths align two
-// charts.
+// Draws the lanes of a step, one below the other. `length` is the time that the whole width shows; equal lengths align
+// two charts.
 std::string gantt(std::string_view title, const StepPicture& picture, Nanoseconds length);
 
-// Rows of cells, the darker the greater the value.
+// Rows of cells, which are darker for greater values.
 struct HeatMap {
   std::vector<std::string> rows;
   std::vector<std::string> columns;
@@ -43,17 +43,22 @@ struct HeatMap {
 };
 std::string heat_map(std::string_view title, const HeatMap& map);
 
-// The nodes that the links join, in rows by their kind, devices below and the fabric above; a link is the wider the
+// Draws the nodes that the links join, in rows by their kind, devices below and the fabric above. A link is wider if
 // more of its bandwidth was used, and the most used one is marked. Two directions are one line, with the greater use.
 std::string link_map(std::string_view title, const LinkPicture& picture);
 
-// Points over two axes; with a script the picture can be zoomed.
+// Points over two axes. With a script the picture can be zoomed.
 struct Series {
   std::string name;
   std::vector<std::pair<double, double>> points;  // in ascending order of x where it is a line
   std::vector<bool> is_hollow{};                  // of each point; empty: none is
   std::vector<std::string> remarks{};             // on each point, shown where the pointer rests; empty: none
-  enum class Mark : std::uint8_t { line, stairs, dots, dashes } mark = Mark::line;  // dashes of one point: all across
+  enum class Mark : std::uint8_t {
+    line,
+    stairs,
+    dots,
+    dashes
+  } mark = Mark::line;  // dashes with one point go all across
 };
 struct ChartLabel {
   double x = 0, y = 0;
@@ -69,16 +74,16 @@ struct XyChart {
 };
 std::string xy_chart(std::string_view title, XyChart chart);
 
-// From a first total to a last one, and what each term in between adds or takes.
+// A term between two totals, and what it adds or takes.
 struct WaterfallTerm {
   std::string name;
   double change = 0;
 };
-// `noise` is drawn as a band around the first total.
+// Draws the way from one total to another. `noise` is drawn as a band around the first total.
 std::string waterfall(std::string_view title, std::string_view first, double from, std::string_view last,
                       const std::vector<WaterfallTerm>& terms, double noise, Unit unit);
 
-// The class of a category of work, which is also the name of its color.
+// Returns the class of a category of work, which is also the name of its color.
 std::string css_class_of(Category category);
 
 }  // namespace tandem::pages

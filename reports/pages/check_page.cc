@@ -105,7 +105,7 @@ Content check_content(const Json& document, const std::string& file) {
   const Report baseline = report_from_document(document.at("baseline"), file);
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
   set_verdict(content.heading, root.required("verdict").text());
-  // A simulation that became faster is no baseline until it is stored.
+  // A simulation that became faster is an open question until it is stored.
   const bool is_news = report.deterministic && root.required("verdict").text() == name_of(Verdict::improved);
   if (is_news) content.heading.verdict_class = "open";
   content.sections = reasons_of(root) + headline_list(report) + change_section(report, baseline) +

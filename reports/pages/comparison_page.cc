@@ -37,8 +37,8 @@ std::string waterfall_section(const Comparison& comparison) {
                                                   folded("As a table", std::move(table).finish()));
 }
 
-// From the least to the greatest measured time of the collectives that the prediction rests on, as far as these are
-// among those compared.
+// Shades the range from the least to the greatest measured time of the collectives on which the prediction is based, as
+// far as these are among those compared.
 void shade_calibrated(const std::vector<Comparison>& comparisons, XyChart& chart) {
   for (const Comparison& comparison : comparisons) {
     for (const CalibratedRange& range : comparison.predicted.calibrated) {
@@ -141,7 +141,7 @@ Comparison comparison_of(const Json& entry, const std::string& file) {
   };
   const Report measured = report("measured");
   Comparison comparison = compare(measured, report("predicted"));
-  // A calibration that was disturbed is known to the document only.
+  // Only the document knows whether the calibration was disturbed.
   if (entry.value("disturbed", false) && !comparison.disturbance) {
     for (ComparedFigure& figure : comparison.figures) figure.error.reset();
     for (ComparedCollective& collective : comparison.collectives) collective.error.reset();
@@ -158,7 +158,7 @@ Content comparison_content(const Json& document, const std::string& file) {
     comparisons.push_back(comparison_of(entry, file));
   }
   if (comparisons.empty()) throw InputError({{.file = file, .path = "comparisons", .message = "has no entry"}});
-  // The last is shown whole, as in the text.
+  // The last one is shown in full, as in the text.
   const Comparison& last = comparisons.back();
   const std::optional<double>& error = last.figure("step_time").error;
   Content content{

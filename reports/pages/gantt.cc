@@ -48,7 +48,7 @@ void draw_categories(Svg& svg) {
   svg.text(x + 128, 15, "arrived last");
 }
 
-// Stretches of a lane with less than `gap` between them as one.
+// Joins stretches of a lane with less than `gap` between them.
 std::vector<CriticalStretch> joined(std::vector<CriticalStretch> stretches, double gap) {
   std::stable_sort(stretches.begin(), stretches.end(), [](const CriticalStretch& one, const CriticalStretch& other) {
     return std::pair(one.lane, one.start) < std::pair(other.lane, other.start);

@@ -32,7 +32,7 @@ PageLaunch launch_of(const JsonField& field) {
           .verdict = field.required("verdict").text()};
 }
 
-// The median of the undisturbed launches of a part of the series; of all where none is.
+// Returns the median of the undisturbed launches in a part of the series, or of all launches if all were disturbed.
 double level_of_part(const std::vector<PageLaunch>& launches, std::size_t begin, std::size_t end) {
   std::vector<double> times, all;
   for (std::size_t i = begin; i < end; ++i) {
@@ -47,7 +47,7 @@ std::string short_commit_of(const PageLaunch& launch) {
   return launch.commit.substr(0, kLetters);
 }
 
-// The launches as dots, the levels between change points as stairs, and the margin around these.
+// Draws launches as dots, the levels between change points as stairs, and the margin around the levels.
 std::string chart_of(const std::vector<PageLaunch>& launches, const std::vector<PageChange>& changes, double margin) {
   Series dots{.name = "launch (hollow: disturbed)", .points = {}, .mark = Series::Mark::dots};
   for (std::size_t i = 0; i < launches.size(); ++i) {
@@ -81,7 +81,7 @@ std::string chart_of(const std::vector<PageLaunch>& launches, const std::vector<
   return xy_chart("Median step time of each launch", std::move(chart));
 }
 
-// A stair for each run, and the commits at which the time changed.
+// Draws a stair for each run, and the commits at which the time changed.
 std::string staircase_of(const std::vector<PageLaunch>& launches, const std::vector<PageChange>& changes) {
   Series stairs{.name = "simulated step time", .points = {}, .mark = Series::Mark::stairs};
   XyChart chart{.x = {.name = "run"}, .y = {.name = "", .unit = Unit::nanoseconds}, .series = {}, .shaded_name = {}};
@@ -95,7 +95,7 @@ std::string staircase_of(const std::vector<PageLaunch>& launches, const std::vec
   }
   label(0);
   for (const PageChange& change : changes) label(change.launch);
-  // Stairs are not at the edge, also where all are equal.
+  // Keeps stairs away from the edge, even if all are equal.
   const auto [least, most] =
       std::minmax_element(launches.begin(), launches.end(),
                           [](const auto& one, const auto& other) { return one.step_time < other.step_time; });
@@ -149,7 +149,7 @@ std::string series_section(const JsonField& field, double margin) {
                      folded("All launches", std::move(table).finish()));
 }
 
-// Pages hold the last so many launches of all series together.
+// Pages hold at most this many launches, the latest, of all series together.
 constexpr std::size_t kMostLaunches = 2000;
 
 std::size_t launches_in(const Json& document) {

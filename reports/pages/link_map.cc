@@ -17,8 +17,8 @@ namespace {
 constexpr double kRowHeight = 70, kNodeHeight = 20;
 constexpr std::size_t kMostNodes = 80;
 
-// From below: devices and what joins them, then what leads out of a machine. Switches of a network come above, by their
-// distance from the machines.
+// The rows from below: devices and what joins them, then the parts that lead out of a machine. A network's switches
+// come above, ordered by their distance from the machines.
 constexpr NodeKind kRows[] = {NodeKind::nvswitch, NodeKind::gpu, NodeKind::pcie_switch,
                               NodeKind::cpu,      NodeKind::nic, NodeKind::network_switch};
 int row_of_kind(const std::string& kind) {
@@ -38,13 +38,13 @@ struct MapLine {
   double use = 0;
 };
 
-// The machine of a node, "w0" of "w0.gpu3"; empty: it belongs to the network.
+// Returns the machine of a node, such as "w0" for "w0.gpu3"; empty if the node belongs to the network.
 std::string machine_of(const std::string& node) {
   const std::size_t point = node.find('.');
   return point == std::string::npos ? "" : node.substr(0, point);
 }
 
-// The machines with the most used links, whole, as long as their nodes fit.
+// Returns the machines with the most used links, each as a whole, as long as their nodes fit.
 std::set<std::string> machines_that_fit(const LinkPicture& picture) {
   std::map<std::string, std::set<std::string>> nodes;
   std::vector<std::string> order;
@@ -65,7 +65,7 @@ std::set<std::string> machines_that_fit(const LinkPicture& picture) {
   return machines;
 }
 
-// The lines between nodes that fit, and these nodes.
+// Places the nodes that fit, and the lines between them.
 class Layout {
  public:
   explicit Layout(const LinkPicture& picture) : machines_(machines_that_fit(picture)) {
@@ -88,13 +88,13 @@ class Layout {
  private:
   bool add_node(const std::string& name, const std::string& kind) {
     if (nodes_.contains(name)) return true;
-    if (nodes_.size() == kMostNodes) return false;  // the network alone may be too large
+    if (nodes_.size() == kMostNodes) return false;  // even the network alone may be too large
     nodes_[name] = {.kind = kind, .row = row_of_kind(kind)};
     order_.push_back(name);
     return true;
   }
 
-  // A switch of a network stands a row above the lowest neighbour that leads down.
+  // Places a switch of a network a row above the lowest neighbour that leads down.
   void raise_switches() {
     const int first = row_of_kind(std::string(name_of(NodeKind::network_switch)));
     std::set<std::string> placed;
@@ -141,7 +141,7 @@ class Layout {
   double height_ = 0;
 };
 
-// A line of that width, as a polygon that can have a tip.
+// Draws a line of this width as a polygon, which can have a tip.
 void draw_line(Svg& svg, const MapNode& from, const MapNode& to, double width, bool is_hottest, std::string_view tip) {
   const double x1 = from.x, y1 = from.y + kNodeHeight / 2, x2 = to.x, y2 = to.y + kNodeHeight / 2;
   const double length = std::max(1.0, std::hypot(x2 - x1, y2 - y1));

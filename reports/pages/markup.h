@@ -1,4 +1,4 @@
-// HTML and SVG as text. Equal calls give equal bytes.
+// Writes HTML and SVG as text. Equal calls give equal bytes.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tandem::pages {
 
-// Returns the text with &, <, >, and both quotes as references, and without the control characters that HTML forbids.
+// Returns the text with &, <, > and both quotes as references, and without the control characters that HTML forbids.
 std::string escaped(std::string_view text);
 
 // Returns a coordinate with at most one decimal: "12", "12.5".
@@ -30,7 +30,7 @@ class Svg {
   // `anchor` is "start", "middle" or "end".
   void text(double x, double y, std::string_view text, std::string_view anchor = "start",
             std::string_view css_class = "");
-  // As rect(), filled with a share of the strongest color: 0 none, 1 all of it.
+  // Draws a rectangle filled with a share of the strongest color: 0 none, 1 all of it.
   void shade(double x, double y, double width, double height, double share, std::string_view tip);
 
   std::string finish() &&;
@@ -54,9 +54,9 @@ class HtmlTable {
 };
 
 std::string paragraph(std::string_view text);
-// A section of a page, which its heading names.
+// Returns a section of a page, with a heading that names it.
 std::string section(std::string_view heading, std::string_view content);
-// What can be opened, such as the table that a picture shows.
+// Returns content that readers can unfold, such as the table that a picture shows.
 std::string folded(std::string_view summary, std::string_view content);
 
 }  // namespace tandem::pages

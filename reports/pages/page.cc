@@ -29,7 +29,8 @@ constexpr std::array kKinds{Kind{"report", pages::run_content},
                             Kind{"suite", pages::suite_content},
                             Kind{"sweep", pages::sweep_content},
                             Kind{"history", pages::history_content}};
-// The document without a character that could end its element: "<" occurs in strings only, where it has an escape.
+// Returns the document without any character that could end its element: "<" occurs only in strings, where it can be
+// escaped.
 std::string embedded(const Json& document) {
   const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);
   std::string safe;

@@ -1,5 +1,5 @@
-// A document of Tandem as one HTML page that needs nothing else: no network, no script to be complete, the same bytes
-// for the same document. The page carries the document, so that whatever reads a report reads the page too.
+// Makes an HTML page from a document of Tandem. The page needs no network, is complete without a script, and has the
+// same bytes for the same document. It carries the document, so that whatever reads a report reads the page too.
 //
 // Kinds: those of run, compare, check in each of its modes, suites of checks, sweep and history. The pictures are those
 // of charts.h.
@@ -10,9 +10,9 @@
 
 namespace tandem {
 
-// `file` is the document's name in messages. Throws InputError for a document of a kind without a page, and for what
-// the readers of its kind refuse.
-// `offers_trace`: the page is served beside "trace.json" and has a button that opens it in Perfetto.
+// Returns the page of a document. `file` is the document's name in messages. With `offers_trace`, the page is served
+// beside "trace.json" and has a button that opens it in Perfetto. Throws InputError for a document of a kind without a
+// page, and for what the readers of its kind refuse.
 std::string page_of(const nlohmann::ordered_json& document, const std::string& file, bool offers_trace = false);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Reads a document for its page: the first mistake is not the only one that is told.
+// Reads a document for its page, and reports all its mistakes together.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -24,7 +24,7 @@ class Reading {
   JsonField root_;
 };
 
-// The text of an optional field, or "".
+// Returns the text of an optional field, or "".
 inline std::string text_or_empty(const JsonField& field, const std::string& key) {
   const JsonField value = field.optional(key);
   return value.present() ? value.text() : "";

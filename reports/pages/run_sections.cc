@@ -69,8 +69,8 @@ const CollectiveBound* bound_of(const CollectiveSummary& one, const std::vector<
   return found != bounds.end() ? &*found : nullptr;
 }
 
-// Draws a dashed line for each different bound of the collectives, and says what sets it. Where bandwidths are far
-// below, their axis is logarithmic.
+// Draws a dashed line for each different bound of the collectives, and says what sets it. If bandwidths are far below
+// the bounds, the axis is logarithmic.
 std::string add_bounds(const std::vector<CollectiveSummary>& collectives, const std::vector<CollectiveBound>& bounds,
                        XyChart& chart) {
   std::map<std::pair<double, std::string>, std::vector<std::string>> limited;  // names by bound and what sets it

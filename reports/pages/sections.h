@@ -1,4 +1,4 @@
-// The sections of a page, kind by kind. Each returns HTML.
+// Makes the sections of a page, for each kind of document.
 #pragma once
 
 #include <memory>
@@ -11,18 +11,18 @@
 
 namespace tandem::pages {
 
-// What stands above the sections.
+// The part of a page above its sections.
 struct Heading {
   std::string title;
   std::string origin;           // one line below the title
-  std::string verdict{};        // in a frame; none if empty
+  std::string verdict{};        // in a frame; empty: none
   std::string verdict_class{};  // "good", "bad", "open"
 };
 using Json = nlohmann::ordered_json;
 struct Content {
   Heading heading;
   std::string sections;
-  // What the page carries instead of a document that is too large for one; null: the document itself.
+  // What the page carries instead of a document that is too large for a page; null: the document itself.
   std::shared_ptr<const Json> shortened{};
 };
 
@@ -35,7 +35,7 @@ Content history_check_content(const Json& document, const std::string& file);
 Content sweep_content(const Json& document, const std::string& file);
 Content history_content(const Json& document, const std::string& file);
 
-// What the run left in the document for pictures, if anything.
+// Returns the details for pictures that the run left in the document, if any.
 std::optional<RunDetails> details_of(const Json& document, const std::string& file);
 
 // Parts of these.

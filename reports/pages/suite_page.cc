@@ -30,7 +30,7 @@ std::string summary_text(const JsonField& summary) {
   return fmt::format("{}", fmt::join(counts, ", "));
 }
 
-// As the exit codes of the scenarios have it: 6 is inconclusive, every other but 0 is bad.
+// Judges by the exit codes of the scenarios: 6 is inconclusive, and every other code except 0 is bad.
 std::string_view class_of_codes(const std::set<int>& codes) {
   constexpr int kInconclusive = 6;
   if (std::any_of(codes.begin(), codes.end(), [](int code) { return code != 0 && code != kInconclusive; }))

@@ -52,13 +52,13 @@ PagePoint point_of(const JsonField& field) {
 
 using Points = std::vector<PagePoint>;
 
-// The unit of throughput; "" if no point has a result.
+// Returns the unit of throughput; "" if no point has a result.
 std::string unit_of(const Points& points) {
   const auto done = std::find_if(points.begin(), points.end(), [](const PagePoint& point) { return point.is_done(); });
   return done == points.end() ? "" : done->unit;
 }
 
-// The best throughput by number of devices, of each strategy.
+// Returns the best throughput of each strategy, by number of devices.
 std::map<std::string, std::map<int, double>> best_by_strategy(const Points& points) {
   std::map<std::string, std::map<int, double>> best;
   for (const PagePoint& point : points) {
@@ -81,7 +81,7 @@ std::string scaling_section(const Points& points) {
                 .series = {},
                 .shaded_name = {}};
   HtmlTable table("the best of each number of devices", {"strategy", "devices", "throughput", "of linear scaling"});
-  // From the strategy that is the fastest on the fewest devices.
+  // Linear scaling starts from the strategy that is the fastest on the fewest devices.
   Series linear{.name = "linear", .points = {}, .mark = Series::Mark::dashes};
   double per_device = 0;
   for (const auto& [strategy, by_devices] : best) {
@@ -104,10 +104,10 @@ std::string scaling_section(const Points& points) {
                                 folded("As a table", std::move(table).finish()));
 }
 
-// Pages hold so many points: those of the front, then the fastest.
+// Pages hold at most this many points: those of the front, then the fastest.
 constexpr std::size_t kMostPoints = 1000;
 
-// Their places, among them that of the fastest.
+// Returns the places of the points that a page holds; the fastest point is always among them.
 std::set<std::size_t> kept_points(const Points& points, const JsonField& root) {
   std::vector<std::size_t> ranking(points.size());
   for (std::size_t i = 0; i < ranking.size(); ++i) ranking[i] = i;
@@ -146,7 +146,7 @@ std::string front_section(const Points& points, const std::set<std::size_t>& dra
                      folded("The front as a table", std::move(table).finish()));
 }
 
-// Values in the order in which they occur, which is that of the sweep.
+// Collects values in the order in which they occur, which is that of the sweep.
 std::vector<std::string> values_of(const Points& points, std::size_t field) {
   std::vector<std::string> values;
   for (const PagePoint& point : points) {
@@ -156,7 +156,7 @@ std::vector<std::string> values_of(const Points& points, std::size_t field) {
   return values;
 }
 
-// The best throughput over the two fields with the most values.
+// Shows the best throughput over the two fields with the most values.
 std::string parameters_section(const Points& points) {
   constexpr std::size_t kMostValues = 64;
   std::vector<std::pair<std::size_t, std::size_t>> fields;  // number of values, place
@@ -187,7 +187,7 @@ std::string parameters_section(const Points& points) {
                      heat_map(fmt::format("Throughput by {} and {}", names[across].first, names[down].first), map));
 }
 
-// The steps of the fastest points, with what limits each.
+// Shows the steps of the fastest points, and what limits each.
 std::string limits_section(const Points& points) {
   std::vector<const PagePoint*> fastest;
   for (const PagePoint& point : points) {
@@ -240,7 +240,7 @@ std::string problems_section(const Points& points) {
                         std::move(table).finish()));
 }
 
-// The document with the `kept` points only, among them the fastest.
+// Returns the document with only the `kept` points, the fastest among them.
 Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, std::size_t fastest) {
   Json shorter = document;
   shorter["points"] = Json::array();
@@ -260,7 +260,7 @@ Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, st
   return shorter;
 }
 
-// What a reader must know of points that are not there.
+// Says which points are missing, and why.
 std::string completeness_text(const Points& points, const JsonField& root) {
   std::string text;
   if (const JsonField left_out = root.optional("points_left_out"); left_out.present() && left_out.count() > 0) {
@@ -275,7 +275,7 @@ std::string completeness_text(const Points& points, const JsonField& root) {
   return text.empty() ? "" : paragraph(text);
 }
 
-// Whether the front is of places of points, as a page that is shortened needs it.
+// Checks that the front consists of places of points, on which shortening a page relies.
 void check_front(const JsonField& root, std::size_t points) {
   for (const JsonField& place : root.required("pareto_front").items()) {
     if (static_cast<std::size_t>(place.small_count()) >= points) place.error("is no place of a point");

@@ -77,7 +77,7 @@ class Drawing {
     svg_.text(4, 17, chart_.y.name);
   }
 
-  // Points may be in one place: those that are drawn first look out from behind the others.
+  // Points may coincide, so those that are drawn first are larger and remain visible behind the others.
   double dot_radius(const Series& series) const {
     const Series* const end = chart_.series.data() + chart_.series.size();
     const auto later =
@@ -113,7 +113,7 @@ std::string number_text(double value) {
   return std::isfinite(value) ? fmt::format("{:.8g}", value) : "null";
 }
 
-// The points as the script reads them: rows of x and a value for each series, or null.
+// Returns the points as the script reads them: rows of x and, for each series, a value or null.
 std::string data_of(const XyChart& chart) {
   std::vector<std::pair<double, std::string>> rows;
   for (std::size_t i = 0; i < chart.series.size(); ++i) {

@@ -1,4 +1,5 @@
-// What a calibration from measurements found: for people, and as JSON (docs/calibration.md lists every field).
+// The result of a calibration from measurements, as text for people and as JSON (docs/calibration.md lists every
+// field).
 #pragma once
 
 #include <nlohmann/json_fwd.hpp>

@@ -7,8 +7,8 @@
 namespace tandem::calibration {
 namespace {
 
-// The line through the smallest and the largest copy. In between, buffers on the way let more through for a while than
-// the network carries.
+// Uses the line through the smallest and the largest copy. For sizes in between, buffers on the way can hide the rate
+// of the network for a while.
 void set_line(MeasuredPath& measured, double least_bytes) {
   const double more = static_cast<double>(measured.largest_bytes) - least_bytes;
   const double longer_s = measured.most.median - measured.least.median;
@@ -17,8 +17,8 @@ void set_line(MeasuredPath& measured, double least_bytes) {
   measured.latency_s = std::max(0.0, measured.least.median - least_bytes / measured.bytes_per_s);
 }
 
-// The latency of each port, so that those of two add up to what their pairs have: by least squares where every pair was
-// measured, else half of the median of a machine's own pairs.
+// Returns the latency of each port, chosen so that the latencies of two ports add up to that of their pair: by least
+// squares if every pair was measured, else half of the median of a machine's own pairs.
 std::vector<double> latencies_of(int workers, std::span<const MeasuredPath> paths) {
   const auto count = static_cast<std::size_t>(workers);
   std::vector<std::vector<double>> own(count);
@@ -80,7 +80,7 @@ class ClusterTopology {
                                                        .id = std::move(id)});
   }
 
-  // What is measured between two machines has all of their way in it, so that it counts once: in the cable.
+  // A measurement between two machines includes the whole path between them, so it is counted once, in the cable.
   NodeIndex add_machine(int worker) {
     const auto place = static_cast<std::size_t>(worker);
     const Topology& machine = cluster_.machines[place];
@@ -166,7 +166,7 @@ std::vector<TrafficRate> traffic_rates(const std::vector<Record>& records, std::
 
 bool shares_directions(std::span<const CollectiveSample> samples, std::span<const Port> ports) {
   constexpr double kBetweenOnceAndTwice = 1.5;
-  double bytes = 0, time_s = 0;  // of the largest one
+  double bytes = 0, time_s = 0;  // of the largest size
   for (const CollectiveSample& sample : samples) {
     if (sample.operation != "all_reduce" || sample.devices != 2 || sample.nodes != 2 || sample.bytes <= bytes) continue;
     bytes = sample.bytes, time_s = sample.time_s;

@@ -1,4 +1,4 @@
-// The topology of a measured cluster: its machines, a network port each, and one switch between them.
+// Makes the topology of a measured cluster: its machines, a network port for each, and one switch between them.
 #pragma once
 
 #include <cstdint>
@@ -17,13 +17,13 @@ struct MeasuredPath {
   Path path;
   double latency_s = 0, bytes_per_s = 0;
   Statistic least, most;           // times of the smallest and the largest copy
-  std::int64_t largest_bytes = 0;  // that was copied
+  std::int64_t largest_bytes = 0;  // the size of the largest copy
 };
-// By the steps of `records`, see measure_paths().
+// Finds the copies of each path by the steps of `records`, see measure_paths().
 std::vector<MeasuredPath> measured_paths(const std::vector<Record>& records, std::span<const Path> paths);
 
-// What a machine's port does in each direction. A pair of machines is as fast as the slower of the two ports it uses,
-// and its latency is the sum of theirs.
+// The rates of a machine's port in each direction. A pair of machines is as fast as the slower of the two ports that it
+// uses, and its latency is the sum of theirs.
 struct Port {
   double send_bytes_per_s = 0, receive_bytes_per_s = 0;
   double latency_s = 0;
@@ -31,30 +31,30 @@ struct Port {
 };
 std::vector<Port> ports_of(int workers, std::span<const MeasuredPath> paths);
 
-// What each copy of a traffic achieved: the median over all of them.
+// The rate that each copy of a traffic achieved: the median over all of them.
 struct TrafficRate {
   std::string what;
   double bytes_per_s = 0;
 };
 std::vector<TrafficRate> traffic_rates(const std::vector<Record>& records, std::span<const Traffic> traffic);
 
-// Whether two workers that send to each other share the rate that one of them has alone, by the largest all_reduce of
-// the first two: each sends all of it to the other one, so that it takes as long as a copy, or twice as long. Copies
-// whose begins nothing holds together would meet by chance.
+// Returns whether two workers that send to each other share the rate that one of them has alone. The largest all_reduce
+// of the first two shows it: each sends all of it to the other one, so that it takes as long as a copy, or twice as
+// long. Two copies would show it only if they happened to begin together.
 bool shares_directions(std::span<const CollectiveSample> samples, std::span<const Port> ports);
 
 struct MeasuredCluster {
   std::string name;
   std::string date;                // ISO
-  int repetitions = 0;             // at least
+  int repetitions = 0;             // of each measurement, at least
   std::vector<Topology> machines;  // by worker, each of one worker with a CPU
   std::vector<Port> ports;         // by worker
-  bool shares_directions = false;  // what a port sends and what it receives take their rate from each other
+  bool shares_directions = false;  // a port divides its rate among what it sends and what it receives
 };
-// Without collectives.
+// Makes the topology, without collectives.
 Topology topology_of(const MeasuredCluster& cluster);
 
-// The measured collectives of groups of `shape`, from measure_collectives_between().
+// Returns the measured collectives of groups of `shape`, from measure_collectives_between().
 std::vector<CollectiveSample> samples_of(std::vector<Record> records, const GroupShape& shape);
 
 }  // namespace tandem::calibration

@@ -25,7 +25,7 @@ constexpr double kMicrosecondsPerSecond = 1e6;
 // Sizes at which another cost begins to dominate: latency, protocols, bandwidth.
 constexpr std::array kBands{32.0 * 1024, 1024.0 * 1024, 64.0 * 1024 * 1024, std::numeric_limits<double>::infinity()};
 
-// Tables of one of these measure one thing.
+// Tables with equal keys measure the same thing.
 using Key = std::tuple<CollectiveKind, int, int>;  // nodes, devices
 
 struct Measured {
@@ -41,7 +41,7 @@ int gpus_of_machine(const Topology& topology) {
   return topology.worker_count() == 0 ? 0 : static_cast<int>(topology.nodes_of(0, NodeKind::gpu).size());
 }
 
-// Where a table does not state the number of machines, its devices fill one after the other.
+// If a table does not state the number of machines, its devices fill one machine after the other.
 int nodes_of(const CollectiveTable& table, int gpus) {
   if (table.nodes > 0) return table.nodes;
   return gpus == 0 ? 1 : (table.devices + gpus - 1) / gpus;

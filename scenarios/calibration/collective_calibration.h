@@ -1,4 +1,4 @@
-// Makes the measured times of a topology's collectives out of measurements from elsewhere, and says how good they are.
+// Makes the measured times of a topology's collectives from measurements of other programs, and says how good they are.
 #pragma once
 
 #include <optional>
@@ -11,14 +11,14 @@
 
 namespace tandem {
 
-// Errors of predictions, |predicted / measured - 1|, of the sizes of a band.
+// Errors of predictions, |predicted / measured - 1|, for the sizes of a band.
 struct CalibrationBand {
   double up_to_bytes = 0;  // included; infinite for the last band
   int points = 0;
-  std::optional<double> links_median{};          // of what the links predict by themselves, without any measured time
-  double fit_median = 0;                         // at the points themselves: not 0 where times contradict each other
-  int left_out = 0;                              // points between others
-  double left_out_median = 0, left_out_p95 = 0;  // of each point, predicted by the others
+  std::optional<double> links_median{};  // of predictions from the links alone, without any measured time
+  double fit_median = 0;                 // at the points themselves; not 0 where their times contradict each other
+  int left_out = 0;                      // points that were left out in turn; each lies between others
+  double left_out_median = 0, left_out_p95 = 0;  // of these, each predicted from the others
 };
 
 // One collective on one number of devices and nodes.
@@ -36,13 +36,14 @@ struct CalibratedCollective {
 struct CollectiveCalibration {
   std::vector<CollectiveSample> samples;  // by operation, nodes, devices, bytes
   std::vector<CalibratedCollective> collectives;
-  std::vector<std::string> contradictions;  // of times that the links of the topology cannot carry
+  std::vector<std::string> contradictions;  // times that are too short for the links of the topology
   std::vector<std::string> notes;           // what was left out, and why
 };
 
-// `topology` is that on which the times were measured, or one machine of it. Throws InputError, naming file and line,
-// for a table that does not say which collective it is of or on how many devices, or that does not fit the topology.
-// `links` may be empty; with it, a size that is left out is predicted with the help of the links.
+// Calibrates the collectives of `topology`, on which the times were measured, or of which it is one machine. Throws
+// InputError, naming file and line, for a table that does not say of which collective it is or on how many devices, or
+// that does not fit the topology. `links` may be empty; with it, a size that is left out is predicted with the help of
+// the links.
 CollectiveCalibration calibrate_collectives(const std::vector<CollectiveTable>& tables, const Topology& topology,
                                             const LinkTimes& links = {});
 

@@ -79,7 +79,7 @@ Topology with_slower_devices(const Topology& topology, double factor, const std:
   return result;
 }
 
-// Times are nearly proportional to the factor, so that dividing by what is left converges in a few runs.
+// Times are nearly proportional to the factor, so dividing by the remaining error converges in a few runs.
 double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,
                            const std::string& source) {
   constexpr int kMostRuns = 30;

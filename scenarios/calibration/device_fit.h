@@ -1,4 +1,4 @@
-// Fits a device to what one of it is known to achieve: "this workload, 2,375 examples/s".
+// Fits a device's figures to a throughput that one such device is known to achieve: "this workload, 2,375 examples/s".
 #pragma once
 
 #include <filesystem>
@@ -41,13 +41,13 @@ struct DeviceFit {
 // not depend on the device.
 DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThroughput>& measured);
 
-// Simulates on a topology what was measured; returns units per second.
+// Simulates what was measured on a topology and returns units per second.
 using SimulatedThroughput = std::function<double(const Topology&)>;
-// The factor by which all devices of that kind have to be slower for a simulation to give `per_second`. Throws RunError
-// as fit_device() does. `source` is for its message.
+// Returns the factor by which all devices of that kind have to be slower for a simulation to give `per_second`. Throws
+// RunError as fit_device() does. `source` is for its message.
 double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,
                            const std::string& source);
-// The topology with those devices slower by a factor.
+// Returns the topology with those devices slower by a factor.
 Topology with_slower_devices(const Topology& topology, double factor, const std::string& source);
 
 }  // namespace tandem

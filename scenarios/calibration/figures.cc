@@ -5,13 +5,12 @@
 namespace tandem::calibration {
 namespace {
 
-// Returns at least the step of the clock, since nothing takes no time.
+// Returns at least one step of the clock, because everything takes some time.
 double duration_s(const Record& record) {
   return static_cast<double>(std::max<Nanoseconds>(1, record.end_ns - record.start_ns)) * 1e-9;
 }
 
-// Returns the part of a record that is work. If the overhead hides it, a twentieth of the record, so that there is a
-// rate.
+// Returns the part of a record that is work, but at least a twentieth of the record, so that there is always a rate.
 double work_s(double time_s, double in_record_s) {
   return std::max(time_s - in_record_s, time_s / 20);
 }

@@ -1,8 +1,8 @@
 // Derives overheads, rates, links and collectives from the records of a calibration.
 //
-// A simulated op takes the time of its overhead and then of its work, so the work of an op is what its record lasts
-// longer than that of an op with nothing to do. If more devices work at the same time than there are cores, the
-// simulator divides the rate of a node among them; a rate is then that of the node (see DeviceRates).
+// A simulated op takes the time of its overhead and then of its work, so the work of an op is the time by which its
+// record is longer than that of an op with nothing to do. If more devices work at the same time than there are cores,
+// the simulator divides the rate of a node among them; a rate is then that of the node (see DeviceRates).
 #pragma once
 
 #include <map>
@@ -26,21 +26,21 @@ struct Measurement {
   Timeline timeline{};
   Findings findings{};
 
-  // The rate of the node divided by that of one logical device.
+  // Returns the rate of the node divided by that of one logical device.
   double sharing() const { return on_each > hardware.cores ? static_cast<double>(on_each) / hardware.cores : 1; }
 };
 
 struct Overheads {
-  Statistic op;            // start to start of queued ops that do nothing
-  Statistic launch;        // what the host takes before the next op can start
-  double in_record_s = 0;  // the part of an op's record that is no work
+  Statistic op;            // from start to start of queued ops that do nothing
+  Statistic launch;        // host time before the next op can start
+  double in_record_s = 0;  // the part of an op's record that is not work
 };
 Overheads overheads_of(const Measurement& measurement);  // without records where it was measured without
-// What ops cost that go as graphs; empty where it was not measured.
+// Returns the overheads of ops that are launched as graphs, or nothing where they were not measured.
 std::optional<Overheads> graph_overheads_of(const Measurement& measurement);
 Statistic synchronize_time(const Measurement& measurement);
 
-// Rates of one logical device by size or shape. The spread is that of the times.
+// A rate of one logical device at a size or shape. The spread is that of the times.
 struct Rate {
   double per_s = 0;
   double relative_spread = 0;
@@ -52,17 +52,17 @@ struct Rates {
 };
 Rates rates_of(const Measurement& measurement);
 
-// One entry for each type that was multiplied. The entry of f32, which always exists, also has the other rates.
+// Returns one entry for each type that was multiplied. The entry of f32, which always exists, also has the other rates.
 std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copies_occupy);
 
-// One link for each route, as its copies show it.
+// The figures of a route's link, from its copies.
 struct LinkFigures {
   Line line;
   Statistic least, most;  // times of the smallest and the largest copy
 };
 std::vector<LinkFigures> links_of(const Measurement& measurement);
 
-// The copies of a step: their times in seconds, by bytes.
+// The times of a step's copies in seconds, by bytes.
 using CopyTimes = std::map<double, std::vector<double>>;
 CopyTimes copies_of(const std::vector<Record>& records, int step);
 

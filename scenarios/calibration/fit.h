@@ -14,8 +14,8 @@ struct Statistic {
 double median_of(std::vector<double> values);
 Statistic statistic_of(const std::vector<double>& values);
 
-// Returns the mean of the middle half. For times that are not much longer than the step of the clock, whose median
-// would be one of few values.
+// Returns the mean of the middle half, for times that are not much longer than the step of the clock, so that their
+// median would be one of a few values.
 Statistic middle_of(std::vector<double> values);
 
 struct SizedTime {
@@ -30,7 +30,7 @@ struct Line {
   double relative_error = 0;  // median of |line / time - 1|
 };
 
-// Minimizes the squares of the relative errors, so that a small copy counts as much as a large one.
+// Fits a line by minimizing the squares of the relative errors, so that a small copy counts as much as a large one.
 Line fit_line(const std::vector<SizedTime>& times);
 
 }  // namespace tandem::calibration

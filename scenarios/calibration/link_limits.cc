@@ -24,7 +24,7 @@ bool is_between_gpus(const Topology& topology, const Link& link) {
   return (is_gpu(topology, link.from) && is_gpu(topology, link.to)) || ends_at(NodeKind::nvswitch);
 }
 
-// An unknown architecture may be any.
+// An unknown architecture may be one that reduces in switches.
 bool may_reduce_in_switches(const DeviceModel& model) {
   constexpr std::string_view kNvidia = "sm_";
   if (model.architecture.empty()) return true;
@@ -35,13 +35,13 @@ bool may_reduce_in_switches(const DeviceModel& model) {
   return number >= kFirstReducingArchitecture;
 }
 
-// The bytes that a device must send or receive at least, divided by its buffer.
+// Returns the least number of bytes that a device must send or receive, divided by its buffer.
 double least_share_of_device(CollectiveKind kind, int devices, bool switches_reduce) {
   const double factor = bus_bandwidth_factor(kind, devices);
   return kind == CollectiveKind::all_reduce && switches_reduce ? 1 : factor;
 }
 
-// The same for a machine with devices / nodes of the devices. A switch of the network may reduce.
+// Returns the same for a machine with devices / nodes devices. The network's switches may reduce.
 double least_share_of_machine(CollectiveKind kind, int devices, int nodes) {
   const double others = static_cast<double>(nodes - 1) / nodes;
   switch (kind) {

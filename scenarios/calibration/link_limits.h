@@ -1,5 +1,5 @@
-// What the links of a topology can carry at most: a measured collective that is faster contradicts them, and one that
-// is predicted cannot be.
+// The bounds that the links of a topology set for collectives. A measured collective that is faster contradicts them; a
+// predicted one cannot be faster.
 #pragma once
 
 #include <optional>
@@ -10,23 +10,24 @@
 
 namespace tandem::calibration {
 
-// A measurement that is faster than the links. Either bandwidth is bytes/s in one direction.
+// A measurement that is faster than the links. Both bandwidths are in bytes/s in one direction.
 struct Contradiction {
-  double carried = 0;  // what the measured time would need
-  double limit = 0;    // of the links
+  double carried = 0;  // bandwidth that the measured time would need
+  double limit = 0;    // bandwidth of the links
   std::string links;   // "the links of w0.gpu0", "the network ports of machine 0"
 };
 
 // Compares a time with two bounds that hold for every algorithm. What a GPU sends and receives passes its links to
-// other GPUs and to NVSwitches, or those to the host where it has no others. What a machine sends passes its network
-// ports. Switches that reduce (NVLink SHARP from compute capability 9.0 on, SHARP of InfiniBand) are taken into
+// other GPUs and to NVSwitches, or its links to the host where it has no others. What a machine sends passes its
+// network ports. Switches that reduce (NVLink SHARP from compute capability 9.0 on, SHARP of InfiniBand) are taken into
 // account: a GPU then sends its buffer of an all_reduce only once. Figures of links are rounded, so that 5 % more are
 // accepted.
 class LinkLimits {
  public:
   explicit LinkLimits(const Topology& topology);
 
-  // Empty: the links can carry it, or the topology has no links that say anything (a machine's processor).
+  // Returns the contradiction between a time and the links. Returns nothing if there is none, or if the topology has no
+  // links that set a bound (only a machine's processor).
   std::optional<Contradiction> contradiction(CollectiveKind kind, int devices, int nodes, double bytes,
                                              double time_s) const;
 
@@ -34,8 +35,8 @@ class LinkLimits {
     double bytes_per_s = 0;
     std::string links;
   };
-  // The bus bandwidth (as nccl-tests counts it) that no algorithm exceeds, unless switches of the network reduce.
-  // Empty: the topology has no links that say anything.
+  // Returns the bus bandwidth (as nccl-tests counts it) that no algorithm exceeds, unless switches of the network
+  // reduce. Returns nothing if the topology has no links that set a bound.
   std::optional<Limit> bus_bandwidth(CollectiveKind kind, int devices, int nodes) const;
 
  private:

@@ -16,7 +16,7 @@ bool has_gpus(const Topology& topology) {
   return topology.worker_count() > 0 && !topology.nodes_of(0, NodeKind::gpu).empty();
 }
 
-// Null where the topology is no such cluster and cannot become one.
+// Returns null if the topology is not a cluster of so many machines, and cannot be made into one.
 std::shared_ptr<const Topology> machines_of(const Topology& topology, int nodes) {
   if (nodes <= topology.worker_count()) return std::make_shared<const Topology>(topology);
   if (topology.worker_count() != 1) return nullptr;

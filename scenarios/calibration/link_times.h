@@ -1,4 +1,4 @@
-// The times of collectives that the links of a topology predict by themselves, without any measured time.
+// Predicts the times of collectives from the links of a topology alone, without any measured time.
 #pragma once
 
 #include <functional>
@@ -13,8 +13,9 @@ namespace tandem {
 using LinkTimes =
     std::function<std::vector<double>(CollectiveKind kind, int devices, int nodes, const std::vector<double>& bytes)>;
 
-// Simulates `topology`, or a cluster of it where it is one machine and more are asked for. No times for machines
-// without GPUs, whose collectives do not go over links, and for more machines than there can be.
+// Returns times from simulations of `topology`, or of a cluster of it where it is one machine and more nodes are asked
+// for. There are no times for machines without GPUs, whose collectives do not go over links, and for more machines than
+// there can be.
 LinkTimes link_times_of(const Topology& topology);
 
 }  // namespace tandem

@@ -63,12 +63,12 @@ void set_overheads(DeviceModel& model, const Measurement& alone, const Sources& 
       sources.measured(synchronize.median, synchronize.relative_spread, "end of work to return of the wait");
 }
 
-// Whether a product waits for copies from the host beside it.
+// Returns whether a product waits for concurrent copies from the host.
 bool copies_occupy(const DeviceMeasurements& measurements) {
   return measurements.type == DeviceType::cpu || working_runs(measurements).front()->findings.overlap < 0.5;
 }
 
-// Nothing gets faster beside a collective: less than 1 is noise.
+// Nothing gets faster while a collective runs, so a factor below 1 is noise.
 void set_slowdown(DeviceModel& model, const DeviceMeasurements& measurements, const Sources& sources) {
   for (const Measurement& run : measurements.runs) {
     if (run.findings.slowdowns.empty()) continue;
@@ -131,7 +131,7 @@ class Links {
                        Direction::one_way);
   }
 
-  // GPUs with links of their own exchange data faster than they exchange it with the host.
+  // GPUs with links between them exchange data faster with each other than with the host.
   LinkKind peer_kind(LinkKind to_host) const {
     double host = 0, peers = 0;
     for (std::size_t i = 0; i < routes_.size(); ++i) {

@@ -1,4 +1,4 @@
-// The topology of a measured machine: one worker, its physical devices, and what is between them.
+// Makes the topology of a measured machine: one worker, its physical devices, and the links between them.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace tandem::calibration {
 
-// The measurements of one type of device. For each number of devices on one place, one run has `parts.work`.
+// The measurements of one type of device. For each number of devices on one physical device, one run has `parts.work`.
 struct DeviceMeasurements {
   DeviceType type = DeviceType::cpu;
   int places = 1;  // physical devices that took part

@@ -18,7 +18,7 @@ bool is_report(std::string_view text) {
   return text.find("\"scenario_hash\"") != std::string_view::npos;
 }
 
-// A key of YAML at the beginning of a line: neither nccl-tests nor NCCL's log has it.
+// Looks for a key of YAML at the beginning of a line, which neither nccl-tests' output nor NCCL's log has.
 bool has_key(std::string_view text, std::string_view key) {
   const std::string line = fmt::format("{}:", key);
   return text.starts_with(line) || text.find("\n" + line) != std::string_view::npos;
@@ -28,7 +28,7 @@ bool has_key(std::string_view text, std::string_view key) {
   throw InputError({{.file = file, .path = "", .message = std::move(message)}});
 }
 
-// Tables by what they are of, in that order.
+// Tables grouped, and ordered, by what they measure.
 class Tables {
  public:
   explicit Tables(std::string file) : file_(std::move(file)) {}
@@ -60,7 +60,7 @@ class Tables {
   std::map<std::tuple<std::string, int, int>, CollectiveTable> tables_;
 };
 
-// Sends and receives are no collectives; those of one device move nothing.
+// Sends and receives are not collectives, and collectives of one device move nothing.
 bool counts(const std::string& operation, int devices) {
   return devices > 1 && collective_of_record(operation) != CollectiveKind::send_receive;
 }

@@ -1,4 +1,4 @@
-// Reads the measurements that people have. The content of a file tells which kind it is:
+// Reads files of measurements. The content of a file tells its kind:
 //   the output of nccl-tests or `tandem collectives`, as text or JSON (reports/nccl_tests_reader.h)
 //   a report of a real run (tandem run --json)
 //   a topology with measured collectives (tandem calibrate)
@@ -18,7 +18,8 @@ struct Measurements {
   std::vector<MeasuredThroughput> throughputs;
 };
 
-// Throws InputError with every problem of every file, also for a report of a simulation, which measures nothing.
+// Reads the files. Throws InputError with every problem of every file; a report of a simulation, which measures
+// nothing, is a problem too.
 Measurements read_measurements(const std::vector<std::filesystem::path>& paths);
 
 }  // namespace tandem

@@ -7,7 +7,7 @@ namespace tandem::calibration {
 namespace {
 
 constexpr double kWarmUpS = 0.3;              // all devices work this long before anything counts
-constexpr std::int64_t kMostWorkSide = 2048;  // of products that are only there to work
+constexpr std::int64_t kMostWorkSide = 2048;  // of products that only keep the device busy
 constexpr double kBlockS = 0.01;              // long enough to issue kQueuedOps in the meantime
 constexpr int kTinyOps = 400;
 constexpr int kQueuedOps = 200;
@@ -160,8 +160,8 @@ std::vector<double> times_of_all(Worker& worker, const std::function<void(std::s
 
 }  // namespace
 
-// Times are differences, without what comes once: the wait, and the work before. Where places have unequal numbers of
-// devices, those of the first place count, which has the most.
+// Times are differences, which cancel the wait and the earlier work. If places have unequal numbers of devices, those
+// of the first place count, which has the most.
 void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp>& ops) {
   constexpr int kOps = 1000;
   constexpr int kUnmeasured = 2;  // rounds after which graphs are captured
@@ -220,7 +220,7 @@ void measure_overlap(Worker& worker, const Plan& plan, Findings& findings) {
   findings.overlap = (copies_s + products_s - both_s) / std::min(copies_s, products_s);
 }
 
-// Products alone, and while all-reduces take longer than they do.
+// Measures products alone, and during all-reduces that take longer than the products.
 void measure_slowdown(Worker& worker, const Plan& plan, Findings& findings) {
   constexpr double kProductsS = 0.02, kLonger = 2;
   constexpr double kMostCalls = 1000;

@@ -1,4 +1,4 @@
-// What a calibration measures, and at which sizes.
+// The plan of a calibration: what is measured, and at which sizes.
 #pragma once
 
 #include <array>
@@ -21,28 +21,29 @@ struct GemmShape {
 struct Plan {
   std::vector<DType> gemm_dtypes;
   std::vector<DType> memory_dtypes = {DType::f32};  // of element-wise ops
-  // All lists rise.
+  // All lists are in rising order.
   std::vector<std::int64_t> gemm_sides;             // the grid of m, n and k
   std::vector<std::int64_t> memory_bytes;           // element-wise ops: bytes read plus written
   std::vector<std::int64_t> copy_bytes;             // copies within a device and between devices
   std::vector<std::int64_t> collective_bytes;       // buffers of all_reduce
-  std::int64_t once_bytes = std::int64_t{1} << 62;  // collectives of so many bytes or more are called once a round
+  std::int64_t once_bytes = std::int64_t{1} << 62;  // collectives of this size or more are called once in each round
   std::int64_t pool_bytes = 0;                      // the block through which operands rotate: see Pool
   int repetitions = 0;                              // of every measurement, at least
-  double warm_up_s = 0;                             // of products, until clocks and temperatures are those of work
-  double shape_budget_s = 0;                        // time for one shape, over all rounds
-  double dtype_budget_s = 0;                        // time for all shapes of a type; sides that exceed it are left out
+  double warm_up_s = 0;       // time for products that bring clocks and temperatures to those of work
+  double shape_budget_s = 0;  // time for one shape, over all rounds
+  double dtype_budget_s = 0;  // time for all shapes of a type; sides that exceed it are left out
 };
 
-// Returns the plan for devices of this type. `quick`: fewer sizes, and f32 only, instead of every type that the engine
-// multiplies. `dtypes`: only these types, unless it is empty.
+// Returns the plan for devices of this type. A `quick` plan has fewer sizes, and f32 only instead of every type that
+// the engine multiplies. If `dtypes` is not empty, the plan has these types only.
 Plan plan_for(const Capabilities& capabilities, DeviceType type, bool quick, const std::vector<DType>& dtypes);
 
-// Returns the plan without the sizes that are too large for a device with `memory_bytes` (0: not known), but with the
-// smallest ones in any case.
+// Returns the plan without the sizes that are too large for a device with `memory_bytes` (0: unknown), but always with
+// the smallest ones.
 Plan fitting(Plan plan, double memory_bytes);
 
-// Returns the shapes of a type that fit into its time at `flops_per_s`; always those of the smallest side.
+// Returns the shapes of a type that fit into its budget of time at `flops_per_s`, and always those of the smallest
+// side.
 std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s);
 
 // Returns how often a shape is multiplied in each round.
@@ -51,10 +52,10 @@ int repetitions_of(const Plan& plan, const GemmShape& shape, double flops_per_s)
 // Returns the type of the tensors of a product.
 DType storage_of(DType rate);
 
-// The operations of a Communicator that are measured.
+// Returns the operations of a Communicator that are measured.
 std::vector<std::string_view> collectives();
 
-// The labels by which records are found again.
+// Return the labels that identify records.
 std::string label_of(const GemmShape& shape);
 std::string memory_label(DType dtype, std::int64_t bytes);
 inline constexpr std::string_view kTinyOpLabel = "tiny";           // issued to an idle stream

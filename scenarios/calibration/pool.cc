@@ -42,7 +42,7 @@ Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std:
   device.compute_stream().synchronize();  // its other streams may wait for other workers
 }
 
-// An operand that would take more than a quarter of the small part may take all of the block.
+// An operand larger than a quarter of the small part may use the whole block.
 Tensor Pool::take(std::int64_t count) {
   const std::int64_t all = block_.element_count();
   if (next_ + count > (4 * count <= small_ ? std::min(small_, all) : all)) next_ = 0;

@@ -1,4 +1,4 @@
-// Memory that measured ops take their operands from.
+// Memory from which measured ops take their operands.
 #pragma once
 
 #include "engine/worker.h"
@@ -7,12 +7,12 @@ namespace tandem::calibration {
 
 // A block of memory through which operands rotate, so that a measured op finds them where an op of a training step
 // would: in a shared cache rather than in the innermost one. Small operands rotate through its first part only, since
-// the whole would not fit into any cache. The values are random between -1 and 1, since they
-// influence the power that a device draws, and thus its clock.
+// the whole block would not fit into any cache. Its values are random between -1 and 1, since values influence the
+// power that a device draws, and thus its clock.
 class Pool {
  public:
-  // Allocates at least `bytes` and fills them on the compute stream. `small_bytes`: what small operands rotate through;
-  // 0: all of it.
+  // Allocates at least `bytes` and fills them on the compute stream. Small operands rotate through the first
+  // `small_bytes`, or through all of it if that is 0.
   Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std::int64_t small_bytes = 0);
 
   Tensor take(std::int64_t count);  // the next elements, wrapping around

@@ -1,7 +1,7 @@
 // The program of a calibration. It uses only the engine contract, on all compute devices of a worker at the same time.
 //
-// The records of ops are found again by their labels, those of copies by the number of a step; Findings has what only
-// the issuing side knows.
+// Records of ops are identified by their labels, those of copies by the number of a step. Findings has what only the
+// issuing side knows.
 #pragma once
 
 #include <functional>
@@ -22,8 +22,8 @@ struct Route {
 
 // The step of copies inside a physical device; copies along routes[i] have step i + 1.
 inline constexpr int kLocalCopies = 0;
-// Begins when synchronize() has returned, once for each op with kSynchronizeLabel: a record has the clock of records,
-// which need not be that of Worker::now().
+// The step of records that begin when synchronize() has returned, one for each op with kSynchronizeLabel. They give
+// that time on the clock of records, which need not be that of Worker::now().
 inline constexpr int kSynchronizedStep = 1 << 20;
 
 // What one run measures besides overheads.
@@ -32,33 +32,34 @@ struct Parts {
   bool concurrent_copies = false;  // how much copies and work slow each other down
   std::vector<Route> routes{};     // copies along these routes, one route at a time
   bool collectives = false;
-  bool slowdown = false;  // how much collectives slow products down; each device has a place of its own
+  bool slowdown = false;  // how much collectives slow products down; each device is then a physical one
 };
 
-// What an op that does nothing takes without a record, by the host's clock.
+// The times that an op which does nothing takes without a record, by the host's clock.
 struct TinyOp {
-  double issue_s = 0;   // the host, until it has issued it
-  double idle_s = 0;    // until it is done, on an idle stream
-  double queued_s = 0;  // the device, behind other work
+  double issue_s = 0;   // until the host has issued it
+  double idle_s = 0;    // until it is done on an idle stream
+  double queued_s = 0;  // that the device takes behind other work
 };
 
 struct Findings {
-  std::vector<double> launch_s;  // to issue one op, while each device has a task that issues
+  std::vector<double> launch_s;  // times to issue one op, while each device has a task that issues ops
   std::vector<GemmShape> gemms;
-  // Of copies from the host and products: 1 if both together take as long as the longer one, 0 if as long as their sum.
+  // How far copies from the host and products overlap: 1 if both together take as long as the longer one, 0 if they
+  // take as long as their sum.
   double overlap = 0;
-  std::vector<double> slowdowns;            // times of products beside a collective, by those alone
+  std::vector<double> slowdowns;            // times of products during a collective, divided by those alone
   std::vector<TinyOp> unrecorded, graphed;  // runs without records: one by one, and as graphs
 };
 
-// Returns the number of physical devices of a type; logical device i is on place i mod places.
+// Returns the number of physical devices of a type, its places. Logical device i is on place i mod places.
 int places_of(const Capabilities& capabilities, DeviceType type);
 
 // Runs the program. Calls `stage` with the name of each stage that begins.
 void run_program(Worker& worker, const Plan& plan, const Parts& parts, Findings& findings,
                  const std::function<void(std::string_view stage)>& stage);
 
-// The program of a run without records: what ops cost besides their work.
+// Runs the program of a run without records, which measures what ops cost besides their work.
 void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp>& ops);
 
 }  // namespace tandem::calibration

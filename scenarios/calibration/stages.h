@@ -8,7 +8,7 @@
 
 namespace tandem::calibration {
 
-// Consecutive ops that keep a device busy while something else is prepared.
+// Keeps a device busy with consecutive ops while something else is prepared.
 class Blocker {
  public:
   // Measures one op, after the devices have worked for long enough to reach their usual clocks.
@@ -31,9 +31,9 @@ void measure_local_copies(Worker& worker, const Plan& plan);
 void measure_overlap(Worker& worker, const Plan& plan, Findings& findings);
 void measure_slowdown(Worker& worker, const Plan& plan, Findings& findings);
 void measure_routes(Worker& worker, const Plan& plan, const std::vector<Route>& routes);
-// The group may have devices of other workers, too, which then call it as well.
+// The group may also have devices of other workers, which must then call it too.
 void measure_collectives(Worker& worker, const Plan& plan, std::span<const DeviceId> group);
-void measure_collectives(Worker& worker, const Plan& plan);  // of all devices of this worker
+void measure_collectives(Worker& worker, const Plan& plan);  // on all devices of this worker
 
 inline constexpr int kPerRound = 3;
 

@@ -57,8 +57,8 @@ void measure_collectives(Worker& worker, const Plan& plan) {
 void measure_collectives(Worker& worker, const Plan& plan, std::span<const DeviceId> devices) {
   const auto n = static_cast<std::int64_t>(devices.size());
   Communicator& group = worker.communicator(devices);
-  // Room for four, so that an all_to_all never takes its output from where its input is, wherever in the pool it
-  // begins.
+  // The pool has room for four operands, so that the output of an all_to_all never overlaps its input, wherever in the
+  // pool it begins.
   const std::int64_t pool_bytes = std::max(plan.pool_bytes, 4 * largest(plan.collective_bytes));
   std::vector<Stream*> streams;
   std::vector<Pool> pools;

@@ -28,13 +28,14 @@ double product_s(Worker& worker, DType dtype, std::int64_t side) {
     }
     device.synchronize();
   };
-  multiply(1);  // a library's first call prepares it
+  multiply(1);  // the first call initialises the library
   const Nanoseconds begin = worker.now();
   multiply(kTimed);
   return seconds_between(begin, worker.now()) / kTimed;
 }
 
-// Estimates the rate of one device, only to divide the available time, by the first size that takes long enough.
+// Estimates the rate of one device from the first size that takes long enough. It is only used to divide the available
+// time.
 double probe_flops_per_s(Worker& worker, const Plan& plan, DType dtype) {
   constexpr std::int64_t kLeastSide = 256, kMostSide = 2048;
   constexpr double kLongEnoughS = 1e-3;

@@ -26,7 +26,7 @@ std::unique_ptr<Engine> open_for(const CollectiveJob& job) {
   options.nccl = job.nccl;
   try {
     return open_engine(job.engine, std::move(options));
-  } catch (const UsageError& error) {  // a variable of NCCL that there is not
+  } catch (const UsageError& error) {  // such as an unknown variable of NCCL
     throw InputError({{.file = "", .path = "", .message = error.what()}});
   }
 }

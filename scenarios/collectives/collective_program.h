@@ -11,19 +11,18 @@
 
 namespace tandem::collectives {
 
-// One size: how many elements each of a rank's parts has, and what that is in bytes of the larger buffer.
+// A size of the sweep: the bytes of the larger buffer, and the elements of each of a rank's parts.
 struct Size {
   std::int64_t bytes = 0;
   std::int64_t part_count = 0;
   std::int64_t printed_count = 0;  // nccl-tests' count: elements that one rank contributes
 };
-// Whether a communicator has this collective in place only: one buffer is input and output.
+// Returns whether a communicator has this collective in place only, with one buffer as input and output.
 bool works_in_place(CollectiveKind kind);
 
 std::vector<Size> sizes_of(const CollectiveSweep& sweep, int ranks);
 
-// Executes the sweep on this worker's devices. The timed calls of sizes[i] have step i. `wrong[i]` counts wrong
-// elements.
+// Runs the sweep on this worker's devices. The timed calls of sizes[i] have step i. `wrong[i]` counts wrong elements.
 void run_sweep(Worker& worker, const CollectiveSweep& sweep, std::span<const Size> sizes,
                std::span<std::atomic<std::int64_t>> wrong, const std::function<void(int done)>& progress);
 

@@ -1,4 +1,4 @@
-// Tables that a run of `tandem collectives` stands beside, and the machine that it models.
+// Finds the table with which a run of `tandem collectives` is compared, and the machine that it models.
 #pragma once
 
 #include <memory>
@@ -16,16 +16,16 @@ namespace tandem {
 // Throws InputError.
 std::vector<CollectiveTable> read_collective_tables(const std::string& file, const CollectiveTable& stated = {});
 
-// Which table of a file is meant; what is empty or 0 fits any.
+// Selects a table of a file. Fields that are empty or 0 fit any table.
 struct WantedTable {
   std::string operation;
   std::string dtype;
   int devices = 0;
 };
-// Returns the one table of the file that fits. Throws InputError where none does, or several do.
+// Returns the only table of the file that fits. Throws InputError where none or several do.
 CollectiveTable published_table(const std::string& file, const WantedTable& wanted);
 
-// Returns `workers` machines of a catalog name, or of a file of one machine; without `workers` one machine. A file of a
+// Returns `workers` machines, or one if that is empty, which a name of the catalog or a file describes. A file of a
 // cluster is taken as it is. Throws InputError.
 std::shared_ptr<const Topology> machine_of(const std::string& name_or_file, std::optional<int> workers,
                                            const ImportOptions& options = {});

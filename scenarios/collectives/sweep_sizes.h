@@ -8,10 +8,11 @@
 
 namespace tandem {
 
-// "8", "128M", "1.5G", "64KiB": K, M and G are powers of 1024, as in nccl-tests. Empty for anything else.
+// Parses "8", "128M", "1.5G", "64KiB": K, M and G are powers of 1024, as in nccl-tests. Returns nothing for anything
+// else.
 std::optional<std::int64_t> parse_sweep_size(std::string_view text);
 
-// least, least * factor, ... up to most; with a factor of 1 or less: least, least + step_bytes, ...
+// Returns least, least * factor, ... up to most; with a factor of 1 or less, least, least + step_bytes, ...
 std::vector<std::int64_t> sweep_sizes(std::int64_t least, std::int64_t most, std::int64_t step_bytes, double factor);
 
 }  // namespace tandem

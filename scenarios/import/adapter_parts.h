@@ -1,4 +1,4 @@
-// Changes of every layer of a specification, for the adapters of families.
+// Changes to every layer of a specification, for the adapters of families.
 #pragma once
 
 #include "scenarios/import/transformer.h"

@@ -77,7 +77,7 @@ class AttentionRows {
     const std::int64_t hidden = spec_.hidden;
     const std::int64_t value = spec.value_size > 0 ? spec.value_size : spec.size;
     product("query", hidden, (spec.gated ? 2 : 1) * spec.heads * spec.size, spec.query_bias, spec, false);
-    if (spec.key_heads == 0) return;  // an earlier layer's
+    if (spec.key_heads == 0) return;  // it uses an earlier layer's keys and values
     product("key", hidden, spec.key_heads * spec.size, spec.key_bias, spec, false);
     if (!spec.value_is_key) product("value", hidden, spec.key_heads * value, spec.value_bias, spec, true);
   }
@@ -111,7 +111,7 @@ class AttentionRows {
            .split = "columns"});
   }
 
-  // Queries and one key of small heads, which choose the tokens that attention sees.
+  // Adds the queries and the one key of small heads that choose the tokens which attention sees.
   void index_products(const AttentionSpec::Latent& latent) {
     dense({.name = "index_query",
            .rows = rows_,

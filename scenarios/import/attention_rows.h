@@ -1,4 +1,4 @@
-// The rows of a block's attention, or of what stands in its place.
+// The rows of a block's attention, or of the mixer that it has instead.
 #pragma once
 
 #include <string>
@@ -8,7 +8,7 @@
 
 namespace tandem {
 
-// `rows`: of an example. `then`: what is done to the output.
+// `rows` are those of one example. `then` is what is done to the output.
 std::vector<TableRow> attention_rows(const TransformerSpec& spec, TableSize rows, const AttentionSpec& attention,
                                      const std::vector<std::string>& then);
 

@@ -1,5 +1,4 @@
-// The bytes of an input file, unpacked where it is a gzip file, a piece at a time: a trace is larger than it should
-// have to be in memory.
+// Reads an input file piece by piece, unpacked where it is a gzip file, because traces are too large to hold in memory.
 #pragma once
 
 #include <cstdint>
@@ -16,14 +15,14 @@ namespace tandem {
 
 class ByteSource {
  public:
-  // Opens a regular file. Throws InputError for a folder, a pipe, a device, and what cannot be read.
+  // Opens a regular file. Throws InputError for a folder, a pipe, a device, and a file that cannot be read.
   explicit ByteSource(const std::filesystem::path& file);
   ~ByteSource();
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
-  // The next bytes, which are valid until the next call; none at the end. Throws InputError for a file that grows
-  // meanwhile, and for a gzip file that is damaged, ends too early, or unpacks to more than a trace can be.
+  // Returns the next bytes, which are valid until the next call, and none at the end. Throws InputError for a file that
+  // grows meanwhile, and for a gzip file that is damaged, ends too early, or unpacks to more than a trace can be.
   std::string_view next();
 
   const std::string& name() const { return name_; }
@@ -43,14 +42,14 @@ class ByteSource {
   bool has_failed_ = false;
   std::unique_ptr<std::FILE, CloseFile> file_;
   std::vector<char> packed_, unpacked_;
-  std::size_t held_ = 0;  // bytes of packed_ that wait
+  std::size_t held_ = 0;  // bytes of packed_ that are still to be unpacked
   std::unique_ptr<z_stream_s> inflate_;
   bool is_at_end_ = false;  // of a member of a gzip file
   std::int64_t size_ = 0;   // of the file when it was opened
   std::int64_t read_bytes_ = 0, unpacked_bytes_ = 0;
 };
 
-// All bytes of a file of at most `most` bytes, unpacked. Throws InputError.
+// Returns all bytes of a file of at most `most` bytes, unpacked. Throws InputError.
 std::string read_unpacked(const std::filesystem::path& file, std::int64_t most);
 
 }  // namespace tandem

@@ -79,7 +79,7 @@ class ChakraTrace {
     }
   }
 
-  // Nodes after those that they depend on; of those that may come next the one with the smallest id.
+  // Returns nodes after those that they depend on. If several may come next, the one with the smallest id does.
   std::vector<std::size_t> in_order() {
     std::vector<std::vector<std::size_t>> users(nodes_.size());
     std::vector<int> waiting(nodes_.size(), 0);
@@ -137,7 +137,7 @@ class ChakraTrace {
     finish(node, std::move(op));
   }
 
-  // A node without work: who waits for it waits for what it waits for.
+  // A node without work is replaced by what it waits for itself.
   void pass_on(const ChakraNode& node) { ops_of_[node.id] = after_of(node); }
 
   std::vector<int> after_of(const ChakraNode& node) const {
@@ -185,7 +185,7 @@ class ChakraTrace {
     op.collective = *kind;
     op.group = group_of(node);
     const auto ranks = static_cast<std::int64_t>(trace_.groups[static_cast<std::size_t>(op.group)].size());
-    // comm_size is what a rank gives to an all-gather (astra-sim: its output has so much of each).
+    // For an all-gather, comm_size is one rank's input (in astra-sim the output has so many bytes of each rank).
     op.bytes = *kind == CollectiveKind::all_gather ? node.comm_bytes * ranks : node.comm_bytes;
     partial_ += node.has_some_dimensions ? 1 : 0;
   }

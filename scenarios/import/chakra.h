@@ -1,5 +1,5 @@
-// Chakra execution traces, one rank a file: protobuf messages with lengths before them (.et), or the JSON that
-// ASTRA-sim takes. Both plain or as gzip files.
+// Reads Chakra execution traces, one file for each rank: protobuf messages with lengths before them (.et), or the JSON
+// that ASTRA-sim takes. Both may be plain or gzip files.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-// A node as both forms have it.
+// A node of either form.
 struct ChakraNode {
   std::uint64_t id = 0;
   std::string name{};
@@ -28,22 +28,21 @@ struct ChakraNode {
 
 bool is_chakra_file(const std::filesystem::path& file);  // by its name: .et, .et.gz
 
-// The nodes of a protobuf file. Throws InputError.
+// Reads the nodes of a protobuf file. Throws InputError.
 std::vector<ChakraNode> read_chakra_messages(const std::filesystem::path& file);
-// The nodes of a JSON file. Throws InputError.
+// Reads the nodes of a JSON file. Throws InputError.
 std::vector<ChakraNode> read_chakra_json(const std::filesystem::path& file);
 
 using ChakraGroups = std::map<std::string, std::vector<int>>;
-// {"1": [0, 1]}: the ranks of each group.
+// Reads the ranks of each group: {"1": [0, 1]}.
 ChakraGroups read_chakra_groups(const std::filesystem::path& file);
 
-// The rank is the last number of the file's name: "resnet.3.et". `world`: of all files. Throws InputError for cycles,
-// ids that repeat, and groups that are not there.
+// Makes the trace of one rank, which is the last number of the file's name: "resnet.3.et". `world` is the number of
+// ranks. Throws InputError for cycles, ids that repeat, and groups that are missing.
 RankTrace make_chakra_trace(const std::vector<ChakraNode>& nodes, const std::string& file, const ChakraGroups& groups,
                             int world);
 int rank_of_file(const std::filesystem::path& file);  // -1: its name has none
-// The files of its folder that are named as this one but for the rank, in the order of their ranks, and this one among
-// them.
+// Returns this file and those of its folder whose names differ from it in the rank only, in the order of their ranks.
 std::vector<std::filesystem::path> files_of_ranks(const std::filesystem::path& file);
 
 }  // namespace tandem

@@ -31,7 +31,8 @@ enum : std::uint64_t {
 };
 }
 
-// A message in memory, field by field: protocolbuffers' encoding (protobuf.dev/programming-guides/encoding).
+// Reads a message in memory field by field, in the encoding of protocol buffers
+// (protobuf.dev/programming-guides/encoding).
 class Message {
  public:
   Message(std::string_view bytes, std::int64_t at, const std::string& file) : bytes_(bytes), at_(at), file_(file) {}
@@ -108,7 +109,7 @@ class Message {
   std::string_view text_;
 };
 
-// The value of an attribute, whatever form its writer chose.
+// The value of an attribute, in whichever form its writer chose.
 struct AttributeValue {
   double number = 0;
   std::string text{};
@@ -167,7 +168,7 @@ void read_attribute(Message attribute, ChakraNode& node) {
   if (value) set_attribute(attribute, name, *value, node);
 }
 
-// Repeated numbers: packed, or one by one.
+// Reads repeated numbers, which are packed or given one by one.
 void read_deps(Message& field, std::vector<std::uint64_t>& deps) {
   if (!field.is_text()) return deps.push_back(field.number());
   for (Message packed = field.message(); !packed.is_at_end();) deps.push_back(packed.varint());
@@ -203,7 +204,7 @@ ChakraNode read_node(Message message) {
   return node;
 }
 
-// Messages with their lengths before them.
+// Reads messages, each of which follows its length.
 class Messages {
  public:
   explicit Messages(ByteSource& source) : source_(source) {}

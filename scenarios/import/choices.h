@@ -1,4 +1,4 @@
-// Which options of an import apply to which kinds of file.
+// Decides which options of an import apply to which kinds of file.
 #pragma once
 
 #include <string>
@@ -7,13 +7,14 @@
 
 namespace tandem {
 
-// Throws InputError for an option that a file of that kind makes nothing of.
+// Throws InputError for an option that has no meaning for files of that kind.
 void check_choices(const std::string& file, ImportKind kind, const ImportChoices& choices);
 
-// Whether a strategy divides parameters and gradients among all devices, which a trace can be timed anew with.
+// Returns whether a strategy divides parameters and gradients among all devices, and can thus be given for a trace.
 bool divides_parameters(const std::string& strategy);
 
-// The value of `topology:` for so many of a machine. `gpu`: the product of its GPUs, where its file does not tell it.
+// Returns the value of `topology:` for `workers` machines. `gpu` is the product of their GPUs, where the machine's file
+// does not tell it.
 std::string topology_text(const std::string& machine, int workers, const std::string& gpu);
 
 }  // namespace tandem

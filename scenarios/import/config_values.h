@@ -1,4 +1,4 @@
-// The values of a configuration: by any of the names that a size has had, with the place of what is wrong.
+// The values of a configuration. A value is found under any of its names, and problems are reported with their place.
 #pragma once
 
 #include <initializer_list>
@@ -16,21 +16,21 @@ class ConfigValues {
  public:
   using Names = std::initializer_list<std::string_view>;
 
-  // `object` must outlive it. `path` names the object in messages; empty: the document.
+  // `object` must outlive this. `path` names the object in messages; if it is empty, the object is the document.
   ConfigValues(const JsonValue& object, std::string file, std::string path = "");
 
-  // Sizes, by the first of their names, for what the object does not have.
+  // Sets the sizes to use where the object has none, by the first of their names.
   void set_defaults(const SizeDefaults& defaults) { defaults_ = &defaults; }
 
   const JsonValue& object() const { return *object_; }
   const std::string& file() const { return file_; }
 
-  // The first of these that is there and not null.
+  // Returns the first of these that is present and not null.
   const JsonValue* find(Names names) const;
   bool has(Names names) const { return find(names) != nullptr; }
   std::optional<ConfigValues> map(Names names) const;
 
-  // Whole numbers from 1 (size) or 0 (count) on. Throw InputError for anything else.
+  // Return whole numbers, at least 1 (size) or 0 (count). Throw InputError for anything else.
   std::int64_t size(Names names) const;  // required
   std::int64_t size(Names names, std::int64_t otherwise) const;
   std::int64_t count(Names names, std::int64_t otherwise) const;

@@ -55,7 +55,7 @@ void adapt_dbrx(const ConfigValues& config, TransformerSpec& spec) {
   }
 }
 
-// Latent attention; experts whose router has a bias with DeepSeek v3's `noaux_tc`.
+// Has latent attention, and experts whose router has a bias with DeepSeek v3's `noaux_tc`.
 void adapt_deepseek(const ConfigValues& config, TransformerSpec& spec) {
   AttentionSpec::Latent latent;
   latent.query_rank = config.count({"q_lora_rank"}, 0);
@@ -102,7 +102,7 @@ void adapt_glm4_moe(const ConfigValues& config, TransformerSpec& spec) {
   adapt_router_bias(config, spec);
 }
 
-// Only the sum of the heads has a bias; every other layer sees a window.
+// In attention, only the output projection has a bias; every other layer sees a window.
 void adapt_gpt_neo(const ConfigValues& config, TransformerSpec& spec) {
   set_biases(spec, false, true);
   const std::int64_t window = config.count({"window_size"}, 256);
@@ -139,7 +139,7 @@ void adapt_internlm(const ConfigValues& config, TransformerSpec& spec) {
   if (config.text({"model_type"}) == "internlm") set_feed_forward_bias(spec, false);
 }
 
-// Every so many layers have experts, the others a wider dense part.
+// Layers at regular distances have experts; the others have a wider dense part.
 void adapt_llama4(const ConfigValues& config, TransformerSpec& spec) {
   const std::int64_t width = config.size({"intermediate_size"});
   const std::int64_t dense = config.size({"intermediate_size_mlp"}, width);

@@ -1,5 +1,5 @@
-// What single families of language models have that no flag of DecoderFamily says. Each changes a specification whose
-// blocks are one for each layer.
+// Adapters for features of single families of language models that no flag of DecoderFamily describes. Each changes a
+// specification with one block for each layer.
 #pragma once
 
 #include "scenarios/import/config_values.h"

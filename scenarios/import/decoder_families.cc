@@ -15,7 +15,7 @@ DecoderFamily named(std::string_view name, DecoderFamily family) {
   return family;
 }
 
-std::vector<DecoderFamily> like_llama() {
+std::vector<DecoderFamily> like_llama() {  // NOLINT(readability-function-size): a table
   const DecoderFamily llama{.bias_key = BiasKey::all};
   DecoderFamily tied = llama;
   tied.tied = true;

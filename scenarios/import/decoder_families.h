@@ -1,5 +1,5 @@
-// The architectures of language models by their `model_type`: what each has beside the sizes in its configuration.
-// Facts of huggingface/transformers, src/transformers/models/*/configuration_*.py and modeling_*.py.
+// The architectures of language models by their `model_type`: what each has besides the sizes in its configuration.
+// Facts from huggingface/transformers, src/transformers/models/*/configuration_*.py and modeling_*.py.
 #pragma once
 
 #include <string_view>
@@ -16,7 +16,8 @@ struct DecoderFamily {
   bool tied = false;  // where the file does not say
   NormKind norm = NormKind::rms;
   BlockSpec::Norms norms = BlockSpec::Norms::before;
-  // Biases of attention: none, of every product, or of queries, keys and values only; `bias_keys` are looked up first.
+  // Biases of attention: none, of every product, or of queries, keys and values only. A key such as `attention_bias` in
+  // the file takes precedence.
   enum class Bias : std::uint8_t { none, all, inputs } bias = Bias::none;
   enum class BiasKey : std::uint8_t { none, all, inputs } bias_key = BiasKey::none;  // what `attention_bias` is about
   bool feed_forward_bias = false;
@@ -30,12 +31,12 @@ struct DecoderFamily {
 
 const std::vector<DecoderFamily>& decoder_families();
 
-// The specification without image, name and source. `tokens` as in read_hugging_face().
+// Returns the specification without image, name and source.
 TransformerSpec read_decoder(const ConfigValues& config, const DecoderFamily& family);
 
-// Puts the blocks' specifications, one for each layer, together.
+// Combines equal consecutive specifications of layers into blocks with copies.
 std::vector<Blocks> runs_of(const std::vector<BlockSpec>& blocks);
-// One specification for each layer.
+// Returns one specification for each layer.
 std::vector<BlockSpec> layers_of(const TransformerSpec& spec);
 
 }  // namespace tandem

@@ -20,7 +20,8 @@ std::int64_t at_most(const ConfigValues& config, ConfigValues::Names names, std:
               "is more than any model has: " + std::to_string(value));
 }
 
-// Heads without a size of their own share the hidden size, and those of queries the ones of keys.
+// If heads have no size of their own, their number must divide the hidden size; the number of key heads must divide
+// that of query heads.
 void check_heads(const ConfigValues& config, const AttentionSpec& attention, std::int64_t hidden) {
   const auto fail = [&](std::string_view name, const std::string& message) {
     const JsonValue* found = config.find({name});
@@ -87,7 +88,7 @@ FeedForwardSpec::Experts read_experts(const ConfigValues& config, std::int64_t w
   return experts;
 }
 
-// Which layers have experts.
+// Returns which layers have experts.
 std::vector<bool> layers_with_experts(const ConfigValues& config, std::int64_t layers) {
   std::vector<bool> result(static_cast<std::size_t>(layers), true);
   const std::int64_t first =
@@ -111,7 +112,7 @@ std::vector<bool> layers_with_experts(const ConfigValues& config, std::int64_t l
   return result;
 }
 
-// Layers of one kind or another: windows of attention.
+// Gives layers their windows of attention, by their kinds.
 void read_windows(const ConfigValues& config, std::vector<BlockSpec>& layers) {
   const std::int64_t window = config.count({"sliding_window", "attention_window_size"}, 0);
   if (window == 0 || !config.boolean({"use_sliding_window"}, true)) return;

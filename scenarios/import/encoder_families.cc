@@ -42,7 +42,7 @@ BlockSpec plain_block(std::int64_t hidden, const EncoderSizes& sizes) {
           .width = sizes.width, .gated = false, .up_bias = true, .down_bias = true, .activation = Activation::gelu}};
 }
 
-// Classes and masked words: what follows the blocks.
+// Sets the part after the blocks: classes, or masked words.
 void set_head(const ConfigValues& config, const std::string& class_name, TransformerSpec& spec) {
   if (ends_in(class_name, "MaskedLM") || ends_in(class_name, "PreTraining")) {
     spec.head = Head::masked_language;
@@ -113,7 +113,7 @@ TransformerSpec read_mpnet(const ConfigValues& config, const std::string& class_
   return spec;
 }
 
-// Positions are relative, in a table of their own.
+// Positions are relative, and have a table of their own.
 TransformerSpec read_deberta_v2(const ConfigValues& config, const std::string& class_name) {
   TransformerSpec spec = read_bert(config, class_name);
   const std::int64_t positions = config.count({"max_position_embeddings"}, 512);
@@ -145,12 +145,12 @@ TransformerSpec read_modernbert(const ConfigValues& config, const std::string& c
   attention.rotary = true;
   block.feed_forward.gated = true;
   block.feed_forward.up_bias = block.feed_forward.down_bias = config.boolean({"mlp_bias"}, false);
-  // The first block has no norm before its attention; its place is counted in that of the embeddings.
+  // The first block has no norm before its attention. It is counted with one, in place of the embeddings' norm.
   spec.embedding_norm = false;
   return spec;
 }
 
-// Patches and, in most, a class's token.
+// The tokens are patches and, in most models, a class token.
 TransformerSpec image_spec(const ConfigValues& config, std::int64_t class_tokens) {
   TransformerSpec spec;
   spec.norm = NormKind::layer;
@@ -207,7 +207,7 @@ TransformerSpec read_dinov2(const ConfigValues& config, const std::string& class
     block.feed_forward.width = (block.feed_forward.width * 2 / 3 + 7) / 8 * 8;
   }
   block.more_parameters = 2 * spec.hidden;  // scales of both parts
-  spec.more_parameters = spec.hidden;       // what stands for a masked patch
+  spec.more_parameters = spec.hidden;       // what replaces a masked patch
   if (ends_in(class_name, "Classification")) {
     spec.head = Head::classes;
     spec.classes = labels_of(config);

@@ -1,5 +1,5 @@
-// Encoders of text and of images, as Hugging Face configures them, and the towers of images beside language models.
-// Facts of huggingface/transformers, src/transformers/models/*/configuration_*.py and modeling_*.py.
+// Encoders of text and of images, as Hugging Face configures them, and the vision towers of language models. Facts from
+// huggingface/transformers, src/transformers/models/*/configuration_*.py and modeling_*.py.
 #pragma once
 
 #include <optional>
@@ -19,8 +19,8 @@ struct EncoderFamily {
 
 const std::vector<EncoderFamily>& encoder_families();
 
-// The tower that a `vision_config` describes, with the product into a language model of so wide a hidden state. Nothing
-// for kinds that are not known.
+// Returns the tower that a `vision_config` describes, with the product into a language model whose hidden state is
+// `language_hidden` wide. Returns nothing for unknown kinds.
 std::optional<TransformerSpec> read_vision_tower(const ConfigValues& config, const std::string& model_type,
                                                  std::int64_t language_hidden);
 

@@ -2,6 +2,7 @@
 
 namespace tandem {
 
+// NOLINTNEXTLINE(readability-function-size): a table
 const SizeDefaults& size_defaults_of(std::string_view model_type) {
   static const std::map<std::string_view, SizeDefaults> all{
       {"llama",

@@ -1,5 +1,5 @@
-// The sizes that a family's configuration has where the file does not say. Files of models of several parts leave out
-// what equals them. Facts of huggingface/transformers, src/transformers/models/*/configuration_*.py.
+// The default sizes of a family's configuration. Files of models that have several parts leave out sizes that equal
+// them. Facts from huggingface/transformers, src/transformers/models/*/configuration_*.py.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@ namespace tandem {
 
 using SizeDefaults = std::map<std::string_view, std::int64_t>;
 
-// Empty for a family whose files say everything.
+// Returns the default sizes of a family; none for a family whose files state all sizes.
 const SizeDefaults& size_defaults_of(std::string_view model_type);
 
 }  // namespace tandem

@@ -115,7 +115,7 @@ bool is_variable_name(std::string_view name) {
                      [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_'; });
 }
 
-// Puts the values of variables in place of $NAME, ${NAME} and ${NAME:-otherwise}; leaves others as they are.
+// Replaces $NAME, ${NAME} and ${NAME:-otherwise} by the values of variables; leaves unknown ones unchanged.
 std::string expanded(const std::string& text, const std::map<std::string, std::string>& variables) {
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
@@ -187,7 +187,7 @@ void read_script(std::string_view text, Flags& flags) {
     } else if (open != nullptr) {
       const std::string value = expanded(word.text, variables);
       if (value.starts_with("$") || value.starts_with("--")) {
-        // What a shell would put here is not known: an array of other flags.
+        // It is not known what a shell would put here, such as an array of further flags.
         if (current.value.empty() && word.is_quoted) continue;
       }
       current.value += (current.value.empty() ? "" : " ") + value;

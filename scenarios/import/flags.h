@@ -1,4 +1,4 @@
-// Command-line flags as people keep them: in a shell script or on a shell line, or as a map of a YAML file.
+// Reads command-line flags as people keep them: in a shell script or on a shell line, or as a map of a YAML file.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,7 @@ struct Flag {
   int line = 0, column = 0;
 };
 
-// The flags of a program; of one that is given twice the last one counts.
+// The flags of a program. If one is given twice, the last one counts.
 class Flags {
  public:
   explicit Flags(std::string file) : file_(std::move(file)) {}
@@ -39,10 +39,10 @@ class Flags {
   std::vector<Flag> flags_;
 };
 
-// Whether a text is one of these.
+// Returns whether a text has one of these forms.
 bool has_flags(std::string_view text);
 
-// Reads either form. Variables that the text itself sets are put in place. Throws InputError.
+// Reads either form, and replaces variables that the text itself sets. Throws InputError.
 Flags read_flags(const std::filesystem::path& file);
 
 }  // namespace tandem

@@ -18,7 +18,7 @@ constexpr std::int64_t kUsualTokens = 4096;
 constexpr std::int64_t kMostParameters = std::int64_t{1} << 50;
 constexpr std::int64_t kMostTotal = std::int64_t{1} << 60;
 
-// Models of several parts: where the language model's configuration is, and its `model_type` where it has none.
+// Models of several parts: the key of the language model's configuration, and its `model_type` if it has none.
 struct Composite {
   std::string_view name;
   std::string_view language;  // empty: the part's own
@@ -118,7 +118,7 @@ class Reader {
     read_vision(type);
   }
 
-  // A part of a model leaves out the sizes that are its family's defaults.
+  // Part of a model's configuration may leave out sizes that are its family's defaults.
   void set_defaults(ConfigValues& config, const std::string& type, const char* part) {
     const SizeDefaults& defaults = size_defaults_of(type);
     config.set_defaults(defaults);

@@ -18,11 +18,11 @@ struct HuggingFaceModel {
 
 bool is_hugging_face(const JsonValue& document);
 
-// `tokens`: of a sequence; 0: what the model can, at most 4,096. Throws InputError; an unknown architecture is refused
-// with the nearest known one.
+// Reads a model whose sequences have this number of tokens; 0: as many as the model can take, at most 4,096. Throws
+// InputError; the message for an unknown architecture names the nearest known one.
 HuggingFaceModel read_hugging_face(const JsonValue& document, const std::string& file, std::int64_t tokens);
 
-// The values of `model_type` that are known, sorted.
+// Returns the known values of `model_type`, sorted.
 std::vector<std::string> known_architectures();
 
 }  // namespace tandem

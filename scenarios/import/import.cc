@@ -26,7 +26,7 @@ std::string with_commas(std::int64_t number) {
   return digits;
 }
 
-// The strategy that divides parameters among all devices: large models fit no device.
+// Returns the strategy that divides parameters among all devices, because large models do not fit a single one.
 std::string sharding_strategy() {
   for (const std::string& name : strategy_names()) {
     const StrategyInfo& info = strategy_info(name);
@@ -35,7 +35,7 @@ std::string sharding_strategy() {
   return std::string(default_strategy_name());
 }
 
-// Chooses what the file does not say, and tells.
+// Chooses the settings that the file does not give, and notes them.
 class Choices {
  public:
   Choices(const ImportChoices& options, Imported& imported) : options_(options), imported_(imported) {}
@@ -125,7 +125,7 @@ Imported import_hugging_face(const std::filesystem::path& file, const ImportChoi
   return imported;
 }
 
-// The strategy whose user gives the sizes of every axis.
+// Returns the strategy whose user gives the sizes of all axes.
 std::string mesh_strategy() {
   for (const std::string& name : strategy_names()) {
     const StrategyInfo& info = strategy_info(name);
@@ -135,7 +135,7 @@ std::string mesh_strategy() {
   return sharding_strategy();
 }
 
-// How many devices there are, and how a batch is divided among them.
+// The number of devices, and how a batch is divided among them.
 struct MegatronSizes {
   int workers = 1, devices = 1;
   std::int64_t data = 1, batch = 1, micro_batches = 1;
@@ -238,7 +238,7 @@ bool is_megatron(const std::filesystem::path& file) {
   return has_flags(text);
 }
 
-// The first of these keys at the top of a JSON object; nothing in a text that is none.
+// Decides by the first known key at the top of a JSON object. Anything else is taken as a scenario.
 ImportKind kind_of_json(ByteSource& source) {
   JsonStream json(source);
   try {
@@ -250,7 +250,7 @@ ImportKind kind_of_json(ByteSource& source) {
     }
   } catch (const InputError&) {
     if (source.has_failed()) throw;
-    // Its own reader says what is wrong.
+    // The scenario's reader says what is wrong.
   }
   return ImportKind::scenario;
 }

@@ -1,4 +1,4 @@
-// Files of other programs as scenarios: docs/import.md.
+// Makes scenarios from files of other programs: docs/import.md.
 //
 // Threads: any.
 #pragma once
@@ -13,12 +13,12 @@ namespace tandem {
 
 enum class ImportKind : std::uint8_t { scenario, hugging_face, megatron, trace };
 
-// What a file holds, by its content. Throws InputError for a folder, a pipe, and what cannot be read; `scenario` is
-// everything that no other kind claims.
+// Returns what a file holds, by its content; `scenario` is everything that no other kind claims. Throws InputError for
+// a folder, a pipe, and a file that cannot be read.
 ImportKind kind_of_file(const std::filesystem::path& file);
 std::string text_of(ImportKind kind);  // "a Hugging Face configuration"
 
-// What a file of another program does not say. Empty or 0: a usual value, which is reported as assumed.
+// What a file of another program does not say. Empty or 0 means a usual value, which is reported as assumed.
 struct ImportChoices {
   std::int64_t tokens = 0;  // of a sequence
   int batch = 0;            // of all replicas together
@@ -41,19 +41,20 @@ struct Imported {
   std::string model{};                  // the text of its model file, where it has one
   std::vector<std::string> facts{};     // "parameters: 8,030,261,248"
   std::vector<std::string> assumed{};   // sentences
-  std::vector<std::string> left_out{};  // what changes times and is not modelled
+  std::vector<std::string> left_out{};  // what changes times but is not modelled
 };
 
-// `model_file`: what the scenario calls its model. Empty: the file itself, from the same folder. Throws InputError.
+// Makes a scenario from a file. `model_file` is how the scenario names its model; empty: the file itself, in the same
+// folder. Throws InputError.
 Imported import_file(const std::filesystem::path& file, const ImportChoices& options, const std::string& model_file);
 
-// The same for traces, one file for each rank that has one. A single file of Chakra is read with those beside it whose
-// names differ in the rank only. `scenario_folder`: where the scenario will be, whose paths to the files begin
-// there.
+// Does the same for traces, one file for each rank that has one. A single file of Chakra is read together with those
+// beside it whose names differ in the rank only. Paths in the scenario are relative to `scenario_folder`, where the
+// scenario will be.
 Imported import_traces(const std::vector<std::filesystem::path>& files, const ImportChoices& options,
                        const std::filesystem::path& scenario_folder);
 
-// The model file of a configuration whose sequences have so many tokens (0: the usual number). Throws InputError.
+// Returns the model file of a configuration for sequences of `tokens` tokens (0: the usual number). Throws InputError.
 std::string model_file_of(const std::filesystem::path& configuration, std::int64_t tokens);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// JSON as a stream of its parts, with the line and column of each: for traces, which are too large to keep.
+// Reads JSON as a stream of parts, each with its line and column, for traces that are too large to hold in memory.
 //
 //   JsonStream json(source);
 //   while (json.next() != JsonPart::end) if (json.part() == JsonPart::key && json.text() == "traceEvents") ...
@@ -39,7 +39,7 @@ class JsonStream {
   JsonPart next();
 
   JsonPart part() const { return part_; }
-  // Of a key, a string (without escapes), a number or a word as it is written. Valid until next().
+  // Returns the text of a key or a string (without escapes), or a number or word as it is written. Valid until next().
   std::string_view text() const { return text_; }
   double number() const;  // of a number; also of a string that is one
   std::size_t depth() const { return open_.size(); }
@@ -47,7 +47,7 @@ class JsonStream {
   int column() const { return column_; }
   const std::string& file() const { return source_.name(); }
 
-  // Goes past the value that begins with the current part; past the value of the current key.
+  // Goes past the value that begins with the current part, or past the value of the current key.
   void skip();
   // Throws InputError at the current part.
   [[noreturn]] void fail(const std::string& message) const;
@@ -56,7 +56,7 @@ class JsonStream {
   enum class Wants : std::uint8_t { value, value_or_end, key, key_or_end, colon, comma_or_end, nothing };
   int peek() { return at_ < piece_.size() ? static_cast<unsigned char>(piece_[at_]) : refill(); }
   int refill();
-  // Both throw InputError; the file ends where something is expected, or has something else there.
+  // Throw InputError where the file has something else than what is expected, or ends there.
   [[noreturn]] void refuse(const std::string& expected, int found) const;
   [[noreturn]] void end_early(const std::string& where) const;
   int take();

@@ -1,4 +1,4 @@
-// A small JSON document with the place of every value: for files such as config.json.
+// A small JSON document with the place of every value, for files such as config.json.
 #pragma once
 
 #include <cstdint>
@@ -16,13 +16,13 @@ struct JsonValue {
   JsonPart kind = JsonPart::null;  // begin_object, begin_array, or that of a scalar
   std::string text{};              // of a scalar
   std::vector<JsonValue> items{};
-  std::vector<Member> members;  // without initialiser, since a Member is complete below only
+  std::vector<Member> members;  // without an initialiser, since Member is complete only below
   int line = 0, column = 0;
 
   bool is_object() const { return kind == JsonPart::begin_object; }
   bool is_list() const { return kind == JsonPart::begin_array; }
   bool is_null() const { return kind == JsonPart::null; }
-  // The last member of that name; null if there is none.
+  // Returns the last member of that name, or null if there is none.
   const JsonValue* find(std::string_view key) const;
 };
 struct JsonValue::Member {
@@ -30,10 +30,10 @@ struct JsonValue::Member {
   JsonValue value;
 };
 
-// The value that begins with the stream's current part.
+// Reads the value that begins with the stream's current part.
 JsonValue read_value(JsonStream& json);
 
-// A whole file of at most 16 MiB. Throws InputError.
+// Reads a whole file of at most 16 MiB. Throws InputError.
 JsonValue read_json(const std::filesystem::path& file);
 
 }  // namespace tandem

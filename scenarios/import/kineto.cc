@@ -15,7 +15,7 @@ namespace {
 using Kind = TraceOp::Kind;
 using Call = KinetoEvents::Call;
 
-// Later than this, a kernel that nothing on its stream kept waiting was not waited for by the host either.
+// If a kernel starts later than this after everything it waited for, the lag is counted as time of the host.
 constexpr std::int64_t kLongestLag_ns = 1'000'000;
 
 class KinetoTrace {
@@ -95,8 +95,8 @@ class KinetoTrace {
                                        says_world ? "" : " or how many ranks there are", trace_.rank, trace_.world));
   }
 
-  // When the host had issued an op: at the end of its call, or when it started if that was earlier. Without its call it
-  // is taken as issued when it started.
+  // Finds when the host had issued each op: at the end of its call, or when the op started if that was earlier. An op
+  // without a call counts as issued when it started.
   void set_issues() {
     std::int64_t missing = 0;
     issued_.resize(trace_.ops.size());
@@ -115,7 +115,7 @@ class KinetoTrace {
                                        missing, trace_.ops.size()));
   }
 
-  // In the order of issue, in which ops of a stream come as they started.
+  // Sorts ops by their issue; ops of one stream stay in the order in which they started.
   void order() {
     std::vector<std::int64_t> latest(static_cast<std::size_t>(trace_.streams), 0);
     for (std::size_t i = 0; i < issued_.size(); ++i) {
@@ -139,8 +139,8 @@ class KinetoTrace {
     events_.works = std::move(works);
   }
 
-  // What an op waited for beside its stream and the host: the work of another stream that ended last before it started,
-  // if that was after both. A collective waits for the work that was issued before it in any case.
+  // Finds what an op waited for besides its stream and the host: the work of another stream that ended last before the
+  // op started, if it ended after both. A collective always waits for the work that was issued before it.
   void find_waits() {
     struct Stream {
       int last = -1;                // of the ops issued so far
@@ -167,7 +167,7 @@ class KinetoTrace {
       if (waited_for >= 0 && (op.after.empty() || op.after.back() != waited_for)) op.after.push_back(waited_for);
       op.lag_ns = std::max<std::int64_t>(0, op.start_ns - free_ns);
       const bool is_late = waited_for < 0 && issued_[i] >= previous;
-      if (is_late || op.lag_ns > kLongestLag_ns) {  // by what the host did, or what is not recorded
+      if (is_late || op.lag_ns > kLongestLag_ns) {  // because of the host, or of something that is not recorded
         issued_[i] += op.lag_ns;
         op.lag_ns = 0;
       }
@@ -183,8 +183,8 @@ class KinetoTrace {
     return after == finished.begin() ? -1 : *std::prev(after);
   }
 
-  // The host's time between what it issues, and where it waits for the device: calls that synchronize, and copies whose
-  // call ended after they did.
+  // Finds the host's time between the ops it issues, and the points where it waits for the device: calls that
+  // synchronize, and copies that ended before their calls did.
   void set_host() {
     std::vector<std::pair<std::int64_t, std::int64_t>> waits;  // begin, end
     for (const Call& call : events_.calls) {

@@ -1,4 +1,4 @@
-// Which kernels of a Kineto trace are collectives, of how many bytes and among whom.
+// Finds which kernels of a Kineto trace are collectives, of how many bytes and among which ranks.
 #pragma once
 
 #include <map>
@@ -13,10 +13,10 @@ class KinetoCollectives {
  public:
   KinetoCollectives(const KinetoEvents& events, RankTrace& trace);
 
-  // Makes a collective of a kernel whose facts are known, on it or on the host's operation that launched it. A kernel
-  // of a communication library without them keeps its recorded time.
+  // Turns a kernel into a collective if its facts are known, from the kernel or from the host's operation that launched
+  // it. A kernel of a communication library without such facts keeps its recorded time.
   void complete(const KinetoEvents::Work& work, TraceOp& op);
-  // Notes what is not known.
+  // Notes what is unknown.
   void finish();
 
  private:

@@ -14,7 +14,8 @@ namespace {
 constexpr std::size_t kMostEvents = 20'000'000;
 constexpr std::int64_t kMostNs = std::int64_t{1} << 61;
 
-// Microseconds with a fraction as nanoseconds, without the rounding of doubles: they count from 1970.
+// Reads microseconds with a fraction as nanoseconds, without doubles, whose rounding is too coarse for times that count
+// from 1970.
 std::int64_t nanoseconds(const JsonStream& json) {
   const std::string_view text = json.text();
   if (json.part() != JsonPart::number) json.fail("expected a time in microseconds");
@@ -83,7 +84,7 @@ class EventReader {
   }
 
  private:
-  // What one event says, in any order of its keys.
+  // The content of one event, whatever the order of its keys.
   struct Event {
     std::string phase{}, category{}, name{};
     std::int64_t start_ns = 0, duration_ns = 0, process = 0, thread = 0;
@@ -222,7 +223,7 @@ class EventReader {
     }
   }
 
-  // Of older profilers: the host's operation has the sizes of its operands only.
+  // In traces of older profilers, only the sizes of the host operation's operands are known.
   bool is_call_of_collective() const { return event_.name.starts_with("nccl:") || event_.name.starts_with("c10d::"); }
 
   // Elements of the largest operand among lists of sizes, which may be in lists themselves.

@@ -1,5 +1,5 @@
-// The events of a Kineto trace that matter, before they are put in order.
-// Facts of pytorch/kineto, libkineto/src/output_json.cpp.
+// The events of a Kineto trace that matter, before they are put in order. Facts from pytorch/kineto,
+// libkineto/src/output_json.cpp.
 #pragma once
 
 #include <cstdint>
@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-// What is known of a collective, on the kernel or on the host's operation that launched it.
+// What is known about a collective, from its kernel or from the host's operation that launched it.
 struct CollectiveFacts {
   std::string name{}, dtype{}, ranks{};
   std::int64_t in_elements = -1, out_elements = -1, group_size = -1, first_rank = 0, stride = 1;

@@ -29,7 +29,7 @@ struct MegatronJob {
   std::vector<std::string> left_out{};
 };
 
-// Throws InputError for what is missing, wrong, or of a kind of model that is not known.
+// Reads the flags. Throws InputError for what is missing or wrong, and for unknown kinds of models.
 MegatronJob read_megatron(const Flags& flags);
 
 }  // namespace tandem

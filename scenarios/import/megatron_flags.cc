@@ -82,7 +82,7 @@ constexpr std::array kNotModelled = {
     Reason{"tp_comm_bulk_dgrad", "only gradients of inputs overlap with products"},
 };
 
-// What has been read, or changes no time: a name, or with * at its end how names begin.
+// Flags that are read elsewhere, or that change no time: names or, with * at the end, beginnings of names.
 constexpr auto kKnown = std::to_array<std::string_view>({
     "num_layers",
     "hidden_size",

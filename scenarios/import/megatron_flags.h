@@ -1,5 +1,5 @@
-// The flags of Megatron-LM: which of them change the time of a step without being modelled.
-// Facts of NVIDIA/Megatron-LM, megatron/training/arguments.py.
+// Flags of Megatron-LM that change the time of a step without being modelled. Facts from NVIDIA/Megatron-LM,
+// megatron/training/arguments.py.
 #pragma once
 
 #include <optional>
@@ -10,14 +10,15 @@
 
 namespace tandem {
 
-// Why a flag that is given changes times in a way that no scenario shows; nothing for the others. Flags that nobody
-// here knows are said to be unknown.
+// Returns why the given flag changes times in a way that no scenario shows, or that it is unknown; nothing for other
+// flags.
 std::optional<std::string> why_not_modelled(const Flag& flag);
 
 // "num-layers 24"
 std::string shown_flag(const Flag& flag);
 
-// Expands "([0]*3+[1]*12)" or "[0,1,1]" to so many values; false if it is no such expression or of another length.
+// Expands "([0]*3+[1]*12)" or "[0,1,1]" to `length` values. Returns false if it is no such expression or has another
+// length.
 bool expand_list(const std::string& text, std::size_t length, std::vector<bool>& values);
 
 }  // namespace tandem

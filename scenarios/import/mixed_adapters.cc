@@ -32,8 +32,8 @@ void adapt_gemma4_layer(const ConfigValues& config, bool is_full, BlockSpec& blo
 
 }  // namespace
 
-// Full attention has heads of another size; a layer may have experts beside its dense part. E2B and E4B: embeddings of
-// each layer, whose table is most of their parameters, and layers without keys of their own.
+// Full attention has heads of another size, and a layer may have experts beside its dense part. E2B and E4B have
+// embeddings for each layer, whose table has most of their parameters, and layers without keys of their own.
 void adapt_gemma4(const ConfigValues& config, TransformerSpec& spec) {
   const std::vector<std::string> kinds = config.texts({"layer_types"});
   const std::int64_t per_layer = config.count({"hidden_size_per_layer_input"}, 0);

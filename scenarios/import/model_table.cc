@@ -9,13 +9,13 @@
 namespace tandem {
 namespace {
 
-// How many tensors of a row's columns an operation adds: layer_reader.cc.
+// Returns how many tensors of a row's columns an operation adds (see layer_reader.cc).
 int tensors_of(const std::string& operation) {
   if (operation == "bias" || operation == "rms_norm") return 1;
   return operation == "batch_norm" || operation == "layer_norm" ? 2 : 0;
 }
 
-// Sizes that no model has end at the largest number; the caller refuses them.
+// Multiplies sizes. A product that overflows becomes the largest number, which the caller refuses.
 std::int64_t times(std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
   return __builtin_mul_overflow(a, b, &result) ? std::numeric_limits<std::int64_t>::max() : result;

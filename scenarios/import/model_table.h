@@ -1,4 +1,4 @@
-// A table of layers as it is written to a model file (docs/workloads.md), with its totals.
+// A table of layers as model files have it (docs/workloads.md), with its totals.
 #pragma once
 
 #include <cstdint>
@@ -45,7 +45,7 @@ class ModelTable {
   std::int64_t tokens() const { return tokens_; }
   const std::string& name() const { return name_; }
   std::int64_t parameters() const;
-  std::int64_t used_parameters() const;  // that one token passes through
+  std::int64_t used_parameters() const;  // those that one token passes through
   std::int64_t macs() const;
   std::string yaml() const;
 
@@ -60,7 +60,7 @@ class ModelTable {
   std::int64_t tokens_;
 };
 
-// The forms of layers. `rows` and others are those of one example.
+// The forms of layers. `rows` and other numbers are those of one example.
 struct DenseRow {
   std::string name;
   TableSize rows;
@@ -75,7 +75,7 @@ struct DenseRow {
 TableRow dense_row(const DenseRow& row, std::int64_t tokens);
 TableRow embedding_row(const std::string& name, TableSize rows, std::int64_t columns, std::int64_t entries,
                        std::vector<std::string> then, std::int64_t tokens);
-// Work that reads and writes every element, with parameters of its own.
+// Makes the row of work that reads and writes every element, with parameters of its own.
 TableRow elementwise_row(const std::string& name, TableSize elements, int forward, int backward,
                          std::int64_t parameters);
 // Products of operands that both belong to the example.
@@ -87,11 +87,11 @@ struct BatchedRow {
   std::vector<std::string> then{};
 };
 TableRow batched_row(const BatchedRow& row, std::int64_t tokens);
-// Patches of an image, each a row.
+// Makes the row of an image's patches, each of which is a row of its input.
 TableRow patches_row(const std::string& name, std::int64_t image, std::int64_t channels, std::int64_t width,
                      std::int64_t patch, std::vector<std::string> then);
 
-// A YAML scalar in quotes.
+// Returns a text as a quoted YAML scalar.
 std::string yaml_text(std::string_view text);
 
 }  // namespace tandem

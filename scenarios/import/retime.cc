@@ -14,17 +14,18 @@ namespace tandem {
 namespace {
 
 constexpr std::int64_t kSmallShare =
-    1000;  // all-reduces below such a part of the largest are no gradients: losses, norms
+    1000;  // all-reduces below this part of the largest are not gradients but losses or norms
 constexpr double kForwardShare =
-    1.0 / 3;  // of the kernels before the last gradient: a backward pass takes twice as long
+    1.0 / 3;  // of the kernels before the last gradient, because a backward pass takes twice as long
 constexpr int kMostReplicas = 1 << 20;
-constexpr std::int64_t kMostBuckets = 2'000;  // of a trace
+constexpr std::int64_t kMostBuckets = 2'000;  // in a trace
 
 [[noreturn]] void refuse_retiming(const RankTrace& trace, const std::string& message) {
   throw InputError({{.file = trace.file, .path = "", .message = message}});
 }
 
-// The distance between ranks of a group that has one in every part of the job of that size; 0 for others.
+// Returns the distance between neighbouring ranks of a group that spans the whole job at equal distances; 0 for other
+// groups.
 int stride_of(const std::vector<int>& ranks, int world) {
   if (ranks.size() < 2) return 0;
   const int stride = ranks[1] - ranks[0];
@@ -99,7 +100,7 @@ std::vector<RankTrace> with_replicas(const std::vector<RankTrace>& traces, int r
 
 // --- Gradients ---
 
-// All-reduces of gradients, in runs: what a step reduces before it uses any of it.
+// Returns the all-reduces of gradients in runs: all that a step reduces before it uses any result.
 std::vector<std::vector<int>> gradient_runs(const RankTrace& trace, int group) {
   std::vector<int> all;
   std::int64_t largest = 0;
@@ -133,7 +134,7 @@ std::vector<std::vector<int>> gradient_runs(const RankTrace& trace, int group) {
   return runs;
 }
 
-// Where the kernels of the busiest stream are between two ops, and how far they are at each.
+// The kernels of the busiest stream between two ops, and the total kernel time at the end of each.
 class KernelClock {
  public:
   KernelClock(const RankTrace& trace, int stream, int begin, int end) {
@@ -146,14 +147,14 @@ class KernelClock {
     }
   }
   std::int64_t total_ns() const { return total_ns_; }
-  // The kernel during which the clock has this time; -1 where there are no kernels.
+  // Returns the kernel during which the clock reaches this time; -1 if there are no kernels.
   int at(double time_ns) const {
     if (kernels_.empty()) return -1;
     const auto found = std::upper_bound(ends_.begin(), ends_.end(), static_cast<std::int64_t>(time_ns));
     const auto place = std::min(static_cast<std::size_t>(found - ends_.begin()), kernels_.size() - 1);
     return kernels_[place];
   }
-  // The last kernel before an op; -1: none.
+  // Returns the last kernel before an op, or -1.
   int previous(int op) const {
     const auto found = std::lower_bound(kernels_.begin(), kernels_.end(), op);
     return found == kernels_.begin() ? -1 : *std::prev(found);
@@ -180,8 +181,9 @@ int busiest_stream(const RankTrace& trace) {
   return busiest == times.end() ? 0 : busiest->first;
 }
 
-// Divides the gradients of a run into buckets of so many bytes, in their order. A bucket is reduced when its last
-// gradient is there: at the op that reduced it, or, within one, after that part of the kernels since the op before.
+// Divides the gradients of a run into buckets of `bucket_bytes`, in order. A bucket is reduced when its last gradient
+// is complete: at the op that reduced it or, if it ends within such an op, after the corresponding part of the kernels
+// since the previous op.
 void rebucket(const RankTrace& trace, const std::vector<int>& run, std::int64_t bucket_bytes, int stream,
               TraceEdit& edit) {
   std::int64_t all = 0, done = 0;
@@ -211,13 +213,13 @@ void rebucket(const RankTrace& trace, const std::vector<int>& run, std::int64_t 
     pending.push_back(run[i]);
     const std::int64_t rest = done % bucket_bytes;
     TraceOp last = old;
-    last.issue_ns = 0;  // the op that it replaces gives its own to the next one
+    last.issue_ns = 0;  // the replaced op passes its own issue time to the next one
     if (rest == 0 || done == all) add(rest == 0 ? bucket_bytes : rest, run[i], std::move(last));
   }
 }
 
-// Gradients go to their owners; parameters come from them before the kernels of the forward and the backward pass that
-// use them, as one bucket, gathered while the kernels of the bucket before run.
+// Reduces gradients to their owners. The parameters of a bucket are gathered before the kernels of the forward and the
+// backward pass that use them, while the kernels of the previous bucket run.
 void shard(RankTrace& trace, const std::vector<int>& run, int begin, int stream, int gather_stream, TraceEdit& edit) {
   const auto op_at = [&](int op) -> TraceOp& { return trace.ops[static_cast<std::size_t>(op)]; };
   const KernelClock kernels(trace, stream, begin, run.back());
@@ -245,7 +247,7 @@ void shard(RankTrace& trace, const std::vector<int>& run, int begin, int stream,
                    .collective = CollectiveKind::all_gather,
                    .bytes = op_at(regions[i].first).bytes,
                    .group = op_at(regions[i].first).group};
-    // In the same order on all ranks: each before the gradients of the bucket before it.
+    // The order is the same on all ranks: each gather comes before the gradients of the previous bucket.
     const std::size_t reduced = i <= run.size() ? 0 : i - run.size() - 1;
     const int position = std::min((user < 0 ? begin : before), run[reduced]) - 1;
     const int busy = i == 0 ? begin - 1 : kernels.previous(position + 1);
@@ -298,7 +300,7 @@ void change_gradients(RankTrace& trace, const Retiming& wanted) {
 int replica_size(const RankTrace& trace) {
   const int group = gradient_group(trace);
   if (group >= 0) return stride_of(trace.groups[static_cast<std::size_t>(group)], trace.world);
-  // A job that divides its gradients already.
+  // The job already divides its gradients.
   for (const std::vector<int>& ranks : trace.groups) {
     if (const int stride = stride_of(ranks, trace.world); stride > 0) return stride;
   }

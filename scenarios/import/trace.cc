@@ -42,7 +42,7 @@ std::int64_t RankTrace::collective_count(CollectiveKind kind) const {
 
 namespace {
 
-// Whether the first entry of a list is an event as Chrome's format has them, each with a phase.
+// Returns whether the first entry of a list is an event in Chrome's format, in which each has a phase.
 bool is_list_of_events(JsonStream& json) {
   if (json.next() != JsonPart::begin_object) return false;
   while (json.next() == JsonPart::key) {
@@ -85,7 +85,7 @@ namespace {
   throw InputError({{.file = file.string(), .path = "", .message = message}});
 }
 
-// What all ranks of a job call together takes no time in a job of one.
+// Refuses a single rank with collectives among all ranks, which would take no time in a job of one rank.
 void check_alone(const RankTrace& trace) {
   const std::int64_t collectives = trace.count(TraceOp::Kind::collective);
   if (collectives == 0) return;
@@ -118,7 +118,7 @@ std::vector<RankTrace> read_chakra(const std::vector<std::filesystem::path>& fil
   return traces;
 }
 
-// Each file read as what it is. All traces are of one kind.
+// Reads each file by its own kind. All traces must be of one kind.
 std::vector<RankTrace> read_each(const std::vector<std::filesystem::path>& files, int ranks) {
   std::vector<RankTrace> traces;
   std::vector<std::filesystem::path> chakra;
@@ -157,7 +157,7 @@ void check_ranks(const std::vector<RankTrace>& traces) {
   }
 }
 
-// Files of one job: what one says of the number of ranks holds for all of them.
+// All files are of one job, so the number of ranks that one states must hold for all of them.
 void check_worlds(const std::vector<RankTrace>& traces) {
   const auto first =
       std::find_if(traces.begin(), traces.end(), [](const RankTrace& trace) { return trace.stated_world > 0; });
@@ -187,7 +187,7 @@ std::vector<RankTrace> checked_traces(const std::vector<std::filesystem::path>& 
   return traces;
 }
 
-// What tells a file from a later one in its place.
+// Distinguishes a file from a later one in its place.
 struct FileState {
   std::filesystem::path path;
   std::uintmax_t size = 0;
@@ -207,7 +207,7 @@ std::vector<FileState> states_of(const std::vector<std::filesystem::path>& files
 }
 
 struct LastTraces {
-  std::mutex mutex;
+  std::mutex mutex;  // guards the rest
   int ranks = 0;
   std::vector<FileState> states;
   std::shared_ptr<const std::vector<RankTrace>> traces;
@@ -241,7 +241,7 @@ std::string machine_with(const std::string& device) {
   struct Known {
     std::string_view part, machine;
   };
-  // Parts of the names that drivers give; the first that fits.
+  // Parts of the names that drivers report; the first match counts.
   static constexpr std::array kKnown = {
       Known{"GH200", "gh200"},
       Known{"GB200", "gb200-nvl72"},

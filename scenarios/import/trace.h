@@ -1,5 +1,5 @@
-// What one rank did, as a profiler recorded it or as another program describes it: the work of its streams in the order
-// in which its host issued it.
+// The work of one rank's streams, in the order in which its host issued it, as a profiler recorded it or as another
+// program describes it.
 #pragma once
 
 #include <cstdint>
@@ -21,7 +21,7 @@ struct TraceOp {
   std::int64_t start_ns = 0;     // recorded, since the trace began
   std::int64_t duration_ns = 0;  // recorded
   std::int64_t lag_ns = 0;       // between what it waited for and its start
-  std::int64_t issue_ns = 0;     // by the host, since it issued or waited before
+  std::int64_t issue_ns = 0;     // host time since it issued or waited before
   std::vector<int> after{};      // ops of other streams that it waits for
   int host_waits_for = -1;       // an op whose end the host waits for before it issues this one; -1: none
 
@@ -46,9 +46,9 @@ struct RankTrace {
   std::vector<std::vector<int>> groups{};  // ranks
   std::vector<TraceOp> ops{};              // in the order of issue
   int streams = 0;
-  int steps = 0;                     // that the profiler marked; 0: none
+  int steps = 0;                     // those that the profiler marked; 0: none
   std::int64_t recorded_ns = 0;      // from the first issue or start to the last end
-  std::vector<std::string> notes{};  // what is not known
+  std::vector<std::string> notes{};  // what is unknown
 
   std::int64_t count(TraceOp::Kind kind) const;
   std::int64_t kernel_ns() const;  // recorded, of all ops but collectives
@@ -56,25 +56,25 @@ struct RankTrace {
   std::int64_t collective_count(CollectiveKind kind) const;
 };
 
-// Whether the content of a file is a trace, or the groups of ranks that traces name. Throws InputError for what cannot
-// be read.
+// Returns which kind of trace a file has, or that it has the groups of ranks that traces name, by its content. Throws
+// InputError for a file that cannot be read.
 enum class TraceKind : std::uint8_t { none, kineto, chakra_messages, chakra_json, chakra_groups, host_operators };
 TraceKind trace_kind_of(const std::filesystem::path& file);
 
 inline constexpr std::int64_t kMostRanksOfJob = 1 << 20;
 
-// The traces of a job's ranks, each rank once, in their order. The result for the files that were read last is kept,
-// and returned again while they have not changed: an import reads them, and the scenario that it makes. Throws
-// InputError. `ranks`: of the job, where its files do not say how many there are (says_ranks); 0: they do.
+// Returns the traces of a job's ranks, each rank once, in order. Keeps the result for the files that were read last and
+// returns it again while they have not changed, because both an import and the scenario that it makes read them.
+// `ranks` is the number of ranks of the job where its files do not say it (says_ranks), else 0. Throws InputError.
 //
 // Threads: any.
 std::shared_ptr<const std::vector<RankTrace>> read_traces(const std::vector<std::filesystem::path>& files,
                                                           int ranks = 0);
 
-// Whether the files say how many ranks their job has: one of Chakra alone does not, without groups beside it.
+// Returns whether the files say how many ranks their job has. A single Chakra file without groups does not.
 bool says_ranks(const std::vector<std::filesystem::path>& files);
 
-// The machine of the catalog whose GPUs have this name; empty: none.
+// Returns the machine of the catalog whose GPUs have this name; empty if there is none.
 std::string machine_with(const std::string& device);
 
 }  // namespace tandem

@@ -1,4 +1,4 @@
-// Changes to the work of one rank: ops left out and put in, while what waits for them follows.
+// Changes the work of one rank: leaves ops out and puts ops in, and adjusts the ops that wait for them.
 #pragma once
 
 #include <map>
@@ -13,11 +13,11 @@ class TraceEdit {
   // `trace` must outlive the edit.
   explicit TraceEdit(RankTrace& trace) : trace_(trace) {}
 
-  // Puts an op in, issued right behind the op `position` of the trace as it was (-1: before all), after those put in
-  // there earlier. Its `after` has numbers of ops as they were, or what this returned for another op. Returns its
-  // number.
+  // Inserts an op to be issued right after op `position` of the original trace (-1: before all) and after ops that were
+  // inserted there earlier. Its `after` has the numbers of original ops, or numbers that this function returned.
+  // Returns its number.
   int insert(int position, TraceOp op);
-  // Leaves an op out. What waited for it waits for `instead`; the host's time goes to the next op.
+  // Leaves an op out. What waited for it waits for `instead`; the host time of the op is added to the next one.
   void replace(int op, int instead);
   // Makes an op wait for another one, which is issued before it.
   void wait(int op, int other) { more_waits_[op].push_back(other); }

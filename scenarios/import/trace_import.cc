@@ -47,7 +47,7 @@ void add_trace_facts(const std::vector<RankTrace>& traces, Imported& imported) {
   }
 }
 
-// A strategy that takes any number of machines: a trace needs none, and a scenario has one.
+// Returns a strategy for any number of machines. A trace needs no strategy, but a scenario must have one.
 std::string strategy_of_traces() {
   for (const std::string& name : strategy_names()) {
     const StrategyInfo& info = strategy_info(name);
@@ -63,9 +63,9 @@ int devices_of_machine(const std::string& machine) {
   return static_cast<int>(load_catalog_node(machine).nodes_of(0, NodeKind::gpu).size());
 }
 
-// The devices that a job runs on.
+// The devices on which a job runs.
 struct Machines {
-  int workers = 1, devices = 1;  // of each
+  int workers = 1, devices = 1;  // devices of each worker
   int ranks() const { return workers * devices; }
 };
 
@@ -73,7 +73,7 @@ struct Machines {
   throw InputError({{.file = trace.file, .path = "", .message = message}});
 }
 
-// As many as `options` ask for: the recorded job with another number of replicas.
+// Returns the machines that `options` ask for, on which the job runs with another number of replicas.
 Machines asked_machines(const ImportChoices& options, const RankTrace& trace) {
   const std::int64_t ranks = std::int64_t{options.devices} * options.workers;
   const int size = replica_size(trace);
@@ -87,7 +87,8 @@ Machines asked_machines(const ImportChoices& options, const RankTrace& trace) {
   return {.workers = options.workers, .devices = options.devices};
 }
 
-// The recorded ranks on the machines that `options` describe in part, or on as few of `most` devices as hold them.
+// Returns machines for the recorded ranks: those that `options` describe in part, or as few machines of `most` devices
+// as hold all ranks.
 Machines recorded_machines(const ImportChoices& options, const RankTrace& trace, int most) {
   const int ranks = trace.world;
   if (options.devices > 0 && ranks % options.devices != 0) {
@@ -109,7 +110,7 @@ Machines recorded_machines(const ImportChoices& options, const RankTrace& trace,
   return {.workers = ranks / devices, .devices = devices};
 }
 
-// What the job does other than recorded, as keys of its workload.
+// Returns the changes to the recorded job, as keys of its workload.
 std::string retiming_text(const ImportChoices& options, const RankTrace& trace, int ranks) {
   std::string text;
   if (ranks != trace.world) text += fmt::format("  replicas: {}\n", ranks / replica_size(trace));
@@ -118,8 +119,8 @@ std::string retiming_text(const ImportChoices& options, const RankTrace& trace, 
   return text;
 }
 
-// Adds the other ranks' files to a single one of Chakra, as ASTRA-sim does: they lie beside it under the same name.
-// Where several files are given, the others are left out with a note.
+// Adds the other ranks' files to a single file of Chakra, as ASTRA-sim does: they are in the same folder under the same
+// name. If several files are given, other ranks' files are left out with a note.
 std::vector<std::filesystem::path> with_other_ranks(const std::vector<std::filesystem::path>& given,
                                                     Imported& imported) {
   const auto first = std::find_if(given.begin(), given.end(), is_chakra_file);

@@ -1,4 +1,4 @@
-// Ranks whose traces are there stand for those whose are not.
+// Recorded ranks represent those without traces.
 #pragma once
 
 #include <vector>
@@ -7,12 +7,12 @@
 
 namespace tandem {
 
-// The trace of that rank, or of the nearest one before it with its place in a replica of `period` ranks; else of the
-// nearest one before it; the first one's before all of them.
+// Returns the trace of a rank; else that of the nearest rank before it which has the same place in a replica of
+// `period` ranks; else that of the nearest one before it; else the first trace.
 const RankTrace& trace_of(const std::vector<RankTrace>& traces, int rank, int period = 1);
 
-// The group that `rank` has where rank `recorded` has these ranks: the same one if it is a member, else one of the same
-// distances between ranks. Empty: there is none.
+// Returns the group that `rank` has where the rank `recorded` has `ranks`: the same group if it is a member, else one
+// with the same distances between ranks; empty if there is none.
 std::vector<int> group_for(const std::vector<int>& ranks, int recorded, int rank, int world);
 
 // Throws InputError where ranks with traces of their own do not call the same collectives of a group in the same order,

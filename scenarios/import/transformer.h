@@ -1,5 +1,5 @@
-// A transformer in the sizes that decide its parameters and its work: what configurations of different dialects become
-// before a table of layers is made of it.
+// A transformer described by the sizes that decide its parameters and its work. Configurations in different dialects
+// are read into it, and a table of layers is made from it.
 #pragma once
 
 #include <cstdint>
@@ -20,9 +20,9 @@ enum class NormKind : std::uint8_t {
 enum class Activation : std::uint8_t { gelu, relu, silu };
 
 struct AttentionSpec {
-  // DeepSeek's latent attention: keys and values are made of a short vector.
+  // DeepSeek's latent attention: keys and values are made from a short vector.
   struct Latent {
-    std::int64_t query_rank = 0;  // 0: queries are made of the input
+    std::int64_t query_rank = 0;  // 0: queries are made from the input
     std::int64_t rank = 0;
     std::int64_t rotary = 0;                       // of a head's query and key
     bool has_bias = false;                         // of the products into the short vectors
@@ -42,7 +42,7 @@ struct AttentionSpec {
   bool has_sinks = false;     // a number for each head
   std::int64_t window = 0;    // tokens that a token sees; 0: all
   std::optional<Latent> latent{};
-  // A mixer without a softmax in its place, with a state of so many matrices: a gated delta rule, Mamba.
+  // A mixer without a softmax in place of attention, whose state is `states` matrices: a gated delta rule, Mamba.
   struct Linear {
     std::int64_t projected = 0;  // outputs of the first product
     std::int64_t convolved = 0;  // of them, those that a short convolution mixes over tokens

@@ -13,8 +13,8 @@ void append(Then& then, const Then& more) {
   then.insert(then.end(), more.begin(), more.end());
 }
 
-// The rows of a transformer, in forward order. A block's first norm is done to the output of what comes before it, so
-// that a block ends with the next one's, and the last one with the final norm.
+// The rows of a transformer, in forward order. A block's first norm is applied to the output of what precedes it, so
+// each block ends with the first norm of the next one, and the last block with the final norm.
 class TransformerTable {
  public:
   explicit TransformerTable(const TransformerSpec& spec)
@@ -63,10 +63,10 @@ class TransformerTable {
     if (!group_.rows.empty()) table_.groups.push_back(std::move(group_));
     group_ = {};
   }
-  void dense(DenseRow row) { add(dense_row(row, spec_.tokens)); }
+  void dense(const DenseRow& row) { add(dense_row(row, spec_.tokens)); }
   TableSize elements(std::int64_t columns) const { return rows_.times(columns); }
 
-  // The norms between what comes before block `index` and that block; at the end the final norm.
+  // Returns the norms between block `index` and what precedes it; after the last block, the final norm.
   Then norms_before(std::size_t index) const {
     if (index >= spec_.blocks.size()) return spec_.final_norm ? norm_ : Then{};
     const Norms norms = spec_.blocks[index].block.norms;
@@ -211,7 +211,7 @@ class TransformerTable {
     std::int64_t more = experts.more_parameters;
     if (experts.has_bias) more += experts.count * (experts.width * (feed.gated ? 2 : 1) + hidden);
     add(elementwise_row("combine", rows.times(hidden), 2, 2, more));
-    // What is done to the sum of the experts' outputs.
+    // Returns the operations on the sum of the experts' outputs.
     TableRow sum = elementwise_row("sum", elements(hidden), 3, 4, 0);
     for (const std::string& operation : then) {
       if (operation == "rms_norm") sum.weights += hidden;

@@ -12,7 +12,7 @@
 namespace tandem {
 namespace {
 
-// Why an architecture cannot be read, and the one that comes nearest all the same; empty: none does.
+// Why an architecture cannot be read, and the nearest one that can; empty: there is none.
 struct Obstacle {
   std::string_view what;
   std::string_view nearest{};
@@ -86,7 +86,7 @@ bool is_letter(char c) {
   return std::isalpha(static_cast<unsigned char>(c)) != 0;
 }
 
-// Whether a name goes on with a version or another word: "swinv2", "swin-tiny", but not "swing".
+// Returns whether the rest of a name is a version or another word: "swinv2", "swin-tiny", but not "swing".
 bool ends_word(std::string_view rest) {
   if (rest.size() > 1 && rest[0] == 'v' && !is_letter(rest[1])) return true;
   return rest.empty() || !is_letter(rest[0]);
@@ -116,8 +116,8 @@ std::string_view letters_of(std::string_view name) {
   return name.substr(0, static_cast<std::size_t>(end - name.begin()));
 }
 
-// The known one that begins with the same word: the nearest in its spelling, the latest version of several; else the
-// one with most of the name's beginning.
+// Returns the known architecture that begins with the same word: the nearest in spelling and, of several versions, the
+// latest. If there is none, returns the one that has the longest beginning in common with the name.
 std::string nearest_of_family(std::string_view type, const std::vector<std::string>& known) {
   std::vector<std::string> family;
   for (const std::string& name : known) {
@@ -133,7 +133,7 @@ std::string nearest_of_family(std::string_view type, const std::vector<std::stri
                            [&](const std::string& a, const std::string& b) { return shared(a) < shared(b); });
 }
 
-// The plainest architecture with the sizes that a configuration has; empty: its keys are nobody's.
+// Returns the plainest architecture with the sizes that a configuration has; empty if its keys fit none.
 std::string nearest_by_keys(const ConfigValues& config) {
   if (config.has({"kv_lora_rank"})) return "deepseek_v3";
   if (config.has({"num_local_experts", "num_experts", "n_routed_experts"})) return "mixtral";

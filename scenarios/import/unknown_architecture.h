@@ -1,4 +1,4 @@
-// What to say about a model of Hugging Face whose architecture is not known.
+// The message about a Hugging Face model whose architecture is unknown.
 #pragma once
 
 #include <string>
@@ -8,8 +8,8 @@
 
 namespace tandem {
 
-// The message for an unknown `model_type`: what of it is not modelled, and the nearest of the known ones by name, else
-// by the keys of the configuration. Where none is near it lists those that are known.
+// Returns the message for an unknown `model_type`: which of its parts are not modelled, and the nearest known type by
+// name, else by the keys of the configuration. Lists all known types where none is near.
 std::string about_unknown_architecture(const std::string& type, const ConfigValues& config,
                                        const std::vector<std::string>& known);
 

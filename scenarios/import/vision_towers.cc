@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-// Blocks over patches; what is before and after them is counted by the caller.
+// Returns a tower's blocks over patches; the caller counts the parts before and after them.
 TransformerSpec tower_of(std::int64_t hidden, std::int64_t layers, std::int64_t heads, std::int64_t width) {
   TransformerSpec spec;
   spec.hidden = hidden;

@@ -2,7 +2,7 @@
 // `strategy == 'mesh' or tensor == 1`.
 //
 // Numbers, texts in single quotes, names, true and false; * / % before + -, before == != < <= > >=, before not, and,
-// or; parentheses. What is compared must be of one kind.
+// or; parentheses. Only values of one kind can be compared.
 #pragma once
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace tandem {
 
 using ConditionValue = std::variant<double, std::string>;  // true is 1, false 0
 
-// What is wrong with a condition, or with its values; where() in its text counts from 0.
+// A condition, or its values, are wrong. where() is the place in its text, counted from 0.
 class ConditionError : public Error {
  public:
   ConditionError(const std::string& message, std::size_t where) : Error(message), where_(where) {}
@@ -36,8 +36,8 @@ class Condition {
   const std::string& text() const { return text_; }
   const std::vector<std::string>& names() const { return names_; }  // each once
 
-  // `value_of` gets places in names(), and is not called for what `and` and `or` skip. Throws ConditionError where
-  // values do not go together, and what `value_of` throws.
+  // Returns whether the values meet the condition. `value_of` gets indices into names(), and is not called for names
+  // that `and` and `or` skip. Throws ConditionError where values do not go together, and what `value_of` throws.
   bool holds(const std::function<ConditionValue(std::size_t name)>& value_of) const;
 
  private:

@@ -1,4 +1,4 @@
-// The names that conditions of a sweep have for fields of a scenario.
+// The names by which conditions of a sweep refer to fields of a scenario.
 #pragma once
 
 #include <optional>
@@ -14,13 +14,13 @@ namespace tandem {
 struct ConditionWord {
   const char* name;
   const char* path;
-  // The value of a scenario that does not state it; null: there is none.
+  // Returns the value for a scenario that does not state it; null if there is none.
   ConditionValue (*usual)(const Scenario& scenario);
 };
 std::span<const ConditionWord> condition_words();
 const ConditionWord* find_condition_word(std::string_view name);  // or by its path; null: there is none
 
-// A scalar of a scenario as conditions see it: numbers and sizes, true and false, and texts.
+// Returns a scalar of a scenario as conditions see it: a number or size, true or false, or a text.
 ConditionValue condition_value(const std::string& text);
 
 }  // namespace tandem

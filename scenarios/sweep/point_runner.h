@@ -1,4 +1,4 @@
-// Runs points of a sweep one after the other, in a process that has nothing else to do.
+// Runs points of a sweep one after the other, in a process that does nothing else.
 #pragma once
 
 #include <memory>
@@ -13,13 +13,13 @@ namespace tandem {
 
 class PointRunner {
  public:
-  // All must outlive this. `files` are the points' hashes of files as the sweep began; `topology` is that of scenarios
-  // which name none.
+  // All must outlive this. `files` are the hashes of the points' files when the sweep began; `topology` is for
+  // scenarios that name none.
   PointRunner(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
               const std::vector<std::string>& files, std::shared_ptr<const Topology> topology)
       : space_(space), points_(points), files_(files), topology_(std::move(topology)) {}
 
-  // Returns the line of the point for a results file. Failures are lines, too.
+  // Runs a point and returns its line for a results file. A failure is a line, too.
   std::string line(int number);
 
  private:

@@ -87,7 +87,7 @@ class ProcessPool::Child {
 
   int from() const { return from_; }
   int job() const { return job_; }  // -1: none
-  // A process that is gone shows at its other pipe.
+  // If the process is gone, the other pipe shows it.
   void begin(int job) {
     job_ = job;
     write_all(to_, &job, sizeof job);
@@ -108,7 +108,7 @@ class ProcessPool::Child {
     process_ = -1;
     return ending_of(status);
   }
-  // In a child, the ends that other children's pipes have in the process above.
+  // Closes, in a child, the parent's ends of other children's pipes.
   void forget() const {
     close(to_);
     close(from_);
@@ -122,8 +122,8 @@ class ProcessPool::Child {
 
 namespace {
 
-// The life of a child: until there are no more jobs, or nobody who gives any. A terminal's Ctrl-C reaches it as well,
-// but the process above decides.
+// Runs a child until there are no more jobs, or the parent is gone. A terminal's Ctrl-C reaches the child as well, but
+// the parent decides.
 [[noreturn]] void work(int jobs, int results, const ProcessPool::Job& job) {
   for (const int signal : {SIGINT, SIGPIPE}) ::signal(signal, SIG_IGN);
   ::signal(SIGTERM, SIG_DFL);
@@ -207,7 +207,7 @@ void ProcessPool::run(std::span<const int> jobs, const Events& events) {
     for (const auto& child : children_) polled.push_back({.fd = child->from(), .events = POLLIN, .revents = 0});
     poll(polled.data(), polled.size(), kTick_ms);
     events.tick();
-    // From the last one on, because a lost one is taken out.
+    // Goes backwards, because a lost child is removed.
     for (std::size_t i = polled.size(); i-- > 0;) {
       if (polled[i].revents != 0) read_from(i, events);
     }

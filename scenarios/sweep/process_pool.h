@@ -1,7 +1,7 @@
-// Child processes that do numbered jobs, one job a process at a time. They are forks, so they have what this process
-// has; a job that brings down its process costs that job only.
+// Child processes that do numbered jobs, each one job at a time. They are forks, so they have what this process has; a
+// job that brings down its process costs that job only.
 //
-// Threads: the caller has one. Children end with the pool, or when this process is gone.
+// Threads: the process must have only one, since it forks. Children end with the pool, or when this process is gone.
 #pragma once
 
 #include <sys/types.h>
@@ -26,11 +26,11 @@ class ProcessPool {
 
   // Throws RunError if the system gives not even one process.
   ProcessPool(int processes, Job job);
-  ~ProcessPool();  // ends the children immediately
+  ~ProcessPool();  // ends the children immediately, without waiting for their jobs
   ProcessPool(const ProcessPool&) = delete;
   ProcessPool& operator=(const ProcessPool&) = delete;
 
-  // Does all jobs, in this order as far as processes become free. Passes on what the events throw.
+  // Does all jobs, which begin in this order as processes become free. Passes on what the events throw.
   void run(std::span<const int> jobs, const Events& events);
 
  private:
@@ -46,7 +46,7 @@ class ProcessPool {
   std::span<const int> waiting_;
 };
 
-// How many processors this process may use.
+// Returns how many processors this process may use.
 int usable_processors();
 
 }  // namespace tandem

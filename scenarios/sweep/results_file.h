@@ -1,5 +1,5 @@
-// The file that keeps the finished points of a sweep: JSON lines, the first of which says whose they are. A line is
-// written whole or not at all.
+// The file that keeps the finished points of a sweep: JSON lines, the first of which names the sweep. A line is written
+// whole or not at all.
 #pragma once
 
 #include <filesystem>
@@ -11,7 +11,7 @@
 
 namespace tandem {
 
-// Whose results they are. Those of another scenario or another version are refused.
+// Identifies the sweep. Results of another scenario or another version are refused.
 struct SweepIdentity {
   std::string scenario;
   std::string hash;
@@ -24,21 +24,21 @@ struct StoredPoint {
 
 struct StoredPoints {
   std::vector<StoredPoint> points;
-  std::uint64_t whole_bytes = 0;  // of the lines that are whole
-  bool is_cut = false;            // the last line is not
+  std::uint64_t whole_bytes = 0;  // size of the complete lines
+  bool is_cut = false;            // the last line is incomplete
 };
 
 std::string line_of(const SweptPoint& point, const std::string& files_hash);
 StoredPoint point_of_line(std::string_view line, const std::string& file, int number);  // throws InputError
 
-// Reads what a file has; nothing if it is not there or has not even a whole first line. Throws InputError for a file
-// that is something else, or of another scenario or version, and for a broken line before the last one.
+// Reads the points of a file; none if it does not exist or does not have a complete first line. Throws InputError for a
+// file of another kind, or of another scenario or version, and for a broken line before the last one.
 StoredPoints read_results(const std::filesystem::path& file, const SweepIdentity& identity);
 
-// Writes to the end of such a file. Nobody else can write to it meanwhile.
+// Appends to such a file, which nobody else can write meanwhile.
 class ResultsFile {
  public:
-  // Throws what read_results() throws, and Error if the file cannot be written or somebody else writes to it.
+  // Throws what read_results() throws, and Error if the file cannot be written or another process writes it.
   ResultsFile(std::filesystem::path file, const SweepIdentity& identity);
   ~ResultsFile();
   ResultsFile(const ResultsFile&) = delete;
@@ -46,7 +46,7 @@ class ResultsFile {
 
   const std::filesystem::path& path() const { return file_; }
   const StoredPoints& stored() const { return stored_; }
-  // Throws Error; the file is then as before.
+  // Throws Error, and then leaves the file as it was.
   void add(const std::string& line);
 
  private:

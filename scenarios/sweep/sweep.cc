@@ -23,7 +23,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// The points of a sweep by what they are, whatever file or process they come from.
+// The points of a sweep, identified by their values, whatever file or process their results come from.
 class KnownPoints {
  public:
   KnownPoints(const SweepSpace& space, const std::vector<SweepSpace::Point>& points, SweepTable& table)
@@ -34,7 +34,7 @@ class KnownPoints {
     }
   }
 
-  // By point: its hash of files as the sweep began.
+  // Returns, for each point, the hash of its files when the sweep began.
   const std::vector<std::string>& files() const { return files_; }
 
   // Returns the place of the point, if it is one of this sweep.
@@ -47,7 +47,7 @@ class KnownPoints {
     if (!is_finished(place)) table_.points[place] = point;
   }
 
-  // A point whose process was lost may end otherwise the next time.
+  // A lost point is not finished, because it may succeed the next time.
   bool is_finished(std::size_t place) const {
     const PointState state = table_.points[place].state;
     return state != PointState::not_run && state != PointState::lost;
@@ -110,14 +110,14 @@ class SweepRun {
     }
   }
 
-  // Takes a finished point over, and returns its place if it is one of this sweep.
+  // Takes the result of a finished point, and returns its place if it belongs to this sweep.
   std::optional<std::size_t> take(const StoredPoint& stored) {
     const auto place = stored.point.state == PointState::lost ? std::nullopt : known_.find(stored);
     if (place) known_.set(*place, stored.point);
     return place;
   }
 
-  // Files of other ranks, also of an earlier run with more of them, and those to merge.
+  // Reads the files to merge and those of other ranks, including ranks of an earlier run that had more.
   void read_others() {
     for (const fs::path& file : options_.merge) {
       if (!fs::exists(file)) throw InputError({{.file = file.string(), .path = "", .message = "no such file"}});
@@ -148,7 +148,7 @@ class SweepRun {
     return losses;
   }
 
-  // Other ranks run what was lost in earlier sweeps again: only what is lost from now on counts.
+  // Other ranks repeat points that earlier sweeps lost, so only losses from now on count.
   void hear_ranks() {
     for (const auto& [place, loss] : read_ranks()) {
       const auto before = lost_before_.find(place);
@@ -172,8 +172,7 @@ class SweepRun {
     return files;
   }
 
-  // Every rank has the points of its remainder, so that it does not matter what the others have finished when it
-  // begins.
+  // A rank runs the points whose index has the rank as its remainder, whatever the others have finished when it begins.
   std::vector<int> remaining_jobs() const {
     std::vector<int> jobs;
     for (std::size_t i = 0; i < points_.size(); ++i) {
@@ -248,7 +247,7 @@ class SweepRun {
     return missing;
   }
 
-  // The first rank's file has everything in the end, and the others' are not needed any more.
+  // Stores all results in the first rank's file, so that the others' files are no longer needed.
   void keep_what_others_have() {
     if (options_.rank.index > 0) return;
     for (std::size_t i = 0; i < points_.size(); ++i) {

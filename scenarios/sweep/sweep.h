@@ -1,4 +1,4 @@
-// Runs the points of a sweep in child processes and keeps what is finished.
+// Runs the points of a sweep in child processes and keeps those that are finished.
 #pragma once
 
 #include <filesystem>
@@ -13,24 +13,24 @@
 namespace tandem {
 
 struct SweepOptions {
-  int processes = 0;                           // 0: one a processor; one in all for engines that measure
+  int processes = 0;                           // 0: one for each processor, or a single one for engines that measure
   std::filesystem::path results{};             // keeps finished points; empty: none are kept
   std::vector<std::filesystem::path> merge{};  // results of other runs of the same sweep, which count as finished
-  Rank rank{};                                 // of several processes that share the points and a file system
-  double wait_s = 600;                         // how long the first rank waits while no other one finishes anything
+  Rank rank{};                                 // of this process, where several share the points and a file system
+  double wait_s = 600;                         // how long the first rank waits while no other one finishes a point
   std::function<void(int done, int points)> progress{};  // a few times a second; may throw
   std::function<void(const std::string&)> note{};
 };
 
-// The points as they are before the first one runs. Throws InputError for a scenario without a sweep, and what
+// Returns the table before the first point has run. Throws InputError for a scenario without a sweep, and what
 // SweepSpace throws.
 SweepTable swept_points(const Scenario& scenario);
 
-// Fills in the points of `table`, which are those of the scenario, as they become known: the caller has those finished
-// when this throws. With several ranks, each runs its part of the points and writes it to a file of its own, and the
-// first one waits for the others and puts all of them together. Throws InputError for results that are not of this
-// scenario, Error for a file that cannot be written, RunError if no process can be started or a rank is not heard of
-// any more, and what options.progress throws.
+// Fills in the points of `table`, which are those of the scenario, as they finish, so that the caller keeps the
+// finished ones when this throws. With several ranks, each runs its part of the points and writes it to a file of its
+// own, and the first one waits for the others and puts all parts together. Throws InputError for results of another
+// scenario, Error for a file that cannot be written, RunError if no process can be started or if no other rank finishes
+// a point for wait_s, and what options.progress throws.
 void run_sweep(const Scenario& scenario, const SweepOptions& options, SweepTable& table);
 
 }  // namespace tandem

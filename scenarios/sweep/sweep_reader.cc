@@ -94,7 +94,7 @@ class SweepReader {
     return number;
   }
 
-  // from, from + step, ... or from, from x times, ... up to `to`.
+  // Reads a range: from, from + step, ... or from, from x times, ... up to `to`.
   void read_range(const YamlReader& map, SweepAxis& axis) const {
     const auto from = read_number(map.required("from"));
     const auto to = read_number(map.required("to"));
@@ -110,7 +110,7 @@ class SweepReader {
     if (count >= static_cast<double>(kMostValues)) {
       return map.error(fmt::format("has {:.3g} values; at most {}", count + 1, kMostValues));
     }
-    // The bound of a factor such as 10 may be missed by a rounding.
+    // Allows for rounding, which could miss the bound with a factor such as 10.
     const double last = *to * (1 + 1e-12);
     double value = *from;
     int steps = 0;

@@ -1,5 +1,5 @@
-// The `sweep:` of a scenario: values that take the place of the scenario's, in every combination that meets the
-// conditions. docs/sweep.md
+// The `sweep:` of a scenario: values that replace the scenario's, in every combination that meets the conditions.
+// docs/sweep.md describes it.
 #pragma once
 
 #include <memory>
@@ -29,10 +29,11 @@ struct SweepSettings {
   std::vector<std::unique_ptr<const YamlNode>> made;  // the values of ranges
 };
 
-// The map at `sweep:` of the document, which the result refers to. What is wrong goes to the reader's diagnostics.
+// Reads the map at `sweep:` of the document, which must outlive the result. Reports problems to the reader's
+// diagnostics.
 std::shared_ptr<const SweepSettings> read_sweep(const YamlReader& map, const YamlDocument& document);
 
-// The value at a path of maps; null where there is none.
+// Returns the value at a path of maps, or null where there is none.
 const YamlNode* node_at(const YamlNode& root, std::string_view path);
 
 }  // namespace tandem

@@ -22,7 +22,7 @@ constexpr double kMostCombinations = 1e7;
 constexpr std::size_t kMostPoints = 100'000;
 constexpr const char* kTopologyWorkers = "topology.cluster.workers";
 
-// Nothing (`~`) leaves the field out.
+// A null value (`~`) leaves the field out.
 YamlDocument::Change change_to(const SweepAxis& axis, std::size_t value) {
   const YamlNode* node = axis.values[value];
   return {axis.path, node->kind == YamlKind::null ? nullptr : node};
@@ -57,7 +57,7 @@ SweepSpace::SweepSpace(const Scenario& base) : base_(base), sweep_(*base.sweep) 
   }
 }
 
-// Any value shows whether a field is one.
+// Tries one value of each field, which is enough to see whether the field exists.
 void SweepSpace::check_fields() const {
   SharedParts parts;
   Diagnostics problems;
@@ -77,7 +77,7 @@ bool SweepSpace::is_swept(const std::string& path) const {
                      [&](const SweepAxis& axis) { return axis.path == path || path.starts_with(axis.path + "."); });
 }
 
-// The values of an axis, or what they have at `rest`.
+// Returns the values of an axis, or of their field `rest`.
 SweepSpace::Meaning SweepSpace::by_axis(std::size_t axis, const std::string& rest, const SweepCondition& in) const {
   std::vector<ConditionValue> values;
   for (const YamlNode* value : sweep_.axes[axis].values) {
@@ -109,7 +109,7 @@ SweepSpace::Meaning SweepSpace::meaning_of_path(const std::string& path, const s
   return {0, [value = word->usual(base_)](const Point&) { return value; }};
 }
 
-// Where a scenario states no workers, each machine of its topology is one.
+// If a scenario does not state its workers, each machine of its topology is one.
 SweepSpace::Meaning SweepSpace::workers_of_topology(const SweepCondition& in) const {
   if (is_swept(kTopologyWorkers)) return meaning_of_path(kTopologyWorkers, "workers", in);
   return meaning_of_path("devices.workers", "workers", in);

@@ -1,4 +1,4 @@
-// The points of a sweep: which there are, and the scenario of each.
+// The points of a sweep, and the scenario of each.
 #pragma once
 
 #include <cstdint>
@@ -15,27 +15,27 @@ namespace tandem {
 
 class SweepSpace {
  public:
-  using Point = std::vector<std::uint32_t>;                         // a place among the values of each field
+  using Point = std::vector<std::uint32_t>;                         // for each field, the index of a value
   using Values = std::vector<std::pair<std::string, std::string>>;  // fields and their values, as text
 
-  // `base` has a sweep and must outlive this. Throws InputError for fields that scenarios do not have, and for names in
-  // conditions that mean nothing here.
+  // `base` must have a sweep and outlive this. Throws InputError for fields that scenarios do not have, and for names
+  // in conditions that mean nothing here.
   explicit SweepSpace(const Scenario& base);
 
-  // The combinations that meet the conditions, in the order of the file: the last field varies fastest. Throws
+  // Returns the combinations that meet the conditions, in the order of the file; the last field varies fastest. Throws
   // InputError if there are too many to try or to run, if there are none, and for a condition whose values do not go
   // together.
   std::vector<Point> points() const;
 
   std::vector<std::string> fields() const;
   Values values(const Point& point) const;
-  // The hash of the files that the values of a point name; "" if they name none.
+  // Returns the hash of the files that the values of a point name, or "" if they name none.
   std::string files_hash(const Point& point) const;
-  // Throws InputError for a combination that is no scenario.
+  // Returns the scenario of a point. Throws InputError for a combination that is not a valid scenario.
   Scenario scenario(const Point& point, SharedParts& parts) const;
 
  private:
-  // What a name in a condition means: it depends on the choice for the fields before `axes`, and on no later one.
+  // The meaning of a name in a condition. It depends on the values of the first `axes` fields only.
   struct Meaning {
     std::size_t axes = 0;
     std::function<ConditionValue(const Point& point)> value;

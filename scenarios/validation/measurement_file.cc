@@ -55,7 +55,7 @@ class Row {
   bool is_whole_ = false;
 };
 
-// A place of the file that has a number under one of several names.
+// Returns the number that a map has under the first of several names.
 int first_count(const YamlReader& map, std::initializer_list<std::string_view> names) {
   for (const std::string_view name : names) {
     if (const YamlReader value = map.optional(name); value.is_scalar()) return value.integer(1, kMostDevices, 0);
@@ -113,7 +113,7 @@ class FileReader {
     result_.healthy = word != "false";
   }
 
-  // What a table does not say itself, the file says, or its description of the hardware.
+  // If a table does not state the number, takes it from the file or from its description of the hardware.
   int devices_of(const YamlReader& table) const {
     if (const int count = first_count(table, {"gpus", "workers", "devices"})) return count;
     if (const int count = first_count(root_, {"gpus", "devices"})) return count;
@@ -157,14 +157,14 @@ class FileReader {
     return "";
   }
 
-  // Rows of a table, one table for each number of devices where a column has it.
+  // Returns the rows of a table, divided into one table for each number of devices if a column states it.
   std::map<int, CollectiveTable> rows_of(const YamlReader& reader, const CollectiveTable& table, int devices) {
     std::vector<std::string> columns;
     for (const YamlReader& column : reader.optional("columns").list()) columns.push_back(column.text());
     std::map<int, CollectiveTable> tables;
     const bool was_right = problems_.empty();
     for (const YamlReader& item : reader.required("rows").list()) {
-      if (was_right && !problems_.empty()) break;  // the next rows would mostly say the same again
+      if (was_right && !problems_.empty()) break;  // the following rows would mostly repeat the problem
       const Row row(item, columns);
       int of_row = devices;
       for (const char* key : {"processors", "gpus"}) {
@@ -207,7 +207,7 @@ class FileReader {
     return read;
   }
 
-  // Times and bandwidths say the same, or one of them has another unit.
+  // If times and bandwidths disagree, one of them has another unit.
   static void check_bandwidth(const Row& row, const CollectiveRow& read, std::string_view column,
                               std::optional<double> time_us) {
     const auto field = row.find(column);

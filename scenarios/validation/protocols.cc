@@ -65,13 +65,13 @@ void predict_sizes(const std::vector<ReplayedTable>& tables, std::vector<Validat
   }
 }
 
-// Tables of one file that differ in the number of devices only.
+// Returns whether two tables of one file differ only in the number of devices.
 bool differ_in_devices(const ReplayedTable& a, const ReplayedTable& b) {
   return a.file == b.file && a.operation == b.operation && a.dtype == b.dtype && a.nodes == 1 && b.nodes == 1 &&
          a.node == b.node;
 }
 
-// A table needs two smaller ones, or the only one that there is.
+// Predicts a table from tables with fewer devices: at least two of them, unless there is only one.
 void predict_ranks(const std::vector<ReplayedTable>& tables, std::vector<ValidationPoint>& points) {
   for (const ReplayedTable& table : tables) {
     std::set<int> fewer, all;
@@ -89,7 +89,7 @@ void predict_ranks(const std::vector<ReplayedTable>& tables, std::vector<Validat
   }
 }
 
-// Fits what is known of one node, of the same element type where there is such a table.
+// Fits tables of one node, of the same element type if there are any.
 void predict_nodes(const std::vector<ReplayedTable>& tables, std::vector<ValidationPoint>& points) {
   for (const ReplayedTable& table : tables) {
     if (table.nodes == 1) continue;

@@ -1,4 +1,4 @@
-// What is fitted to which measurements, and what is then predicted.
+// The protocols of validation: each fits the model to some measurements and predicts others.
 #pragma once
 
 #include <string>
@@ -18,7 +18,7 @@ enum class Protocol : std::uint8_t {
 std::vector<std::pair<std::string, Protocol>> protocol_words();
 std::string name_of(Protocol protocol);
 
-// The predictions of a protocol, in the order of the tables.
+// Returns the predictions of a protocol, in the order of the tables.
 std::vector<ValidationPoint> predict(Protocol protocol, const std::vector<ReplayedTable>& tables);
 
 }  // namespace tandem::validation

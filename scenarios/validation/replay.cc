@@ -13,7 +13,7 @@
 namespace tandem::validation {
 namespace {
 
-// The oldest version that is modelled stands in for older ones: 2.4 chose and sent much as 2.5 did.
+// The oldest modelled version is used for older ones, because 2.4 chose and sent much like 2.5.
 std::string modelled_version(const std::string& version) {
   constexpr int kOldestMinor = 5;
   int minor = kOldestMinor;

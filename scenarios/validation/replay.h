@@ -13,7 +13,7 @@ namespace tandem::validation {
 struct ReplayedRow {
   std::int64_t bytes = 0;
   double measured_us = 0;
-  double model_us = 0;  // nothing fitted
+  double model_us = 0;  // of the model as it is, without a fit
   std::string algorithm{};
 };
 
@@ -34,7 +34,7 @@ struct Replay {
   std::vector<LeftOut> left_out{};
 };
 
-// `progress` is called after each table; may be empty.
+// Replays the tables of the files. Calls `progress`, which may be empty, after each table.
 Replay replay_collectives(const std::vector<MeasurementFile>& files,
                           const std::function<void(int done, int total)>& progress);
 

@@ -29,7 +29,7 @@ std::map<std::string, std::string> read_nccl(const YamlReader& map) {
   return variables;
 }
 
-// The machine has the devices, and its network is that of the measurement.
+// Returns whether the machine has the devices and the network of the measurement.
 bool fits(const YamlReader& entry, const Topology& topology, int devices, int nodes) {
   if (devices % nodes != 0) {
     entry.error(fmt::format("{} devices cannot be divided among {} nodes", devices, nodes));

@@ -17,19 +17,19 @@ struct ReplayMachine {
   std::shared_ptr<const Topology> topology{};
   bool nics_stated = true;
   bool p2p_stated = true;
-  std::string transport{};                    // of its network: "infiniband"; empty: not known, or one node
+  std::string transport{};                    // of its network: "infiniband"; empty: unknown, or one node
   int devices_per_process = 1;                // several: one process drives several devices
   std::map<std::string, std::string> nccl{};  // EngineOptions::nccl: NCCL's variables, "version"
 
   int devices_per_node() const;
-  // EngineOptions::nccl of a job with so many devices on each node.
+  // Returns EngineOptions::nccl for a job with `devices_per_node` devices on each node.
   std::map<std::string, std::string> nccl_of_job(int devices_per_node) const;
-  // "hgx-h100" or "hgx-h100, 2 nodes"
+  // Returns "hgx-h100" or "hgx-h100, 2 nodes".
   std::string family() const;
 };
 
-// Reads the entry for a table with `devices` devices on `nodes` nodes (0: the entry's). Reports what is wrong, also a
-// machine that is too small, and returns nothing then.
+// Reads the entry for a table with `devices` devices on `nodes` nodes (0: the entry's). Reports problems, such as a
+// machine that is too small, and then returns nothing.
 std::optional<ReplayMachine> read_replay_machine(const YamlReader& entry, int devices, int nodes);
 
 }  // namespace tandem::validation

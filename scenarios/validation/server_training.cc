@@ -14,9 +14,9 @@ namespace {
 constexpr int kAsynchronousSteps = 12;
 constexpr int kAsynchronousWarmup = 4;
 constexpr int kFitRounds = 12;
-constexpr double kSaturated = 0.9;  // of as many times one worker's throughput
+constexpr double kSaturated = 0.9;  // of the throughput of linear scaling
 
-// How many times as long the work of the workers' GPUs and of the servers' CPUs takes as their figures say.
+// The factors by which work on the workers' GPUs and on the servers' CPUs takes longer than their figures say.
 struct Slowness {
   double worker = 1, server = 1;
 };
@@ -76,7 +76,7 @@ class ServerTable {
     return run_scenario(scenario, options).report.throughput();
   }
 
-  // Each divides a slowness by what is missing: times are nearly proportional to it.
+  // Each corrects a slowness by the remaining error, because times are nearly proportional to it.
   void fit_worker(Slowness& slowness) const { slowness.worker *= simulated(*one_, slowness) / one_->throughput; }
   void fit_server(Slowness& slowness) const { slowness.server *= simulated(last(), slowness) / last().throughput; }
 
@@ -100,7 +100,7 @@ class ServerTable {
   const TrainingTable::Row* one_ = nullptr;
 };
 
-// The server's slowness by the first saturated table; that of its figures where none is saturated.
+// Returns the server's slowness, fitted to the first saturated table; 1 if none is saturated.
 double server_slowness(const std::vector<TrainingTable>& tables, const TrainingTable*& fitted) {
   for (const TrainingTable& each : tables) {
     const ServerTable table(each);

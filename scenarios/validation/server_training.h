@@ -8,12 +8,13 @@
 
 namespace tandem::validation {
 
-// Predicts the rows of tables of one file that have parameter servers: on each worker one device, and on machines of
-// their own the servers.
+// Predicts the rows of those tables of a file that have parameter servers. Each worker has one device, and the servers
+// have machines of their own.
 //
-// `fits_first_row`: fits the worker of each table to its row of one worker. Fits the server, whose rate no source
-// states, to one row of the file: the last one of the first table whose throughput falls 10 % short of that many times
-// one worker. Predicts all other rows. Otherwise every row is predicted from the figures of the machines.
+// With `fits_first_row`, fits the worker of each table to its row of one worker, and the server, whose rate no source
+// states, to one row of the file: the last row of the first table whose throughput is at least 10 % less than that of
+// one worker times the number of workers. Predicts all other rows. Otherwise predicts every row from the figures of the
+// machines.
 void replay_parameter_servers(const std::string& file, const std::vector<TrainingTable>& tables, bool fits_first_row,
                               TrainingReplay& replay);
 

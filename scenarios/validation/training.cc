@@ -49,14 +49,14 @@ TrainingPoint training_point(const std::string& file, const TrainingTable& table
   return point;
 }
 
-// The row that the device is fitted to: that of one device or, where rows divide the model and none is of one device,
-// the first one.
+// Returns the row to which the device is fitted: that of one device or, if rows divide the model and none is of one
+// device, the first one.
 const TrainingTable::Row* row_to_fit(const TrainingTable& table) {
   if (const TrainingTable::Row* one = row_of_one_device(table)) return one;
   return table.rows.front().strategy ? &table.rows.front() : nullptr;
 }
 
-// How many times as long the device takes for its work as its figures say.
+// Returns the factor by which the device's work takes longer than its figures say.
 double slowness_in(const TrainingTable& table, const TrainingTable::Row& row) {
   const std::string source = "its first row";
   if (row.devices == 1) {

@@ -9,8 +9,8 @@
 
 namespace tandem::validation {
 
-// Predicts the rows of the tables. `fits_first_row`: fits the device to the row of one device, and predicts the others;
-// tables without such a row, or without others, are left out. Otherwise every row is predicted from the device's
+// Predicts the rows of the tables. With `fits_first_row`, fits the device to the row of one device and predicts the
+// other rows; leaves out tables without such a row, or without others. Otherwise predicts every row from the device's
 // figures.
 struct TrainingReplay {
   std::vector<TrainingPoint> points;

@@ -33,7 +33,7 @@ class TrainingReader {
   }
 
  private:
-  // What a table does not have itself it has from the file.
+  // Returns a table's own entry, or else the file's.
   YamlReader find(const YamlReader& table, std::string_view key) const {
     return table.has(key) ? table.optional(key) : root_.optional(key);
   }
@@ -88,7 +88,7 @@ class TrainingReader {
     table.rows.push_back(std::move(row));
   }
 
-  // What a row states itself, and whether it fits the row's devices.
+  // Reads a row's own entries, and checks that they fit its devices.
   static void read_own(const YamlReader& reader, const TrainingTable& table, TrainingTable::Row& row) {
     if (const YamlReader workload = reader.optional("workload")) {
       row.workload = read_own_workload(workload);

@@ -28,14 +28,14 @@ struct TrainingTable {
   std::vector<Row> rows{};
 };
 
-// Throws InputError with every problem. `file` names it, and a model that it names lies beside it.
+// Parses a file. Models that it names are in the folder of `file`. Throws InputError with every problem.
 std::vector<TrainingTable> parse_training(std::string_view text, const std::string& file);
 
-// The row as a scenario on its machine, without parameter servers and steps.
+// Returns the row as a scenario on its machine, without parameter servers and steps.
 Scenario scenario_of(const TrainingTable& table, const TrainingTable::Row& row);
 std::string model_of(const WorkloadSettings& workload);
 
-// Whether the text is such a file rather than one of collectives.
+// Returns whether the text is such a file rather than one of collectives.
 bool is_training_file(std::string_view text);
 
 }  // namespace tandem::validation

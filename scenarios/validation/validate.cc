@@ -28,7 +28,7 @@ std::vector<fs::path> json_files(const fs::path& folder) {
   return files;
 }
 
-// What a folder holds, each file under its name below the folder.
+// The content of a folder; files are named by their paths below it.
 struct FolderContent {
   std::vector<validation::MeasurementFile> collectives;
   std::vector<std::pair<std::string, std::vector<validation::TrainingTable>>> training;
@@ -70,7 +70,7 @@ class FolderReader {
   FolderContent measurements_;
 };
 
-// Says once what holds for several tables of a file.
+// Appends reasons, but only once if one holds for several tables of a file.
 void append(std::vector<LeftOut>& to, const std::vector<LeftOut>& from) {
   for (const LeftOut& left : from) {
     const bool is_known = !to.empty() && to.back().file == left.file && to.back().why == left.why;

@@ -9,8 +9,8 @@
 
 namespace tandem {
 
-// Reads every .json file of the folder and of those below it, in the order of their names. Throws InputError with the
-// problems of all files. `progress` is called after each table; may be empty.
+// Replays every .json file of the folder and of those below it, in the order of their names. Calls `progress`, which
+// may be empty, after each table. Throws InputError with the problems of all files.
 Validation validate_folder(const std::filesystem::path& folder, validation::Protocol protocol,
                            const std::function<void(int done, int total)>& progress = {});
 

@@ -1,4 +1,4 @@
-// How the replicas of all workers divide a scenario's batch.
+// Divides a scenario's batch among the replicas of all workers.
 #pragma once
 
 #include <cstdint>
@@ -8,14 +8,14 @@
 
 namespace tandem {
 
-// Synchronous workers compute one batch together. Asynchronous ones take their shares of it independently, and a step
-// of one of them is a step of training.
+// A worker's share of the batch. Synchronous workers compute one batch together. Asynchronous ones take their shares of
+// it independently, and each step of one of them is a step of training.
 struct BatchShare {
-  int workers = 1;              // those that train
-  int worker = 0;               // the index of this one among them
-  int replicas = 1;             // of each worker
-  bool in_step = true;          // whether the workers are synchronous
-  double examples_in_sync = 0;  // examples that a loss is the mean over: those of all replicas in sync with this one
+  int workers = 1;                  // those that train
+  int worker = 0;                   // the index of this one among them
+  int replicas = 1;                 // of each worker
+  bool in_step = true;              // whether the workers are synchronous
+  double examples_in_sync = 0;      // examples in the mean of a loss: those of all replicas in sync with this one
   std::vector<std::int64_t> local;  // examples of each replica of this worker
 };
 

@@ -1,7 +1,7 @@
-// A model given as a table of layers, divided over a mesh pipeline x data x tensor: the work of LayersWorkload in
-// parts, with the exchange of activations and gradients that the division costs.
+// A model given as a table of layers, divided over a mesh of pipeline x data x tensor: the work of LayersWorkload in
+// parts, with the exchange of activations and gradients that the division requires.
 //
-// Memory holds parameters, gradients and shared operands only; activations are not kept.
+// Memory holds only parameters, gradients and shared operands; activations are not kept.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class DividedLayersWorkload final : public Workload {
   std::string throughput_unit() const override { return settings_.model.unit + "/s"; }
 
  private:
-  // What one device does in a step.
+  // The work of one device in a step.
   struct Seat {
     Device* device = nullptr;
     std::vector<std::unique_ptr<LayerStage>> stages{};

@@ -15,15 +15,15 @@ class GradientBuckets {
  public:
   struct Bucket {
     std::int64_t first = 0, count = 0;  // of the gradients
-    std::size_t last_layer = 0;         // whose gradients complete it: the one nearest to the input
+    std::size_t last_layer = 0;         // the layer whose gradients complete it, nearest to the input
     GroupCollectives* group = nullptr;
-    // One device's part where the group divides it, among the parts of all buckets. All parts are equally large, so
-    // that together they may be larger than the bucket.
+    // A device's part of the bucket, if the group divides it, counted among the parts of all buckets. All parts of a
+    // bucket are equally large, so that together they may be larger than the bucket.
     std::int64_t part_first = 0, part_count = 0;
   };
 
-  // `of_experts`: for each layer, whether its experts are divided. `tied` elements come before those of the layers. A
-  // bucket is closed once it has `bucket_bytes`.
+  // `of_experts` tells for each layer whether its experts are divided. `tied` elements come before those of the layers.
+  // A bucket is closed once it has `bucket_bytes`.
   GradientBuckets(std::span<const Layer> layers, const std::vector<bool>& of_experts, std::int64_t tied,
                   std::int64_t bucket_bytes, std::int64_t element_bytes, const MeshGroups& groups);
 
@@ -31,7 +31,7 @@ class GradientBuckets {
   std::int64_t size_of_parts() const { return size_of_parts_; }
   std::int64_t most_padding() const { return most_padding_; }  // elements that the parts of a bucket have beyond it
   std::int64_t first_of(std::size_t layer) const { return first_of_[layer]; }
-  // In the order in which they are complete.
+  // Returns the buckets in the order in which they are completed.
   std::span<const Bucket> buckets() const { return buckets_; }
 
  private:

@@ -8,7 +8,7 @@ namespace {
 using Part = LayerKernel::Part;
 using Pass = ConvolutionShape::Pass;
 
-// Assumed: what an eager framework takes on the host to issue a kernel. It binds no step of a large batch.
+// Assumed: the host time in which an eager framework issues a kernel. It does not limit steps with large batches.
 constexpr double kEagerIssue_s = 6e-6;
 
 const char* words_of(Part part) {
@@ -43,7 +43,7 @@ LayerKernel LayerKernels::product(const Layer& layer, Part part) const {
   return kernel;
 }
 
-// Scores are the result of one product of attention or the left operand of the other one, in each of its kernels.
+// In each kernel, scores are the result of one product of attention, or the left operand of the other one.
 double LayerKernels::unmoved_elements(const Layer& layer) const {
   if (stack_.attention != AttentionKernels::flash || layer.scores == Layer::Scores::none) return 0;
   const Layer::Gemm& gemm = *layer.gemm;
@@ -67,7 +67,7 @@ ConvolutionShape LayerKernels::convolution(const Layer& layer, Part part) const 
           .channels_last = stack_.layout == Layout::nhwc};
 }
 
-// The products of all examples are one unless both operands belong to the example.
+// The products of all examples are one product, unless both operands belong to the example.
 ProductShape LayerKernels::matrix_product(const Layer::Gemm& gemm, Part part) const {
   const std::int64_t rows = gemm.batched ? gemm.rows : std::max<std::int64_t>(1, batch_ * gemm.rows / gemm.experts);
   const std::int64_t count = gemm.batched ? batch_ * gemm.count : gemm.experts;
@@ -89,7 +89,7 @@ void LayerKernels::add_passes(const Layer& layer, int passes, std::vector<LayerK
   }
 }
 
-// The operations that follow a layer, together: a stack says what each adds to their kernels.
+// Adds the kernels of all operations that follow a layer; the stack says what each operation adds.
 void LayerKernels::add_operations(const Layer& layer, bool forward, std::vector<LayerKernel>& kernels) const {
   const auto elements = static_cast<double>(batch_ * layer.output_elements());
   const bool is_attention = std::count(layer.then.begin(), layer.then.end(), Pointwise::softmax) > 0;

@@ -1,5 +1,5 @@
-// The kernels of a model's layers under a stack: what a framework launches for them forward and backward, with the
-// shapes and the bytes from which a simulated device derives their times.
+// The kernels that a framework with a given stack launches for the layers of a model, forward and backward, with the
+// shapes and bytes from which a simulated device derives their times.
 #pragma once
 
 #include <string>
@@ -18,18 +18,18 @@ struct LayerKernel {
   std::string name;
   KernelShape shape{};  // of a product or convolution
   double unmoved = 0;   // elements of its operands and result that stay on the chip: scores of flash attention
-  double bytes = 0;     // of others: read plus written
+  double bytes = 0;     // read plus written, of kernels that only move memory
   int kernels = 1;
   double issue_s = 0;  // host time of the framework
 };
 
 class LayerKernels {
  public:
-  // For `batch` examples. `eager`: whether a framework issues each kernel by itself, in Python.
+  // Makes kernels for `batch` examples. With `eager`, the framework issues each kernel by itself, in Python.
   LayerKernels(const Stack& stack, DType dtype, std::int64_t batch, bool eager = false);
 
   std::vector<LayerKernel> forward(const Layer& layer) const;
-  // Without the gradient of the input for the first layer, whose input has none.
+  // `with_input` is false for the first layer, whose input needs no gradient.
   std::vector<LayerKernel> backward(const Layer& layer, bool with_input) const;
 
  private:

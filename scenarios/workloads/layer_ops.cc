@@ -78,8 +78,8 @@ void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, 
 
 namespace {
 
-// Bytes for each parameter, of which plain SGD's three passes are a part. Adam and LAMB read the gradients once more
-// for their norms, LAMB parameters and update, too.
+// Returns the bytes that an update moves for each parameter, including plain SGD's three passes; 0 for SGD itself. Adam
+// and LAMB read the gradients once more for their norms; LAMB also reads parameters and updates for theirs.
 double update_bytes(Optimizer optimizer, bool is_half) {
   switch (optimizer) {
     case Optimizer::sgd:

@@ -1,7 +1,7 @@
-// The work of one layer of a model as ops with the layer's shapes, on memory without meaningful values.
+// Launches the work of one layer of a model as ops with the layer's shapes, on memory without meaningful values.
 //
-// The `count` products of one example are one product with the rows of all: the same flops and, since its cost includes
-// the weights that each would read, the same bytes.
+// The `count` products of one example are launched as one product with the rows of all. It has the same flops and,
+// since its cost includes the weights that each of them would read, the same bytes.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tandem {
 
-// Elements that suffice for the operands of every one of the layers.
+// Numbers of elements that suffice for the operands of every layer.
 struct ScratchSizes {
   std::int64_t left = 1, right = 1, result = 1;
 };
@@ -23,12 +23,12 @@ struct Scratch {
   Tensor left, right, result;
 };
 
-// Launches the kernels of one layer. `dtype` decides the rate of the flops.
+// Launches the kernels of one layer, whose flops have the rate of `dtype`.
 class LayerOps {
  public:
   LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType dtype);
 
-  // `of_weights`: where gradients of weights go (flat); over the right operand if it is empty.
+  // Writes gradients of weights to `of_weights` (flat), or over the right operand if that is empty.
   void launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights = {}) const;
 
  private:
@@ -38,7 +38,7 @@ class LayerOps {
   const Layer& layer_;
   DType dtype_;
   std::int64_t m_ = 0, n_ = 0, k_ = 0;
-  double extra_elements_ = 0;  // of weights that `count` products have each for themselves
+  double extra_elements_ = 0;  // of the weights that each of `count` products has for itself
   double saved_elements_ = 0;  // of an implicit left operand, smaller than m x k
 };
 
@@ -46,14 +46,14 @@ class LayerOps {
 void launch_memory(Stream& stream, const LayerKernel& kernel, const Tensor& to, const Tensor& from,
                    Category category = Category::compute);
 
-// What an optimizer moves for `parameters` beside the three passes of plain SGD: its moments, and where parameters are
-// used in half precision, their copies.
+// Returns the memory traffic of an optimizer for `parameters` besides the three passes of plain SGD: its moments, and
+// where parameters are used in half precision, their copies.
 LayerKernel optimizer_state(Optimizer optimizer, std::int64_t parameters, DType used, DType stored);
 
-// The sum of gradients with those of earlier passes over parts of a batch.
+// Returns the kernel that adds gradients to those of earlier passes over parts of a batch.
 LayerKernel accumulation(std::int64_t parameters, DType stored);
 
-// The index of the input buffer that a step reads, while the next batch is copied into the other one.
+// Returns the index of the input buffer that a step reads, while the next batch is copied into the other one.
 inline std::size_t input_slot(int step) {
   return static_cast<std::size_t>(step % 2);
 }

@@ -12,7 +12,7 @@ using Part = LayerKernel::Part;
 
 constexpr int kExchangesOfLoss = 3;  // maximum, sum of exponentials, the target's logit (Megatron-LM's cross entropy)
 
-// Elements of one device's part of the weights that a layer shares with an embedding; 0 if none does.
+// Returns the elements of one device's part of the weights that a layer shares with an embedding; 0 if there is none.
 std::int64_t shared_elements(const Model& model, int parts, int part) {
   std::int64_t embedded = 0;
   for (const Layer& layer : model.layers) {
@@ -40,7 +40,7 @@ bool is_of_inputs(Part part) {
 bool is_of_operations(Part part) {
   return part == Part::memory;
 }
-// Scores that are computed again are made of them, too.
+// Recomputed scores need the keys, too.
 bool is_of_keys(Part part) {
   return part == Part::weight_gradient || part == Part::product;
 }
@@ -135,8 +135,8 @@ void LayerStage::forward(int micro_batch) {
   channels_.output->send();
 }
 
-// The first kernel is the product or the look-up, whose results are summed before anything else is done to them. Keys
-// and values go round while the products with those at hand are computed.
+// The first kernel is the product or the lookup, whose results are summed before any other operation. Keys and values
+// are passed around while products with those already present are computed.
 void LayerStage::layer_forward(std::size_t index) const {
   const LayerWork& work = work_[index];
   exchange_.move_tokens(work.dispatched, compute());
@@ -188,7 +188,7 @@ void LayerStage::layer_backward(std::size_t index, int micro_batch) {
   launch_memory(compute(), accumulation(count, parameter_type_), mine, mine);
 }
 
-// Launches those kernels of a layer's backward pass that are wanted now.
+// Launches the wanted kernels of a layer's backward pass.
 void LayerStage::launch(std::size_t index, std::span<const LayerKernel> kernels,
                         bool (*is_wanted)(LayerKernel::Part)) const {
   const Layer& layer = parts_[index];
@@ -200,8 +200,8 @@ void LayerStage::launch(std::size_t index, std::span<const LayerKernel> kernels,
   }
 }
 
-// With overlap_tensor the input is gathered while its gradient is computed, and that gradient is summed while the one
-// of the weights is, on a stream of its own.
+// With overlap_tensor, the input is gathered while its gradient is computed. That gradient is then summed, on a stream
+// of its own, while the gradient of the weights is computed.
 void LayerStage::launch_gradients(std::size_t index) const {
   const LayerWork& work = work_[index];
   const std::span<const LayerKernel> kernels = work.backward;
@@ -229,7 +229,8 @@ void LayerStage::launch_gradients(std::size_t index) const {
   compute().wait(stream.record());
 }
 
-// The right operands, keys or values, go round once more, and their gradients back to the devices that they are of.
+// The right operands (keys or values) are passed around once more, and their gradients go back to the devices that own
+// them.
 void LayerStage::launch_gradients_of_attention(std::size_t index) const {
   const LayerWork& work = work_[index];
   Stream& stream = device_.stream(kContextStream);
@@ -253,7 +254,7 @@ void LayerStage::reduce_tied() {
   compute().wait(stream.record());
 }
 
-// Norms and biases saw the device's rows only.
+// Sums the gradients of norms and biases, which have seen only the device's rows.
 void LayerStage::reduce_gradients_of_rows() {
   if (of_rows_ == 0) return;
   parameters_->wait_until_reduced();

@@ -1,4 +1,4 @@
-// One pipeline stage of a table of layers on one device of a mesh: some layers, the device's part of each of them, on
+// One pipeline stage of a table of layers on one device of a mesh: the device's parts of some consecutive layers, on
 // its rows of the batch, one micro-batch after another. The work is that of LayersWorkload, on scratch memory.
 //
 // Threads: one task per step and device. The devices of a group call the same collectives in the same order.
@@ -26,14 +26,14 @@ struct StageMemory {
 
 class LayerStage final : public StageChunk {
  public:
-  // `ends`: of the first and the last stage, whose embeddings are the same; else null. `live`: how many micro-batches
-  // are between their two passes at the same time.
+  // `ends` is the group of the first and the last stage where these have the same embedding, else null. `live` is how
+  // many micro-batches are between their two passes at the same time.
   LayerStage(const MeshSeat& seat, const LayersSettings& settings, const ParallelOptions& options, int stage,
              GroupCollectives* ends, int live);
 
   const std::vector<Layer>& layers() const { return parts_; }     // this device's parts
   std::int64_t examples() const { return examples_; }             // of a micro-batch
-  std::int64_t exchanged_elements() const { return exchanged_; }  // at most, at a time
+  std::int64_t exchanged_elements() const { return exchanged_; }  // in one exchange, at most
   std::int64_t loss_rows() const;
   std::int64_t parameters() const { return tied_ + owned_; }
   // Called before the first step.
@@ -42,7 +42,7 @@ class LayerStage final : public StageChunk {
   void begin_step() { parameters_->begin_step(); }  // called before the passes
   void forward(int micro_batch) override;
   void backward(int micro_batch) override;
-  // Called after the passes: reduce_tied() of all stages of the device, then update().
+  // Called after the passes: first reduce_tied() of all stages of the device, then update().
   void reduce_tied();
   void update();
 
@@ -75,7 +75,7 @@ class LayerStage final : public StageChunk {
   std::vector<LayerWork> work_;
   std::vector<bool> of_experts_;  // whether a layer's experts are divided
   std::int64_t owned_ = 0;        // parameters of the layers
-  std::int64_t tied_ = 0;         // of the copy of the embedding that the last stage keeps, before the others
+  std::int64_t tied_ = 0;         // parameters of the last stage's copy of the embedding, before the others
   std::int64_t shared_ = 0;       // elements that the two ends sum
   std::int64_t of_rows_ = 0;      // parameters whose gradients the tensor-parallel devices sum after the passes
   std::optional<StageParameters> parameters_;

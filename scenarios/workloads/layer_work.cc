@@ -5,7 +5,7 @@
 namespace tandem {
 namespace {
 
-// Whether the gradient of the layer's input is of use: nothing learns before the first layer with parameters.
+// Returns whether the gradient of the layer's input is needed: nothing learns before the first layer with parameters.
 bool has_parameters_before(const std::vector<Layer>& layers, std::size_t index) {
   return std::any_of(layers.begin(), layers.begin() + static_cast<std::ptrdiff_t>(index),
                      [](const Layer& layer) { return layer.parameters() > 0; });

@@ -82,7 +82,7 @@ void LayersWorkload::divide_into_buckets() {
   if (bucket.count > 0) close();
 }
 
-// Variables of tensors come in the order of the model, by which parameter servers take them in turn.
+// If tensors are variables, creates them in the order of the model, because parameter servers take them in turn.
 void LayersWorkload::create_variables() {
   for (std::size_t i = 0; i < buckets_.size(); ++i) {
     const bool is_tensor = settings_.variables_are_tensors;
@@ -149,7 +149,7 @@ void LayersWorkload::forward(const Replica& replica, const Pass& pass, Device& d
   auto next = buckets_.rbegin();
   for (std::size_t i = 0; i < settings_.model.layers.size(); ++i) {
     const Layer& layer = settings_.model.layers[i];
-    // The layers before hide the time that it takes to bring parameters from other devices.
+    // The preceding layers hide the time to bring parameters from other devices.
     while (pass.is_first && next != buckets_.rend() && next->first_layer == i) (next++)->parameters->value();
     const LayerOps ops(device.compute_stream(), layer, pass.batch, settings_.dtype);
     for (const LayerKernel& kernel : pass.kernels->forward[i]) ops.launch(kernel, replica.scratch);

@@ -1,9 +1,9 @@
 // A model given as a table of layers: the matrix products and element-wise work of every layer with the model's shapes,
 // on scratch memory, and gradients that are reduced in buckets while the backward pass goes on.
 //
-// The backward pass of a product is two more: the gradient of its weights and of its input (none for the first layer).
-// Values mean nothing; times, sizes and collectives are those of the model. Layers whose gradients are reduced together
-// keep their parameters in one variable, which is read before the first of these layers.
+// The backward pass of a product is two more products: the gradients of its weights and of its input (not for the first
+// layer). Values mean nothing; times, sizes and collectives are those of the model. Layers whose gradients are reduced
+// together keep their parameters in one variable, which is read before the first of these layers.
 #pragma once
 
 #include <map>
@@ -30,7 +30,7 @@ class LayersWorkload final : public Workload {
   struct StepKernels {
     std::vector<std::vector<LayerKernel>> forward, backward;
   };
-  // One of the passes over parts of the batch after which gradients are reduced.
+  // One of the passes over parts of the batch. Gradients are reduced after the last of them.
   struct Pass {
     std::int64_t batch = 0;
     const StepKernels* kernels = nullptr;
@@ -46,7 +46,7 @@ class LayersWorkload final : public Workload {
     std::vector<Tensor> input;
     std::vector<Event> input_ready, input_used;
   };
-  // Consecutive layers whose gradients are reduced together.
+  // The gradients of consecutive layers that are reduced together.
   struct Bucket {
     std::int64_t first = 0, count = 0;  // of the gradients
     std::size_t first_layer = 0;        // in forward order, of those with parameters

@@ -107,7 +107,7 @@ Value MlpWorkload::replica_step(const Tensor& inputs, const Tensor& labels) {
                                                             .loss_scale = 1.0 / share_.examples_in_sync,
                                                             .gradient_scale = 1.0 / share_.examples_in_sync}));
   updates_.begin(variables_of_gradients(), backward(device, parameters, activations, gradient));
-  parameters.clear();  // an update of a value that is still held would copy it
+  parameters.clear();  // updating a value that is still held would copy it
   updates_.apply([this](Variable& variable, const Tensor& sum) { update(variable, sum); });
   return loss;
 }

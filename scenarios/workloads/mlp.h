@@ -1,7 +1,7 @@
 // A multi-layer perceptron trained for real: ReLU layers, softmax cross entropy, SGD with momentum.
 //
-// The loss is the mean over the batch of the replicas in sync, and gradients are scaled by it before they are summed
-// over them, so that the number of replicas in sync does not change what is learned.
+// The loss is the mean over the batch of all replicas in sync. Each replica divides its gradients by the size of that
+// batch before they are summed, so that the number of replicas does not change what is learned.
 #pragma once
 
 #include <map>
@@ -59,7 +59,7 @@ class MlpWorkload final : public Workload {
   std::map<const Variable*, std::shared_ptr<Variable>> velocities_;  // with momentum
   GradientUpdates updates_;
   std::optional<DistributedIterator> iterator_;
-  std::vector<Tensor> losses_;  // one a step, on the host's device
+  std::vector<Tensor> losses_;  // one for each step, on the host's device
 };
 
 }  // namespace tandem

@@ -1,5 +1,5 @@
-// The perceptron of MlpWorkload, trained by a strategy that divides the model: the same rows in the same order, the
-// same first weights, the same loss.
+// The perceptron of MlpWorkload, trained by a strategy that divides the model, with the same rows in the same order,
+// the same initial weights and the same loss.
 #pragma once
 
 #include <memory>

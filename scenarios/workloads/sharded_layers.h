@@ -1,5 +1,5 @@
 // A model given as a table of layers, fully sharded: the work of LayersWorkload with parameters that are gathered
-// before they are used, in units of consecutive layers of at least bucket_bytes.
+// before they are used, in units of consecutive layers that have at least bucket_bytes.
 #pragma once
 
 #include <array>
@@ -24,7 +24,7 @@ class ShardedLayersWorkload final : public Workload {
   std::string throughput_unit() const override { return settings_.model.unit + "/s"; }
 
  private:
-  // Where a layer's parameters are.
+  // The place of a layer's parameters.
   struct Place {
     int unit = 0;
     std::int64_t first = 0;
@@ -47,7 +47,8 @@ class ShardedLayersWorkload final : public Workload {
   void backward(const Replica& replica, std::int64_t batch) const;
   void layer_backward(const Replica& replica, std::int64_t batch, std::size_t layer, const Scratch& scratch,
                       const Tensor& gradients) const;
-  // The unit's parameters where the layer has weights of its own, for both operands of its products.
+  // Returns the scratch memory for a layer's kernels, with the layer's parameters in the unit as the right operand if
+  // it has weights.
   Scratch with_weights(const Replica& replica, std::size_t layer, const Tensor& unit) const;
   LayerKernels kernels_for(std::int64_t batch) const;
 
@@ -57,7 +58,7 @@ class ShardedLayersWorkload final : public Workload {
   DType storage_;              // of tensors; tf32 is stored as f32
   std::vector<Place> places_;  // of each layer
   std::vector<ShardedParameters::Unit> units_;
-  std::size_t first_product_ = 0;  // whose input needs no gradients
+  std::size_t first_product_ = 0;  // the first layer with a product, whose input needs no gradient
   std::unique_ptr<DeviceMesh> mesh_;
   std::unique_ptr<GroupCollectives> group_;
   std::vector<Replica> replicas_;

@@ -1,7 +1,7 @@
-// What the devices of a stage exchange for a table of layers, on scratch memory: sums or rows over the tensor-parallel
-// devices, keys and values over those of a sequence, tokens over those that divide the experts.
+// The exchanges between devices of a stage for a table of layers, on scratch memory: sums or rows among the
+// tensor-parallel devices, keys and values among those of a sequence, tokens among those that divide the experts.
 //
-// Threads: the task of the stage's device; the devices of a group call the same in the same order.
+// Threads: the task of the stage's device. The devices of a group make the same calls in the same order.
 #pragma once
 
 #include "strategies/parallel/mesh_layout.h"
@@ -22,16 +22,16 @@ class StageExchange {
   // Called before the first step.
   void use(const ExchangeMemory& memory) { memory_ = memory; }
 
-  // All take numbers of elements, and do nothing for 0.
-  // A sum over the tensor-parallel devices, which leaves each of them its rows where rows are divided.
+  // The functions below take numbers of elements, and do nothing for 0. Sums over the tensor-parallel devices; where
+  // rows are divided, each of them gets its own rows of the sum.
   void sum(std::int64_t elements, Stream& stream) const;
-  // All rows from those of each tensor-parallel device.
+  // Gathers all rows from the tensor-parallel devices.
   void gather(std::int64_t elements, Stream& stream) const;
   void sum_of_loss(std::int64_t rows, Stream& stream) const;
-  // Keys or values of the whole sequence from those of each device, and the sums of their gradients to each.
+  // Gather keys or values of the whole sequence from its devices, and scatter the sums of their gradients to them.
   void gather_keys(std::int64_t elements, Stream& stream) const;
   void scatter_keys(std::int64_t elements, Stream& stream) const;
-  // Tokens to the devices that have their experts, or back.
+  // Moves tokens to the devices that have their experts, or back.
   void move_tokens(std::int64_t elements, Stream& stream) const;
 
  private:

@@ -82,7 +82,7 @@ void StageParameters::update(const Bucket& bucket, const Event& reduced) const {
                 gradients, Category::update);
 }
 
-// In the order in which the next step needs them: those of the first layers were complete last.
+// Gathers in the order in which the next step needs parameters; those of the first layers were updated last.
 void StageParameters::gather() {
   Stream& stream = device_.stream(kCommunicationStream);
   stream.wait(device_.compute_stream().record());

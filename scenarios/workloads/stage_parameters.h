@@ -1,9 +1,10 @@
-// The parameters of a stage: the sums of their gradients over the devices that have the same ones, and their update.
+// The parameters of a stage. Sums their gradients over the devices that have the same parameters, and updates them.
 //
 // With a distributed optimizer (ZeRO's first stage, arXiv:1910.02054; Megatron-LM's --use-distributed-optimizer) these
-// devices divide each bucket: every device gets the sums of its part, updates that part, and all gather the parameters.
+// devices divide each bucket: each of them gets the sums of its part and updates that part, and all of them then gather
+// the parameters.
 //
-// Threads: the task of the stage's device; the devices of a group call the same in the same order.
+// Threads: the task of the stage's device. The devices of a group make the same calls in the same order.
 #pragma once
 
 #include <vector>
@@ -30,13 +31,13 @@ class StageParameters {
 
   // Called before the passes of a step.
   void begin_step();
-  // Lets the compute stream wait for the parameters of the bucket that has this one. Called before a layer's first use
-  // in a step.
+  // Lets the compute stream wait for the parameters of the bucket that has `parameter`. Called before a layer's first
+  // use in a step.
   void wait_for(std::int64_t parameter) const;
   // Called before the backward pass that completes gradients.
   void begin() { reduced_ = 0; }
-  // Sums those buckets that are complete with the gradients of `layer`, on the communication stream, after what the
-  // compute stream holds now.
+  // Sums the buckets that the gradients of `layer` complete, on the communication stream, after what the compute stream
+  // holds now.
   void reduce_from(std::size_t layer);
   // Lets the compute stream wait for all sums.
   void wait_until_reduced() const;
@@ -44,7 +45,7 @@ class StageParameters {
 
  private:
   using Bucket = GradientBuckets::Bucket;
-  // When a bucket has been summed and its parameters have come back.
+  // The events that a bucket has been summed and that its parameters have been gathered.
   struct Dates {
     Event reduced{}, gathered{};
   };

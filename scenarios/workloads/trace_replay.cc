@@ -8,14 +8,14 @@
 namespace tandem {
 namespace {
 
-constexpr int kFirstTraceStream = 16;  // beside those of engine/device.h
+constexpr int kFirstTraceStream = 16;  // after those of engine/device.h
 constexpr std::int64_t kElementBytes = 4;
 
 double seconds_of(std::int64_t nanoseconds) {
   return static_cast<double>(nanoseconds) * 1e-9;
 }
 
-// What the host and the device do without a kernel: it takes `lag_ns` there.
+// Returns an op that only takes recorded time of the host and the device.
 Op recorded_op(std::string name, Category category, std::int64_t issue_ns, std::int64_t device_ns) {
   Op op = op::host_function(std::move(name), {}, [] {});
   op.category = category;
@@ -25,7 +25,7 @@ Op recorded_op(std::string name, Category category, std::int64_t issue_ns, std::
   return op;
 }
 
-// A device's stream of a trace: its first one is that of computation.
+// Returns the device's stream for a stream of a trace, whose first one is the compute stream.
 int stream_index(int stream) {
   return stream == 0 ? kComputeStream : kFirstTraceStream + stream;
 }
@@ -86,7 +86,7 @@ class TraceGroup {
   }
 
   Communicator& communicator_;
-  std::unique_ptr<Monitor> monitor_;
+  std::unique_ptr<Monitor> monitor_;  // guards the rest
   std::vector<Tensor> outputs_, inputs_;
   std::vector<Stream*> streams_;
   std::size_t arrived_ = 0;

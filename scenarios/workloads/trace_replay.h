@@ -1,5 +1,5 @@
-// Plays recorded ranks again: their kernels take the times that were recorded, their collectives the times of this
-// engine's communicators, each after what it waited for.
+// Plays recorded ranks again. Kernels take the times that were recorded, collectives the times of this engine's
+// communicators, and each begins after what it waited for.
 #pragma once
 
 #include <map>
@@ -24,7 +24,7 @@ class TraceReplay final : public Workload {
   std::string throughput_unit() const override { return "traces/s"; }
 
  private:
-  // What one local device plays.
+  // The part that one local device plays.
   struct Player {
     Device* device = nullptr;
     int rank = 0;

@@ -26,7 +26,7 @@ const Entry& entry_of(DType dtype) {
   for (const Entry& entry : kEntries) {
     if (entry.dtype == dtype) return entry;
   }
-  TANDEM_UNREACHABLE("no such a DType outside its enumerators");
+  TANDEM_UNREACHABLE("a DType outside its enumerators");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Element types of tensors, and of the rates a device reaches on them.
+// Element types of tensors, and of the rates that a device reaches on them.
 #pragma once
 
 #include <cstddef>

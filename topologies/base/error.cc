@@ -16,7 +16,7 @@ std::string joined(const std::vector<Diagnostic>& diagnostics) {
   return text;
 }
 
-// Edit distance where swapping two neighbours counts once: the slips people make on a keyboard.
+// Returns the edit distance in which swapping two neighbours counts as one edit, a common slip on a keyboard.
 std::size_t edit_distance(std::string_view a, std::string_view b) {
   std::vector<std::size_t> before_last(b.size() + 1), last(b.size() + 1), row(b.size() + 1);
   for (std::size_t j = 0; j <= b.size(); ++j) row[j] = j;
@@ -75,6 +75,11 @@ void check_failed(const char* condition, const char* file, int line, const std::
 
 void require_failed(const std::string& message) {
   throw UsageError(message);
+}
+
+void require_in_destructor_failed(const char* message) {
+  std::fprintf(stderr, "incorrect use of tandem: %s\n", message);
+  std::abort();
 }
 
 void unreachable(const char* file, int line, const std::string& message) {

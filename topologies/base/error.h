@@ -1,8 +1,9 @@
 // The kinds of failure, and how each ends.
 //
 // A wrong file, a missing device or a dead peer throws a tandem::Error; the command line turns its kind into an exit
-// code (docs/exit-codes.md). A caller's mistake throws UsageError (TANDEM_REQUIRE). A broken invariant of Tandem's own
-// stops the program (TANDEM_CHECK, TANDEM_UNREACHABLE).
+// code (docs/exit-codes.md). A caller's mistake throws UsageError (TANDEM_REQUIRE), or stops the program where nothing
+// can be thrown (TANDEM_REQUIRE_IN_DESTRUCTOR). A broken invariant of Tandem's own stops the program (TANDEM_CHECK,
+// TANDEM_UNREACHABLE).
 #pragma once
 
 #include <stdexcept>
@@ -78,15 +79,16 @@ class InvalidArgumentError : public RunError {
   using RunError::RunError;
 };
 
-// The name among `known` nearest to `word` by edit distance, or "" when none is near enough to suggest.
+// Returns the name among `known` nearest to `word` by edit distance, or "" when none is near enough to suggest.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known);
 
-// A text from a file as messages show it: its first 40 bytes.
+// Shortens a text from a file for messages, to its first 40 bytes.
 std::string shortened(const std::string& text);
 
-// What the macros below call.
+// Called by the macros below.
 [[noreturn]] void check_failed(const char* condition, const char* file, int line, const std::string& message);
 [[noreturn]] void require_failed(const std::string& message);
+[[noreturn]] void require_in_destructor_failed(const char* message);
 [[noreturn]] void unreachable(const char* file, int line, const std::string& message);
 
 }  // namespace tandem
@@ -103,5 +105,11 @@ std::string shortened(const std::string& text);
     if (!(condition)) ::tandem::require_failed(message); \
   } while (false)
 
-// Stops the program where no path leads: behind a switch over all enumerators.
+// Stops the program when the caller breaks the contract of a destructor, which cannot throw.
+#define TANDEM_REQUIRE_IN_DESTRUCTOR(condition, message)               \
+  do {                                                                 \
+    if (!(condition)) ::tandem::require_in_destructor_failed(message); \
+  } while (false)
+
+// Stops the program at a place that cannot be reached, such as after a switch over all enumerators.
 #define TANDEM_UNREACHABLE(message) ::tandem::unreachable(__FILE__, __LINE__, message)

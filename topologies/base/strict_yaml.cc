@@ -44,7 +44,7 @@ bool is_not_finite(std::string_view text) {
 }
 
 std::optional<double> plain_number(std::string_view text) {
-  if (text.ends_with('s')) return std::nullopt;  // every unit of time does
+  if (text.ends_with('s')) return std::nullopt;  // a unit of time
   return parse_quantity(text, Dimension::seconds);
 }
 
@@ -126,7 +126,7 @@ void YamlReader::expected(std::string_view what) const {
   if (shared_->refused.insert(node_).second) error(fmt::format("{}, found {}", what, description(*node_)));
 }
 
-// Whether this is there and of that kind; reports a wrong kind once.
+// Returns whether the value exists and has the wanted kind. Reports a wrong kind only once.
 bool YamlReader::expect(YamlKind wanted, std::string_view what) const {
   if (node_ == nullptr) return false;
   if (node_->kind == wanted) return true;

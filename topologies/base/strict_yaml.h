@@ -1,4 +1,4 @@
-// Strict reading of YAML (and so JSON) files that people write, which reports all mistakes of a file together.
+// Reads YAML (and so JSON) files that people write, strictly, and reports all mistakes of a file together.
 //
 // A YamlDocument is the parsed file. A YamlReader points at one value in it, converts it, and adds what is
 // wrong to a Diagnostics list instead of stopping; the caller reads everything, then throws all of it:
@@ -82,8 +82,9 @@ class YamlDocument {
   // The same for text already in memory; `file` is the name used in messages.
   static YamlDocument parse(std::string_view text, std::string file);
 
-  // `base` with other values at some paths. Maps on the way are made where there are none. The values, which are nodes
-  // of `base` or live as long as the result, keep their lines and columns. TANDEM_CHECK: what is on the way is a map.
+  // Returns `base` with other values at some paths. Maps that are missing on the way to a path are made; anything else
+  // on the way must be a map (TANDEM_CHECK). The values, which are nodes of `base` or live as long as the result, keep
+  // their lines and columns.
   struct Change {
     std::string path;                 // "workload.batch"
     const YamlNode* value = nullptr;  // null: the key is left out
@@ -104,14 +105,14 @@ class YamlDocument {
   YamlNode& own(const YamlNode& node);  // a copy
   void change(YamlNode& map, std::string_view path, const YamlNode* value);
   friend class YamlBuilder;
-  std::shared_ptr<const YamlDocument> base_;  // of a changed document, which has nodes of it
+  std::shared_ptr<const YamlDocument> base_;  // of a changed document, which refers to its nodes
   std::string file_;
   std::vector<std::unique_ptr<YamlNode>> nodes_;
   const YamlNode* root_ = nullptr;
   std::vector<Diagnostic> problems_;
 };
 
-// The whole text of a file of at most 16 MiB. Throws InputError naming the file.
+// Returns the whole text of a file of at most 16 MiB. Throws InputError naming the file.
 std::string read_input_file(const std::filesystem::path& path);
 
 class YamlReader {
@@ -119,10 +120,11 @@ class YamlReader {
   YamlReader(const YamlDocument& document, Diagnostics& diagnostics);
 
   // --- Maps ---
-  // The value of a key. Absent (also when this is not a map, which is reported once): an absent reader.
+  // Return the value of a key, or an absent reader where there is none. If this is not a map, they report that
+  // once and return an absent reader.
   YamlReader required(std::string_view key) const;
   YamlReader optional(std::string_view key) const;
-  // All entries of a map with free keys, in the order of the file.
+  // Returns all entries of a map with free keys, in the order of the file.
   std::vector<std::pair<std::string, YamlReader>> entries() const;
   bool has(std::string_view key) const;  // asks without marking the key as known
   // Reports the keys nobody asked for in the maps read so far at or below this value.
@@ -157,7 +159,7 @@ class YamlReader {
   double quantity(Dimension dimension, QuantityRange range) const;
   double quantity(Dimension dimension) const { return quantity(dimension, QuantityRange{}); }
 
-  // One of a few words. Absent or wrong: the first one, or `otherwise`.
+  // Returns what one of a few words means. An absent or unknown word means the first one, or `otherwise`.
   template <typename Enum>
   using Words = std::vector<std::pair<std::string, Enum>>;
   template <typename Enum>
@@ -188,9 +190,9 @@ class YamlReader {
   int column() const { return column_; }
   Diagnostics& diagnostics() const;
 
-  // Reports a problem that the caller found at this value, or for an absent one at the map that lacks it.
+  // Reports a problem that the caller found at this value, or, where it is absent, at the map that lacks it.
   void error(std::string message) const;
-  // "unknown link 'nv'; did you mean 'nv0'?": for words that refer to something else in the file.
+  // Reports a word that should refer to something else in the file: "unknown link 'nv'; did you mean 'nv0'?".
   void unknown_word(std::string_view what, std::string_view word, const std::vector<std::string>& known) const;
   // Reports a problem unless the map has exactly one of these keys.
   void exactly_one_of(const std::vector<std::string>& keys) const;

@@ -16,7 +16,7 @@ enum class Dimension : std::uint8_t { bytes, seconds, bytes_per_second, flops_pe
 // Parses one quantity. Returns nothing unless the text is a number, with or without a unit of `dimension`.
 std::optional<double> parse_quantity(std::string_view text, Dimension dimension);
 
-// "expected a bandwidth such as 450GB/s or 200Gbps": for error messages.
+// Returns "expected a bandwidth such as 450GB/s or 200Gbps", for error messages.
 std::string_view expectation(Dimension dimension);
 
 // Formats four significant digits with the unit that fits: "1.302 us", "450.0 GB/s".

@@ -15,13 +15,13 @@ namespace {
 constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostNesting = 64;
 constexpr std::size_t kMostAliased = 1000000;
-constexpr std::size_t kMostBrackets = 1000;  // open at once: more than any text has that is no list of lists
+constexpr std::size_t kMostBrackets = 1000;  // open at the same time, including those in texts and comments
 
 [[noreturn]] void fail(const std::string& file, int line, int column, std::string message) {
   throw InputError({Diagnostic{file, line, column, "", std::move(message)}});
 }
 
-// Returns how many bytes the character of UTF-8 at the text's begin has; 0 if there is none.
+// Returns the length in bytes of the UTF-8 character at the beginning of the text; 0 if there is none.
 std::size_t character_size(std::string_view text) {
   const auto byte = [text](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
   const auto continues = [&](std::size_t from, std::size_t to) {
@@ -33,7 +33,7 @@ std::size_t character_size(std::string_view text) {
   const unsigned first = byte(0), second = byte(1);
   if (first < 0x80) return 1;
   if (first >= 0xC2 && first < 0xE0 && continues(1, 2)) return 2;
-  // Neither longer than needed nor a half of UTF-16's pairs.
+  // Neither an overlong form nor one half of a surrogate pair of UTF-16.
   const bool is_three =
       first >= 0xE0 && first < 0xF0 && !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second >= 0xA0);
   if (is_three && continues(1, 3)) return 3;
@@ -42,7 +42,7 @@ std::size_t character_size(std::string_view text) {
   return is_four && continues(1, 4) ? 4 : 0;
 }
 
-// yaml-cpp takes bytes as they are. What begins like UTF-16 or UTF-32 it converts.
+// yaml-cpp takes bytes as they are, but converts a text that begins like UTF-16 or UTF-32.
 void check_utf8(std::string_view text, const std::string& file) {
   const std::string_view begin = text.substr(0, 4);
   if (begin.starts_with("\xFE\xFF") || begin.starts_with("\xFF\xFE") || begin.find('\0') != std::string_view::npos) {
@@ -60,7 +60,7 @@ void check_utf8(std::string_view text, const std::string& file) {
   }
 }
 
-// Tells what is no text at all by what it is.
+// Refuses files that are not text, and names their kind.
 void check_text(std::string_view text, const std::string& file) {
   if (text.starts_with("\x1f\x8b")) fail(file, 0, 0, "is a gzip file; unpack it first");
   const std::string_view begin = text.substr(0, 4);
@@ -70,7 +70,7 @@ void check_text(std::string_view text, const std::string& file) {
   if (!is_wide && text.find('\0') != std::string_view::npos) fail(file, 0, 0, "is not text");
 }
 
-// yaml-cpp keeps something for every open bracket before it tells of the first.
+// Bounds the brackets, because yaml-cpp stores something for every open one before it reports the first.
 void check_brackets(std::string_view text, const std::string& file) {
   std::size_t open = 0;
   int line = 1, column = 1;
@@ -112,7 +112,7 @@ class YamlBuilder : public YAML::EventHandler {
                   YAML::EmitterStyle::value /*style*/) override {
     open(add(YamlKind::map, mark, tag, anchor), mark);
   }
-  // yaml-cpp 0.7 lets a quoted text end with the file. Only the last one can.
+  // yaml-cpp 0.7 accepts a quoted text that is never closed. Only the last one of a file can be such a text.
   void check_last_quote(std::string_view text) const {
     const auto begin = static_cast<std::size_t>(last_quote_.pos);
     if (last_quote_.is_null() || begin >= text.size() || (text[begin] != '"' && text[begin] != '\'')) return;
@@ -292,7 +292,7 @@ YamlNode& YamlDocument::own(const YamlNode& node) {
   return *nodes_.emplace_back(std::make_unique<YamlNode>(node));
 }
 
-// Maps on the way are copied first: they may be the base's, and aliases elsewhere in it.
+// Copies the maps on the path first, because they may belong to the base and be aliased elsewhere in it.
 void YamlDocument::change(YamlNode& map, std::string_view path, const YamlNode* value) {
   TANDEM_CHECK(map.kind == YamlKind::map, "a change below a value that is no map");
   const std::size_t dot = path.find('.');
@@ -333,7 +333,7 @@ std::string read_input_file(const std::filesystem::path& path) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) fail(path.string(), 0, 0, "no such file");
   if (std::filesystem::is_directory(path, error)) fail(path.string(), 0, 0, "is a folder, expected a file");
-  // One that nobody writes to would be waited for without end; those of a shell have a writer.
+  // Reading a pipe that nobody writes to would never end; the pipes of a shell have a writer.
   const bool is_of_shell =
       path.string().starts_with("/dev/fd/") || path.string().starts_with("/proc/") || path == "/dev/stdin";
   if (std::filesystem::is_fifo(path, error) && !is_of_shell)

@@ -71,7 +71,7 @@ class ClusterBuilder {
     }
   }
 
-  // A machine as all of them are, with names like "gpu0".
+  // Returns the machine as every worker has it, with names such as "gpu0".
   std::shared_ptr<const Topology> connected_machine() const {
     auto machine = std::make_shared<Topology>(node_.name());
     for (NodeIndex index = 0; index < node_.node_count(); ++index) machine->add_node(part(index));
@@ -122,7 +122,7 @@ class ClusterBuilder {
     FabricBuilder(topology_, fabric_, std::move(nics), cables_).build();
   }
 
-  // The model of the cable to a NIC, shared by all workers.
+  // Returns the model of the cable to a NIC, which all workers share.
   LinkModelPointer cable_of(const LinkModel& port) const {
     auto model = std::make_shared<LinkModel>(port);
     if (fabric_.latency_s) model->latency_s = *fabric_.latency_s;

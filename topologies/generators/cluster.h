@@ -1,6 +1,7 @@
 // Generates clusters of equal machines behind a fabric, and plain hosts.
 //
-// Machines whose nvlink_domain is more than 1 share one NVSwitch a domain, "fabric.nvswitch0", with no worker.
+// Machines whose nvlink_domain is more than 1 share one NVSwitch for each domain, "fabric.nvswitch0", which has no
+// worker.
 //
 // The nodes of worker 3 are named "w3.gpu0", "w3.cpu1", ...; switches are named "fabric.switch0", "fabric.leaf0",
 // "fabric.rail0", "fabric.spine0", "fabric.core0", "fabric.router0". A cable between a NIC and its switch has the

@@ -93,7 +93,7 @@ void FabricBuilder::add_two_levels(std::size_t leaves_of_a_group, const std::str
   }
 }
 
-// Leaves and spines of a pod as on two levels.
+// Each pod has leaves and spines like a fat tree of two levels.
 FabricBuilder::Pods FabricBuilder::add_pods() {
   const std::size_t leaves_of_a_group = fabric_.rails ? cables_.size() : 1;
   const std::vector<Leaves> groups = add_leaves(leaves_of_a_group, fabric_.rails ? "rail" : "leaf");
@@ -190,7 +190,7 @@ void FabricBuilder::add_ring(std::size_t dimension, const std::vector<NodeIndex>
   }
 }
 
-// What the NICs of a full leaf can send.
+// Returns the bandwidth of all NICs of a full leaf.
 double FabricBuilder::leaf_bytes_per_s(std::size_t place, std::size_t leaves_of_a_group) const {
   const int workers = std::min(fabric_.workers_per_leaf, static_cast<int>(nics_.size()));
   double down = 0;

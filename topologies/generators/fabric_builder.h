@@ -13,7 +13,8 @@ class FabricBuilder {
  public:
   using Cable = std::shared_ptr<const LinkModel>;
 
-  // `nics`: those to connect, by worker; as many of each. `cables`: the models of their cables, in the same order.
+  // `nics` are those to connect, by worker, equally many for each. `cables` are the models of their cables, in the same
+  // order.
   FabricBuilder(Topology& topology, const Fabric& fabric, std::vector<std::vector<NodeIndex>> nics,
                 std::vector<Cable> cables)
       : topology_(topology), fabric_(fabric), nics_(std::move(nics)), cables_(std::move(cables)) {}
@@ -43,7 +44,7 @@ class FabricBuilder {
   void add_torus();
   void add_ring(std::size_t dimension, const std::vector<NodeIndex>& routers, const Cable& cable);
   double leaf_bytes_per_s(std::size_t place, std::size_t leaves_of_a_group) const;
-  // A cable between switches, otherwise as that of the NIC of this place.
+  // Makes a cable between switches that is otherwise like the cable of the NIC at place `like`.
   Cable cable_up(double bytes_per_s, const std::string& source, std::size_t like = 0) const;
 
   Topology& topology_;

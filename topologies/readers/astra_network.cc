@@ -22,7 +22,7 @@ struct AstraDimension {
   double bytes_per_s = 0, latency_s = 0;
 };
 
-// A value, or a list of them: old files have one for a single dimension.
+// Returns the values of a list, or a single value, as old files have for one dimension.
 std::vector<YamlReader> values_of(const YamlReader& reader) {
   return reader.is_list() ? reader.list() : std::vector<YamlReader>{reader};
 }
@@ -97,7 +97,8 @@ class AstraGraph {
     graph_.links.push_back(std::move(made));
   }
 
-  // What an NPU sends into a dimension: itself inside of a machine, a router with a NIC before it outside.
+  // Returns the node from which an NPU sends into a dimension: inside a machine the NPU itself, otherwise its NIC for a
+  // switch, or a router behind that NIC.
   std::size_t port(std::size_t npu, std::size_t d) {
     if (d == 0) return npu;
     const AstraDimension& dimension = dimensions_[d];
@@ -118,7 +119,7 @@ class AstraGraph {
     const auto size = static_cast<std::size_t>(dimension.npus);
     const std::string kind = d == 0 ? "nvlink" : "network";
     for (std::size_t npu = 0; npu < count_; ++npu) {
-      if (npu / stride % size != 0 || size == 1) continue;  // the first of its group
+      if (npu / stride % size != 0 || size == 1) continue;  // only the first of each group goes on
       std::vector<std::size_t> ports;
       for (std::size_t i = 0; i < size; ++i) ports.push_back(port(npu + i * stride, d));
       if (dimension.shape == Shape::switched) {

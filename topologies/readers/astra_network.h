@@ -1,5 +1,5 @@
-// ASTRA-sim's analytical network: dimensions of rings, switches and complete graphs. The first dimension is a machine's
-// own, the others join machines. Its GB/s are of 2^30 bytes.
+// Reads ASTRA-sim's analytical network: dimensions of rings, switches and complete graphs. The first dimension is
+// inside a machine, the others join machines. Its GB are 2^30 bytes.
 #pragma once
 
 #include <string>

@@ -17,11 +17,11 @@ std::filesystem::path find_data(const std::filesystem::path& relative);
 
 std::vector<std::string> catalog_names();  // sorted
 
-// Loads one machine, a template for make_cluster. Its nodes are named "gpu0", "cpu0", "nic1", all of worker 0.
-// Throws InputError for an unknown name (with a suggestion) or a broken file.
-// Returns the file of a name of the catalog.
+// Returns the file of a machine of the catalog. Throws tandem::Error, as find_data() does, for an unknown name.
 std::filesystem::path catalog_file(std::string_view name);
 
+// Loads one machine, a template for make_cluster. Its nodes are named "gpu0", "cpu0", "nic1", all of worker 0. Throws
+// InputError for an unknown name (with a suggestion) or a broken file.
 Topology load_catalog_node(std::string_view name);
 
 }  // namespace tandem

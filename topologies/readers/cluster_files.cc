@@ -14,7 +14,7 @@ bool names_file(const std::string& text) {
          text.ends_with(".yaml");
 }
 
-// Hosts in their order: a list, a list in Slurm's form, or a topology.conf. Empty: all.
+// Returns the hosts in order, from a list, a list in Slurm's form, or a topology.conf. Empty: all hosts.
 std::vector<std::string> read_hosts(const YamlReader& hosts, int depth) {
   std::vector<std::string> names;
   if (hosts.is_list()) {

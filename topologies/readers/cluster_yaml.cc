@@ -17,7 +17,7 @@ void read_optional(const YamlReader& value, Dimension dimension, const FigureOri
   if (value.present()) read_figure(value, dimension, origin, dimension == Dimension::seconds, figure.emplace());
 }
 
-// What each kind of fabric has beside the figures of its cables.
+// Refuses figures that belong to other kinds of fabrics. Figures of cables belong to all.
 void refuse_foreign_figures(const YamlReader& map, FabricKind kind) {
   using enum FabricKind;
   static const std::map<std::string, std::set<FabricKind>> kOwners{
@@ -75,7 +75,7 @@ Fabric read_fabric(const YamlReader& map) {
   return fabric;
 }
 
-// So many of a machine's NICs, at even distances.
+// Returns `count` of a machine's NICs, at even distances.
 std::vector<std::string> some_nics(const YamlReader& count, const Topology& machine) {
   std::vector<std::string> all, chosen;
   for (const NodeIndex node : machine.nodes_of(0, NodeKind::nic)) {
@@ -93,7 +93,7 @@ std::vector<std::string> some_nics(const YamlReader& count, const Topology& mach
   return chosen;
 }
 
-// Asks for every key that goes unread where another value is wrong, so that finish() does not call it unknown.
+// Asks for every key that is not read if another value is wrong, so that finish() does not report it as unknown.
 void check_fabric_keys(const YamlReader& cluster) {
   const YamlReader hosts = cluster.optional("hosts"), nics = cluster.optional("nics");
   cluster.optional("overrides");

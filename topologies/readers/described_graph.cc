@@ -105,7 +105,7 @@ class Builder {
     return a == NodeKind::cpu && b == NodeKind::cpu ? LinkKind::cpu_interconnect : LinkKind::pcie;
   }
 
-  // Where nobody states the machine, a machine is what is joined without the network.
+  // If no node states its machine, the nodes that are joined without the network form one machine.
   void find_workers() {
     const bool is_stated = std::any_of(graph_.nodes.begin(), graph_.nodes.end(),
                                        [](const DescribedNode& node) { return node.worker.has_value(); });
@@ -202,8 +202,8 @@ class Builder {
     return model = made;
   }
 
-  // A NIC's port: stated, else as wide as its cable, else the card's fastest, else that of the machine that is borrowed
-  // from.
+  // Returns a NIC's port: the stated one, else one as wide as its cable, else the card's fastest, else the port of the
+  // machine from which missing figures are taken.
   std::shared_ptr<const LinkModel> port_of(std::size_t index) {
     const DescribedNode& node = graph_.nodes[index];
     const PciNic* card = find_pci_nic(node.vendor, node.product);
@@ -261,7 +261,7 @@ class Builder {
     }
   }
 
-  // A job needs a processor in each machine: one beside the GPUs where the description has none.
+  // A job needs a processor in each machine, so machines of which only GPUs are described get one.
   void add_processors() {
     for (int worker = 0; worker < topology_.worker_count(); ++worker) {
       const auto gpus = topology_.nodes_of(worker, NodeKind::gpu);

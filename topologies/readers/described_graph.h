@@ -1,5 +1,5 @@
-// A graph of devices and links in words, as GraphML, DOT, hwloc, SimGrid and ASTRA-sim have it, on its way to a
-// Topology: what it leaves open is borrowed (readers/import.h) and noted.
+// A graph of devices and links described in words, which the readers of GraphML, DOT, hwloc, SimGrid and ASTRA-sim
+// build and which becomes a Topology. What it leaves open is borrowed (readers/import.h) and noted.
 #pragma once
 
 #include <optional>

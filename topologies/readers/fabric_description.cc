@@ -46,7 +46,7 @@ bool is_before(std::string_view a, std::string_view b) {
   throw InputError({{.file = file, .path = "", .message = std::move(message)}});
 }
 
-// A machine with nodes named "gpu0", as every worker of a cluster has them.
+// Returns the machine with plain node names such as "gpu0", as every worker of a cluster has them.
 std::shared_ptr<Topology> plain_machine(const Topology& machine) {
   auto plain = std::make_shared<Topology>(machine.name());
   for (NodeIndex index = 0; index < machine.node_count(); ++index) {
@@ -91,7 +91,7 @@ class Composer {
   }
 
  private:
-  // Places of the fabric's hosts in the cluster, by their number in the fabric.
+  // Gives the chosen hosts of the fabric their places in the cluster, by their numbers in the fabric.
   void choose_hosts(const std::vector<std::string>& wanted) {
     std::vector<std::string> order = wanted.empty() ? fabric_.hosts : wanted;
     if (wanted.empty()) std::sort(order.begin(), order.end(), is_before);
@@ -166,7 +166,7 @@ class Composer {
     return topology.add_node(std::move(node));
   }
 
-  // Cables without a width are as wide as all ports below: switches from the leaves up.
+  // Cables without a width are as wide as all ports below them, so switches are visited from the leaves up.
   void add_switches(Topology& topology) {
     std::vector<NodeIndex> nodes;
     std::set<std::string> taken;

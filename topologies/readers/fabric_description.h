@@ -1,4 +1,4 @@
-// Fabrics as ibnetdiscover and Slurm describe them, and clusters of a machine behind one.
+// Fabrics as ibnetdiscover and Slurm describe them, and clusters of machines behind them.
 #pragma once
 
 #include <optional>
@@ -35,23 +35,23 @@ FabricDescription parse_ibnetdiscover(std::string_view text, const std::string& 
 bool is_slurm_conf(std::string_view text);
 FabricDescription parse_slurm_conf(std::string_view text, const std::string& file);
 
-// topology.yaml, Slurm's newer form.
+// Slurm's newer form, topology.yaml.
 bool is_slurm_yaml(std::string_view text);
 FabricDescription parse_slurm_yaml(std::string_view text, const std::string& file);
 
-// Reads either kind. Throws InputError for another one.
+// Reads a file of any of these kinds. Throws InputError for others.
 FabricDescription read_fabric_description(const std::string& file);
 
-// "node[01-03,7],gpu5" in its order. Nothing when it is malformed or has more than a million names.
+// Expands "node[01-03,7],gpu5", in its order. Returns nothing when it is malformed or has more than a million names.
 std::optional<std::vector<std::string>> hosts_of_list(std::string_view list);
 
-// Makes a cluster of one machine a host, the hosts in natural order, or those of `hosts` in theirs. Without a machine
-// the hosts have their NICs and nothing else. Throws InputError naming `file`.
+// Makes a cluster with one machine for each host: all hosts in natural order, or those of `hosts` in their order.
+// Without a machine, the hosts have their NICs and nothing else. Throws InputError naming `file`.
 Topology compose_cluster(const Topology* machine, const FabricDescription& fabric,
                          const std::vector<std::string>& hosts, const std::string& name, const std::string& file,
                          std::vector<std::string>& notes);
 
-// The same for a file by itself, with the machine of options.complete_with.
+// Does the same for a file by itself, with the machine of options.complete_with.
 ImportedTopology import_fabric(const FabricDescription& fabric, const std::string& file, const ImportOptions& options);
 
 }  // namespace tandem

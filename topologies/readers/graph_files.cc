@@ -20,7 +20,7 @@
 namespace tandem {
 namespace {
 
-constexpr int kDeepestGraph = 64;  // subgraphs in each other
+constexpr int kDeepestGraph = 64;  // nested subgraphs
 
 struct FileNode {
   std::string id, name, kind, device, architecture, worker, port, transport;
@@ -118,7 +118,8 @@ class Description {
     return made;
   }
 
-  // Two edges a -> b and b -> a of equal figures are one link in both directions, as other tools write them.
+  // Two edges a -> b and b -> a with equal figures are one link in both directions, which other tools write in this
+  // way.
   static void merge_pairs(DescribedGraph& graph) {
     std::map<std::pair<std::size_t, std::size_t>, std::size_t> first;
     std::vector<DescribedLink> kept;
@@ -146,7 +147,7 @@ std::string stem_of(const std::string& file) {
   return std::filesystem::path(file).stem().string();
 }
 
-// The text without comments, in lower case, up to the first brace: "strict digraph g ".
+// Returns the text without comments, in lower case, up to the first brace: "strict digraph g ".
 std::string head_of(std::string_view text) {
   std::string head;
   for (std::size_t i = 0; i < text.size() && text[i] != '{' && head.size() < 256; ++i) {
@@ -205,7 +206,7 @@ ImportedTopology import_dot(std::string_view text, const std::string& file, cons
 
 namespace {
 
-// What Boost's reader takes in silence, or refuses without saying where.
+// Refuses everything that Boost's reader accepts silently, or refuses without saying where.
 void check_graphml(std::string_view text, const std::string& file, const pugi::xml_document& document) {
   Diagnostics problems;
   const auto problem = [&](const pugi::xml_node& at, std::string message) {
@@ -240,8 +241,8 @@ void check_graphml(std::string_view text, const std::string& file, const pugi::x
   problems.throw_if_any();
 }
 
-// Boost takes values only of the type that their key states, and edges only of the graph's kind. Here all values are
-// read as text, and `duplex` tells what an edge carries.
+// Boost accepts only values of the type that their key states, and only edges of the graph's kind. Here all values are
+// read as text, and `duplex` says what an edge carries.
 std::string text_for_boost(pugi::xml_document& document) {
   for (const auto& one : document.select_nodes("//key")) {
     pugi::xml_node key = one.node();

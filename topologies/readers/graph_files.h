@@ -1,4 +1,4 @@
-// Graphs in GraphML and in Graphviz' language, read by Boost.Graph. The attributes are those of docs/topology.md.
+// Reads graphs in GraphML and in Graphviz' language with Boost.Graph. The attributes are those of docs/topology.md.
 #pragma once
 
 #include <string>

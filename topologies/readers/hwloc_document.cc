@@ -25,7 +25,7 @@ constexpr std::uint64_t kMostIndex = 1 << 20;       // of a processor or a NUMA 
 constexpr std::uint64_t kMostObjects = 4096;        // in a matrix
 constexpr const char* kMatrix = "NVLinkBandwidth";  // hwloc's name
 
-// Where an object may be: hwloc has trees of four kinds, and one inside of another only so.
+// Where an object may be: hwloc has four kinds of trees, which may be nested only in certain ways.
 enum class Place : std::uint8_t { normal, memory, io, misc };
 
 std::optional<Place> place_of(std::string_view type) {
@@ -49,7 +49,7 @@ std::optional<std::uint64_t> number_of(std::string_view text) {
   return value;
 }
 
-// Whether a text is of a pattern: 'x' is a hex digit, 'd' a decimal one, all else itself.
+// Returns whether a text matches a pattern: 'x' is a hex digit, 'd' a decimal digit, and any other character itself.
 bool is_like(std::string_view text, std::string_view pattern) {
   return text.size() == pattern.size() && std::equal(text.begin(), text.end(), pattern.begin(), [](char c, char want) {
            const bool is_digit = c >= '0' && c <= '9';
@@ -58,7 +58,8 @@ bool is_like(std::string_view text, std::string_view pattern) {
          });
 }
 
-// A set of processors, "0x00000003,0x0000ffff": words of 32 bits, the lowest first. Nothing for another text.
+// Returns a set of processors, such as "0x00000003,0x0000ffff": words of 32 bits, the lowest first. Returns nothing for
+// any other text.
 std::optional<std::vector<std::uint32_t>> set_of(std::string_view text) {
   std::vector<std::uint32_t> words;
   for (std::size_t begin = 0; begin <= text.size();) {
@@ -133,7 +134,7 @@ class HwlocDocument {
   void add_object(const Object& object, Object& parent, Place above, const Set* outer) {
     const std::string type = object.attribute("type").value();
     auto place = place_of(type);
-    if (is_old_ && type == "NUMANode") place = Place::normal;  // form 1 has processors inside of it
+    if (is_old_ && type == "NUMANode") place = Place::normal;  // format 1 nests processors in it
     if (!place) return bad_attribute(object, "type", "a type of hwloc's, such as Package");
     if (*place == Place::misc) return;
     const bool is_below = *place == Place::io || above == Place::normal || *place == above;
@@ -152,7 +153,7 @@ class HwlocDocument {
     const Set* own = *place == Place::io ? outer : check_sets(object, made, type, outer);
     if (own == nullptr) return;
     copy_models(object, made);
-    const Set kept = *own;  // the next object's takes its place
+    const Set kept = *own;  // the next object's set replaces it
     for (const Object& child : object.children("object")) add_object(child, made, *place, &kept);
   }
 
@@ -178,7 +179,7 @@ class HwlocDocument {
     }
   }
 
-  // The processors of an object, which are among those of the one around it.
+  // Returns the processors of an object, which must be among those of the object around it.
   const Set* check_sets(const Object& object, Object& made, const std::string& type, const Set* outer) {
     for (const char* name : {"complete_cpuset", "allowed_cpuset", "nodeset", "complete_nodeset", "allowed_nodeset"}) {
       const std::string_view text = object.attribute(name).value();
@@ -240,7 +241,7 @@ class HwlocDocument {
     bad_attribute(object, "pci_link_speed", "GB/s, 0 or more");
   }
 
-  // hwloc takes what a processor or a GPU is called from pairs of names and values.
+  // hwloc keeps the names of processors and GPUs in pairs of names and values.
   static void copy_models(const Object& object, Object& made) {
     for (const Object& info : object.children("info")) {
       const std::string_view name = info.attribute("name").value();

@@ -1,5 +1,5 @@
-// What is checked of hwloc's XML before libhwloc sees it: its import trusts a file, and damaged ones have ended the
-// program inside of it.
+// Checks hwloc's XML before libhwloc sees it. Its import trusts files, and damaged ones have crashed the program inside
+// it.
 #pragma once
 
 #include <string>
@@ -7,8 +7,8 @@
 
 namespace tandem {
 
-// Returns the document with nothing in it but what Tandem uses: objects, their names and models, and the matrix of
-// NVLinks. Throws InputError with every object whose type, place, sets of processors, ids or rates are impossible.
+// Returns the document reduced to what Tandem uses: objects, their names and models, and the matrix of NVLinks. Throws
+// InputError with every object whose type, place, sets of processors, ids or rates are impossible.
 std::string checked_hwloc_xml(std::string_view text, const std::string& file);
 
 }  // namespace tandem

@@ -6,6 +6,9 @@
 #include <fmt/format.h>
 #include <hwloc.h>
 #include <unistd.h>
+#ifdef __SANITIZE_ADDRESS__
+#include <sanitizer/lsan_interface.h>
+#endif
 
 #include <algorithm>
 #include <array>
@@ -26,7 +29,8 @@ namespace tandem {
 #ifdef TANDEM_HAS_HWLOC
 namespace {
 
-// What kernels reach of a PCIe link: NCCL's width x speed / 80 beside the line rate that hwloc states, 128/130 encoded.
+// The share of a PCIe link's rate that kernels reach: NCCL's width x speed / 80, divided by the line rate that hwloc
+// states, which is 128/130 encoded.
 constexpr double kReachedOfPcie = 0.09375 / (0.125 * 128 / 130);
 
 class HwlocTopology {
@@ -114,7 +118,7 @@ class HwlocGraph {
       const hwloc_obj_t place = numa != nullptr ? numa : hwloc_get_root_obj(topology_);
       int cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology_, place->cpuset, HWLOC_OBJ_CORE);
       if (cores <= 0) cores = hwloc_get_nbobjs_inside_cpuset_by_type(topology_, place->cpuset, HWLOC_OBJ_PU);
-      if (cores <= 0 && count > 1) continue;  // memory of a GPU, which a Grace has as a node of its own
+      if (cores <= 0 && count > 1) continue;  // a GPU's memory, which is a node of its own beside a Grace
       const std::size_t node = add(fmt::format("w0.cpu{}", cpus_.size()), "cpu");
       graph_.nodes[node].cores = std::max(1, cores);
       if (numa != nullptr) graph_.nodes[node].memory_bytes = static_cast<double>(numa->attr->numanode.local_memory);
@@ -140,10 +144,10 @@ class HwlocGraph {
         ethernet.push_back(pci);
       }
     }
-    if (nics.empty()) nics = ethernet;  // else those that manage the machine
+    if (nics.empty()) nics = ethernet;  // otherwise those that manage the machine
   }
 
-  // The bridges above a device, the nearest first.
+  // Returns the bridges above a device, the nearest first.
   static std::vector<hwloc_obj_t> bridges_above(hwloc_obj_t device) {
     std::vector<hwloc_obj_t> bridges;
     for (hwloc_obj_t at = device->parent; at != nullptr && hwloc_obj_type_is_io(at->type) != 0; at = at->parent) {
@@ -194,14 +198,14 @@ class HwlocGraph {
     return node;
   }
 
-  // Of a GPU, or nothing for a port of an NVSwitch.
+  // Returns the node of a GPU, or nothing for a port of an NVSwitch.
   std::optional<std::size_t> gpu_of(hwloc_obj_t object) const {
     while (object != nullptr && object->type != HWLOC_OBJ_PCI_DEVICE) object = object->parent;
     const auto found = gpu_nodes_.find(object);
     return found == gpu_nodes_.end() ? std::nullopt : std::optional(found->second);
   }
 
-  // hwloc's matrix "NVLinkBandwidth": MB/s in one direction, the links of a pair together.
+  // hwloc's matrix "NVLinkBandwidth" has MB/s in one direction, for all links of a pair together.
   bool add_nvlinks() {
     unsigned count = 1;
     hwloc_distances_s* matrix = nullptr;
@@ -247,7 +251,7 @@ std::string first_line(const std::filesystem::path& path) {
   return line;
 }
 
-// The rate of a NIC's port by sysfs: "400 Gb/sec (4X NDR)" of an InfiniBand device, Mb/s of an Ethernet one.
+// Reads the rate of a NIC's port from sysfs: "400 Gb/sec (4X NDR)" for an InfiniBand device, Mb/s for an Ethernet one.
 void read_port(hwloc_obj_t nic, DescribedNode& node) {
   for (hwloc_obj_t child = nic->io_first_child; child != nullptr; child = child->next_sibling) {
     if (child->type != HWLOC_OBJ_OS_DEVICE || child->name == nullptr) continue;
@@ -264,7 +268,7 @@ void read_port(hwloc_obj_t nic, DescribedNode& node) {
   }
 }
 
-// MemTotal in bytes; 0 where nothing tells it.
+// Returns MemTotal in bytes; 0 if it is not known.
 double total_memory() {
   std::ifstream stream("/proc/meminfo");
   for (std::string line; std::getline(stream, line);) {
@@ -273,7 +277,7 @@ double total_memory() {
   return 0;
 }
 
-// A virtual machine may tell less for its only NUMA node than it has.
+// A virtual machine may report less memory for its only NUMA node than it has.
 void read_memory(hwloc_topology_t topology, DescribedGraph& graph) {
   if (hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_NUMANODE) > 1) return;
   DescribedNode& processor = graph.nodes.front();
@@ -312,7 +316,7 @@ void add_nvml_links(const HwlocGraph& hwloc, DescribedGraph& graph) {
 ImportedTopology import_hwloc(std::string_view text, const std::string& file, const ImportOptions& options) {
   HwlocTopology topology;
   const std::string copy = checked_hwloc_xml(text, file);
-  // On a bad file this fails, and a load would describe this machine.
+  // This fails on a bad file; loading all the same would describe this machine.
   if (hwloc_topology_set_xmlbuffer(topology.get(), copy.c_str(), static_cast<int>(copy.size()) + 1) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {
     throw InputError(
@@ -325,9 +329,21 @@ ImportedTopology import_hwloc(std::string_view text, const std::string& file, co
   return imported;
 }
 
+namespace {
+
+// A plugin of hwloc reads the PCI devices with libpciaccess, which leaks.
+bool load_this_machine(hwloc_topology_t topology) {
+#ifdef __SANITIZE_ADDRESS__
+  const __lsan::ScopedDisabler not_ours;
+#endif
+  return hwloc_topology_load(topology) == 0;
+}
+
+}  // namespace
+
 ImportedTopology detect_machine(const ImportOptions& options) {
   HwlocTopology topology;
-  if (hwloc_topology_load(topology.get()) != 0) throw UnavailableError("hwloc cannot tell this machine's topology");
+  if (!load_this_machine(topology.get())) throw UnavailableError("hwloc cannot tell this machine's topology");
   HwlocGraph hwloc(topology.get());
   DescribedGraph graph = hwloc.describe();
   read_memory(topology.get(), graph);

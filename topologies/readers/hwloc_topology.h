@@ -11,8 +11,8 @@ namespace tandem {
 // Both throw UnavailableError where Tandem was built without hwloc.
 ImportedTopology import_hwloc(std::string_view text, const std::string& file, const ImportOptions& options);
 
-// This machine: processors, PCIe, GPUs and NICs by hwloc, rates of ports by sysfs, NVLinks by NVML where the driver has
-// it.
+// Describes this machine: processors, PCIe, GPUs and NICs from hwloc, rates of ports from sysfs, NVLinks from NVML
+// where the driver has it.
 ImportedTopology detect_machine(const ImportOptions& options);
 
 }  // namespace tandem

@@ -11,7 +11,7 @@
 namespace tandem {
 namespace {
 
-// What four lanes carry, Gb/s: InfiniBand Trade Association, data rates of each generation.
+// The rate of four lanes in Gb/s: InfiniBand Trade Association, data rates of each generation.
 struct Speed {
   std::string_view word;
   double gigabits;
@@ -26,7 +26,7 @@ constexpr std::array<Speed, 9> kSpeeds{{{"SDR", 8},
                                         {"NDR", 400},
                                         {"XDR", 800}}};
 
-// "4xNDR" in bytes/s; nothing for another word.
+// Returns the rate of a word such as "4xNDR" in bytes/s; nothing for any other word.
 std::optional<double> rate_of(std::string_view word) {
   const auto at = word.find('x');
   if (at == std::string_view::npos) return std::nullopt;

@@ -17,7 +17,7 @@ namespace {
 
 constexpr double kNumaRate = 10e9;  // Skylake, NVIDIA/nccl 2.30.7 src/graph/topo.h
 
-// How many NVLinks a GPU has, and the rate of its PCIe, both by the datasheets of its generation.
+// The number of NVLinks of a GPU, and the rate of its PCIe link, from the datasheets of its generation.
 struct Generation {
   std::string_view architecture;
   int nvlinks;
@@ -57,7 +57,7 @@ std::shared_ptr<const LinkModel> assumed_link(LinkKind kind, double rate, const 
   return model;
 }
 
-// The first link of a kind in a machine, at a GPU if there is one.
+// Returns the first link of a kind in a machine, preferably one at a GPU.
 std::shared_ptr<const LinkModel> first_link(const Topology& machine, LinkKind kind, const std::string& name) {
   std::shared_ptr<const LinkModel> found;
   for (LinkIndex index = 0; index < machine.link_count(); ++index) {
@@ -93,7 +93,7 @@ const DeviceModel* gpu_in(const Topology& machine) {
   return gpus.empty() ? nullptr : machine.device(gpus.front()).get();
 }
 
-// The machine that the file's name names, if it can have the product.
+// Returns the machine that the file's name mentions, if it can have the product.
 std::string machine_named_by(const std::string& file, const PciGpu* product) {
   std::string name = machine_named_in(std::filesystem::path(file).filename().string());
   if (name.empty() || product == nullptr) return name;
@@ -112,7 +112,7 @@ void remark_on_options(const ImportOptions& options, const PciGpu* wanted, Borro
   borrowed.remarks.push_back(remark_on_other_gpus(*borrowed.gpu, borrowed.name, *others));
 }
 
-// A figure that nobody stated stays one.
+// Marks a figure as assumed. A figure that nobody stated is left alone.
 void assume(const std::string& name, Figure& figure) {
   if (figure.value == 0 && figure.source.empty()) return;
   figure.provenance = Provenance::assumed;

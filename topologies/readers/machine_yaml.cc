@@ -37,7 +37,7 @@ std::optional<Topology> read_machine_file(const YamlReader& machine, const std::
   }
 }
 
-// A name of the catalog, "none", or a file beside the one that names it.
+// Returns a name of the catalog, "none", or the path of a file relative to the one that names it.
 std::string complete_with_option(const YamlReader& value, int depth) {
   std::string name = value.text();
   if (name.empty() || name == kNoMachine) return name;

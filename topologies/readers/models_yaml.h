@@ -1,4 +1,4 @@
-// Reads device and link models: the part of the format that topologies, overrides and the catalog share. For the
+// Reads device and link models, the part of the format that topologies, overrides and the catalog share. For the
 // readers of this folder.
 #pragma once
 
@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// What a figure in its short form, `bandwidth: 25GB/s`, inherits from the model or file around it.
+// What a figure in the short form, `bandwidth: 25GB/s`, inherits from the model or file around it.
 struct FigureOrigin {
   Provenance provenance = Provenance::assumed;
   std::string source{};
@@ -20,7 +20,7 @@ struct FigureOrigin {
 // provenance.
 FigureOrigin read_origin(const YamlReader& map, const FigureOrigin& inherited);
 
-// Replace the figures that `map` gives and keep the others of `model`: they read new models and overrides alike.
+// Replace the figures of `model` that `map` gives and keep the others, for new models and overrides alike.
 void read_device_figures(const YamlReader& map, const FigureOrigin& origin, DeviceModel& model);
 void read_link_figures(const YamlReader& map, const FigureOrigin& origin, LinkModel& model);
 

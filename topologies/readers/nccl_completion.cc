@@ -33,7 +33,7 @@ std::string in_gigabytes(double rate) {
 struct Count {
   std::size_t gpus = 0, nics = 0;
 };
-// Of all machines of the catalog, which are read once.
+// Counts the devices of all machines of the catalog, which are read once.
 const std::map<std::string, Count>& catalog_counts() {
   static const std::map<std::string, Count> kCounts = [] {
     std::map<std::string, Count> counts;
@@ -95,7 +95,7 @@ bool Importer::is_incomplete() const {
          std::any_of(numa_nodes_.begin(), numa_nodes_.end(), [](const NumaNode& node) { return node.rate == 0; });
 }
 
-// The machine that was asked for, else one that the file names, else one with the same GPU.
+// Chooses the machine that was asked for, else one that the file names, else one with the same GPU.
 void Importer::choose_machine() {
   const std::string& wanted = options_.complete_with;
   if (wanted == kNoMachine) return;
@@ -169,8 +169,8 @@ std::string Importer::advice() const {
   return "name the machine with --complete-with NAME (in YAML: complete_with: NAME), of the catalog or a file" + alike;
 }
 
-// Elements without a class are the GPUs and NICs that the machine has and the file lacks: in the order of the file, the
-// GPUs of each processor first.
+// Elements without a class are the GPUs and NICs that the machine has and the file lacks. They are assigned in the
+// order of the file, the GPUs of each processor first.
 void Importer::classify() {
   if (!machine_) return refuse_unclassified();
   const std::vector<Count> counts = count_by_cpu(*machine_);
@@ -234,7 +234,7 @@ void Importer::complete_gpus() {
                                 count == 1 ? "this GPU is" : fmt::format("these {} GPUs are", count), advice()));
 }
 
-// Links between GPUs are missing when the file has only places of GPUs, or when all links are from a GPU to itself.
+// Links between GPUs are missing if the file only says where GPUs are, or if all links lead from a GPU to itself.
 void Importer::complete_links() {
   const bool is_partial = std::any_of(graph_.parts.begin(), graph_.parts.end(),
                                       [](const Part& part) { return part.kind == NodeKind::gpu && part.is_partial; });

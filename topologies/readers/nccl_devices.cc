@@ -12,7 +12,7 @@ namespace {
 
 constexpr int kMostLevels = 64;
 
-// The number behind "sm_"; the least for others.
+// Returns the number after "sm_"; the lowest number for other architectures.
 std::int64_t capability_of(const std::string& architecture) {
   std::int64_t number = 0;
   if (architecture.starts_with("sm_")) {
@@ -21,7 +21,7 @@ std::int64_t capability_of(const std::string& architecture) {
   return number;
 }
 
-// Numbers that old files of RCCL have as `sm`: architectures of AMD, not compute capabilities.
+// Old files of RCCL have these numbers as `sm`: architectures of AMD, not compute capabilities.
 bool is_gcn_number(std::int64_t number) {
   return number == 803 || number == 900 || number == 906 || number == 908 || number == 910 || number == 940 ||
          number == 941 || number == 942 || number == 950;
@@ -85,7 +85,7 @@ std::optional<std::uint64_t> Importer::read_bus(const Element& element) {
   return bus;
 }
 
-// 0 when the file does not tell, as of virtual machines.
+// Returns 0 if the file does not state the rate, as those of virtual machines.
 double Importer::read_rate(const Element& element) {
   const std::string_view speed = element.attribute("link_speed").value();
   std::int64_t width = 0;
@@ -109,7 +109,7 @@ void Importer::read_bridge(const Element& element, std::optional<std::uint64_t> 
   widen_virtual_bridge(element, uplink);
 }
 
-// The bridges of virtual machines state 2.5 GT/s and one lane, and carry what is below them all the same.
+// The bridges of virtual machines state 2.5 GT/s and one lane, but carry the full rate of the devices below them.
 void Importer::widen_virtual_bridge(const Element& element, std::size_t uplink) {
   constexpr double kSlowestSwitch = 1.0 / 8;  // beside its fastest device
   double fastest = 0;
@@ -193,7 +193,7 @@ void Importer::read_links(const Element& gpu, std::size_t index, const std::stri
 std::string Importer::architecture_of(const Element& gpu) {
   if (gpu.attribute("gcn")) {  // then `sm` counts compute units
     const std::string gcn = document_.required_text(gpu, "gcn");
-    return amd_architecture(gcn.substr(0, gcn.find(':')));  // without the features behind it
+    return amd_architecture(gcn.substr(0, gcn.find(':')));  // without the features after it
   }
   if (!gpu.attribute("sm")) return "";
   const std::int64_t number = document_.number(gpu, "sm", -1);
@@ -246,7 +246,7 @@ void Importer::read_nic(const Element& element, std::size_t parent, std::size_t 
   }
 }
 
-// What several devices are behind: a PCIe switch, or a card with several of them.
+// Adds the part above several devices: a PCIe switch, or a card that has several of them.
 std::size_t Importer::add_card(const Element& element, std::size_t parent, std::size_t cpu, double rate) {
   Part card;
   card.host = graph_.parts[cpu].host;

@@ -43,7 +43,7 @@ std::pair<int, int> Document::line_and_column(std::size_t offset) const {
   return {static_cast<int>(line), static_cast<int>(offset - line_starts_[line - 1]) + 1};
 }
 
-// "cpu[1].pci[0].gpu": which of several equal siblings, counted from 0.
+// Returns a path such as "cpu[1].pci[0].gpu". The numbers tell equal siblings apart, and count from 0.
 std::string Document::path_of(const pugi::xml_node& element) {
   const pugi::xml_node parent = element.parent();
   if (!parent || parent.type() != pugi::node_element) return "";
@@ -96,7 +96,7 @@ std::int64_t Document::required_number(const pugi::xml_node& element, const char
   return number(element, attribute, otherwise);
 }
 
-// As C's strtol with base 0, which NCCL uses: decimal, or hex after 0x.
+// Reads numbers as C's strtol with base 0, which NCCL uses: decimal, or hex after 0x.
 std::int64_t Document::number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise) {
   const pugi::xml_attribute found = element.attribute(attribute);
   if (!found) return otherwise;

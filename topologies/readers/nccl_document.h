@@ -1,5 +1,5 @@
-// An NCCL topology file before its meaning: pugixml elements with their lines and columns, and attributes read
-// strictly. For readers/nccl_xml.cc.
+// An NCCL topology file as XML: pugixml elements with their lines and columns, and attributes read strictly. For
+// readers/nccl_xml.cc.
 #pragma once
 
 #include <cstdint>
@@ -14,7 +14,8 @@
 
 namespace tandem::nccl {
 
-// Returns "0000:C1:00.0" as a number, as NCCL compares them. Nothing when it holds anything but hex, ':' and '.'.
+// Returns "0000:C1:00.0" as a number, as NCCL compares them, or nothing when the text has characters other than hex
+// digits, ':' and '.'.
 std::optional<std::uint64_t> bus_number(std::string_view text);
 
 class Document {
@@ -27,20 +28,20 @@ class Document {
   pugi::xml_node top() const { return document_; }
   std::string comments() const;  // those outside of all elements
 
-  // Attributes. Missing or malformed ones are reported, and read as "" or `otherwise`.
+  // Read attributes. Missing or malformed ones are reported, and read as "" or `otherwise`.
   std::string required_text(const pugi::xml_node& element, const char* attribute);
   std::int64_t required_number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise = 0);
-  // "0x10de", or nothing when the attribute is missing or no hex number.
+  // Returns an id such as "0x10de" as a number, or nothing when the attribute is missing or is not a hex number.
   std::optional<unsigned> id(const pugi::xml_node& element, const char* attribute) const;
   std::int64_t number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise);
   double real(const pugi::xml_node& element, const char* attribute, double otherwise);
 
   // Reports a problem at an element, or at one of its attributes.
   void problem(const pugi::xml_node& element, const std::string& message, std::string_view attribute = "");
-  // Says something that is no problem. The same said again is counted.
+  // Adds a note, which is no problem. A note that repeats is listed once, with its count.
   void note(const pugi::xml_node& element, const std::string& message);
   void note(const std::string& message);
-  // Notes what an element has that is unknown: attributes, and children unless their names are in `children`.
+  // Notes the attributes and children of an element that are not in these lists.
   void note_unknown(const pugi::xml_node& element, std::initializer_list<std::string_view> attributes,
                     std::initializer_list<std::string_view> children);
   std::vector<std::string> notes() const;

@@ -21,7 +21,7 @@ void GpuLinks::read(const pugi::xml_node& element, std::size_t gpu, double rate_
 void GpuLinks::connect(bool is_one_host) {
   for (End& end : ends_) {
     if (!end.element.attribute("tclass") && graph_.find(NodeKind::gpu, end.target, graph_.parts[end.gpu].host)) {
-      end.target_class = PciClass::gpu;  // one that comes later in the file
+      end.target_class = PciClass::gpu;  // a GPU that comes later in the file
     }
     connect(end, is_one_host);
   }

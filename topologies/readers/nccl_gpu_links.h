@@ -16,17 +16,17 @@ class GpuLinks {
  public:
   GpuLinks(Graph& graph, Document& document) : graph_(graph), document_(document) {}
 
-  // Keeps one end: an `nvlink` or `xgmi` element of a GPU. The rate is that of one link.
+  // Keeps one end: an `nvlink` or `xgmi` element of a GPU. `rate_each` is that of one link.
   void read(const pugi::xml_node& element, std::size_t gpu, double rate_each);
 
-  // Finds the other ends when all parts are there. Links to processors are connected at once, the others by
-  // add_connections.
+  // Finds the other ends, once all parts have been read. Connects links to processors immediately, and leaves the
+  // others to add_connections().
   void connect(bool is_one_host);
 
   void add_connections();
 
   bool empty() const { return ends_.empty(); }
-  // Whether all ends name the GPU itself, as those of clouds that hide who is joined to whom.
+  // Returns whether all ends name the GPU itself, as in files of clouds that hide which GPUs are joined.
   bool names_only_itself() const { return !ends_.empty() && rates_.empty() && selves_ > 0; }
 
  private:

@@ -21,7 +21,7 @@ struct Part {
   std::shared_ptr<const DeviceModel> device{};
   std::shared_ptr<const LinkModel> port{};
   pugi::xml_node element{};
-  // A GPU or NIC of which the file has only its place: what is missing comes from elsewhere.
+  // A GPU or NIC for which the file gives only the place; the rest comes from elsewhere.
   bool is_partial = false;
   unsigned vendor = 0, product = 0;  // PCI ids; 0: not stated
 };
@@ -41,7 +41,7 @@ struct Graph {
 
   std::size_t add(Part part);
   void connect(std::size_t from, std::size_t to, LinkKind kind, double rate);
-  // The parts of a kind on a host, in their order.
+  // Returns the parts of a kind on a host, in their order.
   std::vector<std::size_t> of(NodeKind kind, int host) const;
   // Returns the part of a kind with this bus id, preferably on this host.
   std::optional<std::size_t> find(NodeKind kind, std::optional<std::uint64_t> bus, int host);

@@ -1,5 +1,4 @@
-// Reads an NCCL or RCCL file into parts and connections, and completes what the file leaves open. For
-// readers/nccl_xml.cc.
+// Reads an NCCL or RCCL file into parts and connections, and adds what the file leaves open. For readers/nccl_xml.cc.
 #pragma once
 
 #include <map>
@@ -34,7 +33,7 @@ class Importer {
     double rate = 0;  // to other NUMA nodes; 0: not stated
     bool has_cores = false;
   };
-  // A pci element of which nothing tells what it is.
+  // A pci element that nothing in the file identifies.
   struct Unclassified {
     Element element;
     std::optional<std::uint64_t> bus;
@@ -102,7 +101,7 @@ class Importer {
   std::vector<NumaNode> numa_nodes_{};
   std::map<std::pair<int, std::uint64_t>, int> hosts_{};  // by system and hash
   int systems_ = 0;
-  bool repeats_ = false;              // hosts in one system, told apart by numbers that come again
+  bool repeats_ = false;              // several hosts in one system; a numaid that repeats begins the next
   std::set<std::string> numa_ids_{};  // of the host that is read
   std::uint64_t repeated_hosts_ = 0;
   std::vector<std::pair<std::size_t, std::optional<std::uint64_t>>> pci_links_{};
@@ -112,7 +111,7 @@ class Importer {
   std::map<std::string, std::shared_ptr<const DeviceModel>> models_{};  // by architecture or product
   std::map<std::pair<std::int64_t, double>, std::shared_ptr<const LinkModel>> ports_{};
   bool has_gpu_elements_ = false, has_nets_ = false;
-  std::optional<Topology> machine_{};  // that completes the file
+  std::optional<Topology> machine_{};  // the one that completes the file
   std::string machine_name_{};
   std::map<const LinkModel*, std::shared_ptr<const LinkModel>> assumed_{};
 };

@@ -30,7 +30,7 @@ constexpr std::array<CatalogGpu, 14> kCatalogGpus{{{"sm_37", "azure-nc24-k80"},
                                                    {"gfx942", "mi300x-8gpu"},
                                                    {"gfx950", "mi355x-8gpu"}}};
 
-// Figures of datasheets, dense.
+// Figures from datasheets, for dense matrices.
 struct TypicalGpu {
   std::string_view architecture;
   std::string_view name;
@@ -46,7 +46,7 @@ constexpr std::array<TypicalGpu, 15> kTypicalGpus{
      {"gfx900", "AMD Instinct MI25", 12.3, 0, 24.6, 484, 16},
      {"gfx940", "AMD Instinct MI300A", 122.6, 490.3, 980.6, 5300, 128},
      {"gfx941", "AMD Instinct MI300X", 163.4, 653.7, 1307.4, 5300, 192},
-     // Beside the one that is taken for its architecture.
+     // These share an architecture with a product above, which is taken if only the architecture is known.
      {"gfx90a", "AMD Instinct MI250X, one of its two dies", 47.9, 0, 191.5, 1638, 64},
      {"gfx942", "AMD Instinct MI325X", 163.4, 653.7, 1307.4, 6000, 256},
      {"gfx950", "AMD Instinct MI350X", 144.2, 0, 2306.9, 8000, 288},
@@ -77,7 +77,7 @@ std::shared_ptr<const DeviceModel> typical_model(const TypicalGpu& gpu, const st
   return model;
 }
 
-// The catalog's GPU with the name and memory of another of its kind: "... 16 GB".
+// Returns the catalog's GPU with the name and memory size of another product of its kind: "... 16 GB".
 std::shared_ptr<const DeviceModel> of_other_size(const DeviceModel& like, const PciGpu& product) {
   auto model = std::make_shared<DeviceModel>(like);
   model->name = product.product;

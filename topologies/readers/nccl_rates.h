@@ -1,5 +1,5 @@
-// The constants with which NCCL turns a topology file into rates: src/graph/topo.h and topo.cc, 2.30.7.
-// All in bytes/s, one direction. For readers/nccl_xml.cc.
+// The constants with which NCCL turns a topology file into rates: src/graph/topo.h and topo.cc, 2.30.7. All rates are
+// in bytes/s, in one direction. For readers/nccl_xml.cc.
 #pragma once
 
 #include <cstdint>
@@ -12,7 +12,7 @@
 
 namespace tandem::nccl {
 
-inline constexpr double kLocal = 5000e9;  // NCCL's rate of what costs nothing
+inline constexpr double kLocal = 5000e9;  // NCCL's rate for links that cost nothing
 
 enum class PciClass : std::uint8_t { bridge, gpu, nic, nvswitch, nvlink_bridge };
 PciClass pci_class(std::string_view text);  // "0x030200": by prefix; anything unknown is a bridge
@@ -35,14 +35,15 @@ double numa_rate(const Cpu& cpu);
 // product: among several of the same architecture the result is the one in the catalog, else a typical one whose
 // figures are all assumed.
 std::shared_ptr<const DeviceModel> gpu_model(std::string_view architecture);
-// The same of a product, whose figures are all assumed where no machine of the catalog has it. Never null.
+// Returns the GPU of a product, whose figures are all assumed where no machine of the catalog has it. Never returns
+// null.
 std::shared_ptr<const DeviceModel> gpu_of_product(const PciGpu& product);
 std::string known_architectures();  // for messages
 
-// The rate of one NVLink or xGMI link of an architecture.
+// Returns the rate of one NVLink or xGMI link of an architecture.
 double link_rate(const std::string& architecture);
 
-// RCCL's spellings, "906" and "gfx942"; its 910 is gfx90a.
+// Returns the architecture that RCCL spells "906" or "gfx942"; its 910 is gfx90a.
 std::string amd_architecture(std::string_view gcn);
 double xgmi_rate(std::string_view architecture);  // of one link: ROCm/rccl src/graph/topo.h
 

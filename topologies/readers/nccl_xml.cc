@@ -104,7 +104,7 @@ void Importer::read_cpu(const Element& element) {
   }
 }
 
-// 0 when the file does not tell the processor.
+// Returns 0 if the file does not say which processor it is.
 double Importer::numa_rate_of(const Element& element) {
   Cpu cpu;
   cpu.arch = arch_of(element.attribute("arch").value());
@@ -122,7 +122,8 @@ double Importer::numa_rate_of(const Element& element) {
   return numa_rate(cpu);
 }
 
-// Whether a bus id of a GPU comes again, below a processor whose number comes again: files of hosts put together.
+// Returns whether a GPU's bus id occurs twice, below processors whose number occurs twice: the files of several hosts
+// were put together.
 bool Importer::repeats_gpus(const Element& root) const {
   std::set<std::string> buses, numas;
   bool has_bus = false, has_numa = false;
@@ -136,7 +137,7 @@ bool Importer::repeats_gpus(const Element& root) const {
   return has_bus && has_numa;
 }
 
-// Hosts are numbered in the order of the file; without a host_hash each system is one.
+// Hosts are numbered in the order of the file; without a host_hash each system is a host.
 int Importer::read_host(const Element& cpu) {
   const pugi::xml_attribute hash = cpu.attribute("host_hash");
   if (!hash && repeats_ && !numa_ids_.insert(cpu.attribute("numaid").value()).second) {
@@ -158,7 +159,7 @@ int Importer::host_number(std::uint64_t hash) {
   return hosts_.emplace(std::pair(systems_, hash), static_cast<int>(hosts_.size())).first->second;
 }
 
-// Every pair of NUMA nodes of a host, at the rate NCCL gives the first one's processor.
+// Connects every pair of NUMA nodes of a host, at the rate NCCL gives the first one's processor.
 void Importer::connect_cpus() {
   for (std::size_t i = 0; i < numa_nodes_.size(); ++i) {
     for (std::size_t j = i + 1; j < numa_nodes_.size(); ++j) {
@@ -176,7 +177,7 @@ void Importer::connect_pci_link(std::size_t from, std::optional<std::uint64_t> t
   graph_.connect(from, *to, LinkKind::pcie, kLocal);
 }
 
-// GPUs are numbered by their `dev`. Where one of them has none, all are by bus id, as drivers do.
+// Numbers GPUs by their `dev` or, if one of them has none, all by bus id, as drivers do.
 void Importer::order_by_bus(NodeKind kind) {
   const bool is_numbered = std::none_of(graph_.parts.begin(), graph_.parts.end(),
                                         [&](const Part& part) { return part.kind == kind && part.order < 0; });

@@ -2,9 +2,9 @@
 // (or one NVLink domain of several). Rates are computed as NCCL itself does (src/graph/xml.cc, topo.cc, topo.h
 // of 2.30.7). A GPU's PCI id or architecture tells its model, whose figures come from the catalog.
 //
-// Clouds give files that hold only the PCIe layout, and NCCL adds the rest where it runs. Here the rest comes from
+// Clouds give files that hold only the PCIe layout; NCCL detects the rest where it runs. Here the rest comes from
 // another machine: ImportOptions::complete_with, one that the file's name or its comments name, or the catalog's
-// machine of the same GPU. What comes from there is assumed, and noted.
+// machine of the same GPU. Everything from there is assumed, and noted.
 //
 // Differences from NCCL: a GPU without a rank is kept; GPUs are ordered by host, then dev. The extra 6/5 that
 // NCCL charges GPU-to-GPU traffic through an Intel CPU belongs to paths, not links, and is left out.

@@ -24,7 +24,7 @@ struct TextLine {
   std::vector<Field> fields{};
 };
 
-// Without the escape sequences of terminals.
+// Returns the line without escape sequences of terminals.
 std::string plain(std::string_view line) {
   std::string text;
   for (std::size_t i = 0; i < line.size(); ++i) {
@@ -37,7 +37,7 @@ std::string plain(std::string_view line) {
   return text;
 }
 
-// At tabs where there are some, else at blanks.
+// Splits at tabs if there are any, otherwise at blanks.
 TextLine split(std::string_view raw, int number) {
   const std::string line = plain(raw);
   const bool has_tabs = line.find('\t') != std::string::npos;
@@ -82,7 +82,7 @@ std::vector<TextLine> lines_of(std::string_view text) {
   return lines;
 }
 
-// How near two devices are. The order counts: what is nearer is joined first.
+// How near two devices are, from near to far: near devices are joined first.
 enum class Nearness : std::uint8_t { one_switch, switches, processor, system, itself };
 
 struct Cell {
@@ -179,7 +179,7 @@ class SmiReader {
     if (!is_device(text, "NV") || text.size() > 5) return std::nullopt;
     const int links = std::stoi(text.substr(2));
     if (links == 0) return std::nullopt;
-    return Cell{Nearness::system, links};  // what is below NVLink is not told
+    return Cell{Nearness::system, links};  // nothing is stated of the path beside NVLink
   }
 
   void check_symmetry() {
@@ -197,8 +197,8 @@ class SmiReader {
 
   const Cell& cell(std::size_t i, std::size_t j) const { return seen_[i] ? cells_[i][j] : cells_[j][i]; }
 
-  // Groups of devices that are at least so near: for each device the first one of its group. GPUs that NVLink joins
-  // show nothing of their PCIe; those with the same nearest NICs, or none, are one processor's.
+  // Groups devices that are at least this near, and returns for each device the first one of its group. GPUs joined by
+  // NVLink show nothing of their PCIe paths; those with the same nearest NICs, or with none, belong to one processor.
   std::vector<std::size_t> groups(Nearness nearness) const {
     std::vector<std::size_t> first(names_.size());
     std::iota(first.begin(), first.end(), 0);
@@ -266,7 +266,7 @@ class SmiReader {
     return std::count(groups.begin(), groups.end(), groups[member]);
   }
 
-  // The switch of a group, which is made below `above` at first.
+  // Returns the switch of a group. It is made below `above` when it is first needed.
   NodeIndex switch_of(std::size_t group, std::map<std::size_t, NodeIndex>& switches, NodeIndex above) {
     const auto [known, is_new] = switches.emplace(group, 0);
     if (!is_new) return known->second;
@@ -275,7 +275,8 @@ class SmiReader {
     return known->second;
   }
 
-  // GPUs that only NVLink joins, and that no NIC places, are of the processor in their row: its CPU affinity.
+  // GPUs that are only joined by NVLink, and that no NIC assigns to a processor, belong to the processor that their row
+  // states as CPU affinity.
   std::vector<std::size_t> affinity_groups(std::vector<std::size_t> group) const {
     std::map<std::string, std::size_t> by_affinity;
     std::map<std::size_t, std::size_t> merged;
@@ -307,7 +308,8 @@ class SmiReader {
     return model = made;
   }
 
-  // NV<k> is k links to the NVSwitches where a GPU would else have more links than it can; each pair's own otherwise.
+  // NV<k> means k links to NVSwitches if a GPU would otherwise have more links than it can; if not, k links of the
+  // pair.
   void add_nvlinks(const std::vector<NodeIndex>& devices) {
     int most = 0, least_sum = 0;
     for (std::size_t i = 0; i < names_.size(); ++i) {

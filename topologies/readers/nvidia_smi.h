@@ -1,5 +1,5 @@
-// The text of `nvidia-smi topo -m`. It tells how devices are joined, and no rates: these come from the machine or GPU
-// that ImportOptions name.
+// Reads the text of `nvidia-smi topo -m`. It tells how devices are joined, but no rates; these come from the machine or
+// GPU that ImportOptions names.
 #pragma once
 
 #include <string>

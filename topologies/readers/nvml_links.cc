@@ -10,7 +10,7 @@
 namespace tandem {
 namespace {
 
-// NVML's interface, as far as it is used here (nvml.h of CUDA 12).
+// The part of NVML's interface that is used here (nvml.h of CUDA 12).
 using NvmlDevice = void*;
 struct NvmlPci {
   char bus_legacy[16];

@@ -1,4 +1,4 @@
-// The NVLinks of this machine's GPUs, by the driver's library NVML where it is installed.
+// The NVLinks of this machine's GPUs, as the driver's library NVML reports them where it is installed.
 #pragma once
 
 #include <string>
@@ -11,7 +11,7 @@ struct NvmlLinks {
   double bytes_per_s = 0;     // of all links between them
 };
 
-// Empty where there is no driver, no GPU or no active link. Loads the library at run time.
+// Returns nothing where there is no driver, no GPU or no active link. Loads the library at run time.
 std::vector<NvmlLinks> nvml_links();
 
 }  // namespace tandem

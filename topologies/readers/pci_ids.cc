@@ -17,7 +17,7 @@ constexpr unsigned kMellanox = 0x15b3;
 constexpr unsigned kAmazon = 0x1d0f;
 constexpr unsigned kBroadcom = 0x14e4;
 
-// Products by id: pci.ids, version 2023.04.10, and for newer ones pciutils/pciids pci.ids, commit df389f5c.
+// Products by id: pci.ids, version 2023.04.10, and for newer products pciutils/pciids pci.ids, commit df389f5c.
 constexpr std::array<PciGpu, 62> kGpus{{
     {kNvidia, 0x102d, "NVIDIA Tesla K80", "sm_37", "azure-nc24-k80"},
     {kNvidia, 0x17fd, "NVIDIA Tesla M40", "sm_52", "pcie-m40-8gpu"},
@@ -133,7 +133,7 @@ struct Hint {
   std::string_view word;  // in lower case
   std::string_view machine;
 };
-// What clouds call their machines, in file names and comments.
+// Clouds' names of their machines, in file names and comments.
 constexpr std::array<Hint, 25> kHints{{
     {"p3dn", "aws-p3dn"},
     {"p4d", "aws-p4d"},
@@ -230,7 +230,7 @@ const PciNic* find_pci_nic(unsigned vendor, unsigned device) {
   return find_in(kNics, vendor, device);
 }
 
-// The product that shares most words with the name, if it has the name's first word, which is the model.
+// Returns the product that has most words in common with the name, and its first word, which is the model.
 const PciGpu* find_gpu_named(std::string_view name) {
   const std::vector<std::string> wanted = words_of(name);
   const PciGpu* best = nullptr;

@@ -24,15 +24,15 @@ struct PciNic {
 const PciGpu* find_pci_gpu(unsigned vendor, unsigned device);
 const PciNic* find_pci_nic(unsigned vendor, unsigned device);
 
-// The GPU that a product name means, as nvidia-smi, hwloc and people write it: "NVIDIA H100 80GB HBM3", "h100". Null
-// when it fits none, or several of different architectures.
+// Finds a GPU by its product name, as nvidia-smi, hwloc and people write it: "NVIDIA H100 80GB HBM3", "h100". Returns
+// null when it fits none, or several of different architectures.
 const PciGpu* find_gpu_named(std::string_view name);
 
-// Whether display devices of this vendor compute: NVIDIA, AMD, Intel.
+// Returns whether display devices of this vendor compute: NVIDIA, AMD, Intel.
 bool makes_gpus(unsigned vendor);
 
-// A machine of the catalog that a text names: one of its names, or a cloud's name for it ("p4d.24xlarge", "ndv4").
-// Empty: none.
+// Returns the machine of the catalog that a text mentions, by one of its names or a cloud's name for it
+// ("p4d.24xlarge", "ndv4"); empty if there is none.
 std::string machine_named_in(std::string_view text);
 
 }  // namespace tandem

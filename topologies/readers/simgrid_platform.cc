@@ -82,7 +82,7 @@ class PlatformReader {
     const auto value = simgrid_quantity(stated.substr(0, stated.find(',')), base);
     if (!value)
       problem(element, fmt::format("{}: expected a number with a unit of {}, found '{}'", attribute, base, stated));
-    return value.value_or(1);  // which no check refuses again
+    return value.value_or(1);  // a value that no later check refuses again
   }
 
   std::vector<DescribedNode>& nodes() { return platform_.graph.nodes; }
@@ -112,7 +112,7 @@ class PlatformReader {
     }
   }
 
-  // "tandem.node.w0.pcie0" = "pcie_switch 0": what a router is.
+  // Reads the kind of a router from its property: "tandem.node.w0.pcie0" = "pcie_switch 0".
   void read_property(const XmlElement& element) {
     const std::string_view id = element.attribute("id").value();
     constexpr std::string_view kNode = "tandem.node.";
@@ -184,8 +184,8 @@ class PlatformReader {
     platform_.links.push_back(std::move(link));
   }
 
-  // A cluster's hosts are at its switch. With a backbone that is two, which the backbone joins in one direction, so
-  // that every flow crosses it once.
+  // A cluster's hosts are connected to its switch. With a backbone there are two switches, which the backbone joins in
+  // one direction, so that every flow crosses it once.
   struct Cluster {
     XmlElement element{};
     double bytes_per_s = 0, latency_s = 0;
@@ -308,7 +308,7 @@ class PlatformReader {
   Platform platform_{};
   std::map<std::string, std::size_t> by_name_{}, by_link_{};
   std::map<std::string, std::string> described_{};
-  std::vector<std::pair<XmlElement, bool>> routes_{};  // and whether it is a whole one
+  std::vector<std::pair<XmlElement, bool>> routes_{};  // and whether it is a complete route
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// SimGrid platforms (simgrid.dtd 4.1): hosts, links, routes of listed links, flat clusters. A host is a machine unless
-// its properties say otherwise, as those that `tandem topology convert` writes do.
+// Reads SimGrid platforms (simgrid.dtd 4.1): hosts, links, routes of listed links, flat clusters. A host is a machine
+// unless its properties say otherwise, as in platforms that `tandem topology convert` writes.
 #pragma once
 
 #include <string>

@@ -15,9 +15,9 @@
 namespace tandem {
 namespace {
 
-constexpr int kMostRounds = 16;  // in which links become media one after the other
+constexpr int kMostRounds = 16;  // of turning links into media
 
-// Points where links end. They are merged as routes are read; nodes are points that never merge with each other.
+// The points where links end. Points are merged as routes are read, but points that are nodes never with each other.
 class LinkPoints {
  public:
   std::size_t add(bool is_node) {
@@ -29,7 +29,7 @@ class LinkPoints {
     while (parents_[i] != i) i = parents_[i] = parents_[parents_[i]];
     return i;
   }
-  // False when both are nodes.
+  // Returns false if both are nodes.
   bool merge(std::size_t a, std::size_t b) {
     a = root(a);
     b = root(b);
@@ -54,7 +54,7 @@ struct RoutePlace {
   auto operator<=>(const RoutePlace&) const = default;
 };
 
-// The ends of all links but the media, and what is beside the media, found by following every route once.
+// Finds the ends of all links except media, and what media are connected to, by following every route once.
 class RouteMerger {
  public:
   RouteMerger(const Platform& platform, const std::vector<bool>& media) : platform_(platform), media_(media) {
@@ -67,15 +67,15 @@ class RouteMerger {
     }
   }
 
-  // The links that have no two ends.
+  // The links that do not have two ends.
   const std::set<std::size_t>& without_ends() const { return without_ends_; }
 
   bool is_plain(std::size_t link) const { return is_used_[link] && !media_[link]; }
   std::size_t head(std::size_t link) const { return platform_.graph.nodes.size() + 2 * link; }
   std::size_t root(std::size_t point) { return points_.root(point); }
-  // Nodes that routes of others go through.
+  // Nodes that routes between other nodes pass through.
   const std::set<std::size_t>& crossed() const { return crossed_; }
-  // What is entered from where.
+  // The places that routes enter, with those that they enter them from.
   std::set<std::pair<RoutePlace, RoutePlace>> joins() {
     std::set<std::pair<RoutePlace, RoutePlace>> merged;
     const auto rooted = [&](RoutePlace place) {
@@ -110,7 +110,7 @@ class RouteMerger {
     follow_media(route, front, back, first, last.base());
   }
 
-  // From the first medium to behind the last one.
+  // Follows a route from the first medium to the point after the last one.
   void follow_media(const PlatformRoute& route, std::size_t front, std::size_t back, Hops::const_iterator first,
                     Hops::const_iterator end) {
     RoutePlace here{false, front, false};
@@ -120,7 +120,7 @@ class RouteMerger {
         join(here, medium, route.is_symmetrical);
         here = medium;
       } else {
-        if (here.is_medium) {  // nothing but earlier routes says which of its ends is the near one
+        if (here.is_medium) {  // only earlier routes say which of the link's ends is the near one
           const RoutePlace tail{false, head(hop->link) + 1, false};
           const RoutePlace near = beside_.contains({here, tail}) ? tail : RoutePlace{false, head(hop->link), false};
           join(here, near, route.is_symmetrical);
@@ -148,7 +148,7 @@ class RouteMerger {
     beside_.emplace(to, from);
   }
 
-  // The other end of a link that is entered at a point.
+  // Returns the other end of a link that is entered at a point.
   std::size_t cross(std::size_t link, std::size_t here) {
     const std::size_t near = head(link), far = near + 1;
     const bool is_turned = root(far) == root(here) && root(near) != root(here);
@@ -168,7 +168,7 @@ class RouteMerger {
   std::set<std::pair<RoutePlace, RoutePlace>> joins_{}, beside_{};
 };
 
-// The nodes and links of what was merged.
+// Builds nodes and links from the merged points.
 class RouteGraph {
  public:
   RouteGraph(const Platform& platform, RouteMerger& merger)
@@ -197,7 +197,8 @@ class RouteGraph {
   }
 
  private:
-  // A machine carries nothing of others, so what goes through a host in a platform goes through a switch beside it.
+  // A machine carries no traffic of others, so routes that pass through a host of the platform pass through a switch
+  // beside it.
   std::set<std::size_t> hosts_to_cross() {
     std::set<std::size_t> hosts;
     for (const std::size_t node : merger_.crossed()) {
@@ -244,8 +245,8 @@ class RouteGraph {
     graph_.links.push_back(std::move(link));
   }
 
-  // Flows on a join are on a medium at its end, whose bandwidth limits them all the same. A FATPIPE is a link of its
-  // own for each place where flows enter it, and is left by all of them.
+  // Flows on a join are also on a medium at its end, whose bandwidth limits them. A FATPIPE becomes a link of its own
+  // for each place where flows enter it; all flows leave it at the same place.
   void add_join(const RoutePlace& from, const RoutePlace& to) {
     PlatformLink like = platform_.links[to.is_medium ? to.index : from.index];
     const bool is_pipe = to.is_medium && like.is_fatpipe;
@@ -260,7 +261,7 @@ class RouteGraph {
         std::count_if(joins_.begin(), joins_.end(), [&](const auto& join) { return join.second == medium; }));
   }
 
-  // The switches before and behind it; of a FATPIPE only the one behind.
+  // Returns the switches before and after a medium; for a FATPIPE only the one after it.
   std::pair<std::size_t, std::size_t> medium(const RoutePlace& place) {
     const auto known = media_.find(place);
     if (known != media_.end()) return known->second;
@@ -272,7 +273,7 @@ class RouteGraph {
     return media_[place] = {in, out};
   }
 
-  // As wide as all links of the switch together.
+  // The rate of all links of the switch together.
   void join_hosts() {
     std::map<std::size_t, double> rates;
     for (const DescribedLink& link : graph_.links) {
@@ -327,7 +328,7 @@ std::string way_text(const Way& way) {
   return fmt::format("{:.4g} us at {:.4g} GB/s", way.latency_s * 1e6, way.bytes_per_s / 1e9);
 }
 
-// Empty where the route is as it was stated.
+// Returns how the route differs from the stated one; empty if it does not.
 std::string difference_of(Router& router, NodeIndex from, NodeIndex to, const Way& stated) {
   try {
     const auto route = router.route(from, to);
@@ -347,7 +348,7 @@ DescribedGraph join_routes(const Platform& platform, bool all_media) {
   for (int round = 0;; ++round) {
     RouteMerger merger(platform, media);
     if (merger.without_ends().empty()) return RouteGraph(platform, merger).build();
-    int most = 0;  // those on most routes first: with them as media the others may well have two ends
+    int most = 0;  // those on most routes first: once they are media, the others may have two ends
     for (const std::size_t link : merger.without_ends()) most = std::max(most, uses[link]);
     for (const std::size_t link : merger.without_ends()) media[link] = media[link] || uses[link] == most;
     if (round == kMostRounds) media.assign(media.size(), true);

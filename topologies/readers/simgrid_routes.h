@@ -1,5 +1,5 @@
-// The links of a SimGrid platform and the routes that list them, on their way to a graph: nothing in a platform says
-// what is between two links.
+// Turns the links of a SimGrid platform and the routes that list them into a graph. A platform does not say what is
+// between two links; the routes do.
 #pragma once
 
 #include <optional>
@@ -14,7 +14,7 @@ struct PlatformLink {
   std::string id{}, kind{};
   double bytes_per_s = 0, latency_s = 0;
   Direction direction = Direction::duplex;
-  bool is_fatpipe = false;  // limits every flow alone
+  bool is_fatpipe = false;  // limits each flow by itself
   int line = 0;
 };
 
@@ -27,7 +27,7 @@ struct PlatformRoute {
   std::size_t from = 0, to = 0;  // nodes
   std::vector<PlatformHop> hops{};
   bool is_symmetrical = true;
-  bool is_whole = true;    // false: one edge of ways that SimGrid finds itself
+  bool is_whole = true;    // false: one edge of routes that SimGrid finds itself
   std::size_t number = 0;  // in the file
 };
 
@@ -35,15 +35,16 @@ struct Platform {
   DescribedGraph graph{};  // without what the routes tell
   std::vector<PlatformLink> links{};
   std::vector<PlatformRoute> routes{};
-  bool has_kinds = false;  // nodes and links tell their kinds, as in files of Tandem
+  bool has_kinds = false;  // nodes and links tell their kinds, as in files that Tandem wrote
 };
 
-// Returns the graph with the links that routes list. Where two of them meet is a switch. A link that has no two ends in
-// all its routes, such as a bus or a backbone, is a medium: one link between two switches, which everything that is
-// beside it in some route enters and leaves in one direction. With `all_media` every link is one.
+// Returns the graph with the links that routes list, and with a switch where two of them meet. A link that does not
+// have the same two ends in all its routes, such as a bus or a backbone, is a medium: one link between two switches,
+// which everything next to it in some route enters at one switch and leaves at the other. With `all_media`, every link
+// is a medium.
 DescribedGraph join_routes(const Platform& platform, bool all_media);
 
-// Says how the first route that has another latency or bandwidth in `topology` differs; nothing where none does.
+// Describes the first route whose latency or bandwidth differs in `topology`.
 struct RouteDifference {
   std::size_t number = 0;  // of the route
   std::string text{};

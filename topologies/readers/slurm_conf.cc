@@ -19,7 +19,7 @@ bool same_word(std::string_view a, std::string_view b) {
          });
 }
 
-// The numbers of "01-03,7", each with its zeros. False when malformed or too many.
+// Adds the numbers of "01-03,7", with their leading zeros. Returns false if the text is malformed or has too many.
 bool expand_ranges(std::string_view text, std::vector<std::string>& numbers) {
   while (!text.empty()) {
     const std::size_t comma = text.find(',');
@@ -41,7 +41,7 @@ bool expand_ranges(std::string_view text, std::vector<std::string>& numbers) {
   return !numbers.empty();
 }
 
-// One item without commas outside of brackets: "node[1-4]-ib[0-1]".
+// Expands one item without commas outside of brackets: "node[1-4]-ib[0-1]".
 bool expand_item(std::string_view item, std::vector<std::string>& names) {
   std::vector<std::string> found{""};
   while (!item.empty()) {
@@ -84,7 +84,7 @@ class SlurmReader {
     if (++problem_count_ <= 100) problems_.add({file_, line, column, "", message});
   }
 
-  // Lines may go on after a backslash.
+  // A backslash at the end continues a line.
   void read_lines() {
     int number = 0, first = 0;
     std::string joined;
@@ -128,8 +128,9 @@ class SlurmReader {
       at = end;
     }
     const bool names = line.values.contains("switchname") || line.values.contains("blockname");
-    if (names) lines_.push_back(std::move(line));
-    if (!names && !line.values.contains("blocksizes") && problems_.empty()) {
+    if (names) {
+      lines_.push_back(std::move(line));
+    } else if (!line.values.contains("blocksizes") && problems_.empty()) {
       problem(number, 1, "expected SwitchName= or BlockName=");
     }
   }

@@ -75,7 +75,7 @@ class SlurmTree {
     }
   }
 
-  // Blocks have nothing above them; the job's network joins them.
+  // Blocks have nothing above them, so a core switch joins them.
   void add_core() {
     std::vector<std::size_t> roots;
     for (std::size_t i = 0; i < above_.size(); ++i) {
@@ -88,7 +88,7 @@ class SlurmTree {
     above_.push_back(0);
   }
 
-  // Cables whose width is all that comes from below need a beginning.
+  // The width of a cable is that of all cables below it, so there must be no circles.
   void check_tree() {
     std::vector<int> left(fabric_.switches.size(), 0);
     for (const auto& cable : fabric_.cables) ++left[cable.to];

@@ -1,4 +1,4 @@
-// The switches and blocks of Slurm's descriptions, whichever form they were written in.
+// The switches and blocks of Slurm's descriptions, in whichever form they were written.
 #pragma once
 
 #include <map>
@@ -16,8 +16,8 @@ struct SlurmLine {
   std::map<std::string, std::pair<std::string, int>> values{};  // by key in lower case, with the column
 };
 
-// Builds the tree. Throws InputError with the problems found before and those of the tree: names given twice or
-// unknown, circles, nodes at two switches.
+// Builds the tree. Throws InputError with the earlier `problems` and those of the tree: names given twice or unknown,
+// cycles, nodes at two switches.
 FabricDescription fabric_of(const std::vector<SlurmLine>& lines, const std::string& file, Diagnostics& problems);
 
 }  // namespace tandem

@@ -40,7 +40,7 @@ std::vector<SlurmLine> blocks_of(const YamlReader& block) {
   return lines;
 }
 
-// The cluster's default, else the first: partitions of the cluster use the others.
+// Returns the cluster's default topology, else the first; the others are used by partitions of the cluster.
 YamlReader chosen_of(const std::vector<YamlReader>& all) {
   for (const YamlReader& one : all) {
     if (one.optional("cluster_default").boolean(false)) return one;

@@ -24,34 +24,34 @@ std::vector<std::string> keys_of(const std::map<std::string, Value>& values) {
   return keys;
 }
 
-// How many topology files name each other on the way to the one that is read. A scenario's own topology may name files
+// How many topology files lead to the one that is read, each naming the next. A scenario's own topology may name files
 // anywhere; a topology file only those in its folder or below, so that a file from elsewhere cannot reach others.
 inline constexpr int kDepthInScenario = 0;
 inline constexpr int kDepthInFile = 1;
 
-// Returns the file that `value` names, relative to the file that names it. Reports one that does not exist, or that is
-// out of the folder of a topology file, and returns nothing.
+// Returns the file that `value` names, relative to the file that names it. Reports a file that does not exist, or that
+// is outside the folder of the topology file that names it, and returns nothing.
 std::optional<std::filesystem::path> named_file(const YamlReader& value, int depth);
 
-// Reads any form. Files that name each other in a circle end by their `depth`.
+// Reads any form. The limit of `depth` ends files that name each other in a circle.
 std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth);
 
-// `cluster:`: copies of one machine behind a fabric.
+// Reads `cluster:`, copies of one machine behind a fabric.
 std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth);
 
-// `based_on:`: another machine with some figures replaced and some nodes left out.
+// Reads `based_on:`, another machine with some figures replaced and some nodes left out.
 std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth);
 
-// Reads the machine that `machine` names: one of the catalog, or a file beside the one that names it.
-// `map` may have `complete_with`, the machine that has what a partial file lacks, and `gpu`, the product of its GPUs.
+// Reads the machine that `machine` names: one of the catalog, or a file beside the one that names it. `map` may have
+// `complete_with`, the machine from which a partial file is completed, and `gpu`, the product of its GPUs.
 std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth);
 
-// `cluster:` whose `fabric` is a file: the output of ibnetdiscover, or Slurm's topology.conf.
+// Read `cluster:` whose `fabric` is a file: the output of ibnetdiscover, or Slurm's topology.conf.
 bool has_fabric_file(const YamlReader& cluster);
 std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const Topology& machine,
                                               const std::string& name, int depth);
 
-// Returns the same machine with the figures replaced that `overrides` gives, by the names of their models.
+// Returns the machine with the figures that `overrides` gives, by the names of their models.
 Topology with_overrides(const Topology& machine, const YamlReader& overrides);
 
 }  // namespace tandem

@@ -9,14 +9,14 @@
 
 namespace tandem {
 
-// The kinds: Tandem's own YAML or JSON, XML of NCCL and RCCL, GraphML, SimGrid's platforms, Graphviz, the text of
+// Reads Tandem's own YAML or JSON, XML of NCCL and RCCL, GraphML, SimGrid's platforms, Graphviz, the text of
 // `nvidia-smi topo -m`, of ibnetdiscover, of Slurm's topology.conf and topology.yaml, and ASTRA-sim's network.
 Topology read_topology(const std::filesystem::path& path);
 
-// The same with what is missing completed, and with notes on what was assumed.
+// Does the same, completes what is missing, and notes what was assumed.
 ImportedTopology import_topology(const std::filesystem::path& path, const ImportOptions& options = {});
 
-// Whether a text is Tandem's own form, which may name other files; import_text reads the others.
+// Returns whether a text has Tandem's own form, which may name other files; import_text reads the others.
 bool is_own_topology(std::string_view text);
 ImportedTopology import_text(std::string_view text, const std::string& file, const ImportOptions& options);
 

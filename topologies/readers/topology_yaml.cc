@@ -27,7 +27,7 @@ const YamlReader::Words<NodeKind>& node_kinds() {
   return kWords;
 }
 
-// The explicit form. Nodes and links with problems are left out; the problems are reported.
+// Reads the explicit form. Nodes and links with problems are reported and left out.
 class ExplicitForm {
  public:
   ExplicitForm(const YamlReader& map, const std::string& name)

@@ -15,16 +15,16 @@ namespace tandem {
 // Reads a topology file in any form: explicit (device_models, link_models, nodes, links), `based_on:` or `cluster:`.
 Topology read_topology_yaml(const std::filesystem::path& path);
 
-// The same for text in memory. `file` names it in messages, and node files are found relative to its folder.
+// Does the same for text in memory. `file` names it in messages, and node files are found relative to its folder.
 Topology parse_topology_yaml(std::string_view text, const std::string& file);
 
-// The same for a topology inside another file, such as a scenario: `map` has any form, with or without
-// schema_version and name. Problems are added to the reader's diagnostics; nothing is returned if there are any.
+// Does the same for a topology inside another file, such as a scenario: `map` has any form, with or without
+// schema_version and name. Adds problems to the reader's diagnostics; returns nothing if there are any.
 std::optional<Topology> read_topology_map(const YamlReader& map, const std::string& default_name);
 
-// The same for the machines of a measurement: `map` has `node`, and as in `cluster:` what else it states of fabric and
-// overrides; `nics`, the NICs used, by name or how many; p2p: false as at the top of a topology file. There are
-// `workers` of them.
+// Does the same for the `workers` machines of a measurement. `map` has `node`, and may have the fabric and overrides as
+// `cluster:` has them, `nics`, the NICs used, by name or as a number, and `p2p: false` as at the top of a topology
+// file.
 std::optional<Topology> read_cluster_map(const YamlReader& map, int workers);
 
 // Writes the explicit form, with the provenance of every figure. Throws tandem::Error when the stream fails.

@@ -35,7 +35,7 @@ std::span<const Unit> units_of(Dimension dimension) {
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
 
-// The shortest text that reads back as exactly this value.
+// Returns the shortest text that reads back as exactly this value.
 std::string exact(double value, Dimension dimension) {
   std::string shortest = fmt::format("{}", value);
   for (const Unit& unit : units_of(dimension)) {

@@ -64,7 +64,7 @@ std::string root_element(std::string_view text) {
     if (rest.starts_with("<!")) {
       const std::size_t close = rest.find_first_of("[>");
       if (close == std::string_view::npos) return "";
-      const std::size_t inner = rest[close] == '[' ? rest.find("]", close) : close;
+      const std::size_t inner = rest[close] == '[' ? rest.find(']', close) : close;
       if (inner == std::string_view::npos) return "";
       at += inner;
       continue;

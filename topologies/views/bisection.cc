@@ -8,7 +8,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMostHalves = 10;  // GPUs of which all halves are tried: 126
+constexpr std::size_t kMostHalves = 10;  // with so many GPUs all halves are tried: 126
 
 using Traits = boost::adjacency_list_traits<boost::vecS, boost::vecS, boost::directedS>;
 using FlowGraph = boost::adjacency_list<
@@ -27,8 +27,8 @@ void add_edge(FlowGraph& graph, std::size_t from, std::size_t to, long rate) {
   boost::put(boost::edge_reverse, graph, reverse, forward);
 }
 
-// From the GPUs of the half to the others. In whole MB/s, so that equal topologies give equal flows. The graph is made
-// anew: its edges point to their reverse ones, which a copy would not have.
+// Returns the flow from the GPUs of the half to the others, in whole MB/s, so that equal topologies give equal flows.
+// The graph is built each time, because its edges point to their reverse edges, and a copy's would not.
 double flow_between(const Topology& topology, const std::vector<NodeIndex>& gpus, const std::vector<bool>& half) {
   constexpr long kUnlimited = 1L << 50;
   const std::size_t source = topology.node_count();
@@ -55,8 +55,8 @@ Bisection bisection_of(const Topology& topology, const std::vector<NodeIndex>& g
   std::vector<bool> half(gpus.size(), false), best;
   std::fill_n(half.begin(), size, true);
   bisection.is_least = gpus.size() <= kMostHalves;
-  do {                                                 // all halves of so many, the first ones first
-    if (gpus.size() % 2 == 0 && !half.front()) break;  // their other halves came before
+  do {                                                 // all halves, in order
+    if (gpus.size() % 2 == 0 && !half.front()) break;  // the rest are complements of earlier ones
     const double rate = flow_between(topology, gpus, half);
     if (best.empty() || rate < bisection.bandwidth_bytes_per_s) {
       bisection.bandwidth_bytes_per_s = rate;

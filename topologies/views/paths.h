@@ -9,7 +9,7 @@
 
 namespace tandem {
 
-// The kind of a path is that of its worst link. From the best to the worst.
+// The kind of a path is that of its worst link. Listed from the best to the worst.
 enum class PathType : std::uint8_t {
   self,        // X
   nvlink,      // NV18, or XGMI: over NVLink or xGMI alone, with the number of links where it is known
@@ -29,8 +29,7 @@ struct Path {
   double latency_s = 0;
 };
 
-// The GPUs and NICs of a worker, GPUs first, the first 256 of them, and the path of each pair, the rows one after the
-// other.
+// The first 256 GPUs and NICs of a worker, GPUs first, and the path of each pair, row by row.
 struct PathMatrix {
   std::vector<NodeIndex> devices{};
   std::vector<Path> paths{};
@@ -38,26 +37,27 @@ struct PathMatrix {
 };
 PathMatrix paths_of(const Topology& topology, int worker);
 
-// "NV18", "PIX", "DIS". `is_amd` says XGMI for NVLink.
+// Names a path: "NV18", "PIX", "DIS". With `is_amd` an NVLink is named XGMI.
 std::string path_text(const Path& path, bool is_amd);
 
-// The NICs that a GPU reaches best: by type, then bandwidth. Indices into the devices of the matrix.
+// Returns the NICs that a GPU reaches best, by type, then bandwidth, as indices into the devices of the matrix.
 std::vector<std::size_t> nearest_nics(const Topology& topology, const PathMatrix& matrix, std::size_t gpu);
 
-// The sum of a GPU's NVLinks or xGMI links, and the rate of its PCIe link; 0: it has none.
+// Return the sum of the rates of a GPU's NVLinks or xGMI links, and the rate of its PCIe link; 0 where it has none.
 double nvlink_rate_of(const Topology& topology, NodeIndex gpu);
 double pcie_rate_of(const Topology& topology, NodeIndex gpu);
 
-// One ring over all GPUs of a worker that direct links allow, and what each of its links carries.
+// A ring of direct links over all GPUs of a worker, and the bandwidth of each of its links.
 struct Ring {
   std::vector<NodeIndex> gpus{};
   double bandwidth_bytes_per_s = 0;
 };
-// Rings that share no bandwidth, the first found; none where GPUs are joined otherwise, or are more than 64.
+// Returns rings that share no bandwidth, as a search from the first GPU finds them; none where the GPUs are not joined
+// by direct links, or are more than 64.
 std::vector<Ring> nvlink_rings(const Topology& topology, int worker);
 
-// What the links carry from one half of the GPUs to the other, by maximum flow: the least of all halves of up to 10
-// GPUs; with more, that of the first half by number.
+// The maximum flow from one half of the GPUs to the other: the least of all halves for up to 10 GPUs, that of the first
+// half by number for more.
 struct Bisection {
   double bandwidth_bytes_per_s = 0;
   bool is_least = false;  // of all halves

@@ -10,13 +10,13 @@
 namespace tandem {
 namespace {
 
-// No link of today is outside of these.
+// No link of today is outside these bounds.
 constexpr double kLeastRate = 1e6;    // 8 Mb/s
-constexpr double kMostRate = 20e12;   // NCCL's rate of what costs nothing is 5 TB/s
+constexpr double kMostRate = 20e12;   // NCCL gives 5 TB/s to connections that cost nothing
 constexpr double kMostLatency = 0.1;  // seconds
 
-// What joins the machines. No machine carries what two others send each other, so two have a path where both are at one
-// connected part of the fabric. Machines at the same parts are a group.
+// The network between machines. A machine carries no traffic between two others, so two machines have a path only if
+// both are attached to the same connected part of the fabric. Machines attached to the same parts form a group.
 class Network {
  public:
   explicit Network(const Topology& topology)
@@ -31,7 +31,7 @@ class Network {
 
   bool has_cable(NodeIndex node) const { return has_cable_[node]; }
 
-  // Pairs of machines without a path, and one of them.
+  // The number of pairs of machines without a path, and one such pair.
   struct Gap {
     std::int64_t pairs = 0;
     int from = 0, to = 0;
@@ -75,7 +75,7 @@ class Network {
     if (is_network || from != to) has_cable_[link.from] = has_cable_[link.to] = true;
     if (from == kNoWorker && to == kNoWorker) {
       parts_[part_of(link.from)] = part_of(link.to);
-    } else if (from != kNoWorker && to != kNoWorker && from != to) {  // a cable of their own
+    } else if (from != kNoWorker && to != kNoWorker && from != to) {  // a cable between two machines
       const auto cable = static_cast<NodeIndex>(parts_.size());
       parts_.push_back(cable);
       joins_.emplace_back(from, cable);
@@ -103,7 +103,8 @@ class Network {
     }
   }
 
-  // A machine that group `from` does not reach: of another group, or a second one of a group that is at no part.
+  // Returns a machine that group `from` does not reach: one of another group, or the second one of a group that is
+  // attached to no part.
   int one_without(const std::vector<std::size_t>& reached_by, std::size_t from) const {
     for (std::size_t i = 0; i < groups_.size(); ++i) {
       if (i != from && reached_by[i] != from) return groups_[i].first;
@@ -197,7 +198,7 @@ class Check {
     }
   }
 
-  // The GPU beside a NIC should reach it as fast as the NIC's port.
+  // The GPU nearest to a NIC should reach it as fast as the NIC's port allows.
   void check_nearest(std::size_t nic, double port) {
     for (std::size_t gpu = 0; gpu < matrix_.devices.size() && is_gpu(gpu); ++gpu) {
       const auto nearest = nearest_nics(topology_, matrix_, gpu);
@@ -210,13 +211,13 @@ class Check {
   }
 
   void check_twins() {
-    std::map<double, std::vector<std::string>> nvlinks, lanes;
+    std::map<double, std::vector<std::string>> nvlink_rates, pcie_rates;
     for (const NodeIndex gpu : topology_.nodes_of(0, NodeKind::gpu)) {
-      nvlinks[nvlink_rate_of(topology_, gpu)].push_back(topology_.node(gpu).name);
-      lanes[pcie_rate_of(topology_, gpu)].push_back(topology_.node(gpu).name);
+      nvlink_rates[nvlink_rate_of(topology_, gpu)].push_back(topology_.node(gpu).name);
+      pcie_rates[pcie_rate_of(topology_, gpu)].push_back(topology_.node(gpu).name);
     }
-    report_twins(nvlinks, "NVLink");
-    report_twins(lanes, "PCIe");
+    report_twins(nvlink_rates, "NVLink");
+    report_twins(pcie_rates, "PCIe");
   }
 
   void report_twins(const std::map<double, std::vector<std::string>>& groups, std::string_view what) {
@@ -239,7 +240,7 @@ class Check {
             a_node_of(gap.to), gap.pairs, machines * (machines - 1) / 2);
   }
 
-  // The NICs at one place of all machines, without those that have no port for a cable.
+  // Collects the NICs at one place of all machines, without those that have no port for a cable.
   struct Twins {
     std::vector<NodeIndex> with_cable{}, without{};
   };

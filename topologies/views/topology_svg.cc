@@ -58,8 +58,8 @@ struct Place {
   int column = 0, row = 0;
 };
 
-// Processors in the first row, PCIe switches in the second, NICs, then GPUs, and NVSwitches in the last one. Devices
-// stand below the processor they hang under, in the order of a walk down its tree.
+// The rows are processors, PCIe switches, NICs, GPUs, and NVSwitches. Devices are drawn below the processor that they
+// hang under, in the order of a walk down its tree.
 class Picture {
  public:
   explicit Picture(const Topology& topology) : topology_(topology) {

@@ -14,13 +14,13 @@ namespace tandem {
 namespace {
 
 constexpr std::size_t kMostColumns = 40;       // devices of a machine in the table of paths
-constexpr std::size_t kMostFlowNodes = 20000;  // of a topology whose bisection is searched
+constexpr std::size_t kMostFlowNodes = 20000;  // largest topology whose bisection is computed
 
 std::string rate_text(double bytes_per_s) {
   return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
 }
 
-// The name without the worker's: all are of the same one.
+// Returns the name without the worker's prefix, which is the same for all.
 std::string short_name(const Topology& topology, NodeIndex node) {
   const std::string name = topology.node(node).name;
   const std::string prefix = fmt::format("w{}.", topology.worker(node));
@@ -173,7 +173,7 @@ class Text {
 
   std::string cell(std::size_t from, std::size_t to) const {
     const Path& path = matrix_.between(from, to);
-    const std::string type = path_text(path, is_amd(topology_, matrix_.devices[from]));
+    std::string type = path_text(path, is_amd(topology_, matrix_.devices[from]));
     if (path.type == PathType::self || path.type == PathType::none) return type;
     return fmt::format("{} {:.4g}", type, path.bandwidth_bytes_per_s / 1e9);
   }

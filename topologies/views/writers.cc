@@ -7,7 +7,7 @@
 namespace tandem {
 namespace {
 
-constexpr NodeIndex kFloydNodes = 256;  // a zone of more is searched on demand
+constexpr NodeIndex kFloydNodes = 256;  // routes in a larger zone are searched on demand
 
 std::string xml_text(std::string_view text) {
   std::string safe;
@@ -120,7 +120,7 @@ void write_simgrid_xml(const Topology& topology, std::ostream& stream) {
   stream << "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n";
   stream << fmt::format("<platform version=\"4.1\">\n  <zone id=\"{}\" routing=\"{}\">\n", xml_text(topology.name()),
                         topology.node_count() <= kFloydNodes ? "Floyd" : "DijkstraCache");
-  for (NodeIndex index = 0; index < topology.node_count(); ++index) {  // what routers cannot say of themselves
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) {  // properties that routers cannot have themselves
     const Node node = topology.node(index);
     if (node.device) continue;
     const std::string port = node.port ? fmt::format(" {}", node.port->bandwidth_bytes_per_s.value) : "";

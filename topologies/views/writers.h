@@ -1,4 +1,4 @@
-// Topologies in the formats of other programs. All throw tandem::Error when the stream fails.
+// Writes topologies in the formats of other programs. All throw tandem::Error when the stream fails.
 #pragma once
 
 #include <ostream>
@@ -7,7 +7,7 @@
 
 namespace tandem {
 
-// For Graphviz: one edge a link, with `kind`, `bw` and `lat`; read_topology reads it back.
+// For Graphviz: one edge for each link, with `kind`, `bw` and `lat`; read_topology reads it back.
 void write_dot(const Topology& topology, std::ostream& stream);
 
 // The same as GraphML, for yEd, Gephi and NetworkX.
