@@ -7,6 +7,7 @@
 #include <zlib.h>
 
 #include <chrono>
+#include <cstdio>
 #include <fstream>
 #include <functional>
 #include <map>
@@ -54,7 +55,7 @@ void make_socket(const fs::path& file) {
   address.sun_family = AF_UNIX;
   file.string().copy(address.sun_path, sizeof(address.sun_path) - 1);
   const int end = socket(AF_UNIX, SOCK_STREAM, 0);
-  bind(end, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
+  if (bind(end, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) std::perror("bind");
   close(end);
 }
 

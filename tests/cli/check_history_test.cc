@@ -205,7 +205,6 @@ TEST_F(CheckHistory, AFullDiskLeavesItAsItWas) {
   const std::string before = read("h.jsonl");
   // Not a whole line more.
   const std::size_t blocks = before.size() / 512 + 1;
-  std::string padded = before;
   const std::string command = "cd " + folder().string() + " && ulimit -f " + std::to_string(blocks) +
                               " && trap '' XFSZ && " TANDEM_BINARY " check small.yaml --history h.jsonl -q 2> err.txt";
   const int status = std::system(command.c_str());

@@ -19,7 +19,8 @@ shift
 if [ "${1:-}" = --lines-of ]; then
   header=$2
   shift 2
-  lines=$(printf '#include "%s"\n' "$header" | "$@" -E -x c++ - | wc -l)
+  text=$(printf '#include "%s"\n' "$header" | "$@" -E -x c++ -)  # fails where the compiler does
+  lines=$(printf '%s\n' "$text" | wc -l)
   printf '%s %s\n' "$lines" "$header"
   exit
 fi

@@ -58,7 +58,7 @@ TEST(Suite, JsonHasEveryScenario) {
   EXPECT_EQ(json["kind"], "suite");
   EXPECT_EQ(json["summary"]["regressed"], 1);
   ASSERT_EQ(json["scenarios"].size(), 6U);
-  EXPECT_EQ(json["scenarios"][1]["interval"], nlohmann::json({0.2, 0.3}));
+  EXPECT_EQ(json["scenarios"][1]["interval"], nlohmann::ordered_json({0.2, 0.3}));
   EXPECT_EQ(json["scenarios"][4]["outcome"], "failed");
   EXPECT_EQ(json["scenarios"][4]["exit_code"], 3);
 }

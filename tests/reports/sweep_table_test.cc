@@ -116,7 +116,7 @@ TEST(SweepTable, CsvHasALineForEachPoint) {
 SweptPoint read_back(const SweptPoint& point) {
   const nlohmann::ordered_json json = point_to_json(point);
   std::vector<Diagnostic> problems;
-  const SweptPoint back = point_from_json(JsonField(json, "point", problems));
+  SweptPoint back = point_from_json(JsonField(json, "point", problems));
   EXPECT_TRUE(problems.empty());
   return back;
 }

@@ -38,7 +38,7 @@ class Input : public Strategies {
   using Time = std::function<Nanoseconds()>;
   static void expect_faster(const Time& ahead, const Time& one_after_another) {
     bool is_faster = false;
-    for (int attempt = 0; attempt < 4 && !is_faster; ++attempt) is_faster = ahead() < one_after_another() * 0.8;
+    for (int attempt = 0; attempt < 4 && !is_faster; ++attempt) is_faster = 10 * ahead() < 8 * one_after_another();
     EXPECT_TRUE(is_faster);
   }
   Dataset slow_range(Worker& worker, std::int64_t count) const {

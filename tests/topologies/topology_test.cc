@@ -1,10 +1,16 @@
 #include "topologies/topology.h"
 
+#include <gmock/gmock.h>
+
 #include "tests/topologies/testing.h"
+#include "topologies/base/error.h"
 #include "topologies/graph.h"
 
 namespace tandem {
 namespace {
+
+using testing::HasSubstr;
+using testing::ThrowsMessage;
 
 TEST(Topology, KeepsNodesInTheOrderTheyCame) {
   Topology topology("t");
@@ -50,13 +56,20 @@ TEST(Topology, ItsProvenanceIsThatOfItsWeakestFigure) {
   EXPECT_EQ(with(Provenance::assumed, Provenance::vendor), Provenance::assumed);
 }
 
-TEST(TopologyDeathTest, StopsAtBrokenInvariants) {
+TEST(Topology, RefusesWhatIsNoGraph) {
   Topology topology("t");
   const NodeIndex a = add_test_node(topology, "a", NodeKind::gpu);
-  EXPECT_DEATH(add_test_node(topology, "a", NodeKind::gpu), "two nodes named 'a'");
-  EXPECT_DEATH(add_test_node(topology, "b", NodeKind::gpu, 2), "a gap in the numbers of the workers");
-  EXPECT_DEATH(topology.add_link(a, a, test_link(LinkKind::pcie, 1, 0)), "to itself");
-  EXPECT_DEATH(topology.add_link(a, 7, test_link(LinkKind::pcie, 1, 0)), "does not exist");
+  EXPECT_THAT([&] { add_test_node(topology, "a", NodeKind::gpu); },
+              ThrowsMessage<UsageError>(HasSubstr("two nodes named 'a'")));
+  EXPECT_THAT([&] { add_test_node(topology, "b", NodeKind::gpu, 2); },
+              ThrowsMessage<UsageError>(HasSubstr("a gap in the numbers of the workers")));
+  EXPECT_THAT([&] { topology.add_link(a, a, test_link(LinkKind::pcie, 1, 0)); },
+              ThrowsMessage<UsageError>(HasSubstr("to itself")));
+  EXPECT_THAT([&] { topology.add_link(a, 7, test_link(LinkKind::pcie, 1, 0)); },
+              ThrowsMessage<UsageError>(HasSubstr("does not exist")));
+  EXPECT_EQ(topology.node_count(), 1U) << "what is refused changes nothing";
+  EXPECT_EQ(topology.link_count(), 0U);
+  EXPECT_EQ(topology.find("b"), std::nullopt);
 }
 
 }  // namespace

@@ -88,7 +88,7 @@ TEST_F(Mutations, OfMessages) {
       "\x1a\x08\x01\x12\x03sum\x18\x07\x52\x0e\x0a\x09"
       "comm_size"
       "H\x80\x20",
-      35);
+      34);
   survivors("job.0.et", bytes, 6);
 }
 
