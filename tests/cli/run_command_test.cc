@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <chrono>
+#include <limits>
 
 #include "tests/cli/command_line.h"
 
@@ -250,9 +252,14 @@ TEST_F(RunCommand, CanBeSlowedDownOnPurpose) {
     const auto report = tandem({"run", write_small_scenario(), "--json", "-q"}).json();
     return report["per_step_ns"]["compute"].get<double>() + report["per_step_ns"]["update"].get<double>();
   };
-  const double fast = compute();
-  setenv("TANDEM_SLOW_DOWN", "9", 1);
-  const double slow = compute();
+  // The fastest of several, because whatever else the machine does makes a run slower only.
+  double fast = std::numeric_limits<double>::max(), slow = fast;
+  for (int i = 0; i < 5; ++i) {
+    unsetenv("TANDEM_SLOW_DOWN");
+    fast = std::min(fast, compute());
+    setenv("TANDEM_SLOW_DOWN", "9", 1);
+    slow = std::min(slow, compute());
+  }
   const Outcome outcome = tandem({"run", write_small_scenario(), "-q"});
   setenv("TANDEM_SLOW_DOWN", "fast", 1);
   const Outcome wrong = tandem({"run", write_small_scenario(), "-q"});
