@@ -33,20 +33,17 @@ bool Agreement::Ballot::is_decided() const {
   const State state = state_.load();
   if (state == State::refused) return true;
   if (state == State::open) return false;
-  if (is_carried_) return true;
-  const std::int64_t ticket = ticket_.load();
-  return ticket >= 0 && turn_->load() == ticket;
+  if (order_ == CallOrder::none) return true;
+  const std::int64_t place = place_.load();
+  return place >= 0 && turn_->load() == place;
 }
 
 Agreement::Agreement(int rank, std::vector<std::string> places, Post post)
-    : rank_(rank), places_(std::move(places)), post_(std::move(post)) {}
+    : rank_(rank), places_(std::move(places)), post_(std::move(post)), places_given_(places_.size()) {}
 
 std::shared_ptr<Agreement::Ballot> Agreement::ballot_of(const CallId& id) {
   std::shared_ptr<Ballot>& ballot = ballots_[id];
-  if (!ballot) {
-    ballot = std::make_shared<Ballot>();
-    ballot->turn_ = &groups_[id.group].turn;
-  }
+  if (!ballot) ballot = std::make_shared<Ballot>();
   return ballot;
 }
 
@@ -76,7 +73,7 @@ void Agreement::note_opened(const CallId& id, std::shared_ptr<const SpanningGrou
 }
 
 std::shared_ptr<const Agreement::Ballot> Agreement::vote(const CallId& id, const threads::CollectiveCall& call,
-                                                         std::optional<std::string> values) {
+                                                         CallOrder order, std::string values) {
   std::shared_ptr<Ballot> ballot;
   {
     const std::lock_guard lock(mutex_);
@@ -84,8 +81,9 @@ std::shared_ptr<const Agreement::Ballot> Agreement::vote(const CallId& id, const
     if (is_stopped_) refuse_here(*ballot, {});
     if (ballot->state_.load() == Ballot::State::open) {
       ballot->has_voted_ = true;
-      ballot->is_carried_ = values.has_value();
-      Ballot::Vote vote{.spec = call.spec(), .values = std::move(values).value_or("")};
+      ballot->order_ = order;
+      ballot->turn_ = order == CallOrder::job ? &job_turn_ : &groups_[id.group].turn;
+      Ballot::Vote vote{.spec = call.spec(), .values = std::move(values)};
       for (const int process : ballot->group_->processes) {
         if (process == rank_) continue;
         post_(process, MessageKind::vote, [&](ByteWriter& bytes) {
@@ -114,9 +112,9 @@ AgreedCall Agreement::take(const CallId& id) {
   return agreed;
 }
 
-void Agreement::end_turn(const CallId& id) {
+void Agreement::end_turn(const CallId& id, CallOrder order) {
   const std::lock_guard lock(mutex_);
-  groups_[id.group].turn.fetch_add(1);
+  (order == CallOrder::job ? job_turn_ : groups_[id.group].turn).fetch_add(1);
 }
 
 void Agreement::give_up(const CallId& id, const threads::CollectiveCall& call, const std::exception_ptr& error) {
@@ -145,6 +143,7 @@ void Agreement::handle(int from, MessageKind kind, ByteReader& bytes) {
   {
     const std::lock_guard lock(mutex_);
     const auto id = bytes.get<CallId>();
+    if (kind == MessageKind::order) return give_places(id, bytes.get_list<int>());
     if (has_ended(id)) {
       if (is_stopped_ && kind == MessageKind::vote) say_refused(from, id, {});
       return;
@@ -168,7 +167,10 @@ void Agreement::handle(int from, MessageKind kind, ByteReader& bytes) {
         break;
       }
       case MessageKind::go:
-        give_ticket(groups_[id.group], *ballot, bytes.get<int>());
+        take_next_place(groups_[id.group], *ballot, bytes.get<int>());
+        break;
+      case MessageKind::place:
+        ballot->place_.store(bytes.get<std::int64_t>());
         break;
       default:
         TANDEM_UNREACHABLE("a message about a call that is none");
@@ -202,20 +204,44 @@ void Agreement::take_vote(int from, const CallId& id, Ballot& ballot, Ballot::Vo
 
 void Agreement::decide_if_complete(const CallId& id, Ballot& ballot) {
   if (!ballot.has_voted_ || ballot.votes_.size() < ballot.group_->processes.size()) return;
-  if (!ballot.is_carried_ && ballot.group_->leader() == rank_) {
-    const int tag = kFirstFreeTag + (tags_++ * static_cast<int>(places_.size()) + rank_) % kTags;
-    give_ticket(groups_[id.group], ballot, tag);
-    for (const int process : ballot.group_->processes) {
-      if (process == rank_) continue;
-      post_(process, MessageKind::go, [&](ByteWriter& bytes) { bytes.put(id).put(tag); });
-    }
-  }
+  if (ballot.group_->leader() == rank_) go(id, ballot);
   ballot.state_.store(Ballot::State::takes_place);
 }
 
-void Agreement::give_ticket(Group& group, Ballot& ballot, int tag) {
+void Agreement::go(const CallId& id, Ballot& ballot) {
+  const std::vector<int>& processes = ballot.group_->processes;
+  switch (ballot.order_) {
+    case CallOrder::none:
+      return;
+    case CallOrder::group: {
+      const int tag = kFirstFreeTag + (tags_++ * static_cast<int>(places_.size()) + rank_) % kTags;
+      take_next_place(groups_[id.group], ballot, tag);
+      for (const int process : processes) {
+        if (process == rank_) continue;
+        post_(process, MessageKind::go, [&](ByteWriter& bytes) { bytes.put(id).put(tag); });
+      }
+      return;
+    }
+    case CallOrder::job:
+      if (rank_ == 0) return give_places(id, processes);
+      return post_(0, MessageKind::order, [&](ByteWriter& bytes) { bytes.put(id).put_list(processes); });
+  }
+}
+
+void Agreement::take_next_place(Group& group, Ballot& ballot, int tag) {
   ballot.tag_ = tag;
-  ballot.ticket_.store(group.tickets++);
+  ballot.place_.store(group.places++);
+}
+
+void Agreement::give_places(const CallId& id, const std::vector<int>& processes) {
+  for (const int process : processes) {
+    const std::int64_t place = places_given_.at(static_cast<std::size_t>(process))++;
+    if (process == rank_) {
+      ballot_of(id)->place_.store(place);
+    } else {
+      post_(process, MessageKind::place, [&](ByteWriter& bytes) { bytes.put(id).put(place); });
+    }
+  }
 }
 
 void Agreement::refuse(const CallId& id, Ballot& ballot, const std::optional<JobError>& error) {
@@ -268,6 +294,8 @@ void Agreement::begin_next_run() {
   ballots_.clear();
   groups_.clear();
   breaks_.clear();
+  job_turn_.store(0);
+  std::fill(places_given_.begin(), places_given_.end(), 0);
   is_stopped_ = false;
 }
 

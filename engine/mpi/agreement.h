@@ -30,6 +30,13 @@ struct SpanningGroup {
   int leader() const { return processes.front(); }
 };
 
+// Says which calls a process executes one after the other, in an order that it shares with other processes.
+enum class CallOrder : std::uint8_t {
+  none,   // none: the values are in the votes
+  group,  // those of the group: MPI executes them
+  job     // those of all groups: GPUs execute them
+};
+
 // How to execute a call that takes place.
 struct AgreedCall {
   std::vector<std::string> values;  // what each process of the group has put into its vote, in their order
@@ -59,9 +66,9 @@ class Agreement {
     };
 
     std::atomic<State> state_{State::open};
-    std::atomic<std::int64_t> ticket_{-1};  // its place in the group's order; -1: not known yet
+    CallOrder order_ = CallOrder::none;
+    std::atomic<std::int64_t> place_{-1};  // in its order; -1: not known yet
     const std::atomic<std::int64_t>* turn_ = nullptr;
-    bool is_carried_ = false;  // its values are in the votes
     bool has_voted_ = false;
     bool awaits_stop_ = false;  // another process was stopped and refuses the call
     int tag_ = 0;
@@ -74,13 +81,13 @@ class Agreement {
   // Makes a call known when its first rank in this process is issued.
   void note_opened(const CallId& id, std::shared_ptr<const SpanningGroup> group,
                    const std::shared_ptr<threads::CollectiveCall>& call);
-  // Votes for a call. `values` is empty where MPI is to execute it.
-  std::shared_ptr<const Ballot> vote(const CallId& id, const threads::CollectiveCall& call,
-                                     std::optional<std::string> values);
+  // Votes for a call. The processes of the group say the same `order`.
+  std::shared_ptr<const Ballot> vote(const CallId& id, const threads::CollectiveCall& call, CallOrder order,
+                                     std::string values);
   // Takes the result of a decided ballot. Throws the error of a call that was refused, and RunStopped.
   AgreedCall take(const CallId& id);
-  // Gives the turn to the group's next call that MPI executes.
-  void end_turn(const CallId& id);
+  // Gives the turn to the next call of the order.
+  void end_turn(const CallId& id, CallOrder order);
   // Gives up a call: refuses it or, where this process has voted for it, asks the others to refuse it.
   void give_up(const CallId& id, const threads::CollectiveCall& call, const std::exception_ptr& error);
 
@@ -95,7 +102,7 @@ class Agreement {
   struct Group {
     std::int64_t first_open = 0;   // all earlier calls have ended here
     std::set<std::int64_t> ended;  // as have these
-    std::int64_t tickets = 0;      // given out
+    std::int64_t places = 0;       // given out
     std::atomic<std::int64_t> turn{0};
   };
   using Break = std::pair<std::shared_ptr<threads::CollectiveCall>, std::exception_ptr>;
@@ -106,7 +113,9 @@ class Agreement {
   void handle_vote(int from, const CallId& id, Ballot& ballot, ByteReader& bytes);
   void take_vote(int from, const CallId& id, Ballot& ballot, Ballot::Vote vote);
   void decide_if_complete(const CallId& id, Ballot& ballot);
-  void give_ticket(Group& group, Ballot& ballot, int tag);
+  void go(const CallId& id, Ballot& ballot);  // as the group's leader
+  void take_next_place(Group& group, Ballot& ballot, int tag);
+  void give_places(const CallId& id, const std::vector<int>& processes);  // as rank 0
   void refuse(const CallId& id, Ballot& ballot, const std::optional<JobError>& error);
   void refuse_here(Ballot& ballot, const std::optional<JobError>& error);
   void say_refused(int to, const CallId& id, const std::optional<JobError>& error);
@@ -123,6 +132,8 @@ class Agreement {
   std::map<std::uint64_t, Group> groups_;
   std::vector<Break> breaks_;  // to be passed to calls of this process after unlocking
   int tags_ = 0;
+  std::atomic<std::int64_t> job_turn_{0};
+  std::vector<std::int64_t> places_given_;  // in the order of each process, on rank 0
   bool is_stopped_ = false;
 };
 

@@ -358,9 +358,10 @@ void Messenger::wait_on_stream(const threads::Wait& wait) {
 }
 
 // A call that takes place is executed even in a stopped run, because the other processes execute it.
-AgreedCall Messenger::agree(const CallId& id, const threads::CollectiveCall& call, std::optional<std::string> values) {
+AgreedCall Messenger::agree(const CallId& id, const threads::CollectiveCall& call, CallOrder order,
+                            std::string values) {
   awaiting_.fetch_add(1);
-  const std::shared_ptr<const Agreement::Ballot> ballot = agreement_.vote(id, call, std::move(values));
+  const std::shared_ptr<const Agreement::Ballot> ballot = agreement_.vote(id, call, order, std::move(values));
   threads::CallDeadline deadline = call.first_deadline();
   for (;;) {
     const Decision decision(*ballot, call, deadline.at);
@@ -376,8 +377,8 @@ AgreedCall Messenger::agree(const CallId& id, const threads::CollectiveCall& cal
   return agreement_.take(id);
 }
 
-void Messenger::end_turn(const CallId& id) {
-  agreement_.end_turn(id);
+void Messenger::end_turn(const CallId& id, CallOrder order) {
+  agreement_.end_turn(id, order);
   waiters_.wake_all();
 }
 

@@ -48,11 +48,10 @@ class Messenger {
   std::exception_ptr end(const std::exception_ptr& error);
 
   Agreement& agreement() { return agreement_; }
-  // Votes for a call, with its values or, if MPI is to execute it, without them. Then waits, on the thread of a stream,
-  // until the call can be executed; end with end_turn() a call that MPI executes. Throws the error of a call that was
-  // refused, and RunStopped.
-  AgreedCall agree(const CallId& id, const threads::CollectiveCall& call, std::optional<std::string> values);
-  void end_turn(const CallId& id);
+  // Votes for a call. Then waits, on the thread of a stream, until the call can be executed; end a call of an order
+  // with end_turn(). Throws the error of a call that was refused, and RunStopped.
+  AgreedCall agree(const CallId& id, const threads::CollectiveCall& call, CallOrder order, std::string values);
+  void end_turn(const CallId& id, CallOrder order);
 
   void say_among(int to, MessageKind kind, const std::function<void(ByteWriter&)>& add);
   void wake() { waiters_.wake_all(); }  // those in the next two functions

@@ -11,6 +11,11 @@
 // Small values travel with the votes, and nothing else is needed. Larger calls are executed by MPI: the first process
 // of the group says `go` to the others, and all of them execute the group's calls in the order of these messages.
 //
+// Calls of GPUs are executed by what drives the GPUs. The work of a call waits on each GPU for the other ones, and a
+// GPU has room for one such call, so two groups that have GPUs in common would wait for each other for ever if a
+// process executed their calls in another order than the next. Rank 0 gives each call a place in the order of every
+// process of its group, all together: any two processes execute the calls that they have in common in one order.
+//
 // Rank 0 has a coordinator, which decides how a run ends. The processes tell it what they wait for, and report
 // failures.
 //
@@ -27,6 +32,8 @@
 //   refuse  against a call, with the error
 //   ask     to refuse a call
 //   go      a call is the next that the group executes by MPI
+//   order   (to rank 0) a call of GPUs takes place and needs its places
+//   place   (from rank 0) the place of a call among all that the process's GPUs execute
 #pragma once
 
 #include <compare>
@@ -53,6 +60,8 @@ enum class MessageKind : std::uint8_t {
   refuse,
   ask,
   go,
+  order,
+  place,
   remote  // see remote_protocol.h
 };
 inline bool is_among_processes(MessageKind kind) {

@@ -54,7 +54,14 @@ class AgreementTest : public testing::Test {
                                                 std::int64_t count = 4) {
     calls_.push_back(call(id, count));
     of(process).note_opened(id, group_, calls_.back());
-    return of(process).vote(id, *calls_.back(), std::move(values));
+    const CallOrder order = values ? CallOrder::none : CallOrder::group;
+    return of(process).vote(id, *calls_.back(), order, std::move(values).value_or(""));
+  }
+  std::shared_ptr<const Agreement::Ballot> vote_in_job(int process, const CallId& id,
+                                                       const std::shared_ptr<const SpanningGroup>& group) {
+    calls_.push_back(call(id));
+    of(process).note_opened(id, group, calls_.back());
+    return of(process).vote(id, *calls_.back(), CallOrder::job, "");
   }
   Agreement& of(int process) { return *processes_[static_cast<std::size_t>(process)]; }
   void deliver(int from, int to) {
@@ -119,9 +126,43 @@ TEST_F(AgreementTest, CallsOfMpiAreExecutedInTheOrderOfTheLeader) {
   EXPECT_FALSE(first[1]->is_decided()) << "one at a time";
   const int tag = of(1).take(kSecond).tag;
   EXPECT_EQ(of(2).take(kSecond).tag, tag);
-  of(1).end_turn(kSecond);
+  of(1).end_turn(kSecond, CallOrder::group);
   EXPECT_TRUE(first[1]->is_decided());
   EXPECT_NE(of(1).take(kFirst).tag, tag);
+}
+
+// Two groups: of processes 0, 1 and 2, and of 1 and 2. Process 1 hears of the second one's call first.
+TEST_F(AgreementTest, CallsOfAllGroupsThatGpusExecuteHaveOneOrder) {
+  constexpr CallId kOther{.group = 8, .number = 0};
+  SpanningGroup pair = *group_;
+  pair.hash = 8;
+  pair.devices.erase(pair.devices.begin());
+  pair.owners = pair.processes = {1, 2};
+  const auto other_group = std::make_shared<const SpanningGroup>(std::move(pair));
+  std::vector<std::shared_ptr<const Agreement::Ballot>> all(kProcesses), of_pair(kProcesses);
+  for (const int process : {1, 2})
+    of_pair[static_cast<std::size_t>(process)] = vote_in_job(process, kOther, other_group);
+  for (int process = 0; process < kProcesses; ++process) {
+    all[static_cast<std::size_t>(process)] = vote_in_job(process, kFirst, group_);
+  }
+  deliver(1, 2);
+  deliver(2, 1);
+  EXPECT_TRUE(of_pair[1]->takes_place());
+  EXPECT_FALSE(of_pair[1]->is_decided()) << "rank 0 has not said when";
+  deliver(2, 0);
+  deliver(1, 0);  // the vote for the first call, and then the question for the other's place
+  deliver_all();
+  const bool is_first = all[1]->is_decided();
+  EXPECT_NE(is_first, of_pair[1]->is_decided()) << "one at a time";
+  EXPECT_EQ(all[2]->is_decided(), is_first);
+  EXPECT_EQ(of_pair[2]->is_decided(), !is_first);
+  EXPECT_TRUE(all[0]->is_decided()) << "the only call that process 0 has a part in";
+  for (const int process : {1, 2}) {
+    const auto index = static_cast<std::size_t>(process);
+    of(process).take(is_first ? kFirst : kOther);
+    of(process).end_turn(is_first ? kFirst : kOther, CallOrder::job);
+    EXPECT_TRUE((is_first ? of_pair : all)[index]->is_decided());
+  }
 }
 
 TEST_F(AgreementTest, CallsThatDifferAreRefusedByAllInTheSameWords) {
