@@ -5,6 +5,7 @@
 #include <memory>
 
 #include "engine/engine_info.h"
+#include "engine/threads/process_devices.h"
 
 namespace tandem {
 
@@ -18,6 +19,9 @@ inline EngineInfo cuda_engine_info() {
 // `options` have been checked: see open_engine(). Throws UnavailableError where there is no GPU, or no driver for it,
 // with the reason.
 std::unique_ptr<Engine> open_cuda_engine(EngineOptions options);
+
+// Opens the GPUs for an engine whose runs span processes. Throws as open_cuda_engine() does.
+std::unique_ptr<threads::ProcessDevices> open_process_gpus();
 
 // Returns the versions of CUDA, cuBLAS and NCCL that the engine was built with.
 LibraryVersions cuda_libraries();

@@ -9,6 +9,8 @@
 #include "engine/cuda/copied_collectives.h"
 #include "engine/cuda/cuda_device.h"
 #include "engine/cuda/nccl_collectives.h"
+#include "engine/cuda/nccl_part.h"
+#include "engine/threads/remote_device.h"
 
 namespace tandem::cuda {
 
@@ -53,23 +55,39 @@ std::string Gpus::clock_text() const {
 // The copies of a host device are executed by the GPU with its number, so that several GPUs share the work.
 std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunContext& context,
                                                                threads::WorkerState& worker, DeviceId id, int index) {
-  Gpu& gpu = gpus_.at(gpu_of(id.index, gpus_.count()));
+  Gpu& gpu = gpus_.at(gpu_of(first_gpu_ + id.index, gpus_.count()));
   return std::make_unique<CudaDevice>(context, worker, watch_, gpu, gpus_.pinned_memory(), order_, std::move(id), index,
                                       with_graphs_);
 }
 
+namespace {
+
+std::vector<std::string> names_of(const std::vector<Device*>& devices) {
+  std::vector<std::string> names;
+  for (const Device* device : devices) names.push_back(device->id().text());
+  return names;
+}
+
+// Returns the ranks of a group that are in this process.
+std::vector<NcclMember> members_here(const std::vector<Device*>& devices) {
+  std::vector<NcclMember> members;
+  for (std::size_t rank = 0; rank < devices.size(); ++rank) {
+    if (dynamic_cast<const threads::RemoteDevice*>(devices[rank]) != nullptr) continue;
+    const auto& device = static_cast<const CudaDevice&>(*devices[rank]);
+    members.push_back(
+        {.rank = static_cast<int>(rank), .gpu = device.place(), .name = device.id().text(), .device = &device.gpu()});
+  }
+  return members;
+}
+
+}  // namespace
+
 std::shared_ptr<threads::CollectiveExecutor> CudaMachine::make_collective_executor(
     const std::vector<Device*>& devices) {
+  const std::vector<std::string> names = names_of(devices);
+  std::vector<NcclMember> members = members_here(devices);
   std::vector<int> places;
-  std::vector<std::string> names;
-  std::vector<NcclMember> members;
-  for (const Device* device : devices) {
-    places.push_back(static_cast<const CudaDevice*>(device)->place());
-    names.push_back(device->id().text());
-    const Gpu& gpu = static_cast<const CudaDevice*>(device)->gpu();
-    members.push_back(
-        {.rank = static_cast<int>(members.size()), .gpu = places.back(), .name = names.back(), .device = &gpu});
-  }
+  for (const NcclMember& member : members) places.push_back(member.gpu);
   const auto on_host = std::count(places.begin(), places.end(), kHostPlace);
   if (on_host == static_cast<std::ptrdiff_t>(places.size())) return nullptr;
   if (on_host > 0) {
@@ -83,7 +101,17 @@ std::shared_ptr<threads::CollectiveExecutor> CudaMachine::make_collective_execut
   auto communicators = std::make_shared<NcclCommunicators>(NcclId::make(), static_cast<int>(places.size()),
                                                            std::move(members), gpus_.watchdog_s());
   watch_.add(communicators);
-  return std::make_shared<NcclCollectives>(std::move(communicators));
+  return std::make_shared<NcclCollectives>(std::move(communicators), names);
+}
+
+std::shared_ptr<threads::SpanningPart> CudaMachine::make_spanning_part(const std::vector<Device*>& devices) {
+  return std::make_shared<NcclPart>(names_of(devices), members_here(devices), watch_);
+}
+
+threads::HostStaging& CudaMachine::staging() {
+  const std::lock_guard lock(mutex_);
+  if (!staging_) staging_ = std::make_unique<StagedOperands>(gpus_.pinned_memory(), gpus_.watchdog_s());
+  return *staging_;
 }
 
 std::string CudaMachine::collectives() const {

@@ -13,7 +13,8 @@
 #include "engine/cuda/gpu.h"
 #include "engine/cuda/gpu_watch.h"
 #include "engine/cuda/issue_order.h"
-#include "engine/threads/local_device.h"
+#include "engine/cuda/staged_operands.h"
+#include "engine/threads/process_devices.h"
 
 namespace tandem::cuda {
 
@@ -37,13 +38,17 @@ class Gpus {
   std::shared_ptr<threads::BlockPool> pinned_memory_;
 };
 
-class CudaMachine final : public threads::Machine {
+class CudaMachine final : public threads::ProcessMachine {
  public:
-  CudaMachine(Gpus& gpus, bool with_graphs) : gpus_(gpus), with_graphs_(with_graphs), watch_(gpus.watchdog_s()) {}
+  // Logical device i of each worker is on GPU `first_gpu` + i, modulo their number.
+  CudaMachine(Gpus& gpus, bool with_graphs, int first_gpu = 0)
+      : gpus_(gpus), with_graphs_(with_graphs), first_gpu_(first_gpu), watch_(gpus.watchdog_s()) {}
 
   std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
                                                     DeviceId id, int index) override;
   std::shared_ptr<threads::CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) override;
+  std::shared_ptr<threads::SpanningPart> make_spanning_part(const std::vector<Device*>& devices) override;
+  threads::HostStaging& staging() override;
 
   // Says how the groups of this run have communicated, for Timeline::settings; "" where there was none on GPUs.
   std::string collectives() const;
@@ -51,10 +56,12 @@ class CudaMachine final : public threads::Machine {
  private:
   Gpus& gpus_;
   const bool with_graphs_;
+  const int first_gpu_;
   GpuWatch watch_;
   const std::shared_ptr<IssueOrder> order_ = std::make_shared<IssueOrder>();
-  mutable std::mutex mutex_;  // guards paths_
+  mutable std::mutex mutex_;  // guards the rest
   std::set<std::string> paths_;
+  std::unique_ptr<StagedOperands> staging_;
 };
 
 }  // namespace tandem::cuda

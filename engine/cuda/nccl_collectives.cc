@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/cuda/cuda_error.h"
 #include "engine/cuda/cuda_stream.h"
 
@@ -127,10 +129,9 @@ void NcclCollectives::send(const threads::CollectiveCall& call) {
 }
 
 int NcclCollectives::rank_of(const Device& device) const {
-  for (const NcclMember& member : communicators_->members()) {
-    if (member.name == device.id().text()) return member.rank;
-  }
-  TANDEM_UNREACHABLE("a message to a device outside the group");
+  const auto found = std::find(devices_.begin(), devices_.end(), device.id().text());
+  TANDEM_CHECK(found != devices_.end(), "a message to a device outside the group");
+  return static_cast<int>(found - devices_.begin());
 }
 
 }  // namespace tandem::cuda

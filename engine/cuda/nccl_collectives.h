@@ -11,9 +11,9 @@ namespace tandem::cuda {
 
 class NcclCollectives final : public threads::CollectiveExecutor {
  public:
-  // The ranks of the group are all in this process.
-  explicit NcclCollectives(std::shared_ptr<NcclCommunicators> communicators)
-      : communicators_(std::move(communicators)) {}
+  // `devices` names those of all ranks; the communicators are those of the ranks in this process.
+  NcclCollectives(std::shared_ptr<NcclCommunicators> communicators, std::vector<std::string> devices)
+      : communicators_(std::move(communicators)), devices_(std::move(devices)) {}
 
   void execute(const threads::CollectiveCall& call) override;
   void abort() override { abort_together(communicators_->give_up()); }
@@ -23,6 +23,7 @@ class NcclCollectives final : public threads::CollectiveExecutor {
   int rank_of(const Device& device) const;
 
   const std::shared_ptr<NcclCommunicators> communicators_;
+  const std::vector<std::string> devices_;
 };
 
 }  // namespace tandem::cuda

@@ -30,6 +30,21 @@ void forget_launches(const NcclCommunicators* owner) {
   std::erase_if(latest_launches(), [&](const auto& latest) { return latest.second.owner == owner; });
 }
 
+// Tells when a run has been stopped for so long that nobody waits for NCCL any more.
+class StopGrace {
+ public:
+  explicit StopGrace(const NcclCommunicators::IsStopped& is_stopped) : is_stopped_(is_stopped) {}
+  bool is_over() {
+    constexpr double kStoppedS = 1;
+    if (!since_stopped_ && is_stopped_ && is_stopped_()) since_stopped_.emplace();
+    return since_stopped_ && since_stopped_->is_over(kStoppedS);
+  }
+
+ private:
+  const NcclCommunicators::IsStopped& is_stopped_;
+  std::optional<PollPause> since_stopped_;
+};
+
 // A stream and some memory for each member.
 class WarmUp {
  public:
@@ -99,13 +114,14 @@ NcclId NcclId::parse(std::string_view text) {
   return id;
 }
 
-NcclCommunicators::NcclCommunicators(const NcclId& id, int size, std::vector<NcclMember> members, double timeout_s)
+NcclCommunicators::NcclCommunicators(const NcclId& id, int size, std::vector<NcclMember> members, double timeout_s,
+                                     const IsStopped& is_stopped)
     : members_(std::move(members)), timeout_s_(timeout_s), handles_(members_.size()) {
   const LaunchTurn turn;
   const KeepGpu keep;
   try {
-    start(id, size);
-    warm_up(size);
+    start(id, size, is_stopped);
+    warm_up(size, is_stopped);
   } catch (...) {
     abort_together(give_up());
     for (cudaEvent_t event : launched_) cudaEventDestroy(event);
@@ -133,7 +149,7 @@ NcclCommunicators::~NcclCommunicators() {
   }
 }
 
-void NcclCommunicators::start(const NcclId& id, int size) {
+void NcclCommunicators::start(const NcclId& id, int size, const IsStopped& is_stopped) {
   ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
   config.blocking = 0;
   const std::string what = fmt::format("the start of {} of {} ranks", members_.size(), size);
@@ -146,7 +162,7 @@ void NcclCommunicators::start(const NcclId& id, int size) {
                   fmt::format("rank {} of {}, {}", members_[i].rank, size, members_[i].name));
     }
   });
-  wait_for_nccl(what);
+  wait_for_nccl(what, is_stopped);
   for (const NcclMember& member : members_) {
     const UseGpu use(member.gpu);
     cudaEvent_t event{};
@@ -157,34 +173,38 @@ void NcclCommunicators::start(const NcclId& id, int size) {
 
 // Executes the first all-reduce and the first messages here, so that no call of a program, least of all one with a
 // timeout, has to wait until GPUs are connected.
-void NcclCommunicators::warm_up(int size) {
+void NcclCommunicators::warm_up(int size, const IsStopped& is_stopped) {
   const auto ranks = static_cast<std::size_t>(size);
   WarmUp warm_up(members_, 2 * ranks * sizeof(float));
   const auto place_of = [&](const NcclMember& member) -> const WarmUp::Place& {
     return warm_up.places()[static_cast<std::size_t>(&member - members_.data())];
   };
   const auto stream_of = [&](const NcclMember& member) { return place_of(member).stream; };
-  in_group(fmt::format("the first all_reduce of {} ranks", size), stream_of,
-           [&](const NcclMember& member, ncclComm_t handle) {
-             const WarmUp::Place& place = place_of(member);
-             cuda::check(ncclAllReduce(place.block, place.block, 1, ncclFloat32, ncclSum, handle, place.stream),
-                         "ncclAllReduce", text_of(member));
-           });
-  in_group(
-      fmt::format("the first messages of {} ranks", size), stream_of, [&](const NcclMember& member, ncclComm_t handle) {
-        const WarmUp::Place& place = place_of(member);
-        for (int peer = 0; peer < size; ++peer) {
-          float* from = place.block + peer;
-          cuda::check(ncclSend(from, 1, ncclFloat32, peer, handle, place.stream), "ncclSend", text_of(member));
-          cuda::check(ncclRecv(from + ranks, 1, ncclFloat32, peer, handle, place.stream), "ncclRecv", text_of(member));
-        }
-      });
+  const auto all_reduce = [&](const NcclMember& member, ncclComm_t handle) {
+    const WarmUp::Place& place = place_of(member);
+    cuda::check(ncclAllReduce(place.block, place.block, 1, ncclFloat32, ncclSum, handle, place.stream), "ncclAllReduce",
+                text_of(member));
+  };
+  const auto messages = [&](const NcclMember& member, ncclComm_t handle) {
+    const WarmUp::Place& place = place_of(member);
+    for (int peer = 0; peer < size; ++peer) {
+      float* from = place.block + peer;
+      cuda::check(ncclSend(from, 1, ncclFloat32, peer, handle, place.stream), "ncclSend", text_of(member));
+      cuda::check(ncclRecv(from + ranks, 1, ncclFloat32, peer, handle, place.stream), "ncclRecv", text_of(member));
+    }
+  };
+  in_group(fmt::format("the first all_reduce of {} ranks", size), stream_of, all_reduce, is_stopped);
+  in_group(fmt::format("the first messages of {} ranks", size), stream_of, messages, is_stopped);
   const PollPause pause;
+  StopGrace grace(is_stopped);
   for (const WarmUp::Place& place : warm_up.places()) {
     while (query(place.stream) == cudaErrorNotReady) {
-      if (pause.is_over(timeout_s_)) {
+      const bool is_given_up = grace.is_over();
+      if (is_given_up || pause.is_over(timeout_s_)) {
         warm_up.abandon();
-        throw RunError(fmt::format("the first collective of {} ranks has not ended in {} s", size, timeout_s_));
+        throw RunError(fmt::format("the first collective of {} ranks {}", size,
+                                   is_given_up ? "was given up, because the run has ended"
+                                               : fmt::format("has not ended in {} s", timeout_s_)));
       }
       check();
       pause();
@@ -222,12 +242,10 @@ void NcclCommunicators::call_group(std::string_view what, const std::function<vo
 }
 
 void NcclCommunicators::wait_for_nccl(std::string_view what, const IsStopped& is_stopped) {
-  constexpr double kStoppedS = 1;
   const PollPause pause;
-  std::optional<PollPause> since_stopped;
+  StopGrace grace(is_stopped);
   while (is_in_progress(what)) {
-    if (!since_stopped && is_stopped && is_stopped()) since_stopped.emplace();
-    if (since_stopped && since_stopped->is_over(kStoppedS)) {
+    if (grace.is_over()) {
       abort_together(give_up());
       throw RunError(fmt::format("{}: its launch was given up, because the run has ended", what));
     }

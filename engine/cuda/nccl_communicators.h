@@ -46,8 +46,9 @@ class NcclCommunicators final : public Watched {
 
   // Returns when all `size` ranks have joined, in this process and in others, and have exchanged a first message, for
   // which NCCL connects them. `members` are those held here, each on a GPU of its own. Throws RunError when NCCL fails,
-  // or takes longer than `timeout_s`.
-  NcclCommunicators(const NcclId& id, int size, std::vector<NcclMember> members, double timeout_s);
+  // takes longer than `timeout_s`, or has not finished a second after `is_stopped` becomes true.
+  NcclCommunicators(const NcclId& id, int size, std::vector<NcclMember> members, double timeout_s,
+                    const IsStopped& is_stopped = {});
   ~NcclCommunicators() override;
   NcclCommunicators(const NcclCommunicators&) = delete;
   NcclCommunicators& operator=(const NcclCommunicators&) = delete;
@@ -63,8 +64,8 @@ class NcclCommunicators final : public Watched {
   void check() override;  // throws RunError for an error that NCCL has found on its own
 
  private:
-  void start(const NcclId& id, int size);
-  void warm_up(int size);
+  void start(const NcclId& id, int size, const IsStopped& is_stopped);
+  void warm_up(int size, const IsStopped& is_stopped);
   void call_group(std::string_view what, const std::function<void()>& calls);
   void wait_for_nccl(std::string_view what, const IsStopped& is_stopped = {});
   bool is_in_progress(std::string_view what);
