@@ -12,6 +12,16 @@
 namespace tandem {
 namespace {
 
+#ifdef TANDEM_WITH_MPI
+std::unique_ptr<Engine> open_mpi(EngineOptions options) {
+#ifdef TANDEM_WITH_CUDA
+  return open_mpi_engine(std::move(options), open_process_gpus);
+#else
+  return open_mpi_engine(std::move(options));
+#endif
+}
+#endif
+
 // The only place that knows which engines were built.
 std::vector<EngineInfo> make_table() {
   EngineInfo cpu = cpu_engine_info();
@@ -27,9 +37,12 @@ std::vector<EngineInfo> make_table() {
   cuda.libraries = cuda_libraries;
 #endif
 #ifdef TANDEM_WITH_MPI
-  mpi.open = open_mpi_engine;
+  mpi.open = open_mpi;
   mpi.libraries = mpi_libraries;
   mpi.join = join_mpi_job;
+#endif
+#if defined(TANDEM_WITH_MPI) && defined(TANDEM_WITH_CUDA)
+  mpi.device_types.push_back(DeviceType::gpu);
 #endif
 #ifdef TANDEM_WITH_SIM
   sim.open = open_sim_engine;

@@ -108,7 +108,9 @@ std::vector<WorkerSpec> tasks_of(const Scenario& scenario) {
 
 std::vector<std::string> notes_of_shared_gpus(const Scenario& scenario, const std::vector<WorkerSpec>& tasks,
                                               const Capabilities& capabilities) {
-  const bool is_one_machine = !engine_info(scenario.engine.name).needs_topology;
+  const EngineInfo& engine = engine_info(scenario.engine.name);
+  if (engine.join != nullptr) return {};  // the engine knows the machines of its processes, and says so itself
+  const bool is_one_machine = !engine.needs_topology;
   struct Machine {
     int gpus = 0;
     std::map<int, int> devices;  // on each GPU

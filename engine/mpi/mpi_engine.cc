@@ -1,18 +1,24 @@
 #include "engine/mpi/mpi_engine.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
+#include <mutex>
+#include <optional>
 #include <set>
 
+#include "engine/bytes.h"
 #include "engine/cpu/cpu_device.h"
 #include "engine/cpu/host_memory.h"
 #include "engine/cpu/processor.h"
 #include "engine/cpu/slow_down.h"
 #include "engine/kernels/kernels.h"
 #include "engine/mpi/clocks.h"
+#include "engine/mpi/device_collectives.h"
 #include "engine/mpi/gathered_records.h"
 #include "engine/mpi/mailboxes.h"
+#include "engine/mpi/rank_gpus.h"
 #include "engine/mpi/remote_access.h"
 #include "engine/mpi/remote_device.h"
 #include "engine/mpi/session.h"
@@ -23,7 +29,7 @@
 namespace tandem {
 namespace {
 
-Capabilities capabilities_of_ranks(int processes) {
+Capabilities capabilities_of_cpus(int processes) {
   return {.engine = std::string(mpi_engine_info().name),
           .carries_values = true,
           .deterministic = false,
@@ -38,68 +44,166 @@ Capabilities capabilities_of_ranks(int processes) {
           .hardware = {cpu::this_processor()}};
 }
 
+// Other processes reach GPUs by collectives only.
+Capabilities capabilities_of_gpus(Capabilities of_process, int processes) {
+  of_process.engine = mpi_engine_info().name;
+  of_process.remote_devices = of_process.shared_objects = of_process.remote_functions = processes == 1;
+  return of_process;
+}
+
+bool has_gpus(const EngineOptions& options) {
+  return std::any_of(options.workers.begin(), options.workers.end(),
+                     [](const WorkerSpec& worker) { return worker.device_type == DeviceType::gpu; });
+}
+
 // Worker w of n is in process w * processes / n or, if there are more processes than workers, in process w.
 int owner_of(int worker, int workers, int processes) {
   if (workers <= processes) return worker;
   return static_cast<int>(std::int64_t{worker} * processes / workers);
 }
 
-// Makes devices that are threads over host memory, and groups of them in several processes.
-class RankMachine final : public threads::Machine, private threads::Neighbours {
+// What all runs of an engine have in common.
+struct Ranks {
+  mpi::Session* const session;  // null where this process is alone
+  const std::vector<WorkerSpec> workers;
+
+  int count() const { return session == nullptr ? 1 : session->rank().count; }
+  int index() const { return session == nullptr ? 0 : session->rank().index; }
+  int owner(int worker) const { return owner_of(worker, static_cast<int>(workers.size()), count()); }
+  std::vector<int> owners_of(const std::vector<Device*>& devices) const {
+    std::vector<int> owners;
+    for (const Device* device : devices) owners.push_back(owner(device->worker()));
+    return owners;
+  }
+};
+
+bool are_equal(const std::vector<int>& owners) {
+  return std::set<int>(owners.begin(), owners.end()).size() == 1;
+}
+
+// The other processes of a run.
+class OtherRanks : public threads::Neighbours {
  public:
-  // `session` is null where this process is alone.
-  RankMachine(mpi::Session* session, int workers) : session_(session), workers_(workers) {
-    if (session != nullptr) access_ = std::make_shared<mpi::RemoteAccess>(session->messenger(), session->transport());
+  OtherRanks(const Ranks& ranks, bool reach_memory)
+      : ranks_(ranks),
+        reach_memory_(reach_memory),
+        access_(std::make_shared<mpi::RemoteAccess>(ranks.session->messenger(), ranks.session->transport())) {}
+
+  const std::shared_ptr<mpi::RemoteAccess>& access() const { return access_; }
+  bool is_here(int worker) const override { return ranks_.owner(worker) == ranks_.index(); }
+  threads::RemoteMemory& memory() override { return *access_; }
+  std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const std::function<Tensor()>& make) override {
+    if (reach_memory_) return access_->shared_tensors().get(name, make);
+    throw UnavailableError(
+        fmt::format("'{}' cannot be shared: engine 'mpi' reaches the GPUs of other processes by "
+                    "collectives only",
+                    name));
+  }
+  std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) override {
+    return access_->mailboxes().get(ranks_.owner(owner), owner, name);
+  }
+  void begin(threads::RunControl& control) override { access_->begin(control); }
+  void fail(const std::exception_ptr& error) override { messenger().fail(error); }
+  void note_still(std::optional<std::string> waits) override {
+    messenger().note_still(access_->is_busy() ? std::nullopt : std::move(waits));
+  }
+  void flush() override { access_->flush(); }
+  void await_programs() override { messenger().await_programs(); }
+  std::exception_ptr end(const std::exception_ptr& error) override {
+    std::exception_ptr how = messenger().end(error);
+    access_->end();
+    return how;
+  }
+
+ private:
+  mpi::Messenger& messenger() { return ranks_.session->messenger(); }
+
+  const Ranks& ranks_;
+  const bool reach_memory_;  // of the devices of other processes
+  const std::shared_ptr<mpi::RemoteAccess> access_;
+};
+
+// Makes devices that are threads over host memory, and groups of them in several processes.
+class CpuMachine final : public threads::Machine {
+ public:
+  explicit CpuMachine(const Ranks& ranks) : ranks_(ranks) {
+    if (ranks.session != nullptr) others_.emplace(ranks, true);
   }
 
   std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
                                                     DeviceId id, int index) override {
     auto device = std::make_unique<cpu::CpuDevice>(context, worker, std::move(id), index);
-    if (access_) access_->add_device(*device);
+    if (others_) others_->access()->add_device(*device);
     return device;
   }
   std::unique_ptr<threads::RemoteDevice> make_remote_device(threads::RunContext& /*context*/, DeviceId id, int index,
                                                             int worker) override {
-    auto device = std::make_unique<mpi::RemoteDevice>(access_, std::move(id), index, worker, owner(worker));
-    access_->add_remote_device(*device, owner(worker));
+    const int owner = ranks_.owner(worker);
+    auto device = std::make_unique<mpi::RemoteDevice>(others_->access(), std::move(id), index, worker, owner);
+    others_->access()->add_remote_device(*device, owner);
     return device;
   }
   std::shared_ptr<threads::CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) override {
-    if (session_ == nullptr) return nullptr;
-    std::vector<int> owners;
-    for (const Device* device : devices) owners.push_back(owner(device->worker()));
-    if (std::set<int>(owners.begin(), owners.end()).size() == 1) return nullptr;
-    return std::make_shared<mpi::SpanningCollectives>(session_->messenger(), session_->transport(), devices,
+    std::vector<int> owners = ranks_.owners_of(devices);
+    if (are_equal(owners)) return nullptr;
+    mpi::Session& session = *ranks_.session;
+    return std::make_shared<mpi::SpanningCollectives>(session.messenger(), session.transport(), devices,
                                                       std::move(owners));
   }
-  threads::Neighbours* neighbours() override { return session_ == nullptr ? nullptr : this; }
+  threads::Neighbours* neighbours() override { return others_ ? &*others_ : nullptr; }
 
  private:
-  int owner(int worker) const { return owner_of(worker, workers_, session_->rank().count); }
-  bool is_here(int worker) const override { return owner(worker) == session_->rank().index; }
-  threads::RemoteMemory& memory() override { return *access_; }
-  std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const std::function<Tensor()>& make) override {
-    return access_->shared_tensors().get(name, make);
-  }
-  std::shared_ptr<Mailbox> mailbox(int owner_index, std::string_view name) override {
-    return access_->mailboxes().get(owner(owner_index), owner_index, name);
-  }
-  void begin(threads::RunControl& control) override { access_->begin(control); }
-  void fail(const std::exception_ptr& error) override { session_->messenger().fail(error); }
-  void note_still(std::optional<std::string> waits) override {
-    session_->messenger().note_still(access_->is_busy() ? std::nullopt : std::move(waits));
-  }
-  void flush() override { access_->flush(); }
-  void await_programs() override { session_->messenger().await_programs(); }
-  std::exception_ptr end(const std::exception_ptr& error) override {
-    std::exception_ptr how = session_->messenger().end(error);
-    access_->end();
-    return how;
+  const Ranks& ranks_;
+  std::optional<OtherRanks> others_;  // nothing where this process is alone
+};
+
+// Makes devices that are GPUs, and those of the workers' hosts.
+class GpuMachine final : public threads::Machine {
+ public:
+  GpuMachine(const Ranks& ranks, const mpi::RankGpus& gpus, std::unique_ptr<threads::ProcessMachine> machine)
+      : ranks_(ranks), gpus_(gpus), machine_(std::move(machine)) {
+    if (ranks.session != nullptr) others_.emplace(ranks, false);
   }
 
-  mpi::Session* const session_;
-  const int workers_;
-  std::shared_ptr<mpi::RemoteAccess> access_;  // null where this process is alone
+  threads::ProcessMachine& machine() { return *machine_; }
+  std::unique_ptr<threads::LocalDevice> make_device(threads::RunContext& context, threads::WorkerState& worker,
+                                                    DeviceId id, int index) override {
+    return machine_->make_device(context, worker, std::move(id), index);
+  }
+  std::shared_ptr<threads::CollectiveExecutor> make_collective_executor(const std::vector<Device*>& devices) override {
+    std::vector<int> owners = ranks_.owners_of(devices);
+    if (are_equal(owners)) return machine_->make_collective_executor(devices);
+    mpi::Session& session = *ranks_.session;
+    const mpi::SpanningPath path = gpus_.path_of(devices);
+    if (path != mpi::SpanningPath::host) note_path(gpus_.path_text(devices));
+    if (path == mpi::SpanningPath::devices) {
+      return std::make_shared<mpi::DeviceCollectives>(session.messenger(), ranks_.index(), *machine_, devices,
+                                                      std::move(owners));
+    }
+    return std::make_shared<mpi::SpanningCollectives>(
+        session.messenger(), session.transport(), devices, std::move(owners),
+        path == mpi::SpanningPath::staged ? &machine_->staging() : nullptr);
+  }
+  threads::Neighbours* neighbours() override { return others_ ? &*others_ : nullptr; }
+
+  // Says how the groups that span processes have communicated.
+  std::string paths() const {
+    const std::lock_guard lock(mutex_);
+    return fmt::format("{}", fmt::join(paths_, "; "));
+  }
+
+ private:
+  void note_path(std::string path) {
+    const std::lock_guard lock(mutex_);
+    paths_.insert(std::move(path));
+  }
+
+  const Ranks& ranks_;
+  const mpi::RankGpus& gpus_;
+  const std::unique_ptr<threads::ProcessMachine> machine_;
+  std::optional<OtherRanks> others_;  // nothing where this process is alone
+  mutable std::mutex mutex_;          // guards paths_
+  std::set<std::string> paths_;
 };
 
 std::string microseconds_text(Nanoseconds ns) {
@@ -108,30 +212,61 @@ std::string microseconds_text(Nanoseconds ns) {
 
 class MpiEngine final : public Engine {
  public:
-  explicit MpiEngine(EngineOptions options)
-      : options_(std::move(options)),
-        session_(mpi::Session::join()),
-        capabilities_(capabilities_of_ranks(session_ == nullptr ? 1 : session_->rank().count)) {
+  MpiEngine(EngineOptions options, std::unique_ptr<threads::ProcessDevices> gpus)
+      : options_(std::move(options)), ranks_{mpi::Session::join(), options_.workers}, gpus_(std::move(gpus)) {
+    capabilities_ =
+        gpus_ ? capabilities_of_gpus(gpus_->capabilities(), ranks_.count()) : capabilities_of_cpus(ranks_.count());
     cpu::slow_down();  // throws for a wrong value, before the run
     settings_ = {{"hardware_threads", std::to_string(threads::available_cores())}, {"blas", blas_description()}};
-    if (session_ == nullptr) {
+    if (ranks_.session == nullptr) {
       settings_["ranks"] = "1";
+      if (gpus_) note_gpus({{.host = "", .gpus = gpus_->names()}});
       return;
     }
-    session_->meet(what_is_opened());
-    const std::vector<std::string>& hosts = session_->hosts();
+    mpi::Session& session = *ranks_.session;
+    session.meet(what_is_opened());
+    if (gpus_) note_gpus(gpus_of_all(session));
+    const std::vector<std::string>& hosts = session.hosts();
     const std::size_t machines = std::set<std::string>(hosts.begin(), hosts.end()).size();
     settings_["ranks"] = fmt::format("{} on {} host{}", hosts.size(), machines, machines == 1 ? "" : "s");
-    settings_["mpi"] = session_->transport().library();
+    settings_["mpi"] = session.transport().library();
   }
 
   const Capabilities& capabilities() const override { return capabilities_; }
 
   Timeline run(const Program& program) override {
-    RankMachine machine(session_, static_cast<int>(options_.workers.size()));
-    threads::Run run(capabilities_, options_, memory_, machine);
-    Timeline timeline = session_ == nullptr ? run.run(program) : run_on_all_ranks(run, program);
+    Timeline timeline = gpus_ ? run_on_gpus(program) : run_on_cpus(program);
     timeline.settings.insert(settings_.begin(), settings_.end());
+    return timeline;
+  }
+
+ private:
+  std::vector<mpi::ProcessGpus> gpus_of_all(mpi::Session& session) const {
+    ByteWriter mine;
+    const std::vector<std::string> names = gpus_->names();
+    mine.put(static_cast<std::uint64_t>(names.size()));
+    for (const std::string& name : names) mine.put_text(name);
+    std::vector<mpi::ProcessGpus> processes;
+    for (const std::string& text : session.gather(mine.take())) {
+      ByteReader bytes(text);
+      mpi::ProcessGpus& process = processes.emplace_back();
+      process.host = session.hosts()[processes.size() - 1];
+      for (auto left = bytes.get<std::uint64_t>(); left > 0; --left) process.gpus.push_back(bytes.get_text());
+    }
+    return processes;
+  }
+
+  void note_gpus(std::vector<mpi::ProcessGpus> processes) {
+    std::vector<int> owners;
+    for (std::size_t worker = 0; worker < options_.workers.size(); ++worker) {
+      owners.push_back(ranks_.owner(static_cast<int>(worker)));
+    }
+    rank_gpus_.emplace(std::move(processes), options_.workers, std::move(owners));
+  }
+
+  Timeline run_on_cpus(const Program& program) {
+    CpuMachine machine(ranks_);
+    Timeline timeline = run_on(machine, program);
     if (const double share = cpu::slow_down(); share > 0) {
       timeline.notes.push_back(
           fmt::format("slowed down on purpose: device work takes {:g} % longer (TANDEM_SLOW_DOWN)", share * 100));
@@ -139,20 +274,33 @@ class MpiEngine final : public Engine {
     return timeline;
   }
 
- private:
+  Timeline run_on_gpus(const Program& program) {
+    GpuMachine machine(ranks_, *rank_gpus_, gpus_->begin_run(rank_gpus_->first_gpu(ranks_.index())));
+    Timeline timeline = run_on(machine, program);
+    gpus_->end_run(machine.machine(), timeline);
+    if (const std::string paths = machine.paths(); !paths.empty()) timeline.settings["collectives"] = paths;
+    for (std::string& note : rank_gpus_->notes()) timeline.notes.push_back(std::move(note));
+    return timeline;
+  }
+
+  Timeline run_on(threads::Machine& machine, const Program& program) {
+    threads::Run run(capabilities_, options_, memory_, machine);
+    return ranks_.session == nullptr ? run.run(program) : run_on_all_ranks(run, program);
+  }
+
   // Returns the settings that all ranks must have in common, whatever they run.
   std::map<std::string, std::string> what_is_opened() const {
     std::string workers;
     for (const WorkerSpec& worker : options_.workers) {
-      workers += fmt::format("{}/job:{}/task:{} with {} devices", workers.empty() ? "" : ", ", worker.job, worker.task,
-                             worker.device_count);
+      workers += fmt::format("{}/job:{}/task:{} with {} devices{}", workers.empty() ? "" : ", ", worker.job,
+                             worker.task, worker.device_count, worker.device_type == DeviceType::gpu ? " (GPUs)" : "");
     }
     return {{"list of workers", workers}, {"level of records", std::string(name_of(options_.records))}};
   }
 
   Timeline run_on_all_ranks(threads::Run& run, const Program& program) const {
-    session_->meet({});
-    mpi::Transport& transport = session_->transport();
+    ranks_.session->meet({});
+    mpi::Transport& transport = ranks_.session->transport();
     const auto now = [&run] { return run.context().now(); };
     const std::vector<mpi::ClockReading> begin = mpi::read_clocks(transport, now);
     Timeline timeline = run.run(program);
@@ -177,8 +325,10 @@ class MpiEngine final : public Engine {
   }
 
   const EngineOptions options_;
-  mpi::Session* const session_;  // null where this process is alone
-  const Capabilities capabilities_;
+  const Ranks ranks_;
+  const std::unique_ptr<threads::ProcessDevices> gpus_;  // null: the devices are CPUs
+  std::optional<mpi::RankGpus> rank_gpus_;               // of all processes, if the devices are GPUs
+  Capabilities capabilities_;
   std::map<std::string, std::string> settings_;
   // Shared by all runs, so that only the first pays for page faults.
   const std::shared_ptr<threads::BlockPool> memory_ = cpu::make_host_memory(cpu::physical_memory_bytes());
@@ -186,8 +336,11 @@ class MpiEngine final : public Engine {
 
 }  // namespace
 
-std::unique_ptr<Engine> open_mpi_engine(EngineOptions options) {
-  return std::make_unique<MpiEngine>(std::move(options));
+std::unique_ptr<Engine> open_mpi_engine(EngineOptions options,
+                                        std::unique_ptr<threads::ProcessDevices> (*open_gpus)()) {
+  std::unique_ptr<threads::ProcessDevices> gpus;
+  if (open_gpus != nullptr && has_gpus(options)) gpus = open_gpus();
+  return std::make_unique<MpiEngine>(std::move(options), std::move(gpus));
 }
 
 LaunchedJob* join_mpi_job() {

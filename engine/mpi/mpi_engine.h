@@ -1,11 +1,12 @@
-// The mpi engine: the processes that mpirun or srun has started, as a cluster. Each process has workers of its own,
-// whose devices are threads like those of the cpu engine; MPI executes collectives between processes. A process that
-// was started alone has all workers and needs no MPI.
+// The mpi engine: the processes that mpirun or srun has started, as a cluster. Each process has workers of its own.
+// Their devices are threads like those of the cpu engine, and MPI executes collectives between processes; or they are
+// the process's GPUs, and NCCL does. A process that was started alone has all workers and needs no MPI.
 #pragma once
 
 #include <memory>
 
 #include "engine/engine_info.h"
+#include "engine/threads/process_devices.h"
 
 namespace tandem {
 
@@ -13,8 +14,10 @@ inline EngineInfo mpi_engine_info() {
   return {.name = "mpi"};
 }
 
-// `options` have been checked: see open_engine(). Throws UnavailableError where MPI cannot be used.
-std::unique_ptr<Engine> open_mpi_engine(EngineOptions options);
+// `options` have been checked: see open_engine(). `open_gpus` opens the GPUs of this process for workers that compute
+// on GPUs; null where there can be none. Throws UnavailableError where MPI cannot be used, or a GPU.
+std::unique_ptr<Engine> open_mpi_engine(EngineOptions options,
+                                        std::unique_ptr<threads::ProcessDevices> (*open_gpus)() = nullptr);
 
 // Joins the processes of the launch; null where this one is alone.
 LaunchedJob* join_mpi_job();

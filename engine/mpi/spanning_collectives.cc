@@ -7,52 +7,30 @@
 #include <numeric>
 
 #include "engine/kernels/kernels.h"
-#include "engine/mpi/call_data.h"
 
 namespace tandem::mpi {
 namespace {
 
 constexpr std::int64_t kScatterBytes = std::int64_t{8} << 20;  // of a piece of a reduce_scatter, all parts together
 
-// FNV-1a over the devices' places in the timeline, equal in every process. `salt` tells pairs from groups of two.
-std::uint64_t hash_of_group(const std::vector<Device*>& devices, std::uint64_t salt) {
-  std::uint64_t hash = 0xcbf29ce484222325ULL ^ salt;
-  for (const Device* device : devices) {
-    hash = (hash ^ static_cast<std::uint64_t>(device->index() + 1)) * 0x100000001b3ULL;
-    hash ^= hash >> 31;
-  }
-  return hash;
-}
-
-std::shared_ptr<const SpanningGroup> group_of(const std::vector<Device*>& devices, std::vector<int> owners,
-                                              std::uint64_t salt) {
-  SpanningGroup group{
-      .hash = hash_of_group(devices, salt), .devices = {}, .owners = std::move(owners), .processes = {}};
-  for (const Device* device : devices) group.devices.push_back(device->id());
-  group.processes = group.owners;
-  std::sort(group.processes.begin(), group.processes.end());
-  group.processes.erase(std::unique(group.processes.begin(), group.processes.end()), group.processes.end());
-  return std::make_shared<const SpanningGroup>(std::move(group));
-}
-
 }  // namespace
 
 SpanningCollectives::SpanningCollectives(Messenger& messenger, Transport& transport,
-                                         const std::vector<Device*>& devices, std::vector<int> owners)
-    : SpanningCollectives(messenger, transport, devices, std::move(owners), 0) {}
+                                         const std::vector<Device*>& devices, std::vector<int> owners,
+                                         threads::HostStaging* staging)
+    : SpanningCollectives(messenger, transport, devices, std::move(owners), staging, 0) {}
 
 SpanningCollectives::SpanningCollectives(Messenger& messenger, Transport& transport,
                                          const std::vector<Device*>& devices, std::vector<int> owners,
-                                         std::uint64_t salt)
-    : messenger_(messenger),
+                                         threads::HostStaging* staging, std::uint64_t salt)
+    : VotedCollectives(messenger, transport.rank(), devices, std::move(owners), salt),
       transport_(transport),
-      devices_(devices),
-      group_(group_of(devices, std::move(owners), salt)),
-      order_(group_->owners.size()) {
+      staging_(staging),
+      order_(devices.size()) {
   std::iota(order_.begin(), order_.end(), 0);
   std::stable_sort(order_.begin(), order_.end(), [this](int a, int b) { return place_of(a) < place_of(b); });
-  for (const int process : group_->processes) {
-    counts_.push_back(static_cast<int>(std::count(group_->owners.begin(), group_->owners.end(), process)));
+  for (const int process : group().processes) {
+    counts_.push_back(static_cast<int>(std::count(this->owners().begin(), this->owners().end(), process)));
   }
   for (int rank = 0; rank < ranks(); ++rank) {
     if (is_here(rank)) here_.push_back(rank);
@@ -60,44 +38,37 @@ SpanningCollectives::SpanningCollectives(Messenger& messenger, Transport& transp
 }
 
 std::optional<std::shared_ptr<threads::CollectiveExecutor>> SpanningCollectives::executor_of_pair(int from, int to) {
-  const auto a = static_cast<std::size_t>(from), b = static_cast<std::size_t>(to);
-  if (owners()[a] == owners()[b]) return std::shared_ptr<threads::CollectiveExecutor>();
-  std::vector<int> of_pair{owners()[a], owners()[b]};
+  if (owner(from) == owner(to)) return std::shared_ptr<threads::CollectiveExecutor>();
+  const std::vector<Device*> pair{devices()[static_cast<std::size_t>(from)], devices()[static_cast<std::size_t>(to)]};
   return std::shared_ptr<SpanningCollectives>(
-      new SpanningCollectives(messenger_, transport_, {devices_[a], devices_[b]}, std::move(of_pair), group_->hash));
+      new SpanningCollectives(messenger(), transport_, pair, {owner(from), owner(to)}, staging_, group().hash));
 }
 
 int SpanningCollectives::place_of(int rank) const {
-  const std::vector<int>& processes = group_->processes;
-  const auto found = std::lower_bound(processes.begin(), processes.end(), owners()[static_cast<std::size_t>(rank)]);
-  return static_cast<int>(found - processes.begin());
-}
-
-void SpanningCollectives::note_opened(const std::shared_ptr<threads::CollectiveCall>& call) {
-  const CallId id = id_of(*call);
-  call->set_record_sequence(id.record_sequence());
-  messenger_.agreement().note_opened(id, group_, call);
-}
-
-void SpanningCollectives::ask_to_break(const threads::CollectiveCall& call, const std::exception_ptr& error) {
-  messenger_.agreement().give_up(id_of(call), call, error);
+  const std::vector<int>& processes = group().processes;
+  return static_cast<int>(std::lower_bound(processes.begin(), processes.end(), owner(rank)) - processes.begin());
 }
 
 void SpanningCollectives::execute(const threads::CollectiveCall& call) {
   const CallId id = id_of(call);
-  if (is_small(call.spec())) return take_values(call, messenger_.agree(id, call, values_given(call)).values);
-  const AgreedCall agreed = messenger_.agree(id, call, {});
+  HostCall host(call, here_, staging_);
+  if (is_small(call.spec())) {
+    take_values(host, messenger().agree(id, call, CallOrder::none, values_given(host)).values);
+    return host.store();
+  }
+  const AgreedCall agreed = messenger().agree(id, call, CallOrder::group, "");
   try {
-    execute(call, {.ranks = group_->processes, .group = group_->hash, .tag = agreed.tag});
+    execute_by_mpi(host, {.ranks = group().processes, .group = group().hash, .tag = agreed.tag});
   } catch (const std::exception& error) {  // out of memory; the other processes would stay inside the call
     std::fputs(fmt::format("tandem: {} on rank {}: {}\n", call.spec().text(), transport_.rank(), error.what()).c_str(),
                stderr);
     transport_.abort(kRunFailed);
   }
-  messenger_.end_turn(id);
+  messenger().end_turn(id, CallOrder::group);
+  host.store();
 }
 
-void SpanningCollectives::execute(const threads::CollectiveCall& call, const Channel& channel) {
+void SpanningCollectives::execute_by_mpi(const HostCall& call, const Channel& channel) {
   switch (call.spec().kind) {
     case CollectiveKind::all_reduce:
       return all_reduce(call, channel);
@@ -116,56 +87,54 @@ void SpanningCollectives::execute(const threads::CollectiveCall& call, const Cha
   }
 }
 
-void SpanningCollectives::reduce_here(const threads::CollectiveCall& call, std::size_t offset_bytes, std::int64_t count,
+void SpanningCollectives::reduce_here(const HostCall& call, std::size_t offset_bytes, std::int64_t count,
                                       std::byte* sum) {
   const CollectiveSpec& spec = call.spec();
-  copy_unless_same(sum, data_of(call.input(here_.front()), offset_bytes),
-                   static_cast<std::size_t>(count) * size_of(spec.dtype));
+  copy_unless_same(sum, call.input(here_.front(), offset_bytes), static_cast<std::size_t>(count) * size_of(spec.dtype));
   for (std::size_t i = 1; i < here_.size(); ++i) {
-    accumulate(spec.dtype, spec.reduction, sum, data_of(call.input(here_[i]), offset_bytes), count);
+    accumulate(spec.dtype, spec.reduction, sum, call.input(here_[i], offset_bytes), count);
   }
 }
 
-void SpanningCollectives::all_reduce(const threads::CollectiveCall& call, const Channel& channel) {
+void SpanningCollectives::all_reduce(const HostCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
-  std::byte* const sum = data_of(call.output(here_.front()));
+  std::byte* const sum = call.output(here_.front());
   reduce_here(call, 0, spec.count, sum);
   transport_.all_reduce(channel, sum, spec.count, spec.dtype, spec.reduction);
-  for (const int rank : here_) copy_unless_same(data_of(call.output(rank)), sum, spec.part_bytes());
+  for (const int rank : here_) copy_unless_same(call.output(rank), sum, spec.part_bytes());
 }
 
-void SpanningCollectives::reduce(const threads::CollectiveCall& call, const Channel& channel) {
+void SpanningCollectives::reduce(const HostCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
   Bytes sum(spec.part_bytes());  // only the root's input may change
   reduce_here(call, 0, spec.count, sum.data());
   transport_.reduce(channel, place_of(spec.root), sum.data(), spec.count, spec.dtype, spec.reduction);
-  if (is_here(spec.root)) copy_unless_same(data_of(call.output(spec.root)), sum.data(), sum.size());
+  if (is_here(spec.root)) copy_unless_same(call.output(spec.root), sum.data(), sum.size());
 }
 
-void SpanningCollectives::broadcast(const threads::CollectiveCall& call, const Channel& channel) {
+void SpanningCollectives::broadcast(const HostCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
-  std::byte* const values = is_here(spec.root) ? data_of(call.input(spec.root)) : data_of(call.output(here_.front()));
+  std::byte* const values = is_here(spec.root) ? call.input_to_send(spec.root) : call.output(here_.front());
   transport_.broadcast(channel, place_of(spec.root), values, static_cast<std::int64_t>(spec.part_bytes()));
-  for (const int rank : here_) copy_unless_same(data_of(call.output(rank)), values, spec.part_bytes());
+  for (const int rank : here_) copy_unless_same(call.output(rank), values, spec.part_bytes());
 }
 
-void SpanningCollectives::all_gather(const threads::CollectiveCall& call, const Channel& channel) {
+void SpanningCollectives::all_gather(const HostCall& call, const Channel& channel) {
   const std::size_t part = call.spec().part_bytes();
   Bytes mine(part * here_.size()), all(part * owners().size());
   for (std::size_t i = 0; i < here_.size(); ++i) {
-    copy_unless_same(mine.data() + i * part, data_of(call.input(here_[i])), part);
+    copy_unless_same(mine.data() + i * part, call.input(here_[i]), part);
   }
   transport_.all_gather(channel, mine.data(), all.data(), static_cast<std::int64_t>(part), counts_);
   for (const int rank : here_) {
     for (std::size_t i = 0; i < order_.size(); ++i) {
-      copy_unless_same(data_of(call.output(rank), static_cast<std::size_t>(order_[i]) * part), all.data() + i * part,
-                       part);
+      copy_unless_same(call.output(rank, static_cast<std::size_t>(order_[i]) * part), all.data() + i * part, part);
     }
   }
 }
 
 // Works in pieces, so that its memory does not grow with the call.
-void SpanningCollectives::reduce_scatter(const threads::CollectiveCall& call, const Channel& channel) {
+void SpanningCollectives::reduce_scatter(const HostCall& call, const Channel& channel) {
   const CollectiveSpec& spec = call.spec();
   const std::size_t element = size_of(spec.dtype);
   const std::int64_t piece =
@@ -183,13 +152,13 @@ void SpanningCollectives::reduce_scatter(const threads::CollectiveCall& call, co
     for (const int ranks_of_process : counts_) elements.push_back(ranks_of_process * static_cast<int>(count));
     transport_.reduce_scatter(channel, sums.data(), mine.data(), elements, spec.dtype, spec.reduction);
     for (std::size_t i = 0; i < here_.size(); ++i) {
-      copy_unless_same(data_of(call.output(here_[i]), at), mine.data() + i * bytes, bytes);
+      copy_unless_same(call.output(here_[i], at), mine.data() + i * bytes, bytes);
     }
   }
 }
 
 // A process sends to another one, for each of its own ranks, the parts for each of the other's ranks.
-void SpanningCollectives::all_to_all(const threads::CollectiveCall& call, const Channel& channel) {
+void SpanningCollectives::all_to_all(const HostCall& call, const Channel& channel) {
   const std::size_t part = call.spec().part_bytes(), mine = here_.size();
   Bytes out(part * mine * owners().size()), in(out.size());
   std::vector<int> parts;
@@ -207,7 +176,7 @@ void SpanningCollectives::all_to_all(const threads::CollectiveCall& call, const 
     for (std::size_t from = 0; from < mine; ++from) {
       for (std::size_t to = 0; to < theirs; ++to) {
         copy_unless_same(out.data() + at + (from * theirs + to) * part,
-                         data_of(call.input(here_[from]), static_cast<std::size_t>(order_[first + to]) * part), part);
+                         call.input(here_[from], static_cast<std::size_t>(order_[first + to]) * part), part);
       }
     }
   });
@@ -215,17 +184,17 @@ void SpanningCollectives::all_to_all(const threads::CollectiveCall& call, const 
   each([&](std::size_t first, std::size_t theirs, std::size_t at) {
     for (std::size_t from = 0; from < theirs; ++from) {
       for (std::size_t to = 0; to < mine; ++to) {
-        copy_unless_same(data_of(call.output(here_[to]), static_cast<std::size_t>(order_[first + from]) * part),
+        copy_unless_same(call.output(here_[to], static_cast<std::size_t>(order_[first + from]) * part),
                          in.data() + at + (from * mine + to) * part, part);
       }
     }
   });
 }
 
-void SpanningCollectives::send_receive(const threads::CollectiveCall& call, int tag) {
+void SpanningCollectives::send_receive(const HostCall& call, int tag) {
   const auto bytes = static_cast<std::int64_t>(call.spec().part_bytes());
-  if (is_here(0)) return transport_.send(owners()[1], tag, data_of(call.input(0)), bytes);
-  transport_.receive(owners()[0], tag, data_of(call.output(1)), bytes);
+  if (is_here(0)) return transport_.send(owners()[1], tag, call.input(0), bytes);
+  transport_.receive(owners()[0], tag, call.output(1), bytes);
 }
 
 }  // namespace tandem::mpi

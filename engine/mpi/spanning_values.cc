@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/kernels/kernels.h"
-#include "engine/mpi/call_data.h"
 #include "engine/mpi/spanning_collectives.h"
 
 namespace tandem::mpi {
@@ -17,8 +16,8 @@ const std::byte* data_of(const std::string& values, std::size_t offset_bytes = 0
   return reinterpret_cast<const std::byte*>(values.data()) + offset_bytes;
 }
 
-void append(std::string& values, const Tensor& tensor, std::size_t bytes) {
-  if (bytes > 0) values.append(static_cast<const char*>(tensor.data()), bytes);
+void append(std::string& values, const std::byte* operand, std::size_t bytes) {
+  if (bytes > 0) values.append(reinterpret_cast<const char*>(operand), bytes);
 }
 
 }  // namespace
@@ -28,7 +27,7 @@ bool SpanningCollectives::is_small(const CollectiveSpec& spec) const {
   return spec.buffer_bytes(ranks()) * static_cast<std::size_t>(most_ranks) <= kCarriedBytes;
 }
 
-std::string SpanningCollectives::values_given(const threads::CollectiveCall& call) {
+std::string SpanningCollectives::values_given(const HostCall& call) {
   const CollectiveSpec& spec = call.spec();
   const std::size_t part = spec.part_bytes(), all = part * owners().size();
   std::string values;
@@ -67,11 +66,11 @@ SpanningCollectives::Bytes SpanningCollectives::sum_of(const CollectiveSpec& spe
   return sum;
 }
 
-void SpanningCollectives::take_values(const threads::CollectiveCall& call, const std::vector<std::string>& values) {
+void SpanningCollectives::take_values(const HostCall& call, const std::vector<std::string>& values) {
   const CollectiveSpec& spec = call.spec();
   if (spec.count == 0) return;
   const std::size_t part = spec.part_bytes();
-  const auto to = [&](int rank, std::size_t at) { return mpi::data_of(call.output(rank), at * part); };
+  const auto to = [&](int rank, std::size_t at) { return call.output(rank, at * part); };
   const auto at_rank = [](int rank) { return static_cast<std::size_t>(rank); };
   switch (spec.kind) {
     case CollectiveKind::all_reduce: {
