@@ -96,6 +96,31 @@ TEST_P(EveryEngine, CollectivesAreExact) {
   run(1, 3, [](Worker& worker) { try_collectives(worker, 5); });
 }
 
+// Two groups have workers 1 and 2 in common, which issue the calls of both on different streams and in opposite orders.
+TEST_P(EveryEngine, TwoGroupsMeetOnStreamsOfTheirOwn) {
+  run(3, 1, [](Worker& worker) {
+    const std::vector<DeviceId> ids = all_devices(worker);
+    const auto all_reduce = [&](std::span<const DeviceId> group, int stream, const Tensor& tensor) {
+      const std::vector<Tensor> buffers{tensor};
+      worker.communicator(group).all_reduce(buffers, Reduction::sum, streams_of(worker, stream));
+    };
+    Device& device = *worker.devices()[0];
+    for (int round = 0; round < 20; ++round) {
+      const Tensor of_all = put(worker, device, {1, 2}), of_two = put(worker, device, {3, 4, 5});
+      device.compute_stream().synchronize();
+      const auto call_all = [&] { all_reduce(ids, kComputeStream, of_all); };
+      const auto call_two = [&] { all_reduce(std::span(ids).subspan(1), kCommunicationStream, of_two); };
+      if (worker.index() == 1) call_two();
+      call_all();
+      if (worker.index() == 2) call_two();
+      device.synchronize();
+      EXPECT_EQ(get(worker, of_all), (std::vector<float>{3, 6}));
+      const float parts = worker.index() == 0 ? 1 : 2;
+      EXPECT_EQ(get(worker, of_two), (std::vector<float>{3 * parts, 4 * parts, 5 * parts}));
+    }
+  });
+}
+
 TEST_P(EveryEngine, SendsMeetReceivesInOrder) {
   run(2, 1, [](Worker& worker) {
     Communicator& communicator = worker.communicator(all_devices(worker));

@@ -16,7 +16,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class EveryEngineReaches : public EveryEngine {};
+class EveryEngineReaches : public ReachingOthers<EveryEngine> {};
 INSTANTIATE_TEST_SUITE_P(Worlds, EveryEngineReaches, testing::ValuesIn(built_worlds()), name_of_world);
 
 // The first compute device of another worker.

@@ -18,6 +18,23 @@ std::vector<Tensor> tensors_of(Worker& worker, std::int64_t count) {
   return tensors;
 }
 
+// A model of a machine, and devices in memory that others reach, refuse none.
+TEST_P(EveryEngineRefuses, DevicesOfOthersThatItDoesNotReach) {
+  run(2, 1, [](Worker& worker) {
+    DeviceId other = worker.devices()[0]->id();
+    other.task = 1 - worker.index();
+    const auto reach = [&] { worker.device(other); };
+    if (worker.capabilities().remote_devices) {
+      EXPECT_NO_THROW(reach());
+      return;
+    }
+    EXPECT_THAT(reach, ThrowsMessage<UnavailableError>(HasSubstr(other.text() + " is in another process")));
+    const auto make = [&] { return worker.devices()[0]->allocate(DType::f32, {1}); };
+    const auto share = [&] { worker.shared_tensor("sum", make); };
+    EXPECT_THAT(share, ThrowsMessage<UnavailableError>(HasSubstr("'sum' cannot be shared")));
+  });
+}
+
 TEST_P(EveryEngineRefuses, GroupsWithoutDevicesOrWithOneTwice) {
   run(1, 2, [](Worker& worker) {
     EXPECT_THAT([&] { worker.communicator({}); },

@@ -11,7 +11,7 @@ namespace {
 
 using testing::Each;
 
-class Servers : public InEveryWorld {
+class Servers : public ReachingOthers<InEveryWorld> {
  protected:
   // One device for each worker and chief; parameter servers only have their CPU.
   void run(const std::vector<WorkerSpec>& cluster, const Program& program) const {

@@ -19,7 +19,7 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::ThrowsMessage;
 
-class FunctionsByName : public InEveryWorld {
+class FunctionsByName : public ReachingOthers<InEveryWorld> {
  protected:
   // Runs a coordinator's program on the chief, with two workers that serve functions, and one parameter server.
   void run(const WorkerFunctions& functions,

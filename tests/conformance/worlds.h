@@ -14,7 +14,7 @@
 namespace tandem {
 
 struct World {
-  std::string name;  // suffix of test names: "cpu", "cuda_graphs", "sim_fluid", "sim_message", "sim_seed_1"
+  std::string name;  // suffix of test names: "cpu", "cuda_graphs", "mpi_gpus", "sim_fluid", "sim_message", "sim_seed_1"
   std::string engine;
   std::optional<CollectiveFidelity> collectives{};
   std::optional<std::uint64_t> schedule_seed{};
@@ -47,6 +47,11 @@ inline std::vector<World> built_worlds() {
     }
     const std::string name(engine.name);
     worlds.push_back({.name = name, .engine = name, .compute_devices = engine.default_device});
+    const std::vector<DeviceType>& types = engine.device_types;
+    const bool has_gpus = std::find(types.begin(), types.end(), DeviceType::gpu) != types.end();
+    if (has_gpus && engine.default_device != DeviceType::gpu) {
+      worlds.push_back({.name = name + "_gpus", .engine = name, .compute_devices = DeviceType::gpu});
+    }
     if (engine.graphs) {
       worlds.push_back(
           {.name = name + "_graphs", .engine = name, .compute_devices = engine.default_device, .graphs = true});
@@ -131,11 +136,31 @@ inline std::string reason_to_skip(const World& world) {
   }
 }
 
+// Why no worker of a world reaches devices of others, "" where it does. Only GPUs of other processes may be out of
+// reach.
+inline std::string reason_not_to_reach_others(const World& world) {
+  const auto engine = open_world(world, 2, 1);
+  if (engine->capabilities().remote_devices || world.compute_devices != DeviceType::gpu) return "";
+  return "engine '" + world.engine + "' reaches GPUs of other processes by collectives only";
+}
+
 // The base of tests that run in every world.
 class InEveryWorld : public testing::TestWithParam<World> {
  protected:
   void SetUp() override {
     if (const std::string reason = reason_to_skip(GetParam()); !reason.empty()) GTEST_SKIP() << reason;
+  }
+};
+
+// The base of tests that run in every world in which workers reach devices of others.
+template <typename Base>
+class ReachingOthers : public Base {
+ protected:
+  void SetUp() override {
+    Base::SetUp();
+    if (this->IsSkipped()) return;
+    if (const std::string reason = reason_not_to_reach_others(this->GetParam()); !reason.empty())
+      GTEST_SKIP() << reason;
   }
 };
 

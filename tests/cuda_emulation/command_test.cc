@@ -1,4 +1,7 @@
 // `tandem` on emulated GPUs, from the scenario to the report.
+#include <sys/wait.h>
+
+#include <cstdlib>
 #include <fstream>
 
 #include "tests/cli/command_line.h"
@@ -74,6 +77,60 @@ TEST_F(EmulatedCommand, AnEngineOfGpusComputesOnThemUnlessItIsToldOtherwise) {
   EXPECT_TRUE(asked_for.json()["notes"].empty());
   EXPECT_FALSE(asked_for.json()["settings"].contains("collectives"));
 }
+
+#ifdef TANDEM_ON_RANKS
+// Processes of one machine, each with two replicas.
+class EmulatedRanks : public EmulatedCommand {
+ protected:
+  // Trains on `gpus` GPUs, which all processes see.
+  nlohmann::json train_on_ranks(int ranks, int gpus) const {
+    setenv("TANDEM_EMULATED_GPUS", std::to_string(gpus).c_str(), 1);
+    const std::string launch = "exec " TANDEM_ON_RANKS " " TANDEM_MPIEXEC " " TANDEM_MPIEXEC_NUMBER " ";
+    const std::string report = write("report.json", "");
+    const int status =
+        std::system((launch + std::to_string(ranks) + " " TANDEM_BINARY " run " + example("digits-multi-worker.yaml") +
+                     " --engine mpi --device-type gpu --steps 12 -q --json -o " + report + " >/dev/null")
+                        .c_str());
+    if (WEXITSTATUS(status) == 77) return {};
+    EXPECT_EQ(WEXITSTATUS(status), 0);
+    std::ifstream file(report);
+    return nlohmann::json::parse(file);
+  }
+  void expect_losses_of_one_process(const nlohmann::json& report) const {
+    const auto expected =
+        tandem({"run", example("digits-multi-worker.yaml"), "--engine", "cpu", "--steps", "12", "--json"}).json();
+    ASSERT_EQ(report["loss"].size(), 12U);
+    for (std::size_t i = 0; i < 12; ++i) {
+      const double loss = expected["loss"][i];
+      EXPECT_NEAR(report["loss"][i].get<double>(), loss, 1e-5 * loss) << i;
+    }
+  }
+};
+
+TEST_F(EmulatedRanks, TrainByNcclWhereEachDeviceHasAGpu) {
+  const auto report = train_on_ranks(2, 4);
+  if (report.is_null()) GTEST_SKIP() << "no rank can be launched";
+  expect_losses_of_one_process(report);
+  EXPECT_EQ(report["settings"]["ranks"], "2 on 1 host");
+  EXPECT_EQ(report["settings"]["collectives"], "NCCL on 4 GPUs of 2 processes");
+  EXPECT_TRUE(report["notes"].empty()) << report["notes"];
+}
+
+TEST_F(EmulatedRanks, TrainThroughHostMemoryWhereDevicesShareGpus) {
+  const auto report = train_on_ranks(2, 3);
+  if (report.is_null()) GTEST_SKIP() << "no rank can be launched";
+  expect_losses_of_one_process(report);
+  EXPECT_EQ(report["settings"]["collectives"], "MPI through host memory (4 logical devices of 2 processes on 3 GPUs)");
+  EXPECT_THAT(report["notes"], testing::ElementsAre(HasSubstr("shared: 4 logical devices are on 3 GPUs, up to 2")));
+}
+
+TEST_F(EmulatedRanks, OfOneTrainAsOneProcessDoes) {
+  const auto report = train_on_ranks(1, 2);
+  if (report.is_null()) GTEST_SKIP() << "no rank can be launched";
+  expect_losses_of_one_process(report);
+  EXPECT_EQ(report["settings"]["ranks"], "1");
+}
+#endif
 
 }  // namespace
 }  // namespace tandem

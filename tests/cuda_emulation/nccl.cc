@@ -1,22 +1,42 @@
 // NCCL's calls.
 #include <nccl.h>
+#include <unistd.h>
 
+#include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #include "tests/cuda_emulation/nccl_group.h"
+#include "tests/cuda_emulation/nccl_shared_clique.h"
 
 using namespace tandem::emulation;
 
 namespace {
+
+// The folder in which the processes of a job meet; null where this process is alone.
+const char* job_folder() {
+  return std::getenv("TANDEM_EMULATED_JOB");
+}
+
+// The text of an id, which names its communicator's files.
+std::string name_of(const ncclUniqueId& id) {
+  return {id.internal, strnlen(id.internal, sizeof(id.internal))};
+}
 
 // Made by the first rank that comes with the id, shared by all.
 std::shared_ptr<Clique> clique_of(const ncclUniqueId& id, int ranks) {
   static std::mutex& mutex = *new std::mutex;
   static auto& cliques = *new std::map<std::string, std::weak_ptr<Clique>>;
   const std::lock_guard lock(mutex);
-  std::weak_ptr<Clique>& known = cliques[std::string(id.internal, sizeof(id.internal))];
+  std::weak_ptr<Clique>& known = cliques[name_of(id)];
   std::shared_ptr<Clique> clique = known.lock();
-  if (!clique) known = clique = std::make_shared<Clique>(ranks);
+  if (clique) return clique;
+  if (job_folder() == nullptr) {
+    clique = std::make_shared<LocalClique>(ranks);
+  } else {
+    clique = std::make_shared<SharedClique>(std::string(job_folder()) + "/" + name_of(id), ranks);
+  }
+  known = clique;
   return clique;
 }
 
@@ -30,9 +50,8 @@ ncclResult_t ncclGetVersion(int* version) {
 ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   if (const ncclResult_t result = entered_nccl(__func__); result != ncclSuccess) return result;
   static std::atomic<std::uint64_t> next{1};
-  const std::uint64_t number = next++;
   *id = {};
-  std::memcpy(id->internal, &number, sizeof(number));
+  std::snprintf(id->internal, sizeof(id->internal), "%d-%llu", getpid(), static_cast<unsigned long long>(next++));
   return ncclSuccess;
 }
 
@@ -56,7 +75,7 @@ ncclResult_t ncclCommInitAll(ncclComm_t* communicators, int count, const int* gp
       if (gpus[rank] == gpus[other]) return refused(ncclInvalidUsage, "Duplicate GPU detected");
     }
   }
-  return add_ranks(communicators, std::make_shared<Clique>(count), 0, {gpus, gpus + count}, true);
+  return add_ranks(communicators, std::make_shared<LocalClique>(count), 0, {gpus, gpus + count}, true);
 }
 
 ncclResult_t ncclCommFinalize(ncclComm_t communicator) {

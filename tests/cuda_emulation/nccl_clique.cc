@@ -5,35 +5,16 @@
 #include <cstring>
 
 namespace tandem::emulation {
-namespace {
 
-// NCCL would hang, or write where it must not.
-[[noreturn]] void fail(const char* what) {
+void fail(const char* what) {
   std::fprintf(stderr, "emulated NCCL: %s\n", what);
   std::abort();
 }
 
-}  // namespace
-
-bool Contribution::agrees_with(const Contribution& other) const {
-  return kind == other.kind && count == other.count && type == other.type && operation == other.operation &&
-         root == other.root;
-}
-
-void Clique::join(int rank, int gpu) {
-  const std::lock_guard lock(mutex_);
-  gpus_.at(static_cast<std::size_t>(rank)) = gpu;
-  ++joined_;
-  changed_.notify_all();
-}
-
-ncclResult_t Clique::wait_for_all(const std::atomic<bool>& is_aborted, std::string& message) {
-  std::unique_lock lock(mutex_);
-  changed_.wait(lock, [&] { return joined_ == ranks() || is_aborted; });
-  if (is_aborted) return ncclInternalError;
-  for (std::size_t rank = 0; rank < gpus_.size(); ++rank) {
+ncclResult_t check_gpus(const std::vector<int>& gpus, std::string& message) {
+  for (std::size_t rank = 0; rank < gpus.size(); ++rank) {
     for (std::size_t other = 0; other < rank; ++other) {
-      if (gpus_[rank] != gpus_[other]) continue;
+      if (gpus[rank] != gpus[other]) continue;
       message = "Duplicate GPU detected : rank " + std::to_string(rank) + " and rank " + std::to_string(other);
       return ncclInvalidUsage;
     }
@@ -41,7 +22,26 @@ ncclResult_t Clique::wait_for_all(const std::atomic<bool>& is_aborted, std::stri
   return ncclSuccess;
 }
 
-void Clique::complete(Call& call) {
+bool Contribution::agrees_with(const Contribution& other) const {
+  return kind == other.kind && count == other.count && type == other.type && operation == other.operation &&
+         root == other.root;
+}
+
+void LocalClique::join(int rank, int gpu) {
+  const std::lock_guard lock(mutex_);
+  gpus_.at(static_cast<std::size_t>(rank)) = gpu;
+  ++joined_;
+  changed_.notify_all();
+}
+
+ncclResult_t LocalClique::wait_for_all(const std::atomic<bool>& is_aborted, std::string& message) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] { return joined_ == ranks() || is_aborted; });
+  if (is_aborted) return ncclInternalError;
+  return check_gpus(gpus_, message);
+}
+
+void LocalClique::complete(Call& call) {
   std::vector<Contribution> all;
   for (const auto& [rank, contribution] : call.ranks) {
     if (!contribution.agrees_with(call.ranks.begin()->second)) fail("ranks call different collectives");
@@ -52,7 +52,7 @@ void Clique::complete(Call& call) {
   changed_.notify_all();
 }
 
-bool Clique::meet(int rank, const Contribution& mine) {
+bool LocalClique::meet(int rank, const Contribution& mine) {
   std::unique_lock lock(mutex_);
   const std::uint64_t number = calls_[static_cast<std::size_t>(rank)]++;
   Call& call = under_way_[number];
@@ -64,14 +64,14 @@ bool Clique::meet(int rank, const Contribution& mine) {
   return is_done;
 }
 
-void Clique::take(Parcel& parcel, const Message& mine) {
+void LocalClique::take(Parcel& parcel, const Message& mine) {
   if (parcel.message.bytes != mine.bytes) fail("a send and its receive differ in size");
   std::memmove(mine.at, parcel.message.at, mine.bytes);
   parcel.is_taken = true;
 }
 
 // All is posted before anything is waited for, as NCCL does within a group.
-bool Clique::exchange(int rank, const std::vector<Message>& mine) {
+bool LocalClique::exchange(int rank, const std::vector<Message>& mine) {
   std::unique_lock lock(mutex_);
   std::vector<std::shared_ptr<Parcel>> sent;
   for (const Message& message : mine) {
@@ -93,12 +93,12 @@ bool Clique::exchange(int rank, const std::vector<Message>& mine) {
   return !is_aborted();
 }
 
-bool Clique::has_ended() {
+bool LocalClique::has_ended() {
   const std::lock_guard lock(mutex_);
   return is_aborted();
 }
 
-void Clique::abort() {
+void LocalClique::abort() {
   const std::lock_guard lock(mutex_);
   ++aborted_;
   changed_.notify_all();
