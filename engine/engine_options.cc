@@ -59,7 +59,7 @@ void check_options(const EngineInfo& engine, const EngineOptions& options) {
   if (options.schedule_seed && !engine.seeded_schedule) {
     lacks("schedule_seed", "its threads are scheduled by the operating system");
   }
-  if (options.graphs && !engine.graphs) lacks("graphs", "it launches nothing on a GPU");
+  if (options.graphs && !engine.graphs) lacks("graphs", "it makes no graphs of launches");
   if (!options.alike.empty() && !engine.symmetry) lacks("alike", "every worker runs");
   if (!options.alike.empty() && options.alike.size() != options.workers.size()) {
     throw UsageError(fmt::format("{} workers are said to be alike or not, must be all {}", options.alike.size(),

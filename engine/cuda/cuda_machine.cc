@@ -55,6 +55,7 @@ std::string Gpus::clock_text() const {
 // The copies of a host device are executed by the GPU with its number, so that several GPUs share the work.
 std::unique_ptr<threads::LocalDevice> CudaMachine::make_device(threads::RunContext& context,
                                                                threads::WorkerState& worker, DeviceId id, int index) {
+  control_.store(&context.control);
   Gpu& gpu = gpus_.at(gpu_of(first_gpu_ + id.index, gpus_.count()));
   return std::make_unique<CudaDevice>(context, worker, watch_, gpu, gpus_.pinned_memory(), order_, std::move(id), index,
                                       with_graphs_);
@@ -91,15 +92,16 @@ std::shared_ptr<threads::CollectiveExecutor> CudaMachine::make_collective_execut
   const auto on_host = std::count(places.begin(), places.end(), kHostPlace);
   if (on_host == static_cast<std::ptrdiff_t>(places.size())) return nullptr;
   if (on_host > 0) {
-    throw Error(fmt::format("engine 'cuda' has no communicator of CPUs and GPUs together: {}", fmt::join(names, ", ")));
+    throw Error(fmt::format("there is no communicator of CPUs and GPUs together: {}", fmt::join(names, ", ")));
   }
   {
     const std::lock_guard lock(mutex_);
     paths_.insert(path_text(places));
   }
   if (path_for(places) == CollectivePath::copies) return std::make_shared<CopiedCollectives>();
-  auto communicators = std::make_shared<NcclCommunicators>(NcclId::make(), static_cast<int>(places.size()),
-                                                           std::move(members), gpus_.watchdog_s());
+  auto communicators =
+      std::make_shared<NcclCommunicators>(NcclId::make(), static_cast<int>(places.size()), std::move(members),
+                                          gpus_.watchdog_s(), [this] { return control_.load()->is_stopped(); });
   watch_.add(communicators);
   return std::make_shared<NcclCollectives>(std::move(communicators), names);
 }
@@ -110,7 +112,7 @@ std::shared_ptr<threads::SpanningPart> CudaMachine::make_spanning_part(const std
 
 threads::HostStaging& CudaMachine::staging() {
   const std::lock_guard lock(mutex_);
-  if (!staging_) staging_ = std::make_unique<StagedOperands>(gpus_.pinned_memory(), gpus_.watchdog_s());
+  if (!staging_) staging_ = std::make_unique<StagedOperands>(gpus_.pinned_memory(), watch_);
   return *staging_;
 }
 

@@ -1,8 +1,10 @@
-// The devices of one run of the cuda engine: which GPU each logical device is on, and how groups of them communicate.
+// The devices of one run, of the cuda engine or of a process of another one: which GPU each logical device is on, and
+// how groups of them communicate.
 //
 // Threads: any.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -59,7 +61,8 @@ class CudaMachine final : public threads::ProcessMachine {
   const int first_gpu_;
   GpuWatch watch_;
   const std::shared_ptr<IssueOrder> order_ = std::make_shared<IssueOrder>();
-  mutable std::mutex mutex_;  // guards the rest
+  std::atomic<const threads::RunControl*> control_{nullptr};  // of the run, from the first device on
+  mutable std::mutex mutex_;                                  // guards the rest
   std::set<std::string> paths_;
   std::unique_ptr<StagedOperands> staging_;
 };

@@ -59,10 +59,11 @@ GpuExecutor::~GpuExecutor() {
   release();
 }
 
-// Gives back only what is idle, because the GPU may hang even now.
+// Gives back only what is idle, because the GPU may hang even now. In a run that was stopped, the thread of another
+// stream may have launched this one's part of a collective after finish().
 void GpuExecutor::release() noexcept {
   if (is_abandoned_) return;
-  if (query(stream_) == cudaErrorNotReady) return gpu_.note_hang();
+  if (query(stream_) == cudaErrorNotReady && !watch_.outlasts(stream_, true)) return gpu_.note_hang();
   if (blas_ != nullptr) gpu_.handles().give_back(blas_);
   if (blas_workspace_ != nullptr) gpu_.memory()->give_back(blas_workspace_, kBlasWorkspaceBytes);
   if (scratch_.at != nullptr) gpu_.memory()->give_back(scratch_.at, scratch_.bytes);

@@ -55,6 +55,12 @@ void abort_together(std::vector<ncclComm_t> communicators) {
   }
 }
 
+bool StopGrace::is_over() {
+  constexpr double kStoppedS = 1;
+  if (!since_stopped_ && is_stopped_ && is_stopped_()) since_stopped_.emplace();
+  return since_stopped_ && since_stopped_->is_over(kStoppedS);
+}
+
 bool ends_within(cudaStream_t stream, double timeout_s) {
   const PollPause pause;
   while (query(stream) == cudaErrorNotReady) {
@@ -69,7 +75,6 @@ void GpuWatch::add(const std::weak_ptr<Watched>& watched) {
   watched_.push_back(watched);
 }
 
-// Does nothing while another thread checks.
 void GpuWatch::check_watched() {
   const std::unique_lock lock(mutex_, std::try_to_lock);
   if (!lock) return;

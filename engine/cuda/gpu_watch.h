@@ -8,8 +8,10 @@
 #include <nccl.h>
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -43,6 +45,19 @@ class PollPause {
   const threads::Clock::time_point begin_ = threads::Clock::now();
 };
 
+// Tells when a run has been stopped for so long, a second, that nobody waits for its GPUs any more.
+class StopGrace {
+ public:
+  using IsStopped = std::function<bool()>;
+  // `is_stopped` may be empty: then never. It outlives this.
+  explicit StopGrace(const IsStopped& is_stopped) : is_stopped_(is_stopped) {}
+  bool is_over();
+
+ private:
+  const IsStopped& is_stopped_;
+  std::optional<PollPause> since_stopped_;
+};
+
 // Waits until all work of the stream is done or has failed. Returns false when that takes longer than `timeout_s`.
 bool ends_within(cudaStream_t stream, double timeout_s);
 
@@ -63,9 +78,10 @@ class GpuWatch {
   bool outlasts(cudaStream_t stream, bool has_failed);
 
   double timeout_s() const { return timeout_s_; }
+  // Throws the RunError of what has failed on its own. Does nothing while another thread checks.
+  void check_watched();
 
  private:
-  void check_watched();
   void abort_watched();
 
   const double timeout_s_;

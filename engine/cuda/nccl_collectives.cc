@@ -47,6 +47,11 @@ cudaStream_t stream_of(const threads::CollectiveCall& call, int party) {
   return static_cast<CudaStream&>(call.stream(party)).gpu_stream();
 }
 
+// Names the call in errors. A call that spans processes does not know who has arrived.
+std::string text_of(const threads::CollectiveCall& call) {
+  return call.spans_processes() ? call.spec().text() : call.text();
+}
+
 // The part of one rank in a call.
 struct RankPart {
   const threads::CollectiveCall& call;
@@ -101,7 +106,7 @@ struct RankPart {
 void NcclCollectives::execute(const threads::CollectiveCall& call) {
   if (call.spec().kind == CollectiveKind::send_receive) return send(call);
   communicators_->in_group(
-      call.text(), [&](const NcclMember& member) { return stream_of(call, member.rank); },
+      text_of(call), [&](const NcclMember& member) { return stream_of(call, member.rank); },
       [&](const NcclMember& member, ncclComm_t handle) {
         RankPart{call, member, handle}.issue();
       },
@@ -125,7 +130,7 @@ void NcclCollectives::send(const threads::CollectiveCall& call) {
       check(ncclRecv(call.output(1).data(), count, type, from, handle, stream_of(call, 1)), "ncclRecv", member.name);
     }
   };
-  communicators_->in_group(call.text(), stream, issue, [&] { return call.is_run_stopped(); });
+  communicators_->in_group(text_of(call), stream, issue, [&] { return call.is_run_stopped(); });
 }
 
 int NcclCollectives::rank_of(const Device& device) const {

@@ -30,21 +30,6 @@ void forget_launches(const NcclCommunicators* owner) {
   std::erase_if(latest_launches(), [&](const auto& latest) { return latest.second.owner == owner; });
 }
 
-// Tells when a run has been stopped for so long that nobody waits for NCCL any more.
-class StopGrace {
- public:
-  explicit StopGrace(const NcclCommunicators::IsStopped& is_stopped) : is_stopped_(is_stopped) {}
-  bool is_over() {
-    constexpr double kStoppedS = 1;
-    if (!since_stopped_ && is_stopped_ && is_stopped_()) since_stopped_.emplace();
-    return since_stopped_ && since_stopped_->is_over(kStoppedS);
-  }
-
- private:
-  const NcclCommunicators::IsStopped& is_stopped_;
-  std::optional<PollPause> since_stopped_;
-};
-
 // A stream and some memory for each member.
 class WarmUp {
  public:
@@ -171,8 +156,8 @@ void NcclCommunicators::start(const NcclId& id, int size, const IsStopped& is_st
   }
 }
 
-// Executes the first all-reduce and the first messages here, so that no call of a program, least of all one with a
-// timeout, has to wait until GPUs are connected.
+// Executes the first all-reduce and the first messages here, so that later calls, some with a timeout, need not wait
+// until GPUs are connected.
 void NcclCommunicators::warm_up(int size, const IsStopped& is_stopped) {
   const auto ranks = static_cast<std::size_t>(size);
   WarmUp warm_up(members_, 2 * ranks * sizeof(float));

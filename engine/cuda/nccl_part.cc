@@ -1,5 +1,7 @@
 #include "engine/cuda/nccl_part.h"
 
+#include "topologies/base/error.h"
+
 namespace tandem::cuda {
 
 std::shared_ptr<NcclCollectives> NcclPart::collectives() {
@@ -16,6 +18,7 @@ std::string NcclPart::invitation() {
 
 void NcclPart::execute(const threads::CollectiveCall& call, const std::string& invitation) {
   std::shared_ptr<NcclCollectives> connected = collectives();
+  if (!connected && invitation.empty()) throw RunError("this process has failed to connect to the group by NCCL");
   if (!connected) connected = connect(call, invitation);
   connected->execute(call);
 }

@@ -38,8 +38,8 @@ bool Agreement::Ballot::is_decided() const {
   return place >= 0 && turn_->load() == place;
 }
 
-Agreement::Agreement(int rank, std::vector<std::string> places, Post post)
-    : rank_(rank), places_(std::move(places)), post_(std::move(post)), places_given_(places_.size()) {}
+Agreement::Agreement(int rank, std::vector<std::string> names, Post post)
+    : rank_(rank), names_(std::move(names)), post_(std::move(post)), places_given_(names_.size()) {}
 
 std::shared_ptr<Agreement::Ballot> Agreement::ballot_of(const CallId& id) {
   std::shared_ptr<Ballot>& ballot = ballots_[id];
@@ -194,8 +194,8 @@ void Agreement::take_vote(int from, const CallId& id, Ballot& ballot, Ballot::Vo
     const bool is_first = from < other;
     const int a = is_first ? from : other, b = is_first ? other : from;
     const RunError error =
-        call_mismatch(id.number, places_[static_cast<std::size_t>(b)], is_first ? known.spec : vote.spec,
-                      places_[static_cast<std::size_t>(a)], is_first ? vote.spec : known.spec);
+        call_mismatch(id.number, names_[static_cast<std::size_t>(b)], is_first ? known.spec : vote.spec,
+                      names_[static_cast<std::size_t>(a)], is_first ? vote.spec : known.spec);
     return refuse_here(ballot, JobError{.kind = JobError::Kind::run, .text = error.what()});
   }
   ballot.votes_.emplace(from, std::move(vote));
@@ -214,7 +214,7 @@ void Agreement::go(const CallId& id, Ballot& ballot) {
     case CallOrder::none:
       return;
     case CallOrder::group: {
-      const int tag = kFirstFreeTag + (tags_++ * static_cast<int>(places_.size()) + rank_) % kTags;
+      const int tag = kFirstFreeTag + (tags_++ * static_cast<int>(names_.size()) + rank_) % kTags;
       take_next_place(groups_[id.group], ballot, tag);
       for (const int process : processes) {
         if (process == rank_) continue;

@@ -47,8 +47,8 @@ class Agreement {
  public:
   // Sends a message of the kind "among processes" to another process.
   using Post = std::function<void(int to, MessageKind kind, const std::function<void(ByteWriter&)>& add)>;
-  // `places` name the processes: "rank 1 on node7".
-  Agreement(int rank, std::vector<std::string> places, Post post);
+  // `names` are those of the processes: "rank 1 on node7".
+  Agreement(int rank, std::vector<std::string> names, Post post);
 
   // A call of this process, as the votes see it.
   class Ballot {
@@ -125,7 +125,7 @@ class Agreement {
                  const std::exception_ptr& error) const;
 
   const int rank_;
-  const std::vector<std::string> places_;
+  const std::vector<std::string> names_;
   const Post post_;
   std::mutex mutex_;  // guards the rest
   std::map<CallId, std::shared_ptr<Ballot>> ballots_;

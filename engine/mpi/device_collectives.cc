@@ -27,37 +27,29 @@ DeviceCollectives::DeviceCollectives(Messenger& messenger, int rank, threads::Pr
 DeviceCollectives::DeviceCollectives(Messenger& messenger, int rank, threads::ProcessMachine& machine,
                                      const std::vector<Device*>& devices, std::vector<int> owners,
                                      std::shared_ptr<threads::SpanningPart> part, std::uint64_t salt)
-    : VotedCollectives(messenger, rank, devices, std::move(owners), salt),
-      rank_(rank),
-      machine_(machine),
-      part_(std::move(part)) {}
+    : VotedCollectives(messenger, rank, devices, std::move(owners), salt), machine_(machine), part_(std::move(part)) {}
 
 void DeviceCollectives::execute(const threads::CollectiveCall& call) {
   const CallId id = id_of(call);
-  const bool is_leader = group().leader() == rank_;
-  const AgreedCall agreed = messenger().agree(id, call, CallOrder::job, is_leader ? part_->invitation() : "");
+  std::string invitation;
+  if (group().leader() == process()) invitation = prepare_vote(call, [this] { return part_->invitation(); });
+  const AgreedCall agreed = messenger().agree(id, call, CallOrder::job, std::move(invitation));
   const Turn turn(messenger(), id);
   part_->execute(call, agreed.values.front());
 }
 
 std::optional<std::shared_ptr<threads::CollectiveExecutor>> DeviceCollectives::executor_of_pair(int from, int to) {
+  const std::vector<Device*> pair{device(from), device(to)};
+  if (owner(from) == owner(to)) return is_here(from) ? local_pairs_.get(machine_, from, to, pair) : nullptr;
   const std::lock_guard lock(pairs_mutex_);
   Executor& executor = pairs_[{from, to}];
-  if (!executor) executor = make_pair(from, to);
-  return executor;
-}
-
-DeviceCollectives::Executor DeviceCollectives::make_pair(int from, int to) {
-  const auto device = [this](int rank) { return devices()[static_cast<std::size_t>(rank)]; };
-  const std::vector<Device*> pair{device(from), device(to)};
-  if (owner(from) == owner(to)) {
-    return is_here(from) ? machine_.make_collective_executor(pair) : std::shared_ptr<threads::CollectiveExecutor>();
-  }
+  if (executor) return executor;
   const auto [first, second] = std::minmax(from, to);
-  std::shared_ptr<threads::SpanningPart>& part = messages_[{first, second}];
+  std::shared_ptr<threads::SpanningPart>& part = pair_parts_[{first, second}];
   if (!part) part = machine_.make_spanning_part({device(first), device(second)});
-  return Executor(
-      new DeviceCollectives(messenger(), rank_, machine_, pair, {owner(from), owner(to)}, part, group().hash));
+  executor.reset(
+      new DeviceCollectives(messenger(), process(), machine_, pair, {owner(from), owner(to)}, part, group().hash));
+  return executor;
 }
 
 }  // namespace tandem::mpi

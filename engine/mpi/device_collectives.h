@@ -32,15 +32,14 @@ class DeviceCollectives final : public VotedCollectives {
   DeviceCollectives(Messenger& messenger, int rank, threads::ProcessMachine& machine,
                     const std::vector<Device*>& devices, std::vector<int> owners,
                     std::shared_ptr<threads::SpanningPart> part, std::uint64_t salt);
-  Executor make_pair(int from, int to);
 
-  const int rank_;
   threads::ProcessMachine& machine_;
   const std::shared_ptr<threads::SpanningPart> part_;
+  LocalPairs local_pairs_;
   std::mutex pairs_mutex_;                         // guards the next two
   std::map<std::pair<int, int>, Executor> pairs_;  // from, to
-  std::map<std::pair<int, int>, std::shared_ptr<threads::SpanningPart>>
-      messages_;  // both directions, smaller rank first
+  // Both directions have one part in common; the smaller rank comes first.
+  std::map<std::pair<int, int>, std::shared_ptr<threads::SpanningPart>> pair_parts_;
 };
 
 }  // namespace tandem::mpi

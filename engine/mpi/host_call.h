@@ -12,12 +12,17 @@ namespace tandem::mpi {
 
 class HostCall {
  public:
-  // Reads the operands of the ranks `here`, by means of `staging` where they are not in host memory.
+  // Reads the operands of the ranks `here`, by means of `staging` where they are not in host memory. Throws RunError
+  // for a reduction that CPUs have no implementation of.
   HostCall(const threads::CollectiveCall& call, const std::vector<int>& here, threads::HostStaging* staging)
-      : call_(call), staging_(staging) {
+      : call_(call), spec_(call.spec()), staging_(staging) {
     if (staging_ != nullptr) {
       operands_ = staging_->load(call, here);
+      spec_.dtype = operands_.dtype;
       return;
+    }
+    if (is_reducing(spec_.kind) && (spec_.dtype == DType::f16 || spec_.dtype == DType::bf16)) {
+      throw RunError(spec_.text() + " has no implementation on CPUs");
     }
     const auto ranks = static_cast<std::size_t>(call.ranks());
     operands_.inputs.resize(ranks);
@@ -33,7 +38,7 @@ class HostCall {
     if (staging_ != nullptr) staging_->store(call_, operands_);
   }
 
-  const CollectiveSpec& spec() const { return call_.spec(); }
+  const CollectiveSpec& spec() const { return spec_; }  // of the operands in host memory
   const std::byte* input(int rank, std::size_t offset_bytes = 0) const {
     return operands_.inputs[static_cast<std::size_t>(rank)] + offset_bytes;
   }
@@ -45,6 +50,7 @@ class HostCall {
 
  private:
   const threads::CollectiveCall& call_;
+  CollectiveSpec spec_;
   threads::HostStaging* const staging_;
   threads::HostOperands operands_;
 };

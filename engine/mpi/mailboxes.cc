@@ -79,6 +79,11 @@ void Mailboxes::put(const Address& address, WorkerMessage message) {
 
 // Keeps the memory of the tensors here until the receiver releases it.
 void Mailboxes::post(int process, const Address& address, const WorkerMessage& message) {
+  if (!message.tensors.empty() && !access_.reaches_devices()) {
+    throw UnavailableError(
+        "a message with tensors to another process: engine 'mpi' reaches the GPUs of other processes "
+        "by collectives only");
+  }
   access_.say(process, RemoteKind::mail, [&](ByteWriter& bytes) {
     bytes.put(address.first).put_text(address.second).put_text(message.text);
     bytes.put(static_cast<std::uint64_t>(message.tensors.size()));

@@ -150,6 +150,7 @@ void Messenger::handle_among(Message message) {
     asked_at_.store(Clock::now());
   } else {
     agreement_.handle(from, kind, bytes);
+    if (kind == MessageKind::order) asked_at_.store(Clock::now());
   }
   {
     const std::lock_guard lock(mutex_);

@@ -48,8 +48,8 @@ class Messenger {
   std::exception_ptr end(const std::exception_ptr& error);
 
   Agreement& agreement() { return agreement_; }
-  // Votes for a call. Then waits, on the thread of a stream, until the call can be executed; end a call of an order
-  // with end_turn(). Throws the error of a call that was refused, and RunStopped.
+  // Votes for a call. Then waits, on the thread of a stream, until the call can be executed. Throws the error of a call
+  // that was refused, and RunStopped. Call end_turn() after executing a call that has an order.
   AgreedCall agree(const CallId& id, const threads::CollectiveCall& call, CallOrder order, std::string values);
   void end_turn(const CallId& id, CallOrder order);
 
@@ -102,7 +102,7 @@ class Messenger {
 
   std::atomic<bool> is_stopped_{false};
   std::atomic<int> awaiting_{0};  // threads that wait for a message
-  // When a message about devices or memory, or a transfer, last had its effect.
+  // When a message about devices or memory, a question for places, or a transfer, last had its effect.
   std::atomic<threads::Clock::time_point> asked_at_{threads::Clock::time_point::min()};
   std::atomic<bool> is_ending_{false};
   std::atomic<bool> is_leaving_{false};

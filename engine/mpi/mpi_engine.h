@@ -14,10 +14,12 @@ inline EngineInfo mpi_engine_info() {
   return {.name = "mpi"};
 }
 
-// `options` have been checked: see open_engine(). `open_gpus` opens the GPUs of this process for workers that compute
-// on GPUs; null where there can be none. Throws UnavailableError where MPI cannot be used, or a GPU.
-std::unique_ptr<Engine> open_mpi_engine(EngineOptions options,
-                                        std::unique_ptr<threads::ProcessDevices> (*open_gpus)() = nullptr);
+// Opens the GPUs of this process. Throws UnavailableError where there is none.
+using OpenGpus = std::unique_ptr<threads::ProcessDevices> (*)();
+
+// `options` have been checked: see open_engine(). `open_gpus` is called if workers compute on GPUs, which they do only
+// where it is not null. Throws UnavailableError where MPI cannot be used, or on some rank no GPU.
+std::unique_ptr<Engine> open_mpi_engine(EngineOptions options, OpenGpus open_gpus = nullptr);
 
 // Joins the processes of the launch; null where this one is alone.
 LaunchedJob* join_mpi_job();

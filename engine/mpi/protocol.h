@@ -13,7 +13,7 @@
 //
 // Calls of GPUs are executed by what drives the GPUs. The work of a call waits on each GPU for the other ones, and a
 // GPU has room for one such call, so two groups that have GPUs in common would wait for each other for ever if a
-// process executed their calls in another order than the next. Rank 0 gives each call a place in the order of every
+// process executed their calls in another order than another one. Rank 0 gives each call a place in the order of every
 // process of its group, all together: any two processes execute the calls that they have in common in one order.
 //
 // Rank 0 has a coordinator, which decides how a run ends. The processes tell it what they wait for, and report

@@ -43,16 +43,30 @@ std::vector<std::string> RankGpus::places_of(const std::vector<Device*>& devices
   return places;
 }
 
+std::size_t RankGpus::users_of(const std::string& place) const {
+  std::set<int> processes;
+  for (std::size_t worker = 0; worker < workers_.size(); ++worker) {
+    if (workers_[worker].device_type != DeviceType::gpu) continue;
+    for (int device = 0; device < workers_[worker].device_count; ++device) {
+      if (place_of(static_cast<int>(worker), device) == place) processes.insert(owners_[worker]);
+    }
+  }
+  return processes.size();
+}
+
+// The kernels of two processes on one GPU have no common order.
 SpanningPath RankGpus::path_of(const std::vector<Device*>& devices) const {
   const std::vector<std::string> places = places_of(devices);
   if (places.empty()) return SpanningPath::host;
   if (places.size() < devices.size()) {
     std::vector<std::string> names;
     for (const Device* device : devices) names.push_back(device->id().text());
-    throw Error(fmt::format("engine 'mpi' has no communicator of CPUs and GPUs together: {}", fmt::join(names, ", ")));
+    throw Error(fmt::format("there is no communicator of CPUs and GPUs together: {}", fmt::join(names, ", ")));
   }
   const std::set<std::string> distinct(places.begin(), places.end());
-  return distinct.size() == places.size() ? SpanningPath::devices : SpanningPath::staged;
+  const bool are_shared =
+      std::any_of(distinct.begin(), distinct.end(), [this](const std::string& place) { return users_of(place) > 1; });
+  return distinct.size() == places.size() && !are_shared ? SpanningPath::devices : SpanningPath::staged;
 }
 
 std::string RankGpus::path_text(const std::vector<Device*>& devices) const {

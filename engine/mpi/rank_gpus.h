@@ -7,7 +7,9 @@
 // Threads: any.
 #pragma once
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/device.h"
@@ -18,8 +20,8 @@ namespace tandem::mpi {
 // How a group that spans processes communicates.
 enum class SpanningPath : std::uint8_t {
   host,     // its devices are CPUs: by MPI
-  devices,  // each is on a GPU of its own: by NCCL
-  staged    // some share a GPU, which NCCL does not allow: by MPI, through host memory
+  devices,  // each is on a GPU of its own, which no other process uses: by NCCL
+  staged    // some share a GPU, which NCCL does not allow, or do so with another process: by MPI, through host memory
 };
 
 // A process of the job: its host, and the names of the GPUs that it can use, at least one.
@@ -34,7 +36,7 @@ class RankGpus {
   RankGpus(std::vector<ProcessGpus> processes, std::vector<WorkerSpec> workers, std::vector<int> owners)
       : processes_(std::move(processes)), workers_(std::move(workers)), owners_(std::move(owners)) {}
 
-  // Returns the GPU, by its order in the process, of logical device 0 of each worker of the process.
+  // Returns the position, among the process's GPUs, of the one that logical device 0 of each of its workers is on.
   int first_gpu(int process) const;
   // Throws Error for a group of CPUs and GPUs.
   SpanningPath path_of(const std::vector<Device*>& devices) const;
@@ -46,6 +48,8 @@ class RankGpus {
  private:
   int devices_of(int process) const;  // the most that a worker of the process has
   std::string place_of(int worker, int device) const;
+  // Returns the number of processes that have logical devices on a GPU.
+  std::size_t users_of(const std::string& place) const;
   std::vector<std::string> places_of(const std::vector<Device*>& devices) const;
 
   const std::vector<ProcessGpus> processes_;

@@ -40,6 +40,8 @@ class RemoteAccess final : public threads::RemoteMemory,
   void begin(threads::RunControl& control);
   void end();  // of the run in all processes
 
+  // Whether devices of other processes can be used at all: some were added.
+  bool reaches_devices() const { return !devices_.empty(); }
   int rank() const { return rank_; }
   int processes() const { return processes_; }
   threads::RunControl& control() { return *control_; }

@@ -17,15 +17,16 @@ constexpr std::int64_t kScatterBytes = std::int64_t{8} << 20;  // of a piece of 
 
 SpanningCollectives::SpanningCollectives(Messenger& messenger, Transport& transport,
                                          const std::vector<Device*>& devices, std::vector<int> owners,
-                                         threads::HostStaging* staging)
-    : SpanningCollectives(messenger, transport, devices, std::move(owners), staging, 0) {}
+                                         threads::ProcessMachine* machine)
+    : SpanningCollectives(messenger, transport, devices, std::move(owners), machine, 0) {}
 
 SpanningCollectives::SpanningCollectives(Messenger& messenger, Transport& transport,
                                          const std::vector<Device*>& devices, std::vector<int> owners,
-                                         threads::HostStaging* staging, std::uint64_t salt)
+                                         threads::ProcessMachine* machine, std::uint64_t salt)
     : VotedCollectives(messenger, transport.rank(), devices, std::move(owners), salt),
       transport_(transport),
-      staging_(staging),
+      machine_(machine),
+      staging_(machine == nullptr ? nullptr : &machine->staging()),
       order_(devices.size()) {
   std::iota(order_.begin(), order_.end(), 0);
   std::stable_sort(order_.begin(), order_.end(), [this](int a, int b) { return place_of(a) < place_of(b); });
@@ -38,10 +39,12 @@ SpanningCollectives::SpanningCollectives(Messenger& messenger, Transport& transp
 }
 
 std::optional<std::shared_ptr<threads::CollectiveExecutor>> SpanningCollectives::executor_of_pair(int from, int to) {
-  if (owner(from) == owner(to)) return std::shared_ptr<threads::CollectiveExecutor>();
-  const std::vector<Device*> pair{devices()[static_cast<std::size_t>(from)], devices()[static_cast<std::size_t>(to)]};
+  const std::vector<Device*> pair{device(from), device(to)};
+  if (owner(from) == owner(to)) {
+    return machine_ == nullptr || !is_here(from) ? nullptr : local_pairs_.get(*machine_, from, to, pair);
+  }
   return std::shared_ptr<SpanningCollectives>(
-      new SpanningCollectives(messenger(), transport_, pair, {owner(from), owner(to)}, staging_, group().hash));
+      new SpanningCollectives(messenger(), transport_, pair, {owner(from), owner(to)}, machine_, group().hash));
 }
 
 int SpanningCollectives::place_of(int rank) const {
@@ -51,9 +54,10 @@ int SpanningCollectives::place_of(int rank) const {
 
 void SpanningCollectives::execute(const threads::CollectiveCall& call) {
   const CallId id = id_of(call);
-  HostCall host(call, here_, staging_);
-  if (is_small(call.spec())) {
-    take_values(host, messenger().agree(id, call, CallOrder::none, values_given(host)).values);
+  HostCall host = prepare_vote(call, [&] { return HostCall(call, here_, staging_); });
+  if (is_small(host.spec())) {
+    std::string mine = prepare_vote(call, [&] { return values_given(host); });
+    take_values(host, messenger().agree(id, call, CallOrder::none, std::move(mine)).values);
     return host.store();
   }
   const AgreedCall agreed = messenger().agree(id, call, CallOrder::group, "");

@@ -15,9 +15,9 @@ namespace tandem::mpi {
 
 class SpanningCollectives final : public VotedCollectives {
  public:
-  // `owners` are the processes of the devices; more than one. `staging` is null where the operands are in host memory.
+  // `owners` are the processes of the devices; more than one. `machine` is null where the operands are in host memory.
   SpanningCollectives(Messenger& messenger, Transport& transport, const std::vector<Device*>& devices,
-                      std::vector<int> owners, threads::HostStaging* staging = nullptr);
+                      std::vector<int> owners, threads::ProcessMachine* machine = nullptr);
 
   void execute(const threads::CollectiveCall& call) override;
   void abort() override {}  // calls that have begun are completed
@@ -27,7 +27,7 @@ class SpanningCollectives final : public VotedCollectives {
   using Bytes = std::vector<std::byte>;
 
   SpanningCollectives(Messenger& messenger, Transport& transport, const std::vector<Device*>& devices,
-                      std::vector<int> owners, threads::HostStaging* staging, std::uint64_t salt);
+                      std::vector<int> owners, threads::ProcessMachine* machine, std::uint64_t salt);
 
   int place_of(int rank) const;  // of the rank's process among those of the group
 
@@ -49,7 +49,9 @@ class SpanningCollectives final : public VotedCollectives {
   void reduce_here(const HostCall& call, std::size_t offset_bytes, std::int64_t count, std::byte* sum);
 
   Transport& transport_;
+  threads::ProcessMachine* const machine_;
   threads::HostStaging* const staging_;
+  LocalPairs local_pairs_;
   std::vector<int> order_;   // the ranks, by process and then in order: the order of their parts in MPI's buffers
   std::vector<int> counts_;  // ranks of each process
   std::vector<int> here_;    // ranks of this process

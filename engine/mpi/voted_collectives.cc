@@ -28,6 +28,14 @@ std::shared_ptr<const SpanningGroup> group_of(const std::vector<Device*>& device
 
 }  // namespace
 
+std::shared_ptr<threads::CollectiveExecutor> LocalPairs::get(threads::ProcessMachine& machine, int from, int to,
+                                                             const std::vector<Device*>& pair) {
+  const std::lock_guard lock(mutex_);
+  std::shared_ptr<threads::CollectiveExecutor>& executor = executors_[std::minmax(from, to)];
+  if (!executor) executor = machine.make_collective_executor(pair);
+  return executor;
+}
+
 VotedCollectives::VotedCollectives(Messenger& messenger, int rank, const std::vector<Device*>& devices,
                                    std::vector<int> owners, std::uint64_t salt)
     : messenger_(messenger), rank_(rank), devices_(devices), group_(group_of(devices, std::move(owners), salt)) {}
@@ -40,6 +48,14 @@ void VotedCollectives::note_opened(const std::shared_ptr<threads::CollectiveCall
 
 void VotedCollectives::ask_to_break(const threads::CollectiveCall& call, const std::exception_ptr& error) {
   messenger_.agreement().give_up(id_of(call), call, error);
+}
+
+void VotedCollectives::refuse(const threads::CollectiveCall& call, const std::exception_ptr& error) {
+  ask_to_break(call, error);
+  try {
+    messenger_.agreement().take(id_of(call));
+  } catch (...) {  // the error; here the call ends with its own
+  }
 }
 
 }  // namespace tandem::mpi

@@ -1,4 +1,6 @@
 // Collectives give the same values on every engine.
+#include <cstring>
+
 #include "tests/conformance/engine_conformance.h"
 
 namespace tandem {
@@ -117,6 +119,48 @@ TEST_P(EveryEngine, TwoGroupsMeetOnStreamsOfTheirOwn) {
       EXPECT_EQ(get(worker, of_all), (std::vector<float>{3, 6}));
       const float parts = worker.index() == 0 ? 1 : 2;
       EXPECT_EQ(get(worker, of_two), (std::vector<float>{3 * parts, 4 * parts, 5 * parts}));
+    }
+  });
+}
+
+// From device to device: within worker 0, from it to worker 1, and within that one.
+TEST_P(EveryEngine, MessagesReachDevicesOfTheSameWorkerAndOfAnother) {
+  run(2, 2, [](Worker& worker) {
+    Communicator& communicator = worker.communicator(all_devices(worker));
+    const std::vector<float> values(1000, 7);
+    const int first = 2 * worker.index();
+    const auto empty = [&](Device& device) { return put(worker, device, std::vector<float>(values.size(), 0)); };
+    Device &one = *worker.devices()[0], &other = *worker.devices()[1];
+    const Tensor taken = worker.index() == 0 ? put(worker, one, values) : empty(one);
+    const Tensor last = empty(other);
+    if (worker.index() == 1) communicator.receive(taken, first - 1, one.compute_stream());
+    communicator.send(taken, first + 1, one.compute_stream());
+    communicator.receive(last, first, other.compute_stream());
+    if (worker.index() == 0) communicator.send(last, first + 2, other.compute_stream());
+    EXPECT_EQ(get(worker, last), values);
+    for (Device* device : worker.devices()) device->synchronize();
+  });
+}
+
+// The bits of 6, which is the sum of 1, 2 and 3.
+TEST_P(EveryEngine, ReducesHalvesWhereItHasThem) {
+  if (GetParam().collectives) GTEST_SKIP() << "a model moves no halves";
+  run(3, 1, [](Worker& worker) {
+    for (const auto& [dtype, bits] : {std::pair(DType::f16, 0x4600), std::pair(DType::bf16, 0x40c0)}) {
+      const std::vector<DType>& dtypes = worker.capabilities().dtypes;
+      if (std::find(dtypes.begin(), dtypes.end(), dtype) == dtypes.end()) continue;
+      for (const std::int64_t count : {5, 5000}) {
+        Device& device = *worker.devices()[0];
+        const std::vector<Tensor> sums{device.allocate(dtype, {count})};
+        device.compute_stream().launch(op::fill(sums[0], worker.index() + 1));
+        worker.communicator(all_devices(worker)).all_reduce(sums, Reduction::sum, streams_of(worker, kComputeStream));
+        const Tensor host = worker.cpu().allocate(dtype, {count});
+        device.compute_stream().copy(host, sums[0]);
+        device.compute_stream().synchronize();
+        std::vector<std::uint16_t> actual(static_cast<std::size_t>(count));
+        std::memcpy(actual.data(), host.data(), host.size_bytes());
+        EXPECT_THAT(actual, testing::Each(bits)) << name_of(dtype) << ", " << count << " elements";
+      }
     }
   });
 }

@@ -32,6 +32,8 @@ TEST_P(EveryEngineRefuses, DevicesOfOthersThatItDoesNotReach) {
     const auto make = [&] { return worker.devices()[0]->allocate(DType::f32, {1}); };
     const auto share = [&] { worker.shared_tensor("sum", make); };
     EXPECT_THAT(share, ThrowsMessage<UnavailableError>(HasSubstr("'sum' cannot be shared")));
+    const auto send = [&] { worker.mailbox(1 - worker.index(), "box")->send({.text = "", .tensors = {make()}}); };
+    EXPECT_THAT(send, ThrowsMessage<UnavailableError>(HasSubstr("a message with tensors to another process")));
   });
 }
 

@@ -165,6 +165,31 @@ TEST_F(AgreementTest, CallsOfAllGroupsThatGpusExecuteHaveOneOrder) {
   }
 }
 
+TEST_F(AgreementTest, ARefusedCallHasNoPlaceAndTheNextRunBeginsAnew) {
+  for (int process = 0; process < kProcesses; ++process) {
+    if (process != 2) vote_in_job(process, kFirst, group_);
+  }
+  calls_.push_back(call(kFirst));
+  of(2).note_opened(kFirst, group_, calls_.back());
+  of(2).give_up(kFirst, *calls_.back(), std::make_exception_ptr(RunError("no memory")));
+  deliver_all();
+  for (int process = 0; process < kProcesses; ++process) EXPECT_THROW(of(process).take(kFirst), RunError);
+  for (const int run : {0, 1}) {
+    for (int process = 0; process < kProcesses; ++process) {
+      if (run == 1) of(process).begin_next_run();
+    }
+    const CallId id = run == 0 ? kSecond : kFirst;
+    std::vector<std::shared_ptr<const Agreement::Ballot>> ballots;
+    for (int process = 0; process < kProcesses; ++process) ballots.push_back(vote_in_job(process, id, group_));
+    deliver_all();
+    for (int process = 0; process < kProcesses; ++process) {
+      EXPECT_TRUE(ballots[static_cast<std::size_t>(process)]->is_decided()) << "run " << run;
+      of(process).take(id);
+      of(process).end_turn(id, CallOrder::job);
+    }
+  }
+}
+
 TEST_F(AgreementTest, CallsThatDifferAreRefusedByAllInTheSameWords) {
   vote(1, kFirst, {}, 5);
   vote(0, kFirst, {}, 4);

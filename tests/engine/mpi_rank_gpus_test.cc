@@ -69,7 +69,20 @@ TEST(RankGpus, WhoSharesAGpuCommunicatesThroughHostMemory) {
   EXPECT_EQ(gpus.path_of({first, second}), SpanningPath::staged);
   EXPECT_EQ(gpus.path_text({first, second, elsewhere}),
             "MPI through host memory (3 logical devices of 3 processes on 2 GPUs)");
-  EXPECT_EQ(gpus.path_of({first, elsewhere}), SpanningPath::devices) << "GPUs of two hosts may have equal names";
+  EXPECT_EQ(gpus.path_of({first, elsewhere}), SpanningPath::staged) << "another process is on the first one's GPU";
+}
+
+TEST(RankGpus, GpusOfTwoHostsMayHaveEqualNames) {
+  const RankGpus gpus({{"x", {"a"}}, {"y", {"a"}}}, workers_of({1, 1}), {0, 1});
+  Devices devices;
+  EXPECT_EQ(gpus.path_of({devices.add(0, 0), devices.add(1, 0)}), SpanningPath::devices);
+}
+
+// Two of each group are on GPUs of their own, but nothing orders the kernels of two processes on one GPU.
+TEST(RankGpus, GroupsOnGpusThatAnotherProcessUsesAsWellCommunicateThroughHostMemory) {
+  const RankGpus gpus({{"x", {"a", "b"}}, {"x", {"a", "b"}}}, workers_of({2, 2}), {0, 1});
+  Devices devices;
+  EXPECT_EQ(gpus.path_of({devices.add(0, 0), devices.add(1, 1)}), SpanningPath::staged);
 }
 
 TEST(RankGpus, CpusCommunicateByMpiAndNotWithGpus) {
@@ -80,7 +93,7 @@ TEST(RankGpus, CpusCommunicateByMpiAndNotWithGpus) {
   EXPECT_THAT(([&, gpu = devices.add(1, 0)] {
                 gpus.path_of({host, gpu});
               }),
-              ThrowsMessage<Error>(HasSubstr("has no communicator of CPUs and GPUs together: /job:worker")));
+              ThrowsMessage<Error>(HasSubstr("no communicator of CPUs and GPUs together: /job:worker")));
 }
 
 }  // namespace
