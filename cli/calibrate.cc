@@ -12,6 +12,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/output.h"
+#include "cli/phase.h"
 #include "cli/progress_line.h"
 #include "engine/engine_info.h"
 #include "reports/report_text.h"
@@ -168,12 +169,14 @@ int calibrate_machine(CalibrateFlags flags) {
   ProgressLine progress(flags.common);
   flags.options.progress = progress.of_stages("calibrating");
   std::optional<Topology> measured;
+  std::optional<Phase> phase("calibrate");
   const auto use = measure_undisturbed(flags.tries, [&](std::vector<GpuUse>& gpus) {
     flags.options.gpus = &gpus;
     measured = calibrate(flags.engine, flags.options);
   });
   const Topology& topology = *measured;
   progress.finish();
+  phase.reset();
   if (use && use->is_disturbed()) std::cerr << "tandem: disturbed: " << lost_text(*use) << "\n";
   write_topology(output, topology);
   if (!flags.common.quiet) std::cerr << summary_text(topology) << std::flush;

@@ -10,6 +10,7 @@
 #include "cli/exit_codes.h"
 #include "cli/expectations.h"
 #include "cli/output.h"
+#include "cli/phase.h"
 #include "cli/program_hash.h"
 #include "cli/verdicts.h"
 #include "reports/json_fields.h"
@@ -58,6 +59,7 @@ Golden load_golden(const std::string& file) {
 Report run_for_check(const CheckFlags& flags, const Scenario& scenario, ProgressLine& progress) {
   RunOptions options;
   options.progress = progress.of_steps(scenario.name);
+  const Phase phase("run " + scenario.name);
   Report report = run_scenario(scenario, options).report;
   for (int attempt = 1; attempt < flags.tries && report.is_disturbed(); ++attempt) {
     report = run_scenario(scenario, options).report;

@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/phase.h"
 #include "scenarios/words.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "topologies/base/error.h"
@@ -15,7 +16,11 @@ namespace tandem {
 
 void add_common_options(CLI::App& command, CommonOptions& options, bool with_json) {
   command.add_option("-o,--output", options.output, "Write the result to this file instead of stdout");
-  command.add_flag("-q,--quiet", options.quiet, "No progress on stderr, only errors");
+  CLI::Option* quiet = command.add_flag("-q,--quiet", options.quiet, "No progress on stderr, only errors");
+  command
+      .add_flag_callback("--verbose", &Phase::show_all,
+                         "What is read, run and written on stderr, and how long it takes")
+      ->excludes(quiet);
   command.add_flag("--no-color", options.no_color, "No colors (also: NO_COLOR in the environment)");
   if (with_json) command.add_flag("--json", options.json, "Print one JSON document");
 }

@@ -10,6 +10,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/page_document.h"
+#include "cli/phase.h"
 #include "cli/progress_line.h"
 #include "engine/engine_info.h"
 #include "reports/compare.h"
@@ -130,7 +131,9 @@ RunResult run_variant(const CompareFlags& flags, const Scenario& scenario, const
   options.steps = flags.steps;
   options.cross_device_ops = variant.cross_device_ops;
   options.workers = workers;
-  options.progress = progress.of_steps(fmt::format("{} on {}", scenario.name, engine));
+  const std::string what = fmt::format("{} on {}", scenario.name, engine);
+  options.progress = progress.of_steps(what);
+  const Phase phase("run " + what);
   RunResult result = run_scenario(scenario, options);
   for (int attempt = 1; attempt < flags.tries && result.report.is_disturbed(); ++attempt) {
     result = run_scenario(scenario, options);

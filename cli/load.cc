@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <iostream>
 
+#include "cli/phase.h"
 #include "scenarios/device_memory.h"
 #include "scenarios/import/import.h"
 #include "topologies/base/error.h"
@@ -85,6 +86,7 @@ Imported import_that_fits(const std::string& file, ImportChoices options, const 
 
 Scenario scenario_from(const std::string& file) {
   check_exists("scenario", file);
+  const Phase phase("read " + file);
   std::error_code ignored;
   const bool is_regular = fs::is_regular_file(file, ignored);  // a pipe can be read once only
   if (is_regular && kind_of_file(file) != ImportKind::scenario) return imported_scenario(file);
@@ -95,6 +97,7 @@ std::shared_ptr<const Topology> topology_from(const std::string& file, const Com
                                               const ImportOptions& options) {
   if (file.empty()) return nullptr;
   check_exists("topology", file);
+  const Phase phase("read " + file);
   ImportedTopology imported = import_topology(file, options);
   print_notes(imported.notes, common);
   return std::make_shared<const Topology>(std::move(imported.topology));

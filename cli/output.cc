@@ -11,6 +11,7 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 
+#include "cli/phase.h"
 #include "engine/launched_job.h"
 #include "reports/pages/page.h"
 #include "reports/report_json.h"
@@ -106,6 +107,7 @@ void check_writable(const std::string& file) {
 void write_file(const std::string& file, std::string_view text) {
   namespace fs = std::filesystem;
   if (is_stdout(file)) return write_stdout(text);
+  const Phase phase("write " + file);
   std::error_code error;
   const fs::path target = followed(file);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");

@@ -12,6 +12,7 @@
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/page_document.h"
+#include "cli/phase.h"
 #include "cli/progress_line.h"
 #include "engine/engine_info.h"
 #include "reports/chrome_trace.h"
@@ -73,8 +74,12 @@ int run(RunFlags flags) {
   flags.run.topology = topology_from(flags.topology, flags.common, flags.import);
   check_traces(flags, scenario);
   flags.run.progress = progress.of_steps(scenario.name);
-  RunResult result = run_scenario(scenario, flags.run);
-  progress.finish();
+  RunResult result = [&] {
+    const Phase phase("run " + scenario.name);
+    RunResult ended = run_scenario(scenario, flags.run);
+    progress.finish();
+    return ended;
+  }();
   if (!reports_for_job()) return kOk;
   add_expectation(result.report, scenario, flags.run);
   write_traces(result.timeline, flags.trace);

@@ -11,6 +11,7 @@
 #include "cli/interrupt.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/phase.h"
 #include "cli/progress_line.h"
 #include "reports/sweep_json.h"
 #include "scenarios/sweep/sweep.h"
@@ -91,6 +92,7 @@ int sweep(const SweepFlags& flags) {
                        .note = print_note};
   const bool is_first = options.rank.index == 0;
   try {
+    const Phase phase("run the points of " + scenario.name);
     run_sweep(scenario, options, table);
   } catch (...) {
     line.finish();
