@@ -7,6 +7,7 @@
 
 #include "cli/expectations.h"
 #include "cli/launched_report.h"
+#include "cli/phase.h"
 #include "cli/verdicts.h"
 #include "reports/statistics.h"
 #include "topologies/base/error.h"
@@ -39,6 +40,7 @@ void PairedLaunches::launch_next() {
                           .scenario = file_,
                           .number = number + 1,
                           .timeout_s = flags_.launch_timeout_s};
+  const Phase phase("run " + launched.name());
   Report report = launched_report(launched);
   check_comparable(report, launches_.empty() ? report : launches_.front().report, launched.name());
   launches_.push_back({is_new, std::move(report)});
@@ -79,7 +81,7 @@ CheckedScenario PairedLaunches::result() const {
   checked.change = result_->change.estimate;
   checked.interval = {result_->change.lower, result_->change.upper};
   checked.samples = launches_.front().report.summary.step_time.samples;
-  checked.text = paired_check_text(*result_, launches_);
+  checked.text = paired_check_text(*result_, launches_, seed_);
   checked.document = std::make_shared<nlohmann::ordered_json>(paired_check_to_json(*result_, launches_, seed_));
   const auto is_mine = [](const Launch& launch) { return launch.is_new; };
   add_unmet(unmet_expectations(expect_, std::ranges::find_if(launches_, is_mine)->report), checked);

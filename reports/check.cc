@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <set>
 
@@ -39,28 +40,29 @@ std::vector<CheckedFigure> differences_of(const Report& report, const Report& ba
   return differences;
 }
 
-// The parts beyond the tolerance in their order: a later one often changes because an earlier one does.
-void find_first_difference(const Report& report, const Report& baseline, CheckResult& result) {
-  const PerStep& now = report.summary.per_step;
-  const PerStep& then = baseline.summary.per_step;
+// Returns the first part of the step that differs, in the order of the parts: a later one often changes because an
+// earlier one does. Where none does, returns the first of the other times.
+const CheckedFigure& first_of(const std::vector<CheckedFigure>& differences) {
   for (const auto& [name, time] : step_parts()) {
-    const CheckedFigure figure{
-        .name = fmt::format("per_step.{}", name), .baseline_ns = then.*time, .current_ns = now.*time};
-    if (std::none_of(result.differences.begin(), result.differences.end(),
-                     [&](const CheckedFigure& one) { return one.name == figure.name; })) {
-      continue;
-    }
-    result.first_difference = figure;
-    const Nanoseconds change = report.summary.step_time.median - baseline.summary.step_time.median;
-    std::string share;
-    if (change != 0) {
-      result.first_share = static_cast<double>(now.*time - then.*time) / static_cast<double>(change);
-      share = fmt::format(", {} of the step's change", percent_text(*result.first_share));
-    }
-    result.reasons.push_back(
-        fmt::format("first differs per_step.{}: {} -> {}{}", name, time_text(then.*time), time_text(now.*time), share));
-    return;
+    const auto found = std::find_if(differences.begin(), differences.end(), [name = name](const CheckedFigure& one) {
+      return one.name == fmt::format("per_step.{}", name);
+    });
+    if (found != differences.end()) return *found;
   }
+  return differences.front();
+}
+
+void find_first_difference(const Report& report, const Report& baseline, CheckResult& result) {
+  const CheckedFigure& first = first_of(result.differences);
+  result.first_difference = first;
+  const Nanoseconds change = report.summary.step_time.median - baseline.summary.step_time.median;
+  std::string share;
+  if (change != 0 && first.name.starts_with("per_step.")) {
+    result.first_share = static_cast<double>(first.current_ns - first.baseline_ns) / static_cast<double>(change);
+    share = fmt::format(", {} of the step's change", percent_text(*result.first_share));
+  }
+  result.reasons.push_back(fmt::format("first differs {}: {} -> {}{}", first.name, time_text(first.baseline_ns),
+                                       time_text(first.current_ns), share));
 }
 
 // Says in what the jobs of the two reports differ.
@@ -72,6 +74,7 @@ std::vector<std::string> job_changes(const Report& report, const Report& baselin
   differ("the scenario", report.scenario, baseline.scenario);
   if (compares_content) differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
   differ("the engine", report.engine, baseline.engine);
+  if (!report.deterministic) differ("the machine", report.machine, baseline.machine);
   differ("the strategy", report.strategy, baseline.strategy);
   differ("cross-device ops", report.cross_device_ops, baseline.cross_device_ops);
   differ("the number of replicas", report.replicas, baseline.replicas);
@@ -150,8 +153,10 @@ void check_measured(const Report& report, const Report& baseline, const CheckLim
     result.reasons.push_back("the change is beyond the tolerance, but not by more than the noise (" + limits_text +
                              "); run more steps, or on a quieter machine");
   } else {
-    result.verdict = result.change > 0 ? Verdict::regressed : Verdict::improved;
-    result.reasons.push_back("the change is beyond tolerance and noise (" + limits_text + ")");
+    result.verdict = Verdict::inconclusive;
+    result.reasons.push_back("the change is beyond tolerance and noise (" + limits_text +
+                             "), but two launches of one program differ as well; --against compares launches with "
+                             "those of another program, --history with earlier ones");
   }
   if (result.verdict != Verdict::ok) {
     result.differences.push_back({.name = "step_time.median", .baseline_ns = then.median, .current_ns = now.median});

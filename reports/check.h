@@ -1,8 +1,8 @@
 // Compares a report with a stored baseline: did the timings change?
 //
 // Simulated times have no noise: they must be equal, or within the tolerance if one is given. Measured times are
-// compared by the ratio of the medians: a change counts when it exceeds the tolerance by more than the noise of the two
-// runs, and is inconclusive when it exceeds the tolerance by less.
+// compared by the ratio of the medians. A change within the tolerance is ok. A larger one is inconclusive, because two
+// launches of one program differ as well: paired_check.h and history.h judge measured times.
 #pragma once
 
 #include <map>
@@ -40,7 +40,7 @@ struct CheckResult {
   double noise = 0;      // of both runs combined, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
   // The first part that differs, of those that add up to the step (simulations only), and its share of the step's
-  // change, if the step changes.
+  // change, if the step changes. Another time, without a share, if no part differs.
   std::optional<CheckedFigure> first_difference{};
   std::optional<double> first_share{};
   bool is_of_another_job = false;    // the baseline is of another job, so that the change means nothing

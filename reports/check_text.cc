@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "reports/check.h"
 #include "reports/report_json.h"
@@ -50,10 +51,11 @@ std::string check_text(const CheckResult& result, const Report& report, const Re
   TextTable table;
   table.add({"what differs", "baseline", "now", "change"});
   table.add_rule();
-  for (const CheckedFigure& figure : result.differences) {
+  const ShownRows shown = shown_rows(result.differences.size(), "--json");
+  for (const CheckedFigure& figure : std::span(result.differences).first(shown.count)) {
     table.add({figure.name, time_text(figure.baseline_ns), time_text(figure.current_ns), change_text(figure)});
   }
-  return text + "\n" + table.text();
+  return text + "\n" + table.text() + shown.more;
 }
 
 }  // namespace tandem

@@ -234,9 +234,11 @@ std::string overview_text(const std::vector<Comparison>& comparisons) {
     if (step.error) errors.push_back(std::abs(*step.error));
     disturbed += comparison.disturbance ? 1 : 0;
   }
-  std::string text = wrapped_list("", words_of(title), "") + "\n" + table.text();
-  if (disturbed > 0)
-    text += fmt::format("\nDISTURBED: {} of {} runs, which show no error\n", disturbed, comparisons.size());
+  std::string text;
+  if (disturbed > 0) {
+    text = fmt::format("DISTURBED: {} of {} runs, which show no error\n\n", disturbed, comparisons.size());
+  }
+  text += wrapped_list("", words_of(title), "") + "\n" + table.text();
   if (errors.empty()) return text + "\n";
   return text + fmt::format("\nstep time: median |error| {}, largest {} over {} runs\n",
                             percent_text(median_of(errors)),

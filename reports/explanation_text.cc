@@ -16,6 +16,8 @@ std::string signed_time(Nanoseconds time) {
   return (time < 0 ? "-" : "+") + time_text(time < 0 ? -time : time);
 }
 
+}  // namespace
+
 std::string gap_text(const Report& report, const Expectation& expected) {
   const Nanoseconds median = report.summary.step_time.median;
   if (report.is_disturbed()) return "not compared, for the run was disturbed";
@@ -23,14 +25,21 @@ std::string gap_text(const Report& report, const Expectation& expected) {
                      expected.is_normal(median) ? "within" : "OUTSIDE", whole_percent(expected.band));
 }
 
-}  // namespace
+std::string largest_term_text(const Report& report, const Expectation& expected) {
+  if (!expected.largest || report.is_disturbed()) return "";
+  return fmt::format("of these {}, {} explains {}", signed_time(report.summary.step_time.median - expected.step_time),
+                     expected.largest->name, signed_time(expected.largest->time));
+}
+
+std::string band_text(const ErrorBand& band) {
+  return "< " + whole_percent(band.relative);
+}
 
 // A prediction comes with the error that such predictions have had.
 std::string expectation_text(const Report& report) {
   if (report.deterministic) {
     const ErrorBand band = error_band_of(report.topology_provenance, report.workers);
-    return fmt::format("error       {:>12}   19 of 20 predictions were: {}\n", "< " + whole_percent(band.relative),
-                       band.basis);
+    return fmt::format("error       {:>12}   19 of 20 predictions were: {}\n", band_text(band), band.basis);
   }
   if (!report.expectation) {
     return fmt::format("expected    {:>12}   needs --topology FILE, as `tandem calibrate -o FILE` writes it\n", "-");
@@ -38,12 +47,8 @@ std::string expectation_text(const Report& report) {
   const Expectation& expected = *report.expectation;
   std::string text = fmt::format("expected    {:>12}   on {}; {}\n", time_text(expected.step_time), expected.topology,
                                  gap_text(report, expected));
-  if (expected.largest && !report.is_disturbed()) {
-    text += fmt::format("{:27}of these {}, {} explains {}\n", "",
-                        signed_time(report.summary.step_time.median - expected.step_time), expected.largest->name,
-                        signed_time(expected.largest->time));
-  }
-  return text;
+  const std::string term = largest_term_text(report, expected);
+  return term.empty() ? text : text + fmt::format("{:27}{}\n", "", term);
 }
 
 std::string critical_path_text(const Report& report) {

@@ -7,6 +7,13 @@
 
 namespace tandem {
 
+// Says how far a measured step is from what is expected: "this run is +3.0 % from it, within the model's 20 %".
+std::string gap_text(const Report& report, const Expectation& expected);
+// Says what explains most of that: "of these +1.2 ms, exposed communication explains +0.9 ms". Empty where nothing
+// does.
+std::string largest_term_text(const Report& report, const Expectation& expected);
+std::string band_text(const ErrorBand& band);  // "< 20 %"
+
 // Each text is empty where the report lacks the figures for it.
 std::string expectation_text(const Report& report);
 std::string critical_path_text(const Report& report);

@@ -109,20 +109,30 @@ std::vector<double> log_ratios_of(const std::vector<Launch>& launches) {
   return ratios;
 }
 
+// Holm's method compares the smallest p-value with the level / the number of figures, the next with the level / one
+// less, and so on. The intervals are those of these levels.
 void add_figures(PairedResult& result, std::span<const Launch> launches) {
   std::vector<std::map<std::string, Nanoseconds>> parts;
   for (const Launch& launch : launches) parts.push_back(parts_of(launch.report));
+  std::vector<std::vector<double>> ratios_of_figures;
   std::vector<double> p_values;
   for (const auto& [name, time] : parts.front()) {
-    const std::vector<double> ratios = log_ratios_of_part(parts, launches, name);
+    std::vector<double> ratios = log_ratios_of_part(parts, launches, name);
     if (ratios.empty()) continue;
     const std::optional<CentreInterval> logs = centre_of(ratios, result.level);
     if (!logs) continue;
-    result.figures.push_back({.name = name, .change = as_changes(*logs)});
+    result.figures.push_back({.name = name, .estimate = as_change(logs->estimate)});
     p_values.push_back(signed_rank_p_value(ratios));
+    ratios_of_figures.push_back(std::move(ratios));
   }
   const std::vector<double> adjusted = holm_adjusted(p_values);
-  for (std::size_t i = 0; i < adjusted.size(); ++i) result.figures[i].adjusted_p_value = adjusted[i];
+  for (std::size_t i = 0; i < adjusted.size(); ++i) {
+    PairedFigure& figure = result.figures[i];
+    figure.adjusted_p_value = adjusted[i];
+    const auto smaller = std::count_if(p_values.begin(), p_values.end(), [&](double p) { return p < p_values[i]; });
+    const double level = result.level / static_cast<double>(static_cast<std::ptrdiff_t>(p_values.size()) - smaller);
+    if (const auto logs = centre_of(ratios_of_figures[i], level)) figure.change = as_changes(*logs);
+  }
 }
 
 void check_comparable(const Report& report, const Report& first, const std::string& name) {

@@ -38,8 +38,10 @@ struct Launch {
 
 // A phase of the step or a collective. It is shown, but decides nothing.
 struct PairedFigure {
-  std::string name;             // "per_step.compute"
-  CentreInterval change{};      // new / old - 1
+  std::string name;     // "per_step.compute"
+  double estimate = 0;  // of the change, new / old - 1
+  // With its interval at the level that Holm's correction leaves to it. Empty: there are too few pairs for that level.
+  std::optional<CentreInterval> change{};
   double adjusted_p_value = 1;  // of the hypothesis of no change, by Holm's correction over all figures
 };
 
@@ -83,7 +85,7 @@ void check_comparable(const Report& report, const Report& first, const std::stri
 
 nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
                                             std::uint64_t seed);
-std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches);
+std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches, std::uint64_t seed);
 std::string paired_reason(const PairedResult& result);  // a sentence
 
 }  // namespace tandem

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "reports/paired_check.h"
 #include "reports/report_json.h"
@@ -58,26 +59,30 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   }
   json["figures"] = Object::array();
   for (const PairedFigure& figure : result.figures) {
+    Object change = {{"estimate", figure.estimate}, {"lower", nullptr}, {"upper", nullptr}};
+    if (figure.change) change = change_json(*figure.change);
     json["figures"].push_back(
-        {{"name", figure.name}, {"change", change_json(figure.change)}, {"adjusted_p_value", figure.adjusted_p_value}});
+        {{"name", figure.name}, {"change", std::move(change)}, {"adjusted_p_value", figure.adjusted_p_value}});
   }
   return json;
 }
 
-std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches) {
+std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches, std::uint64_t seed) {
   std::string text = fmt::format("{}: {}\n", title_of(launches.front().report), name_of(result.verdict));
-  text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches\n", error_text(result.change.estimate),
-                      100 * (1 - 2 * result.level), text_of(result.change), result.pairs);
+  text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches (--seed {})\n",
+                      error_text(result.change.estimate), 100 * (1 - 2 * result.level), text_of(result.change),
+                      result.pairs, seed);
   text += paired_reason(result) + "\n";
   if (result.figures.empty()) return text;
   TextTable table;
-  table.add({"for information", "change", "interval", "p of no change (Holm)"});
+  table.add({"for information", "change", "interval (Holm)", "p of no change (Holm)"});
   table.add_rule();
-  for (const PairedFigure& figure : result.figures) {
-    table.add({figure.name, error_text(figure.change.estimate), text_of(figure.change),
+  const ShownRows shown = shown_rows(result.figures.size(), "--json");
+  for (const PairedFigure& figure : std::span(result.figures).first(shown.count)) {
+    table.add({figure.name, error_text(figure.estimate), figure.change ? text_of(*figure.change) : "-",
                fmt::format("{:.3f}", figure.adjusted_p_value)});
   }
-  return text + "\n" + table.text();
+  return text + "\n" + table.text() + shown.more;
 }
 
 }  // namespace tandem

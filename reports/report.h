@@ -6,6 +6,7 @@
 // Threads: any.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -123,6 +124,7 @@ struct MachineUse {
   Nanoseconds others = 0;                 // what other programs and the system used
   Nanoseconds stolen = 0;                 // what a virtual machine wanted and did not get
   std::int64_t involuntary_switches = 0;  // of threads of the run
+  std::array<double, 2> frequency_hz{};   // of the processors, at the beginning and at the end; 0: unknown
   std::vector<GpuUse> gpus{};             // over the whole run
 
   // Returns the share of the time that the run asked for but did not get, because its threads waited while others ran,

@@ -29,7 +29,8 @@ Json machine_use_to_json(const MachineUse& use) {
                {"waited_ns", use.waited},
                {"others_ns", use.others},
                {"stolen_ns", use.stolen},
-               {"involuntary_switches", use.involuntary_switches}};
+               {"involuntary_switches", use.involuntary_switches},
+               {"frequency_hz", use.frequency_hz}};
   for (const GpuUse& gpu : use.gpus) {
     json["gpus"].push_back({{"gpu", gpu.gpu},
                             {"readings", gpu.readings},
@@ -112,7 +113,8 @@ Json expectation_to_json(const Expectation& expectation, const Report& report) {
                {"gap", compares ? Json(expectation.gap_of(measured)) : Json()},
                {"normal", compares ? Json(expectation.is_normal(measured)) : Json()},
                {"largest_term", nullptr}};
-  if (const auto& term = expectation.largest) json["largest_term"] = {{"name", term->name}, {"time_ns", term->time}};
+  if (const auto& term = expectation.largest; term && compares)
+    json["largest_term"] = {{"name", term->name}, {"time_ns", term->time}};
   return json;
 }
 

@@ -97,6 +97,10 @@ MachineUse read_machine_use(const JsonField& map) {
                  .others = map.required("others_ns").count(),
                  .stolen = map.required("stolen_ns").count(),
                  .involuntary_switches = map.required("involuntary_switches").count()};
+  std::size_t reading = 0;
+  for (const JsonField& hertz : map.optional("frequency_hz").items()) {
+    if (reading < use.frequency_hz.size()) use.frequency_hz[reading++] = hertz.number();
+  }
   for (const JsonField& gpu : map.optional("gpus").items()) use.gpus.push_back(read_gpu_use(gpu));
   return use;
 }

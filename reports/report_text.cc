@@ -93,17 +93,15 @@ std::string bandwidth_text(double bytes_per_s) {
   return std::isfinite(bytes_per_s) ? format_quantity(bytes_per_s, Dimension::bytes_per_second) : "-";
 }
 
-constexpr std::size_t kMostCollectives = 12;  // rows unless all are asked for
-
 std::string collectives_text(const Report& report, bool all) {
   const std::vector<CollectiveSummary>& collectives = report.summary.collectives;
   if (collectives.empty()) return "";
-  // One more row takes no more room than the line that would replace it.
-  const std::size_t shown = all || collectives.size() <= kMostCollectives + 1 ? collectives.size() : kMostCollectives;
+  const ShownRows shown =
+      all ? ShownRows{.count = collectives.size(), .more = ""} : shown_rows(collectives.size(), "--all");
   TextTable table;
   table.add({"collectives", "size", "devices", "calls/step", "time", "algbw", "busbw"});
   std::string choices;
-  for (const CollectiveSummary& collective : std::span(collectives).first(shown)) {
+  for (const CollectiveSummary& collective : std::span(collectives).first(shown.count)) {
     const std::string size = size_text(collective.bytes);
     table.add({"  " + collective.operation, size, std::to_string(collective.devices),
                std::to_string(collective.calls_per_step), time_text(collective.time_ns),
@@ -112,8 +110,7 @@ std::string collectives_text(const Report& report, bool all) {
     choices +=
         fmt::format("  {} of {} on {}: {}\n", collective.operation, size, collective.devices, collective.algorithm);
   }
-  const std::size_t more = collectives.size() - shown;
-  return "\n" + table.text() + (more > 0 ? fmt::format("  ... and {} more (--all)\n", more) : "") + choices;
+  return "\n" + table.text() + shown.more + choices;
 }
 
 // "test_accuracy 0.977716", "memory_peak 486.0 MB"

@@ -33,6 +33,12 @@ std::string without_trailing_blanks(std::string line) {
 
 }  // namespace
 
+// One more row takes no more room than the line that would replace it.
+ShownRows shown_rows(std::size_t rows, std::string_view option) {
+  if (rows <= kMostRows + 1) return {.count = rows, .more = ""};
+  return {.count = kMostRows, .more = fmt::format("  ... and {} more ({})\n", rows - kMostRows, option)};
+}
+
 int display_width(std::string_view text) {
   return static_cast<int>(std::count_if(text.begin(), text.end(), [](char c) { return (c & 0xC0) != 0x80; }));
 }

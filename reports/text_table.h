@@ -3,6 +3,7 @@
 // Threads: any; a TextTable, one at a time.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -27,6 +28,15 @@ class TextTable {
   int left_;
   std::vector<std::vector<std::string>> rows_;
 };
+
+// The first rows of a table that may be long, and the line that stands for the others.
+struct ShownRows {
+  std::size_t count = 0;
+  std::string more;  // "  ... and 41 more (--all)\n"; "" if all are shown
+};
+inline constexpr std::size_t kMostRows = 12;
+// `option` shows the others.
+ShownRows shown_rows(std::size_t rows, std::string_view option);
 
 // Returns the number of terminal columns, counted as code points: exact for most scripts.
 int display_width(std::string_view text);

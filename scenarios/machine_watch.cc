@@ -9,6 +9,8 @@
 #include <sstream>
 #include <thread>
 
+#include "reports/statistics.h"
+
 namespace tandem {
 namespace {
 
@@ -43,6 +45,24 @@ bool read_threads(MachineCounts& counts) {
   return !error && !counts.waited.empty();
 }
 
+// What the driver of each processor says in kHz. A virtual machine has no such driver; its processors' nominal
+// frequency is in /proc/cpuinfo.
+double read_frequency(int cores) {
+  std::vector<double> frequencies;
+  for (int core = 0; core < cores; ++core) {
+    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(core) + "/cpufreq/scaling_cur_freq");
+    if (double kilohertz = 0; file >> kilohertz) frequencies.push_back(kilohertz * 1e3);
+  }
+  if (!frequencies.empty()) return median_of(std::move(frequencies));
+  std::ifstream info("/proc/cpuinfo");
+  for (std::string line; std::getline(info, line);) {
+    if (!line.starts_with("cpu MHz")) continue;
+    std::istringstream value(line.substr(line.find(':') + 1));
+    if (double megahertz = 0; value >> megahertz) frequencies.push_back(megahertz * 1e6);
+  }
+  return frequencies.empty() ? 0 : median_of(std::move(frequencies));
+}
+
 }  // namespace
 
 std::optional<MachineCounts> machine_counts() {
@@ -53,6 +73,7 @@ std::optional<MachineCounts> machine_counts() {
   if (getrusage(RUSAGE_SELF, &usage) != 0 || !read_processors(counts) || !read_threads(counts)) return std::nullopt;
   counts.own = nanoseconds_of(usage.ru_utime) + nanoseconds_of(usage.ru_stime);
   counts.involuntary_switches = usage.ru_nivcsw;
+  counts.frequency_hz = read_frequency(counts.cores);
   return counts;
 }
 
@@ -63,6 +84,7 @@ MachineUse use_between(const MachineCounts& begin, const MachineCounts& end) {
   use.others = std::max<Nanoseconds>(0, end.busy - begin.busy - use.own);
   use.stolen = end.stolen - begin.stolen;
   use.involuntary_switches = end.involuntary_switches - begin.involuntary_switches;
+  use.frequency_hz = {begin.frequency_hz, end.frequency_hz};
   for (const auto& [thread, waited] : end.waited) {
     const auto before = begin.waited.find(thread);
     use.waited += waited - (before == begin.waited.end() ? 0 : before->second);

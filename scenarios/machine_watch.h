@@ -1,4 +1,4 @@
-// Watches what else this machine does while something is measured on it, by the counts of Linux under /proc.
+// Watches what else this machine does while something is measured on it, by the counts of Linux under /proc and /sys.
 //
 // Threads: any. On other systems than Linux, and where /proc lacks a count, the use is unknown.
 #pragma once
@@ -23,6 +23,7 @@ struct MachineCounts {
   Nanoseconds own = 0;                    // time of this process
   std::map<int, Nanoseconds> waited{};    // by its threads: ready, without a processor to run on
   std::int64_t involuntary_switches = 0;  // of this process
+  double frequency_hz = 0;                // now: the median of the processors; 0: unknown
 };
 
 std::optional<MachineCounts> machine_counts();

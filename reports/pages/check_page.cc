@@ -74,12 +74,14 @@ std::string launches_section(const JsonField& root) {
 }
 
 std::string figures_section(const JsonField& root) {
-  HtmlTable table("phases and collectives, for information", {"figure", "change", "interval", "p of no change (Holm)"});
+  HtmlTable table("phases and collectives, for information",
+                  {"figure", "change", "interval (Holm)", "p of no change (Holm)"});
   bool any = false;
   for (const JsonField& item : root.required("figures").items()) {
     const JsonField change = item.required("change");
+    const JsonField lower = change.required("lower"), upper = change.required("upper");
     table.add({item.required("name").text(), error_text(change.required("estimate").number()),
-               interval_text(change.required("lower").number(), change.required("upper").number()),
+               lower.is_null() || upper.is_null() ? "-" : interval_text(lower.number(), upper.number()),
                fmt::format("{:.3f}", item.required("adjusted_p_value").number())});
     any = true;
   }

@@ -20,7 +20,9 @@ std::string error_or_dash(const std::optional<double>& error) {
   return error ? error_text(*error) : "-";
 }
 
+// A disturbed measurement tells no error, so none is explained.
 std::string waterfall_section(const Comparison& comparison) {
+  if (!comparison.figure("step_time").error) return "";
   const StepTime& measured = comparison.measured.summary.step_time;
   std::vector<WaterfallTerm> terms;
   HtmlTable table("the parts of the step", {"part", "measured", "simulated", "difference"});
@@ -110,10 +112,15 @@ std::string bands_section(const Comparison& comparison) {
   return section("Size bands", std::move(table).finish());
 }
 
+std::string disturbed_text(const Comparison& comparison) {
+  if (!comparison.disturbance) return "the calibration was disturbed: no error can be told";
+  return fmt::format("disturbed, no error can be told: {}", lost_text(*comparison.disturbance));
+}
+
 std::string both_gantts(const Json& entry, const std::string& file) {
   const auto measured = details_of(entry.at("measured"), file);
   const auto predicted = details_of(entry.at("predicted"), file);
-  if (!measured || !predicted) return gantt_section(std::nullopt);
+  if (!measured || !predicted) return gantt_section(std::nullopt, 0);
   const Nanoseconds length = std::max(measured->median_step.length, predicted->median_step.length);
   return section("The median steps",
                  "<h3>measured</h3>\n" + gantt("Timeline of the measured median step", measured->median_step, length) +
@@ -167,7 +174,7 @@ Content comparison_content(const Json& document, const std::string& file) {
       .sections = {}};
   content.heading.verdict = error ? fmt::format("the simulated step is {} from the measured one (noise {})",
                                                 error_text(*error), percent_text(last.noise))
-                                  : "disturbed: no error can be told";
+                                  : disturbed_text(last);
   content.heading.verdict_class = error ? "open" : "bad";
   content.sections = variants_section(comparisons) + waterfall_section(last) +
                      both_gantts(document.at("comparisons").back(), file) + collectives_section_of(comparisons) +

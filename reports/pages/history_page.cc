@@ -150,7 +150,7 @@ std::string series_section(const JsonField& field, double margin) {
 }
 
 // Pages hold at most this many launches, the latest, of all series together.
-constexpr std::size_t kMostLaunches = 2000;
+constexpr std::size_t kMostLaunches = 1000;
 
 std::size_t launches_in(const Json& document) {
   std::size_t launches = 0;

@@ -14,11 +14,14 @@
 namespace tandem::pages {
 namespace {
 
-std::string critical_text(const StepPicture& picture) {
+// Shows the communication on the critical path beside what is exposed, which need not be on it.
+std::string critical_text(const StepPicture& picture, Nanoseconds exposed_communication) {
   std::vector<std::string> parts;
   const auto add = [&](std::string_view name, Nanoseconds time) {
     if (time <= 0 || picture.length <= 0) return;
-    parts.push_back(fmt::format("{} {} ({})", name, time_text(time), share_of(time, picture.length)));
+    const bool is_communication = name == name_of(Category::communication);
+    parts.push_back(fmt::format("{} {} ({}{})", name, time_text(time), share_of(time, picture.length),
+                                is_communication ? "; exposed " + time_text(exposed_communication) : ""));
   };
   for (const auto& [category, time] : picture.critical) add(name_of(category), time);
   add("idle", picture.critical_idle);
@@ -82,16 +85,29 @@ std::string loss_section(const Report& report) {
   return section("Loss", xy_chart("Loss by step", std::move(chart)));
 }
 
+// Says of a measured run whether it was disturbed and, if something is expected of it, whether it is normal.
+void set_normality(Heading& heading, const Report& report) {
+  if (report.is_disturbed()) {
+    heading.verdict = "disturbed: " + lost_text(*report.machine_use);
+    heading.verdict_class = "bad";
+  } else if (report.expectation) {
+    const bool is_normal = report.expectation->is_normal(report.summary.step_time.median);
+    heading.verdict = fmt::format("{}: {} from what the model expects", is_normal ? "normal" : "not normal",
+                                  error_text(report.expectation->gap_of(report.summary.step_time.median)));
+    heading.verdict_class = is_normal ? "good" : "open";
+  }
+}
+
 }  // namespace
 
-std::string gantt_section(const std::optional<RunDetails>& details) {
+std::string gantt_section(const std::optional<RunDetails>& details, Nanoseconds exposed_communication) {
   if (!details) {
     return section("The median step",
                    paragraph("The records of the steps are not in this document; a page that the run itself writes "
                              "(--html) shows them."));
   }
   const StepPicture& picture = details->median_step;
-  std::string text = paragraph(critical_text(picture));
+  std::string text = paragraph(critical_text(picture, exposed_communication));
   if (picture.lanes_left_out > 0)
     text += paragraph(fmt::format("{} more lanes are not shown.", picture.lanes_left_out));
   return section("The median step", text + gantt("Timeline of the median step", picture, picture.length));
@@ -109,11 +125,9 @@ Content run_content(const Json& document, const std::string& file) {
   const Report report = report_from_document(document, file);
   const std::optional<RunDetails> details = details_of(document, file);
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
-  if (report.is_disturbed()) {
-    content.heading.verdict = "disturbed: " + lost_text(*report.machine_use);
-    content.heading.verdict_class = "bad";
-  }
-  content.sections = headline_list(report) + step_section(report) + gantt_section(details) +
+  set_normality(content.heading, report);
+  content.sections = headline_list(report) + step_section(report) +
+                     gantt_section(details, report.summary.per_step.exposed_communication) +
                      (details ? waiting_section(*details) : "") +
                      collectives_section(report, details ? details->bounds : std::vector<CollectiveBound>()) +
                      (details ? links_section(*details) : "") + loss_section(report) + notes_section(report);

@@ -43,7 +43,7 @@ void set_verdict(Heading& heading, const std::string& verdict);  // the name of 
 std::string headline_list(const Report& report);
 std::string step_section(const Report& report);
 std::string collectives_section(const Report& report, const std::vector<CollectiveBound>& bounds);
-std::string gantt_section(const std::optional<RunDetails>& details);
+std::string gantt_section(const std::optional<RunDetails>& details, Nanoseconds exposed_communication);
 std::string notes_section(const Report& report);
 
 }  // namespace tandem::pages

@@ -121,6 +121,15 @@ TEST_F(CheckCommand, NamesAsFirstOnlyWhatIsBeyondTheTolerance) {
   EXPECT_EQ(check({"--json", "--tolerance", "5%"}).json()["first_difference"]["name"], "per_step.idle");
 }
 
+TEST_F(CheckCommand, ColorsTheVerdictWhereItIsAskedTo) {
+  const std::string green = "\033[32mok\033[0m";
+  EXPECT_THAT(check().out, testing::Not(HasSubstr("\033["))) << "no terminal";
+  setenv("FORCE_COLOR", "1", 1);
+  EXPECT_THAT(check().out, HasSubstr(green));
+  EXPECT_THAT(check({"--no-color"}).out, testing::Not(HasSubstr("\033[")));
+  unsetenv("FORCE_COLOR");
+}
+
 TEST_F(CheckCommand, FewMeasuredStepsAreInconclusive) {
   std::string text = read(write_small_scenario());
   write("short.yaml", text.replace(text.find("steps: 12"), 9, "steps: 7"));

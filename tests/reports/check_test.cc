@@ -32,7 +32,6 @@ TEST(CheckMeasured, ADisturbedRunIsNoRegressionAndADisturbedBaselineNoStandard) 
   const Report baseline = full_report();
   Report slower = baseline;
   slower.summary.step_time.median *= 2;
-  EXPECT_EQ(check(slower, baseline, {}).verdict, Verdict::regressed);
   Report disturbed = slower;
   disturbed.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
   const CheckResult result = check(disturbed, baseline, {});
@@ -42,7 +41,6 @@ TEST(CheckMeasured, ADisturbedRunIsNoRegressionAndADisturbedBaselineNoStandard) 
   EXPECT_EQ(check(baseline, disturbed, {}).verdict, Verdict::inconclusive);
   disturbed.summary.step_time.median = baseline.summary.step_time.median;
   EXPECT_EQ(check(disturbed, baseline, {}).verdict, Verdict::ok) << "in spite of it";
-  EXPECT_EQ(check(slower, disturbed, {}).verdict, Verdict::regressed) << "even beside it";
 }
 
 TEST(CheckSimulated, NamesEveryTimeThatDiffers) {
@@ -56,6 +54,16 @@ TEST(CheckSimulated, NamesEveryTimeThatDiffers) {
   for (const CheckedFigure& figure : result.differences) names.push_back(figure.name);
   EXPECT_THAT(names, testing::ElementsAre("all_reduce 1048576 B x 2", "per_step.compute"));
   EXPECT_THAT(result.reasons.front(), HasSubstr("the step takes as long as before, but its parts do not"));
+}
+
+TEST(CheckSimulated, NamesATimeThatIsNoPartOfTheStepWhereNoPartDiffers) {
+  const Report baseline = simulated_report();
+  Report changed = baseline;
+  changed.summary.collectives[0].time_ns = 1;
+  const CheckResult result = check(changed, baseline, {});
+  ASSERT_TRUE(result.first_difference);
+  EXPECT_EQ(result.first_difference->name, "all_reduce 1048576 B x 2");
+  EXPECT_FALSE(result.first_share);
 }
 
 TEST(CheckSimulated, AnotherModelIsNotARegression) {
@@ -78,13 +86,25 @@ TEST(Check, ABaselineOfAnotherJobSaysNothingAboutThisOne) {
   EXPECT_EQ(check(simulated_report(), full_report(), {}).verdict, Verdict::model_changed) << "another engine";
 }
 
-TEST(CheckMeasured, ChangesCountBeyondToleranceAndNoise) {
+// One launch on each side proves nothing: launches of one program differ by more than the steps of one launch.
+TEST(CheckMeasured, AChangeBeyondToleranceAndNoiseIsAQuestionForMoreLaunches) {
   const Report baseline = measured_with(1'000'000);  // 1 % deviation on both sides: noise 1.41 %
   EXPECT_EQ(check(measured_with(1'029'000), baseline, {}).verdict, Verdict::ok);
   EXPECT_EQ(check(measured_with(1'040'000), baseline, {}).verdict, Verdict::inconclusive);
-  EXPECT_EQ(check(measured_with(1'060'000), baseline, {}).verdict, Verdict::regressed);
-  EXPECT_EQ(check(measured_with(940'000), baseline, {}).verdict, Verdict::improved);
+  for (const Nanoseconds median : {940'000, 1'060'000}) {
+    const CheckResult result = check(measured_with(median), baseline, {});
+    EXPECT_EQ(result.verdict, Verdict::inconclusive);
+    EXPECT_THAT(result.reasons.front(), HasSubstr("--against compares launches"));
+  }
   EXPECT_EQ(check(measured_with(1'060'000), baseline, {.tolerance = 0.1}).verdict, Verdict::ok);
+}
+
+TEST(CheckMeasured, ABaselineOfAnotherMachineSaysNothing) {
+  Report other = measured_with(1'000'000);
+  other.machine = "another processor";
+  const CheckResult result = check(measured_with(1'000'000), other, {});
+  EXPECT_EQ(result.verdict, Verdict::model_changed);
+  EXPECT_THAT(result.reasons, testing::Contains(HasSubstr("in the baseline 'another processor'")));
 }
 
 TEST(CheckMeasured, FewStepsAreInconclusive) {
@@ -99,6 +119,20 @@ TEST(Check, ABudgetIsARegressionWhateverTheBaselineSays) {
   const CheckResult result = check(report, report, {.max_step_time_ns = 1'999'999});
   EXPECT_EQ(result.verdict, Verdict::regressed);
   EXPECT_EQ(result.reasons.front(), "the step takes 2.000 ms, over its budget of 2.000 ms");
+}
+
+TEST(CheckText, ALongTableIsShortened) {
+  Report baseline = simulated_report();
+  for (int i = 0; i < 40; ++i) {
+    CollectiveSummary one = baseline.summary.collectives[0];
+    one.bytes = 1024 + i;
+    baseline.summary.collectives.push_back(one);
+  }
+  Report changed = baseline;
+  for (CollectiveSummary& one : changed.summary.collectives) one.time_ns += 1;
+  const CheckResult result = check(changed, baseline, {});
+  EXPECT_EQ(result.differences.size(), 41U);
+  EXPECT_THAT(check_text(result, changed, baseline), HasSubstr("  ... and 29 more (--json)\n"));
 }
 
 TEST(CheckText, SaysTheVerdictAndWhatDiffers) {

@@ -103,7 +103,8 @@ TEST(Compare, ADisturbedMeasurementHasNoErrors) {
     EXPECT_THAT(text,
                 testing::StartsWith("DISTURBED: 25.0 % of the processor time that the run asked for went elsewhere."));
     EXPECT_THAT(comparisons_text({comparison}, true), testing::StartsWith("DISTURBED: "));
-    EXPECT_THAT(comparisons_text({comparison, comparison}), HasSubstr("DISTURBED: 2 of 2 runs, which show no error\n"));
+    EXPECT_THAT(comparisons_text({comparison, comparison}),
+                testing::StartsWith("DISTURBED: 2 of 2 runs, which show no error\n"));
   }
 }
 

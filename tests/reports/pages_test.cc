@@ -153,6 +153,34 @@ TEST(Page, OfAComparisonExplainsTheErrorByItsParts) {
   EXPECT_THAT(page, HasSubstr("Simulated against measured times of collectives"));
 }
 
+TEST(Page, OfADisturbedComparisonExplainsNoError) {
+  Report measured = full_report();
+  measured.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
+  const std::string page = page_of(comparisons_to_json({compare(measured, simulated_report())}), "comparison");
+  EXPECT_THAT(page, HasSubstr("disturbed, no error can be told: 25.0 % of the processor time"));
+  EXPECT_THAT(page, Not(HasSubstr("What the error is made of")));
+}
+
+TEST(Page, OfARunSaysWhetherItIsNormal) {
+  Report report = full_report();
+  report.expectation = Expectation{.topology = "machine.yaml",
+                                   .step_time = 1'600'000,
+                                   .band = 0.2,
+                                   .basis = "of some",
+                                   .largest = GapTerm{.name = "skew", .time = 300'000}};
+  const std::string beyond = page_of(report_to_json(report), "run");
+  EXPECT_THAT(beyond, HasSubstr("not normal: +25.0 % from what the model expects"));
+  EXPECT_THAT(beyond, HasSubstr("of these +400.0 us, skew explains +300.0 us"));
+  report.expectation->band = 0.3;
+  EXPECT_THAT(page_of(report_to_json(report), "run"), HasSubstr(">normal: +25.0 % from what"));
+  report.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
+  const std::string disturbed = page_of(report_to_json(report), "run");
+  EXPECT_THAT(disturbed, HasSubstr("not compared, for the run was disturbed"));
+  EXPECT_THAT(disturbed, Not(HasSubstr("normal: ")));
+  EXPECT_THAT(disturbed, Not(HasSubstr("skew")));
+  EXPECT_THAT(page_of(report_to_json(simulated_report()), "run"), HasSubstr("19 of 20 predictions were"));
+}
+
 TEST(Page, OfAComparisonShadesWhatWasCalibratedAndLeavesTheRestHollow) {
   Report predicted = simulated_report();
   CollectiveSummary& one = predicted.summary.collectives.at(0);
@@ -316,6 +344,27 @@ TEST(Page, OfAHistoryShowsLevelsAndChanges) {
   EXPECT_EQ(count_of(page, "class=\"dot s0 hollow\""), 1u);
   document["series"][0]["changes"][0]["launch"] = 40;
   EXPECT_THROW(page_of(document, "history"), InputError);
+}
+
+// Commits and dates as long as they can be, in more launches than a page has room for.
+TEST(Page, OfALongHistoryIsNotTooLarge) {
+  Json launches = Json::array();
+  for (int i = 0; i < 5000; ++i) {
+    launches.push_back({{"commit", std::string(40, 'c')},
+                        {"date", "2026-11-22T12:00:00Z"},
+                        {"tandem_version", "0.1.0"},
+                        {"step_time_ns", 1'000'000 + i * 7919 % 10'000},
+                        {"mad_ns", 10'000},
+                        {"samples", 50},
+                        {"disturbed", false},
+                        {"verdict", "inconclusive"},
+                        {"accepted", false}});
+  }
+  Json document = document_of("history");
+  document["margin"] = 0.03;
+  document["series"] = {
+      {{"scenario", "digits"}, {"machine", "a machine"}, {"launches", launches}, {"changes", Json::array()}}};
+  EXPECT_LT(page_of(document, "history").size(), 1'000'000U);
 }
 
 TEST(Page, OfAHistoryOfASimulationIsAStaircaseWithCommits) {

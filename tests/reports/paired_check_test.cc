@@ -156,8 +156,27 @@ TEST(PairedCheck, ShowsPartsWithoutDecidingByThem) {
   EXPECT_EQ(result->verdict, Verdict::ok);
   ASSERT_EQ(result->figures.size(), 1u) << "nobody spends time in the other parts";
   EXPECT_EQ(result->figures[0].name, "per_step.compute");
-  EXPECT_NEAR(result->figures[0].change.estimate, 0.2, 1e-9);
+  EXPECT_NEAR(result->figures[0].estimate, 0.2, 1e-9);
+  ASSERT_TRUE(result->figures[0].change.has_value()) << "one figure has the whole level";
+  EXPECT_NEAR(result->figures[0].change->lower, 0.2, 1e-9);
   EXPECT_EQ(result->figures[0].adjusted_p_value, 2.0 / 256);
+}
+
+// Of 8 pairs the level of 0.005 has an exact interval, and half of it has none.
+TEST(PairedCheck, IntervalsOfPartsAreHolms) {
+  std::vector<Launch> launches;
+  for (int i = 0; i < 16; ++i) {
+    launches.push_back(launch_of(i % 2 == 1, 100'000, i % 2 == 1 ? 60'000 : 50'000));
+    launches.back().report.summary.per_step.idle = i % 4 == 1 ? 900 : 1000;
+  }
+  auto result = look_at(log_ratios_of(launches), 0.03);
+  ASSERT_TRUE(result.has_value());
+  EXPECT_EQ(result->level, 0.005);
+  add_figures(*result, launches);
+  ASSERT_EQ(result->figures.size(), 2u);
+  EXPECT_FALSE(result->figures[0].change.has_value()) << "the smaller p-value, at half of the level";
+  EXPECT_TRUE(result->figures[1].change.has_value()) << "the other, at all of it";
+  EXPECT_THAT(paired_check_text(*result, launches, 7), testing::HasSubstr("(--seed 7)"));
 }
 
 TEST(PairedCheck, RefusesLaunchesOfAnotherJobOrMachine) {

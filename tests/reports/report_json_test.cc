@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 
 #include <cmath>
+#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 
@@ -44,8 +45,14 @@ Report of_several_workers() {
 
 TEST(ReportJson, ReadsBackSeveralWorkers) {
   Report report = of_several_workers();
-  report.machine_use =
-      MachineUse{.cores = 2, .time = 1, .own = 2, .waited = 3, .others = 4, .stolen = 5, .involuntary_switches = 6};
+  report.machine_use = MachineUse{.cores = 2,
+                                  .time = 1,
+                                  .own = 2,
+                                  .waited = 3,
+                                  .others = 4,
+                                  .stolen = 5,
+                                  .involuntary_switches = 6,
+                                  .frequency_hz = {2e9, 1.5e9}};
   report.machine_use->gpus = {{.gpu = "GPU 0",
                                .readings = 9,
                                .slowed = 3,
@@ -154,6 +161,26 @@ TEST(ReportJson, RefusesOtherDocuments) {
       problems_in("{\"kind\": "),
       testing::ElementsAre(testing::StartsWith("baseline.json: is not JSON: parse error at line 1, column 10")));
   EXPECT_THAT(problems_in(""), testing::SizeIs(1));
+}
+
+// As tests/golden compares whole reports with simulations, this holds for every simulated example.
+TEST(GoldenReport, PartsOfAStepAddUpToItInTheMeanAndForEveryWorker) {
+  const auto sum_of = [](const PerStep& step) {
+    Nanoseconds sum = 0;
+    for (const StepPart& part : step_parts()) sum += step.*part.time;
+    return sum;
+  };
+  int reports = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/tests/golden")) {
+    if (entry.path().extension() != ".json") continue;
+    const Report report = load_report(entry.path().string());
+    EXPECT_EQ(sum_of(report.summary.per_step), report.summary.step_time.median) << entry.path();
+    for (const WorkerSummary& worker : report.summary.workers) {
+      EXPECT_EQ(sum_of(worker.per_step), worker.step_time.median) << entry.path();
+    }
+    ++reports;
+  }
+  EXPECT_GE(reports, 12);
 }
 
 TEST(ReportJson, LeavesFieldsOfNewerVersionsAlone) {

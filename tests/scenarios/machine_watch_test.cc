@@ -67,6 +67,7 @@ TEST(MachineWatch, ARunBesideAnotherProgramIsDisturbed) {
   EXPECT_GT(use.lost(), 0.2);
   EXPECT_GT(use.waited, use.time / 5);
   EXPECT_GT(use.involuntary_switches, 0);
+  EXPECT_EQ(use.frequency_hz[0], begin->frequency_hz);
 }
 
 TEST(MachineWatch, MeasuresAgainOnlyWhileOthersDisturb) {
