@@ -5,8 +5,8 @@
 #   trust.sh [--tandem PROGRAM] [--scenario FILE] [--same N] [--slower N] [--lines FILE] [--out FILE]
 #
 # N comparisons with itself (300), and N (30) for each of +2, 3, 5 and 10 %: this tandem's device work then takes so much
-# longer (TANDEM_SLOW_DOWN), the other's does not. A comparison takes 16 to 64 launches of half a second: the whole takes
-# hours, on a machine that does nothing else. Each comparison is a line on stderr when it is done. With --lines they are kept there,
+# longer (TANDEM_SLOW_DOWN), the other's does not. A comparison takes 16 to 64 launches of a third of a second: the whole takes
+# an hour or more, on a machine that does nothing else. Each comparison is a line on stderr when it is done. With --lines they are kept there,
 # and a call that was ended goes on where it was; with --same 0 --slower 0 it prints what there is.
 set -eu
 tandem=tandem scenario=tests/gate/short.yaml same=300 slower=30 lines='' out=-
