@@ -23,5 +23,8 @@ tandem run "$scratch/unpacked/usr/share/tandem/scenarios/examples/digits-sim.yam
   { cat said && fail "a simulated run"; }
 grep -q 'step time' report.txt || fail "no report"
 tandem topology show hgx-h100 >topology.txt || fail "the catalog"
+for file in man/man1/tandem.1 bash-completion/completions/tandem zsh/site-functions/_tandem fish/vendor_completions.d/tandem.fish; do
+  grep -q sweep "$scratch/unpacked/usr/share/$file" || fail "no subcommands in share/$file"
+done
 [ ! -e "$scratch/unpacked/usr/lib/tandem/tandem_mpi.so" ] || ! ldd "$scratch/unpacked/usr/lib/tandem/tandem_mpi.so" | grep 'not found' ||
   fail "the part that is linked with MPI"

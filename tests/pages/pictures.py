@@ -1,7 +1,8 @@
 #!/usr/bin/python3
 """Makes the pictures of the README and of docs/: pictures.py TANDEM SCENARIOS FOLDER (docs/pictures).
 
-Simulates examples, opens their pages in headless Chromium, and writes parts of them as PNG. Exit code 77: no browser here.
+Simulates examples, and compares one with what this machine measures, which should do nothing else; opens their pages in
+headless Chromium, and writes parts of them as PNG. Exit code 77: no browser here.
 """
 import collections
 import pathlib
@@ -39,6 +40,7 @@ def write_history(program, scenarios, work):
 def write_pages(program, scenarios, work):
     for example in ("pipeline-parallel", "resnet50-4x-hgx-h100", "bert-large-fully-sharded"):
         tandem(program, "run", scenarios / f"{example}.yaml", "--html", work / f"{example}.html")
+    tandem(program, "compare", scenarios / "digits.yaml", "--replicas", "2", "--html", work / "compare.html")
     tandem(program, "history", write_history(program, scenarios, work), "--html", work / "history.html")
 
 
@@ -47,6 +49,7 @@ PICTURES = [
     ("run.png", "pipeline-parallel.html", "h1", "Timeline of the median step"),
     ("links.png", "resnet50-4x-hgx-h100.html", "Use of the links of the topology", "Use of the links of the topology"),
     ("collectives.png", "bert-large-fully-sharded.html", "Bus bandwidth of collectives by size", "Bus bandwidth of collectives by size"),
+    ("compare.png", "compare.html", "From the measured step to the simulated one", "From the measured step to the simulated one"),
     ("history.png", "history.html", "Simulated step time of each run, which repeats exactly",
      "Simulated step time of each run, which repeats exactly"),
 ]
