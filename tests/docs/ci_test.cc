@@ -125,9 +125,12 @@ TEST_F(CiExamples, OfGitHubRunInItsShell) {
 
 TEST_F(CiExamples, OfGitLabRunInItsShell) {
   const std::vector<CiScript> scripts = gitlab_scripts();
-  ASSERT_EQ(scripts.size(), 2U);
+  ASSERT_EQ(scripts.size(), 3U);
   EXPECT_EQ(bash(scripts[0].text), 0) << contents_of(folder() / "out.txt");
-  EXPECT_EQ(bash(scripts[1].text), 6) << "the first launch: " << contents_of(folder() / "out.txt");
+  // A comparison on a machine that is in use may find what it likes.
+  EXPECT_THAT(bash(scripts[1].text), testing::AnyOf(0, 1, 6)) << contents_of(folder() / "out.txt");
+  EXPECT_NE(contents_of(folder() / "junit.xml").find("<testsuites "), std::string::npos);
+  EXPECT_EQ(bash(scripts[2].text), 6) << "the first launch: " << contents_of(folder() / "out.txt");
 }
 
 TEST_F(CiExamples, FailWhenATimeHasChanged) {
