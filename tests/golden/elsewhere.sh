@@ -19,11 +19,12 @@ else
   echo "this processor has no FMA: built without it" >&2
 fi
 
-# hold COMPILER OPTIMISATION: returns 1 where an example takes another time.
+# hold COMPILER OPTIMISATION: returns 1 where an example takes another time. Warnings are for the other builds: g++ -O3 finds
+# some in libraries.
 hold() {
   build=$folder/$1
   cmake -S "$source" -B "$build" -G Ninja -DCMAKE_CXX_COMPILER="$1" -DCMAKE_BUILD_TYPE=Debug -DCMAKE_CXX_FLAGS_DEBUG="$2" \
-    -DCMAKE_CXX_FLAGS="$flags" -DTANDEM_WITH_CUDA=OFF -DTANDEM_TESTS=OFF -DTANDEM_BENCHMARKS=OFF >&2 || return 1
+    -DCMAKE_CXX_FLAGS="$flags" -DTANDEM_WITH_CUDA=OFF -DTANDEM_TESTS=OFF -DTANDEM_BENCHMARKS=OFF -DTANDEM_WERROR=OFF >&2 || return 1
   cmake --build "$build" -j "${TANDEM_JOBS:-$(nproc)}" --target tandem >&2 || return 1
   failed=0 examples=0
   for golden in "$here"/*.json; do
