@@ -29,13 +29,13 @@ class TextTable {
   std::vector<std::vector<std::string>> rows_;
 };
 
-// The first rows of a table that may be long, and the line that stands for the others.
+// How much of a long table is shown.
 struct ShownRows {
-  std::size_t count = 0;
-  std::string more;  // "  ... and 41 more (--all)\n"; "" if all are shown
+  std::size_t count = 0;  // the first rows
+  std::string more;       // the line below them: "  ... and 41 more (--all)\n"; "" if all rows are shown
 };
 inline constexpr std::size_t kMostRows = 12;
-// `option` shows the others.
+// `option` is the command's option that shows all rows.
 ShownRows shown_rows(std::size_t rows, std::string_view option);
 
 // Returns the number of terminal columns, counted as code points: exact for most scripts.

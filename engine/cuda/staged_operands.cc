@@ -31,11 +31,11 @@ const Gpu& gpu_of(const threads::CollectiveCall& call, int rank) {
   return static_cast<CudaDevice&>(call.device(rank)).gpu();
 }
 
-// Copies between a tensor and a block of host memory, on the stream of the rank.
-void copy(const threads::CollectiveCall& call, int rank, void* to, const void* from, std::size_t bytes) {
+// Copies between a rank's GPU and the host, on the rank's stream. One of the places is kHostPlace.
+void copy(const threads::CollectiveCall& call, int rank, void* to, int to_place, const void* from, int from_place,
+          std::size_t bytes) {
   const UseGpu use(gpu_of(call, rank).ordinal());
-  check(cudaMemcpyAsync(to, from, bytes, cudaMemcpyDefault, gpu_stream_of(call, rank)), "cudaMemcpyAsync",
-        call.device(rank).id().text());
+  copy_memory(to, to_place, from, from_place, bytes, gpu_stream_of(call, rank), call.device(rank).id().text());
 }
 
 DType staged_type(const CollectiveSpec& spec) {
@@ -114,8 +114,8 @@ threads::HostOperands StagedOperands::load(const threads::CollectiveCall& call, 
   }
   try {
     for (const int rank : givers) {
-      copy(call, rank, operands.inputs[static_cast<std::size_t>(rank)], call.input(rank).data(),
-           call.input(rank).size_bytes());
+      copy(call, rank, operands.inputs[static_cast<std::size_t>(rank)], kHostPlace, call.input(rank).data(),
+           gpu_of(call, rank).ordinal(), call.input(rank).size_bytes());
     }
     for (const int rank : givers) wait_for(call, rank);
   } catch (...) {
@@ -146,7 +146,7 @@ void StagedOperands::store(const threads::CollectiveCall& call, const threads::H
         (dtype == DType::f16 ? narrow<__half> : narrow<__nv_bfloat16>)(output,
                                                                        static_cast<std::size_t>(to.element_count()));
       }
-      copy(call, rank, to.data(), output, to.size_bytes());
+      copy(call, rank, to.data(), gpu_of(call, rank).ordinal(), output, kHostPlace, to.size_bytes());
     });
     each([&](int rank, std::byte* /*output*/) { wait_for(call, rank); });
   } catch (...) {

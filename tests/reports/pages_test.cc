@@ -39,12 +39,6 @@ Json run_document() {
   return document;
 }
 
-std::size_t count_of(const std::string& text, std::string_view part) {
-  std::size_t count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
-  return count;
-}
-
 TEST(Markup, TextCannotBecomeAnElement) {
   EXPECT_EQ(pages::escaped("a<b> & \"c\" 'd'\x01"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
   EXPECT_EQ(pages::coordinate(12.04), "12");
@@ -320,77 +314,6 @@ TEST(Page, OfASweepThatIsWrongSaysWhere) {
   } catch (const InputError& error) {
     EXPECT_THAT(error.what(), HasSubstr("sweep.json: points: have different fields"));
   }
-}
-
-TEST(Page, OfAHistoryShowsLevelsAndChanges) {
-  Json launches = Json::array();
-  for (int i = 0; i < 12; ++i) {
-    launches.push_back({{"commit", "c" + std::to_string(i)},
-                        {"date", "2026-11-22T12:00:00Z"},
-                        {"step_time_ns", i < 6 ? 1'000'000 + i : 1'100'000 + i},
-                        {"disturbed", i == 3},
-                        {"verdict", "ok"}});
-  }
-  Json document = document_of("history");
-  document["margin"] = 0.03;
-  document["series"] = {{{"scenario", "digits"},
-                         {"machine", "a machine"},
-                         {"launches", launches},
-                         {"changes", {{{"launch", 6}, {"change", 0.1}, {"p_value", 0.005}}}}}};
-  const std::string page = page_of(document, "history");
-  EXPECT_THAT(page, HasSubstr("<h2>digits on a machine</h2>"));
-  EXPECT_THAT(page, HasSubstr("<td class=\"left\">c6</td>"));
-  EXPECT_THAT(page, HasSubstr("+10.0 %"));
-  EXPECT_EQ(count_of(page, "class=\"dot s0 hollow\""), 1u);
-  document["series"][0]["changes"][0]["launch"] = 40;
-  EXPECT_THROW(page_of(document, "history"), InputError);
-}
-
-// Commits and dates as long as they can be, in more launches than a page has room for.
-TEST(Page, OfALongHistoryIsNotTooLarge) {
-  Json launches = Json::array();
-  for (int i = 0; i < 5000; ++i) {
-    launches.push_back({{"commit", std::string(40, 'c')},
-                        {"date", "2026-11-22T12:00:00Z"},
-                        {"tandem_version", "0.1.0"},
-                        {"step_time_ns", 1'000'000 + i * 7919 % 10'000},
-                        {"mad_ns", 10'000},
-                        {"samples", 50},
-                        {"disturbed", false},
-                        {"verdict", "inconclusive"},
-                        {"accepted", false}});
-  }
-  Json document = document_of("history");
-  document["margin"] = 0.03;
-  document["series"] = {
-      {{"scenario", "digits"}, {"machine", "a machine"}, {"launches", launches}, {"changes", Json::array()}}};
-  EXPECT_LT(page_of(document, "history").size(), 1'000'000U);
-}
-
-TEST(Page, OfAHistoryOfASimulationIsAStaircaseWithCommits) {
-  Json launches = Json::array();
-  for (int i = 0; i < 12; ++i) {
-    launches.push_back({{"commit", "0123456789abcdef" + std::to_string(i)},
-                        {"date", "2026-11-22T12:00:00Z"},
-                        {"step_time_ns", i < 6 ? 1'000'000 : 1'010'000},
-                        {"disturbed", false},
-                        {"verdict", "ok"}});
-  }
-  launches[6]["commit"] = "fedcba9876543210";
-  Json document = document_of("history");
-  document["margin"] = 0.03;
-  document["series"] = {{{"scenario", "digits"},
-                         {"engine", "sim"},
-                         {"machine", ""},
-                         {"exact", true},
-                         {"launches", launches},
-                         {"changes", {{{"launch", 6}, {"change", 0.01}, {"p_value", 0}}}}}};
-  const std::string page = page_of(document, "history");
-  EXPECT_THAT(page, HasSubstr("<h2>digits, simulated on engine sim</h2>"));
-  EXPECT_THAT(page, HasSubstr(">fedcba9876</text>"));
-  EXPECT_THAT(page, HasSubstr(">0123456789</text>"));
-  EXPECT_THAT(page, HasSubstr("; 0123456789abcdef11</title>"));
-  EXPECT_THAT(page, Not(HasSubstr("margin above")));
 }
 
 TEST(Page, OfASuiteHasAVerdictForEachScenario) {

@@ -162,7 +162,7 @@ TEST(PairedCheck, ShowsPartsWithoutDecidingByThem) {
   EXPECT_EQ(result->figures[0].adjusted_p_value, 2.0 / 256);
 }
 
-// Of 8 pairs the level of 0.005 has an exact interval, and half of it has none.
+// With 8 pairs there is an exact interval at the level 0.005, and none at half of that.
 TEST(PairedCheck, IntervalsOfPartsAreHolms) {
   std::vector<Launch> launches;
   for (int i = 0; i < 16; ++i) {

@@ -54,6 +54,12 @@ inline Timeline two_device_timeline(std::vector<Record> records) {
   return timeline;
 }
 
+inline std::size_t count_of(const std::string& text, std::string_view part) {
+  std::size_t count = 0;
+  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + part.size())) ++count;
+  return count;
+}
+
 // Every field set, to a value that no other field has.
 inline Report full_report() {
   Report report;
