@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "topologies/base/portable_math.h"
+
 namespace tandem {
 namespace {
 
@@ -63,8 +65,8 @@ double in_logarithms(const std::vector<CollectivePoint>& points, double bytes, V
   if (bytes >= points.back().bytes) return value(points.back());
   const std::size_t i = interval_of(points, bytes);
   const CollectivePoint &low = points[i], &high = points[i + 1];
-  const double fraction = std::log(bytes / low.bytes) / std::log(high.bytes / low.bytes);
-  return value(low) * std::pow(value(high) / value(low), fraction);
+  const double fraction = portable::log(bytes / low.bytes) / portable::log(high.bytes / low.bytes);
+  return value(low) * portable::pow(value(high) / value(low), fraction);
 }
 
 // Returns the time on the line through the times of `a` and `b` devices, at equal bytes for each device. More steps

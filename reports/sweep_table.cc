@@ -7,6 +7,7 @@
 #include <numeric>
 #include <set>
 
+#include "topologies/base/portable_math.h"
 #include "topologies/base/units.h"
 
 namespace tandem {
@@ -48,7 +49,7 @@ void add_crossings(const std::string& field, const std::string& one, const Best&
   for (const auto& [value, throughput] : best_of_one) {
     const auto found = best_of_other.find(value);
     if (found == best_of_other.end()) continue;
-    const double lead = std::log(throughput / found->second);
+    const double lead = portable::log(throughput / found->second);
     if (lead == 0) continue;
     if (before && (before->second > 0) != (lead > 0)) {
       const double part = before->second / (before->second - lead);
@@ -57,7 +58,7 @@ void add_crossings(const std::string& field, const std::string& one, const Best&
                            .above = lead > 0 ? one : other,
                            .from = before->first,
                            .to = value,
-                           .at = before->first * std::pow(value / before->first, part)});
+                           .at = before->first * portable::pow(value / before->first, part)});
     }
     before = {value, lead};
   }

@@ -3,9 +3,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 
 #include "engine/kernels/element_types.h"
+#include "topologies/base/portable_math.h"
 
 namespace tandem {
 namespace {
@@ -25,7 +25,7 @@ RowResult row_loss(const T* logits, T* gradient, std::int64_t classes, std::int6
   const T label_logit = logits[label];
   double sum = 0;
   for (std::int64_t c = 0; c < classes; ++c) {
-    const T exponential = std::exp(logits[c] - shift);
+    const T exponential = static_cast<T>(portable::exp(logits[c] - shift));
     if (gradient != nullptr) gradient[c] = exponential;
     sum += exponential;
   }
@@ -34,7 +34,7 @@ RowResult row_loss(const T* logits, T* gradient, std::int64_t classes, std::int6
     for (std::int64_t c = 0; c < classes; ++c) gradient[c] *= scale;
     gradient[label] -= static_cast<T>(gradient_scale);
   }
-  return {std::log(sum) - (label_logit - shift), is_correct};
+  return {portable::log(sum) - (label_logit - shift), is_correct};
 }
 
 }  // namespace

@@ -80,7 +80,7 @@ KernelCosts::KernelCosts(const Figures& figures)
 
 double KernelCosts::bandwidth(double element_bytes) const {
   const double in_flight = elements_per_s_ * element_bytes;
-  return 1 / std::hypot(1 / streaming_bytes_per_s_, 1 / in_flight);
+  return 1 / std::sqrt(1 / (streaming_bytes_per_s_ * streaming_bytes_per_s_) + 1 / (in_flight * in_flight));
 }
 
 double KernelCosts::memory_s(double bytes, int kernels, double element_bytes, double charged_s) const {

@@ -3,13 +3,15 @@
 #include <algorithm>
 #include <cmath>
 
+#include "topologies/base/portable_math.h"
+
 namespace tandem::sim {
 namespace {
 
 constexpr double kSmallest = 1;  // a dimension or size of 0 counts as 1
 
 double log_of(double value) {
-  return std::log(std::max(value, kSmallest));
+  return portable::log(std::max(value, kSmallest));
 }
 
 struct Position {
@@ -28,23 +30,23 @@ Position locate(const std::vector<double>& axis, double value) {
 }  // namespace
 
 RateCurve::RateCurve(std::span<const RateSample> samples) {
-  for (const RateSample& sample : samples) points_.push_back({log_of(sample.bytes), std::log(sample.bytes_per_s)});
+  for (const RateSample& sample : samples) points_.push_back({log_of(sample.bytes), portable::log(sample.bytes_per_s)});
   std::sort(points_.begin(), points_.end());
 }
 
 RateAt RateCurve::at(double bytes) const {
   const double x = log_of(bytes);
-  if (x <= points_.front()[0]) return {std::exp(points_.front()[1]), x < points_.front()[0] - 1e-9};
-  if (x >= points_.back()[0]) return {std::exp(points_.back()[1]), x > points_.back()[0] + 1e-9};
+  if (x <= points_.front()[0]) return {portable::exp(points_.front()[1]), x < points_.front()[0] - 1e-9};
+  if (x >= points_.back()[0]) return {portable::exp(points_.back()[1]), x > points_.back()[0] + 1e-9};
   const auto above = std::find_if(points_.begin(), points_.end(), [x](const auto& point) { return point[0] > x; });
   const auto& low = *std::prev(above);
   const double fraction = (x - low[0]) / ((*above)[0] - low[0]);
-  return {std::exp(low[1] + fraction * ((*above)[1] - low[1])), false};
+  return {portable::exp(low[1] + fraction * ((*above)[1] - low[1])), false};
 }
 
 GemmSurface::GemmSurface(std::span<const GemmSample> samples) {
   for (const GemmSample& sample : samples) {
-    points_.push_back({{log_of(sample.m), log_of(sample.n), log_of(sample.k)}, std::log(sample.flops_per_s)});
+    points_.push_back({{log_of(sample.m), log_of(sample.n), log_of(sample.k)}, portable::log(sample.flops_per_s)});
   }
   std::sort(points_.begin(), points_.end(), [](const Sample& a, const Sample& b) { return a.at < b.at; });
   const auto same = [](const Sample& a, const Sample& b) { return a.at == b.at; };
@@ -67,12 +69,12 @@ RateAt GemmSurface::at(double m, double n, double k) const {
     clamped[axis] = std::clamp(point[axis], axes_[axis].front(), axes_[axis].back());
     outside = outside || std::abs(clamped[axis] - point[axis]) > 1e-9;
   }
-  return {std::exp(grid_.empty() ? by_distance(clamped) : on_grid(clamped)), outside};
+  return {portable::exp(grid_.empty() ? by_distance(clamped) : on_grid(clamped)), outside};
 }
 
 double GemmSurface::largest_per_s() const {
   double largest = 0;
-  for (const Sample& point : points_) largest = std::max(largest, std::exp(point.rate));
+  for (const Sample& point : points_) largest = std::max(largest, portable::exp(point.rate));
   return largest;
 }
 

@@ -2,6 +2,8 @@
 
 #include <cmath>
 
+#include "topologies/base/portable_math.h"
+
 namespace tandem::sim {
 namespace {
 
@@ -10,7 +12,7 @@ constexpr double kLimit = 10;
 constexpr int kIntervals = 4000;
 
 double normal_distribution(double x) {
-  return 0.5 * std::erfc(-x / std::sqrt(2.0));
+  return 0.5 * portable::erfc(-x / std::sqrt(2.0));
 }
 
 }  // namespace
@@ -24,7 +26,8 @@ double expected_maximum(int count) {
   double sum = 0;
   for (int i = 0; i <= kIntervals; ++i) {
     const double x = i * width;
-    const double value = 1 - std::pow(normal_distribution(x), count) - std::pow(normal_distribution(-x), count);
+    const double value =
+        1 - portable::pow(normal_distribution(x), count) - portable::pow(normal_distribution(-x), count);
     const bool is_end = i == 0 || i == kIntervals;
     sum += value * (is_end ? 1 : i % 2 == 1 ? 4 : 2);
   }

@@ -10,6 +10,7 @@
 #include "scenarios/runner.h"
 #include "scenarios/shared_parts.h"
 #include "scenarios/workload_reader.h"
+#include "topologies/base/portable_math.h"
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem {
@@ -115,10 +116,10 @@ DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThrough
     const double before = simulated_per_second(topology, type, each.workload);
     fit.throughputs.push_back({.source = each.source, .measured = each.per_second, .before = before});
     const auto simulated = [&](const Topology& slowed) { return simulated_per_second(slowed, type, each.workload); };
-    logarithms += std::log(slowness_of_devices(topology, simulated, each.per_second, each.source));
+    logarithms += portable::log(slowness_of_devices(topology, simulated, each.per_second, each.source));
     source += fmt::format(" {:.6g}/s ({})", each.per_second, each.source);
   }
-  fit.factor = std::exp(logarithms / static_cast<double>(measured.size()));
+  fit.factor = portable::exp(logarithms / static_cast<double>(measured.size()));
   fit.topology = with_slower_devices(topology, fit.factor, source);
   for (std::size_t i = 0; i < measured.size(); ++i) {
     fit.throughputs[i].after = simulated_per_second(fit.topology, type, measured[i].workload);

@@ -44,6 +44,11 @@ done
 forbid strategies '(steady_clock|system_clock|random_device|std::thread|std::mutex|condition_variable)' \
   'clocks, randomness and waiting are the engine'"'"'s'
 forbid engine/sim '(steady_clock|system_clock|random_device)' 'simulated time is the only time'
+for folder in engine topologies scenarios/calibration; do
+  forbid "$folder" '(std::|[ (])(expm?1?|exp2|log(1p|2|10)?|pow|erfc?|hypot|cbrt|[lt]gamma|a?(sin|cos|tan)h?)f?\(' \
+    'its last bit differs between machines: topologies/base/portable_math.h' \
+    '^topologies/base/(portable_math\.(h|cc)|units\.cc):|void (CpuStream::)?log\(|: *//|^engine/(cuda|cpu)/|: +log\('
+done
 for header in engine/*.h topologies/*.h strategies/*.h reports/*.h scenarios/*.h; do
   forbid "$header" '#include [<"](simgrid|mpi\.h|cuda|nccl|cblas)' 'a public header names a backend'
   forbid "$header" '#include <(boost|yaml-cpp|CLI)/|#include <(pugixml|nlohmann/json)\.hpp>' \

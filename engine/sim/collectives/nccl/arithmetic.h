@@ -2,7 +2,8 @@
 #pragma once
 
 #include <algorithm>
-#include <cmath>
+
+#include "topologies/base/portable_math.h"
 
 namespace tandem::sim::nccl {
 
@@ -15,13 +16,13 @@ inline double us_at(double bytes, double gbs) {
 // is, and the times add up.
 inline double either(double a_us, double b_us, double overlap) {
   if (a_us <= 0 || b_us <= 0) return std::max(a_us, b_us);
-  return std::pow(std::pow(a_us, overlap) + std::pow(b_us, overlap), 1 / overlap);
+  return portable::pow(portable::pow(a_us, overlap) + portable::pow(b_us, overlap), 1 / overlap);
 }
 
 // 0 up to `from`, 1 from `to` on, linear in the logarithm between.
 inline double rising(double value, double from, double to) {
   if (value <= from) return 0;
-  return std::min(1.0, std::log(value / from) / std::log(to / from));
+  return std::min(1.0, portable::log(value / from) / portable::log(to / from));
 }
 
 }  // namespace tandem::sim::nccl
