@@ -174,10 +174,13 @@ int calibrate_machine(CalibrateFlags flags) {
     flags.options.gpus = &gpus;
     measured = calibrate(flags.engine, flags.options);
   });
-  const Topology& topology = *measured;
+  Topology& topology = *measured;
   progress.finish();
   phase.reset();
-  if (use && use->is_disturbed()) std::cerr << "tandem: disturbed: " << lost_text(*use) << "\n";
+  if (use && use->is_disturbed()) {
+    std::cerr << "tandem: disturbed: " << lost_text(*use) << "\n";
+    topology.set_disturbance(lost_text(*use));
+  }
   write_topology(output, topology);
   if (!flags.common.quiet) std::cerr << summary_text(topology) << std::flush;
   return kOk;

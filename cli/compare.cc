@@ -14,6 +14,7 @@
 #include "cli/progress_line.h"
 #include "engine/engine_info.h"
 #include "reports/compare.h"
+#include "reports/report_text.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/calibrate_cluster.h"
 #include "scenarios/job.h"
@@ -85,9 +86,13 @@ std::vector<DType> dtypes_of(const Scenario& scenario) {
 }
 
 // Returns the topology to simulate: the given file's, or that of the machine that the measuring engine runs on.
+// `disturbance` becomes what disturbed the calibration.
 std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Scenario& scenario,
-                                             ProgressLine& progress, std::optional<MachineUse>& calibration_use) {
-  if (auto topology = topology_from(flags.topology, flags.common)) return topology;
+                                             ProgressLine& progress, std::string& disturbance) {
+  if (auto topology = topology_from(flags.topology, flags.common)) {
+    disturbance = topology->disturbance();
+    return topology;
+  }
   CalibrateOptions options;
   options.quick = true;
   options.max_devices = scenario.devices.per_worker;
@@ -103,11 +108,12 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
   options.max_devices *= training_workers(scenario);  // all of them on this machine
   options.progress = progress.of_stages("calibrating this machine");
   std::shared_ptr<const Topology> topology;
-  calibration_use = measure_undisturbed(flags.tries, [&](std::vector<GpuUse>& gpus) {
+  const auto use = measure_undisturbed(flags.tries, [&](std::vector<GpuUse>& gpus) {
     options.gpus = &gpus;
     topology = machine_topology(flags.engines.front(), options);
   });
   progress.finish();
+  if (use && use->is_disturbed()) disturbance = lost_text(*use);
   return topology;
 }
 
@@ -175,15 +181,16 @@ int compare_engines(CompareFlags flags) {
   ProgressLine progress(flags.common);
   Compared compared;
   try {
-    std::optional<MachineUse> calibration_use;
-    const auto topology = topology_for(flags, scenario, progress, calibration_use);
+    std::string disturbance;
+    const auto topology = topology_for(flags, scenario, progress, disturbance);
+    if (!disturbance.empty()) disturbance = "while the machine was calibrated, " + disturbance;
     for (const Variant& variant : variants_of(flags)) {
       const RunResult measured = run_variant(flags, scenario, variant, flags.engines[0], {}, topology, progress);
       if (!reports_for_job()) continue;
       std::optional<int> workers;
       if (joined_job() != nullptr) workers = measured.report.workers;
       const RunResult predicted = run_variant(flags, scenario, variant, flags.engines[1], workers, topology, progress);
-      compared.comparisons.push_back(compare(measured.report, predicted.report, calibration_use));
+      compared.comparisons.push_back(compare(measured.report, predicted.report, disturbance));
       if (!output.wants_page()) continue;
       compared.measured_details = details_json(measured);
       compared.predicted_details = details_json(predicted);

@@ -6,6 +6,7 @@
 #include <array>
 #include <cmath>
 
+#include "reports/report_text.h"
 #include "reports/statistics.h"
 #include "topologies/base/error.h"
 
@@ -138,17 +139,16 @@ const ComparedFigure& Comparison::figure(std::string_view name) const {
   return *found;
 }
 
-Comparison compare(const Report& measured, const Report& predicted, const std::optional<MachineUse>& calibration) {
+Comparison compare(const Report& measured, const Report& predicted, const std::string& calibration_disturbance) {
   Comparison comparison;
   comparison.measured = measured;
   comparison.predicted = predicted;
   comparison.figures = figures_of(measured, predicted);
   note_differences(comparison);
   compare_collectives(comparison);
-  for (const auto& use : {calibration, measured.machine_use}) {
-    if (use && use->is_disturbed()) comparison.disturbance = use;
-  }
-  if (comparison.disturbance) {
+  comparison.disturbance = calibration_disturbance;
+  if (measured.is_disturbed()) comparison.disturbance = lost_text(*measured.machine_use);
+  if (!comparison.disturbance.empty()) {
     for (ComparedFigure& figure : comparison.figures) figure.error.reset();
     for (ComparedCollective& collective : comparison.collectives) collective.error.reset();
   }

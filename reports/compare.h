@@ -48,8 +48,7 @@ struct Comparison {
   std::vector<SizeBand> bands;
   // Largest |predicted - measured| / |measured| over the steps for which both have a loss.
   std::optional<double> loss_max_relative_difference;
-  // What disturbed the measured run or the calibration that predicts it; the errors are then empty.
-  std::optional<MachineUse> disturbance{};
+  std::string disturbance{};       // what disturbed the run or the calibration, in words; without errors unless empty
   double noise = 0;                // median absolute deviation / median of the measured step times
   std::vector<std::string> notes;  // what does not match, or is in only one of the reports
 
@@ -57,10 +56,10 @@ struct Comparison {
   const ComparedFigure& figure(std::string_view name) const;
 };
 
-// Compares two reports. `calibration` is what the machine did while it was calibrated for the prediction. If that or
-// the measured run was disturbed there are no errors, since they would say nothing about the model.
-Comparison compare(const Report& measured, const Report& predicted,
-                   const std::optional<MachineUse>& calibration = std::nullopt);
+// Compares two reports. `calibration_disturbance` says what disturbed the calibration that the prediction rests on;
+// empty: nothing. If that or the measured run was disturbed there are no errors, since they would say nothing about the
+// model.
+Comparison compare(const Report& measured, const Report& predicted, const std::string& calibration_disturbance = "");
 
 // Makes one document with both reports and the errors of each comparison (docs/reports.md).
 nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons);

@@ -48,7 +48,8 @@ Json comparison_to_json(const Comparison& comparison) {
   json["replicas"] = comparison.measured.replicas;
   json["cross_device_ops"] = comparison.measured.cross_device_ops;
   json["noise"] = comparison.noise;
-  json["disturbed"] = comparison.disturbance.has_value();
+  json["disturbed"] = !comparison.disturbance.empty();
+  if (!comparison.disturbance.empty()) json["disturbance"] = comparison.disturbance;
   json["errors"] = std::move(errors);
   json["collectives"] = collectives_to_json(comparison.collectives);
   json["size_bands"] = bands_to_json(comparison.bands);

@@ -76,8 +76,9 @@ bool is_headline(const Comparison& comparison, const PartRow& row) {
 // Returns the error of a part relative to the measured step: how much of the step's error it explains.
 std::string share_of_step(const Comparison& comparison, const ComparedFigure& part) {
   const ComparedFigure& step = comparison.figure("step_time");
-  return step.measured == 0 || comparison.disturbance ? "-"
-                                                      : error_text((part.predicted - part.measured) / step.measured);
+  return step.measured == 0 || !comparison.disturbance.empty()
+             ? "-"
+             : error_text((part.predicted - part.measured) / step.measured);
 }
 
 // Adds the parts that take a good share of the step in either run; returns the names of the others that take any time.
@@ -164,11 +165,11 @@ TextTable table_of(const Comparison& comparison, bool is_headline) {
 
 // Returns the warning that precedes the figures of a disturbed comparison.
 std::string disturbed_text(const Comparison& comparison) {
-  if (!comparison.disturbance) return "";
+  if (comparison.disturbance.empty()) return "";
   return wrapped_list("",
                       words_of(fmt::format("DISTURBED: {}. No errors are shown: they would say nothing of the "
                                            "model. Try again on a machine that nobody else uses.",
-                                           lost_text(*comparison.disturbance))),
+                                           comparison.disturbance)),
                       "") +
          "\n";
 }
@@ -232,7 +233,7 @@ std::string overview_text(const std::vector<Comparison>& comparisons) {
                comparison.measured.deterministic ? "-" : percent_text(comparison.noise),
                error_cell(comparison.figure("compute").error), error_cell(comparison.figure("communication").error)});
     if (step.error) errors.push_back(std::abs(*step.error));
-    disturbed += comparison.disturbance ? 1 : 0;
+    disturbed += comparison.disturbance.empty() ? 0 : 1;
   }
   std::string text;
   if (disturbed > 0) {

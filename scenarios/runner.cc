@@ -232,6 +232,9 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.classes = classes_of(scenario, timeline);
   report.settings = timeline.settings;
   report.notes = timeline.notes;
+  if (scenario.topology && capabilities.deterministic && !scenario.topology->disturbance().empty()) {
+    report.notes.push_back("the topology was measured while disturbed: " + scenario.topology->disturbance());
+  }
   if (scenario.engine.records != RecordLevel::all) {
     report.notes.push_back(fmt::format(
         "records: {} only, so the report has no times of {}", name_of(scenario.engine.records),

@@ -239,6 +239,11 @@ std::vector<NodeIndex> Topology::nodes_of(int worker, NodeKind kind) const {
   return found;
 }
 
+std::string Topology::disturbance() const {
+  const auto found = measured_with_.find("disturbed");
+  return found == measured_with_.end() ? "" : found->second;
+}
+
 Provenance Topology::provenance() const {
   if (node_count() == 0) return Provenance::assumed;
   Weakest weakest;

@@ -192,6 +192,10 @@ class Topology {
   // The conditions of the measured figures, by name: GPU, clocks, driver, versions, date. For people to read.
   const std::map<std::string, std::string>& measured_with() const { return measured_with_; }
 
+  // What disturbed the measurement, in words, which is the condition "disturbed"; empty: nothing.
+  std::string disturbance() const;
+  void set_disturbance(std::string what) { measured_with_["disturbed"] = std::move(what); }
+
   // Returns the weakest provenance of the figures in use: assumed < vendor < measured.
   Provenance provenance() const;
 

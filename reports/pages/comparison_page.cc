@@ -112,11 +112,6 @@ std::string bands_section(const Comparison& comparison) {
   return section("Size bands", std::move(table).finish());
 }
 
-std::string disturbed_text(const Comparison& comparison) {
-  if (!comparison.disturbance) return "the calibration was disturbed: no error can be told";
-  return fmt::format("disturbed, no error can be told: {}", lost_text(*comparison.disturbance));
-}
-
 std::string both_gantts(const Json& entry, const std::string& file) {
   const auto measured = details_of(entry.at("measured"), file);
   const auto predicted = details_of(entry.at("predicted"), file);
@@ -146,15 +141,11 @@ Comparison comparison_of(const Json& entry, const std::string& file) {
     }
     return report_from_document(entry.at(which), file);
   };
-  const Report measured = report("measured");
-  Comparison comparison = compare(measured, report("predicted"));
-  // Only the document knows whether the calibration was disturbed.
-  if (entry.value("disturbed", false) && !comparison.disturbance) {
-    for (ComparedFigure& figure : comparison.figures) figure.error.reset();
-    for (ComparedCollective& collective : comparison.collectives) collective.error.reset();
-    comparison.bands.clear();
-  }
-  return comparison;
+  const Report measured = report("measured"), predicted = report("predicted");
+  const bool disturbed = entry.value("disturbed", false);
+  // Older documents do not say what disturbed the calibration.
+  const std::string unknown = disturbed ? "the calibration was disturbed" : "";
+  return compare(measured, predicted, entry.value("disturbance", unknown));
 }
 
 }  // namespace
@@ -174,7 +165,7 @@ Content comparison_content(const Json& document, const std::string& file) {
       .sections = {}};
   content.heading.verdict = error ? fmt::format("the simulated step is {} from the measured one (noise {})",
                                                 error_text(*error), percent_text(last.noise))
-                                  : disturbed_text(last);
+                                  : "disturbed, no error can be told: " + last.disturbance;
   content.heading.verdict_class = error ? "open" : "bad";
   content.sections = variants_section(comparisons) + waterfall_section(last) +
                      both_gantts(document.at("comparisons").back(), file) + collectives_section_of(comparisons) +

@@ -49,6 +49,23 @@ TEST_F(CompareCommand, PrintsBothReportsOfEveryVariantAsJson) {
   }
 }
 
+TEST_F(CompareCommand, ShowsNoErrorsOfADisturbedCalibration) {
+  std::string machine = read("machine.yaml");
+  if (machine.find("\"disturbed\": ") == std::string::npos) {
+    const std::string conditions = "measured_with:\n";
+    const auto at = machine.find(conditions);
+    ASSERT_NE(at, std::string::npos);
+    machine.insert(at + conditions.size(), "  \"disturbed\": \"much of the time went elsewhere\"\n");
+  }
+  const std::string topology = write("disturbed.yaml", machine);
+  const Outcome compared = tandem({"compare", write_small_scenario(), "--topology", topology, "--tries", "1"});
+  ASSERT_EQ(compared.exit_code, 0) << compared.err;
+  EXPECT_THAT(compared.out, testing::StartsWith("DISTURBED: "));
+  const Outcome simulated = tandem({"run", write_small_scenario(), "--engine", "sim", "--topology", topology});
+  ASSERT_EQ(simulated.exit_code, 0) << simulated.err;
+  EXPECT_THAT(simulated.out, HasSubstr("the topology was measured while disturbed: "));
+}
+
 // Built or not: nothing is calibrated instead.
 TEST_F(CompareCommand, SaysWhyGpusCannotBeCompared) {
   const auto why = testing::AnyOf(HasSubstr("engine 'cuda' is not built (built: "),
