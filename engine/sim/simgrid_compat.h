@@ -34,11 +34,10 @@
 // simgrid::kernel::EngineImpl::now_, which 3.32 and 4.x export without an installed header. SimGrid expects one
 // simulation in a process and never sets its clock back, but equal runs must start at the same time to the last bit.
 extern double tandem_simgrid_clock __asm__("_ZN7simgrid6kernel10EngineImpl4now_E");
-#if SIMGRID_VERSION < 40000
-// simgrid::kernel::activity::CommImpl::set_rate: Comm::set_rate has no effect on a flow between two hosts in 3.32.
+// simgrid::kernel::activity::CommImpl::set_rate: Comm::set_rate has no effect on a flow between two hosts in 3.32 and
+// 4.0.
 extern void* tandem_simgrid_set_rate(void* comm,
                                      double bytes_per_s) __asm__("_ZN7simgrid6kernel8activity8CommImpl8set_rateEd");
-#endif
 #if SIMGRID_VERSION < 33500
 // Private or protected in 3.32, which never empties them: see forget_ended_engines().
 extern simgrid::xbt::signal<void(simgrid::s4u::Activity const&)> tandem_simgrid_on_completion __asm__(
@@ -166,7 +165,10 @@ inline void forget_ended_engines() {
 #endif
 }
 
-// Begins an engine whose clock starts at 0. It registers itself with SimGrid; delete it through Engine::get_instance().
+// Whether there is an engine. Engine::has_instance() of 4.0 says no after the first one of a process has ended.
+inline bool has_engine = false;
+
+// Begins an engine whose clock starts at 0. It registers itself with SimGrid; end_engine() deletes it.
 inline void begin_engine(void (*ended)(void* data)) {
   static bool is_prepared = false;
   const bool is_first = !std::exchange(is_prepared, true);
@@ -174,7 +176,13 @@ inline void begin_engine(void (*ended)(void* data)) {
   forget_ended_engines();
   if (is_first || SIMGRID_VERSION < 33500) connect_completion(ended);
   new s4u::Engine("tandem");
+  has_engine = true;
   reset_clock();
+}
+
+inline void end_engine() {
+  has_engine = false;
+  delete s4u::Engine::get_instance();
 }
 
 // Both start an activity in the kernel; the caller keeps the pointer until it has ended. This one takes no time, but
@@ -197,11 +205,7 @@ inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t
   s4u::CommPtr comm = s4u::Comm::sendto_init();
   comm->set_data(data);
   comm->set_payload_size(bytes);
-#if SIMGRID_VERSION >= 40000
-  if (most_per_s > 0) comm->set_rate(most_per_s);
-#else
   if (most_per_s > 0) tandem_simgrid_set_rate(comm->get_impl(), most_per_s);
-#endif
   comm->set_source(from);
   comm->set_destination(to);
 #if SIMGRID_VERSION >= 33500
@@ -227,21 +231,20 @@ void in_kernel(Call&& call) {
 }
 
 inline void start_actor(const std::string& name, s4u::Host* host, void* data, const std::function<void()>& body) {
-#if SIMGRID_VERSION >= 40100
-  s4u::ActorPtr actor = host->add_actor(name, [data, body] {
+  const auto with_data = [data, body] {
     s4u::Actor::self()->set_data(data);
     body();
-  });
+  };
+#if SIMGRID_VERSION >= 40100
+  host->add_actor(name, with_data);
 #else
-  s4u::ActorPtr actor = s4u::Actor::init(name, host);
-  actor->set_data(data);
-  actor->start(body);
+  s4u::Actor::init(name, host)->start(with_data);
 #endif
 }
 
 // Returns the data of the running actor; null in the kernel and outside a simulation.
 inline void* current_actor_data() {
-  if (!s4u::Engine::has_instance()) return nullptr;
+  if (!has_engine) return nullptr;
   s4u::Actor* self = s4u::Actor::self();
   return self == nullptr ? nullptr : self->get_data<void>();
 }

@@ -46,7 +46,7 @@ Simulation::~Simulation() {
   ended_.clear();
   activities_.clear();
   platform_.reset();
-  delete Engine::get_instance();
+  simgrid_compat::end_engine();
   is_simulating = false;
 }
 
