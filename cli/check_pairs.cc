@@ -9,6 +9,7 @@
 #include "cli/launched_report.h"
 #include "cli/phase.h"
 #include "cli/verdicts.h"
+#include "reports/report_text.h"
 #include "reports/statistics.h"
 #include "topologies/base/error.h"
 
@@ -81,7 +82,7 @@ CheckedScenario PairedLaunches::result() const {
   checked.change = result_->change.estimate;
   checked.interval = {result_->change.lower, result_->change.upper};
   checked.samples = launches_.front().report.summary.step_time.samples;
-  checked.text = paired_check_text(*result_, launches_, seed_);
+  checked.text = paired_check_text({.title = title_of(launches_.front().report), .result = *result_, .seed = seed_});
   checked.document = std::make_shared<nlohmann::ordered_json>(paired_check_to_json(*result_, launches_, seed_));
   const auto is_mine = [](const Launch& launch) { return launch.is_new; };
   add_unmet(unmet_expectations(expect_, std::ranges::find_if(launches_, is_mine)->report), checked);

@@ -10,7 +10,7 @@
 #include "reports/json_fields.h"
 #include "reports/pages/page.h"
 #include "reports/report_json.h"
-#include "reports/report_text.h"
+#include "reports/stored_text.h"
 #include "topologies/base/strict_yaml.h"  // read_input_file
 
 namespace tandem {
@@ -23,15 +23,6 @@ struct ReportFlags {
   std::optional<int> port;  // to serve on
   bool all = false;
 };
-
-// Returns the text of a report, as the run printed it. A document of any other kind only has a page.
-std::string text_of(const nlohmann::ordered_json& document, const std::string& file, bool all) {
-  if (document.is_object() && document.contains("kind") && document["kind"] == "report") {
-    return report_text(report_from_document(document, file), all);
-  }
-  throw InputError(
-      {{.file = file, .path = "kind", .message = "only a report is shown as text; write a page (--html)"}});
-}
 
 int serve_page(const ReportFlags& flags) {
   const std::string& file = flags.files.front();
@@ -52,7 +43,7 @@ int show_reports(const ReportFlags& flags) {
     if (output.json()) {
       text += json_text(document);
     } else if (!output.wants_page()) {
-      text += (text.empty() ? "" : "\n") + text_of(document, file, flags.all);
+      text += (text.empty() ? "" : "\n") + stored_text(document, file, flags.all);
     }
   }
   if (!text.empty()) output.write_text(text);
@@ -65,7 +56,7 @@ void add_report(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("report", "Show stored results again, or write their page");
   auto flags = std::make_shared<ReportFlags>();
   command->add_option("files", flags->files, "Documents of --json, or pages of --html")->required();
-  command->add_flag("--all", flags->all, "Show every collective, however many there are");
+  command->add_flag("--all", flags->all, "Show every collective, part and point, however many there are");
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);
   CLI::Option* const serve =

@@ -15,8 +15,11 @@
 
 namespace tandem {
 
+class JsonField;
+
 enum class Verdict : std::uint8_t { ok, improved, regressed, model_changed, inconclusive };
 std::string_view name_of(Verdict verdict);  // "ok", ..., "model changed"
+Verdict verdict_from_json(const JsonField& field);
 
 struct CheckLimits {
   std::optional<double> tolerance{};  // of the step time; empty: 3 % for measured times, 0 for simulated ones
@@ -32,6 +35,7 @@ struct CheckedFigure {
   Nanoseconds baseline_ns = 0;
   Nanoseconds current_ns = 0;
 };
+std::string change_text(const CheckedFigure& figure);  // "+3.2 %", or "-" if the baseline lacks the figure
 
 struct CheckResult {
   Verdict verdict = Verdict::ok;
@@ -56,5 +60,13 @@ CheckResult check(const Report& report, const Report& baseline, const CheckLimit
 
 nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& report, const Report& baseline);
 std::string check_text(const CheckResult& result, const Report& report, const Report& baseline);
+
+// A check as its document has it. Throws InputError with everything that is missing or wrong.
+struct StoredCheck {
+  CheckResult result;  // without first_difference, which its reasons name
+  Report report;
+  Report baseline;
+};
+StoredCheck check_from_json(const nlohmann::ordered_json& document, const std::string& file);
 
 }  // namespace tandem

@@ -3,19 +3,17 @@
 #include <span>
 
 #include "reports/check.h"
+#include "reports/json_fields.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
 
 namespace tandem {
-namespace {
 
 std::string change_text(const CheckedFigure& figure) {
   if (figure.baseline_ns <= 0) return "-";
   return error_text(static_cast<double>(figure.current_ns) / static_cast<double>(figure.baseline_ns) - 1);
 }
-
-}  // namespace
 
 nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& report, const Report& baseline) {
   using Json = nlohmann::ordered_json;
@@ -40,6 +38,36 @@ nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& re
   json["report"] = report_to_json(report);
   json["baseline"] = report_to_json(baseline);
   return json;
+}
+
+Verdict verdict_from_json(const JsonField& field) {
+  const std::string word = field.text();
+  for (const Verdict verdict :
+       {Verdict::ok, Verdict::improved, Verdict::regressed, Verdict::model_changed, Verdict::inconclusive}) {
+    if (word == name_of(verdict)) return verdict;
+  }
+  if (!word.empty()) field.error("'" + word + "' is no verdict");
+  return Verdict::inconclusive;
+}
+
+StoredCheck check_from_json(const nlohmann::ordered_json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  StoredCheck check;
+  check.result.verdict = verdict_from_json(root.required("verdict"));
+  check.result.change = root.required("change").number();
+  check.result.tolerance = root.required("tolerance").number();
+  check.result.noise = root.required("noise").number();
+  for (const JsonField& reason : root.required("reasons").items()) check.result.reasons.push_back(reason.text());
+  for (const JsonField& item : root.required("differences").items()) {
+    check.result.differences.push_back({.name = item.required("name").text(),
+                                        .baseline_ns = item.required("baseline_ns").count(),
+                                        .current_ns = item.required("current_ns").count()});
+  }
+  check.report = report_from_field(root.required("report"));
+  check.baseline = report_from_field(root.required("baseline"));
+  reading.finish();
+  return check;
 }
 
 std::string check_text(const CheckResult& result, const Report& report, const Report& baseline) {

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "reports/json_fields.h"
 #include "reports/report_json.h"
 
 namespace tandem {
@@ -60,7 +61,27 @@ Json comparison_to_json(const Comparison& comparison) {
   return json;
 }
 
+Comparison comparison_of(const JsonField& entry) {
+  const Report measured = report_from_field(entry.required("measured"));
+  const Report predicted = report_from_field(entry.required("predicted"));
+  std::string disturbance = text_or_empty(entry, "disturbance");
+  const JsonField disturbed = entry.optional("disturbed");
+  const bool is_unknown = disturbance.empty() && disturbed.present() && disturbed.boolean();
+  if (is_unknown) disturbance = "the calibration was disturbed";  // an earlier version did not say by what
+  return compare(measured, predicted, disturbance);
+}
+
 }  // namespace
+
+std::vector<Comparison> comparisons_from_json(const nlohmann::ordered_json& document, const std::string& file) {
+  Reading reading(document, file);
+  std::vector<Comparison> comparisons;
+  const JsonField entries = reading.root().required("comparisons");
+  for (const JsonField& entry : entries.items()) comparisons.push_back(comparison_of(entry));
+  if (comparisons.empty() && entries.present()) entries.error("has no entry");
+  reading.finish();
+  return comparisons;
+}
 
 nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons) {
   Json json = document_of("comparison");

@@ -6,6 +6,7 @@
 #include <bit>
 #include <nlohmann/json.hpp>
 
+#include "reports/json_fields.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
@@ -92,6 +93,28 @@ nlohmann::ordered_json exploration_to_json(const Exploration& exploration) {
   json["step_time_ns"] = {{"min", exploration.min_step_time}, {"max", exploration.max_step_time}};
   json["unseeded"] = report_to_json(exploration.unseeded);
   return json;
+}
+
+Exploration exploration_from_json(const nlohmann::ordered_json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  const JsonField time = root.required("step_time_ns"), failure = root.required("failure");
+  Exploration exploration{.unseeded = report_from_field(root.required("unseeded")),
+                          .values_compared = root.required("values_compared").boolean(),
+                          .first_seed = static_cast<std::uint64_t>(root.required("first_seed").count()),
+                          .schedules = root.required("schedules").small_count(),
+                          .completed = root.required("completed").small_count(),
+                          .choices = static_cast<std::uint64_t>(root.required("choices").count()),
+                          .min_step_time = time.required("min").count(),
+                          .max_step_time = time.required("max").count(),
+                          .failure = {}};
+  if (failure.present() && !failure.is_null()) {
+    exploration.failure = FailedSchedule{.seed = static_cast<std::uint64_t>(failure.required("seed").count()),
+                                         .what = failure.required("what").text(),
+                                         .command = failure.required("command").text()};
+  }
+  reading.finish();
+  return exploration;
 }
 
 }  // namespace tandem

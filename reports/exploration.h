@@ -37,5 +37,7 @@ std::string difference_of_values(const Report& run, const Report& unseeded);
 
 std::string exploration_text(const Exploration& exploration);
 nlohmann::ordered_json exploration_to_json(const Exploration& exploration);
+// Throws InputError with everything that is missing or wrong.
+Exploration exploration_from_json(const nlohmann::ordered_json& document, const std::string& file);
 
 }  // namespace tandem

@@ -96,7 +96,6 @@ void find_changes(HistorySeries& series, double margin) {
     indices.push_back(static_cast<int>(i));
   }
   const std::size_t first = logs.size() - std::min(logs.size(), kMostSearched);
-  series.is_shortened = first > 0;
   series.changes = change_points(std::span(logs).subspan(first), {.margin = margin});
   for (ChangePoint& change : series.changes) change.index = indices[first + static_cast<std::size_t>(change.index)];
 }
@@ -194,6 +193,12 @@ HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch 
   launch.verdict = result.verdict;
   result.launches = {std::move(launch)};
   return result;
+}
+
+bool HistorySeries::is_shortened() const {
+  const auto undisturbed =
+      std::count_if(launches.begin(), launches.end(), [](const HistoryLaunch& launch) { return !launch.disturbed; });
+  return !is_exact() && static_cast<std::size_t>(undisturbed) > kMostSearched;
 }
 
 std::string HistorySeries::text() const {

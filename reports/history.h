@@ -98,6 +98,8 @@ HistoryResult judge_launches(std::span<const HistoryLaunch> history, std::vector
 HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch launch);
 
 nlohmann::ordered_json history_check_to_json(const HistoryResult& result, const HistoryLimits& limits);
+// Returns what the text shows of a document. Throws InputError with everything that is missing or wrong.
+HistoryResult history_check_from_json(const nlohmann::ordered_json& document, const std::string& file);
 std::string history_check_text(const HistoryResult& result);
 
 // The launches of one scenario on one machine, for people. Change points are searched for in at most this number of the
@@ -112,13 +114,19 @@ struct HistorySeries {
   // Change points among the undisturbed launches; every difference for simulations. Indices into `launches`. For
   // display, not for verdicts.
   std::vector<ChangePoint> changes{};
-  bool is_shortened = false;  // `changes` covers only the last launches
+  bool is_shortened() const;  // whether `changes` covers only the last launches
 };
 
 // Returns the series of a file in the order of their first launches.
 std::vector<HistorySeries> series_of(std::span<const HistoryLaunch> history, double margin);
 
 nlohmann::ordered_json history_to_json(const std::vector<HistorySeries>& series, double margin);
+struct StoredHistory {
+  std::vector<HistorySeries> series;
+  double margin = 0;
+};
+// Throws InputError with everything that is missing or wrong.
+StoredHistory history_from_json(const nlohmann::ordered_json& document, const std::string& file);
 std::string history_text(const std::vector<HistorySeries>& series, double margin);
 
 }  // namespace tandem

@@ -124,16 +124,6 @@ JsonField::Json launch_to_json(const HistoryLaunch& launch) {
   return json;
 }
 
-Verdict read_verdict(const JsonField& field) {
-  const std::string word = field.text();
-  for (const Verdict verdict :
-       {Verdict::ok, Verdict::improved, Verdict::regressed, Verdict::model_changed, Verdict::inconclusive}) {
-    if (word == name_of(verdict)) return verdict;
-  }
-  if (!word.empty()) field.error("'" + word + "' is no verdict");
-  return Verdict::inconclusive;
-}
-
 void check_launch_kind(const JsonField& root) {
   const JsonField kind = root.required("kind");
   if (const std::string word = kind.text(); kind.present() && word != kKind) {
@@ -156,7 +146,7 @@ HistoryLaunch read_launch(const JsonField& root) {
                        .tandem_version = root.required("tandem_version").text(),
                        .step_time = step_time_from_json(time),
                        .disturbed = root.required("disturbed").boolean(),
-                       .verdict = read_verdict(root.required("verdict"))};
+                       .verdict = verdict_from_json(root.required("verdict"))};
   if (const JsonField accepted = root.optional("accepted"); accepted.present()) launch.accepted = accepted.boolean();
   if (const JsonField exact = root.optional("exact"); exact.present()) launch.exact = exact.boolean();
   if (const JsonField median = time.optional("median"); median.present() && launch.step_time.median == 0) {

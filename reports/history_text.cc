@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/history.h"
+#include "reports/json_fields.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/statistics.h"
@@ -34,6 +35,55 @@ HistoryJson launches_to_json(const std::vector<HistoryLaunch>& launches) {
                     {"accepted", launch.accepted}});
   }
   return list;
+}
+
+// Reads a launch of a document, whose scenario and machine are those of `series`.
+HistoryLaunch launch_of(const JsonField& field, const HistoryLaunch& series) {
+  HistoryLaunch launch = series;
+  launch.commit = field.required("commit").text();
+  launch.date = field.required("date").text();
+  launch.tandem_version = field.required("tandem_version").text();
+  launch.step_time.median = field.required("step_time_ns").count();
+  launch.step_time.median_absolute_deviation = field.required("mad_ns").count();
+  launch.step_time.samples = field.required("samples").small_count();
+  launch.disturbed = field.required("disturbed").boolean();
+  launch.verdict = verdict_from_json(field.required("verdict"));
+  launch.accepted = field.required("accepted").boolean();
+  return launch;
+}
+
+// Reads what a document says of all launches of a series. Documents of earlier versions do not have all of it.
+HistoryLaunch common_of(const JsonField& field) {
+  const JsonField exact = field.optional("exact");
+  HistoryLaunch launch;
+  launch.scenario = field.required("scenario").text();
+  launch.scenario_hash = text_or_empty(field, "scenario_hash");
+  launch.engine = text_or_empty(field, "engine");
+  launch.machine = field.required("machine").text();
+  launch.exact = exact.present() && exact.boolean();
+  return launch;
+}
+
+std::vector<HistoryLaunch> launches_from_json(const JsonField& field, const HistoryLaunch& common) {
+  std::vector<HistoryLaunch> launches;
+  for (const JsonField& item : field.items()) launches.push_back(launch_of(item, common));
+  if (launches.empty() && field.present()) field.error("has no launch");
+  return launches;
+}
+
+HistorySeries series_from_json(const JsonField& field) {
+  HistorySeries series{.launches = launches_from_json(field.required("launches"), common_of(field))};
+  for (const JsonField& item : field.required("changes").items()) {
+    const int place = item.required("launch").small_count();
+    const int before = series.changes.empty() ? 0 : series.changes.back().index;
+    if (place <= before || static_cast<std::size_t>(place) >= series.launches.size()) {
+      item.error("is no place of a launch after the change before it");
+      continue;
+    }
+    series.changes.push_back(
+        {.index = place, .change = item.required("change").number(), .p_value = item.required("p_value").number()});
+  }
+  return series;
 }
 
 // The parts of a series between its change points.
@@ -81,7 +131,7 @@ std::string series_text(const HistorySeries& series) {
                level.change != nullptr && !series.is_exact() ? fmt::format("{:.3f}", level.change->p_value) : ""});
   }
   text += "\n" + table.text();
-  if (series.is_shortened) text += fmt::format("changes are those of the last {} launches\n", kMostSearched);
+  if (series.is_shortened()) text += fmt::format("changes are those of the last {} launches\n", kMostSearched);
   return text;
 }
 
@@ -115,6 +165,28 @@ HistoryJson history_check_to_json(const HistoryResult& result, const HistoryLimi
   json["reasons"] = {result.reason};
   json["launches"] = launches_to_json(result.launches);
   return json;
+}
+
+HistoryResult history_check_from_json(const nlohmann::ordered_json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  HistoryResult result{.verdict = verdict_from_json(root.required("verdict")),
+                       .known = root.required("known_launches").small_count(),
+                       .step_time = root.required("step_time_ns").count(),
+                       .change = root.required("change").number()};
+  result.launches = launches_from_json(root.required("launches"), common_of(root));
+  const bool is_exact = !result.launches.empty() && result.launches.front().exact;
+  if (const JsonField level = root.required("level_ns"); level.present() && !level.is_null()) {
+    result.level = HistoryLevel{.launches = result.known, .step_time = level.count()};
+    if (!is_exact) result.level->spread = root.required("spread").number();
+  }
+  if (!is_exact) {
+    result.z = root.required("z").number();
+    result.visible = root.required("visible_change").number();
+  }
+  for (const JsonField& reason : root.required("reasons").items()) result.reason = reason.text();
+  reading.finish();
+  return result;
 }
 
 std::string history_check_text(const HistoryResult& result) {
@@ -157,6 +229,15 @@ HistoryJson history_to_json(const std::vector<HistorySeries>& all, double margin
     json["series"].push_back(std::move(one));
   }
   return json;
+}
+
+StoredHistory history_from_json(const nlohmann::ordered_json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  StoredHistory history{.series = {}, .margin = root.required("margin").number()};
+  for (const JsonField& item : root.required("series").items()) history.series.push_back(series_from_json(item));
+  reading.finish();
+  return history;
 }
 
 std::string history_text(const std::vector<HistorySeries>& all, double margin) {

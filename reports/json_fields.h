@@ -51,6 +51,27 @@ class JsonField {
   std::vector<Diagnostic>* problems_;
 };
 
+// Returns the text of an optional field, or "".
+inline std::string text_or_empty(const JsonField& field, const std::string& key) {
+  const JsonField value = field.optional(key);
+  return value.present() ? value.text() : "";
+}
+
+// Reads a document, which must outlive it, and reports all its mistakes together.
+class Reading {
+ public:
+  Reading(const JsonField::Json& document, const std::string& file) : root_(document, file, problems_) {}
+  const JsonField& root() const { return root_; }
+  // Throws InputError with all that was missing or wrong so far.
+  void finish() {
+    if (!problems_.empty()) throw InputError(std::move(problems_));
+  }
+
+ private:
+  std::vector<Diagnostic> problems_;
+  JsonField root_;
+};
+
 // The marks between which a page (reports/pages) carries its document.
 inline constexpr std::string_view kPageBegin = "<!doctype html>";
 inline constexpr std::string_view kPageDocumentBegin = "<script type=\"application/json\" id=\"tandem-document\">";

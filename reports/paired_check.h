@@ -85,7 +85,15 @@ void check_comparable(const Report& report, const Report& first, const std::stri
 
 nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
                                             std::uint64_t seed);
-std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches, std::uint64_t seed);
+// What a document says of a check of pairs.
+struct StoredPairedCheck {
+  std::string title;  // title_of() a launch's report
+  PairedResult result;
+  std::uint64_t seed = 0;
+};
+// Throws InputError with everything that is missing or wrong.
+StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document, const std::string& file);
+std::string paired_check_text(const StoredPairedCheck& check);
 std::string paired_reason(const PairedResult& result);  // a sentence
 
 }  // namespace tandem

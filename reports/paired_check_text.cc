@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
+#include "reports/json_fields.h"
 #include "reports/paired_check.h"
 #include "reports/report_json.h"
 #include "reports/report_text.h"
@@ -17,6 +18,20 @@ std::string text_of(const CentreInterval& interval) {
 
 nlohmann::ordered_json change_json(const CentreInterval& change) {
   return {{"estimate", change.estimate}, {"lower", change.lower}, {"upper", change.upper}};
+}
+
+CentreInterval stored_change(const JsonField& field) {
+  return {.estimate = field.required("estimate").number(),
+          .lower = field.required("lower").number(),
+          .upper = field.required("upper").number()};
+}
+
+PairedFigure stored_figure(const JsonField& field) {
+  const JsonField change = field.required("change");
+  PairedFigure figure{.name = field.required("name").text(), .estimate = change.required("estimate").number()};
+  if (!change.required("lower").is_null() && !change.required("upper").is_null()) figure.change = stored_change(change);
+  figure.adjusted_p_value = field.required("adjusted_p_value").number();
+  return figure;
 }
 
 }  // namespace
@@ -42,6 +57,7 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
                                             std::uint64_t seed) {
   using Object = nlohmann::ordered_json;
   Object json = document_of("paired_check");
+  json["title"] = title_of(launches.front().report);
   json["verdict"] = name_of(result.verdict);
   json["margin"] = result.margin;
   json["change"] = change_json(result.change);
@@ -67,11 +83,31 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   return json;
 }
 
-std::string paired_check_text(const PairedResult& result, const std::vector<Launch>& launches, std::uint64_t seed) {
-  std::string text = fmt::format("{}: {}\n", title_of(launches.front().report), name_of(result.verdict));
+StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  StoredPairedCheck check{.title = text_or_empty(root, "title"), .result = {}};
+  if (check.title.empty()) check.title = "this program against another one";  // of an earlier version
+  PairedResult& result = check.result;
+  result.verdict = verdict_from_json(root.required("verdict"));
+  result.margin = root.required("margin").number();
+  result.change = stored_change(root.required("change"));
+  result.level = (1 - root.required("confidence").number()) / 2;
+  result.pairs = root.required("pairs").small_count();
+  const JsonField needed = root.optional("pairs_needed");
+  if (needed.present() && !needed.is_null()) result.pairs_needed = needed.small_count();
+  check.seed = static_cast<std::uint64_t>(root.required("seed").count());
+  for (const JsonField& item : root.required("figures").items()) result.figures.push_back(stored_figure(item));
+  reading.finish();
+  return check;
+}
+
+std::string paired_check_text(const StoredPairedCheck& check) {
+  const PairedResult& result = check.result;
+  std::string text = fmt::format("{}: {}\n", check.title, name_of(result.verdict));
   text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches (--seed {})\n",
                       error_text(result.change.estimate), 100 * (1 - 2 * result.level), text_of(result.change),
-                      result.pairs, seed);
+                      result.pairs, check.seed);
   text += paired_reason(result) + "\n";
   if (result.figures.empty()) return text;
   TextTable table;

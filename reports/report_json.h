@@ -35,6 +35,8 @@ std::string json_text(const nlohmann::ordered_json& document);
 // messages. Ignore unknown fields, so that an older Tandem reads reports of a newer one.
 Report report_from_json(std::string_view text, const std::string& file);
 Report report_from_document(const nlohmann::ordered_json& document, const std::string& file);
+// Reads the report in a field of a document of another kind. Adds what is missing or wrong to the field's problems.
+Report report_from_field(const JsonField& field);
 Report load_report(const std::filesystem::path& path);
 
 }  // namespace tandem

@@ -175,17 +175,21 @@ void read_results(const JsonField& root, Report& report) {
   for (const JsonField& item : root.optional("notes").items()) report.notes.push_back(item.text());
 }
 
-// Checks that the document is a report before its fields are read.
-void check_kind(const JsonField& root) {
+// Returns whether the document is a report, whose other fields can be read.
+bool check_kind(const JsonField& root) {
+  bool is_report = true;
   const JsonField kind = root.required("kind");
   if (const std::string word = kind.text(); kind.present() && word != "report") {
     kind.error("is '" + word + "'; expected a report, as `tandem run --json` writes it");
+    is_report = false;
   }
   const JsonField schema_version = root.required("schema_version");
   if (const std::int64_t schema = schema_version.count(); schema_version.present() && schema != kReportSchemaVersion) {
     schema_version.error("version " + std::to_string(schema) + " is not known; this Tandem reads version " +
                          std::to_string(kReportSchemaVersion));
+    is_report = false;
   }
+  return is_report && kind.present() && schema_version.present();
 }
 
 }  // namespace
@@ -209,14 +213,17 @@ Report report_from_json(std::string_view text, const std::string& file) {
 }
 
 Report report_from_document(const nlohmann::ordered_json& document, const std::string& file) {
-  std::vector<Diagnostic> problems;
-  const JsonField root(document, file, problems);
-  check_kind(root);
-  if (!problems.empty()) throw InputError(std::move(problems));
+  Reading reading(document, file);
+  Report report = report_from_field(reading.root());
+  reading.finish();
+  return report;
+}
+
+Report report_from_field(const JsonField& field) {
   Report report;
-  read_identity(root, report);
-  read_results(root, report);
-  if (!problems.empty()) throw InputError(std::move(problems));
+  if (!check_kind(field)) return report;
+  read_identity(field, report);
+  read_results(field, report);
   return report;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 
+#include "reports/json_fields.h"
 #include "reports/report_json.h"
 #include "reports/text_table.h"
 
@@ -21,6 +22,28 @@ constexpr std::array<std::string_view, 8> kOutcomes = {
 
 bool is_worth_a_word(const CheckedScenario& checked) {
   return checked.is_bad() || checked.outcome() != "ok";
+}
+
+// The inverse of CheckedScenario::outcome().
+void set_outcome(const JsonField& field, CheckedScenario& checked) {
+  const std::string word = field.text();
+  checked.state = word == "failed" ? CheckState::failed : word == "skipped" ? CheckState::skipped : CheckState::judged;
+  if (checked.state != CheckState::judged) return;
+  checked.misses_expectation = word == kExpectationNotMet;
+  checked.verdict = checked.misses_expectation ? Verdict::ok : verdict_from_json(field);
+}
+
+CheckedScenario checked_scenario_of(const JsonField& field) {
+  CheckedScenario checked{.file = field.required("file").text(),
+                          .name = field.required("scenario").text(),
+                          .mode = field.required("mode").text()};
+  set_outcome(field.required("outcome"), checked);
+  checked.exit_code = field.required("exit_code").small_count();
+  checked.reason = field.required("reason").text();
+  checked.step_time = field.required("step_time_ns").count();
+  checked.reference = field.required("reference_ns").count();
+  checked.change = field.required("change").number();
+  return checked;
 }
 
 std::string change_cell(const CheckedScenario& checked) {
@@ -92,6 +115,14 @@ nlohmann::ordered_json suite_to_json(const CheckedSuite& suite) {
     json["scenarios"].push_back(std::move(one));
   }
   return json;
+}
+
+CheckedSuite suite_from_json(const nlohmann::ordered_json& document, const std::string& file) {
+  Reading reading(document, file);
+  CheckedSuite suite;
+  for (const JsonField& item : reading.root().required("scenarios").items()) suite.push_back(checked_scenario_of(item));
+  reading.finish();
+  return suite;
 }
 
 }  // namespace tandem

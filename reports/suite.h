@@ -50,6 +50,8 @@ std::string summary_of(const CheckedSuite& suite);
 // Returns a table with the summary, and the reasons for verdicts that are not ok.
 std::string suite_text(const CheckedSuite& suite);
 nlohmann::ordered_json suite_to_json(const CheckedSuite& suite);
+// Returns what the text shows of a document. Throws InputError with everything that is missing or wrong.
+CheckedSuite suite_from_json(const nlohmann::ordered_json& document, const std::string& file);
 
 // For CI systems: JUnit's XML (inconclusive and skipped ones are skipped tests, failed ones errors), Markdown, and
 // lines of GitHub's workflow commands. Paths of annotations are relative to `workspace` if they lie in it.

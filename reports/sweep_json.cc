@@ -13,7 +13,8 @@ using SweepJson = nlohmann::ordered_json;
 
 PointState state_of(const JsonField& field) {
   const std::string text = field.text();
-  for (const PointState state : {PointState::done, PointState::does_not_fit, PointState::failed, PointState::lost}) {
+  for (const PointState state :
+       {PointState::done, PointState::does_not_fit, PointState::failed, PointState::lost, PointState::not_run}) {
     if (text == name_of(state)) return state;
   }
   field.error("is no state of a point: '" + text + "'");
@@ -44,13 +45,9 @@ SweptPoint point_from_json(const JsonField& field) {
   SweptPoint point;
   for (const auto& [name, value] : field.required("values").entries()) point.values.emplace_back(name, value.text());
   point.state = state_of(field.required("state"));
-  const auto text = [&](const char* name) {
-    const JsonField value = field.optional(name);
-    return value.present() ? value.text() : std::string();
-  };
-  point.problem = text("problem");
-  point.strategy = text("strategy");
-  point.limit = text("limit");
+  point.problem = text_or_empty(field, "problem");
+  point.strategy = text_or_empty(field, "strategy");
+  point.limit = text_or_empty(field, "limit");
   if (const JsonField devices = field.optional("devices"); devices.present()) point.devices = devices.small_count();
   if (const JsonField memory = field.optional("memory_bytes"); memory.present())
     point.memory = memory_from_json(memory);
@@ -83,6 +80,19 @@ nlohmann::ordered_json sweep_to_json(const SweepTable& table) {
   json["points"] = SweepJson::array();
   for (const SweptPoint& point : table.points) json["points"].push_back(point_to_json(point));
   return json;
+}
+
+SweepTable sweep_from_json(const nlohmann::ordered_json& document, const std::string& file) {
+  Reading reading(document, file);
+  const JsonField& root = reading.root();
+  SweepTable table{.scenario = root.required("scenario").text(),
+                   .engine = root.required("engine").text(),
+                   .fields = {},
+                   .points = {}};
+  for (const JsonField& field : root.required("fields").items()) table.fields.push_back(field.text());
+  for (const JsonField& point : root.required("points").items()) table.points.push_back(point_from_json(point));
+  reading.finish();
+  return table;
 }
 
 }  // namespace tandem

@@ -11,6 +11,8 @@
 namespace tandem {
 
 nlohmann::ordered_json sweep_to_json(const SweepTable& table);
+// Throws InputError with everything that is missing or wrong.
+SweepTable sweep_from_json(const nlohmann::ordered_json& document, const std::string& file);
 
 nlohmann::ordered_json point_to_json(const SweptPoint& point);
 class JsonField;

@@ -4,35 +4,30 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/check.h"
+#include "reports/json_fields.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
-#include "reports/pages/reading.h"
 #include "reports/pages/sections.h"
-#include "reports/report_json.h"
+#include "reports/paired_check.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
 
 namespace tandem::pages {
 namespace {
 
-std::string reasons_of(const JsonField& root) {
+std::string reasons_of(const CheckResult& result) {
   std::string items;
-  for (const JsonField& reason : root.required("reasons").items()) {
-    items += fmt::format("<li>{}</li>\n", escaped(reason.text()));
-  }
+  for (const std::string& reason : result.reasons) items += fmt::format("<li>{}</li>\n", escaped(reason));
   return items.empty() ? "" : "<ul class=\"notes\">\n" + items + "</ul>\n";
 }
 
-std::string differences_of(const JsonField& root) {
+std::string differences_of(const CheckResult& result) {
+  if (result.differences.empty()) return "";
   HtmlTable table("what differs from the baseline", {"figure", "baseline", "now", "change"});
-  bool any = false;
-  for (const JsonField& item : root.required("differences").items()) {
-    const double was = item.required("baseline_ns").number();
-    const double is = item.required("current_ns").number();
-    table.add({item.required("name").text(), time_text(was), time_text(is), was > 0 ? error_text(is / was - 1) : "-"});
-    any = true;
+  for (const CheckedFigure& figure : result.differences) {
+    table.add({figure.name, time_text(figure.baseline_ns), time_text(figure.current_ns), change_text(figure)});
   }
-  return any ? section("What differs", std::move(table).finish()) : "";
+  return section("What differs", std::move(table).finish());
 }
 
 // The parts of both steps, which add up to the change of the step.
@@ -73,19 +68,16 @@ std::string launches_section(const JsonField& root) {
                                  folded("As a table", std::move(table).finish()));
 }
 
-std::string figures_section(const JsonField& root) {
+std::string figures_section(const PairedResult& result) {
+  if (result.figures.empty()) return "";
   HtmlTable table("phases and collectives, for information",
                   {"figure", "change", "interval (Holm)", "p of no change (Holm)"});
-  bool any = false;
-  for (const JsonField& item : root.required("figures").items()) {
-    const JsonField change = item.required("change");
-    const JsonField lower = change.required("lower"), upper = change.required("upper");
-    table.add({item.required("name").text(), error_text(change.required("estimate").number()),
-               lower.is_null() || upper.is_null() ? "-" : interval_text(lower.number(), upper.number()),
-               fmt::format("{:.3f}", item.required("adjusted_p_value").number())});
-    any = true;
+  for (const PairedFigure& figure : result.figures) {
+    table.add({figure.name, error_text(figure.estimate),
+               figure.change ? interval_text(figure.change->lower, figure.change->upper) : "-",
+               fmt::format("{:.3f}", figure.adjusted_p_value)});
   }
-  return any ? section("Phases and collectives", std::move(table).finish()) : "";
+  return section("Phases and collectives", std::move(table).finish());
 }
 
 }  // namespace
@@ -98,40 +90,31 @@ void set_verdict(Heading& heading, const std::string& verdict) {
 }
 
 Content check_content(const Json& document, const std::string& file) {
-  Reading reading(document, file);
-  const JsonField& root = reading.root();
-  root.required("report");
-  root.required("baseline");
-  reading.finish();
-  const Report report = report_from_document(document.at("report"), file);
-  const Report baseline = report_from_document(document.at("baseline"), file);
+  const auto [result, report, baseline] = check_from_json(document, file);
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
-  set_verdict(content.heading, root.required("verdict").text());
+  set_verdict(content.heading, std::string(name_of(result.verdict)));
   // A simulation that became faster is an open question until it is stored.
-  const bool is_news = report.deterministic && root.required("verdict").text() == name_of(Verdict::improved);
+  const bool is_news = report.deterministic && result.verdict == Verdict::improved;
   if (is_news) content.heading.verdict_class = "open";
-  content.sections = reasons_of(root) + headline_list(report) + change_section(report, baseline) +
-                     differences_of(root) + step_section(report) + notes_section(report);
-  reading.finish();
+  content.sections = reasons_of(result) + headline_list(report) + change_section(report, baseline) +
+                     differences_of(result) + step_section(report) + notes_section(report);
   return content;
 }
 
 Content paired_check_content(const Json& document, const std::string& file) {
   Reading reading(document, file);
   const JsonField& root = reading.root();
-  const JsonField change = root.required("change");
-  Content content{
-      .heading = {.title = "Check against another program",
-                  .origin = fmt::format("{} pairs of launches in turns, seed {}", root.required("pairs").small_count(),
-                                        root.required("seed").count())},
-      .sections = {}};
-  set_verdict(content.heading, root.required("verdict").text());
-  content.sections = paragraph(
-      fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.required("estimate").number()),
-                  100 * root.required("confidence").number(),
-                  interval_text(change.required("lower").number(), change.required("upper").number()),
-                  percent_text(root.required("margin").number())));
-  content.sections += launches_section(root) + figures_section(root);
+  const StoredPairedCheck check = paired_check_from_json(document, file);
+  const CentreInterval& change = check.result.change;
+  Content content{.heading = {.title = check.title,
+                              .origin = fmt::format("against another program: {} pairs of launches in turns, seed {}",
+                                                    check.result.pairs, check.seed)},
+                  .sections = {}};
+  set_verdict(content.heading, std::string(name_of(check.result.verdict)));
+  content.sections = paragraph(fmt::format(
+      "step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate), 100 * (1 - 2 * check.result.level),
+      interval_text(change.lower, change.upper), percent_text(check.result.margin)));
+  content.sections += launches_section(root) + figures_section(check.result);
   reading.finish();
   return content;
 }

@@ -134,28 +134,10 @@ std::string variants_section(const std::vector<Comparison>& comparisons) {
   return section("Variants", std::move(table).finish());
 }
 
-Comparison comparison_of(const Json& entry, const std::string& file) {
-  const auto report = [&](const char* which) {
-    if (!entry.is_object() || !entry.contains(which)) {
-      throw InputError({{.file = file, .path = fmt::format("comparisons[].{}", which), .message = "is missing"}});
-    }
-    return report_from_document(entry.at(which), file);
-  };
-  const Report measured = report("measured"), predicted = report("predicted");
-  const bool disturbed = entry.value("disturbed", false);
-  // Older documents do not say what disturbed the calibration.
-  const std::string unknown = disturbed ? "the calibration was disturbed" : "";
-  return compare(measured, predicted, entry.value("disturbance", unknown));
-}
-
 }  // namespace
 
 Content comparison_content(const Json& document, const std::string& file) {
-  std::vector<Comparison> comparisons;
-  for (const Json& entry : document.value("comparisons", Json::array())) {
-    comparisons.push_back(comparison_of(entry, file));
-  }
-  if (comparisons.empty()) throw InputError({{.file = file, .path = "comparisons", .message = "has no entry"}});
+  const std::vector<Comparison> comparisons = comparisons_from_json(document, file);
   // The last one is shown in full, as in the text.
   const Comparison& last = comparisons.back();
   const std::optional<double>& error = last.figure("step_time").error;

@@ -2,9 +2,9 @@
 
 #include <algorithm>
 
+#include "reports/json_fields.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
-#include "reports/pages/reading.h"
 #include "reports/pages/sections.h"
 #include "reports/statistics.h"
 #include "reports/text_table.h"

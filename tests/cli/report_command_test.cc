@@ -53,6 +53,39 @@ TEST_F(ReportCommand, ShowsWhatTheRunPrintedFromItsDocumentAndFromItsPage) {
   EXPECT_EQ(tandem({"report", "run.json", "run.html"}).out, printed + "\n" + printed);
 }
 
+// Each command prints its text and writes its page in the same run; the page carries the document.
+TEST_F(ReportCommand, ShowsWhatEveryOtherCommandPrinted) {
+  write_small_scenario();
+  const std::string simulated = example("digits-sim.yaml");
+  std::filesystem::create_directory(folder() / "suite");
+  std::filesystem::copy_file(simulated, folder() / "suite" / "digits-sim.yaml");
+  ASSERT_EQ(tandem({"check", "suite", "--baseline", "golden", "--update", "-q"}).exit_code, 0);
+  auto changed = nlohmann::json::parse(read("golden/digits-sim.json"));
+  changed["step_time_ns"]["median"] = 1;
+  write("changed.json", changed.dump());
+  const std::vector<std::vector<std::string>> commands = {
+      {"compare", "small.yaml", "--replicas", "1,2", "--tries", "1"},
+      {"check", simulated, "--baseline", "changed.json"},
+      {"check", "suite", "--baseline", "golden"},
+      {"check", "small.yaml", "--against", TANDEM_BINARY},
+      {"check", "small.yaml", "--history", "h.jsonl"},
+      {"check", simulated, "--history", "h.jsonl"},
+      {"history", "h.jsonl"},
+      {"sweep", example("gpt-sweep.yaml"), "--no-results"}};
+  for (std::vector<std::string> command : commands) {
+    command.insert(command.end(), {"-q", "--html", "page.html"});
+    const Outcome outcome = tandem(command);
+    EXPECT_THAT(outcome.exit_code, testing::AnyOf(0, 1, 6)) << outcome.err;
+    EXPECT_FALSE(outcome.out.empty());
+    EXPECT_EQ(tandem({"report", "page.html"}).out, outcome.out) << command[0] << " " << command[1] << " " << command[2];
+  }
+  const std::vector<std::string> explore = {"run", simulated, "--explore", "2", "-q"};
+  std::vector<std::string> stored = explore;
+  stored.insert(stored.end(), {"--json", "-o", "explored.json"});
+  ASSERT_EQ(tandem(stored).exit_code, 0);
+  EXPECT_EQ(tandem({"report", "explored.json"}).out, tandem(explore).out);
+}
+
 TEST_F(ReportCommand, WritesTheSamePageAgain) {
   store();
   EXPECT_EQ(tandem({"report", "run.html", "--html", "again.html"}).exit_code, 0);

@@ -176,7 +176,7 @@ TEST(PairedCheck, IntervalsOfPartsAreHolms) {
   ASSERT_EQ(result->figures.size(), 2u);
   EXPECT_FALSE(result->figures[0].change.has_value()) << "the smaller p-value, at half of the level";
   EXPECT_TRUE(result->figures[1].change.has_value()) << "the other, at all of it";
-  EXPECT_THAT(paired_check_text(*result, launches, 7), testing::HasSubstr("(--seed 7)"));
+  EXPECT_THAT(paired_check_text({.title = "digits", .result = *result, .seed = 7}), testing::HasSubstr("(--seed 7)"));
 }
 
 TEST(PairedCheck, RefusesLaunchesOfAnotherJobOrMachine) {

@@ -1,0 +1,107 @@
+#include "reports/stored_text.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <array>
+
+#include "reports/check.h"
+#include "reports/compare.h"
+#include "reports/exploration.h"
+#include "reports/history.h"
+#include "reports/json_fields.h"
+#include "reports/paired_check.h"
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "reports/suite.h"
+#include "reports/sweep_json.h"
+
+namespace tandem {
+namespace {
+
+using Document = nlohmann::ordered_json;
+
+std::string stored_report(const Document& document, const std::string& file, bool all) {
+  return report_text(report_from_document(document, file), all);
+}
+
+std::string stored_comparison(const Document& document, const std::string& file, bool all) {
+  return comparisons_text(comparisons_from_json(document, file), all);
+}
+
+std::string stored_check(const Document& document, const std::string& file, bool /*all*/) {
+  const auto [result, report, baseline] = check_from_json(document, file);
+  return check_text(result, report, baseline);
+}
+
+std::string stored_paired_check(const Document& document, const std::string& file, bool /*all*/) {
+  return paired_check_text(paired_check_from_json(document, file));
+}
+
+std::string stored_history_check(const Document& document, const std::string& file, bool /*all*/) {
+  return history_check_text(history_check_from_json(document, file));
+}
+
+std::string stored_suite(const Document& document, const std::string& file, bool /*all*/) {
+  return suite_text(suite_from_json(document, file));
+}
+
+// The page of a long history has only the last launches.
+std::string stored_history(const Document& document, const std::string& file, bool /*all*/) {
+  const StoredHistory history = history_from_json(document, file);
+  Reading reading(document, file);
+  std::int64_t left_out = 0;
+  for (const JsonField& series : reading.root().required("series").items()) {
+    left_out += series.optional("launches_left_out").count();
+  }
+  reading.finish();
+  const std::string text = history_text(history.series, history.margin);
+  if (left_out == 0) return text;
+  return fmt::format("{} earlier launches had no room in the page that this was read from\n\n{}", left_out, text);
+}
+
+// The page of a large sweep has only some of its points.
+std::string stored_sweep(const Document& document, const std::string& file, bool all) {
+  const std::string text = sweep_text(sweep_from_json(document, file), all);
+  Reading reading(document, file);
+  const std::int64_t left_out = reading.root().optional("points_left_out").count();
+  reading.finish();
+  if (left_out == 0) return text;
+  return fmt::format("{} more points had no room in the page that this was read from\n\n{}", left_out, text);
+}
+
+std::string stored_exploration(const Document& document, const std::string& file, bool /*all*/) {
+  return exploration_text(exploration_from_json(document, file));
+}
+
+struct StoredKind {
+  const char* name;
+  std::string (*text)(const Document& document, const std::string& file, bool all);
+};
+constexpr std::array kStoredKinds{StoredKind{"report", stored_report},
+                                  StoredKind{"comparison", stored_comparison},
+                                  StoredKind{"check", stored_check},
+                                  StoredKind{"paired_check", stored_paired_check},
+                                  StoredKind{"history_check", stored_history_check},
+                                  StoredKind{"suite", stored_suite},
+                                  StoredKind{"sweep", stored_sweep},
+                                  StoredKind{"history", stored_history},
+                                  StoredKind{"exploration", stored_exploration}};
+
+}  // namespace
+
+std::string stored_text(const nlohmann::ordered_json& document, const std::string& file, bool all) {
+  const std::string kind =
+      document.is_object() && document.contains("kind") && document["kind"].is_string() ? document["kind"] : "";
+  std::vector<std::string> names;
+  for (const StoredKind& known : kStoredKinds) {
+    if (known.name == kind) return known.text(document, file, all);
+    names.emplace_back(known.name);
+  }
+  throw InputError(
+      {{.file = file,
+        .path = "kind",
+        .message = fmt::format("is '{}', which has no text; those that have one: {}", kind, fmt::join(names, ", "))}});
+}
+
+}  // namespace tandem
