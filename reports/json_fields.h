@@ -72,6 +72,9 @@ class Reading {
   JsonField root_;
 };
 
+// The field of a page's document that says what had no room there: the number of missing entries by path.
+inline constexpr std::string_view kLeftOut = "left_out";
+
 // The marks between which a page (reports/pages) carries its document.
 inline constexpr std::string_view kPageBegin = "<!doctype html>";
 inline constexpr std::string_view kPageDocumentBegin = "<script type=\"application/json\" id=\"tandem-document\">";

@@ -32,7 +32,8 @@ nlohmann::ordered_json document_of(std::string_view kind);
 std::string json_text(const nlohmann::ordered_json& document);
 
 // Read a report. Throw InputError with everything that is missing or wrong and its place; `file` is the name in
-// messages. Ignore unknown fields, so that an older Tandem reads reports of a newer one.
+// messages. Ignore unknown fields, so that an older Tandem reads reports of a newer one. report_from_json() and
+// load_report() refuse reports that a page carries without parts of them, which are only to be shown.
 Report report_from_json(std::string_view text, const std::string& file);
 Report report_from_document(const nlohmann::ordered_json& document, const std::string& file);
 // Reads the report in a field of a document of another kind. Adds what is missing or wrong to the field's problems.

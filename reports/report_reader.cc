@@ -192,6 +192,17 @@ bool check_kind(const JsonField& root) {
   return is_report && kind.present() && schema_version.present();
 }
 
+// Refuses the document of a page that had no room for all of the report. Details are not part of it.
+void check_is_whole(const JsonField::Json& document, const std::string& file) {
+  if (!document.is_object() || !document.contains(kLeftOut)) return;
+  for (const auto& [path, count] : document[std::string(kLeftOut)].items()) {
+    if (path == "details") continue;
+    throw InputError({{.file = file,
+                       .path = path,
+                       .message = "is not all here: the page had no room for it; take the document of --json"}});
+  }
+}
+
 }  // namespace
 
 StepTime step_time_from_json(const JsonField& field) {
@@ -209,7 +220,9 @@ PerStep per_step_from_json(const JsonField& field) {
 }
 
 Report report_from_json(std::string_view text, const std::string& file) {
-  return report_from_document(parse_json(text, file), file);
+  const JsonField::Json document = parse_json(text, file);
+  check_is_whole(document, file);
+  return report_from_document(document, file);
 }
 
 Report report_from_document(const nlohmann::ordered_json& document, const std::string& file) {

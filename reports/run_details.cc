@@ -138,17 +138,6 @@ std::size_t bars_of(const StepPicture& picture) {
   return bars;
 }
 
-void make_coarse(StepPicture& picture) {
-  const Nanoseconds finest = std::max<Nanoseconds>(1, picture.length / 4000);
-  constexpr int kCoarsestOfOneCategory = 8;  // a coarser resolution would hide visible gaps
-  for (const bool any_category : {false, true}) {
-    const Nanoseconds coarsest = any_category ? picture.length : kCoarsestOfOneCategory * finest;
-    for (Nanoseconds resolution = finest; bars_of(picture) > kMostBars && resolution <= coarsest; resolution *= 2) {
-      for (StepLane& lane : picture.lanes) merge_neighbours(lane, resolution, any_category);
-    }
-  }
-}
-
 void add_waits(const Timeline& timeline, RunDetails& details) {
   const std::size_t most = std::clamp<std::size_t>(kMostWaitCells / details.steps.size(), 1, kMostLanes);
   for (RankWaits& one : waits_of(timeline, details.steps)) {
@@ -180,6 +169,37 @@ LinkPicture links_of(const Timeline& timeline) {
 }
 
 }  // namespace
+
+std::vector<CriticalStretch> joined(std::vector<CriticalStretch> stretches, Nanoseconds gap) {
+  std::stable_sort(stretches.begin(), stretches.end(), [](const CriticalStretch& one, const CriticalStretch& other) {
+    return std::pair(one.lane, one.start) < std::pair(other.lane, other.start);
+  });
+  std::vector<CriticalStretch> all;
+  for (const CriticalStretch& one : stretches) {
+    if (!all.empty() && all.back().lane == one.lane && one.start - all.back().end < gap) {
+      all.back().end = std::max(all.back().end, one.end);
+    } else {
+      all.push_back(one);
+    }
+  }
+  return all;
+}
+
+void make_coarse(StepPicture& picture, int most_bars) {
+  const Nanoseconds finest = std::max<Nanoseconds>(1, picture.length / 4000);
+  const auto most = static_cast<std::size_t>(most_bars);
+  constexpr int kCoarsestOfOneCategory = 8;  // a coarser resolution would hide visible gaps
+  for (const bool any_category : {false, true}) {
+    const Nanoseconds coarsest = any_category ? picture.length : kCoarsestOfOneCategory * finest;
+    for (Nanoseconds resolution = finest; bars_of(picture) > most && resolution <= coarsest; resolution *= 2) {
+      for (StepLane& lane : picture.lanes) merge_neighbours(lane, resolution, any_category);
+    }
+  }
+  std::vector<CriticalStretch>& stretches = picture.critical_stretches;
+  for (Nanoseconds gap = finest; stretches.size() > kMostStretches && gap <= picture.length; gap *= 2) {
+    stretches = joined(std::move(stretches), gap);
+  }
+}
 
 double LinkPicture::use_of(const LinkUse& link) const {
   const double most = link.bytes_per_s * static_cast<double>(time) * 1e-9;

@@ -89,8 +89,14 @@ struct RunDetails {
 // Limits of what a page has.
 inline constexpr int kMostLanes = 64;
 inline constexpr int kMostBars = 2000;
-inline constexpr int kMostWaitCells = 8000;
+inline constexpr std::size_t kMostStretches = 1000;
+inline constexpr int kMostWaitCells = 1200;
 inline constexpr int kMostLinks = 400;
+
+// Merges short neighbouring bars, and near stretches of the critical path, until there are at most so many of them.
+void make_coarse(StepPicture& picture, int most_bars = kMostBars);
+// Joins stretches of a lane with less than `gap` between them.
+std::vector<CriticalStretch> joined(std::vector<CriticalStretch> stretches, Nanoseconds gap);
 
 // Collects the details. Throws Error when no step remains after the warm-up, as summarize() does.
 RunDetails run_details(const Timeline& timeline, int warmup_steps, Pace pace);

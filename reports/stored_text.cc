@@ -54,10 +54,13 @@ std::string stored_history(const Document& document, const std::string& file, bo
   for (const JsonField& series : reading.root().required("series").items()) {
     left_out += series.optional("launches_left_out").count();
   }
+  const std::int64_t series_left_out = reading.root().optional("series_left_out").count();
   reading.finish();
-  const std::string text = history_text(history.series, history.margin);
-  if (left_out == 0) return text;
-  return fmt::format("{} earlier launches had no room in the page that this was read from\n\n{}", left_out, text);
+  std::string text;
+  if (left_out > 0)
+    text += fmt::format("{} earlier launches had no room in the page that this was read from\n\n", left_out);
+  if (series_left_out > 0) text += fmt::format("{} more series had no room there\n\n", series_left_out);
+  return text + history_text(history.series, history.margin);
 }
 
 // The page of a large sweep has only some of its points.
@@ -72,6 +75,16 @@ std::string stored_sweep(const Document& document, const std::string& file, bool
 
 std::string stored_exploration(const Document& document, const std::string& file, bool /*all*/) {
   return exploration_text(exploration_from_json(document, file));
+}
+
+// Names what a page had no room for.
+std::string missing_text(const Document& document) {
+  std::vector<std::string> parts;
+  if (document.contains(kLeftOut)) {
+    for (const auto& [path, count] : document[std::string(kLeftOut)].items()) parts.push_back(path);
+  }
+  if (parts.empty() || parts == std::vector<std::string>{"details"}) return "";
+  return fmt::format("the page that this was read from had no room for all of: {}\n\n", fmt::join(parts, ", "));
 }
 
 struct StoredKind {
@@ -95,7 +108,7 @@ std::string stored_text(const nlohmann::ordered_json& document, const std::strin
       document.is_object() && document.contains("kind") && document["kind"].is_string() ? document["kind"] : "";
   std::vector<std::string> names;
   for (const StoredKind& known : kStoredKinds) {
-    if (known.name == kind) return known.text(document, file, all);
+    if (known.name == kind) return missing_text(document) + known.text(document, file, all);
     names.emplace_back(known.name);
   }
   throw InputError(

@@ -145,7 +145,7 @@ std::string heat_map(std::string_view title, const HeatMap& map) {
       if (!std::isfinite(value)) continue;
       svg.shade(kLabelWidth + cell_width * static_cast<double>(column), y, cell_width, kCellHeight,
                 most > 0 ? value / most : 0,
-                fmt::format("{}, {} {}: {}", map.rows[row], map.column_name, map.columns[column],
+                fmt::format("{}, {} {}: {}", shortened(map.rows[row]), map.column_name, map.columns[column],
                             value_text(value, map.unit)));
     }
   }

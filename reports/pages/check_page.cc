@@ -15,12 +15,6 @@
 namespace tandem::pages {
 namespace {
 
-std::string reasons_of(const CheckResult& result) {
-  std::string items;
-  for (const std::string& reason : result.reasons) items += fmt::format("<li>{}</li>\n", escaped(reason));
-  return items.empty() ? "" : "<ul class=\"notes\">\n" + items + "</ul>\n";
-}
-
 std::string differences_of(const CheckResult& result) {
   if (result.differences.empty()) return "";
   HtmlTable table("what differs from the baseline", {"figure", "baseline", "now", "change"});
@@ -96,8 +90,8 @@ Content check_content(const Json& document, const std::string& file) {
   // A simulation that became faster is an open question until it is stored.
   const bool is_news = report.deterministic && result.verdict == Verdict::improved;
   if (is_news) content.heading.verdict_class = "open";
-  content.sections = reasons_of(result) + headline_list(report) + change_section(report, baseline) +
-                     differences_of(result) + step_section(report) + notes_section(report);
+  content.sections = {bullets(result.reasons), headline_list(report), change_section(report, baseline),
+                      differences_of(result),  step_section(report),  notes_section(report)};
   return content;
 }
 
@@ -111,10 +105,10 @@ Content paired_check_content(const Json& document, const std::string& file) {
                                                     check.result.pairs, check.seed)},
                   .sections = {}};
   set_verdict(content.heading, std::string(name_of(check.result.verdict)));
-  content.sections = paragraph(fmt::format(
-      "step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate), 100 * (1 - 2 * check.result.level),
-      interval_text(change.lower, change.upper), percent_text(check.result.margin)));
-  content.sections += launches_section(root) + figures_section(check.result);
+  const std::string summary = fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate),
+                                          100 * (1 - 2 * check.result.level), interval_text(change.lower, change.upper),
+                                          percent_text(check.result.margin));
+  content.sections = {paragraph(summary), launches_section(root), figures_section(check.result)};
   reading.finish();
   return content;
 }

@@ -113,9 +113,11 @@ std::string bands_section(const Comparison& comparison) {
 }
 
 std::string both_gantts(const Json& entry, const std::string& file) {
-  const auto measured = details_of(entry.at("measured"), file);
-  const auto predicted = details_of(entry.at("predicted"), file);
+  auto measured = details_of(entry.at("measured"), file);
+  auto predicted = details_of(entry.at("predicted"), file);
   if (!measured || !predicted) return gantt_section(std::nullopt, 0);
+  // Two of them are as large as one of a run.
+  for (StepPicture* picture : {&measured->median_step, &predicted->median_step}) make_coarse(*picture, kMostBars / 2);
   const Nanoseconds length = std::max(measured->median_step.length, predicted->median_step.length);
   return section("The median steps",
                  "<h3>measured</h3>\n" + gantt("Timeline of the measured median step", measured->median_step, length) +
@@ -149,9 +151,12 @@ Content comparison_content(const Json& document, const std::string& file) {
                                                 error_text(*error), percent_text(last.noise))
                                   : "disturbed, no error can be told: " + last.disturbance;
   content.heading.verdict_class = error ? "open" : "bad";
-  content.sections = variants_section(comparisons) + waterfall_section(last) +
-                     both_gantts(document.at("comparisons").back(), file) + collectives_section_of(comparisons) +
-                     bands_section(last) + notes_section(last.measured);
+  content.sections = {variants_section(comparisons),
+                      waterfall_section(last),
+                      both_gantts(document.at("comparisons").back(), file),
+                      collectives_section_of(comparisons),
+                      bands_section(last),
+                      notes_section(last.measured)};
   return content;
 }
 

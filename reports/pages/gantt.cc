@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
@@ -48,22 +49,6 @@ void draw_categories(Svg& svg) {
   svg.text(x + 128, 15, "arrived last");
 }
 
-// Joins stretches of a lane with less than `gap` between them.
-std::vector<CriticalStretch> joined(std::vector<CriticalStretch> stretches, double gap) {
-  std::stable_sort(stretches.begin(), stretches.end(), [](const CriticalStretch& one, const CriticalStretch& other) {
-    return std::pair(one.lane, one.start) < std::pair(other.lane, other.start);
-  });
-  std::vector<CriticalStretch> all;
-  for (const CriticalStretch& one : stretches) {
-    if (!all.empty() && all.back().lane == one.lane && static_cast<double>(one.start - all.back().end) < gap) {
-      all.back().end = std::max(all.back().end, one.end);
-    } else {
-      all.push_back(one);
-    }
-  }
-  return all;
-}
-
 }  // namespace
 
 std::string css_class_of(Category category) {
@@ -82,7 +67,7 @@ std::string gantt(std::string_view title, const StepPicture& picture, Nanosecond
     draw_lane(svg, lane, y, width_of_ns);
     y += kLaneHeight + kLaneGap;
   }
-  for (const CriticalStretch& one : joined(picture.critical_stretches, 0.5 / width_of_ns)) {
+  for (const CriticalStretch& one : joined(picture.critical_stretches, std::llround(0.5 / width_of_ns))) {
     const double top = kLanesTop + (kLaneHeight + kLaneGap) * one.lane;
     svg.rect(kLabelWidth + static_cast<double>(one.start) * width_of_ns, top + kLaneHeight - 4,
              std::max(0.5, static_cast<double>(one.end - one.start) * width_of_ns), 4, "critical");

@@ -42,6 +42,8 @@ double level_of_part(const std::vector<PageLaunch>& launches, std::size_t begin,
   return median_of(times.empty() ? all : times);
 }
 
+constexpr int kMostLetters = 64;  // of a commit where the pointer rests
+
 std::string short_commit_of(const PageLaunch& launch) {
   constexpr std::size_t kLetters = 10;
   return launch.commit.substr(0, kLetters);
@@ -53,7 +55,7 @@ std::string chart_of(const std::vector<PageLaunch>& launches, const std::vector<
   for (std::size_t i = 0; i < launches.size(); ++i) {
     dots.points.emplace_back(static_cast<double>(i + 1), launches[i].step_time);
     dots.is_hollow.push_back(launches[i].is_disturbed);
-    dots.remarks.push_back(launches[i].commit);
+    dots.remarks.push_back(cut_back(launches[i].commit, kMostLetters));
   }
   Series level{.name = "level", .points = {}, .mark = Series::Mark::stairs};
   Series above{.name = "margin above", .points = {}, .mark = Series::Mark::dashes};
@@ -91,7 +93,7 @@ std::string staircase_of(const std::vector<PageLaunch>& launches, const std::vec
   };
   for (std::size_t i = 0; i < launches.size(); ++i) {
     stairs.points.emplace_back(static_cast<double>(i + 1), launches[i].step_time);
-    stairs.remarks.push_back(launches[i].commit);
+    stairs.remarks.push_back(cut_back(launches[i].commit, kMostLetters));
   }
   label(0);
   for (const PageChange& change : changes) label(change.launch);
@@ -149,7 +151,8 @@ std::string series_section(const JsonField& field, double margin) {
                      folded("All launches", std::move(table).finish()));
 }
 
-// Pages hold at most this many launches, the latest, of all series together.
+// Pages hold at most this many series, the first ones, and the last launches of them: so many of all series together.
+constexpr std::size_t kMostSeries = 40;
 constexpr std::size_t kMostLaunches = 1000;
 
 std::size_t launches_in(const Json& document) {
@@ -158,24 +161,70 @@ std::size_t launches_in(const Json& document) {
   return launches;
 }
 
-Json shortened_history(const Json& document) {
-  Json shorter = document;
-  const std::size_t most = std::max<std::size_t>(1, kMostLaunches / document.at("series").size());
-  for (Json& series : shorter["series"]) {
-    Json& launches = series["launches"];
-    if (launches.size() <= most) continue;
-    const std::size_t left_out = launches.size() - most;
-    launches.erase(launches.begin(), launches.begin() + static_cast<std::ptrdiff_t>(left_out));
-    Json changes = Json::array();
-    for (Json change : series["changes"]) {
-      if (change.at("launch").get<std::size_t>() <= left_out) continue;
-      change["launch"] = change.at("launch").get<std::size_t>() - left_out;
-      changes.push_back(std::move(change));
-    }
-    series["changes"] = std::move(changes);
-    series["launches_left_out"] = left_out;
+// Returns a series with its last launches, and the changes among them.
+Json shortened_series(const Json& series, std::size_t most) {
+  const Json& launches = series.at("launches");
+  const std::size_t left_out = launches.size() - std::min(launches.size(), most);
+  Json shorter = Json::object();
+  for (const auto& [key, value] : series.items()) {
+    if (key != "launches" && key != "changes") shorter[key] = value;
+  }
+  shorter["launches"] = Json::array();
+  for (std::size_t i = left_out; i < launches.size(); ++i) shorter["launches"].push_back(launches[i]);
+  shorter["changes"] = Json::array();
+  for (const Json& change : series.at("changes")) {
+    const auto place = change.at("launch").get<std::size_t>();
+    if (place <= left_out) continue;
+    shorter["changes"].push_back(change);
+    shorter["changes"].back()["launch"] = place - left_out;
+  }
+  const std::size_t before = series.value("launches_left_out", std::size_t{0});
+  if (left_out + before > 0) shorter["launches_left_out"] = left_out + before;
+  return shorter;
+}
+
+Json shortened_history(const Json& document, std::size_t launches) {
+  const Json& all = document.at("series");
+  const std::size_t count = std::min(all.size(), kMostSeries);
+  const std::size_t most = std::max<std::size_t>(1, launches / count);
+  Json shorter = Json::object();
+  for (const auto& [key, value] : document.items()) {
+    if (key != "series") shorter[key] = value;
+  }
+  shorter["series"] = Json::array();
+  for (std::size_t i = 0; i < count; ++i) shorter["series"].push_back(shortened_series(all[i], most));
+  if (all.size() > count) shorter["series_left_out"] = all.size() - count;
+  return shorter;
+}
+
+bool fits_page(const Json& document) {
+  constexpr std::size_t kMostBytes = 300'000;
+  return launches_in(document) <= kMostLaunches && document.at("series").size() <= kMostSeries &&
+         document.dump(-1, ' ', false, Json::error_handler_t::replace).size() <= kMostBytes;
+}
+
+// Returns a history that a page has room for. If commits are long, it has fewer launches.
+Json history_that_fits(const Json& document) {
+  Json shorter;
+  for (std::size_t launches = kMostLaunches; launches > 0; launches /= 2) {
+    shorter = shortened_history(document, launches);
+    if (fits_page(shorter)) break;
   }
   return shorter;
+}
+
+// Says what a shortened history lacks.
+std::string completeness_text(const JsonField& root) {
+  std::int64_t launches = 0;
+  for (const JsonField& series : root.required("series").items()) {
+    launches += series.optional("launches_left_out").count();
+  }
+  std::string text;
+  if (launches > 0) {
+    text += paragraph(fmt::format("The last launches of each series; {} earlier ones are not shown.", launches));
+  }
+  const std::int64_t series = root.optional("series_left_out").count();
+  return series == 0 ? text : text + paragraph(fmt::format("{} more series are not shown.", series));
 }
 
 }  // namespace
@@ -187,14 +236,14 @@ Content history_content(const Json& document, const std::string& file) {
   Content content{.heading = {.title = "History of step times",
                               .origin = fmt::format("of measured ones, changes of {} and more", percent_text(margin))},
                   .sections = {}};
-  for (const JsonField& series : root.required("series").items()) content.sections += series_section(series, margin);
+  for (const JsonField& series : root.required("series").items())
+    content.sections.push_back(series_section(series, margin));
+  content.sections.insert(content.sections.begin(), completeness_text(root));
   reading.finish();
-  // One launch of each series remains, however many series there are.
-  if (launches_in(document) <= std::max(kMostLaunches, document.at("series").size())) return content;
-  const auto shorter = std::make_shared<const Json>(shortened_history(document));
-  content = history_content(*shorter, file);
+  if (fits_page(document)) return content;
+  const auto shorter = std::make_shared<const Json>(history_that_fits(document));
+  content = fits_page(*shorter) ? history_content(*shorter, file) : std::move(content);
   content.shortened = shorter;
-  content.sections = paragraph("The last launches of each series.") + content.sections;
   return content;
 }
 

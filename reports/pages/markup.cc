@@ -2,10 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
+
+#include "reports/text_table.h"
 
 namespace tandem::pages {
 namespace {
+
+constexpr int kMostCellWidth = 300;
+constexpr int kMostTextWidth = 2000;
 
 std::string points_text(const std::vector<std::pair<double, double>>& points) {
   std::string text;
@@ -113,25 +119,60 @@ HtmlTable::HtmlTable(std::string_view caption, const std::vector<std::string>& h
 }
 
 void HtmlTable::add(const std::vector<std::string>& cells) {
+  if (left_out_ > 0 || markup_.size() > kMostBytes) {
+    ++left_out_;
+    return;
+  }
   markup_ += "<tr>";
   for (std::size_t i = 0; i < cells.size(); ++i) {
-    markup_ += i == 0      ? fmt::format("<th scope=\"row\">{}</th>", escaped(cells[i]))
-               : i < left_ ? fmt::format("<td class=\"left\">{}</td>", escaped(cells[i]))
-                           : fmt::format("<td>{}</td>", escaped(cells[i]));
+    const std::string text = escaped(cut_back(cells[i], kMostCellWidth));
+    markup_ += i == 0      ? fmt::format("<th scope=\"row\">{}</th>", text)
+               : i < left_ ? fmt::format("<td class=\"left\">{}</td>", text)
+                           : fmt::format("<td>{}</td>", text);
   }
   markup_ += "</tr>\n";
 }
 
 std::string HtmlTable::finish() && {
-  return std::move(markup_) + "</tbody>\n</table>\n";
+  return std::move(markup_) + "</tbody>\n</table>\n" +
+         (left_out_ > 0 ? paragraph(fmt::format("... and {} more rows, for which the page has no room", left_out_))
+                        : "");
 }
 
 std::string paragraph(std::string_view text) {
-  return fmt::format("<p>{}</p>\n", escaped(text));
+  return fmt::format("<p>{}</p>\n", escaped(cut_back(text, kMostTextWidth)));
+}
+
+std::string bullets(const std::vector<std::string>& texts) {
+  if (texts.empty()) return "";
+  constexpr std::size_t kMostItems = 50;
+  std::string list = "<ul class=\"notes\">\n";
+  for (std::size_t i = 0; i < std::min(texts.size(), kMostItems); ++i) {
+    list += fmt::format("<li>{}</li>\n", escaped(cut_back(texts[i], kMostTextWidth)));
+  }
+  list += "</ul>\n";
+  if (texts.size() <= kMostItems) return list;
+  return list + paragraph(fmt::format("... and {} more, for which the page has no room", texts.size() - kMostItems));
 }
 
 std::string section(std::string_view heading, std::string_view content) {
   return fmt::format("<section>\n<h2>{}</h2>\n{}</section>\n", escaped(heading), content);
+}
+
+std::string sections_that_fit(const std::vector<std::string>& sections, std::size_t most) {
+  constexpr std::string_view kHeadingEnd = "</h2>\n";
+  const std::string missing = paragraph("There is no room for this on the page.");
+  std::string text;
+  for (const std::string& one : sections) {
+    if (text.size() + one.size() <= most) {
+      text += one;
+      continue;
+    }
+    const std::size_t heading = one.find(kHeadingEnd);
+    text +=
+        heading == std::string::npos ? missing : one.substr(0, heading + kHeadingEnd.size()) + missing + "</section>\n";
+  }
+  return text;
 }
 
 std::string folded(std::string_view summary, std::string_view content) {

@@ -41,21 +41,30 @@ class Svg {
   std::string markup_;
 };
 
-// A table of text; `left` columns are aligned left.
+// A table of text; `left` columns are aligned left. Only the first rows of a long table are written, and a line below
+// it says how many others there are. Long texts of cells are cut.
 class HtmlTable {
  public:
   HtmlTable(std::string_view caption, const std::vector<std::string>& header, std::size_t left = 1);
   void add(const std::vector<std::string>& cells);
   std::string finish() &&;
 
+  static constexpr std::size_t kMostBytes = 200'000;
+
  private:
   std::string markup_;
   std::size_t left_;
+  std::size_t left_out_ = 0;
 };
 
 std::string paragraph(std::string_view text);
+// Returns a list with a bullet for each of the first texts; "" without texts.
+std::string bullets(const std::vector<std::string>& texts);
 // Returns a section of a page, with a heading that names it.
 std::string section(std::string_view heading, std::string_view content);
+// Returns the sections in their order, at most `most` bytes of them. Where there is no room for one, its heading and a
+// sentence are in its place.
+std::string sections_that_fit(const std::vector<std::string>& sections, std::size_t most);
 // Returns content that readers can unfold, such as the table that a picture shows.
 std::string folded(std::string_view summary, std::string_view content);
 

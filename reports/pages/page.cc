@@ -2,13 +2,16 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 
 #include "reports/json_fields.h"
 #include "reports/pages/assets.h"
+#include "reports/pages/carried_document.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
+#include "reports/text_table.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -29,21 +32,10 @@ constexpr std::array kKinds{Kind{"report", pages::run_content},
                             Kind{"suite", pages::suite_content},
                             Kind{"sweep", pages::sweep_content},
                             Kind{"history", pages::history_content}};
-// Returns the document without any character that could end its element: "<" occurs only in strings, where it can be
-// escaped.
-std::string embedded(const Json& document) {
-  const std::string text = document.dump(-1, ' ', false, Json::error_handler_t::replace);
-  std::string safe;
-  safe.reserve(text.size());
-  for (const char c : text) {
-    if (c == '<') {
-      safe += "\\u003c";
-    } else {
-      safe += c;
-    }
-  }
-  return safe;
-}
+
+constexpr std::size_t kMostPageBytes = 1'000'000;
+constexpr std::size_t kMostSectionBytes = 620'000;
+constexpr int kMostHeadingWidth = 300;
 
 // Nothing is allowed but the page's own style and scripts.
 std::string content_policy(bool offers_trace) {
@@ -62,24 +54,54 @@ constexpr std::string_view kPatterns = R"(<svg width="0" height="0" aria-hidden=
 </defs></svg>
 )";
 
+std::string heading_text(const std::string& text) {
+  return pages::escaped(cut_back(text, kMostHeadingWidth));
+}
+
 std::string head(const Content& content, bool offers_trace) {
   return fmt::format(
       "{}\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n"
       "<meta http-equiv=\"Content-Security-Policy\" content=\"{}\">\n"
       "<meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n"
       "<title>{} - Tandem</title>\n<style>{}</style>\n</head>\n",
-      kPageBegin, content_policy(offers_trace), pages::escaped(content.heading.title), pages::style().text);
+      kPageBegin, content_policy(offers_trace), heading_text(content.heading.title), pages::style().text);
 }
 
-std::string body(const Content& content, bool offers_trace) {
+std::string body(const Content& content, const std::string& left_out, std::size_t most, bool offers_trace) {
   const pages::Heading& heading = content.heading;
   std::string text = fmt::format("<body>\n{}<header>\n<h1>{}</h1>\n<p class=\"origin\">{}</p>\n", kPatterns,
-                                 pages::escaped(heading.title), pages::escaped(heading.origin));
+                                 heading_text(heading.title), heading_text(heading.origin));
   if (!heading.verdict.empty()) {
-    text += fmt::format("<p class=\"verdict {}\">{}</p>\n", heading.verdict_class, pages::escaped(heading.verdict));
+    text += fmt::format("<p class=\"verdict {}\">{}</p>\n", heading.verdict_class, heading_text(heading.verdict));
   }
   if (offers_trace) text += "<p><button type=\"button\" id=\"open-trace\">Open the trace in Perfetto</button></p>\n";
-  return text + "</header>\n<main>\n" + content.sections + "</main>\n";
+  if (!left_out.empty()) text += pages::paragraph(left_out);
+  return text + "</header>\n<main>\n" + pages::sections_that_fit(content.sections, most) + "</main>\n";
+}
+
+std::string end_of_page() {
+  std::string end;
+  for (const pages::Asset& script : pages::scripts()) {
+    end += fmt::format("<script>{}{}\n", script.text, kPageDocumentEnd);
+  }
+  return end + "</body>\n</html>\n";
+}
+
+// The document gets the room that the sections leave. One that was shortened for its page is not cut again.
+std::string whole_page(const Content& content, const Json& document, bool offers_trace) {
+  constexpr std::size_t kRoomForRest = 16'000;  // of the body, and a sentence about the document
+  const std::string begin = head(content, offers_trace), end = end_of_page();
+  const std::size_t room = kMostPageBytes - begin.size() - end.size() - kPageDocumentBegin.size() - kRoomForRest;
+  std::size_t for_sections = kMostSectionBytes;
+  if (content.shortened) {
+    const std::size_t size = pages::carried_document(*content.shortened, room).text.size();
+    for_sections = std::min(for_sections, room - size);
+  }
+  const std::string plain = body(content, "", for_sections, offers_trace);
+  const auto [carried, left_out] = pages::carried_document(content.shortened ? *content.shortened : document,
+                                                           room + kRoomForRest / 2 - std::min(room, plain.size()));
+  return begin + body(content, left_out, for_sections, offers_trace) +
+         fmt::format("{}{}{}\n", kPageDocumentBegin, carried, kPageDocumentEnd) + end;
 }
 
 }  // namespace
@@ -89,14 +111,7 @@ std::string page_of(const nlohmann::ordered_json& document, const std::string& f
       document.is_object() && document.contains("kind") && document["kind"].is_string() ? document["kind"] : "";
   for (const Kind& known : kKinds) {
     if (known.name != kind) continue;
-    const Content content = known.content(document, file);
-    std::string page = head(content, offers_trace) + body(content, offers_trace);
-    page += fmt::format("{}{}{}\n", kPageDocumentBegin, embedded(content.shortened ? *content.shortened : document),
-                        kPageDocumentEnd);
-    for (const pages::Asset& script : pages::scripts()) {
-      page += fmt::format("<script>{}{}\n", script.text, kPageDocumentEnd);
-    }
-    return page + "</body>\n</html>\n";
+    return whole_page(known.content(document, file), document, offers_trace);
   }
   std::vector<std::string> names;
   for (const Kind& known : kKinds) names.emplace_back(known.name);

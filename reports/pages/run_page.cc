@@ -126,11 +126,14 @@ Content run_content(const Json& document, const std::string& file) {
   const std::optional<RunDetails> details = details_of(document, file);
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
   set_normality(content.heading, report);
-  content.sections = headline_list(report) + step_section(report) +
-                     gantt_section(details, report.summary.per_step.exposed_communication) +
-                     (details ? waiting_section(*details) : "") +
-                     collectives_section(report, details ? details->bounds : std::vector<CollectiveBound>()) +
-                     (details ? links_section(*details) : "") + loss_section(report) + notes_section(report);
+  content.sections = {headline_list(report),
+                      step_section(report),
+                      gantt_section(details, report.summary.per_step.exposed_communication),
+                      details ? waiting_section(*details) : "",
+                      collectives_section(report, details ? details->bounds : std::vector<CollectiveBound>()),
+                      details ? links_section(*details) : "",
+                      loss_section(report),
+                      notes_section(report)};
   return content;
 }
 

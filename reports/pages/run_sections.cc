@@ -196,9 +196,7 @@ std::string collectives_section(const Report& report, const std::vector<Collecti
 std::string notes_section(const Report& report) {
   HtmlTable table("what decided the times", {"setting", "value"}, 2);
   for (const auto& [name, value] : report.settings) table.add({name, value});
-  std::string notes;
-  for (const std::string& note : report.notes) notes += fmt::format("<li>{}</li>\n", escaped(note));
-  if (!notes.empty()) notes = "<ul class=\"notes\">\n" + notes + "</ul>\n";
+  std::string notes = bullets(report.notes);
   if (report.machine_use) notes += paragraph(lost_text(*report.machine_use) + ".");
   return section("Settings and notes", notes + folded("Settings", std::move(table).finish()));
 }

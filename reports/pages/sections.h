@@ -21,7 +21,7 @@ struct Heading {
 using Json = nlohmann::ordered_json;
 struct Content {
   Heading heading;
-  std::string sections;
+  std::vector<std::string> sections;  // each with its heading, or none
   // What the page carries instead of a document that is too large for a page; null: the document itself.
   std::shared_ptr<const Json> shortened{};
 };

@@ -57,7 +57,7 @@ Content suite_content(const Json& document, const std::string& file) {
   Content content{.heading = {.title = fmt::format("Checks of {} scenarios", count), .origin = ""}, .sections = {}};
   content.heading.verdict = summary_text(root.required("summary"));
   content.heading.verdict_class = class_of_codes(codes);
-  content.sections = section("Verdicts", std::move(table).finish());
+  content.sections = {section("Verdicts", std::move(table).finish())};
   reading.finish();
   return content;
 }
@@ -73,7 +73,8 @@ Content history_check_content(const Json& document, const std::string& file) {
                                                                root.required("machine").text())},
                   .sections = {}};
   set_verdict(content.heading, root.required("verdict").text());
-  for (const JsonField& reason : root.required("reasons").items()) content.sections += paragraph(reason.text());
+  std::string reasons;
+  for (const JsonField& reason : root.required("reasons").items()) reasons += paragraph(reason.text());
   Series launches{.name = "new launches", .points = {}, .mark = Series::Mark::dots};
   int number = 0;
   for (const JsonField& item : root.required("launches").items()) {
@@ -95,7 +96,8 @@ Content history_check_content(const Json& document, const std::string& file) {
       chart.series.push_back({.name = name, .points = {{1, value}, {most, value}}, .mark = Series::Mark::dashes});
     }
   }
-  content.sections += section("Launches", xy_chart("New launches and the level of the known ones", std::move(chart)));
+  content.sections = {reasons,
+                      section("Launches", xy_chart("New launches and the level of the known ones", std::move(chart)))};
   reading.finish();
   return content;
 }

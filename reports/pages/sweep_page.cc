@@ -104,20 +104,20 @@ std::string scaling_section(const Points& points) {
                                 folded("As a table", std::move(table).finish()));
 }
 
-// Pages hold at most this many points: those of the front, then the fastest.
+// Pages hold at most this many points: those of the front, then the fastest. They are fewer if their texts are long.
 constexpr std::size_t kMostPoints = 1000;
 
-// Returns the places of the points that a page holds; the fastest point is always among them.
-std::set<std::size_t> kept_points(const Points& points, const JsonField& root) {
+// Returns the places of `most` points that a page holds; the fastest point is always among them.
+std::set<std::size_t> kept_points(const Points& points, const JsonField& root, std::size_t most) {
   std::vector<std::size_t> ranking(points.size());
   for (std::size_t i = 0; i < ranking.size(); ++i) ranking[i] = i;
   std::stable_sort(ranking.begin(), ranking.end(),
                    [&](std::size_t a, std::size_t b) { return points[a].throughput > points[b].throughput; });
   std::set<std::size_t> kept{ranking.front()};
   for (const JsonField& place : root.required("pareto_front").items()) {
-    if (kept.size() < kMostPoints) kept.insert(static_cast<std::size_t>(place.small_count()));
+    if (kept.size() < most) kept.insert(static_cast<std::size_t>(place.small_count()));
   }
-  for (std::size_t i = 0; i < ranking.size() && kept.size() < kMostPoints; ++i) kept.insert(ranking[i]);
+  for (std::size_t i = 0; i < ranking.size() && kept.size() < most; ++i) kept.insert(ranking[i]);
   return kept;
 }
 
@@ -242,7 +242,10 @@ std::string problems_section(const Points& points) {
 
 // Returns the document with only the `kept` points, the fastest among them.
 Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, std::size_t fastest) {
-  Json shorter = document;
+  Json shorter = Json::object();
+  for (const auto& [key, value] : document.items()) {
+    if (key != "points") shorter[key] = value;
+  }
   shorter["points"] = Json::array();
   shorter["pareto_front"] = Json::array();
   std::map<std::size_t, std::size_t> places;
@@ -260,17 +263,37 @@ Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, st
   return shorter;
 }
 
+struct KeptPoints {
+  std::set<std::size_t> places;
+  std::shared_ptr<const Json> document{};  // with these points only; null: with all
+};
+
+KeptPoints points_that_fit(const Json& document, const Points& points, const JsonField& root, std::size_t fastest) {
+  constexpr std::size_t kMostBytes = 400'000;
+  const auto fits = [](const Json& one) {
+    return one.dump(-1, ' ', false, Json::error_handler_t::replace).size() <= kMostBytes;
+  };
+  KeptPoints kept{.places = kept_points(points, root, kMostPoints)};
+  if (kept.places.size() == points.size() && fits(document)) return kept;
+  for (std::size_t most = kMostPoints; most > 0; most /= 2) {
+    kept.places = kept_points(points, root, most);
+    kept.document = std::make_shared<const Json>(shortened_sweep(document, kept.places, fastest));
+    if (fits(*kept.document)) break;
+  }
+  return kept;
+}
+
 // Says which points are missing, and why.
-std::string completeness_text(const Points& points, const JsonField& root) {
+std::string completeness_text(const Points& points, std::size_t kept, const JsonField& root) {
   std::string text;
   if (const JsonField left_out = root.optional("points_left_out"); left_out.present() && left_out.count() > 0) {
     text += fmt::format("{} more points had no room in the page that this was read from; nothing below counts them.",
                         left_out.count());
-  } else if (points.size() > kMostPoints) {
+  } else if (points.size() > kept) {
     text += fmt::format(
         "Figures and tables are of all {} points. The page keeps {}, which are drawn as dots: those "
         "that no other one beats and the fastest.",
-        points.size(), kMostPoints);
+        points.size(), kept);
   }
   return text.empty() ? "" : paragraph(text);
 }
@@ -305,14 +328,15 @@ Content sweep_content(const Json& document, const std::string& file) {
         fmt::format("fastest: {} with {}", rate_text(best->throughput, best->unit), best->values_text());
     content.heading.verdict_class = "good";
   }
-  const std::set<std::size_t> kept = kept_points(points, root);
-  if (kept.size() < points.size()) {
-    const auto fastest = static_cast<std::size_t>(best - points.begin());
-    content.shortened = std::make_shared<const Json>(shortened_sweep(document, kept, fastest));
-  }
-  content.sections = completeness_text(points, root) + scaling_section(points) + front_section(points, kept, root) +
-                     parameters_section(points) + limits_section(points) + crossings_section(root) +
-                     problems_section(points);
+  const KeptPoints kept = points_that_fit(document, points, root, static_cast<std::size_t>(best - points.begin()));
+  content.shortened = kept.document;
+  content.sections = {completeness_text(points, kept.places.size(), root),
+                      scaling_section(points),
+                      front_section(points, kept.places, root),
+                      parameters_section(points),
+                      limits_section(points),
+                      crossings_section(root),
+                      problems_section(points)};
   reading.finish();
   return content;
 }

@@ -141,9 +141,46 @@ std::string names_of(const XyChart& chart) {
   return fmt::format("<ul class=\"names\" hidden>{}</ul>\n", items);
 }
 
+// What a chart shows at most; of more points every second, third ... of each series is drawn, and the last one.
+constexpr std::size_t kMostPoints = 1500;
+constexpr std::size_t kMostSeries = 24;
+
+template <typename Value>
+void keep_every(std::vector<Value>& values, std::size_t step) {
+  std::vector<Value> kept;
+  for (std::size_t i = 0; i < values.size(); ++i) {
+    if (i % step == 0 || i + 1 == values.size()) kept.push_back(values[i]);
+  }
+  values = std::move(kept);
+}
+
+// Returns a sentence about what is not drawn; "" if all is.
+std::string make_small(XyChart& chart) {
+  constexpr int kMostNameWidth = 60;
+  for (Series& series : chart.series) series.name = cut_back(series.name, kMostNameWidth);
+  std::string text;
+  if (chart.series.size() > kMostSeries) {
+    text = fmt::format("{} more series are not drawn. ", chart.series.size() - kMostSeries);
+    chart.series.resize(kMostSeries);
+  }
+  std::size_t points = 0;
+  for (const Series& series : chart.series) points += series.points.size();
+  if (points > kMostPoints) {
+    const std::size_t step = (points + kMostPoints - 1) / kMostPoints;
+    for (Series& series : chart.series) {
+      keep_every(series.points, step);
+      if (!series.is_hollow.empty()) keep_every(series.is_hollow, step);
+      if (!series.remarks.empty()) keep_every(series.remarks, step);
+    }
+    text += fmt::format("One of {} points is drawn.", step);
+  }
+  return text.empty() ? "" : fmt::format("<figcaption>{}</figcaption>\n", escaped(text));
+}
+
 }  // namespace
 
 std::string xy_chart(std::string_view title, XyChart chart) {
+  const std::string left_out = make_small(chart);
   for (const Series& series : chart.series) {
     for (const auto& [x, y] : series.points) {
       if (!chart.x.can_show(x) || !chart.y.can_show(y)) continue;
@@ -158,8 +195,9 @@ std::string xy_chart(std::string_view title, XyChart chart) {
     if (series.mark != Series::Mark::dashes || series.points.size() != 1) continue;
     series.points = {{chart.x.low, series.points.front().second}, {chart.x.high, series.points.front().second}};
   }
-  return figure("xy", Drawing(title, chart).draw(),
-                fmt::format("{}<script type=\"application/json\">{}</script>\n", names_of(chart), data_of(chart)));
+  return figure(
+      "xy", Drawing(title, chart).draw(),
+      fmt::format("{}{}<script type=\"application/json\">{}</script>\n", left_out, names_of(chart), data_of(chart)));
 }
 
 }  // namespace tandem::pages
