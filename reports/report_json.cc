@@ -1,5 +1,6 @@
 #include "reports/report_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -88,6 +89,11 @@ Json ranks_to_json(const std::vector<RankWaiting>& ranks) {
                     {"comes_last", rank.comes_last}});
   }
   return list;
+}
+
+bool any_waits(const Summary& summary) {
+  return slowest_rank(summary.ranks) != nullptr || std::any_of(summary.collectives.begin(), summary.collectives.end(),
+                                                               [](const auto& one) { return !one.ranks.empty(); });
 }
 
 Json critical_path_to_json(const CriticalPath& path) {
@@ -192,7 +198,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
   json["collectives"] = collectives_to_json(report.summary.collectives);
   if (!report.calibrated.empty()) json["calibrated"] = calibrated_to_json(report.calibrated);
-  if (slowest_rank(report.summary.ranks) != nullptr) json["ranks"] = ranks_to_json(report.summary.ranks);
+  if (any_waits(report.summary)) json["ranks"] = ranks_to_json(report.summary.ranks);
   if (report.scaling_efficiency) json["scaling_efficiency"] = finite_or_null(*report.scaling_efficiency);
   json["loss"] = Json::array();
   for (const double loss : report.loss) json["loss"].push_back(finite_or_null(loss));

@@ -137,6 +137,17 @@ void read_identity(const JsonField& root, Report& report) {
   report.warmup_steps = root.required("warmup_steps").small_count();
 }
 
+// Texts and pages look up the names of ranks. Documents of earlier versions may lack all of them.
+void check_ranks(const JsonField& root, Summary& summary) {
+  for (CollectiveSummary& collective : summary.collectives) {
+    if (summary.ranks.empty()) collective.ranks.clear();
+    for (const CallShare& share : collective.ranks) {
+      if (static_cast<std::size_t>(share.rank) < summary.ranks.size()) continue;
+      root.required("collectives").error("have a rank that is not among `ranks`");
+    }
+  }
+}
+
 void read_results(const JsonField& root, Report& report) {
   for (const JsonField& item : root.optional("symmetry").items()) report.classes.push_back(read_class(item));
   report.summary.step_time = step_time_from_json(root.required("step_time_ns"));
@@ -155,6 +166,7 @@ void read_results(const JsonField& root, Report& report) {
   }
   for (const JsonField& item : root.optional("calibrated").items()) report.calibrated.push_back(read_calibrated(item));
   for (const JsonField& item : root.optional("ranks").items()) report.summary.ranks.push_back(read_rank(item));
+  check_ranks(root, report.summary);
   if (const JsonField path = root.optional("critical_path_ns"); path.present()) {
     report.summary.critical_path = read_critical_path(path);
   }

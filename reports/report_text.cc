@@ -93,24 +93,47 @@ std::string bandwidth_text(double bytes_per_s) {
   return std::isfinite(bytes_per_s) ? format_quantity(bytes_per_s, Dimension::bytes_per_second) : "-";
 }
 
+std::string rank_name(const Report& report, const CallShare& share) {
+  return short_device_name(report.summary.ranks.at(static_cast<std::size_t>(share.rank)).device);
+}
+
+// Shows the waiting and the transfer of each rank in each collective in which any rank waits.
+std::string ranks_text(const Report& report) {
+  TextTable table;
+  table.add({"collectives by rank", "size", "devices", "rank", "waiting", "transfer"});
+  bool any = false;
+  for (const CollectiveSummary& collective : report.summary.collectives) {
+    for (const CallShare& share : collective.ranks) {
+      table.add({"  " + collective.operation, size_text(collective.bytes), std::to_string(collective.devices),
+                 rank_name(report, share), time_text(share.waiting), time_text(share.transfer)});
+      any = true;
+    }
+  }
+  return any ? "\n" + table.text() : "";
+}
+
 std::string collectives_text(const Report& report, bool all) {
   const std::vector<CollectiveSummary>& collectives = report.summary.collectives;
   if (collectives.empty()) return "";
   const ShownRows shown =
       all ? ShownRows{.count = collectives.size(), .more = ""} : shown_rows(collectives.size(), "--all");
   TextTable table;
-  table.add({"collectives", "size", "devices", "calls/step", "time", "algbw", "busbw"});
+  table.add({"collectives", "size", "devices", "calls/step", "waiting", "transfer", "algbw", "busbw"});
   std::string choices;
+  std::vector<std::string> awaited;
   for (const CollectiveSummary& collective : std::span(collectives).first(shown.count)) {
     const std::string size = size_text(collective.bytes);
     table.add({"  " + collective.operation, size, std::to_string(collective.devices),
-               std::to_string(collective.calls_per_step), time_text(collective.time_ns),
-               bandwidth_text(collective.algbw), bandwidth_text(collective.busbw)});
-    if (collective.algorithm.empty()) continue;
-    choices +=
-        fmt::format("  {} of {} on {}: {}\n", collective.operation, size, collective.devices, collective.algorithm);
+               std::to_string(collective.calls_per_step), time_text(collective.waiting_ns),
+               time_text(collective.time_ns), bandwidth_text(collective.algbw), bandwidth_text(collective.busbw)});
+    const std::string name = fmt::format("{} of {} on {}", collective.operation, size, collective.devices);
+    if (const CallShare* last = awaited_rank(collective.ranks)) {
+      awaited.push_back(fmt::format("{} for {}", name, rank_name(report, *last)));
+    }
+    if (!collective.algorithm.empty()) choices += fmt::format("  {}: {}\n", name, collective.algorithm);
   }
-  return "\n" + table.text() + shown.more + choices;
+  return "\n" + table.text() + shown.more + choices + wrapped_list("  waiting: ", awaited, ",") +
+         (all ? ranks_text(report) : "");
 }
 
 // "test_accuracy 0.977716", "memory_peak 486.0 MB"
@@ -152,6 +175,15 @@ std::string units_per_step_text(const Report& report) {
   return fmt::format("{:.6g} per step{}",
                      report.asynchronous ? report.units_per_step / report.workers : report.units_per_step,
                      report.asynchronous ? " of each worker" : "");
+}
+
+std::string short_device_name(const std::string& device) {
+  constexpr std::string_view kDevice = "/device:", kTask = "/task:";
+  const std::size_t at = device.find(kDevice);
+  if (at == std::string::npos) return device;
+  const std::string name = device.substr(at + kDevice.size());
+  const std::size_t task = device.find(kTask);
+  return task == std::string::npos ? name : fmt::format("{} {}", device.substr(task + 1, at - task - 1), name);
 }
 
 std::string title_of(const Report& report) {

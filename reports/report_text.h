@@ -14,6 +14,8 @@ std::string report_text(const Report& report, bool all = false);
 std::string units_per_step_text(const Report& report);
 // "digits: 2 replicas, mirrored, nccl_all_reduce"
 std::string title_of(const Report& report);
+// "task:1 GPU:0" for "/job:worker/replica:0/task:1/device:GPU:0"
+std::string short_device_name(const std::string& device);
 // "measured on engine cpu, topology this machine (figures: measured)"
 std::string origin_text(const Report& report);
 // "network model CM02, ...", wrapped; "" without settings. Every line ends in a newline.

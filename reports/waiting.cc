@@ -60,6 +60,12 @@ Waiting waiting_of(const Timeline& timeline, const std::vector<int>& steps) {
   return waiting;
 }
 
+const CallShare* awaited_rank(const std::vector<CallShare>& ranks) {
+  const auto [least, most] = std::minmax_element(
+      ranks.begin(), ranks.end(), [](const CallShare& a, const CallShare& b) { return a.waiting < b.waiting; });
+  return least == ranks.end() || least->waiting == most->waiting ? nullptr : &*least;
+}
+
 const RankWaiting* slowest_rank(const std::vector<RankWaiting>& ranks) {
   const auto slowest = std::max_element(ranks.begin(), ranks.end(),
                                         [](const RankWaiting& a, const RankWaiting& b) { return a.caused < b.caused; });

@@ -45,6 +45,10 @@ struct Waiting {
 // Returns the waiting in the measured `steps`, which must ascend.
 Waiting waiting_of(const Timeline& timeline, const std::vector<int>& steps);
 
+// Returns the rank for which the others wait, which is the one that waits least; null if the ranks are not known or
+// wait equally long.
+const CallShare* awaited_rank(const std::vector<CallShare>& ranks);
+
 // Returns the rank for which others wait longest, or null if nobody waits.
 const RankWaiting* slowest_rank(const std::vector<RankWaiting>& ranks);
 

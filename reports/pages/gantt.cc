@@ -6,6 +6,7 @@
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/plot.h"
+#include "reports/report_text.h"
 #include "reports/text_table.h"
 
 namespace tandem::pages {
@@ -14,11 +15,7 @@ namespace {
 constexpr double kLaneHeight = 18, kLaneGap = 3, kLanesTop = 26;
 
 std::string label_of(const StepLane& lane) {
-  const std::size_t device = lane.device.find("/device:");
-  std::string label = device == std::string::npos ? lane.device : lane.device.substr(device + 8);
-  const std::size_t task = lane.device.find("/task:");
-  if (task != std::string::npos) label = lane.device.substr(task + 1, device - task - 1) + " " + label;
-  label += fmt::format(" stream {}", lane.stream);
+  const std::string label = fmt::format("{} stream {}", short_device_name(lane.device), lane.stream);
   return lane.devices > 1 ? fmt::format("{} (x{})", label, lane.devices) : label;
 }
 

@@ -70,6 +70,28 @@ const CollectiveBound* bound_of(const CollectiveSummary& one, const std::vector<
   return found != bounds.end() ? &*found : nullptr;
 }
 
+std::string awaited_name(const Report& report, const CollectiveSummary& one) {
+  const CallShare* const last = awaited_rank(one.ranks);
+  return last == nullptr ? "-"
+                         : short_device_name(report.summary.ranks.at(static_cast<std::size_t>(last->rank)).device);
+}
+
+// The waiting and the transfer of each rank; "" if no rank waits.
+std::string ranks_table(const Report& report) {
+  HtmlTable table("waiting for the last rank, and transfer, means over the calls",
+                  {"operation", "size", "devices", "rank", "waiting", "transfer"});
+  bool any = false;
+  for (const CollectiveSummary& one : report.summary.collectives) {
+    for (const CallShare& share : one.ranks) {
+      table.add({one.operation, size_text(one.bytes), std::to_string(one.devices),
+                 short_device_name(report.summary.ranks.at(static_cast<std::size_t>(share.rank)).device),
+                 time_text(share.waiting), time_text(share.transfer)});
+      any = true;
+    }
+  }
+  return any ? folded("By rank", std::move(table).finish()) : "";
+}
+
 // Draws a dashed line for each different bound of the collectives, and says what sets it. If bandwidths are far below
 // the bounds, the axis is logarithmic.
 std::string add_bounds(const std::vector<CollectiveSummary>& collectives, const std::vector<CollectiveBound>& bounds,
@@ -167,16 +189,20 @@ std::string collectives_section(const Report& report, const std::vector<Collecti
   const auto& collectives = report.summary.collectives;
   if (collectives.empty()) return "";
   std::map<std::string, Series> by_kind;
-  HtmlTable table("collectives, from the last rank's arrival to the last rank's end",
-                  {"operation", "algorithm", "size", "devices", "calls a step", "time", "algbw", "busbw", "bound"}, 2);
+  HtmlTable table(
+      "collectives: waiting for the last rank, mean over the ranks, then transfer until the last rank's end",
+      {"operation", "algorithm", "size", "devices", "calls a step", "waiting", "the others wait for", "transfer",
+       "algbw", "busbw", "bound"},
+      2);
   for (const CollectiveSummary& one : collectives) {
     Series& series = by_kind[fmt::format("{} of {}", one.operation, one.devices)];
     series.points.emplace_back(static_cast<double>(one.bytes), one.busbw);
     series.mark = Series::Mark::dots;
     const CollectiveBound* bound = bound_of(one, bounds);
     table.add({one.operation, one.algorithm, size_text(one.bytes), std::to_string(one.devices),
-               std::to_string(one.calls_per_step), time_text(one.time_ns),
-               value_text(one.algbw, Unit::bytes_per_second), value_text(one.busbw, Unit::bytes_per_second),
+               std::to_string(one.calls_per_step), time_text(one.waiting_ns), awaited_name(report, one),
+               time_text(one.time_ns), value_text(one.algbw, Unit::bytes_per_second),
+               value_text(one.busbw, Unit::bytes_per_second),
                bound != nullptr ? value_text(bound->bus_bandwidth, Unit::bytes_per_second) : "-"});
   }
   XyChart chart{.x = {.name = "size", .unit = Unit::bytes, .is_logarithmic = true},
@@ -190,7 +216,7 @@ std::string collectives_section(const Report& report, const std::vector<Collecti
   const std::string limits = add_bounds(collectives, bounds, chart);
   if (!chart.y.is_logarithmic) chart.y.hold(0);
   return section("Collectives", limits + xy_chart("Bus bandwidth of collectives by size", std::move(chart)) +
-                                    folded("As a table", std::move(table).finish()));
+                                    folded("As a table", std::move(table).finish()) + ranks_table(report));
 }
 
 std::string notes_section(const Report& report) {

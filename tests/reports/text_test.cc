@@ -47,10 +47,35 @@ TEST(ReportText, HoldsEveryFigure) {
   EXPECT_THAT(text, testing::ContainsRegex("  exposed communication +500.0 us +25.0 %"));
   EXPECT_THAT(text, testing::ContainsRegex("  idle +130.0 us +6.5 %"));
   EXPECT_THAT(text, HasSubstr("hidden behind these: 30.00 us of input (1.5 %), 200.0 us of communication (10.0 %)\n"));
-  EXPECT_THAT(text, testing::ContainsRegex("all_reduce +1 MiB +2 +4 +150.0 us +6.990 GB/s +6.980 GB/s"));
+  EXPECT_THAT(text, testing::ContainsRegex("all_reduce +1 MiB +2 +4 +0 +150.0 us +6.990 GB/s +6.980 GB/s"));
   EXPECT_THAT(text, HasSubstr("blas OpenBLAS 0.3.21, threads 2"));
   EXPECT_THAT(text, HasSubstr("test_accuracy"));
   EXPECT_THAT(text, HasSubstr("  - a caveat"));
+}
+
+// One collective whose first rank waits for the second.
+Report waiting_report() {
+  Report report = full_report();
+  report.summary.ranks = {{.device = "/job:worker/replica:0/task:0/device:GPU:0", .waiting = 40'000},
+                          {.device = "/job:worker/replica:0/task:1/device:GPU:0", .caused = 40'000}};
+  CollectiveSummary& one = report.summary.collectives[0];
+  one.waiting_ns = 20'000;
+  one.ranks = {{.rank = 0, .waiting = 40'000, .transfer = 150'000}, {.rank = 1, .waiting = 0, .transfer = 145'000}};
+  return report;
+}
+
+TEST(ReportText, DividesCollectivesIntoWaitingAndTransferAndNamesTheLastRank) {
+  const std::string text = report_text(waiting_report());
+  EXPECT_THAT(text, testing::ContainsRegex("collectives +size +devices +calls/step +waiting +transfer +algbw +busbw"));
+  EXPECT_THAT(text, testing::ContainsRegex("all_reduce +1 MiB +2 +4 +20.00 us +150.0 us +6.990 GB/s"));
+  EXPECT_THAT(text, HasSubstr("  waiting: all_reduce of 1 MiB on 2 for task:1 GPU:0\n"));
+  EXPECT_THAT(text, testing::Not(HasSubstr("by rank")));
+  const std::string all = report_text(waiting_report(), true);
+  EXPECT_THAT(all, testing::ContainsRegex("all_reduce +1 MiB +2 +task:0 GPU:0 +40.00 us +150.0 us"));
+  EXPECT_THAT(all, testing::ContainsRegex("all_reduce +1 MiB +2 +task:1 GPU:0 +0 +145.0 us"));
+  Report together = waiting_report();
+  for (CallShare& share : together.summary.collectives[0].ranks) share.waiting = 7;
+  EXPECT_THAT(report_text(together), testing::Not(HasSubstr("  waiting: "))) << "nobody is last";
 }
 
 TEST(ReportText, ShortensLongTablesOfCollectives) {
