@@ -32,6 +32,8 @@ std::string stacked_bars(std::string_view title, const std::vector<Bar>& bars, U
 // Draws the lanes of a step, one below the other. `length` is the time that the whole width shows; equal lengths align
 // two charts.
 std::string gantt(std::string_view title, const StepPicture& picture, Nanoseconds length);
+// Returns the same as tables, which readers can unfold: the work of each stream, and the longest pieces of it.
+std::string gantt_tables(const StepPicture& picture);
 
 // Rows of cells, which are darker for greater values.
 struct HeatMap {

@@ -121,8 +121,9 @@ std::string both_gantts(const Json& entry, const std::string& file) {
   const Nanoseconds length = std::max(measured->median_step.length, predicted->median_step.length);
   return section("The median steps",
                  "<h3>measured</h3>\n" + gantt("Timeline of the measured median step", measured->median_step, length) +
-                     "<h3>simulated</h3>\n" +
-                     gantt("Timeline of the simulated median step", predicted->median_step, length));
+                     gantt_tables(measured->median_step) + "<h3>simulated</h3>\n" +
+                     gantt("Timeline of the simulated median step", predicted->median_step, length) +
+                     gantt_tables(predicted->median_step));
 }
 
 std::string variants_section(const std::vector<Comparison>& comparisons) {

@@ -34,7 +34,7 @@ constexpr std::array kKinds{Kind{"report", pages::run_content},
                             Kind{"history", pages::history_content}};
 
 constexpr std::size_t kMostPageBytes = 1'000'000;
-constexpr std::size_t kMostSectionBytes = 620'000;
+constexpr std::size_t kMostSectionBytes = 660'000;
 constexpr int kMostHeadingWidth = 300;
 
 // Nothing is allowed but the page's own style and scripts.

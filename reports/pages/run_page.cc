@@ -75,6 +75,18 @@ std::string links_section(const RunDetails& details) {
                               folded("As a table", std::move(table).finish()));
 }
 
+// Returns the losses of evenly chosen steps and of the last one.
+std::string loss_table(const Report& report) {
+  constexpr std::size_t kMostSteps = 200;
+  const std::size_t every = (report.loss.size() + kMostSteps - 1) / kMostSteps;
+  HtmlTable table(every > 1 ? fmt::format("loss, one of {} steps", every) : "loss", {"step", "loss"});
+  for (std::size_t step = 0; step < report.loss.size(); ++step) {
+    if (step % every != 0 && step + 1 != report.loss.size()) continue;
+    table.add({std::to_string(step), fmt::format("{:.6g}", report.loss[step])});
+  }
+  return std::move(table).finish();
+}
+
 std::string loss_section(const Report& report) {
   if (report.loss.empty()) return "";
   Series series{.name = "loss", .points = {}};
@@ -82,7 +94,7 @@ std::string loss_section(const Report& report) {
     series.points.emplace_back(static_cast<double>(step), report.loss[step]);
   }
   XyChart chart{.x = {.name = "step"}, .y = {.name = "loss"}, .series = {std::move(series)}, .shaded_name = {}};
-  return section("Loss", xy_chart("Loss by step", std::move(chart)));
+  return section("Loss", xy_chart("Loss by step", std::move(chart)) + folded("As a table", loss_table(report)));
 }
 
 // Says of a measured run whether it was disturbed and, if something is expected of it, whether it is normal.
@@ -110,7 +122,8 @@ std::string gantt_section(const std::optional<RunDetails>& details, Nanoseconds 
   std::string text = paragraph(critical_text(picture, exposed_communication));
   if (picture.lanes_left_out > 0)
     text += paragraph(fmt::format("{} more lanes are not shown.", picture.lanes_left_out));
-  return section("The median step", text + gantt("Timeline of the median step", picture, picture.length));
+  return section("The median step",
+                 text + gantt("Timeline of the median step", picture, picture.length) + gantt_tables(picture));
 }
 
 std::optional<RunDetails> details_of(const Json& document, const std::string& file) {

@@ -76,9 +76,12 @@ Content history_check_content(const Json& document, const std::string& file) {
   std::string reasons;
   for (const JsonField& reason : root.required("reasons").items()) reasons += paragraph(reason.text());
   Series launches{.name = "new launches", .points = {}, .mark = Series::Mark::dots};
+  HtmlTable table("new launches", {"launch", "median step time"});
   int number = 0;
   for (const JsonField& item : root.required("launches").items()) {
-    launches.points.emplace_back(++number, item.required("step_time_ns").number());
+    const double time = item.required("step_time_ns").number();
+    launches.points.emplace_back(++number, time);
+    table.add({std::to_string(number), time_text(time)});
   }
   XyChart chart{.x = {.name = "launch"},
                 .y = {.name = "median step time", .unit = Unit::nanoseconds},
@@ -97,7 +100,8 @@ Content history_check_content(const Json& document, const std::string& file) {
     }
   }
   content.sections = {reasons,
-                      section("Launches", xy_chart("New launches and the level of the known ones", std::move(chart)))};
+                      section("Launches", xy_chart("New launches and the level of the known ones", std::move(chart)) +
+                                              folded("As a table", std::move(table).finish()))};
   reading.finish();
   return content;
 }

@@ -3,7 +3,7 @@
 
 Writes a page of each kind into FOLDER, opens it in headless Chromium, zooms every curve, prints it, and fails on a message
 in the console, on a request to anything but the page itself, on an element that the keyboard cannot reach, and on a page that
-is wider than its window. Leaves a screenshot and a PDF of each. Exit code 77: no browser here.
+is wider than its window, on a critical path that only color shows, and on a curve without a table. Leaves a screenshot and a PDF of each. Exit code 77: no browser here.
 """
 import base64
 import json
@@ -122,6 +122,24 @@ class Look:
             summaries[0].send_keys(Keys.ENTER)
             self.expect(self.js("return document.querySelector('details').open"), "Enter does not open a table")
 
+    def black_and_white(self):
+        """On paper the critical path differs from all work by its fill, and has an outline; so it has on the screen."""
+        fills = """return Object.fromEntries([...document.querySelectorAll('.gantt rect')].map(e =>
+            [e.className.baseVal, [getComputedStyle(e).fill, getComputedStyle(e).stroke]]))"""
+        for media in ("screen", "print"):
+            self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media})
+            styles = self.js(fills)
+            if "critical" not in styles:
+                continue
+            fill, stroke = styles.pop("critical")
+            self.expect(stroke not in ("none", fill), f"{media}: the critical path has no outline")
+            others = [name for name, (other, _) in styles.items() if other == fill]
+            self.expect(not others, f"{media}: the critical path looks like {others}")
+        self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": ""})
+        untold = self.js("return [...document.querySelectorAll('.gantt, .xy')].filter("
+                         "f => !f.closest('section').querySelector('table')).length")
+        self.expect(untold == 0, f"{untold} timelines and curves without a table")
+
     def print(self):
         result = self.browser.execute_cdp_cmd("Page.printToPDF", {"printBackground": False, "landscape": True})
         pdf = base64.b64decode(result["data"])
@@ -156,7 +174,7 @@ def main():
         try:
             for page in write_pages(program, scenarios, folder):
                 look = Look(browser, page)
-                for part in (look.outline, look.photograph, look.zoom, look.keyboard, look.print, look.logs):
+                for part in (look.outline, look.photograph, look.zoom, look.keyboard, look.black_and_white, look.print, look.logs):
                     part()
                 size = page.stat().st_size
                 look.expect(size <= 1_000_000, f"{size} bytes")

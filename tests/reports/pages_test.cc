@@ -86,6 +86,24 @@ TEST(Page, OfARunHasItsPicturesAndIsTheSameEveryTime) {
   EXPECT_LT(page.size(), 1'000'000u);
 }
 
+// For those who cannot see the pictures.
+TEST(Page, OfARunHasTablesOfItsTimelineAndOfItsLoss) {
+  const std::string page = page_of(run_document(), "run");
+  EXPECT_THAT(page, HasSubstr("<caption>time of each stream in the step</caption>"));
+  EXPECT_THAT(page, HasSubstr("<tr><th scope=\"row\">task:0 CPU:0 stream 0</th><td>60.00 ns</td>"));
+  EXPECT_THAT(page, HasSubstr("<tr><th scope=\"row\">60.00 ns</th><td class=\"left\">35.00 ns</td><td class=\"left\">"
+                              "task:0 CPU:0 stream 1</td><td class=\"left\">all_reduce</td><td class=\"left\">"
+                              "communication</td><td>yes</td><td></td></tr>"));
+  EXPECT_THAT(page, HasSubstr("communication</td><td></td><td>yes</td></tr>")) << "the last one";
+  EXPECT_THAT(page, HasSubstr("<caption>loss</caption>"));
+  EXPECT_THAT(page, HasSubstr("<tr><th scope=\"row\">1</th><td>0.1</td></tr>"));
+  Json document = run_document();
+  for (int i = 0; i < 1000; ++i) document["loss"].push_back(7);
+  const std::string longer = page_of(document, "run");
+  EXPECT_THAT(longer, HasSubstr("<caption>loss, one of 6 steps</caption>"));
+  EXPECT_THAT(longer, HasSubstr("<tr><th scope=\"row\">1002</th><td>7</td></tr>")) << "the last one, too";
+}
+
 TEST(Page, SaysThatNobodyWaitedWhereAllArriveTogether) {
   Json document = report_to_json(full_report());
   const Timeline timeline = two_device_timeline(
