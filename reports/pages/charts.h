@@ -66,6 +66,15 @@ struct ChartLabel {
   double x = 0, y = 0;
   std::string text;
 };
+// A row below the axis: what holds around each x, as far as half the way to its neighbours.
+struct AxisRow {
+  struct Cell {
+    double x = 0;
+    std::string text, css_class;
+  };
+  std::string name;
+  std::vector<Cell> cells;  // in ascending order of x
+};
 struct XyChart {
   Axis x, y;  // their ranges are found from the points
   std::vector<Series> series;
@@ -73,6 +82,7 @@ struct XyChart {
   double shaded_from = 0, shaded_to = 0;
   std::string shaded_name;
   std::vector<ChartLabel> labels{};  // beside points; those that would cover another are left out
+  std::vector<AxisRow> rows{};
 };
 std::string xy_chart(std::string_view title, XyChart chart);
 

@@ -58,50 +58,100 @@ std::string unit_of(const Points& points) {
   return done == points.end() ? "" : done->unit;
 }
 
-// Returns the best throughput of each strategy, by number of devices.
-std::map<std::string, std::map<int, double>> best_by_strategy(const Points& points) {
-  std::map<std::string, std::map<int, double>> best;
+// The point with the best throughput, by number of devices.
+using Scaling = std::map<int, const PagePoint*>;
+
+std::map<std::string, Scaling> best_points_by_strategy(const Points& points) {
+  std::map<std::string, Scaling> best;
   for (const PagePoint& point : points) {
     if (!point.is_done()) continue;
-    double& throughput = best[point.strategy][point.devices];
-    throughput = std::max(throughput, point.throughput);
+    const PagePoint*& known = best[point.strategy][point.devices];
+    if (known == nullptr || point.throughput > known->throughput) known = &point;
   }
   return best;
+}
+
+// Returns the throughput of a device, relative to that on the fewest devices.
+double efficiency_of(const PagePoint& point, const Scaling& scaling) {
+  const PagePoint& first = *scaling.begin()->second;
+  return point.throughput / point.devices / (first.throughput / first.devices);
 }
 
 Axis devices_axis() {
   return {.name = "devices", .unit = Unit::count, .is_logarithmic = true};
 }
 
-std::string scaling_section(const Points& points) {
-  const auto best = best_by_strategy(points);
-  if (best.empty()) return "";
-  XyChart chart{.x = devices_axis(),
-                .y = {.name = "throughput, " + unit_of(points), .is_logarithmic = true},
-                .series = {},
-                .shaded_name = {}};
-  HtmlTable table("the best of each number of devices", {"strategy", "devices", "throughput", "of linear scaling"});
-  // Linear scaling starts from the strategy that is the fastest on the fewest devices.
+// Linear scaling starts from the strategy that is the fastest for each of the fewest devices.
+Series linear_scaling(const std::map<std::string, Scaling>& best) {
   Series linear{.name = "linear", .points = {}, .mark = Series::Mark::dashes};
   double per_device = 0;
-  for (const auto& [strategy, by_devices] : best) {
-    Series series{
-        .name = strategy, .points = {}, .mark = by_devices.size() > 1 ? Series::Mark::line : Series::Mark::dots};
-    const auto& [fewest, first] = *by_devices.begin();
-    for (const auto& [devices, throughput] : by_devices) {
-      series.points.emplace_back(devices, throughput);
-      table.add({strategy, std::to_string(devices), fmt::format("{:.4g}", throughput),
-                 percent_text(throughput / devices / (first / fewest))});
-    }
-    if (by_devices.size() > 1 && first / fewest > per_device) {
-      per_device = first / fewest;
-      linear.points = {{fewest, first}, {by_devices.rbegin()->first, per_device * by_devices.rbegin()->first}};
-    }
-    chart.series.push_back(std::move(series));
+  for (const auto& [strategy, scaling] : best) {
+    const auto& [fewest, first] = *scaling.begin();
+    if (scaling.size() < 2 || first->throughput / fewest <= per_device) continue;
+    const int most = scaling.rbegin()->first;
+    per_device = first->throughput / fewest;
+    linear.points = {{fewest, first->throughput}, {most, per_device * most}};
   }
-  if (!linear.points.empty()) chart.series.push_back(std::move(linear));
-  return section("Scaling", xy_chart("Best throughput by number of devices", std::move(chart)) +
-                                folded("As a table", std::move(table).finish()));
+  return linear;
+}
+
+// The color of the part of the step that limits a point.
+std::string css_class_of_limit(const std::string& limit) {
+  if (limit == "compute" || limit == "communication" || limit == "input") return limit;
+  return limit == "waiting" ? "idle" : "other";
+}
+
+// Returns what limits the best point of each number of devices, for a few strategies.
+std::vector<AxisRow> limit_rows(const std::map<std::string, Scaling>& best) {
+  constexpr std::size_t kMostRows = 8;
+  std::vector<AxisRow> rows;
+  for (const auto& [strategy, scaling] : best) {
+    if (rows.size() == kMostRows) break;
+    AxisRow row{.name = strategy, .cells = {}};
+    for (const auto& [devices, point] : scaling) {
+      row.cells.push_back(
+          {.x = static_cast<double>(devices), .text = point->limit, .css_class = css_class_of_limit(point->limit)});
+    }
+    rows.push_back(std::move(row));
+  }
+  return rows;
+}
+
+std::string scaling_section(const Points& points) {
+  const auto best = best_points_by_strategy(points);
+  if (best.empty()) return "";
+  XyChart throughputs{.x = devices_axis(),
+                      .y = {.name = "throughput, " + unit_of(points), .is_logarithmic = true},
+                      .series = {},
+                      .shaded_name = {}};
+  XyChart efficiencies{.x = devices_axis(),
+                       .y = {.name = "efficiency", .unit = Unit::percent},
+                       .series = {},
+                       .shaded_name = {},
+                       .rows = limit_rows(best)};
+  HtmlTable table("the best of each number of devices",
+                  {"strategy", "devices", "throughput", "of linear scaling", "limited by"});
+  for (const auto& [strategy, scaling] : best) {
+    const Series::Mark mark = scaling.size() > 1 ? Series::Mark::line : Series::Mark::dots;
+    Series throughput{.name = strategy, .points = {}, .mark = mark}, efficiency = throughput;
+    for (const auto& [devices, point] : scaling) {
+      const double share = efficiency_of(*point, scaling);
+      throughput.points.emplace_back(devices, point->throughput);
+      efficiency.points.emplace_back(devices, share);
+      table.add({strategy, std::to_string(devices), fmt::format("{:.4g}", point->throughput), percent_text(share),
+                 point->limit});
+    }
+    throughputs.series.push_back(std::move(throughput));
+    efficiencies.series.push_back(std::move(efficiency));
+  }
+  for (const double end : {0.0, 1.0}) efficiencies.y.hold(end);
+  if (Series linear = linear_scaling(best); !linear.points.empty()) throughputs.series.push_back(std::move(linear));
+  return section("Scaling",
+                 xy_chart("Best throughput by number of devices", std::move(throughputs)) +
+                     paragraph("Efficiency is the throughput of a device relative to that on the fewest "
+                               "devices. Below the axis is what limits the step.") +
+                     xy_chart("Efficiency by number of devices, and what limits it", std::move(efficiencies)) +
+                     folded("As a table", std::move(table).finish()));
 }
 
 // Pages hold at most this many points: those of the front, then the fastest. They are fewer if their texts are long.

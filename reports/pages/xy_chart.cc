@@ -7,17 +7,20 @@
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/plot.h"
+#include "reports/text_table.h"
 
 namespace tandem::pages {
 namespace {
 
 constexpr double kLeft = 110, kTop = 30, kWidth = kPageWidth - kLeft - 30, kHeight = 280, kBottom = 48;
-constexpr int kStyles = 6;  // colors, dashes and shapes of series
+constexpr double kAxisRowHeight = 18;  // of a row below the axis
+constexpr int kStyles = 6;             // colors, dashes and shapes of series
 
 class Drawing {
  public:
   Drawing(std::string_view title, const XyChart& chart)
-      : chart_(chart), svg_(kPageWidth, kTop + kHeight + kBottom, title) {}
+      : chart_(chart),
+        svg_(kPageWidth, kTop + kHeight + kBottom + kAxisRowHeight * static_cast<double>(chart.rows.size()), title) {}
 
   std::string draw() && {
     if (chart_.shaded_to > chart_.shaded_from) draw_shade();
@@ -31,6 +34,9 @@ class Drawing {
       legend += 40 + kCharacter * static_cast<double>(chart_.series[i].name.size());
     }
     draw_labels();
+    for (std::size_t i = 0; i < chart_.rows.size(); ++i) {
+      draw_row(chart_.rows[i], kTop + kHeight + kBottom + kAxisRowHeight * static_cast<double>(i));
+    }
     return std::move(svg_).finish();
   }
 
@@ -59,6 +65,26 @@ class Drawing {
       if (!is_free) continue;
       svg_.text(left, y, label.text, "start", "small");
       drawn.push_back({left, left + width, y});
+    }
+  }
+
+  void draw_row(const AxisRow& row, double y) {
+    constexpr int kMostLetters = 16;
+    constexpr double kLonely = 80;  // the width of a cell without neighbours
+    svg_.text(kLeft - 6, y + 11, cut_front(row.name, kMostLetters), "end", "small");
+    for (std::size_t i = 0; i < row.cells.size(); ++i) {
+      const AxisRow::Cell& cell = row.cells[i];
+      const double x = x_of(cell.x);
+      const double to_left = i > 0 ? (x - x_of(row.cells[i - 1].x)) / 2 : 0;
+      const double to_right = i + 1 < row.cells.size() ? (x_of(row.cells[i + 1].x) - x) / 2 : 0;
+      const double lonely = row.cells.size() == 1 ? kLonely / 2 : 0;
+      const double left = std::max(kLeft, x - std::max({to_left, i == 0 ? to_right : 0, lonely}));
+      const double right =
+          std::min(kLeft + kWidth, x + std::max({to_right, i + 1 == row.cells.size() ? to_left : 0, lonely}));
+      svg_.rect(left, y, right - left, kAxisRowHeight - 4, cell.css_class + " soft",
+                fmt::format("{}, {}: {}", row.name, value_text(cell.x, chart_.x.unit), cell.text));
+      if (kCharacter * static_cast<double>(cell.text.size()) > right - left) continue;
+      svg_.text((left + right) / 2, y + 11, cell.text, "middle", "small");
     }
   }
 

@@ -292,12 +292,24 @@ Json sweep_document() {
 TEST(Page, OfASweepShowsScalingTheFrontTwoFieldsAndWhatFailed) {
   const std::string page = page_of(sweep_document(), "sweep");
   EXPECT_THAT(page, HasSubstr("fastest: 180 examples/s with devices.per_worker 2, strategy.name b"));
-  EXPECT_THAT(page, HasSubstr("<tr><th scope=\"row\">a</th><td>2</td><td>150</td><td>75.0 %</td></tr>"));
+  EXPECT_THAT(page,
+              HasSubstr("<tr><th scope=\"row\">a</th><td>2</td><td>150</td><td>75.0 %</td><td>compute</td></tr>"));
   for (const char* heading : {"Scaling", "Throughput against devices", "Two fields", "What limits the fastest points",
                               "Crossings", "Points without a result"}) {
     EXPECT_THAT(page, HasSubstr(std::string("<h2>") + heading + "</h2>"));
   }
   EXPECT_THAT(page, HasSubstr("needs 90 GB"));
+}
+
+TEST(Page, OfASweepShowsTheEfficiencyAndWhatLimitsItBelowTheAxis) {
+  Json document = sweep_document();
+  document["points"][2]["limit"] = "communication";
+  const std::string page = page_of(document, "sweep");
+  EXPECT_THAT(page, HasSubstr("<title>Efficiency by number of devices, and what limits it</title>"));
+  EXPECT_THAT(page, HasSubstr("<title>a: 2, 75 %</title>"));
+  EXPECT_THAT(page, HasSubstr("class=\"communication soft\"><title>a, 2: communication</title>"));
+  EXPECT_THAT(page, HasSubstr("class=\"compute soft\"><title>b, 2: compute</title>"));
+  EXPECT_THAT(page, HasSubstr("class=\"small\">communication</text>"));
 }
 
 TEST(Page, OfALargeSweepHasItsFastestPointsAndItsFront) {
