@@ -18,6 +18,8 @@ struct HistoryFlags {
   double margin = kMeasuredTolerance;
 };
 
+constexpr std::size_t kMostOfPage = 1000;  // launches of a series; a page has room for no more
+
 [[noreturn]] void nothing_to_show(const HistoryFlags& flags, std::string message) {
   throw InputError({{.file = flags.file, .path = "", .message = std::move(message)}});
 }
@@ -39,13 +41,15 @@ int show_history(const HistoryFlags& flags) {
           flags, "has no launch of '" + flags.scenario + "'" + (near.empty() ? "" : "; did you mean '" + near + "'?"));
     }
   }
-  const std::vector<HistorySeries> series = series_of(history, flags.margin);
+  std::vector<HistorySeries> series = series_of(std::move(history), flags.margin);
   if (output.json()) {
     output.write_json(history_to_json(series, flags.margin));
   } else {
     output.write_text(history_text(series, flags.margin));
   }
-  if (output.wants_page()) output.write_page(history_to_json(series, flags.margin));
+  if (!output.wants_page()) return kOk;
+  for (HistorySeries& one : series) one = last_of(one, kMostOfPage);
+  output.write_page(history_to_json(series, flags.margin));
   return kOk;
 }
 

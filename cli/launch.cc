@@ -66,6 +66,10 @@ class Process {
     has_ended_ = has_ended_ || waitpid(id_, &status_, WNOHANG) == id_;
     return has_ended_;
   }
+  std::string signal() const {
+    if (!WIFSIGNALED(status_)) return "";
+    return fmt::format("signal {} ({})", WTERMSIG(status_), strsignal(WTERMSIG(status_)));
+  }
   int exit_code() const { return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_); }
 
  private:
@@ -88,7 +92,7 @@ LaunchResult launch(const std::vector<std::string>& command, double timeout_s) {
     }
     std::this_thread::sleep_for(kBetweenLooks);
   }
-  return {process.exit_code(), contents_of(output.get()), contents_of(error.get())};
+  return {process.exit_code(), process.signal(), contents_of(output.get()), contents_of(error.get())};
 }
 
 }  // namespace tandem

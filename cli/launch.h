@@ -7,7 +7,8 @@
 namespace tandem {
 
 struct LaunchResult {
-  int exit_code = 0;  // 128 + the signal's number if one ended it
+  int exit_code = 0;     // 128 + the signal's number if one ended it
+  std::string signal{};  // the one that ended it: "signal 11 (Segmentation fault)"; empty: it ended by itself
   std::string output;
   std::string error;
 };

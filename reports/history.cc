@@ -207,15 +207,15 @@ std::string HistorySeries::text() const {
                     : fmt::format("{} on {}", last.scenario, last.machine);
 }
 
-std::vector<HistorySeries> series_of(std::span<const HistoryLaunch> history, double margin) {
+std::vector<HistorySeries> series_of(std::vector<HistoryLaunch> history, double margin) {
   std::vector<HistorySeries> all;
   std::map<std::tuple<bool, std::string, std::string, std::string>, std::size_t> places;
-  for (const HistoryLaunch& launch : history) {
+  for (HistoryLaunch& launch : history) {
     const std::string& job = launch.exact ? launch.scenario : launch.scenario_hash;
     const auto [place, is_new] =
         places.try_emplace({launch.exact, job, launch.engine, launch.exact ? "" : launch.machine}, all.size());
     if (is_new) all.emplace_back();
-    all[place->second].launches.push_back(launch);
+    all[place->second].launches.push_back(std::move(launch));
   }
   for (HistorySeries& series : all) {
     if (series.is_exact()) {
@@ -225,6 +225,17 @@ std::vector<HistorySeries> series_of(std::span<const HistoryLaunch> history, dou
     }
   }
   return all;
+}
+
+HistorySeries last_of(const HistorySeries& series, std::size_t most) {
+  const std::size_t cut = series.launches.size() - std::min(series.launches.size(), most);
+  HistorySeries last{.launches = {series.launches.begin() + static_cast<std::ptrdiff_t>(cut), series.launches.end()}};
+  for (ChangePoint change : series.changes) {
+    change.index -= static_cast<int>(cut);
+    if (change.index > 0) last.changes.push_back(change);
+  }
+  last.left_out = series.left_out + cut;
+  return last;
 }
 
 }  // namespace tandem

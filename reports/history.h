@@ -44,7 +44,9 @@ struct HistoryLaunch {
 HistoryLaunch history_launch(const Report& report, std::string commit, std::string date);
 
 // Returns the launches of a file, in its order; none if there is no file. If `texts` are given, such as hashes of
-// scenarios, lines without any of them are skipped unread. Throws InputError with each line that is wrong.
+// scenarios, only the last kMostOfText lines with each of them are read, however long the file is. Throws InputError
+// with each line that is wrong.
+inline constexpr std::size_t kMostOfText = 10'000;
 std::vector<HistoryLaunch> read_history(const std::filesystem::path& file, std::span<const std::string> texts = {});
 // Appends lines, all of them or none, even while other processes append to the file. Throws Error for a file that
 // cannot be written, and InputError for one whose last line is incomplete.
@@ -114,11 +116,14 @@ struct HistorySeries {
   // Change points among the undisturbed launches; every difference for simulations. Indices into `launches`. For
   // display, not for verdicts.
   std::vector<ChangePoint> changes{};
+  std::size_t left_out = 0;   // earlier launches, which are not here
   bool is_shortened() const;  // whether `changes` covers only the last launches
 };
 
 // Returns the series of a file in the order of their first launches.
-std::vector<HistorySeries> series_of(std::span<const HistoryLaunch> history, double margin);
+std::vector<HistorySeries> series_of(std::vector<HistoryLaunch> history, double margin);
+// Returns the last launches of a series, and the changes among them.
+HistorySeries last_of(const HistorySeries& series, std::size_t most);
 
 nlohmann::ordered_json history_to_json(const std::vector<HistorySeries>& series, double margin);
 struct StoredHistory {

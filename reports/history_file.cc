@@ -9,6 +9,8 @@
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <deque>
+#include <map>
 
 #include "reports/history.h"
 #include "reports/json_fields.h"
@@ -180,6 +182,34 @@ void read_line(std::string_view line, int number, const std::string& file, std::
   }
 }
 
+// The last lines that have one of some texts: of each text at most kMostOfText.
+class LastLines {
+ public:
+  explicit LastLines(std::span<const std::string> texts) : texts_(texts), lines_(texts.size()) {}
+
+  void add(std::string_view line, int number) {
+    for (std::size_t i = 0; i < texts_.size(); ++i) {
+      if (line.find(texts_[i]) == std::string_view::npos) continue;
+      if (lines_[i].size() == kMostOfText) lines_[i].pop_front();
+      lines_[i].emplace_back(number, line);
+      return;
+    }
+  }
+
+  // In the order of the file.
+  std::map<int, std::string> take() {
+    std::map<int, std::string> all;
+    for (auto& lines : lines_) {
+      for (auto& [number, line] : lines) all.emplace(number, std::move(line));
+    }
+    return all;
+  }
+
+ private:
+  std::span<const std::string> texts_;
+  std::vector<std::deque<std::pair<int, std::string>>> lines_;  // by text, with their numbers
+};
+
 }  // namespace
 
 std::vector<HistoryLaunch> read_history(const fs::path& file, std::span<const std::string> texts) {
@@ -188,16 +218,27 @@ std::vector<HistoryLaunch> read_history(const fs::path& file, std::span<const st
   if (!fs::exists(file, ignored)) return {};
   std::vector<HistoryLaunch> launches;
   std::vector<Diagnostic> problems;
+  LastLines last(texts);
+  const auto read = [&](std::string_view line, int number) {
+    if (problems.size() < kMostProblems) read_line(line, number, file.string(), launches, problems);
+  };
+  int cut = 0;  // the number of a line without an end
   LockedFile(file, O_RDONLY, LOCK_SH).read_lines([&](std::string_view line, int number, bool ends) {
-    if (problems.size() >= kMostProblems) return;
-    const auto is_there = [line](const std::string& text) { return line.find(text) != std::string_view::npos; };
-    if (ends && !texts.empty() && std::none_of(texts.begin(), texts.end(), is_there)) return;
-    if (ends) return read_line(line, number, file.string(), launches, problems);
+    if (!ends) {
+      cut = number;
+    } else if (texts.empty()) {
+      read(line, number);
+    } else {
+      last.add(line, number);
+    }
+  });
+  for (const auto& [number, line] : last.take()) read(line, number);
+  if (cut > 0 && problems.size() < kMostProblems) {
     problems.push_back({.file = file.string(),
-                        .line = number,
+                        .line = cut,
                         .path = "",
                         .message = "is cut: it does not end in a newline; remove the line"});
-  });
+  }
   if (!problems.empty()) throw InputError(std::move(problems));
   return launches;
 }

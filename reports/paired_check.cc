@@ -149,6 +149,14 @@ void check_comparable(const Report& report, const Report& first, const std::stri
   same("the engine", report.engine, first.engine);
   same("the number of replicas", report.replicas, first.replicas);
   same("the number of workers", report.workers, first.workers);
+  if (report.machine.empty() != first.machine.empty()) {
+    throw InputError(
+        {{.file = name,
+          .path = "machine",
+          .message = fmt::format("is '{}', in the first launch '{}'; a Tandem that does not name its machine "
+                                 "is older, and cannot be compared",
+                                 report.machine, first.machine)}});
+  }
   same("the machine", report.machine, first.machine);
   same("the number of hardware threads", setting_of(report, "hardware_threads"), setting_of(first, "hardware_threads"));
   if (report.summary.step_time.median <= 0) {

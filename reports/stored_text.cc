@@ -50,10 +50,8 @@ std::string stored_suite(const Document& document, const std::string& file, bool
 std::string stored_history(const Document& document, const std::string& file, bool /*all*/) {
   const StoredHistory history = history_from_json(document, file);
   Reading reading(document, file);
-  std::int64_t left_out = 0;
-  for (const JsonField& series : reading.root().required("series").items()) {
-    left_out += series.optional("launches_left_out").count();
-  }
+  std::size_t left_out = 0;
+  for (const HistorySeries& series : history.series) left_out += series.left_out;
   const std::int64_t series_left_out = reading.root().optional("series_left_out").count();
   reading.finish();
   std::string text;

@@ -174,6 +174,21 @@ TEST_F(CheckCommand, RefusesBaselinesThatAreEmptyCutOrOfAnotherVersion) {
   EXPECT_THAT(another.out, HasSubstr("the baseline is of another job"));
 }
 
+// JSON has no NaN, though some programs write it.
+TEST_F(CheckCommand, RefusesABaselineWithALiteralThatIsNoNumber) {
+  const std::string whole = read("baseline.json");
+  const std::string median = "\"median\": ";
+  for (const char* literal : {"NaN", "nan", "Infinity", "-Infinity", "1e999"}) {
+    std::string text = whole;
+    const std::size_t at = text.find(median) + median.size();
+    write("baseline.json", text.replace(at, text.find(',', at) - at, literal));
+    const Outcome outcome = check();
+    EXPECT_EQ(outcome.exit_code, 3) << literal;
+    EXPECT_THAT(outcome.err, HasSubstr("baseline.json: is not JSON: ")) << literal;
+    EXPECT_EQ(outcome.out, "") << literal;
+  }
+}
+
 TEST_F(CheckCommand, AFullDiskLeavesTheBaselineAsItWas) {
   const std::vector<std::string> full = {"check", example("resnet50-hgx-h100.yaml"), "--baseline", "/dev/full",
                                          "--update"};

@@ -67,6 +67,18 @@ TEST_F(CheckPairs, NamesTheLaunchThatFails) {
   EXPECT_THAT(hang.err, HasSubstr("has not ended after 0.1 s"));
 }
 
+TEST_F(CheckPairs, NamesTheSignalThatEndsALaunch) {
+  write_program("killed", "echo 'half a report'; kill -KILL $$");
+  const Outcome killed = check("./killed");
+  EXPECT_EQ(killed.exit_code, 5);
+  EXPECT_THAT(killed.err, testing::MatchesRegex("tandem: launch [12] \\(./killed\\) was ended by signal 9 .Killed.\n"));
+  EXPECT_EQ(killed.out, "");
+  write_program("crash", "echo 'about to crash' >&2; kill -SEGV $$");
+  const Outcome crash = check("./crash");
+  EXPECT_EQ(crash.exit_code, 5);
+  EXPECT_THAT(crash.err, HasSubstr("was ended by signal 11 (Segmentation fault): about to crash"));
+}
+
 TEST_F(CheckPairs, RefusesWhatCannotBeCompared) {
   EXPECT_EQ(check("nowhere").exit_code, 3);
   EXPECT_THAT(check("nowhere").err, HasSubstr("nowhere: no such program"));
@@ -101,9 +113,33 @@ TEST_F(CheckPairs, RefusesOtherMachinesAndOlderPrograms) {
   write_program("older", "echo \"tandem run: unknown option '--quiet'\" >&2; exit 2");
   const Outcome older = check("./older");
   EXPECT_EQ(older.exit_code, 5);
-  EXPECT_THAT(older.err, HasSubstr("exit code 2: tandem run: unknown option '--quiet'"));
+  EXPECT_THAT(older.err, HasSubstr("exit code 2: tandem run: unknown option '--quiet' (is it an older Tandem? It must "
+                                   "take `run SCENARIO --json --quiet`)"));
   write("nothing", "#!/bin/sh\n");
   EXPECT_EQ(check("./nothing").exit_code, 5) << "may not be executed";
+}
+
+TEST_F(CheckPairs, SaysWhatTheReportOfAnOlderProgramLacks) {
+  const auto now = tandem({"run", "small.yaml", "--json", "-q"}).json();
+  const auto problem_with = [&](const nlohmann::json& report) {
+    write("older.json", report.dump());
+    write_program("older", "cat " + (folder() / "older.json").string());
+    const Outcome outcome = check("./older");
+    EXPECT_EQ(outcome.exit_code, 3);
+    return outcome.err;
+  };
+  auto older = now;
+  for (const char* field : {"per_step_ns", "step_time_ns"}) older.erase(field);
+  const std::string lacks = problem_with(older);
+  EXPECT_THAT(lacks, HasSubstr("(./older): step_time_ns: is missing\n"));
+  EXPECT_THAT(lacks, HasSubstr("(./older): per_step_ns: is missing\n"));
+  EXPECT_THAT(lacks, HasSubstr("reads; is it an older Tandem, or another program?\n"));
+  older = now;
+  older["schema_version"] = 0;
+  EXPECT_THAT(problem_with(older), HasSubstr("schema_version: version 0 is not known; this Tandem reads version 1\n"));
+  older = now;
+  older.erase("machine");
+  EXPECT_THAT(problem_with(older), HasSubstr("a Tandem that does not name its machine is older"));
 }
 
 TEST_F(CheckPairs, LeavesNoLaunchBehindWhenInterrupted) {

@@ -314,6 +314,39 @@ TEST_F(HistoryFile, OfAMillionLinesIsReadForOneScenario) {
   EXPECT_EQ(mine[0].step_time.median, 2'000'000);
 }
 
+// A history of one scenario: only its last lines are read, however many there are.
+TEST_F(HistoryFile, OfAMillionLinesOfOneScenarioIsReadFromItsEnd) {
+  append_history(file(), std::vector{launch_of(1'000'000)});
+  const std::string line = text();
+  {
+    std::ofstream out(file(), std::ios::binary | std::ios::app);
+    out << "{\"1f2e\": \"would be refused\"}\n";
+  }
+  EXPECT_THROW(read_history(file()), InputError);
+  {
+    std::ofstream out(file(), std::ios::binary | std::ios::app);
+    for (int i = 0; i < 1'000'000; ++i) out << line;
+  }
+  append_history(file(), std::vector{launch_of(2'000'000)});
+  const std::vector<std::string> hashes = {"1f2e"};
+  const auto last = read_history(file(), hashes);
+  ASSERT_EQ(last.size(), kMostOfText);
+  EXPECT_EQ(last.front().step_time.median, 1'000'000);
+  EXPECT_EQ(last.back().step_time.median, 2'000'000);
+}
+
+TEST(HistorySeries, LastLaunchesKeepTheChangesAmongThem) {
+  HistorySeries series{.launches = steady_history(30)};
+  series.changes = {{.index = 12, .change = 0.1, .p_value = 0}, {.index = 25, .change = 0.2, .p_value = 0}};
+  const HistorySeries last = last_of(series, 10);
+  EXPECT_EQ(last.launches.size(), 10U);
+  EXPECT_EQ(last.left_out, 20U);
+  ASSERT_EQ(last.changes.size(), 1U);
+  EXPECT_EQ(last.changes[0].index, 5);
+  EXPECT_EQ(history_to_json({last}, 0.03)["series"][0]["launches_left_out"], 20);
+  EXPECT_EQ(last_of(series, 100).left_out, 0U);
+}
+
 TEST(HistorySeries, AreByScenarioEngineAndMachineWithTheirChanges) {
   std::vector<HistoryLaunch> history = steady_history(30);
   for (HistoryLaunch launch : steady_history(30)) {
