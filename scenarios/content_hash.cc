@@ -121,6 +121,7 @@ void add(Fnv1a& hash, const TraceSettings& trace) {
 // Adds what a topology's file says besides nodes and links.
 void add_settings(Fnv1a& hash, const Topology& topology) {
   hash.add(topology.p2p() ? 1 : 0);
+  if (topology.exchanges_in_turn()) hash.add("exchanges in turn");
   hash.add(topology.nvlink_domain());
   for (const CollectiveSample& sample : topology.collectives()) {
     hash.add(fmt::format("{} {} {} {} {} {} {}", sample.operation, sample.devices, sample.bytes, sample.time_s,

@@ -183,6 +183,11 @@ class Topology {
   bool p2p() const { return p2p_; }
   void set_p2p(bool p2p) { p2p_ = p2p; }
 
+  // Whether two machines that send to each other do so in turn, as MPI libraries do over one connection: each then has
+  // half of its rate. A machine that sends to one while it receives from another has its full rate in both directions.
+  bool exchanges_in_turn() const { return exchanges_in_turn_; }
+  void set_exchanges_in_turn(bool in_turn) { exchanges_in_turn_ = in_turn; }
+
   // How many machines of this kind share one NVSwitch, as in a rack of GB200. make_cluster joins them.
   int nvlink_domain() const { return nvlink_domain_; }
   void set_nvlink_domain(int machines) { nvlink_domain_ = machines; }
@@ -226,6 +231,7 @@ class Topology {
   std::vector<CollectiveSample> collectives_;
   std::map<std::string, std::string> measured_with_;
   bool p2p_ = true;
+  bool exchanges_in_turn_ = false;
   int nvlink_domain_ = 1;
 };
 

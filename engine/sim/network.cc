@@ -46,7 +46,7 @@ void Network::start_together(std::vector<Flow> flows, const Then& each) {
   std::vector<RoutePtr> routes;
   for (Flow& flow : flows) {
     routes.push_back(flow.route);
-    if (!is_alone_on(*flow.route)) {
+    if (platform_.topology().exchanges_in_turn() || !is_alone_on(*flow.route)) {
       others.push_back(std::move(flow));
       continue;
     }

@@ -11,6 +11,9 @@
 //   dissolved   every flow, with the     each ends by itself
 //               bytes it had left
 //
+// Nothing is bundled where machines send to each other in turn, because flows without a common link may then share a
+// rate.
+//
 // A flow may have a rate that it does not exceed even where it is alone, such as that of the thread blocks that copy.
 //
 // A transfer dissolves the bundles on its route before it starts, so bundling changes no time. Called in SimGrid's

@@ -1,6 +1,13 @@
 #include "engine/sim/platform.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
 #include "engine/sim/sparse_vector.h"
+#include "topologies/base/error.h"
 
 namespace tandem::sim {
 
@@ -28,16 +35,23 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
       link({index, true});
       link({index, false});
     }
+    for (const auto& [from, host] : platform_.hosts_) {
+      for (const auto& [to, other] : platform_.hosts_) {
+        if (is_exchange(from, to)) exchange(from, to);
+      }
+    }
   }
 
   // SimGrid asks this function for the links of a route. It reports no latency, because Network::transfer spends it.
   void get_local_route(const simgrid_compat::NetPoint* source, const simgrid_compat::NetPoint* destination,
                        simgrid_compat::LocalRoute* into, double* /*latency*/) override {
     const auto& chosen = platform_.next_route_;
-    const auto route = chosen ? chosen : platform_.route(nodes_[source->id()], nodes_[destination->id()]);
+    const NodeIndex from = nodes_[source->id()], to = nodes_[destination->id()];
+    const auto route = chosen ? chosen : platform_.route(from, to);
     for (const Edge& hop : route->hops) {
       into->link_list_.push_back(link(hop));
     }
+    if (is_exchange(from, to)) into->link_list_.push_back(exchange(from, to));
   }
 
  private:
@@ -53,9 +67,36 @@ class Platform::Zone : public simgrid_compat::NetZoneImpl {
     return link;
   }
 
+  // Returns whether what the nodes send to each other shares a rate beyond those of its links.
+  bool is_exchange(NodeIndex from, NodeIndex to) const {
+    const Topology& topology = platform_.topology_;
+    return topology.exchanges_in_turn() && topology.worker(from) != topology.worker(to);
+  }
+
+  double rate_between(NodeIndex from, NodeIndex to) const {
+    try {
+      return platform_.route(from, to)->bandwidth_bytes_per_s;
+    } catch (const Error&) {
+      return 0;  // there is no route
+    }
+  }
+
+  // A link that the flows between two machines cross in both directions, as fast as the faster direction.
+  LinkImpl* exchange(NodeIndex from, NodeIndex to) {
+    const int a = platform_.topology_.worker(from), b = platform_.topology_.worker(to);
+    LinkImpl*& link = exchanges_[std::minmax(a, b)];
+    if (link == nullptr) {
+      const double bytes_per_s = std::max(rate_between(from, to), rate_between(to, from));
+      link = simgrid_compat::add_link(this, fmt::format("{} and {}", std::min(a, b), std::max(a, b)), bytes_per_s)
+                 ->get_impl();
+    }
+    return link;
+  }
+
   Platform& platform_;
-  std::vector<NodeIndex> nodes_;   // by SimGrid's number of the host
-  SparseVector<LinkImpl*> links_;  // by Platform::direction_index; null until used
+  std::vector<NodeIndex> nodes_;                          // by SimGrid's number of the host
+  SparseVector<LinkImpl*> links_;                         // by Platform::direction_index; null until used
+  std::map<std::pair<int, int>, LinkImpl*> exchanges_{};  // by the two workers, the smaller number first
 };
 
 Platform::Platform(const Topology& topology, Router& router, std::span<const HostSpec> nodes)

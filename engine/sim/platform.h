@@ -1,5 +1,6 @@
 // A topology as a SimGrid platform: a host for every node that computes, and a SimGrid link for each direction of every
-// link. A Router finds routes when flows start, so that no table of pairs is needed.
+// link. Machines that send to each other in turn also have a SimGrid link for each pair. A Router finds routes when
+// flows start, so that no table of pairs is needed.
 #pragma once
 
 #include <memory>

@@ -43,6 +43,29 @@ std::vector<double> latencies_of(int workers, std::span<const MeasuredPath> path
   return latencies;
 }
 
+constexpr double kBetweenOnceAndTwice = 1.5;
+
+bool is_slow_exchange(std::span<const CollectiveSample> samples, std::span<const Port> ports) {
+  double bytes = 0, time_s = 0;  // of the largest size
+  for (const CollectiveSample& sample : samples) {
+    if (sample.operation != "all_reduce" || sample.devices != 2 || sample.nodes != 2 || sample.bytes <= bytes) continue;
+    bytes = sample.bytes, time_s = sample.time_s;
+  }
+  const double bytes_per_s = std::min({ports[0].send_bytes_per_s, ports[0].receive_bytes_per_s,
+                                       ports[1].send_bytes_per_s, ports[1].receive_bytes_per_s});
+  const double alone_s = ports[0].latency_s + ports[1].latency_s + bytes / bytes_per_s;
+  return time_s > kBetweenOnceAndTwice * alone_s;
+}
+
+// The first port sends to the second one at one rate, and receives from the third at another. If it carries both, their
+// sum is that of the two rates alone; if it divides its own rate, the sum is this.
+bool is_slow_port(const TrafficRate& rate, std::span<const Port> ports) {
+  const double out = std::min(ports[0].send_bytes_per_s, ports[1].receive_bytes_per_s);
+  const double in = std::min(ports[2].send_bytes_per_s, ports[0].receive_bytes_per_s);
+  const double both = out + in, divided = std::max(out, in);
+  return rate.of_paths[0] + rate.of_paths[1] < (both + divided) / 2;
+}
+
 class ClusterTopology {
  public:
   explicit ClusterTopology(const MeasuredCluster& cluster) : cluster_(cluster), topology_(cluster.name) {}
@@ -51,10 +74,11 @@ class ClusterTopology {
     const std::size_t workers = cluster_.machines.size();
     std::vector<NodeIndex> nics;
     for (std::size_t worker = 0; worker < workers; ++worker) nics.push_back(add_machine(static_cast<int>(worker)));
+    topology_.set_exchanges_in_turn(cluster_.shared == Shared::by_pairs);
     const NodeIndex middle = topology_.add_node({.name = "fabric.switch0", .kind = NodeKind::network_switch});
     for (std::size_t worker = 0; worker < workers; ++worker) {
       const auto& [out, in] = cables_[worker];
-      if (cluster_.shares_directions) {
+      if (in == nullptr) {
         topology_.add_link(nics[worker], middle, out, Direction::half_duplex);
         continue;
       }
@@ -94,7 +118,7 @@ class ClusterTopology {
       return model(LinkKind::network, bytes_per_s, spread, port.latency_s, port.latency_spread,
                    fmt::format("w{}_{}", worker, way));
     };
-    if (cluster_.shares_directions) {
+    if (cluster_.shared == Shared::by_ports) {
       const double bytes_per_s = std::max(port.send_bytes_per_s, port.receive_bytes_per_s);
       cables_.push_back({cable(bytes_per_s, std::max(port.send_spread, port.receive_spread), "port"), nullptr});
     } else {
@@ -152,29 +176,32 @@ std::vector<Port> ports_of(int workers, std::span<const MeasuredPath> paths) {
   return ports;
 }
 
+// Each path of a traffic has a sender of its own, which issues its copies.
 std::vector<TrafficRate> traffic_rates(const std::vector<Record>& records, std::span<const Traffic> traffic) {
   std::vector<TrafficRate> rates;
   for (std::size_t i = 0; i < traffic.size(); ++i) {
+    TrafficRate rate{.what = traffic[i].what, .bytes_per_s = 0, .of_paths = {}};
     std::vector<double> all;
-    for (const auto& [bytes, times] : copies_of(records, static_cast<int>(i) + 1)) {
-      for (const double time : times) all.push_back(bytes / time);
+    for (const Path& path : traffic[i].paths) {
+      std::vector<double> own;
+      for (const auto& [bytes, times] : copies_of(records, static_cast<int>(i) + 1, path.from)) {
+        for (const double time : times) own.push_back(bytes / time);
+      }
+      all.insert(all.end(), own.begin(), own.end());
+      rate.of_paths.push_back(median_of(std::move(own)));
     }
-    rates.push_back({traffic[i].what, median_of(std::move(all))});
+    rate.bytes_per_s = median_of(std::move(all));
+    rates.push_back(std::move(rate));
   }
   return rates;
 }
 
-bool shares_directions(std::span<const CollectiveSample> samples, std::span<const Port> ports) {
-  constexpr double kBetweenOnceAndTwice = 1.5;
-  double bytes = 0, time_s = 0;  // of the largest size
-  for (const CollectiveSample& sample : samples) {
-    if (sample.operation != "all_reduce" || sample.devices != 2 || sample.nodes != 2 || sample.bytes <= bytes) continue;
-    bytes = sample.bytes, time_s = sample.time_s;
-  }
-  const double bytes_per_s = std::min({ports[0].send_bytes_per_s, ports[0].receive_bytes_per_s,
-                                       ports[1].send_bytes_per_s, ports[1].receive_bytes_per_s});
-  const double alone_s = ports[0].latency_s + ports[1].latency_s + bytes / bytes_per_s;
-  return time_s > kBetweenOnceAndTwice * alone_s;
+Shared shared_directions(std::span<const CollectiveSample> samples, std::span<const Port> ports,
+                         std::span<const TrafficRate> rates) {
+  if (!is_slow_exchange(samples, ports)) return Shared::nothing;
+  const auto through_one =
+      std::find_if(rates.begin(), rates.end(), [](const TrafficRate& rate) { return rate.what == kThroughOne; });
+  return through_one != rates.end() && is_slow_port(*through_one, ports) ? Shared::by_ports : Shared::by_pairs;
 }
 
 Topology topology_of(const MeasuredCluster& cluster) {

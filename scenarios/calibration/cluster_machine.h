@@ -31,17 +31,23 @@ struct Port {
 };
 std::vector<Port> ports_of(int workers, std::span<const MeasuredPath> paths);
 
-// The rate that each copy of a traffic achieved: the median over all of them.
+// The rate that each copy of a traffic achieved: the median over all of them, and over those of each path.
 struct TrafficRate {
   std::string what;
   double bytes_per_s = 0;
+  std::vector<double> of_paths;
 };
 std::vector<TrafficRate> traffic_rates(const std::vector<Record>& records, std::span<const Traffic> traffic);
 
-// Returns whether two workers that send to each other share the rate that one of them has alone. The largest all_reduce
-// of the first two shows it: each sends all of it to the other one, so that it takes as long as a copy, or twice as
-// long. Two copies would show it only if they happened to begin together.
-bool shares_directions(std::span<const CollectiveSample> samples, std::span<const Port> ports);
+// What divides the rate that a copy has alone when another goes the other way: nothing; two machines that send to each
+// other; or every port, whichever machines it sends to and receives from.
+enum class Shared : std::uint8_t { nothing, by_pairs, by_ports };
+
+// The largest all_reduce of the first two workers shows whether anything is shared: each sends all of it to the other
+// one, so that it takes as long as a copy, or twice as long. Two copies would show it only if they happened to begin
+// together. `rates` tells pairs from ports; without a third worker it makes no difference.
+Shared shared_directions(std::span<const CollectiveSample> samples, std::span<const Port> ports,
+                         std::span<const TrafficRate> rates);
 
 struct MeasuredCluster {
   std::string name;
@@ -49,7 +55,7 @@ struct MeasuredCluster {
   int repetitions = 0;             // of each measurement, at least
   std::vector<Topology> machines;  // by worker, each of one worker with a CPU
   std::vector<Port> ports;         // by worker
-  bool shares_directions = false;  // a port divides its rate among what it sends and what it receives
+  Shared shared = Shared::nothing;
 };
 // Makes the topology, without collectives.
 Topology topology_of(const MeasuredCluster& cluster);

@@ -90,6 +90,7 @@ std::vector<Path> paths_between(int workers) {
 
 std::vector<Traffic> traffic_between(int workers) {
   std::vector<Traffic> traffic = {{"two workers to each other", {{0, 1}, {1, 0}}}};
+  if (workers >= 3) traffic.push_back({std::string(kThroughOne), {{0, 1}, {2, 0}}});
   if (workers >= 4) traffic.push_back({"two pairs together", {{0, 1}, {2, 3}}});
   if (workers >= 3) {
     Traffic all{fmt::format("{} workers to one", workers - 1), {}};

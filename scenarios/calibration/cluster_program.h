@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/engine.h"
@@ -43,7 +44,9 @@ struct Traffic {
 // Returns every pair in both directions, or, where that would be more than 56 paths, the neighbours on two rings: each
 // worker with the next one and with the one half way round.
 std::vector<Path> paths_between(int workers);
-// Returns the traffics to measure: two workers to each other; two pairs together; all workers to the first.
+inline constexpr std::string_view kThroughOne = "one to the second and from the third";
+// Returns the traffics to measure: two workers to each other; one that sends to another and receives from a third; two
+// pairs together; all workers to the first.
 std::vector<Traffic> traffic_between(int workers);
 
 // Measures each path alone. Leaves out sizes whose copies take longer than `most_s`, except the first two.

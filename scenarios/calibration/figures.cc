@@ -168,10 +168,13 @@ std::vector<LinkFigures> links_of(const Measurement& measurement) {
   return links;
 }
 
-CopyTimes copies_of(const std::vector<Record>& records, int step) {
+CopyTimes copies_of(const std::vector<Record>& records, int step, std::optional<int> worker) {
   CopyTimes times;
   for (const Record& record : records) {
-    if (record.kind == RecordKind::copy && record.step == step) times[record.bytes].push_back(duration_s(record));
+    if (record.kind != RecordKind::copy || record.step != step || record.worker != worker.value_or(record.worker)) {
+      continue;
+    }
+    times[record.bytes].push_back(duration_s(record));
   }
   return times;
 }

@@ -62,9 +62,9 @@ struct LinkFigures {
 };
 std::vector<LinkFigures> links_of(const Measurement& measurement);
 
-// The times of a step's copies in seconds, by bytes.
+// The times of a step's copies in seconds, by bytes: those on devices of one worker, or all.
 using CopyTimes = std::map<double, std::vector<double>>;
-CopyTimes copies_of(const std::vector<Record>& records, int step);
+CopyTimes copies_of(const std::vector<Record>& records, int step, std::optional<int> worker = {});
 
 std::vector<CollectiveSample> collective_samples(const Measurement& measurement);
 

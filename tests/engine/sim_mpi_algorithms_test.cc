@@ -108,11 +108,13 @@ TEST(MpiAlgorithms, MoveAsManyBytesAsTheirAuthorsSay) {
 }
 
 // Hosts on a star of links: 2 links' latency a step.
-Record all_reduce_of_hosts(int hosts, std::int64_t bytes, CollectiveFidelity fidelity) {
+Record all_reduce_of_hosts(int hosts, std::int64_t bytes, CollectiveFidelity fidelity, bool in_turn = false) {
   StarOptions star;
   star.workers = hosts;
   EngineOptions options;
-  options.topology = make_star(star);
+  const std::shared_ptr<Topology> topology = make_star(star);
+  topology->set_exchanges_in_turn(in_turn);
+  options.topology = topology;
   options.collectives = fidelity;
   options.workers.clear();
   std::vector<DeviceId> ids;
@@ -136,6 +138,9 @@ TEST(MpiAlgorithms, TakeTheTimeOfTheirFormulas) {
     const Record large = all_reduce_of_hosts(8, 8'000'000, fidelity);
     EXPECT_EQ(large.algorithm, "Rabenseifner");
     EXPECT_NEAR(static_cast<double>(duration_ns(large)), 1e9 * (6 * 2 * kLinkLatencyS + 14e6 / kLinkBytesPerS), 2);
+    const Record in_turn = all_reduce_of_hosts(8, 8'000'000, fidelity, true);
+    EXPECT_NEAR(static_cast<double>(duration_ns(in_turn)), 1e9 * (6 * 2 * kLinkLatencyS + 28e6 / kLinkBytesPerS), 2)
+        << "every step is one of exchanges";
   }
 }
 

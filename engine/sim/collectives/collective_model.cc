@@ -126,6 +126,12 @@ std::unique_ptr<CollectiveAlgorithm> algorithm_for(const CollectiveGroup& group,
   return std::make_unique<RingAlgorithm>();
 }
 
+// The flows of `fluid` go round a ring, so they do not show which machines send to each other at the same time.
+CollectiveFidelity fidelity_among_hosts(SimRun& run) {
+  const bool in_turn = run.simulation().platform().topology().exchanges_in_turn();
+  return in_turn ? CollectiveFidelity::message : run.fidelity();
+}
+
 Simulation::Then schedule_of(SimRun& run, CollectiveCall& call, Simulation::Then then) {
   const CollectiveGroup& group = call.group();
   const int root = position_of(group, call.spec().root);
@@ -136,7 +142,8 @@ Simulation::Then schedule_of(SimRun& run, CollectiveCall& call, Simulation::Then
   std::vector<SimDevice*> order;
   for (const int rank : group.ring_order()) order.push_back(group.devices()[static_cast<std::size_t>(rank)]);
   auto player = std::make_shared<SchedulePlayer>(run, group, std::move(order), algorithm->plan(shape), std::move(then));
-  return [&run, player] { player->start(run.fidelity()); };
+  const CollectiveFidelity fidelity = is_of_hosts(group) ? fidelity_among_hosts(run) : run.fidelity();
+  return [player, fidelity] { player->start(fidelity); };
 }
 
 }  // namespace

@@ -27,7 +27,7 @@ Figure told(double value) {
 constexpr double kRate = 100e6, kSlowRate = 40e6, kDelay = 200e-6, kSlowDelay = 700e-6;
 
 // Machines of two cores behind one switch. The last one has a slower port and a longer way.
-std::shared_ptr<const Topology> star(int machines, Direction direction = Direction::duplex) {
+std::shared_ptr<Topology> star(int machines, Direction direction = Direction::duplex) {
   DeviceModel model;
   model.name = "test CPU";
   model.cores = 2;
@@ -56,12 +56,15 @@ std::shared_ptr<const Topology> star(int machines, Direction direction = Directi
   return topology;
 }
 
-ClusterCalibration calibrated(int machines, int devices = 1, Direction direction = Direction::duplex) {
+ClusterCalibration calibrated(std::shared_ptr<const Topology> topology, int devices = 1) {
   CalibrateOptions options;
   options.max_devices = devices;
   options.quick = true;
-  options.topology = star(machines, direction);
-  return calibrate_cluster("sim", machines, options);
+  options.topology = std::move(topology);
+  return calibrate_cluster("sim", options.topology->worker_count(), options);
+}
+ClusterCalibration calibrated(int machines, int devices = 1) {
+  return calibrated(star(machines), devices);
 }
 
 const LinkModel& link_of(const Topology& topology, const std::string& id) {
@@ -120,23 +123,42 @@ TEST(SimulatedCluster, HasCollectivesOnSomeAndOnAllMachines) {
 // On the topology found, the simulator says of any traffic what it says on the one that was measured.
 TEST(SimulatedCluster, CarriesTrafficAsTheMeasuredOneDoes) {
   const ClusterCalibration found = calibrated(4);
-  ASSERT_EQ(found.traffic.size(), 3);
+  ASSERT_EQ(found.traffic.size(), 4);
   EXPECT_EQ(found.traffic[0].what, "two workers to each other");
-  EXPECT_EQ(found.traffic[1].what, "two pairs together");
-  EXPECT_EQ(found.traffic[2].what, "3 workers to one");
+  EXPECT_EQ(found.traffic[1].what, "one to the second and from the third");
+  EXPECT_EQ(found.traffic[2].what, "two pairs together");
+  EXPECT_EQ(found.traffic[3].what, "3 workers to one");
   for (const TrafficCheck& check : found.traffic) {
     EXPECT_THAT(check.simulated_bytes_per_s, near(check.measured_bytes_per_s, 0.02)) << check.what;
   }
-  EXPECT_LT(found.traffic[2].measured_bytes_per_s, 0.5 * kRate) << "all share the port of one";
+  EXPECT_FALSE(found.topology.exchanges_in_turn());
+  EXPECT_LT(found.traffic[3].measured_bytes_per_s, 0.5 * kRate) << "all share the port of one";
 }
 
+// The third machine is the slow one, whose copies leave the port of the first one free for others.
 TEST(SimulatedCluster, FindsThatDirectionsShareTheirRate) {
-  const ClusterCalibration found = calibrated(3, 1, Direction::half_duplex);
+  const ClusterCalibration found = calibrated(star(3, Direction::half_duplex));
+  EXPECT_FALSE(found.topology.exchanges_in_turn());
   EXPECT_THAT(link_of(found.topology, "w0_port").bandwidth_bytes_per_s.value, near(kRate, 0.01));
   for (const TrafficCheck& check : found.traffic) {
     EXPECT_THAT(check.simulated_bytes_per_s, near(check.measured_bytes_per_s, 0.02)) << check.what;
   }
   EXPECT_THAT(found.traffic.front().measured_bytes_per_s, near(kRate / 2, 0.02));
+}
+
+TEST(SimulatedCluster, FindsThatMachinesSendToEachOtherInTurn) {
+  for (const int machines : {2, 3, 4}) {
+    const auto topology = star(machines);
+    topology->set_exchanges_in_turn(true);
+    const ClusterCalibration found = calibrated(topology);
+    EXPECT_TRUE(found.topology.exchanges_in_turn());
+    EXPECT_THAT(link_of(found.topology, "w0_sends").bandwidth_bytes_per_s.value,
+                near(machines == 2 ? kSlowRate : kRate, 0.01));
+    for (const TrafficCheck& check : found.traffic) {
+      EXPECT_THAT(check.simulated_bytes_per_s, near(check.measured_bytes_per_s, 0.02)) << check.what;
+    }
+    EXPECT_THAT(found.traffic.front().measured_bytes_per_s, near((machines == 2 ? kSlowRate : kRate) / 2, 0.02));
+  }
 }
 
 TEST(SimulatedCluster, IsWrittenAndReadBack) {
