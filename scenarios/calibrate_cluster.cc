@@ -67,6 +67,7 @@ class ClusterCalibrator {
     ++done_;
     for (const MeasuredPath& path : paths) limit_bytes_ = std::min(limit_bytes_, limit_of(path));
     std::vector<CollectiveSample> samples = measure_collectives(cluster.machines.front());
+    cluster.share_spread = calibration::share_spread(rates);
     cluster.shared = calibration::shared_directions(samples, cluster.ports, rates);
     ClusterCalibration result{.topology = topology_of(cluster), .traffic = {}};
     for (CollectiveSample& sample : samples) result.topology.add_collective(std::move(sample));

@@ -122,6 +122,7 @@ void add(Fnv1a& hash, const TraceSettings& trace) {
 void add_settings(Fnv1a& hash, const Topology& topology) {
   hash.add(topology.p2p() ? 1 : 0);
   if (topology.exchanges_in_turn()) hash.add("exchanges in turn");
+  if (topology.share_spread() > 0) hash.add(fmt::format("share spread {}", topology.share_spread()));
   hash.add(topology.nvlink_domain());
   for (const CollectiveSample& sample : topology.collectives()) {
     hash.add(fmt::format("{} {} {} {} {} {} {}", sample.operation, sample.devices, sample.bytes, sample.time_s,

@@ -188,6 +188,11 @@ class Topology {
   bool exchanges_in_turn() const { return exchanges_in_turn_; }
   void set_exchanges_in_turn(bool in_turn) { exchanges_in_turn_ = in_turn; }
 
+  // How unevenly transfers share a link, as those over TCP do: each has a weight, and this is the standard deviation of
+  // its logarithm. 0: they share it evenly.
+  double share_spread() const { return share_spread_; }
+  void set_share_spread(double spread) { share_spread_ = spread; }
+
   // How many machines of this kind share one NVSwitch, as in a rack of GB200. make_cluster joins them.
   int nvlink_domain() const { return nvlink_domain_; }
   void set_nvlink_domain(int machines) { nvlink_domain_ = machines; }
@@ -232,6 +237,7 @@ class Topology {
   std::map<std::string, std::string> measured_with_;
   bool p2p_ = true;
   bool exchanges_in_turn_ = false;
+  double share_spread_ = 0;
   int nvlink_domain_ = 1;
 };
 

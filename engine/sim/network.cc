@@ -1,7 +1,10 @@
 #include "engine/sim/network.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
+
+#include "topologies/base/portable_math.h"
 
 namespace tandem::sim {
 
@@ -9,7 +12,8 @@ Network::Network(Simulation& simulation)
     : simulation_(simulation),
       platform_(simulation.platform()),
       flows_on_(platform_.direction_count()),
-      bundle_on_(platform_.direction_count()) {}
+      bundle_on_(platform_.direction_count()),
+      bundles_(!platform_.topology().exchanges_in_turn() && platform_.topology().share_spread() <= 0) {}
 
 // SimGrid would let a flow with a tenth of the latency have ten times the bandwidth of a shared link, as TCP does.
 // Latency is therefore spent here, and SimGrid sees flows without any, which share links evenly.
@@ -21,7 +25,7 @@ void Network::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_lat
   const auto begin = [this, pair = Pair{from, to}, bytes, route = std::move(route)](Then at_end) {
     dissolve_bundles_on(*route);
     count(*route, bytes);
-    start_flow({pair, route, bytes}, simulation_.in_scheduled_order(std::move(at_end)));
+    start_weighted({pair, route, bytes}, simulation_.in_scheduled_order(std::move(at_end)));
   };
   if (latency_s <= 0) return begin(std::move(then));
   simulation_.at(Simulation::now_s() + latency_s, [begin, then = std::move(then)] { begin(then); });
@@ -46,7 +50,7 @@ void Network::start_together(std::vector<Flow> flows, const Then& each) {
   std::vector<RoutePtr> routes;
   for (Flow& flow : flows) {
     routes.push_back(flow.route);
-    if (platform_.topology().exchanges_in_turn() || !is_alone_on(*flow.route)) {
+    if (!bundles_ || !is_alone_on(*flow.route)) {
       others.push_back(std::move(flow));
       continue;
     }
@@ -55,11 +59,35 @@ void Network::start_together(std::vector<Flow> flows, const Then& each) {
     bundle->flows.push_back(std::move(flow));
   }
   for (const RoutePtr& route : routes) occupy(*route, -1);
-  for (const Flow& flow : others) start_flow(flow, each_in_order);
+  for (const Flow& flow : others) start_weighted(flow, each_in_order);
   for (const auto& [rate, bundle] : bundles) {
     bundle->each = each_in_order;
     start_bundle(bundle);
   }
+}
+
+// A flow of weight n is n equal flows, each of which has the share of one.
+void Network::start_weighted(Flow flow, Then then) {
+  const int weight = next_weight();
+  if (weight > 1) {
+    then = [left = std::make_shared<int>(weight), then = std::move(then)] {
+      if (--*left == 0) then();
+    };
+  }
+  flow.bytes /= weight;
+  flow.most_bytes_per_s /= weight;
+  for (int part = 0; part < weight; ++part) start_flow(flow, then);
+}
+
+// Draws a weight whose logarithm is nearly normal: the sum of twelve uniform numbers, so that every compiler draws the
+// same.
+int Network::next_weight() {
+  constexpr double kMiddle = 4, kMost = 16;
+  const double spread = platform_.topology().share_spread();
+  if (spread <= 0) return 1;
+  double normal = -6;
+  for (int i = 0; i < 12; ++i) normal += static_cast<double>(random_() >> 11) * 0x1p-53;
+  return static_cast<int>(std::clamp(std::round(kMiddle * portable::exp(spread * normal)), 1.0, kMost));
 }
 
 Simulation::Activity& Network::start_flow(const Flow& flow, Then then) {

@@ -12,7 +12,7 @@
 //               bytes it had left
 //
 // Nothing is bundled where machines send to each other in turn, because flows without a common link may then share a
-// rate.
+// rate, nor where transfers have weights. A weight is drawn for each transfer, in the order in which they start.
 //
 // A flow may have a rate that it does not exceed even where it is alone, such as that of the thread blocks that copy.
 //
@@ -23,6 +23,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <memory>
+#include <random>
 #include <span>
 #include <unordered_map>
 #include <utility>
@@ -75,6 +76,8 @@ class Network {
   };
   using BundlePtr = std::shared_ptr<Bundle>;
 
+  void start_weighted(Flow flow, Then then);
+  int next_weight();
   Simulation::Activity& start_flow(const Flow& flow, Then then);
   void start_bundle(const BundlePtr& bundle);
   void end_bundle(const BundlePtr& bundle);
@@ -89,6 +92,8 @@ class Network {
   Platform& platform_;
   SparseVector<std::int32_t> flows_on_;                    // by Platform::direction_index
   SparseVector<BundlePtr> bundle_on_;                      // likewise; bundled ones only
+  const bool bundles_;                                     // whether equal flows are bundled at all
+  std::mt19937_64 random_;                                 // of weights
   std::unordered_map<std::size_t, double> carried_bytes_;  // likewise
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 
 namespace tandem::calibration {
 namespace {
@@ -75,6 +76,7 @@ class ClusterTopology {
     std::vector<NodeIndex> nics;
     for (std::size_t worker = 0; worker < workers; ++worker) nics.push_back(add_machine(static_cast<int>(worker)));
     topology_.set_exchanges_in_turn(cluster_.shared == Shared::by_pairs);
+    topology_.set_share_spread(cluster_.share_spread);
     const NodeIndex middle = topology_.add_node({.name = "fabric.switch0", .kind = NodeKind::network_switch});
     for (std::size_t worker = 0; worker < workers; ++worker) {
       const auto& [out, in] = cables_[worker];
@@ -181,16 +183,19 @@ std::vector<TrafficRate> traffic_rates(const std::vector<Record>& records, std::
   std::vector<TrafficRate> rates;
   for (std::size_t i = 0; i < traffic.size(); ++i) {
     TrafficRate rate{.what = traffic[i].what, .bytes_per_s = 0, .of_paths = {}};
-    std::vector<double> all;
+    std::vector<double> all, deviations;
     for (const Path& path : traffic[i].paths) {
       std::vector<double> own;
       for (const auto& [bytes, times] : copies_of(records, static_cast<int>(i) + 1, path.from)) {
         for (const double time : times) own.push_back(bytes / time);
       }
       all.insert(all.end(), own.begin(), own.end());
-      rate.of_paths.push_back(median_of(std::move(own)));
+      const double median = median_of(own);
+      for (const double each : own) deviations.push_back(std::abs(each / median - 1));
+      rate.of_paths.push_back(median);
     }
     rate.bytes_per_s = median_of(std::move(all));
+    rate.relative_spread = median_of(std::move(deviations));
     rates.push_back(std::move(rate));
   }
   return rates;
@@ -202,6 +207,17 @@ Shared shared_directions(std::span<const CollectiveSample> samples, std::span<co
   const auto through_one =
       std::find_if(rates.begin(), rates.end(), [](const TrafficRate& rate) { return rate.what == kThroughOne; });
   return through_one != rates.end() && is_slow_port(*through_one, ports) ? Shared::by_ports : Shared::by_pairs;
+}
+
+// A copy has the rate w / (w + v), where v is the weight of the n - 1 others together, which varies less because each
+// of them ends at another time. So where w is larger by a small part, the rate is larger by (n - 1) / n of that part.
+double share_spread(std::span<const TrafficRate> rates) {
+  constexpr double kOfNormal = 1.4826;  // standard deviation / median absolute deviation
+  constexpr double kNoise = 0.05;
+  if (rates.size() < 2) return 0;
+  const auto copies = static_cast<double>(rates.back().of_paths.size());
+  const double spread = kOfNormal * rates.back().relative_spread * copies / (copies - 1);
+  return spread > kNoise ? std::min(spread, 1.0) : 0;
 }
 
 Topology topology_of(const MeasuredCluster& cluster) {

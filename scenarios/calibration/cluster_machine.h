@@ -36,6 +36,7 @@ struct TrafficRate {
   std::string what;
   double bytes_per_s = 0;
   std::vector<double> of_paths;
+  double relative_spread = 0;  // of the copies of a path: median absolute deviation / median
 };
 std::vector<TrafficRate> traffic_rates(const std::vector<Record>& records, std::span<const Traffic> traffic);
 
@@ -49,6 +50,10 @@ enum class Shared : std::uint8_t { nothing, by_pairs, by_ports };
 Shared shared_directions(std::span<const CollectiveSample> samples, std::span<const Port> ports,
                          std::span<const TrafficRate> rates);
 
+// Returns Topology::share_spread(), from copies of all workers to one; 0 if there are fewer than three workers, or
+// where the spread may be noise.
+double share_spread(std::span<const TrafficRate> rates);
+
 struct MeasuredCluster {
   std::string name;
   std::string date;                // ISO
@@ -56,6 +61,7 @@ struct MeasuredCluster {
   std::vector<Topology> machines;  // by worker, each of one worker with a CPU
   std::vector<Port> ports;         // by worker
   Shared shared = Shared::nothing;
+  double share_spread = 0;
 };
 // Makes the topology, without collectives.
 Topology topology_of(const MeasuredCluster& cluster);

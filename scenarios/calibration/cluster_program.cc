@@ -8,6 +8,7 @@ namespace tandem::calibration {
 namespace {
 
 constexpr std::size_t kMostPaths = 56;  // between eight workers
+constexpr int kCopies = 45;             // of a traffic, at least, because their spread is wanted
 
 std::vector<DeviceId> devices_of(Worker& worker, const GroupShape& shape) {
   std::vector<DeviceId> ids;
@@ -131,7 +132,8 @@ void measure_traffic(Worker& worker, const Plan& plan, std::span<const Traffic> 
     for (Copies& each : copies) each.synchronize();
     meeting.wait();
     worker.begin_step(static_cast<int>(i) + 1);
-    for (int round = 0; round < plan.repetitions; ++round) {
+    const int rounds = std::max(plan.repetitions, kCopies / static_cast<int>(traffic[i].paths.size()));
+    for (int round = 0; round < rounds; ++round) {
       for (Copies& each : copies) each.issue(bytes);
     }
     for (Copies& each : copies) each.synchronize();

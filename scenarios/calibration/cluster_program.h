@@ -46,7 +46,7 @@ struct Traffic {
 std::vector<Path> paths_between(int workers);
 inline constexpr std::string_view kThroughOne = "one to the second and from the third";
 // Returns the traffics to measure: two workers to each other; one that sends to another and receives from a third; two
-// pairs together; all workers to the first.
+// pairs together; last, all workers to the first.
 std::vector<Traffic> traffic_between(int workers);
 
 // Measures each path alone. Leaves out sizes whose copies take longer than `most_s`, except the first two.

@@ -3,6 +3,9 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
+#include <functional>
+
 #include "tests/engine/sim_machines.h"
 
 namespace tandem::sim {
@@ -76,6 +79,59 @@ TEST(SimExchanges, InTurnHalveTheRateOfMachinesThatSendToEachOther) {
     EXPECT_DOUBLE_EQ(times_of_one({{kGpu0, kGpu3}, {kGpu3, kGpu0}}, together), 20) << "a tenth of the rate";
     EXPECT_DOUBLE_EQ(times_of_one({{kGpu0, kCpu0}, {kCpu0, kGpu0}}, together), 1) << "inside a machine";
   }
+}
+
+// Returns when the flows of each of some rounds end, in times of one alone: two from the same machine, one after the
+// other, or one alone.
+std::vector<std::pair<double, double>> ends_of(double share_spread, int flows, int rounds) {
+  const std::shared_ptr<Topology> topology = make_star({.workers = 3, .latency_s = 0});
+  topology->set_share_spread(share_spread);
+  Router router(*topology);
+  const std::vector<HostSpec> hosts = {{2, 1}, {4, 1}, {6, 1}};
+  Simulation simulation(*topology, router, hosts);
+  Network network(simulation);
+  std::vector<std::pair<double, double>> ends;
+  std::function<void()> begin_round = [&] {
+    const double begin_s = Simulation::now_s();
+    ends.emplace_back(0, 0);
+    for (int flow = 0; flow < flows; ++flow) {
+      network.transfer(2, static_cast<NodeIndex>(4 + 2 * flow), kBytes, false, [&, begin_s] {
+        double& first = ends.back().first;
+        const double end = (Simulation::now_s() - begin_s) / kSeconds;
+        const bool is_last = flows == 1 || first > 0;
+        (is_last ? ends.back().second : first) = end;
+        if (is_last && static_cast<int>(ends.size()) < rounds) begin_round();
+      });
+    }
+  };
+  begin_round();
+  simulation.run();
+  return ends;
+}
+
+TEST(SimShares, AreEvenUnlessTheTopologySaysOtherwise) {
+  for (const auto& [first, last] : ends_of(0, 2, 3)) {
+    EXPECT_NEAR(first, 2, 1e-6);
+    EXPECT_NEAR(last, 2, 1e-6);
+  }
+}
+
+TEST(SimShares, DifferFromFlowToFlowAndWasteNothing) {
+  constexpr int kRounds = 200;
+  const auto uneven = ends_of(0.4, 2, kRounds);
+  ASSERT_EQ(uneven.size(), static_cast<std::size_t>(kRounds));
+  double sum = 0;
+  for (const auto& [first, last] : uneven) {
+    EXPECT_NEAR(last, 2, 1e-6) << "the link is busy until both have ended";
+    EXPECT_GE(first, 1);
+    sum += first;
+  }
+  // The first has the share 1 / (1 + exp(-d)), where d > 0 is half of a normal distribution: the mean of exp(-d) is
+  // exp(s^2 / 2) erfc(s / sqrt(2)).
+  const double s = 0.4 * std::sqrt(2);
+  EXPECT_NEAR(sum / kRounds, 1 + std::exp(s * s / 2) * std::erfc(s / std::sqrt(2)), 0.05);
+  EXPECT_EQ(ends_of(0.4, 2, kRounds), uneven);
+  for (const auto& [first, last] : ends_of(0.4, 1, 3)) EXPECT_NEAR(last, 1, 1e-6) << "alone";
 }
 
 }  // namespace

@@ -109,6 +109,7 @@ TEST(ScenarioReader, TheHashOfALargeClusterHasAllThatDecidesItsTimes) {
   EXPECT_EQ(hash, hash_with([](Topology&) {}));
   EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_p2p(false); }));
   EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_exchanges_in_turn(true); }));
+  EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_share_spread(0.5); }));
   EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_nvlink_domain(9); }));
   EXPECT_NE(hash, hash_with([](Topology& topology) { topology.set_collectives({{"all_reduce", 8, 1e6, 1e-3}}); }));
   EXPECT_NE(hash, hash_with([](Topology& topology) {

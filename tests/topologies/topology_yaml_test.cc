@@ -23,6 +23,7 @@ provenance: vendor
 source: the datasheet
 p2p: false
 exchanges: in_turn
+share_spread: 0.25
 nvlink_domain: 4
 measured_with: {gpus: 'two "GPUs"', gpu_clocks: SM 1755 of 1980 MHz}
 device_models:
@@ -98,6 +99,7 @@ TEST(TopologyYaml, ReadsWhatCollectiveAndKernelModelsNeed) {
   const Topology topology = parse_topology_yaml(kEverything, "t.yaml");
   EXPECT_FALSE(topology.p2p());
   EXPECT_TRUE(topology.exchanges_in_turn());
+  EXPECT_EQ(topology.share_spread(), 0.25);
   EXPECT_EQ(topology.nvlink_domain(), 4);
   const DeviceModel& gpu = *topology.node(0).device;
   EXPECT_EQ(gpu.architecture, "gfx90a");
@@ -147,6 +149,7 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   expect_equal(second.node(2).port->hop_latency_s, first.node(2).port->hop_latency_s);
   EXPECT_EQ(second.p2p(), first.p2p());
   EXPECT_EQ(second.exchanges_in_turn(), first.exchanges_in_turn());
+  EXPECT_EQ(second.share_spread(), first.share_spread());
   expect_equal(after.graph_launch_overhead_s, before.graph_launch_overhead_s);
   expect_equal(after.graph_op_overhead_s, before.graph_op_overhead_s);
   expect_equal(after.collective_slowdown, before.collective_slowdown);

@@ -91,6 +91,7 @@ Topology changed_copy(const Topology& machine, const Changes& changes, const std
   copy.set_measured_with(machine.measured_with());
   copy.set_p2p(machine.p2p());
   copy.set_exchanges_in_turn(machine.exchanges_in_turn());
+  copy.set_share_spread(machine.share_spread());
   copy.set_nvlink_domain(machine.nvlink_domain());
   return copy;
 }

@@ -50,6 +50,7 @@ class ExplicitForm {
     topology_.set_measured_with(std::move(facts));
     topology_.set_p2p(map_.optional("p2p").boolean(true));
     topology_.set_exchanges_in_turn(map_.optional("exchanges").one_of<bool>({{"at_once", false}, {"in_turn", true}}));
+    topology_.set_share_spread(map_.optional("share_spread").number({.least = 0, .most = 1}));
     topology_.set_nvlink_domain(map_.optional("nvlink_domain").integer(1, 1 << 16, 1));
     return std::move(topology_);
   }

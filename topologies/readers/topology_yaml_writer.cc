@@ -116,6 +116,7 @@ class Writer {
     line("name: {}", in_quotes(topology_.name()));
     if (!topology_.p2p()) line("p2p: false");
     if (topology_.exchanges_in_turn()) line("exchanges: in_turn");
+    if (topology_.share_spread() > 0) line("share_spread: {}", topology_.share_spread());
     if (topology_.nvlink_domain() > 1) line("nvlink_domain: {}", topology_.nvlink_domain());
     if (!topology_.measured_with().empty()) line("measured_with:");
     for (const auto& [name, fact] : topology_.measured_with()) line("  {}: {}", in_quotes(name), in_quotes(fact));

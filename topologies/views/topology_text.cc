@@ -73,6 +73,8 @@ class Text {
     if (topology_.nvlink_domain() > 1) line("  {} machines share one NVSwitch", topology_.nvlink_domain());
     if (!topology_.p2p()) line("  GPUs do not reach each other's memory (p2p: false)");
     if (topology_.exchanges_in_turn()) line("  two machines send to each other in turn (exchanges: in_turn)");
+    if (topology_.share_spread() > 0)
+      line("  transfers share links unevenly (share_spread: {})", topology_.share_spread());
     std::map<std::string, int> switches;
     for (NodeIndex node = 0; node < topology_.node_count(); ++node) {
       if (topology_.worker(node) == kNoWorker) ++switches[std::string(name_of(topology_.kind(node)))];

@@ -15,7 +15,7 @@ Symmetry::Symmetry(const EngineOptions& options) : classes_(options), patterns_(
 bool Symmetry::is_possible(const EngineOptions& options) {
   return !options.alike.empty() && options.values.value_or(ValueMode::none) == ValueMode::none &&
          options.collectives.value_or(CollectiveFidelity::fluid) == CollectiveFidelity::fluid &&
-         !options.schedule_seed && !options.topology->exchanges_in_turn();
+         !options.schedule_seed && !options.topology->exchanges_in_turn() && options.topology->share_spread() <= 0;
 }
 
 bool Symmetry::begin_run() {

@@ -56,7 +56,7 @@ std::shared_ptr<Topology> star(int machines, Direction direction = Direction::du
   return topology;
 }
 
-ClusterCalibration calibrated(std::shared_ptr<const Topology> topology, int devices = 1) {
+ClusterCalibration calibrated_cluster(std::shared_ptr<const Topology> topology, int devices = 1) {
   CalibrateOptions options;
   options.max_devices = devices;
   options.quick = true;
@@ -64,7 +64,7 @@ ClusterCalibration calibrated(std::shared_ptr<const Topology> topology, int devi
   return calibrate_cluster("sim", options.topology->worker_count(), options);
 }
 ClusterCalibration calibrated(int machines, int devices = 1) {
-  return calibrated(star(machines), devices);
+  return calibrated_cluster(star(machines), devices);
 }
 
 const LinkModel& link_of(const Topology& topology, const std::string& id) {
@@ -137,7 +137,7 @@ TEST(SimulatedCluster, CarriesTrafficAsTheMeasuredOneDoes) {
 
 // The third machine is the slow one, whose copies leave the port of the first one free for others.
 TEST(SimulatedCluster, FindsThatDirectionsShareTheirRate) {
-  const ClusterCalibration found = calibrated(star(3, Direction::half_duplex));
+  const ClusterCalibration found = calibrated_cluster(star(3, Direction::half_duplex));
   EXPECT_FALSE(found.topology.exchanges_in_turn());
   EXPECT_THAT(link_of(found.topology, "w0_port").bandwidth_bytes_per_s.value, near(kRate, 0.01));
   for (const TrafficCheck& check : found.traffic) {
@@ -150,7 +150,7 @@ TEST(SimulatedCluster, FindsThatMachinesSendToEachOtherInTurn) {
   for (const int machines : {2, 3, 4}) {
     const auto topology = star(machines);
     topology->set_exchanges_in_turn(true);
-    const ClusterCalibration found = calibrated(topology);
+    const ClusterCalibration found = calibrated_cluster(topology);
     EXPECT_TRUE(found.topology.exchanges_in_turn());
     EXPECT_THAT(link_of(found.topology, "w0_sends").bandwidth_bytes_per_s.value,
                 near(machines == 2 ? kSlowRate : kRate, 0.01));
@@ -159,6 +159,16 @@ TEST(SimulatedCluster, FindsThatMachinesSendToEachOtherInTurn) {
     }
     EXPECT_THAT(found.traffic.front().measured_bytes_per_s, near((machines == 2 ? kSlowRate : kRate) / 2, 0.02));
   }
+}
+
+TEST(SimulatedCluster, FindsHowUnevenlyCopiesShareAPort) {
+  EXPECT_EQ(calibrated(4).topology.share_spread(), 0);
+  const auto topology = star(5);  // each has a quarter of the port, less than the slow machine's rate
+  topology->set_share_spread(0.4);
+  const ClusterCalibration found = calibrated_cluster(topology);
+  EXPECT_THAT(found.topology.share_spread(), near(0.4, 0.35)) << "from 45 copies";
+  EXPECT_THAT(link_of(found.topology, "w0_sends").bandwidth_bytes_per_s.value, near(kRate, 0.01));
+  EXPECT_FALSE(found.topology.exchanges_in_turn());
 }
 
 TEST(SimulatedCluster, IsWrittenAndReadBack) {
