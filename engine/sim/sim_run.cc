@@ -108,6 +108,7 @@ Timeline SimRun::run(const Program& program) {
   simulation_.run();
   if (scheduler_.error()) std::rethrow_exception(scheduler_.error());
   TANDEM_CHECK(!scheduler_.has_live_tasks(), "the simulation ended before its tasks");
+  if (symmetry_ && symmetry_->is_provisional()) throw symmetry::Again();
   Timeline timeline = take_timeline();
   if (symmetry_) symmetry_->finish(timeline);
   return timeline;

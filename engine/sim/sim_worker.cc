@@ -120,6 +120,7 @@ Communicator& SimWorker::communicator(std::span<const DeviceId> devices) {
 void SimWorker::begin_step(int step) {
   TANDEM_REQUIRE(step >= 0, "a negative step");
   TANDEM_REQUIRE(step_ == kNoStep, "a step begins within a step");
+  if (run_.symmetry() != nullptr) run_.symmetry()->begin_step(step);
   step_start_ns_ = now();
   step_ = step;
 }

@@ -58,10 +58,13 @@ EngineOptions alike_workers() {
   return options;
 }
 
-// Runs a program as long as the engine asks for it. Counts how often a worker has begun it.
-Timeline run_to_the_end(const EngineOptions& options, const Program& program, int* begun = nullptr) {
+// Runs a program as long as the engine asks for it. Counts how often a worker has begun it in the last run, and the
+// runs.
+Timeline run_to_the_end(const EngineOptions& options, const Program& program, int* begun = nullptr,
+                        int* runs = nullptr) {
   const auto engine = open_sim_engine(options);
   for (;;) {
+    if (runs != nullptr) ++*runs;
     if (begun != nullptr) *begun = 0;
     try {
       return engine->run([&](Worker& worker) {
@@ -129,6 +132,64 @@ TEST(SimSymmetry, CopiesBetweenWorkersAreAllSimulated) {
   });
   EXPECT_EQ(timeline.records.size(), std::size_t{kWorkers});
   EXPECT_THAT(timeline.notes, ElementsAre(HasSubstr("uses a device of another worker")));
+}
+
+constexpr int kGpusEach = 4;
+
+EngineOptions alike_workers_of_four() {
+  auto topology = std::make_shared<Topology>("machines of four GPUs");
+  const auto cpu = std::make_shared<const DeviceModel>(device_model("test CPU", 4, 0));
+  const auto gpu = std::make_shared<const DeviceModel>(device_model("test GPU", 1, 2));
+  const auto link = link_model(kLinkBytesPerS, kLinkLatencyS);
+  for (int worker = 0; worker < kWorkers; ++worker) {
+    const std::string prefix = "w" + std::to_string(worker) + ".";
+    const NodeIndex middle =
+        topology->add_node({.name = prefix + "switch", .kind = NodeKind::network_switch, .worker = worker});
+    const auto add = [&](const std::string& name, NodeKind kind, std::shared_ptr<const DeviceModel> model) {
+      const NodeIndex node =
+          topology->add_node({.name = prefix + name, .kind = kind, .worker = worker, .device = std::move(model)});
+      topology->add_link(node, middle, link);
+    };
+    add("cpu0", NodeKind::cpu, cpu);
+    for (int i = 0; i < kGpusEach; ++i) add("gpu" + std::to_string(i), NodeKind::gpu, gpu);
+  }
+  EngineOptions options = gpu_workers(topology, kWorkers, kGpusEach);
+  options.alike.assign(kWorkers, 0);
+  return options;
+}
+
+// In each step a collective of two other GPUs meets one of all GPUs that is under way.
+void meet_step_by_step(Worker& worker) {
+  std::vector<Tensor> buffers;
+  std::vector<DeviceId> all;
+  std::vector<Stream*> streams, others;
+  for (Device* device : worker.devices()) {
+    all.push_back(device->id());
+    buffers.push_back(device->allocate(DType::f32, {1'000'000}));
+    streams.push_back(&device->stream(1));
+    others.push_back(&device->stream(2));
+  }
+  for (int step = 0; step + 1 < kGpusEach; ++step) {
+    worker.begin_step(step);
+    worker.communicator(all).all_reduce(buffers, Reduction::sum, streams);
+    const auto two = [&](auto& of) { return std::vector(of.begin() + step, of.begin() + step + 2); };
+    for (Stream* stream : two(others)) stream->launch(cost_only(1e8));
+    worker.communicator(two(all)).all_reduce(two(buffers), Reduction::sum, two(others));
+    worker.end_step();
+  }
+}
+
+TEST(SimSymmetry, FlowsThatMeetForTheFirstTimeAreFoundInFewRuns) {
+  int runs = 0;
+  const Timeline some = run_to_the_end(alike_workers_of_four(), meet_step_by_step, nullptr, &runs);
+  EXPECT_LE(runs, 2);
+  EXPECT_THAT(some.notes, IsEmpty());
+  ASSERT_EQ(some.classes.size(), 1U);
+  EngineOptions every = alike_workers_of_four();
+  every.alike.clear();
+  const Timeline all = run_to_the_end(every, meet_step_by_step);
+  EXPECT_EQ(some.records.size() * kWorkers, all.records.size());
+  EXPECT_EQ(some.records.back().end_ns, all.records.back().end_ns);
 }
 
 TEST(SimSymmetry, AnErrorIsThatOfTheFullSimulation) {

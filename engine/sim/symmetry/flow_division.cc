@@ -1,7 +1,6 @@
 // Divides all flows into classes, company by company.
 #include <algorithm>
 #include <map>
-#include <set>
 #include <tuple>
 #include <utility>
 
@@ -156,6 +155,8 @@ class FlowPatterns::Division {
       if (links_in_[index]++ == 0) first_link_[index] = static_cast<std::uint32_t>(next_link_);
       ++next_link_;
     }
+    all_.stands_for_others_.assign(all_.load_.size(), false);
+    for (const std::uint32_t slot : first_link_) all_.stands_for_others_[slots_[slot]] = true;
     members_.clear();
     for (const std::uint32_t index : partition_.flow_class) {
       if (index >= members_.size()) members_.resize(index + 1);
@@ -165,11 +166,15 @@ class FlowPatterns::Division {
 
   // The first flow of each class represents it. A class has flows of this pattern only.
   void make_class_flows(Pattern& pattern, std::size_t first) {
-    pattern.class_flows.clear();
+    ClassFlows class_flows;
     const std::size_t width = pattern.flows.size();
     for (std::size_t flow = 0; flow < width; ++flow) {
       const std::uint32_t index = partition_.flow_class[first + flow];
-      if (!seen_.insert(index).second) continue;
+      const auto [known, is_new] = seen_.try_emplace(index, class_flows.size());
+      if (!is_new) {
+        class_flows[known->second].members.push_back(static_cast<std::uint32_t>(flow));
+        continue;
+      }
       std::map<std::uint32_t, std::uint32_t> times;  // by class of link
       const std::span<const std::uint32_t> slots = crossings_.of(first + flow);
       for (const std::uint32_t slot : slots) ++times[partition_.link_class[slot]];
@@ -187,8 +192,11 @@ class FlowPatterns::Division {
         TANDEM_CHECK(all % links_in_[link_class] == 0, "a partition of flows that is not equitable");
         route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(slots_[first_link_[link_class]]));
       }
-      pattern.class_flows.push_back({pattern.flows[flow].colour, std::make_shared<const Route>(std::move(route))});
+      class_flows.push_back({.colour = pattern.flows[flow].colour,
+                             .members = {static_cast<std::uint32_t>(flow)},
+                             .route = std::make_shared<const Route>(std::move(route))});
     }
+    pattern.class_flows = std::make_shared<const ClassFlows>(std::move(class_flows));
   }
 
   static Edge edge_of(std::uint32_t direction) { return {direction / 2, direction % 2 == 0}; }
@@ -213,7 +221,7 @@ class FlowPatterns::Division {
   Partition partition_;
   std::vector<std::uint32_t> links_in_, first_link_, members_;  // by class
   std::size_t next_link_ = 0;
-  std::set<std::uint32_t> seen_;
+  std::map<std::uint32_t, std::size_t> seen_;  // class of flows -> its place in its pattern's class flows
 };
 
 bool FlowPatterns::divide(const Split& split) {

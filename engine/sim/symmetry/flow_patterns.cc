@@ -2,19 +2,13 @@
 
 #include <algorithm>
 #include <limits>
-#include <set>
+#include <map>
 #include <tuple>
 #include <utility>
 
 #include "topologies/base/error.h"
 
 namespace tandem::sim::symmetry {
-
-bool ClassFlow::operator==(const ClassFlow& other) const {
-  const auto same = [](const Edge& a, const Edge& b) { return a.link == b.link && a.forward == b.forward; };
-  return colour == other.colour && route->bandwidth_bytes_per_s == other.route->bandwidth_bytes_per_s &&
-         std::ranges::equal(route->hops, other.route->hops, same);
-}
 
 int FlowPatterns::source(const std::u32string& name, std::vector<int> classes) {
   const auto [known, is_new] = names_.try_emplace(name, static_cast<int>(sources_.size()));
@@ -102,7 +96,29 @@ void FlowPatterns::clear() {
   load_.clear();
   busy_.clear();
   is_busy_.clear();
+  stands_for_others_.clear();
   is_outdated_ = has_new_busy_links_ = has_companies_ = has_larger_companies_ = false;
+}
+
+// A link that the form `now` leaves out, because another link of its class stands for it, carries no flow of a new
+// form. It has the capacity of that other link and at most its flows, so it slows nothing down.
+bool FlowPatterns::may_stay(const ClassFlow& flow, const ClassFlow& now) const {
+  if (flow.colour != now.colour || flow.members != now.members) return false;
+  if (flow.route->bandwidth_bytes_per_s != now.route->bandwidth_bytes_per_s) return false;
+  const auto times = [&](const ClassFlow& form, const Edge& hop) {
+    return std::ranges::count(form.route->hops, direction_of(hop), [&](const Edge& one) { return direction_of(one); });
+  };
+  const auto is_unchanged = [&](const Edge& hop) { return times(flow, hop) == times(now, hop); };
+  return std::ranges::all_of(now.route->hops, is_unchanged) &&
+         std::ranges::all_of(flow.route->hops, [&](const Edge& hop) {
+           return is_unchanged(hop) || !stands_for_others_[direction_of(hop)];
+         });
+}
+
+bool FlowPatterns::may_stay(const ClassFlows& flows, const ClassFlows& now) const {
+  return &flows == &now || std::ranges::equal(flows, now, [this](const ClassFlow& flow, const ClassFlow& other) {
+    return may_stay(flow, other);
+  });
 }
 
 // Adds up the most that each link would carry. If a source is active several times, each time counts with the pattern
@@ -162,15 +178,23 @@ bool FlowPatterns::make_apart(const Source& source, Pattern& pattern) const {
     if (pattern.bytes_per_s[flow] != pattern.bytes_per_s[flow % width]) return false;
     if (pattern.latency_s[flow] != pattern.latency_s[flow % width]) return false;
   }
-  pattern.class_flows.clear();
-  std::set<std::tuple<std::uint32_t, double, double>> seen;
+  ClassFlows class_flows;
+  std::map<std::tuple<std::uint32_t, double, double>, std::size_t> seen;
   for (std::size_t flow = 0; flow < width; ++flow) {
     const auto colour = source.classes.empty() ? pattern.flows[flow].colour : static_cast<std::uint32_t>(flow);
-    if (!seen.emplace(colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]).second) continue;
+    const auto [known, is_new] =
+        seen.try_emplace({colour, pattern.bytes_per_s[flow], pattern.latency_s[flow]}, class_flows.size());
+    if (!is_new) {
+      class_flows[known->second].members.push_back(static_cast<std::uint32_t>(flow));
+      continue;
+    }
     Route route{.hops = {}, .latency_s = pattern.latency_s[flow], .bandwidth_bytes_per_s = pattern.bytes_per_s[flow]};
     for (const std::uint32_t link : pattern.crossings.of(flow)) route.hops.push_back({link / 2, link % 2 == 0});
-    pattern.class_flows.push_back({pattern.flows[flow].colour, std::make_shared<const Route>(std::move(route))});
+    class_flows.push_back({.colour = pattern.flows[flow].colour,
+                           .members = {static_cast<std::uint32_t>(flow)},
+                           .route = std::make_shared<const Route>(std::move(route))});
   }
+  pattern.class_flows = std::make_shared<const ClassFlows>(std::move(class_flows));
   pattern.is_new = false;
   return true;
 }
@@ -179,6 +203,7 @@ bool FlowPatterns::update(const Split& split) {
   is_outdated_ = false;
   load_.resize(2 * topology_.link_count());
   is_busy_.resize(load_.size());
+  stands_for_others_.resize(load_.size());
   of_pattern_.resize(load_.size());
   most_.resize(load_.size());
   for (Source& source : sources_) add_load(source);

@@ -15,6 +15,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <span>
 #include <string>
 #include <unordered_map>
@@ -45,11 +46,13 @@ struct PatternFlow {
 // The flow that SimGrid is shown for a class of flows.
 struct ClassFlow {
   std::uint32_t colour = 0;
+  std::vector<std::uint32_t> members;  // the flows of the class, by their place in the pattern
   // The links of the first flow of the class. Where links may slow it down, one link of each class represents the
   // others, and is repeated as often as flows of this class cross it.
   Network::RoutePtr route;
-  bool operator==(const ClassFlow& other) const;
 };
+
+using ClassFlows = std::vector<ClassFlow>;
 
 class FlowPatterns {
  public:
@@ -72,9 +75,13 @@ class FlowPatterns {
   // called for the classes of workers concerned, with a part for each of their members.
   using Split = std::function<void(int worker_class, std::span<const std::uint32_t> part_of_member)>;
   bool update(const Split& split);
-  const std::vector<ClassFlow>& class_flows(int source, int pattern) const {
+  // Each update makes new ones; the old ones stay what they were.
+  const std::shared_ptr<const ClassFlows>& class_flows(int source, int pattern) const {
     return sources_[static_cast<std::size_t>(source)].patterns[static_cast<std::size_t>(pattern)].class_flows;
   }
+  // Whether flows that are under way in this form may stay in it now that equal ones have the form `now`: they then
+  // take the same part in the links that limit flows as flows of that form.
+  bool may_stay(const ClassFlows& flows, const ClassFlows& now) const;
   void clear();
 
  private:
@@ -83,7 +90,7 @@ class FlowPatterns {
     Crossings crossings;                // image by image; directions of links, as Platform numbers them
     std::vector<double> bytes_per_s{};  // the most that each flow can reach
     std::vector<double> latency_s{};
-    std::vector<ClassFlow> class_flows{};
+    std::shared_ptr<const ClassFlows> class_flows{};
     bool is_new = true;  // since the last update
   };
   struct Source {
@@ -114,6 +121,7 @@ class FlowPatterns {
   // flows down. Returns false if they do, or if flows of equal images differ.
   bool add_apart();
   bool make_apart(const Source& source, Pattern& pattern) const;
+  bool may_stay(const ClassFlow& flow, const ClassFlow& now) const;
   // Divides the flows of all patterns. Returns false and calls `split` as update() does.
   bool divide(const Split& split);
 
@@ -126,6 +134,7 @@ class FlowPatterns {
   std::vector<double> load_{};         // what each would carry at most if all were one company
   std::vector<std::uint32_t> busy_{};  // those that may slow flows down, in the order in which they became so
   std::vector<bool> is_busy_{};
+  std::vector<bool> stands_for_others_{};  // since the last division: links on which SimGrid sees flows of their class
   bool has_new_busy_links_ = false;
   // Companies are told apart only if classes would be split otherwise, because each one that grows costs an update.
   bool has_companies_ = false;

@@ -92,14 +92,14 @@ void RunSymmetry::start(const CallFlows& flows, Then then) {
   const std::uint64_t number = source.begun[flows.starter]++;
   if (number == source.created) return start_new(source, number, flows, std::move(then));
   const auto joint = source.under_way.find(number);
-  if (joint == source.under_way.end()) return give_up("workers of a kind moved data at different times");
+  if (joint == source.under_way.end()) return differ("workers of a kind moved data at different times");
   join(*joint->second, flows, std::move(then));
 }
 
 void RunSymmetry::join(Joint& joint, const CallFlows& flows, Then then) {
   const bool is_same = std::abs(Simulation::now_s() - joint.began_s) < simgrid_compat::kTimingPrecision &&
                        joint.flows.pattern == flows.pattern && joint.flows.sizes == flows.sizes;
-  if (!is_same) return give_up("workers of a kind moved different data");
+  if (!is_same) return differ("workers of a kind moved different data");
   ++joint.joined;
   joint.then.push_back(std::move(then));
 }
@@ -117,7 +117,8 @@ void RunSymmetry::start_new(Source& source, std::uint64_t number, const CallFlow
     if (--joint->left == 0) guarded(run_.scheduler(), [&] { end(source, number); });
   };
   std::vector<Network::Flow> all;
-  for (const ClassFlow& flow : state_.patterns().class_flows(flows.source, flows.pattern)) {
+  joint->shown = state_.patterns().class_flows(flows.source, flows.pattern);
+  for (const ClassFlow& flow : *joint->shown) {
     const auto [bytes, most_bytes_per_s] = flows.sizes[flow.colour];
     all.push_back({run_.two_hosts(), flow.route, bytes, most_bytes_per_s});
   }
@@ -129,29 +130,29 @@ void RunSymmetry::end(Source& source, std::uint64_t number) {
   const std::shared_ptr<Joint> joint = source.under_way.at(number);
   source.under_way.erase(number);
   if (source.under_way.empty()) under_way_.erase(joint->flows.source);
-  if (joint->joined < joint->flows.starters) return give_up("workers of a kind moved data at different times");
+  if (joint->joined < joint->flows.starters) return differ("workers of a kind moved data at different times");
   for (const Then& then : joint->then) then();
 }
 
-// Divides the flows again if there are new ones. Returns false if the run must be repeated, because workers turned out
-// to differ, or because active flows would now be different.
+// Divides the flows again if there are new ones. Returns false if the run ends and is repeated, because workers turned
+// out to differ. If active flows would now be different, the run goes on with provisional times.
 bool RunSymmetry::bring_up_to_date() {
   FlowPatterns& patterns = state_.patterns();
   if (!patterns.is_outdated()) return true;
-  std::map<std::pair<int, int>, std::vector<ClassFlow>> shown;
-  for (const auto& [index, source] : sources_) {
-    for (const auto& [number, joint] : source.under_way) {
-      shown.try_emplace({index, joint->flows.pattern}, patterns.class_flows(index, joint->flows.pattern));
-    }
-  }
   const bool is_whole = patterns.update([this](int index, std::span<const std::uint32_t> parts) {
     state_.split(index, {parts.begin(), parts.end()});
   });
-  const bool is_kept = is_whole && std::ranges::all_of(shown, [&](const auto& entry) {
-                         return entry.second == patterns.class_flows(entry.first.first, entry.first.second);
-                       });
-  if (!is_kept) repeat();
-  return is_kept;
+  if (!is_whole) {
+    repeat();
+    return false;
+  }
+  for (const auto& [index, source] : sources_) {
+    for (const auto& [number, joint] : source.under_way) {
+      const ClassFlows& now = *patterns.class_flows(index, joint->flows.pattern);
+      is_provisional_ = is_provisional_ || !patterns.may_stay(*joint->shown, now);
+    }
+  }
+  return true;
 }
 
 void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then) {
@@ -193,6 +194,18 @@ void RunSymmetry::send(const CollectiveGroup& pair, double bytes, Then then) {
   run_.simulation().at(Simulation::now_s() + latency_s, [this, flows, then = std::move(then)] {
     guarded(run_.scheduler(), [&] { start(flows, then); });
   });
+}
+
+void RunSymmetry::begin_step(int step) {
+  if (!is_provisional_) return;
+  if (!provisional_step_) provisional_step_ = step;
+  if (step > *provisional_step_) repeat();
+}
+
+// Workers of one class moved data at different times, or different data. Provisional times prove nothing.
+void RunSymmetry::differ(const std::string& why) {
+  if (is_provisional_) return repeat();
+  give_up(why);
 }
 
 void RunSymmetry::give_up(const std::string& why) {

@@ -5,12 +5,16 @@
 // and to copy. When several running workers start a flow, each for its image, the first of them starts it, and it ends
 // for all. If they do not start it at the same time, they differ.
 //
+// When flows turn out to meet that were never seen together, the classes of flows under way may change. The run's times
+// are then provisional: it goes on for up to two steps only to find more of such meetings, and is repeated.
+//
 // Called in SimGrid's kernel only (see simulation.h), unless a function says otherwise.
 #pragma once
 
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
@@ -65,6 +69,11 @@ class RunSymmetry {
   void copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then);
   void send(const CollectiveGroup& pair, double bytes, Then then);
 
+  // Whether the times of the run are to be thrown away.
+  bool is_provisional() const { return is_provisional_; }
+  // A worker begins a step. Usable from tasks.
+  void begin_step(int step);
+
   // Ends the run; the next one runs every worker. Usable from tasks.
   void give_up(const std::string& why);
 
@@ -83,6 +92,7 @@ class RunSymmetry {
   struct Joint {
     double began_s = 0;
     CallFlows flows;
+    std::shared_ptr<const ClassFlows> shown{};  // to SimGrid
     std::size_t left = 0;
     int joined = 0;
     std::vector<Then> then{};
@@ -100,6 +110,7 @@ class RunSymmetry {
   void join(Joint& joint, const CallFlows& flows, Then then);
   void end(Source& source, std::uint64_t number);
   bool bring_up_to_date();
+  void differ(const std::string& why);
   void repeat();
   std::string difference(int worker, int witness, const Timeline& timeline) const;
 
@@ -109,6 +120,8 @@ class RunSymmetry {
   std::map<std::pair<NodeIndex, NodeIndex>, CallFlows> copies_;
   std::map<int, Source> sources_;
   std::set<int> under_way_;  // sources with flows under way
+  bool is_provisional_ = false;
+  std::optional<int> provisional_step_;  // the first that began with provisional times
 };
 
 }  // namespace symmetry
