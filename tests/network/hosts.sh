@@ -6,6 +6,7 @@ subnet=10.$((64 + $$ / 250 % 64)).$(($$ % 250))
 folder=$(mktemp -d)
 hosts=0
 bridges=0
+cables=
 
 skip() {
   echo "skipped: $*"
@@ -21,6 +22,7 @@ remove_hosts() {
     hosts=$((hosts - 1))
     ip netns del "$prefix-$hosts" 2>/dev/null
   done
+  for cable in $cables; do ip link del "$cable" 2>/dev/null; done
   while [ "$bridges" -gt 0 ]; do
     bridges=$((bridges - 1))
     ip link del "${prefix}b$bridges" 2>/dev/null
@@ -50,6 +52,7 @@ add_bridge() { # the first one reaches this machine, where the job is launched
 }
 
 join_bridges() { # A B MBIT: a cable between two bridges
+  cables="$cables ${prefix}t$1$2"
   ip link add "${prefix}t$1$2" type veth peer name "${prefix}t$2$1" &&
     ip link set "${prefix}t$1$2" master "${prefix}b$1" up && ip link set "${prefix}t$2$1" master "${prefix}b$2" up &&
     shape "${prefix}t$1$2" "$3" && shape "${prefix}t$2$1" "$3"
