@@ -28,31 +28,36 @@ class FlowPatterns::Division {
         pattern.is_new = false;
         first += pattern.crossings.flows();
       }
+      source->is_divided = true;
     }
+    note_representatives();
     return true;
   }
 
  private:
-  // A link that may slow down flows of several companies gets a slot of its own in each.
+  // Collects the companies that have changed: the classes of a company depend on nothing else. A link that may slow
+  // down flows of several companies gets a slot of its own in each.
   void collect_companies() {
     for (std::vector<double>* by_place : {&load_, &of_pattern_, &most_}) by_place->resize(all_.busy_.size());
     slot_of_.assign(all_.busy_.size(), kIdle);
+    std::vector<Source*> sources;
     for (std::size_t i = 0; i < all_.sources_.size(); ++i) {
       all_.sources_[i].company = all_.company_of(static_cast<int>(i));
-      sources_.push_back(&all_.sources_[i]);
+      sources.push_back(&all_.sources_[i]);
     }
-    if (all_.has_companies_) std::ranges::stable_sort(sources_, {}, &Source::company);
-    for (auto first = sources_.begin(); first != sources_.end();) {
-      const auto last = std::find_if(first, sources_.end(), [&](const Source* source) {
+    if (all_.has_companies_) std::ranges::stable_sort(sources, {}, &Source::company);
+    for (auto first = sources.begin(), last = first; first != sources.end(); first = last) {
+      last = std::find_if(first, sources.end(), [&](const Source* source) {
         return all_.has_companies_ && source->company != (*first)->company;
       });
       const std::span company(first, last);
+      if (std::ranges::all_of(company, &Source::is_divided)) continue;
+      sources_.insert(sources_.end(), first, last);
       for (const Source* source : company) add_load(*source);
       add_slots();
       collect(company);
       for (const std::uint32_t place : crossed_) load_[place] = 0, slot_of_[place] = kIdle;
       crossed_.clear();
-      first = last;
     }
   }
 
@@ -155,8 +160,6 @@ class FlowPatterns::Division {
       if (links_in_[index]++ == 0) first_link_[index] = static_cast<std::uint32_t>(next_link_);
       ++next_link_;
     }
-    all_.stands_for_others_.assign(all_.load_.size(), false);
-    for (const std::uint32_t slot : first_link_) all_.stands_for_others_[slots_[slot]] = true;
     members_.clear();
     for (const std::uint32_t index : partition_.flow_class) {
       if (index >= members_.size()) members_.resize(index + 1);
@@ -167,6 +170,7 @@ class FlowPatterns::Division {
   // The first flow of each class represents it. A class has flows of this pattern only.
   void make_class_flows(Pattern& pattern, std::size_t first) {
     ClassFlows class_flows;
+    pattern.representatives.clear();
     const std::size_t width = pattern.flows.size();
     for (std::size_t flow = 0; flow < width; ++flow) {
       const std::uint32_t index = partition_.flow_class[first + flow];
@@ -190,13 +194,24 @@ class FlowPatterns::Division {
       for (const auto& [link_class, crossed] : times) {
         const std::uint64_t all = std::uint64_t{crossed} * members_[index];
         TANDEM_CHECK(all % links_in_[link_class] == 0, "a partition of flows that is not equitable");
-        route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(slots_[first_link_[link_class]]));
+        const std::uint32_t representative = slots_[first_link_[link_class]];
+        route.hops.insert(route.hops.end(), all / links_in_[link_class], edge_of(representative));
+        pattern.representatives.push_back(representative);
       }
       class_flows.push_back({.colour = pattern.flows[flow].colour,
                              .members = {static_cast<std::uint32_t>(flow)},
                              .route = std::make_shared<const Route>(std::move(route))});
     }
     pattern.class_flows = std::make_shared<const ClassFlows>(std::move(class_flows));
+  }
+
+  void note_representatives() {
+    all_.stands_for_others_.assign(all_.load_.size(), false);
+    for (const Source& source : all_.sources_) {
+      for (const Pattern& pattern : source.patterns) {
+        for (const std::uint32_t link : pattern.representatives) all_.stands_for_others_[link] = true;
+      }
+    }
   }
 
   static Edge edge_of(std::uint32_t direction) { return {direction / 2, direction % 2 == 0}; }
@@ -207,7 +222,7 @@ class FlowPatterns::Division {
   using Colour = std::tuple<std::uint32_t, std::uint32_t, double, double>;
 
   FlowPatterns& all_;
-  std::vector<Source*> sources_;         // one company after the other
+  std::vector<Source*> sources_;         // of the companies that have changed, one company after the other
   std::vector<std::uint32_t> place_of_;  // by direction, in busy_
   std::vector<std::uint32_t> slots_;     // the direction that each slot is
   std::map<double, std::uint32_t> capacities_;

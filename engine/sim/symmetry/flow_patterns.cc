@@ -44,6 +44,7 @@ int FlowPatterns::pattern(int source, int image, std::span<const PatternFlow> fl
       add_flow(made, found);
     }
   }
+  from.is_divided = false;
   is_outdated_ = true;
   return static_cast<int>(from.patterns.size()) - 1;
 }
@@ -69,9 +70,10 @@ std::uint32_t FlowPatterns::direction_of(const Edge& hop) const {
 }
 
 void FlowPatterns::see_concurrent_calls(int source, int calls) {
-  int& most = sources_[static_cast<std::size_t>(source)].concurrent_calls;
-  if (calls <= most) return;
-  most = calls;
+  Source& from = sources_[static_cast<std::size_t>(source)];
+  if (calls <= from.concurrent_calls) return;
+  from.concurrent_calls = calls;
+  from.is_divided = false;
   is_outdated_ = true;
 }
 
@@ -80,6 +82,7 @@ void FlowPatterns::see_together(int source, int other) {
   const int joined = company_of(other);
   if (company == joined) return;
   sources_[static_cast<std::size_t>(std::max(company, joined))].company = std::min(company, joined);
+  sources_[static_cast<std::size_t>(source)].is_divided = false;
   if (has_companies_) is_outdated_ = has_larger_companies_ = true;
 }
 
@@ -216,6 +219,7 @@ bool FlowPatterns::update(const Split& split) {
   if (divide(keep)) return true;
   if (!std::exchange(has_companies_, true)) {
     splits.clear();
+    for (Source& source : sources_) source.is_divided = false;
     if (divide(keep)) return true;
   }
   for (const auto& [worker_class, part_of_member] : splits) split(worker_class, part_of_member);

@@ -91,7 +91,8 @@ class FlowPatterns {
     std::vector<double> bytes_per_s{};  // the most that each flow can reach
     std::vector<double> latency_s{};
     std::shared_ptr<const ClassFlows> class_flows{};
-    bool is_new = true;  // since the last update
+    std::vector<std::uint32_t> representatives{};  // the links in them that stand for others
+    bool is_new = true;                            // since the last update
   };
   struct Source {
     std::vector<int> classes;
@@ -99,6 +100,7 @@ class FlowPatterns {
     int concurrent_calls = 1;  // the most that were under way at the same time
     int company = 0;           // number of a source, which may in turn have joined another company
     std::vector<Pattern> patterns{};
+    bool is_divided = false;  // nothing in this source has changed since the last division of its company
     // How many calls and patterns are counted in the load of the links.
     int loaded_calls = 0;
     std::size_t loaded_patterns = 0;
@@ -122,7 +124,7 @@ class FlowPatterns {
   bool add_apart();
   bool make_apart(const Source& source, Pattern& pattern) const;
   bool may_stay(const ClassFlow& flow, const ClassFlow& now) const;
-  // Divides the flows of all patterns. Returns false and calls `split` as update() does.
+  // Divides the flows of the companies that have changed. Returns false and calls `split` as update() does.
   bool divide(const Split& split);
 
   const Topology& topology_;
@@ -134,7 +136,7 @@ class FlowPatterns {
   std::vector<double> load_{};         // what each would carry at most if all were one company
   std::vector<std::uint32_t> busy_{};  // those that may slow flows down, in the order in which they became so
   std::vector<bool> is_busy_{};
-  std::vector<bool> stands_for_others_{};  // since the last division: links on which SimGrid sees flows of their class
+  std::vector<bool> stands_for_others_{};  // links on which SimGrid sees the flows of their class
   bool has_new_busy_links_ = false;
   // Companies are told apart only if classes would be split otherwise, because each one that grows costs an update.
   bool has_companies_ = false;

@@ -108,11 +108,26 @@ void RunSymmetry::start_new(Source& source, std::uint64_t number, const CallFlow
   ++source.created;
   state_.patterns().see_concurrent_calls(flows.source, static_cast<int>(source.under_way.size()) + 1);
   for (const int other : under_way_) state_.patterns().see_together(flows.source, other);
-  if (!bring_up_to_date()) return;
   auto joint = std::make_shared<Joint>(Joint{.began_s = Simulation::now_s(), .flows = flows, .joined = 1});
   joint->then.push_back(std::move(then));
   source.under_way.emplace(number, joint);
   under_way_.insert(flows.source);
+  if (!state_.patterns().is_outdated()) return show(source, number);
+  unshown_.emplace_back(&source, number);
+  if (unshown_.size() > 1) return;
+  run_.simulation().at(Simulation::now_s(), [this] { guarded(run_.scheduler(), [this] { show_all(); }); });
+}
+
+// Shows SimGrid the flows that began at this instant, after all of them are known: one division then serves them all.
+void RunSymmetry::show_all() {
+  const auto unshown = std::exchange(unshown_, {});
+  if (run_.scheduler().has_failed() || !bring_up_to_date()) return;
+  for (const auto& [source, number] : unshown) show(*source, number);
+}
+
+void RunSymmetry::show(Source& source, std::uint64_t number) {
+  const std::shared_ptr<Joint> joint = source.under_way.at(number);
+  const CallFlows& flows = joint->flows;
   const auto one_ended = [this, &source, number, joint] {
     if (--joint->left == 0) guarded(run_.scheduler(), [&] { end(source, number); });
   };
@@ -148,6 +163,7 @@ bool RunSymmetry::bring_up_to_date() {
   }
   for (const auto& [index, source] : sources_) {
     for (const auto& [number, joint] : source.under_way) {
+      if (!joint->shown) continue;
       const ClassFlows& now = *patterns.class_flows(index, joint->flows.pattern);
       is_provisional_ = is_provisional_ || !patterns.may_stay(*joint->shown, now);
     }

@@ -92,7 +92,7 @@ class RunSymmetry {
   struct Joint {
     double began_s = 0;
     CallFlows flows;
-    std::shared_ptr<const ClassFlows> shown{};  // to SimGrid
+    std::shared_ptr<const ClassFlows> shown{};  // to SimGrid; null: not yet
     std::size_t left = 0;
     int joined = 0;
     std::vector<Then> then{};
@@ -107,6 +107,8 @@ class RunSymmetry {
   Role find_role(const CollectiveGroup& group);
   int number_of_source(const CollectiveGroup& group, const Role& role);
   void start_new(Source& source, std::uint64_t number, const CallFlows& flows, Then then);
+  void show_all();
+  void show(Source& source, std::uint64_t number);
   void join(Joint& joint, const CallFlows& flows, Then then);
   void end(Source& source, std::uint64_t number);
   bool bring_up_to_date();
@@ -119,7 +121,8 @@ class RunSymmetry {
   std::unordered_map<const CollectiveGroup*, Role> roles_;
   std::map<std::pair<NodeIndex, NodeIndex>, CallFlows> copies_;
   std::map<int, Source> sources_;
-  std::set<int> under_way_;  // sources with flows under way
+  std::set<int> under_way_;                                 // sources with flows under way
+  std::vector<std::pair<Source*, std::uint64_t>> unshown_;  // calls, because the flows must be divided first
   bool is_provisional_ = false;
   std::optional<int> provisional_step_;  // the first that began with provisional times
 };
