@@ -122,7 +122,8 @@ class TraceWriter {
 
   void write_process(int worker) {
     metadata("process_name", worker, 0, fmt::format(R"("name":"worker {}")", worker));
-    metadata("process_labels", worker, 0, fmt::format(R"("labels":{})", json_string(timeline_.engine)));
+    metadata("process_labels", worker, 0,
+             fmt::format(R"("labels":{})", json_string(timeline_.engine + represented_by(worker))));
     metadata("process_sort_index", worker, 0, fmt::format(R"("sort_index":{})", worker));
   }
 
@@ -137,6 +138,14 @@ class TraceWriter {
   }
 
  private:
+  // ", represents 12 workers": others that did the same have no process in the trace.
+  std::string represented_by(int worker) const {
+    for (const WorkerClass& one : timeline_.classes) {
+      if (one.representative == worker && one.workers > 1) return fmt::format(", represents {} workers", one.workers);
+    }
+    return {};
+  }
+
   std::string lane_name(const LaneKey& key) const {
     if (key.device == kNoDevice) return "host";
     const auto index = static_cast<std::size_t>(key.device);

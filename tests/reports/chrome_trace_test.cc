@@ -48,6 +48,22 @@ TEST(ChromeTrace, IsJsonInTheDialectOfTheTools) {
   EXPECT_EQ(json["baseTimeNanoseconds"], 1'000'000'000'000'001);
 }
 
+TEST(ChromeTrace, SaysHowManyWorkersAProcessRepresents) {
+  const auto label_of = [](const Timeline& timeline) -> std::string {
+    for (const auto& event : events_of(trace_of(timeline), "M")) {
+      if (event["name"] == "process_labels") return event["args"]["labels"];
+    }
+    return "none";
+  };
+  Timeline timeline = busy_timeline();
+  timeline.engine = "sim";
+  EXPECT_EQ(label_of(timeline), "sim");
+  timeline.classes = {{.representative = 0, .workers = 12}};
+  EXPECT_EQ(label_of(timeline), "sim, represents 12 workers");
+  timeline.classes = {{.representative = 0, .workers = 1}};
+  EXPECT_EQ(label_of(timeline), "sim");
+}
+
 TEST(ChromeTrace, PrintsTimesFromIntegers) {
   const std::string trace = trace_of(busy_timeline());
   EXPECT_THAT(trace, testing::HasSubstr("\"ts\":0.122,\"dur\":2.000"));
