@@ -16,7 +16,7 @@ enum class PointState : std::uint8_t {
   done,
   does_not_fit,  // into the memory of the devices
   failed,        // not a valid scenario, or a run that ended with an error
-  lost,          // the process that ran it was ended
+  lost,          // the process that ran it was ended, or this machine is too small for it
   not_run,
 };
 const char* name_of(PointState state);  // "done", "does not fit", ...

@@ -9,7 +9,10 @@
 #include <map>
 
 #include "scenarios/alike.h"
+#include "scenarios/device_memory.h"
 #include "scenarios/job.h"
+#include "scenarios/parallel_settings.h"
+#include "strategies/strategies.h"
 #include "topologies/base/units.h"
 
 namespace tandem {
@@ -61,11 +64,24 @@ std::int64_t simulated_workers(const Scenario& scenario) {
   return workers;
 }
 
+double bytes_of_weights(const LinearStack& stack) {
+  double weights = 0;
+  for (std::size_t i = 1; i < stack.sizes.size(); ++i) {
+    weights += static_cast<double>(stack.sizes[i - 1]) * static_cast<double>(stack.sizes[i]);
+  }
+  return weights * static_cast<double>(size_of(DType::f32));
+}
+
+std::string values_text(const RunSize& size) {
+  if (size.value_bytes == 0) return {};
+  return fmt::format(" with {} of values", format_quantity(size.value_bytes, Dimension::bytes));
+}
+
 }  // namespace
 
 double RunSize::bytes() const {
   return kBytesOfADevice * static_cast<double>(devices) + kBytesOfASimulatedDevice * static_cast<double>(simulated) +
-         kBytesOfARecord * records;
+         kBytesOfARecord * records + value_bytes;
 }
 
 double RunSize::addresses() const {
@@ -80,7 +96,20 @@ RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetr
   RunSize size{.devices = training_devices(scenario)};
   size.simulated = (symmetry && !share_machines ? simulated_workers(scenario) : workers) * each;
   size.records = static_cast<double>(size.simulated) * scenario.steps * records_of_a_step;
+  if (scenario.engine.values == ValueMode::real) {
+    size.value_bytes = static_cast<double>(size.simulated) * tensor_bytes_of_device(scenario);
+  }
   return size;
+}
+
+// Resident memory of engine sim with `values: real` (/usr/bin/time), 2026-11-24: resnet50 (f32, batch 64) on 1, 2 and 4
+// GPUs took 1.04, 1.27 and 1.66 GB, and is estimated to take 0.95, 1.27 and 1.79 GB.
+double tensor_bytes_of_device(const Scenario& scenario) {
+  const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
+  if (mlp && !strategy_info(scenario.strategy.name).division) return 2 * bytes_of_weights(linear_stack(*mlp));
+  const auto need = memory_need(scenario);
+  if (!need) return 0;
+  return static_cast<double>(need->total() - need->activations - need->optimizer);
 }
 
 std::string size_problem(const RunSize& size, double available_bytes) {
@@ -88,18 +117,19 @@ std::string size_problem(const RunSize& size, double available_bytes) {
   const auto text = [](double bytes) { return format_quantity(bytes, Dimension::bytes); };
   const std::string records = size.records > 0 ? fmt::format(" and their {:.3g} records", size.records) : "";
   return fmt::format(
-      "{} devices, {} of them simulated{}, need about {} of this machine's memory; {} is available (fewer devices or "
-      "steps, or engine: {{records: steps}}, need less)",
-      size.devices, size.simulated, records, text(size.bytes()), text(available_bytes));
+      "{} devices, {} of them simulated{}{}, need about {} of this machine's memory; {} is available (fewer devices or "
+      "steps, or engine: {{{}}}, need less)",
+      size.devices, size.simulated, values_text(size), records, text(size.bytes()), text(available_bytes),
+      size.value_bytes > 0 ? "values: none" : "records: steps");
 }
 
 std::string address_problem(const RunSize& size, double available_addresses) {
   if (size.addresses() <= available_addresses) return {};
   return fmt::format(
-      "{} devices, {} of them simulated, need about {} of address space; `ulimit -v` leaves {} (a higher limit, or "
+      "{} devices, {} of them simulated{}, need about {} of address space; `ulimit -v` leaves {} (a higher limit, {}"
       "fewer devices)",
-      size.devices, size.simulated, format_quantity(size.addresses(), Dimension::bytes),
-      format_quantity(available_addresses, Dimension::bytes));
+      size.devices, size.simulated, values_text(size), format_quantity(size.addresses(), Dimension::bytes),
+      format_quantity(available_addresses, Dimension::bytes), size.value_bytes > 0 ? "values: none, or " : "or ");
 }
 
 std::string host_size_problem(std::int64_t devices, double device_bytes, double available_bytes) {

@@ -14,6 +14,7 @@ struct RunSize {
   std::int64_t devices = 0;    // of the job
   std::int64_t simulated = 0;  // those of workers that no other worker represents
   double records = 0;          // that these leave in all steps
+  double value_bytes = 0;      // of the simulated devices' tensors, as far as they are known; 0: they hold no values
 
   double bytes() const;
   double addresses() const;  // bytes of address space, most of which are never touched: stacks of tasks
@@ -22,6 +23,10 @@ struct RunSize {
 // Returns the size of a run in which a device leaves `records_of_a_step` records in a step. `symmetry` is whether
 // workers may represent others.
 RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry);
+
+// Returns how many bytes of tensors a run keeps for a device whose values this machine computes, or 0 where they are
+// not known. Layers keep neither activations nor moments; a perceptron keeps at least its weights and their gradients.
+double tensor_bytes_of_device(const Scenario& scenario);
 
 // Return why a run does not fit into the memory, address space or threads that are available, or an empty text if it
 // does. The first two are for engines that model machines, the others for engines that run on this machine, where every

@@ -303,7 +303,9 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   const std::optional<MemoryNeed> memory = is_prediction ? memory_need(scenario) : std::nullopt;
   check_memory(scenario, memory);
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
-  SizeCheck size(scenario, has_symmetry(scenario, options), [&scenario] { return records_of_a_step(scenario); });
+  SizeCheck size(
+      scenario, has_symmetry(scenario, options), [&scenario] { return records_of_a_step(scenario); },
+      options.memory_share);
   size.before_run();
   state_to_job(scenario);
   const std::unique_ptr<Engine> engine = open(scenario, options);

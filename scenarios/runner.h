@@ -29,6 +29,7 @@ struct RunOptions {
   bool graphs = false;                                // true: even where the scenario does not ask for them
   bool symmetry = true;                               // false: even where the scenario leaves it to the engine
   std::optional<std::uint64_t> schedule_seed;         // see EngineOptions::schedule_seed
+  double memory_share = 1;                            // of this machine's memory: others run at the same time
   bool measures_scaling = true;                       // run simulations again, on one replica, for scaling_efficiency
   std::function<void(int step, int steps)> progress;  // called from worker 0 after each step; may be empty
 };

@@ -3,7 +3,6 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
-#include "scenarios/device_memory.h"
 #include "scenarios/job.h"
 
 namespace tandem {
@@ -16,23 +15,29 @@ SizeError refusal(const Scenario& scenario, const std::string& problem) {
   return SizeError(scenario.problem_at("devices", problem).text());
 }
 
+}  // namespace
+
+std::optional<double> SizeCheck::memory_bytes() const {
+  std::optional<double> bytes = available_memory_bytes();
+  if (bytes) *bytes *= memory_share_;
+  return bytes;
+}
+
 // Returns why a simulation of this size cannot run here; empty if it can.
-std::string simulation_problem(const RunSize& size) {
+std::string SizeCheck::simulation_problem(const RunSize& size) const {
   std::string problem;
   if (const auto addresses = available_addresses()) problem = address_problem(size, *addresses);
-  const auto bytes = available_memory_bytes();
+  const auto bytes = memory_bytes();
   return problem.empty() && bytes ? size_problem(size, *bytes) : problem;
 }
 
 // Returns the share of a simulation for which there is room.
-double fitting_share(const RunSize& size) {
+double SizeCheck::fitting_share(const RunSize& size) const {
   double share = 1;
-  if (const auto bytes = available_memory_bytes()) share = std::min(share, *bytes / size.bytes());
+  if (const auto bytes = memory_bytes()) share = std::min(share, *bytes / size.bytes());
   if (const auto addresses = available_addresses()) share = std::min(share, *addresses / size.addresses());
   return share;
 }
-
-}  // namespace
 
 RunSize SizeCheck::size(bool symmetry) {
   const RunSize devices = size_of(scenario_, 0, symmetry);
@@ -45,11 +50,10 @@ std::string SizeCheck::problem_here() const {
   const std::int64_t devices = training_devices(scenario_);
   std::string problem;
   if (const auto threads = available_threads()) problem = thread_problem(devices, *threads);
-  const auto bytes = available_memory_bytes();
+  const auto bytes = memory_bytes();
   if (!problem.empty() || !bytes) return problem;
   const bool computes_here = scenario_.devices.type == DeviceType::cpu;
-  const auto need = computes_here ? memory_need(scenario_) : std::nullopt;
-  return host_size_problem(devices, need ? static_cast<double>(need->total()) : 0, *bytes);
+  return host_size_problem(devices, computes_here ? tensor_bytes_of_device(scenario_) : 0, *bytes);
 }
 
 void SizeCheck::before_run() {

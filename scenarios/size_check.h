@@ -23,9 +23,13 @@ class SizeCheck {
   // large jobs only.
   using CountRecords = std::function<double()>;
 
-  // `symmetry` is whether workers may represent others. The scenario must outlive this object.
-  SizeCheck(const Scenario& scenario, bool symmetry, CountRecords count_records)
-      : scenario_(scenario), symmetry_(symmetry), count_records_(std::move(count_records)) {}
+  // `symmetry` is whether workers may represent others; `memory_share` the part of this machine's memory that the run
+  // may take. The scenario must outlive this object.
+  SizeCheck(const Scenario& scenario, bool symmetry, CountRecords count_records, double memory_share = 1)
+      : scenario_(scenario),
+        symmetry_(symmetry),
+        memory_share_(memory_share),
+        count_records_(std::move(count_records)) {}
 
   // All throw SizeError, with the place in the file.
   void before_run();
@@ -36,10 +40,14 @@ class SizeCheck {
 
  private:
   RunSize size(bool symmetry);
+  std::optional<double> memory_bytes() const;  // that the run may take
+  std::string simulation_problem(const RunSize& size) const;
+  double fitting_share(const RunSize& size) const;
   std::string problem_here() const;  // for an engine that runs on this machine
 
   const Scenario& scenario_;
   bool symmetry_;
+  double memory_share_;
   CountRecords count_records_;
   std::optional<double> records_{};  // of a device in a step, once they have been counted
   int begun_ = 0;

@@ -7,6 +7,7 @@
 #include "scenarios/device_memory.h"
 #include "scenarios/job.h"
 #include "scenarios/runner.h"
+#include "scenarios/size_check.h"
 #include "scenarios/sweep/results_file.h"
 
 namespace tandem {
@@ -22,7 +23,9 @@ std::string text_of_problems(const InputError& error) {
 
 std::string PointRunner::line(int number) {
   const auto place = static_cast<std::size_t>(number);
+  needs_more_ = false;
   SweptPoint point = run(place);
+  if (needs_more_) return {};
   point.values = space_.values(points_[place]);
   return line_of(point, files_[place]);
 }
@@ -36,6 +39,7 @@ SweptPoint PointRunner::run(std::size_t number) {
     point.devices = static_cast<int>(training_devices(scenario));
     RunOptions options;
     options.measures_scaling = false;
+    options.memory_share = memory_share_;
     if (!scenario.topology) options.topology = topology_;
     const Report report = run_scenario(scenario, options).report;
     if (space_.files_hash(choice) != files_[number]) {
@@ -47,6 +51,10 @@ SweptPoint PointRunner::run(std::size_t number) {
     point.problem = memory_text(error.need());
     point.limit = "memory";
     point.memory = error.need();
+  } catch (const SizeError& error) {
+    needs_more_ = memory_share_ < 1;
+    point.state = PointState::lost;  // it may run on another machine, or later
+    point.problem = error.what();
   } catch (const InputError& error) {
     point.problem = text_of_problems(error);
   } catch (const std::bad_alloc&) {

@@ -14,12 +14,13 @@ namespace tandem {
 class PointRunner {
  public:
   // All must outlive this. `files` are the hashes of the points' files when the sweep began; `topology` is for
-  // scenarios that name none.
+  // scenarios that name none; `memory_share` is the part of this machine's memory that a point may take.
   PointRunner(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
-              const std::vector<std::string>& files, std::shared_ptr<const Topology> topology)
-      : space_(space), points_(points), files_(files), topology_(std::move(topology)) {}
+              const std::vector<std::string>& files, std::shared_ptr<const Topology> topology, double memory_share)
+      : space_(space), points_(points), files_(files), topology_(std::move(topology)), memory_share_(memory_share) {}
 
-  // Runs a point and returns its line for a results file. A failure is a line, too.
+  // Runs a point and returns its line for a results file. A failure is a line, too. Returns nothing for a point that
+  // needs more than its share of the memory.
   std::string line(int number);
 
  private:
@@ -29,6 +30,8 @@ class PointRunner {
   const std::vector<SweepSpace::Point>& points_;
   const std::vector<std::string>& files_;
   std::shared_ptr<const Topology> topology_;
+  double memory_share_;
+  bool needs_more_ = false;  // than that share
   SharedParts parts_;
 };
 

@@ -188,33 +188,49 @@ class SweepRun {
     return std::min(options_.processes > 0 ? options_.processes : usual, static_cast<int>(jobs.size()));
   }
 
+  // Points that run side by side may take equal parts of the memory. Those that need more run afterwards, alone.
   void run_jobs(const std::vector<int>& jobs) {
     const bool is_model = engine_info(base_.engine.name).needs_topology;
-    PointRunner runner(space_, points_, known_.files(), is_model ? topology_for(base_, {}) : nullptr);
-    ProcessPool pool(processes_for(jobs), [&runner](int job) { return runner.line(job); });
-    int done = 0;
+    const std::shared_ptr<const Topology> topology = is_model ? topology_for(base_, {}) : nullptr;
+    done_ = 0;
+    const std::vector<int> large = run_jobs(jobs, processes_for(jobs), topology);
+    if (!large.empty()) run_jobs(large, 1, topology);
+  }
+
+  // Returns the points that need more than their share of the memory.
+  std::vector<int> run_jobs(const std::vector<int>& jobs, int processes,
+                            const std::shared_ptr<const Topology>& topology) {
+    PointRunner runner(space_, points_, known_.files(), topology, 1.0 / processes);
+    ProcessPool pool(processes, [&runner](int job) { return runner.line(job); });
+    const int all = done_ + static_cast<int>(jobs.size());
+    std::vector<int> large;
     const auto progress = [&] {
-      if (options_.progress) options_.progress(done, static_cast<int>(jobs.size()));
+      if (options_.progress) options_.progress(done_, all);
     };
     const auto finish = [&](int job, const std::string& line) {
-      ++done;
-      const auto place = static_cast<std::size_t>(job);
-      known_.set(place, point_of_line(line, "a result", job).point);
-      if (results_) results_->add(line);
-      if (known_.is_finished(place)) {
-        kept_.insert(place);
-      } else {
-        has_lost_ = true;
-      }
+      if (line.empty()) return large.push_back(job);
+      take_result(static_cast<std::size_t>(job), line);
     };
     const auto lose = [&](int job, const std::string& why) {
       const auto place = static_cast<std::size_t>(job);
       SweptPoint point = table_.points[place];
       point.state = PointState::lost;
       point.problem = why;
-      finish(job, line_of(point, known_.files()[place]));
+      take_result(place, line_of(point, known_.files()[place]));
     };
     pool.run(jobs, {.done = finish, .lost = lose, .tick = progress});
+    return large;
+  }
+
+  void take_result(std::size_t place, const std::string& line) {
+    ++done_;
+    known_.set(place, point_of_line(line, "a result", static_cast<int>(place)).point);
+    if (results_) results_->add(line);
+    if (known_.is_finished(place)) {
+      kept_.insert(place);
+    } else {
+      has_lost_ = true;
+    }
   }
 
   // Waits until every point is known, or nothing is heard of the others for too long.
@@ -272,6 +288,7 @@ class SweepRun {
   SweepIdentity identity_;
   std::unique_ptr<ResultsFile> results_;  // null: nothing is kept
   std::set<std::size_t> kept_;            // in the file of this rank
+  int done_ = 0;                          // points that this run has finished or lost
   bool has_lost_ = false;                 // in this run
   Losses lost_before_;                    // by other ranks, as this run began
 };

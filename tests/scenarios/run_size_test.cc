@@ -80,6 +80,36 @@ TEST(SizeCheck, RefusesWhatTheLimitOfAddressSpaceHasNoRoomFor) {
   }
 }
 
+// 64 devices with 102 MB of parameters each, as many of gradients, and what they reduce and copy.
+TEST(SizeCheck, ComputedValuesTakeMemoryOnEveryDevice) {
+  const auto training = [](const std::string& values) {
+    return read_scenario(
+        "name: values\nworkload: {kind: layers, model: resnet50, batch: 64, dtype: f32}\n"
+        "strategy: {name: multi_worker_mirrored}\nengine: {name: sim, values: " +
+        values +
+        "}\ntopology: {cluster: {node: hgx-h100, workers: 8}}\ndevices: {type: gpu, workers: 8, per_worker: 8}\n"
+        "steps: 2\nwarmup_steps: 1\n");
+  };
+  EXPECT_EQ(size_of(training("none"), 0, true).value_bytes, 0);
+  const RunSize size = size_of(training("real"), 0, false);
+  EXPECT_NEAR(size.value_bytes, 64 * 273e6, 64 * 1e6);
+  EXPECT_THAT(size_problem(size, 6e9),
+              HasSubstr("64 devices, 64 of them simulated with 17.48 GB of values, need about"));
+  EXPECT_THAT(address_problem(size, 6e9), HasSubstr("`ulimit -v` leaves 6.000 GB (a higher limit, values: none, or "));
+  if (!kHasAddressLimits) GTEST_SKIP() << "sanitizers need all addresses";
+  const AddressLimit limit(rlim_t{6} << 30);
+  EXPECT_THROW(run_scenario(training("real")), SizeError);
+}
+
+TEST(SizeCheck, TakesNoMoreThanItsShareOfTheMemory) {
+  const Scenario alike = data_parallel(100, 100 * 8, 100);
+  SizeCheck(alike, true, [] { return 0; }).before_run();
+  EXPECT_THROW(SizeCheck(
+                   alike, true, [] { return 0; }, 1e-9)
+                   .before_run(),
+               SizeError);
+}
+
 TEST(SizeCheck, RefusesBeforeTheRunAndCountsRecordsOfLargeJobsOnly) {
   int counted = 0;
   const auto records = [&counted](double of_a_step) { return [&counted, of_a_step] { return ++counted, of_a_step; }; };

@@ -6,7 +6,9 @@
 
 #include "engine/launched_job.h"
 #include "scenarios/sweep/condition.h"
+#include "scenarios/sweep/point_runner.h"
 #include "scenarios/sweep/process_pool.h"
+#include "scenarios/sweep/results_file.h"
 #include "scenarios/sweep/sweep.h"
 #include "scenarios/sweep/sweep_space.h"
 #include "tests/scenarios/running.h"
@@ -244,6 +246,16 @@ TEST(Sweep, RunsEveryPointAsTheScenarioWouldRun) {
   EXPECT_EQ(table.points[1].per_step, alone.summary.per_step);
   EXPECT_EQ(table.points[1].memory, alone.memory);
   EXPECT_EQ(table.points[1].devices, 8);
+}
+
+TEST(Sweep, APointThatNeedsMoreThanItsShareOfTheMemoryRunsAlone) {
+  const Scenario base = with_sweep("  values: {strategy.data: [4]}\n");
+  const SweepSpace space(base);
+  const std::vector<SweepSpace::Point> points = space.points();
+  const std::vector<std::string> files{""};
+  EXPECT_EQ(PointRunner(space, points, files, nullptr, 1e-9).line(0), "") << "for later";
+  const std::string line = PointRunner(space, points, files, nullptr, 1).line(0);
+  EXPECT_EQ(point_of_line(line, "a result", 1).point.state, PointState::done) << line;
 }
 
 TEST(ProcessPool, GivesEveryJobToSomeProcessAndSurvivesItsEnd) {
