@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <cmath>
+#include <map>
 #include <optional>
 
 #include "scenarios/shared_parts.h"
@@ -38,6 +39,7 @@ class SweepReader {
     check_path(path, value);
     SweepAxis axis{.path = path, .line = value.line(), .column = value.column()};
     if (value.is_map()) {
+      axis.is_range = true;
       read_range(value, axis);
     } else if (value.is_list()) {
       read_list(value, axis);
@@ -74,6 +76,7 @@ class SweepReader {
 
   void read_list(const YamlReader& list, SweepAxis& axis) const {
     std::set<std::string> seen;
+    std::map<double, std::string> numbers;
     const YamlNode* node = node_at(document_.root(), "sweep.values");
     for (const YamlNode::Entry& entry : node->entries) {
       if (entry.key == axis.path) axis.values.assign(entry.value->items.begin(), entry.value->items.end());
@@ -81,9 +84,24 @@ class SweepReader {
     std::size_t place = 0;
     for (const YamlReader& value : list.list()) {
       const std::string text = text_of(*axis.values[place++]);
-      if (!seen.insert(text).second) value.error(fmt::format("'{}' for the second time", text));
+      if (!seen.insert(text).second) {
+        value.error(fmt::format("'{}' for the second time", text));
+      } else if (const auto number = number_of(value)) {
+        const auto [known, is_new] = numbers.try_emplace(*number, text);
+        if (!is_new) value.error(fmt::format("'{}' is '{}' again", text, known->second));
+      }
     }
     if (axis.values.empty()) list.error("has no values; needs at least one");
+  }
+
+  // Returns the number that a value is, in whatever unit.
+  static std::optional<double> number_of(const YamlReader& value) {
+    if (!value.is_scalar()) return std::nullopt;
+    for (const Dimension dimension : {Dimension::bytes, Dimension::seconds, Dimension::bytes_per_second,
+                                      Dimension::flops_per_second, Dimension::hertz}) {
+      if (const auto number = parse_quantity(value.text(), dimension)) return number;
+    }
+    return std::nullopt;
   }
 
   static std::optional<double> read_number(const YamlReader& value) {

@@ -15,6 +15,7 @@ struct SweepAxis {
   std::string path;                       // "strategy.tensor"
   std::vector<const YamlNode*> values{};  // at least one
   int line = 0, column = 0;
+  bool is_range = false;
 };
 
 struct SweepCondition {

@@ -43,6 +43,23 @@ void add_files(const YamlNode& value, const fs::path& folder, std::vector<fs::pa
   for (const YamlNode::Entry& entry : value.entries) add_files(*entry.value, folder, files);
 }
 
+// Returns what a scenario says of the first fraction in a range, if its field needs whole numbers. Lists are not
+// checked: their values were written one by one, and a wrong one is a row of the result.
+std::optional<Diagnostic> problem_of_fractions(const Scenario& base, const SweepAxis& axis, SharedParts& parts) {
+  const auto is_fraction = [](const YamlNode* value) { return value->text.find_first_of(".e") != std::string::npos; };
+  const auto fraction = std::find_if(axis.values.begin(), axis.values.end(), is_fraction);
+  if (!axis.is_range || fraction == axis.values.end()) return std::nullopt;
+  const std::vector<YamlDocument::Change> changes{{"sweep", nullptr}, {axis.path, *fraction}};
+  try {
+    read_scenario_document(YamlDocument::changed(base.document, changes), parts);
+  } catch (const InputError& error) {
+    for (const Diagnostic& problem : error.diagnostics()) {
+      if (problem.path == axis.path && problem.message.find("whole number") != std::string::npos) return problem;
+    }
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 SweepSpace::SweepSpace(const Scenario& base) : base_(base), sweep_(*base.sweep) {
@@ -57,13 +74,14 @@ SweepSpace::SweepSpace(const Scenario& base) : base_(base), sweep_(*base.sweep) 
   }
 }
 
-// Tries one value of each field, which is enough to see whether the field exists.
+// Tries one value of each field, which is enough to see whether the field exists, and one fraction of each range.
 void SweepSpace::check_fields() const {
   SharedParts parts;
   Diagnostics problems;
   for (const SweepAxis& axis : sweep_.axes) {
     const std::vector<YamlDocument::Change> changes{{"sweep", nullptr}, change_to(axis, 0)};
     problems.add(unknown_keys_of(YamlDocument::changed(base_.document, changes), parts));
+    if (const auto problem = problem_of_fractions(base_, axis, parts)) problems.add(*problem);
   }
   problems.throw_if_any();
 }

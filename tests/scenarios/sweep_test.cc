@@ -147,6 +147,13 @@ TEST(SweepSpace, RefusesWhatIsWrongBeforeAnyPointRuns) {
   EXPECT_THAT(refusal_of("  values: {workload.batch: {from: 8, to: 4, step: 1}}\n"),
               HasSubstr("no value is from 8 to 4"));
   EXPECT_THAT(refusal_of("  values: {workload.batch: [8, 8]}\n"), HasSubstr("'8' for the second time"));
+  EXPECT_EQ(refusal_of("  values: {workload.bucket_bytes: [25MB, 25000000, 1MB, 2.5e7]}\n"),
+            "11:42: sweep.values.workload.bucket_bytes[1]: '25000000' is '25MB' again\n"
+            "11:57: sweep.values.workload.bucket_bytes[3]: '2.5e7' is '25MB' again\n");
+  EXPECT_EQ(refusal_of("  values: {workload.batch: {from: 0.5, to: 4, step: 0.5}}\n"),
+            "11:28: workload.batch: expected a whole number, found '0.5'\n");
+  EXPECT_THAT(refusal_of("  values: {workload.sizes.layers: {from: 1, to: 4, times: 1.5}}\n"),
+              HasSubstr("workload.sizes.layers: expected a whole number"));
   EXPECT_THAT(refusal_of("  values: {workload.batch: {from: 1, to: 8, step: 0}}\n"),
               HasSubstr("must be greater than 0"));
   EXPECT_THAT(refusal_of("  values: {workload.batch: {from: 1, to: 1e9, step: 1}}\n"), HasSubstr("has 1e+09 values"));
