@@ -64,7 +64,9 @@ void print_unfinished(const Output& output, const SweepFlags& flags, const Sweep
 
 int exit_code_of(const SweepTable& table) {
   if (const int lost = table.count(PointState::lost); lost > 0) {
-    print_note(fmt::format("{} point{} lost; the same command runs them again", lost, lost == 1 ? " was" : "s were"));
+    print_note(
+        fmt::format("{} point{} again", lost,
+                    lost == 1 ? " was lost; the same command runs it" : "s were lost; the same command runs them"));
     return kRunFailed;
   }
   if (table.count(PointState::done) > 0 || table.count(PointState::not_run) > 0) return kOk;
@@ -72,25 +74,24 @@ int exit_code_of(const SweepTable& table) {
   return kRunFailed;
 }
 
-int sweep(const SweepFlags& flags) {
-  handle_terminations();
+int sweep_on_rank(const SweepFlags& flags, const Rank& rank) {
+  const bool is_first = rank.index == 0;
   const Output output(flags.common);
-  if (!flags.csv.empty()) check_writable(flags.csv);
+  if (is_first && !flags.csv.empty()) check_writable(flags.csv);
   const Scenario scenario = scenario_from(flags.scenario);
   SweepTable table = swept_points(scenario);
   if (flags.dry_run) {
-    print_sweep(output, flags, table);
+    if (is_first) print_sweep(output, flags, table);
     return kOk;
   }
   ProgressLine line(flags.common);
   SweepOptions options{.processes = flags.processes,
                        .results = results_of(flags),
                        .merge = {flags.merge.begin(), flags.merge.end()},
-                       .rank = rank_of_process(),
+                       .rank = rank,
                        .wait_s = flags.wait_s,
                        .progress = line.of_points(scenario.name),
                        .note = print_note};
-  const bool is_first = options.rank.index == 0;
   try {
     const Phase phase("run the points of " + scenario.name);
     run_sweep(scenario, options, table);
@@ -103,6 +104,19 @@ int sweep(const SweepFlags& flags) {
   if (!is_first) return kOk;
   print_sweep(output, flags, table);
   return exit_code_of(table);
+}
+
+// Ranks of one host read the same files, so the first of them reports for all what is wrong with these. The others end
+// without an error, because a launcher may kill all ranks as soon as one fails.
+int sweep(const SweepFlags& flags) {
+  handle_terminations();
+  const Rank rank = rank_of_process();
+  try {
+    return sweep_on_rank(flags, rank);
+  } catch (const InputError&) {
+    if (rank.on_host == 0) throw;
+    return kOk;
+  }
 }
 
 }  // namespace

@@ -16,13 +16,15 @@ namespace {
 struct Launcher {
   const char* index;
   const char* count;
+  const char* on_host;
 };
 
 // Slurm's batch scripts have SLURM_NTASKS, but only the tasks of srun have SLURM_STEP_NUM_TASKS.
-constexpr std::array<Launcher, 4> kLaunchers{{{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"},
-                                              {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE"},
-                                              {"PMI_RANK", "PMI_SIZE"},
-                                              {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS"}}};
+constexpr std::array<Launcher, 4> kLaunchers{
+    {{"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"},
+     {"MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "MV2_COMM_WORLD_LOCAL_RANK"},
+     {"PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"},
+     {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID"}}};
 
 int number_of(const char* name, const char* text) {
   int number = -1;
@@ -48,7 +50,9 @@ Rank rank_of_process(const std::function<const char*(const char* name)>& variabl
     const char* index = variable(launcher.index);
     const char* count = variable(launcher.count);
     if (index == nullptr || count == nullptr) continue;
-    const Rank rank{number_of(launcher.index, index), number_of(launcher.count, count)};
+    const char* on_host = variable(launcher.on_host);
+    const Rank rank{number_of(launcher.index, index), number_of(launcher.count, count),
+                    on_host != nullptr ? number_of(launcher.on_host, on_host) : 0};
     if (rank.index >= rank.count) {
       throw RunError(fmt::format("{} is {} of {} {}", launcher.index, index, launcher.count, count));
     }

@@ -14,6 +14,7 @@ namespace tandem {
 struct Rank {
   int index = 0;
   int count = 1;
+  int on_host = 0;  // its index among those of its host, as far as the launcher tells
 };
 
 // Reads what Open MPI, MPICH and others with PMI, MVAPICH2 and Slurm's srun tell their processes; {0, 1} without them.

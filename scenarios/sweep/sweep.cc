@@ -85,14 +85,21 @@ class SweepRun {
   void run() {
     open_results();
     read_others();
-    const std::vector<int> jobs = remaining_jobs();
-    if (!jobs.empty()) run_jobs(jobs);
-    if (options_.rank.count > 1 && options_.rank.index == 0) collect_ranks();
+    try {
+      const std::vector<int> jobs = remaining_jobs();
+      if (!jobs.empty()) run_jobs(jobs);
+      if (is_first_of_several()) collect_ranks();
+    } catch (...) {
+      if (is_first_of_several()) hear_ranks();  // for the table of what is finished
+      throw;
+    }
     if (results_) keep_what_others_have();
     if (options_.rank.index > 0 && kept_.empty() && !has_lost_) fs::remove(results_->path());
   }
 
  private:
+  bool is_first_of_several() const { return options_.rank.count > 1 && options_.rank.index == 0; }
+
   fs::path file_of_rank(int rank) const {
     fs::path file = options_.results;
     if (rank > 0) file += fmt::format(".rank{}", rank);

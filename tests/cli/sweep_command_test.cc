@@ -1,11 +1,14 @@
 // tandem sweep: what people see, what is kept, and what happens when something goes wrong.
+#include <fmt/format.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cstdlib>
 #include <fstream>
 #include <thread>
 
+#include "tests/address_limit.h"
 #include "tests/cli/command_line.h"
 
 namespace tandem {
@@ -17,7 +20,8 @@ using testing::HasSubstr;
 class Sweep : public CommandLine {
  protected:
   void TearDown() override {
-    for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE"}) unsetenv(name);
+    for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"})
+      unsetenv(name);
     CommandLine::TearDown();
   }
 
@@ -41,10 +45,24 @@ class Sweep : public CommandLine {
     return write_sweep("  values: {workload.batch: {from: 64, to: 142, step: 2}}\n", 24, 6);
   }
 
-  Outcome ranked(int rank, int count, const std::vector<std::string>& arguments) const {
+  static void be_rank(int rank, int count) {
     setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
     setenv("OMPI_COMM_WORLD_SIZE", std::to_string(count).c_str(), 1);
+    setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank).c_str(), 1);
+  }
+  Outcome ranked(int rank, int count, const std::vector<std::string>& arguments) const {
+    be_rank(rank, count);
     return tandem(arguments);
+  }
+  // Runs `tandem sweep small.yaml` with more arguments on so many ranks, and ends it after so many seconds. Exit code
+  // 77: this machine launches no ranks.
+  Outcome launched(int ranks, const std::string& arguments, double at_most_s = 600) const {
+    const std::string command = fmt::format("cd {} && timeout --signal=TERM {} " TANDEM_SOURCE_DIR
+                                            "/tests/mpi/on_ranks.sh mpirun -n {} " TANDEM_BINARY
+                                            " sweep small.yaml {} >stdout.txt 2>stderr.txt </dev/null",
+                                            folder().string(), at_most_s, ranks, arguments);
+    const int status = std::system(command.c_str());
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("stdout.txt"), read("stderr.txt")};
   }
   int lines_of(const std::string& name) const {
     const std::string text = read(name);
@@ -207,7 +225,7 @@ TEST_F(Sweep, LosesOnlyThePointWhoseProcessIsKilled) {
   const Outcome outcome = tandem({"sweep", "small.yaml", "--json"});
   killer.join();
   EXPECT_EQ(outcome.exit_code, 5);
-  EXPECT_THAT(outcome.err, HasSubstr("tandem: 1 point was lost; the same command runs them again"));
+  EXPECT_THAT(outcome.err, HasSubstr("tandem: 1 point was lost; the same command runs it again"));
   int lost = 0, done = 0;
   const nlohmann::json document = outcome.json();
   for (const auto& point : document["points"]) {
@@ -264,6 +282,99 @@ TEST_F(Sweep, TheFirstRankWaitsForTheOthersNoLongerThanItShould) {
                                HasSubstr("2 points of other ranks are missing, and nothing came for 0 s")));
   EXPECT_EQ(lines_of("small.sweep.jsonl"), 3);
   EXPECT_EQ(ranked(2, 2, {"sweep", "small.yaml"}).exit_code, 5);
+}
+
+TEST_F(Sweep, AnInterruptedFirstRankShowsWhatTheOthersHaveFinishedMeanwhile) {
+  write_long();
+  ASSERT_EQ(ranked(1, 2, {"sweep", "small.yaml"}).exit_code, 0);
+  const std::string finished = read("small.sweep.jsonl.rank1");
+  ASSERT_EQ(lines_of("small.sweep.jsonl.rank1"), 21);
+  std::filesystem::remove(folder() / "small.sweep.jsonl.rank1");
+  be_rank(0, 2);
+  bool has_come = false;
+  for (double after_s = 0.5; !has_come; after_s *= 1.5) {
+    ASSERT_LT(after_s, 30) << "the first rank finishes points";
+    std::filesystem::remove(folder() / "small.sweep.jsonl");
+    std::jthread other([&](const std::stop_token& stop) {
+      while (!stop.stop_requested() && lines_of("small.sweep.jsonl") < 2) {
+        std::this_thread::sleep_for(std::chrono::milliseconds(5));
+      }
+      if (stop.stop_requested()) return;
+      write("small.sweep.jsonl.rank1", finished);
+      has_come = true;
+    });
+    const Outcome outcome = tandem_interrupted({"sweep", "small.yaml", "-j", "1"}, after_s);
+    other.request_stop();
+    other.join();
+    if (!has_come) continue;
+    ASSERT_EQ(outcome.exit_code, 130) << outcome.err;
+    const int left = 20 - (lines_of("small.sweep.jsonl") - 1);
+    EXPECT_THAT(outcome.err, HasSubstr(fmt::format("tandem: {} points are left", left)));
+    EXPECT_THAT(outcome.out, HasSubstr(fmt::format("small: {} of 40 points", 40 - left)));
+  }
+}
+
+TEST_F(Sweep, RanksSayOnceWhatAllOfThemSee) {
+  write_small();
+  EXPECT_THAT(ranked(0, 3, {"sweep", "small.yaml", "--dry-run"}).out, HasSubstr("4 not run"));
+  EXPECT_EQ(ranked(1, 3, {"sweep", "small.yaml", "--dry-run"}).out, "");
+  write_sweep("  values: {workload.batch: []}\n");
+  const Outcome first = ranked(0, 3, {"sweep", "small.yaml"});
+  EXPECT_EQ(first.exit_code, 3);
+  EXPECT_THAT(first.err, HasSubstr("has no values; needs at least one"));
+  const Outcome second = ranked(1, 3, {"sweep", "small.yaml"});
+  EXPECT_EQ(second.exit_code, 0) << "so that no launcher kills the first rank before it has said what is wrong";
+  EXPECT_EQ(second.err, "");
+  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);  // the first one of another host
+  EXPECT_THAT(tandem({"sweep", "small.yaml"}).err, HasSubstr("has no values; needs at least one"));
+}
+
+TEST_F(Sweep, RanksOfALauncherGiveTheSameTableAndGoOnAfterTheirEnd) {
+  write_long();
+  const Outcome alone = tandem({"sweep", "small.yaml", "--json", "--no-results"});
+  const Outcome table = launched(3, "--dry-run");
+  if (table.exit_code == 77) GTEST_SKIP() << table.out;
+  ASSERT_EQ(table.exit_code, 0) << table.err;
+  EXPECT_EQ(table.out, tandem({"sweep", "small.yaml", "--dry-run"}).out);
+  const auto finished = [this] {
+    int lines = 0;
+    for (const char* end : {"", ".rank1", ".rank2"}) {
+      lines += std::max(0, lines_of(std::string("small.sweep.jsonl") + end) - 1);
+    }
+    return lines;
+  };
+  for (double at_most_s = 1; finished() == 0; at_most_s *= 1.5) {
+    ASSERT_LT(at_most_s, 60) << "finished points are kept";
+    launched(3, "-j 1", at_most_s);
+  }
+  const Outcome rest = launched(2, "--json");
+  EXPECT_EQ(rest.exit_code, 0) << rest.err;
+  EXPECT_EQ(rest.out, alone.out);
+  EXPECT_EQ(lines_of("small.sweep.jsonl"), 41) << "each point once";
+  for (const char* name : {"small.sweep.jsonl.rank1", "small.sweep.jsonl.rank2"}) EXPECT_FALSE(exists(name)) << name;
+}
+
+TEST_F(Sweep, APointForWhichThisMachineIsTooSmallRunsOnALargerOne) {
+  if (!kHasAddressLimits) GTEST_SKIP() << "sanitizers need all addresses";
+  write(
+      "small.yaml",
+      "schema_version: 1\nworkload: {kind: layers, model: gpt, batch: 800, dtype: bf16, sizes: {hidden: 64, heads: 4, "
+      "tokens: 32, layers: 1}}\nstrategy: {name: multi_worker_mirrored}\nengine: {name: sim, symmetry: off}\n"
+      "topology: {cluster: {node: hgx-h100, workers: 100}}\ndevices: {type: gpu, workers: 1, per_worker: 8}\n"
+      "steps: 2\nwarmup_steps: 1\nsweep:\n  values: {devices.workers: [1, 100]}\n");
+  {
+    const AddressLimit limit(rlim_t{900} << 20);  // 800 devices need 976 MB
+    const Outcome outcome = tandem({"sweep", "small.yaml", "-j", "1", "--json"});
+    EXPECT_EQ(outcome.exit_code, 5) << outcome.err;
+    EXPECT_THAT(outcome.err, HasSubstr("1 point was lost; the same command runs it again"));
+    const auto points = outcome.json()["points"];
+    EXPECT_EQ(points[0]["state"], "done");
+    EXPECT_EQ(points[1]["state"], "lost");
+    EXPECT_THAT(points[1]["problem"], HasSubstr("need about 976."));
+  }
+  const Outcome outcome = tandem({"sweep", "small.yaml", "--json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_EQ(outcome.json()["points"][1]["state"], "done");
 }
 
 TEST_F(Sweep, MergesResultsOfOtherMachines) {

@@ -293,6 +293,8 @@ TEST(Ranks, ComeFromTheEnvironmentOfTheLauncher) {
   EXPECT_EQ(rank_with({}).count, 1);
   EXPECT_EQ(rank_with({{"OMPI_COMM_WORLD_RANK", "2"}, {"OMPI_COMM_WORLD_SIZE", "4"}}).index, 2);
   EXPECT_EQ(rank_with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).count, 3);
+  EXPECT_EQ(rank_with({{"PMI_RANK", "1"}, {"PMI_SIZE", "3"}}).on_host, 0) << "as far as is known";
+  EXPECT_EQ(rank_with({{"SLURM_PROCID", "5"}, {"SLURM_STEP_NUM_TASKS", "8"}, {"SLURM_LOCALID", "1"}}).on_host, 1);
   EXPECT_EQ(rank_with({{"SLURM_PROCID", "1"}, {"SLURM_STEP_NUM_TASKS", "8"}}).count, 8);
   EXPECT_EQ(rank_with({{"SLURM_PROCID", "0"}, {"SLURM_NTASKS", "8"}}).count, 1) << "a batch script is no task";
   EXPECT_THROW(rank_with({{"PMI_RANK", "3"}, {"PMI_SIZE", "3"}}), RunError);
