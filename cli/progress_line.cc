@@ -7,6 +7,7 @@
 
 #include "cli/interrupt.h"
 #include "engine/launched_job.h"
+#include "engine/run_phase.h"
 
 namespace tandem {
 
@@ -16,11 +17,16 @@ ProgressLine::ProgressLine(const CommonOptions& options)
                  .now_s = {}}),
       is_quiet_(options.quiet || !reports_for_job()) {}
 
+ProgressLine::~ProgressLine() {
+  set_phase_listener({});
+}
+
 void ProgressLine::begin(const std::string& what) {
   progress_.begin(what);
+  set_phase_listener([this](const RunPhase& phase) { progress_.phase(phase.text, phase.starts_again); });
   if (is_quiet_ || ticker_.joinable()) return;
   ticker_ = std::jthread([this](const std::stop_token& stop) {
-    constexpr std::chrono::milliseconds kInterval{500};
+    constexpr std::chrono::milliseconds kInterval{250};
     std::unique_lock lock(mutex_);
     while (!end_.wait_for(lock, stop, kInterval, [&stop] { return stop.stop_requested(); })) progress_.tick();
   });

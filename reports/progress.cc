@@ -41,7 +41,17 @@ void Progress::update(std::string_view what, int done, int total) {
 
 void Progress::begin(std::string_view what) {
   const std::lock_guard lock(mutex_);
-  what_ = what;
+  title_ = what_ = what;
+  phase_ = "begins";
+  has_begun_ = false;
+  began_s_ = options_.now_s();
+}
+
+void Progress::phase(std::string_view phase, bool starts_again) {
+  const std::lock_guard lock(mutex_);
+  phase_ = phase;
+  if (!starts_again) return;
+  what_ = title_;
   has_begun_ = false;
   began_s_ = options_.now_s();
 }
@@ -58,7 +68,7 @@ void Progress::show(double now_s) {
   last_s_ = now_s;
   std::string line = what_ + ": ";
   if (!has_begun_) {
-    line += "begins";
+    line += phase_;
   } else {
     line += total_ > 0 ? fmt::format("{} of {}", done_, total_) : fmt::format("{}", done_);
   }

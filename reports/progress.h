@@ -29,6 +29,8 @@ class Progress {
   void update(std::string_view what, int done, int total);
   // Makes tick() show "digits: begins, 3 s" until the first update().
   void begin(std::string_view what);
+  // Makes it show another phase there, "digits: finds routes, 3 s". `starts_again`: what was shown is done once more.
+  void phase(std::string_view phase, bool starts_again);
   // Shows the last line again with the current time, for work that takes long from one update to the next.
   void tick();
   // Removes the line from a terminal, so that further output starts on a clean line.
@@ -38,7 +40,9 @@ class Progress {
   void show(double now_s);
 
   ProgressOptions options_;
-  std::mutex mutex_;  // guards the rest
+  std::mutex mutex_;   // guards the rest
+  std::string title_;  // of begin()
+  std::string phase_;
   std::string what_;
   int done_ = 0, total_ = 0;
   bool has_begun_ = false;  // update() was called since begin()

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/engine_info.h"
+#include "engine/run_phase.h"
 #include "scenarios/alike.h"
 #include "scenarios/calibrate.h"
 #include "scenarios/collective_limits.h"
@@ -303,11 +304,13 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   const std::optional<MemoryNeed> memory = is_prediction ? memory_need(scenario) : std::nullopt;
   check_memory(scenario, memory);
   const std::vector<WorkerSpec> tasks = tasks_of(scenario);
+  tell_phase({.text = "estimates what it needs"});
   SizeCheck size(
       scenario, has_symmetry(scenario, options), [&scenario] { return records_of_a_step(scenario); },
       options.memory_share);
   size.before_run();
   state_to_job(scenario);
+  tell_phase({.text = "prepares the engine"});
   const std::unique_ptr<Engine> engine = open(scenario, options);
   check_capabilities(scenario, engine->capabilities());
   const bool divides_model = strategy_info(scenario.strategy.name).division.has_value();
@@ -326,12 +329,15 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
       train(worker, scenario, progress, mine);
     }
   };
-  for (bool has_run = false; !has_run;) {
+  tell_phase({.text = "begins its first step"});
+  for (int runs = 1; runs > 0;) {
     results.assign(tasks.size(), {});
     try {
       result.timeline = engine->run(train_one);
-      has_run = true;
+      runs = 0;
     } catch (const RunAgain&) {
+      const std::string text = fmt::format("begins its first step, run {} (workers turned out to differ)", ++runs);
+      tell_phase({.text = text, .starts_again = true});
       size.before_next_run();
     }
   }

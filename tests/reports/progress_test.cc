@@ -72,6 +72,31 @@ TEST(Progress, ShowsWorkThatTellsNothing) {
             "\r\033[K");
 }
 
+TEST(Progress, ShowsPhasesUntilAStepIsDone) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(true);
+    progress.begin("run");
+    progress.phase("finds routes", false);
+    screen.now_s = 102.4;
+    progress.tick();
+    screen.now_s = 103;
+    progress.update("run: step", 1, 2);
+    progress.phase("finds routes", false);
+    screen.now_s = 104;
+    progress.tick();
+    progress.phase("begins, run 2", true);
+    screen.now_s = 105;
+    progress.tick();
+    screen.now_s = 106;
+    progress.update("run: step", 1, 2);
+  }
+  EXPECT_EQ(screen.out.str(),
+            "\rrun: finds routes, 2 s\033[K\rrun: step: 1 of 2, 3 s, about 3 s left\033[K"
+            "\rrun: step: 1 of 2, 4 s, about 4 s left\033[K\rrun: begins, run 2, 5 s\033[K"
+            "\rrun: step: 1 of 2, 6 s, about 2 s left\033[K\r\033[K");
+}
+
 TEST(Progress, IsSilentWithoutAStream) {
   Progress progress({.stream = nullptr, .terminal = true, .now_s = [] { return 0.0; }});
   progress.update("run", 1, 2);

@@ -6,6 +6,7 @@
 #include <tuple>
 #include <utility>
 
+#include "engine/run_phase.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim::symmetry {
@@ -27,6 +28,7 @@ int FlowPatterns::pattern(int source, int image, std::span<const PatternFlow> fl
     };
     if (std::ranges::equal(from.patterns[i].flows, flows, is_image)) return static_cast<int>(i);
   }
+  tell_phase({.text = "finds the routes of its first step"});
   Pattern& made = from.patterns.emplace_back();
   made.flows.reserve(flows.size());
   for (const PatternFlow& flow : flows) made.flows.push_back({on_image(flow.via, from, 0), flow.colour});
@@ -209,6 +211,7 @@ bool FlowPatterns::update(const Split& split) {
   stands_for_others_.resize(load_.size());
   of_pattern_.resize(load_.size());
   most_.resize(load_.size());
+  tell_phase({.text = "divides the flows of its first step among links"});
   for (Source& source : sources_) add_load(source);
   const bool is_larger = std::exchange(has_larger_companies_, false) && !busy_.empty();
   if (!std::exchange(has_new_busy_links_, false) && !is_larger && add_apart()) return true;
