@@ -33,8 +33,10 @@ constexpr double kAddressesOfASimulatedDevice = 1.2e6;
 // The same of a device that is this machine's: digits on 64 to 1,000 replicas of engine cpu.
 constexpr double kBytesOfARealDevice = 6.3e6;
 
-constexpr int kFew = 4;      // workers of a kind that all run, as in engine/sim/symmetry
-constexpr int kRunning = 2;  // workers of a larger class that run
+// As in engine/sim/symmetry: so few workers of a kind all run; of larger classes the first and the last run, and of so
+// many one in their middle.
+constexpr std::int64_t kFew = 4;
+constexpr std::int64_t kMany = 65'536;
 
 // Returns the number after a word in a file, such as "MemAvailable:" in /proc/meminfo.
 std::optional<double> number_after(const char* file, std::string_view word) {
@@ -60,7 +62,7 @@ std::int64_t simulated_workers(const Scenario& scenario) {
   const bool saves_work = std::ranges::any_of(kinds, [](const auto& kind) { return kind.second > kFew; });
   if (!saves_work) return training_workers(scenario);
   std::int64_t workers = 0;
-  for (const auto& [kind, members] : kinds) workers += std::min<std::int64_t>(members, kRunning);
+  for (const auto& [kind, members] : kinds) workers += std::min<std::int64_t>(members, members < kMany ? 2 : 3);
   return workers;
 }
 

@@ -1,4 +1,6 @@
 // Workers that represent others: the partition of flows and links, and what ends the attempt.
+#include <fmt/format.h>
+
 #include "engine/sim/symmetry/partition.h"
 #include "tests/engine/sim_support.h"
 
@@ -8,6 +10,7 @@ namespace {
 using sim::symmetry::Crossings;
 using sim::symmetry::equitable_partition;
 using sim::symmetry::Partition;
+using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
@@ -52,9 +55,9 @@ TEST(EquitablePartition, KeepsColoursAndCountsCrossings) {
 
 constexpr int kWorkers = 6;
 
-EngineOptions alike_workers() {
-  EngineOptions options = gpu_workers(make_star({.workers = kWorkers}), kWorkers);
-  options.alike.assign(kWorkers, 0);
+EngineOptions alike_workers(int workers = kWorkers) {
+  EngineOptions options = gpu_workers(make_star({.workers = workers}), workers);
+  options.alike.assign(static_cast<std::size_t>(workers), 0);
   return options;
 }
 
@@ -76,13 +79,13 @@ Timeline run_to_the_end(const EngineOptions& options, const Program& program, in
   }
 }
 
-void all_reduce_once(Worker& worker, double flops = 1e9) {
+void all_reduce_once(Worker& worker, double flops = 1e9, int workers = kWorkers) {
   Device& gpu = *worker.devices()[0];
   const std::vector<Tensor> buffers = {gpu.allocate(DType::f32, {1'000'000})};
   const std::vector<Stream*> streams = {&gpu.compute_stream()};
   worker.begin_step(0);
   gpu.compute_stream().launch(cost_only(flops));
-  worker.communicator(gpus_of(kWorkers)).all_reduce(buffers, Reduction::sum, streams);
+  worker.communicator(gpus_of(workers)).all_reduce(buffers, Reduction::sum, streams);
   worker.end_step();
 }
 
@@ -112,6 +115,110 @@ TEST(SimSymmetry, AWitnessThatDoesSomethingElseEndsTheAttempt) {
   EXPECT_THAT(timeline.classes, IsEmpty());
   ASSERT_EQ(timeline.notes.size(), 1U);
   EXPECT_THAT(timeline.notes[0], HasSubstr("every worker was simulated: worker 5 did not do the same as worker 0"));
+}
+
+// Programs whose workers were declared alike and are not.
+class SimSymmetryOfMany : public testing::Test {
+ protected:
+  static constexpr int kMany = 40;
+
+  // Runs it with and without symmetry, and expects of every representative what it does if all workers run.
+  static Timeline expect_full_figures(const Program& program, EngineOptions options = alike_workers(kMany)) {
+    Timeline some = run_to_the_end(options, program);
+    options.alike.clear();
+    const Timeline all = run_to_the_end(options, program);
+    EXPECT_FALSE(some.classes.empty());
+    int workers = 0;
+    for (const WorkerClass& one : some.classes) {
+      workers += one.workers;
+      EXPECT_EQ(texts_of(some, one.representative), texts_of(all, one.representative));
+    }
+    EXPECT_EQ(workers, kMany);
+    return some;
+  }
+  static std::vector<int> sizes_of(const Timeline& timeline) {
+    std::vector<int> sizes;
+    for (const WorkerClass& one : timeline.classes) sizes.push_back(one.workers);
+    return sizes;
+  }
+
+ private:
+  static std::vector<std::string> texts_of(const Timeline& timeline, int worker) {
+    std::vector<std::string> texts;
+    for (const Record& record : timeline.records) {
+      if (record.worker != worker) continue;
+      texts.push_back(
+          fmt::format("{} {} {} {} {}", record.name, record.device, record.start_ns, record.end_ns, record.bytes));
+    }
+    return texts;
+  }
+};
+
+TEST_F(SimSymmetryOfMany, AMiddleWorkerOfAVeryLargeClassIsAWitness) {
+  constexpr int kVeryMany = 65'536;
+  const Timeline timeline = run_to_the_end(alike_workers(kVeryMany), [](Worker& worker) {
+    worker.devices()[0]->compute_stream().launch(cost_only(worker.index() == kVeryMany / 2 ? 2e9 : 1e9));
+  });
+  EXPECT_THAT(sizes_of(timeline), ElementsAre(2, kVeryMany / 2 - 1, 1, kVeryMany / 2 - 2)) << "ends, and between them";
+  EXPECT_THAT(timeline.notes, IsEmpty());
+  ASSERT_EQ(timeline.records.size(), 4U);
+  for (const Record& record : timeline.records) {
+    EXPECT_EQ(record.flops, record.worker == kVeryMany / 2 ? 2e9 : 1e9) << record.worker;
+  }
+}
+
+TEST_F(SimSymmetryOfMany, MembersOnEitherSideOfABorderAreFound) {
+  constexpr int kBorder = kMany * 2 / 3;
+  const Timeline timeline = expect_full_figures(
+      [](Worker& worker) { all_reduce_once(worker, worker.index() >= kBorder ? 2e9 : 1e9, kMany); });
+  for (const WorkerClass& one : timeline.classes) {
+    const bool is_beyond = one.representative >= kBorder;
+    EXPECT_LE(one.representative + one.workers, is_beyond ? kMany : kBorder) << one.representative;
+  }
+}
+
+// Each worker copies to its GPU on its own, so the difference shows before any record can be compared.
+TEST_F(SimSymmetryOfMany, FlowsThatDifferSplitAClass) {
+  for (const std::int64_t other : {1'000, 3'000'000}) {
+    const Timeline timeline = expect_full_figures([other](Worker& worker) {
+      Device& gpu = *worker.devices()[0];
+      const std::int64_t count = worker.index() == kMany - 1 ? other : 1'000'000;
+      gpu.compute_stream().copy(gpu.allocate(DType::f32, {count}), worker.cpu().allocate(DType::f32, {count}));
+      gpu.synchronize();
+      all_reduce_once(worker, 1e9, kMany);
+    });
+    EXPECT_THAT(sizes_of(timeline), ElementsAre(1, kMany - 2, 1)) << other;
+  }
+}
+
+TEST_F(SimSymmetryOfMany, ClassesThatMeetAreSplitAlike) {
+  constexpr int kHalf = kMany / 2;
+  EngineOptions options = alike_workers(kMany);
+  for (int worker = kHalf; worker < kMany; ++worker) options.alike[static_cast<std::size_t>(worker)] = 1;
+  const Timeline timeline = expect_full_figures(
+      [](Worker& worker) {
+        Device& gpu = *worker.devices()[0];
+        const std::vector<Tensor> buffers = {gpu.allocate(DType::f32, {1'000'000})};
+        const std::vector<Stream*> streams = {&gpu.compute_stream()};
+        const int first = worker.index() % kHalf;
+        gpu.compute_stream().launch(cost_only(worker.index() == kHalf - 1 ? 2e9 : 1e9));
+        const std::vector<DeviceId> pair = {gpu_of(first), gpu_of(first + kHalf)};
+        worker.communicator(pair).all_reduce(buffers, Reduction::sum, streams);
+        gpu.synchronize();
+      },
+      options);
+  EXPECT_EQ(timeline.classes.size() % 2, 0U);
+  EXPECT_LT(timeline.classes.size(), 8U);
+}
+
+TEST_F(SimSymmetryOfMany, WorkersThatAllDifferAreAllSimulated) {
+  int begun = 0;
+  const Timeline timeline = run_to_the_end(
+      alike_workers(kMany), [](Worker& worker) { all_reduce_once(worker, 1e9 * (1 + worker.index()), kMany); }, &begun);
+  EXPECT_EQ(begun, kMany);
+  EXPECT_THAT(timeline.classes, IsEmpty());
+  EXPECT_THAT(timeline.notes, ElementsAre(AllOf(HasSubstr("every worker was simulated: worker "),
+                                                HasSubstr("so that at most 4 workers are alike"))));
 }
 
 TEST(SimSymmetry, WorkersThatShareAnObjectAreAllSimulated) {
@@ -210,6 +317,31 @@ TEST(SimSymmetry, AnErrorIsThatOfTheFullSimulation) {
   EngineOptions declared = alike_workers();
   declared.alike[3] = 1;
   EXPECT_EQ(message(declared), "worker 3 has had enough");
+}
+
+// Only the witness has a limit, and it expires, because its call takes as long as everybody's.
+TEST(SimSymmetry, ATimeLimitOfOneWorkerEndsTheRunAsInTheFullSimulation) {
+  const auto message = [](const EngineOptions& options, double limit_s) {
+    try {
+      run_to_the_end(options, [limit_s](Worker& worker) {
+        Device& gpu = *worker.devices()[0];
+        const std::vector<Tensor> buffers = {gpu.allocate(DType::f32, {100'000'000})};
+        const std::vector<Stream*> streams = {&gpu.compute_stream()};
+        Communicator& all = worker.communicator(gpus_of(kWorkers));
+        if (worker.index() == kWorkers - 1) all.set_timeout(limit_s);
+        all.all_reduce(buffers, Reduction::sum, streams);
+        gpu.synchronize();
+      });
+    } catch (const DeadlineExceededError& error) {
+      return std::string(error.what());
+    }
+    return std::string("no error");
+  };
+  EngineOptions every = alike_workers();
+  every.alike.clear();
+  EXPECT_THAT(message(every, 1e-6), HasSubstr("task:5"));
+  EXPECT_EQ(message(alike_workers(), 1e-6), message(every, 1e-6));
+  EXPECT_EQ(message(alike_workers(), 1e6), "no error");
 }
 
 TEST(SimSymmetry, MachinesThatDifferAreNotAlike) {

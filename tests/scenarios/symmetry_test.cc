@@ -109,6 +109,8 @@ std::vector<std::string> records_of(const Timeline& timeline, int worker) {
   return texts;
 }
 
+constexpr const char* kAllSimulated = "every worker was simulated: ";
+
 // Returns how many workers were simulated.
 int expect_equal_runs(const Job& job) {
   SCOPED_TRACE(job.text() + (job.has_straggler ? "with a straggler\n" : "") +
@@ -128,6 +130,11 @@ int expect_equal_runs(const Job& job) {
     EXPECT_EQ(mine.per_step, theirs.per_step);
   }
   const auto simulated = static_cast<int>(some.timeline.classes.size());
+  const auto says_all = [](const std::string& note) { return note.starts_with(kAllSimulated); };
+  const auto notes = std::erase_if(some.report.notes, says_all);
+  if (simulated > 0) {
+    EXPECT_EQ(notes, 0U);
+  }
   if (simulated > 0) {
     EXPECT_EQ(workers, job.workers);
     some.report.classes.clear();
@@ -147,6 +154,26 @@ int expect_equal_runs(const Job& job) {
   }
   EXPECT_EQ(report_to_json(some.report).dump(2), report_to_json(all.report).dump(2));
   return simulated > 0 ? simulated : job.workers;
+}
+
+// Returns why every worker was simulated, or nothing.
+std::string note_of(const Job& job) {
+  const RunResult result = run(job, true);
+  for (const std::string& note : result.report.notes) {
+    if (note.starts_with(kAllSimulated)) return note;
+  }
+  return {};
+}
+
+TEST(Symmetry, TheReportSaysWhyEveryWorkerWasSimulated) {
+  EXPECT_THAT(note_of({.machine = "dgx-a100",
+                       .fabric = "{kind: rail, workers_per_leaf: 3, spines: 4, oversubscription: 5}",
+                       .per_worker = 1,
+                       .strategy = "{name: fully_sharded}",
+                       .workload = layers(17, "5MB")}),
+              HasSubstr("workers share links with different others, so that at most 4 workers are alike"));
+  EXPECT_EQ(note_of({.workload = layers(6 * 8 * 4)}), "") << "one worker represents the others";
+  EXPECT_EQ(note_of({.workers = 4, .workload = layers(4 * 8 * 4)}), "") << "it is not tried";
 }
 
 TEST(Symmetry, OneWorkerStandsForAllOfADataParallelJob) {
@@ -218,6 +245,8 @@ TEST(Symmetry, TokensAndExpertsThatStayInAWorkerTellNothingApart) {
       1);
   // Some devices of two workers: every worker is simulated.
   expect_equal_runs({.per_worker = 4, .strategy = "{name: mesh, data: 24, expert: 8}", .workload = experts});
+  EXPECT_THAT(note_of({.per_worker = 4, .strategy = "{name: mesh, data: 24, expert: 8}", .workload = experts}),
+              HasSubstr("a group of devices has some of the workers that are alike, but not all"));
 }
 
 TEST(Symmetry, TheReportSaysWhoStoodForWhom) {

@@ -63,6 +63,7 @@ class FlowPatterns {
   // Returns the source of this name, a new one if there is none yet. `classes`: the classes whose members have one
   // image each; empty: there is one image.
   int source(const std::u32string& name, std::vector<int> classes);
+  const std::vector<int>& classes_of(int source) const { return sources_[static_cast<std::size_t>(source)].classes; }
   // Returns the pattern of a source that has these flows on one image. If it is new, calls `route` for all flows of all
   // images.
   int pattern(int source, int image, std::span<const PatternFlow> flows, const Routes& route);

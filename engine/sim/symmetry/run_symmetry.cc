@@ -40,7 +40,7 @@ RunSymmetry::Role RunSymmetry::find_role(const CollectiveGroup& group) {
       const bool is_image = workers.size() == 1 && classes.size(index) == role.calls &&
                             classes.number_of(*workers.begin()) == role.number;
       if (!is_image) {
-        give_up({});  // it has some members of a class, but not all
+        give_up("a group of devices has some of the workers that are alike, but not all");
         return {};
       }
       role.classes.push_back(index);
@@ -71,7 +71,7 @@ CallFlows RunSymmetry::flows_of(const CollectiveGroup& group, std::span<const Pl
   found.source = role.source;
   if (!role.classes.empty()) {
     found.starter = role.number;
-    found.starters = state_.classes().running_members(role.classes.front());
+    found.starters = running_of(role.classes.front());
   }
   std::map<std::pair<double, double>, std::uint32_t> colours;
   std::vector<PatternFlow> pattern;
@@ -92,15 +92,15 @@ void RunSymmetry::start(const CallFlows& flows, Then then) {
   const std::uint64_t number = source.begun[flows.starter]++;
   if (number == source.created) return start_new(source, number, flows, std::move(then));
   const auto joint = source.under_way.find(number);
-  if (joint == source.under_way.end()) return differ("workers of a kind moved data at different times");
+  if (joint == source.under_way.end()) return differ(flows.source, {flows.starter}, "moved data at other times");
   join(*joint->second, flows, std::move(then));
 }
 
 void RunSymmetry::join(Joint& joint, const CallFlows& flows, Then then) {
   const bool is_same = std::abs(Simulation::now_s() - joint.began_s) < simgrid_compat::kTimingPrecision &&
                        joint.flows.pattern == flows.pattern && joint.flows.sizes == flows.sizes;
-  if (!is_same) return differ("workers of a kind moved different data");
-  ++joint.joined;
+  if (!is_same) return differ(flows.source, joint.joined, "moved other data");
+  joint.joined.push_back(flows.starter);
   joint.then.push_back(std::move(then));
 }
 
@@ -108,7 +108,8 @@ void RunSymmetry::start_new(Source& source, std::uint64_t number, const CallFlow
   ++source.created;
   state_.patterns().see_concurrent_calls(flows.source, static_cast<int>(source.under_way.size()) + 1);
   for (const int other : under_way_) state_.patterns().see_together(flows.source, other);
-  auto joint = std::make_shared<Joint>(Joint{.began_s = Simulation::now_s(), .flows = flows, .joined = 1});
+  auto joint =
+      std::make_shared<Joint>(Joint{.began_s = Simulation::now_s(), .flows = flows, .joined = {flows.starter}});
   joint->then.push_back(std::move(then));
   source.under_way.emplace(number, joint);
   under_way_.insert(flows.source);
@@ -145,7 +146,9 @@ void RunSymmetry::end(Source& source, std::uint64_t number) {
   const std::shared_ptr<Joint> joint = source.under_way.at(number);
   source.under_way.erase(number);
   if (source.under_way.empty()) under_way_.erase(joint->flows.source);
-  if (joint->joined < joint->flows.starters) return differ("workers of a kind moved data at different times");
+  if (static_cast<int>(joint->joined.size()) < joint->flows.starters) {
+    return differ(joint->flows.source, joint->joined, "moved data at other times");
+  }
   for (const Then& then : joint->then) then();
 }
 
@@ -184,7 +187,7 @@ void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes,
     flows.source = state_.patterns().source(
         {kCopy, static_cast<char32_t>(index), classes.place_of(from.node()), classes.place_of(to.node())}, {index});
     flows.starter = classes.number_of(from.worker());
-    flows.starters = classes.running_members(index);
+    flows.starters = running_of(index);
     const PatternFlow only{.via = {.from = from.node(), .to = to.node()}};
     flows.pattern = state_.patterns().pattern(
         flows.source, flows.starter, {&only, 1},
@@ -218,12 +221,6 @@ void RunSymmetry::begin_step(int step) {
   if (step > *provisional_step_) repeat();
 }
 
-// Workers of one class moved data at different times, or different data. Provisional times prove nothing.
-void RunSymmetry::differ(const std::string& why) {
-  if (is_provisional_) return repeat();
-  give_up(why);
-}
-
 void RunSymmetry::give_up(const std::string& why) {
   if (run_.scheduler().has_failed()) return;
   state_.turn_off(why);
@@ -234,30 +231,106 @@ void RunSymmetry::repeat() {
   run_.scheduler().fail(std::make_exception_ptr(Again()), Scheduler::Concerns::all_tasks);
 }
 
+int RunSymmetry::running_of(int index) const {
+  return static_cast<int>(state_.classes().running_members(index).size());
+}
+
+std::vector<int> RunSymmetry::companions_of(int index) const {
+  std::vector<int> found = {index};
+  for (std::size_t i = 0; i < found.size(); ++i) {
+    for (const auto& [group, role] : roles_) {
+      if (!std::ranges::count(role.classes, found[i])) continue;
+      for (const int other : role.classes) {
+        if (!std::ranges::count(found, other)) found.push_back(other);
+      }
+    }
+  }
+  return found;
+}
+
+// Provisional times prove nothing.
+void RunSymmetry::differ(int source, const std::vector<int>& others, const std::string& what) {
+  if (run_.scheduler().has_failed()) return;
+  if (is_provisional_) return repeat();
+  const int index = state_.patterns().classes_of(source).front();
+  const std::vector<int> running = state_.classes().running_members(index);
+  std::vector<std::uint32_t> parts;
+  for (const int number : running) parts.push_back(std::ranges::count(others, number) > 0 ? 1 : 0);
+  const auto worker = [&](int number) { return state_.classes().members(index)[static_cast<std::size_t>(number)]; };
+  const auto one = std::ranges::find_if(running, [&](int number) { return !std::ranges::count(others, number); });
+  state_.split_between(companions_of(index), parts,
+                       fmt::format("worker {} {} than worker {}", worker(others.front()), what, worker(*one)));
+  repeat();
+}
+
 void RunSymmetry::finish(Timeline& timeline) {
-  const WorkerClasses& classes = state_.classes();
+  if (split_by_records(timeline)) throw Again();
   std::set<int> witnesses;
-  for (const std::vector<int>& members : classes.classes()) {
+  for (const std::vector<int>& members : state_.classes().classes()) {
     timeline.classes.push_back({.representative = members.front(), .workers = static_cast<int>(members.size())});
-    if (members.size() == 1) continue;
-    witnesses.insert(members.back());
-    const std::string what = difference(members.front(), members.back(), timeline);
-    if (what.empty()) continue;
-    state_.turn_off(
-        fmt::format("worker {} did not do the same as worker {}: {}", members.back(), members.front(), what));
-    throw Again();
+    for (const int worker : members) {
+      if (worker != members.front() && runs(worker)) witnesses.insert(worker);
+    }
   }
   std::ranges::sort(timeline.classes, {}, &WorkerClass::representative);
   std::erase_if(timeline.records, [&](const Record& record) { return witnesses.contains(record.worker); });
 }
 
-// Compares their records one by one. Returns the first difference, or nothing.
-std::string RunSymmetry::difference(int worker, int witness, const Timeline& timeline) const {
-  std::vector<const Record*> mine, theirs;
-  for (const Record& record : timeline.records) {
-    if (record.worker == worker) mine.push_back(&record);
-    if (record.worker == witness) theirs.push_back(&record);
+bool RunSymmetry::split_by_records(const Timeline& timeline) {
+  RecordsOf records;
+  for (const Record& record : timeline.records) records[record.worker].push_back(&record);
+  bool is_split = false;
+  std::set<int> seen;
+  for (int index = 0; index < static_cast<int>(state_.classes().classes().size()); ++index) {
+    if (state_.classes().size(index) == 1 || seen.contains(index)) continue;
+    std::string why;
+    std::vector<std::uint32_t> parts = parts_by_records(index, records, why);
+    if (why.empty()) continue;
+    const std::vector<int> together = companions_of(index);
+    seen.insert(together.begin(), together.end());
+    for (const int other : together) {
+      // Two members are in one part if they are in all of these classes.
+      std::map<std::pair<std::uint32_t, std::uint32_t>, std::uint32_t> both;
+      const std::vector<std::uint32_t> of_other = parts_by_records(other, records, why);
+      for (std::size_t i = 0; i < parts.size(); ++i) {
+        const auto next = static_cast<std::uint32_t>(both.size());
+        parts[i] = both.try_emplace({parts[i], of_other[i]}, next).first->second;
+      }
+    }
+    state_.split_between(together, parts, why);
+    is_split = true;
   }
+  return is_split;
+}
+
+// Returns, for each running member, the first one with equal records. Sets `why` if they are not all the same one.
+std::vector<std::uint32_t> RunSymmetry::parts_by_records(int index, const RecordsOf& records, std::string& why) const {
+  std::vector<int> workers;
+  for (const int number : state_.classes().running_members(index)) {
+    workers.push_back(state_.classes().members(index)[static_cast<std::size_t>(number)]);
+  }
+  std::vector<std::uint32_t> parts;
+  for (std::size_t i = 0; i < workers.size(); ++i) {
+    std::size_t same = 0;
+    for (; same < i; ++same) {
+      if (parts[same] != same) continue;
+      const std::string what = difference(workers[same], workers[i], records);
+      if (what.empty()) break;
+      why = fmt::format("worker {} did not do the same as worker {}: {}", workers[i], workers[same], what);
+    }
+    parts.push_back(static_cast<std::uint32_t>(same));
+  }
+  return parts;
+}
+
+// Compares their records one by one. Returns the first difference, or nothing.
+std::string RunSymmetry::difference(int worker, int witness, const RecordsOf& records) const {
+  static const std::vector<const Record*> none;
+  const auto of = [&](int one) -> const auto& {
+    const auto found = records.find(one);
+    return found == records.end() ? none : found->second;
+  };
+  const std::vector<const Record*>&mine = of(worker), &theirs = of(witness);
   const int between = run_.first_device_of(witness) - run_.first_device_of(worker);
   const auto facts = [](const Record& record, int moved) {
     const int device = record.device == kNoDevice ? kNoDevice : record.device + moved;

@@ -78,7 +78,7 @@ class RunSymmetry {
   void give_up(const std::string& why);
 
   // Removes the witnesses' records from the timeline of a run that has ended, and adds the classes. Throws Again if a
-  // witness did anything else than the worker that represents it.
+  // witness did anything else than the worker that represents it; the next run then has smaller classes.
   void finish(Timeline& timeline);
 
  private:
@@ -94,7 +94,7 @@ class RunSymmetry {
     CallFlows flows;
     std::shared_ptr<const ClassFlows> shown{};  // to SimGrid; null: not yet
     std::size_t left = 0;
-    int joined = 0;
+    std::vector<int> joined{};  // starters
     std::vector<Then> then{};
   };
   struct Source {
@@ -112,9 +112,19 @@ class RunSymmetry {
   void join(Joint& joint, const CallFlows& flows, Then then);
   void end(Source& source, std::uint64_t number);
   bool bring_up_to_date();
-  void differ(const std::string& why);
   void repeat();
-  std::string difference(int worker, int witness, const Timeline& timeline) const;
+  int running_of(int index) const;  // how many members of the class run
+
+  // The records of each running worker, in their order.
+  using RecordsOf = std::map<int, std::vector<const Record*>>;
+  // Splits the classes of a source, some of whose starters did not do the same as the others.
+  void differ(int source, const std::vector<int>& others, const std::string& what);
+  // Splits classes whose running members have different records. Returns whether there are any.
+  bool split_by_records(const Timeline& timeline);
+  std::vector<std::uint32_t> parts_by_records(int index, const RecordsOf& records, std::string& why) const;
+  std::string difference(int worker, int witness, const RecordsOf& records) const;
+  // Returns the class, and those whose members are in one group with its members.
+  std::vector<int> companions_of(int index) const;
 
   SimRun& run_;
   Symmetry& state_;

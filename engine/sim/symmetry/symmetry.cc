@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace tandem::sim::symmetry {
 namespace {
 
@@ -20,8 +22,10 @@ bool Symmetry::is_possible(const EngineOptions& options) {
 
 bool Symmetry::begin_run() {
   if (!splits_.empty()) patterns_.clear();  // their images are for the old classes
-  for (const auto& [index, parts] : splits_) classes_.split(index, parts);
+  for (const auto& [index, parts, members_differ] : splits_) classes_.split(index, parts, members_differ);
+  const bool has_split = !splits_.empty();
   splits_.clear();
+  if (has_split && !classes_.saves_work()) turn_off(why_ + ", so that at most 4 workers are alike");
   if (is_on_ && runs_++ == kMostRuns) turn_off(fmt::format("{} runs found more differences each", kMostRuns));
   return is_on_ && classes_.saves_work();
 }
@@ -33,7 +37,24 @@ void Symmetry::turn_off(const std::string& why) {
 }
 
 void Symmetry::split(int index, std::vector<std::uint32_t> part_of_member) {
-  splits_.emplace_back(index, std::move(part_of_member));
+  splits_.push_back({index, std::move(part_of_member), false});
+  why_ = "workers share links with different others";
+}
+
+void Symmetry::split_between(const std::vector<int>& classes, std::span<const std::uint32_t> part_of_running,
+                             const std::string& why) {
+  const std::vector<int> running = classes_.running_members(classes.front());
+  std::uint32_t parts = *std::ranges::max_element(part_of_running) + 1;
+  std::vector<std::uint32_t> part_of_member(static_cast<std::size_t>(classes_.size(classes.front())));
+  const auto member = [&](std::size_t i) { return part_of_member.begin() + running[i]; };
+  for (std::size_t i = 0; i < running.size(); ++i) {
+    *member(i) = part_of_running[i];
+    if (i == 0) continue;
+    const bool is_same = part_of_running[i] == part_of_running[i - 1];
+    std::fill(member(i - 1) + 1, member(i), is_same ? part_of_running[i] : parts++);
+  }
+  for (const int index : classes) splits_.push_back({index, part_of_member, true});
+  why_ = why;
 }
 
 }  // namespace tandem::sim::symmetry

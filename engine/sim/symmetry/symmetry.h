@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string>
 #include <utility>
 #include <vector>
@@ -28,19 +29,31 @@ class Symmetry {
   bool begin_run();
   // Makes every worker run, from the next run on. `why`, which may be empty, is for the reader of the report.
   void turn_off(const std::string& why);
-  // Makes these parts of a class classes of their own, from the next run on.
+  // Makes these parts of a class classes of their own, from the next run on, because of the links that its flows share.
   void split(int index, std::vector<std::uint32_t> part_of_member);
+  // Splits classes of one size in the same way because members differ, given a part for each member that runs. Members
+  // between two that are in one part are taken to be in it, too; those between two parts become a class, some of whose
+  // members run next. `why` is for the reader of the report, if no class is left that saves work.
+  void split_between(const std::vector<int>& classes, std::span<const std::uint32_t> part_of_running,
+                     const std::string& why);
 
   const WorkerClasses& classes() const { return classes_; }
   FlowPatterns& patterns() { return patterns_; }
   const std::string& note() const { return note_; }
 
  private:
+  struct Split {
+    int index;
+    std::vector<std::uint32_t> part_of_member;
+    bool members_differ;
+  };
+
   WorkerClasses classes_;
   FlowPatterns patterns_;
-  std::vector<std::pair<int, std::vector<std::uint32_t>>> splits_;
+  std::vector<Split> splits_;
   bool is_on_ = true;
   int runs_ = 0;
+  std::string why_;  // of the last split
   std::string note_;
 };
 

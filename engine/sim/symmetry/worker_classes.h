@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <set>
 #include <span>
 #include <vector>
 
@@ -24,15 +25,18 @@ class WorkerClasses {
   int class_of(int worker) const { return class_of_[static_cast<std::size_t>(worker)]; }
   int number_of(int worker) const { return number_of_[static_cast<std::size_t>(worker)]; }
 
-  // Whether the worker runs: the first member of a class runs for all, and the last one as a witness, whose work must
+  // Whether the worker runs: the first member of a class runs for all, and further ones as witnesses, whose work must
   // be the same.
   bool runs(int worker) const;
-  int running_members(int index) const { return size(index) > 1 ? 2 : 1; }
+  // Returns the numbers of the members that run: the first and the last one and, in very large classes and in those
+  // that were split because members differed, the one in the middle.
+  std::vector<int> running_members(int index) const;
   // Whether a class is large enough for this to pay off.
   bool saves_work() const;
 
-  // Divides a class by the parts of its members. The first member's part keeps the index.
-  void split(int index, std::span<const std::uint32_t> part_of_member);
+  // Divides a class by the parts of its members. The first member's part keeps the index. `members_differ`: because
+  // members did not do the same, so that more of them run from now on.
+  void split(int index, std::span<const std::uint32_t> part_of_member, bool members_differ);
 
   // Returns the node that corresponds to `node` on the machine of member `number` of the same class.
   NodeIndex twin(NodeIndex node, int number) const;
@@ -49,12 +53,14 @@ class WorkerClasses {
   std::vector<std::u32string> describe_machines();
   NodeIndex node_at(int machine, std::uint32_t place) const;
   void number_members();
+  bool has_middle_witness(int index) const;
 
   const EngineOptions& options_;
   std::vector<std::vector<NodeIndex>> nodes_of_;  // by machine, where nodes were added one by one, not as one of many
   std::vector<std::uint32_t> places_;             // by node, in its machine
   std::vector<int> worker_on_;                    // by machine; -1: none
   std::vector<std::vector<int>> members_;
+  std::set<int> distrusted_;               // classes whose members differed when they were one class
   std::vector<int> class_of_, number_of_;  // by worker
 };
 
