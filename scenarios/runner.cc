@@ -336,7 +336,7 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
       result.timeline = engine->run(train_one);
       runs = 0;
     } catch (const RunAgain&) {
-      const std::string text = fmt::format("begins its first step, run {} (workers turned out to differ)", ++runs);
+      const std::string text = fmt::format("begins its first step again (run {})", ++runs);
       tell_phase({.text = text, .starts_again = true});
       size.before_next_run();
     }
