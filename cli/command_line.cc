@@ -44,14 +44,19 @@ int run_command_line(int argc, char** argv) {
   if (version) action = [json] { return print_version(json); };
   if (!action) return report_missing_command(app);
   const auto chosen = app.get_subcommands();
-  if (!chosen.empty() && std::count(kSpread.begin(), kSpread.end(), chosen.front()->get_name()) == 0) {
+  const bool spreads = !chosen.empty() && std::count(kSpread.begin(), kSpread.end(), chosen.front()->get_name()) > 0;
+  if (!chosen.empty() && !spreads) {
     refuse_jobs(
         "of the subcommands, only `tandem run`, `tandem compare` and `tandem calibrate` spread over processes, "
         "not `tandem " +
         chosen.front()->get_name() + "`");
   }
   handle_interrupts();
-  return run_to_exit_code(action);
+  return run_to_exit_code([&] {
+    // An interrupted mpirun sends SIGTERM to the ranks.
+    if (spreads && rank_of_process().count > 1) handle_terminations();
+    return action();
+  });
 }
 
 }  // namespace tandem

@@ -3,6 +3,8 @@
 #include <atomic>
 #include <csignal>
 
+#include "engine/launched_job.h"
+
 namespace tandem {
 namespace {
 
@@ -11,6 +13,7 @@ static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it"
 
 void request(int signal) {
   requested = true;
+  interrupt_job(signal);
   std::signal(signal, SIG_DFL);
 }
 
@@ -29,7 +32,7 @@ bool interrupt_requested() {
 }
 
 void check_for_interrupt() {
-  if (requested) throw Interrupted();
+  if (requested && joined_job() == nullptr) throw Interrupted();
 }
 
 }  // namespace tandem

@@ -1,5 +1,6 @@
 // Ctrl-C, and SIGTERM where a command asks for it: the first one asks the work to stop at its next step, a second one
-// ends the program immediately.
+// ends the program immediately. The ranks of a job end at the first one, because the engine that has joined them looks
+// at the signal itself (interrupt_job).
 #pragma once
 
 #include <exception>
@@ -15,6 +16,6 @@ class Interrupted : public std::exception {
 void handle_interrupts();    // once, at the start
 void handle_terminations();  // SIGTERM, too, from here on
 bool interrupt_requested();
-void check_for_interrupt();  // throws Interrupted
+void check_for_interrupt();  // throws Interrupted, except in a job
 
 }  // namespace tandem

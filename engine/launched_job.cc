@@ -1,6 +1,7 @@
 #include "engine/launched_job.h"
 
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <array>
 #include <atomic>
@@ -37,6 +38,13 @@ int number_of(const char* name, const char* text) {
 }
 
 std::atomic<LaunchedJob*> the_job{nullptr};
+std::atomic<int> the_signal{0};
+static_assert(std::atomic<int>::is_always_lock_free, "a signal handler sets it");
+
+std::string& stated_purpose() {
+  static std::string purpose;
+  return purpose;
+}
 
 std::string& refusal() {
   static std::string reason;
@@ -65,6 +73,19 @@ Rank rank_of_process() {
   return rank_of_process([](const char* name) { return std::getenv(name); });
 }
 
+std::string count_variable_of_process() {
+  for (const Launcher& launcher : kLaunchers) {
+    if (std::getenv(launcher.index) != nullptr && std::getenv(launcher.count) != nullptr) return launcher.count;
+  }
+  return "";
+}
+
+std::string host_name() {
+  std::array<char, 256> name{};
+  gethostname(name.data(), name.size() - 1);
+  return name.data();
+}
+
 LaunchedJob* joined_job() {
   return the_job.load();
 }
@@ -76,6 +97,22 @@ void set_joined_job(LaunchedJob* job) {
 bool reports_for_job() {
   const LaunchedJob* job = joined_job();
   return job == nullptr || job->rank().index == 0;
+}
+
+void interrupt_job(int signal) {
+  the_signal.store(signal);
+}
+
+int signal_to_job() {
+  return the_signal.load();
+}
+
+void set_purpose(std::string purpose) {
+  stated_purpose() = std::move(purpose);
+}
+
+const std::string& purpose() {
+  return stated_purpose();
 }
 
 void refuse_jobs(std::string reason) {

@@ -1,7 +1,7 @@
 // Processes that mpirun or srun has started together: the rank of this one and, where an engine spreads a run over
 // them, what the command needs to speak for all of them.
 //
-// Threads: one, except for reports_for_job().
+// Threads: one, except for reports_for_job() and the signal.
 #pragma once
 
 #include <functional>
@@ -22,6 +22,10 @@ struct Rank {
 Rank rank_of_process(const std::function<const char*(const char* name)>& variable);
 Rank rank_of_process();  // by this process's environment
 
+std::string host_name();
+// The variable that tells the number of the processes, such as "OMPI_COMM_WORLD_SIZE"; "" where there is none.
+std::string count_variable_of_process();
+
 // The processes of a run, once an engine has joined them (EngineInfo::join).
 class LaunchedJob {
  public:
@@ -29,8 +33,8 @@ class LaunchedJob {
   virtual Rank rank() const = 0;
   // The names of their hosts, by rank.
   virtual const std::vector<std::string>& hosts() const = 0;
-  // States what this process is about to run, as values by name, such as "scenario". Opening an engine fails where
-  // ranks state different things.
+  // States what this process is about to run, as values by name, such as "scenario", besides what it has stated before.
+  // Opening an engine fails where ranks state different things.
   virtual void state(std::map<std::string, std::string> what) = 0;
   // Waits until all processes call it, outside a run, and returns what each has passed, by rank. Throws RunError in all
   // of them if one has ended with a failure.
@@ -49,6 +53,15 @@ void set_joined_job(LaunchedJob* job);
 
 // Whether this process prints and writes results. In a job, only rank 0 does.
 bool reports_for_job();
+
+// Notes that this process was sent a signal that ends the job which it has joined or is joining. Signal handlers may
+// call it.
+void interrupt_job(int signal);
+int signal_to_job();  // 0: none
+
+// What this program does, such as "tandem 0.1.0 run"; "" at first. Processes that do different things cannot join.
+void set_purpose(std::string purpose);
+const std::string& purpose();
 
 // Forbids this program to join a job: engines throw UnavailableError with this reason instead. "" permits it.
 void refuse_jobs(std::string reason);

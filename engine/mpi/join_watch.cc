@@ -6,6 +6,8 @@
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <cstring>
+#include <string>
 
 #include "engine/mpi/transport.h"
 #include "topologies/base/error.h"
@@ -23,6 +25,12 @@ double timeout_s() {
   throw Error(fmt::format("TANDEM_MPI_JOIN_S is '{}', must be a number of seconds greater than 0", text));
 }
 
+// The process can only exit: MPI, which could abort the job, has not begun. The launcher then ends the other ranks.
+[[noreturn]] void give_up(const std::string& reason, int exit_code) {
+  std::fputs(fmt::format("tandem: {}; the job ends\n", reason).c_str(), stderr);
+  _exit(exit_code);
+}
+
 }  // namespace
 
 JoinWatch::JoinWatch(Rank rank) : thread_([this, rank, timeout = timeout_s()] { watch(rank, timeout); }) {}
@@ -36,15 +44,21 @@ JoinWatch::~JoinWatch() {
   thread_.join();
 }
 
-// The process can only exit: MPI, which could abort the job, has not begun. The launcher then ends the other ranks.
 void JoinWatch::watch(Rank rank, double timeout_s) {
+  constexpr auto kBetweenLooks = std::chrono::milliseconds(50);
+  const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);
   std::unique_lock lock(mutex_);
-  if (joined_.wait_for(lock, std::chrono::duration<double>(timeout_s), [this] { return has_joined_; })) return;
-  std::fputs(fmt::format("tandem: rank {} has waited {:g} s for all {} ranks of the launch to begin; the job ends\n",
-                         rank.index, timeout_s, rank.count)
-                 .c_str(),
-             stderr);
-  _exit(kRunFailed);
+  while (!joined_.wait_for(lock, kBetweenLooks, [this] { return has_joined_; })) {
+    if (const int signal = signal_to_job(); signal != 0) {
+      give_up(fmt::format("rank {} on {} was interrupted (SIG{}) before all {} ranks of the launch had begun",
+                          rank.index, host_name(), sigabbrev_np(signal), rank.count),
+              kInterrupted);
+    }
+    if (std::chrono::steady_clock::now() < end) continue;
+    give_up(fmt::format("rank {} on {} has waited {:g} s for all {} ranks of the launch to begin", rank.index,
+                        host_name(), timeout_s, rank.count),
+            kRunFailed);
+  }
 }
 
 }  // namespace tandem::mpi

@@ -1,5 +1,5 @@
-// Ends this process, and with it the job, if not all ranks of a launch join it: MPI begins when all are there, and
-// would wait for one that hangs for ever.
+// Ends this process, and with it the job, if not all ranks of a launch join it, because MPI begins when all are there
+// and would wait for one that hangs for ever; also if this process is sent a signal before.
 #pragma once
 
 #include <condition_variable>
@@ -11,7 +11,8 @@
 namespace tandem::mpi {
 
 // Watches from construction to destruction. After TANDEM_MPI_JOIN_S seconds, 120 if the environment does not set it,
-// says why on stderr and exits with kRunFailed. Throws Error where TANDEM_MPI_JOIN_S is no number above 0.
+// says why on stderr and exits with kRunFailed; after a signal (signal_to_job), with kInterrupted. Throws Error where
+// TANDEM_MPI_JOIN_S is no number above 0.
 class JoinWatch {
  public:
   explicit JoinWatch(Rank rank);

@@ -6,8 +6,11 @@
 
 #include <chrono>
 #include <cstdio>
+#include <cstring>
 #include <numeric>
 #include <utility>
+
+#include "engine/launched_job.h"
 
 namespace tandem::mpi {
 namespace {
@@ -20,6 +23,9 @@ constexpr auto kPatience = microseconds(200);   // how long a waiting thread loo
 constexpr auto kAttention = microseconds(200);  // how long the thread keeps looking after a message about memory
 constexpr auto kServing = std::chrono::milliseconds(200);  // how long more requests of a process are expected
 constexpr auto kAlivePeriod = std::chrono::seconds(1);
+constexpr auto kFarewell = std::chrono::seconds(1);  // how long rank 0 waits for the others to say why they end
+// How long rank 0 has to end an interrupted job. Launchers kill the ranks in this time that they have sent SIGTERM.
+constexpr auto kSignalPatience = std::chrono::seconds(5);
 
 // Returns how long the thread sleeps between two looks: longer if nothing has come for a long time.
 microseconds pause_after(Clock::duration quiet, bool is_awaited) {
@@ -88,6 +94,7 @@ void Messenger::serve() {
       say_alive();
       check_silence();
     }
+    check_signal();
     if (progress()) {
       last = Clock::now();
       continue;
@@ -121,8 +128,12 @@ bool Messenger::progress() {
 
 void Messenger::receive(Message message) {
   heard_[static_cast<std::size_t>(message.from)] = Clock::now();
-  if (is_among_processes(ByteReader(message.text).get<MessageKind>())) {
+  ByteReader bytes(message.text);
+  const auto kind = bytes.get<MessageKind>();
+  if (is_among_processes(kind)) {
     handle_among(std::move(message));
+  } else if (kind == MessageKind::signal) {
+    end_interrupted(message.from, bytes.get<int>());
   } else if (coordinator_) {
     const std::lock_guard coordinating(coordinator_mutex_);
     coordinator_->handle(message.from, message.text);
@@ -214,13 +225,52 @@ void Messenger::check_silence() {
       heard = heard_[static_cast<std::size_t>(rank)];
     }
     if (std::chrono::duration<double>(Clock::now() - heard).count() < kSilence_s) continue;
-    std::fputs(
-        fmt::format("tandem: {} has not answered {} for {} s; the job ends\n", places_[static_cast<std::size_t>(rank)],
-                    places_[static_cast<std::size_t>(transport_.rank())], kSilence_s)
-            .c_str(),
-        stderr);
-    transport_.abort(kRunFailed);
+    end_without(rank);
   }
+}
+
+// Every rank says why it ends, because a launcher may not end the others (mpirun --enable-recovery), and these are not
+// told by MPI. So rank 0 tells them, and waits a moment before it ends the job.
+void Messenger::end_without(int rank) {
+  const std::string reason =
+      fmt::format("{} has not answered {} for {} s; the job ends", places_[static_cast<std::size_t>(rank)],
+                  places_[static_cast<std::size_t>(transport_.rank())], kSilence_s);
+  std::fputs(fmt::format("tandem: {}\n", reason).c_str(), stderr);
+  for (int to = 1; coordinator_ && to < transport_.size(); ++to) {
+    ByteWriter bytes;
+    if (to != rank) transport_.post(to, bytes.put(MessageKind::lost).put_text(reason).take());
+  }
+  if (coordinator_) std::this_thread::sleep_for(kFarewell);
+  transport_.abort(kRunFailed);
+}
+
+void Messenger::end_with(const std::string& reason) {
+  const std::string& place = places_[static_cast<std::size_t>(transport_.rank())];
+  std::fputs(fmt::format("tandem: {} ends: {}\n", place, reason).c_str(), stderr);
+  std::this_thread::sleep_for(2 * kFarewell);
+  transport_.abort(kRunFailed);
+}
+
+// Rank 0 ends the job for all, because a launcher that is interrupted sends the signal to all ranks and the user wants
+// to read it once. A rank that rank 0 does not hear ends the job itself.
+void Messenger::check_signal() {
+  const int signal = signal_to_job();
+  if (signal == 0) return;
+  const Clock::time_point now = Clock::now();
+  if (coordinator_ || (signalled_at_ && now - *signalled_at_ > kSignalPatience)) {
+    end_interrupted(transport_.rank(), signal);
+  }
+  if (signalled_at_) return;
+  signalled_at_ = now;
+  tell(MessageKind::signal, [signal](ByteWriter& bytes) { bytes.put(signal); });
+}
+
+void Messenger::end_interrupted(int rank, int signal) {
+  std::fputs(fmt::format("tandem: {} was interrupted (SIG{}); the job ends\n", places_[static_cast<std::size_t>(rank)],
+                         sigabbrev_np(signal))
+                 .c_str(),
+             stderr);
+  transport_.abort(kInterrupted);
 }
 
 void Messenger::handle(const std::string& message) {
@@ -230,6 +280,8 @@ void Messenger::handle(const std::string& message) {
       return;
     case MessageKind::leave:
       return has_lost_coordinator_.store(true);
+    case MessageKind::lost:
+      return end_with(bytes.get_text());
     case MessageKind::stop: {
       agreement_.stop();
       const std::lock_guard lock(mutex_);

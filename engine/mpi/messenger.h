@@ -77,6 +77,10 @@ class Messenger {
   void say(int to, std::string message);                                          // as the coordinator
   void look_while_waiting(const threads::Wait& wait);
   void check_silence();
+  void end_without(int rank);
+  void end_with(const std::string& reason);  // of rank 0
+  void check_signal();
+  void end_interrupted(int rank, int signal);
   void say_alive();
 
   Transport& transport_;
@@ -107,6 +111,8 @@ class Messenger {
   std::atomic<bool> is_ending_{false};
   std::atomic<bool> is_leaving_{false};
   std::atomic<bool> has_lost_coordinator_{false};  // rank 0 takes part in no more runs
+  // When this process has told rank 0 of a signal; only the thread uses it.
+  std::optional<threads::Clock::time_point> signalled_at_;
   threads::WaitList waiters_;
   std::thread thread_;
 };

@@ -24,7 +24,8 @@
 //   still   nothing here goes on by itself, or does  | finish  the programs of all processes have ended
 //   idle    the programs here have ended             | end     every process is done; the next run may begin
 //   done    all devices here have ended              |
-//   leave   no further runs here                     |
+//   leave   no further runs here                     | lost    a rank does not answer: the job ends
+//   signal  this process was sent one: the job ends  |
 //   alive   (both ways, once a second)
 //
 //   among processes, each with the number of the run
@@ -52,10 +53,12 @@ enum class MessageKind : std::uint8_t {
   idle,
   done,
   leave,
+  signal,
   alive,
   stop,
   finish,
   end,
+  lost,
   vote,  // this and what follows: among processes
   refuse,
   ask,

@@ -92,8 +92,9 @@ inline constexpr int kFirstFreeTag = 16;
 // The function that the library exports as kOpenTransport. Returns null, with the cause in `reason`, where MPI cannot
 // be used.
 using OpenTransport = Transport*(std::string& reason);
-// The exit code of a job that a failure ends immediately (docs/exit-codes.md).
+// The exit codes of a job that a failure or a signal ends immediately (docs/exit-codes.md).
 inline constexpr int kRunFailed = 5;
+inline constexpr int kInterrupted = 130;
 
 inline constexpr char kOpenTransport[] = "tandem_open_mpi_transport";
 
