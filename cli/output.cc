@@ -33,8 +33,16 @@ bool is_stdout(const std::string& file) {
   return file.empty() || file == "-" || file == "/dev/stdout" || file == "/dev/fd/1" || file == "/proc/self/fd/1";
 }
 
-void write_stdout(std::string_view text) {
-  if (!(std::cout << text << std::flush)) cannot_write("the standard output");
+using Write = std::function<void(std::ostream&)>;
+
+// The stream's own failure tells more than what a writer throws for it.
+void write_to(std::ostream& stream, const std::string& name, const Write& write) {
+  try {
+    if (stream) write(stream);
+  } catch (const Error&) {
+    if (stream) throw;
+  }
+  if (!stream.flush()) cannot_write(name);
 }
 
 // Returns whether the path refers to an open file of a process, such as /dev/fd/3.
@@ -63,9 +71,9 @@ bool is_stream(const std::filesystem::path& file) {
   return is_open_file(file) || (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
 }
 
-void write_through(const std::string& file, std::string_view text) {
+void write_through(const std::string& file, const Write& write) {
   std::ofstream out(file, std::ios::binary);
-  if (!(out << text) || !out.flush()) cannot_write(file);
+  write_to(out, file, write);
 }
 
 std::string_view code_of(Color color) {
@@ -105,18 +113,22 @@ void check_writable(const std::string& file) {
 }
 
 void write_file(const std::string& file, std::string_view text) {
+  write_file(file, [text](std::ostream& stream) { stream << text; });
+}
+
+void write_file(const std::string& file, const Write& write) {
   namespace fs = std::filesystem;
-  if (is_stdout(file)) return write_stdout(text);
+  if (is_stdout(file)) return write_to(std::cout, "the standard output", write);
   const Phase phase("write " + file);
   std::error_code error;
   const fs::path target = followed(file);
   const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  if (is_stream(target) || access(folder.c_str(), W_OK) != 0) return write_through(file, text);
+  if (is_stream(target) || access(folder.c_str(), W_OK) != 0) return write_through(file, write);
   // Writes beside the file, so that it is replaced in one step, and readers see either the whole old or the whole new
   // text.
   const fs::path beside = target.string() + fmt::format(".{}.tmp", getpid());
   try {
-    write_through(beside.string(), text);
+    write_through(beside.string(), write);
   } catch (const Error&) {
     const int reason = errno;
     fs::remove(beside, error);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <nlohmann/json_fwd.hpp>
 #include <ostream>
 #include <string>
@@ -34,9 +35,11 @@ class Output {
   CommonOptions options_;
 };
 
-// Both throw Error that names the file and the reason. A file is replaced as a whole: if its disk is full, it stays as
+// These throw Error that names the file and the reason. A file is replaced as a whole: if its disk is full, it stays as
 // it was.
 void check_writable(const std::string& file);
 void write_file(const std::string& file, std::string_view text);
+// `write` may throw Error if the stream fails.
+void write_file(const std::string& file, const std::function<void(std::ostream&)>& write);
 
 }  // namespace tandem

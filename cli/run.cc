@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -33,9 +32,7 @@ std::string trace_file(const std::string& pattern, int worker) {
 }
 
 void write_trace(const Timeline& timeline, const std::string& file, std::optional<int> worker) {
-  std::ofstream out(file, std::ios::binary);
-  write_chrome_trace(timeline, out, worker);
-  if (!out.flush()) throw Error("cannot write " + file);
+  write_file(file, [&](std::ostream& stream) { write_chrome_trace(timeline, stream, worker); });
 }
 
 void write_traces(const Timeline& timeline, const std::string& pattern) {

@@ -192,6 +192,21 @@ TEST_F(RunCommand, WritesReportAndTraceToFiles) {
   EXPECT_GT(nlohmann::json::parse(trace)["traceEvents"].size(), 20u);
 }
 
+// A file may not grow beyond 4 KiB: as on a full disk, some of it can be written.
+TEST_F(RunCommand, ATraceIsReplacedAsAWholeOrNotAtAll) {
+  write("trace.json", "the one before");
+  const std::string command = "cd " + folder().string() +
+                              " && ulimit -f 8 && trap '' XFSZ && exec " TANDEM_BINARY " run " +
+                              write_small_scenario() + " -q --trace trace.json >out.txt 2>err.txt";
+  const int status = std::system(command.c_str());
+  EXPECT_EQ(WEXITSTATUS(status), 5);
+  EXPECT_THAT(read("err.txt"), HasSubstr("tandem: cannot write trace.json: File too large"));
+  EXPECT_EQ(read("trace.json"), "the one before");
+  for (const auto& file : std::filesystem::directory_iterator(folder())) {
+    EXPECT_THAT(file.path().filename().string(), testing::Not(HasSubstr(".tmp")));
+  }
+}
+
 TEST_F(RunCommand, SaysBeforeTheRunThatAFileCannotBeWritten) {
   for (const char* option : {"-o", "--trace"}) {
     const Outcome outcome = tandem({"run", write_small_scenario(), option, "no/such/folder/file"});
