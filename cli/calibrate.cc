@@ -205,7 +205,9 @@ std::vector<CLI::Option*> add_measuring_options(CLI::App& command, CalibrateFlag
                       "Measure matrix products of these types: f32,bf16 (default: all of the engine; with --quick f32)")
           ->delimiter(',')
           ->check(known_dtype()),
-      command.add_option("--tries", flags.tries, "How often to measure while others disturb it (default: 3)")
+      command
+          .add_option("--tries", flags.tries,
+                      "How often to measure while others disturb it (default: 3; several ranks measure once)")
           ->check(CLI::Range(1, 100)),
       command
           .add_option("--warm-up", flags.options.warm_up_s,

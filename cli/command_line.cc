@@ -1,5 +1,7 @@
 #include "cli/command_line.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
@@ -10,6 +12,7 @@
 #include "cli/interrupt.h"
 #include "cli/usage.h"
 #include "engine/launched_job.h"
+#include "reports/report.h"
 
 namespace tandem {
 namespace {
@@ -51,6 +54,7 @@ int run_command_line(int argc, char** argv) {
         "not `tandem " +
         chosen.front()->get_name() + "`");
   }
+  if (!chosen.empty()) set_purpose(fmt::format("tandem {} {}", tandem::version(), chosen.front()->get_name()));
   handle_interrupts();
   return run_to_exit_code([&] {
     // An interrupted mpirun sends SIGTERM to the ranks.

@@ -230,7 +230,9 @@ void add_compare(CLI::App& app, Action& action) {
       ->delimiter(',')
       ->check(known_cross_device_ops({"all"}));
   command->add_option("--steps", flags->steps, "Steps of each run, warm-up included")->check(CLI::Range(1, 1 << 30));
-  command->add_option("--tries", flags->tries, "How often to measure while others disturb it (default: 3)")
+  command
+      ->add_option("--tries", flags->tries,
+                   "How often to measure while others disturb it (default: 3; several ranks measure once)")
       ->check(CLI::Range(1, 100));
   command->add_flag("--details", flags->details, "Every part of the step and every collective, of every variant");
   add_common_options(*command, flags->common);

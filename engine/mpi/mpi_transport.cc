@@ -150,11 +150,6 @@ class MpiTransport final : public Transport {
     const std::string whole(text, static_cast<std::size_t>(length));
     return whole.substr(0, whole.find_first_of(",\n"));
   }
-  std::string host() const override {
-    char name[256] = "";
-    gethostname(name, sizeof(name) - 1);
-    return name;
-  }
 
   void post(int to, std::string text) override {
     const std::lock_guard lock(posted_mutex_);

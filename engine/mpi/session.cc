@@ -3,8 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <string_view>
 
 #include "engine/bytes.h"
+#include "engine/mpi/build_identity.h"
 #include "engine/mpi/join_watch.h"
 #include "engine/mpi/transport_library.h"
 
@@ -25,6 +27,27 @@ struct ReadStatus {
   std::string failure;
   std::map<std::string, std::string> what;
 };
+
+// What a process says first, one a line, which every build must be able to read.
+std::string introduction() {
+  return host_name() + "\n" + purpose() + "\n" + build_identity();
+}
+
+std::string first_line_of(std::string& text) {
+  const std::size_t end = text.find('\n');
+  std::string line = text.substr(0, end);
+  text.erase(0, end == std::string::npos ? end : end + 1);
+  return line;
+}
+
+std::string_view without_program(std::string_view failure) {
+  constexpr std::string_view kProgram = "tandem: ";
+  return failure.starts_with(kProgram) ? failure.substr(kProgram.size()) : failure;
+}
+
+bool is_part_of(std::string_view part, std::string_view text) {
+  return text.find(without_program(part)) != std::string_view::npos;
+}
 
 ReadStatus read_status(const std::string& text) {
   ByteReader bytes(text);
@@ -56,14 +79,25 @@ Session* Session::join() {
   }
   session.reset(new Session(transport));
   set_joined_job(session.get());
+  session->begin();
   return session.get();
 }
 
-Session::Session(Transport& transport) : transport_(transport), hosts_(transport.gather(transport.host())) {
-  for (std::size_t rank = 0; rank < hosts_.size(); ++rank) {
-    places_.push_back(fmt::format("rank {} on {}", rank, hosts_[rank]));
+Session::Session(Transport& transport) : transport_(transport) {
+  for (std::string& text : transport.gather(introduction())) {
+    hosts_.push_back(first_line_of(text));
+    places_.push_back(fmt::format("rank {} on {}", places_.size(), hosts_.back()));
+    Stated& program = programs_.emplace_back();
+    program["command"] = first_line_of(text);
+    program["program build"] = first_line_of(text);
   }
-  messenger_ = std::make_unique<Messenger>(transport, places_);
+}
+
+void Session::begin() {
+  has_met_end_ = true;  // all ranks leave without another word if the next line throws
+  refuse_differences(programs_);
+  has_met_end_ = false;
+  messenger_ = std::make_unique<Messenger>(transport_, places_);
 }
 
 Session::~Session() {
@@ -73,18 +107,36 @@ Session::~Session() {
   transport_.finalize();
 }
 
+void Session::state(std::map<std::string, std::string> what) {
+  for (auto& [name, value] : what) stated_[name] = std::move(value);
+}
+
 std::vector<std::string> Session::leave(const std::string& failure) {
   if (!has_met_end_) note_failures(transport_.gather(status_text(Status::leaves, failure, {})));
   std::vector<std::string> messages;
-  if (!failure.empty()) messages.push_back(failure);
+  if (!failure.empty()) messages.push_back(is_of_all(failure) ? failure : of_rank(transport_.rank(), failure));
   for (const auto& [rank, text] : failures_) {
     if (rank == transport_.rank()) continue;
     const bool is_known = std::any_of(messages.begin(), messages.end(), [&text = text](const std::string& known) {
-      return known.find(text) != std::string::npos || text.find(known) != std::string::npos;
+      return is_part_of(text, known) || is_part_of(known, text);
     });
-    if (!is_known) messages.push_back(fmt::format("{}: {}", place(rank), text));
+    if (!is_known) messages.push_back(of_rank(rank, text));
   }
   return messages;
+}
+
+// Whether another rank has ended with the same failure, or all have left before.
+bool Session::is_of_all(const std::string& failure) const {
+  if (failures_.empty()) return true;
+  return std::any_of(failures_.begin(), failures_.end(),
+                     [&](const auto& other) { return other.first != transport_.rank() && other.second == failure; });
+}
+
+// "tandem: rank 1 on node7: cannot write ...".
+std::string Session::of_rank(int rank, const std::string& failure) const {
+  const std::string_view text = without_program(failure);
+  const std::string program = failure.substr(0, failure.size() - text.size());
+  return text.starts_with(place(rank)) ? failure : fmt::format("{}{}: {}", program, place(rank), text);
 }
 
 void Session::part() {
@@ -106,7 +158,9 @@ std::vector<std::string> Session::exchange(const std::map<std::string, std::stri
   std::vector<std::string> statuses = transport_.gather(status_text(Status::goes_on, "", what));
   note_failures(statuses);
   if (!failures_.empty()) {
-    throw RunError(fmt::format("{}: {}", place(failures_.begin()->first), failures_.begin()->second));
+    const auto& [rank, failure] = *failures_.begin();
+    const std::string text = of_rank(rank, failure);
+    throw RunError(std::string(without_program(text)));
   }
   if (has_met_end_) throw RunError("another rank has left the job");
   return statuses;
@@ -115,7 +169,9 @@ std::vector<std::string> Session::exchange(const std::map<std::string, std::stri
 void Session::meet(const std::map<std::string, std::string>& what) {
   std::map<std::string, std::string> all = stated_;
   all.insert(what.begin(), what.end());
-  refuse_differences(exchange(all));
+  std::vector<Stated> stated;
+  for (const std::string& status : exchange(all)) stated.push_back(read_status(status).what);
+  refuse_differences(stated);
 }
 
 std::vector<std::string> Session::gather(const std::string& mine) {
@@ -127,16 +183,14 @@ std::vector<std::string> Session::gather(const std::string& mine) {
   return texts;
 }
 
-void Session::refuse_differences(const std::vector<std::string>& statuses) const {
-  const std::map<std::string, std::string> first = read_status(statuses.front()).what;
-  for (std::size_t rank = 1; rank < statuses.size(); ++rank) {
-    const std::map<std::string, std::string> other = read_status(statuses[rank]).what;
-    for (const auto& [name, value] : first) {
-      const auto found = other.find(name);
-      if (found != other.end() && found->second == value) continue;
+void Session::refuse_differences(const std::vector<Stated>& stated) const {
+  for (std::size_t rank = 1; rank < stated.size(); ++rank) {
+    for (const auto& [name, value] : stated.front()) {
+      const auto found = stated[rank].find(name);
+      if (found != stated[rank].end() && found->second == value) continue;
       throw RunError(fmt::format("{} has another {} than {}: {} instead of {}; all ranks of a job run the same",
-                                 places_[rank], name, places_.front(), found == other.end() ? "none" : found->second,
-                                 value));
+                                 places_[rank], name, places_.front(),
+                                 found == stated[rank].end() ? "none" : found->second, value));
     }
   }
 }

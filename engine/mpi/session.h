@@ -17,7 +17,8 @@ namespace tandem::mpi {
 class Session final : public LaunchedJob {
  public:
   // Joins the job at the first call. Returns null where this process is alone, which needs no MPI. Throws
-  // UnavailableError where MPI cannot be used, and where refuse_jobs() forbids it.
+  // UnavailableError where MPI cannot be used, and where refuse_jobs() forbids it; and RunError, on all ranks, if they
+  // have different purposes or are different builds, whose messages may differ.
   static Session* join();
   ~Session() override;
   Session(const Session&) = delete;
@@ -25,7 +26,7 @@ class Session final : public LaunchedJob {
 
   Rank rank() const override { return {transport_.rank(), transport_.size()}; }
   const std::vector<std::string>& hosts() const override { return hosts_; }
-  void state(std::map<std::string, std::string> what) override { stated_ = std::move(what); }
+  void state(std::map<std::string, std::string> what) override;
   std::vector<std::string> gather(const std::string& mine) override;
   std::vector<std::string> leave(const std::string& failure) override;
   void part() override;
@@ -40,14 +41,19 @@ class Session final : public LaunchedJob {
 
  private:
   explicit Session(Transport& transport);
+  void begin();
   // Returns what all processes say. Throws RunError if one of them has left.
   std::vector<std::string> exchange(const std::map<std::string, std::string>& what);
+  bool is_of_all(const std::string& failure) const;
+  std::string of_rank(int rank, const std::string& failure) const;
   void note_failures(const std::vector<std::string>& statuses);
-  void refuse_differences(const std::vector<std::string>& statuses) const;
+  using Stated = std::map<std::string, std::string>;
+  void refuse_differences(const std::vector<Stated>& stated) const;  // by rank
 
   Transport& transport_;
   std::vector<std::string> hosts_, places_;
-  std::unique_ptr<Messenger> messenger_;
+  std::vector<Stated> programs_;          // what the ranks are, before they exchange anything else
+  std::unique_ptr<Messenger> messenger_;  // null in a job that its ranks could not begin, or have left
   std::map<std::string, std::string> stated_;
   std::map<int, std::string> failures_;  // by rank, of the processes that have ended with one
   bool has_met_end_ = false;             // a process has left, so the processes meet no more

@@ -43,7 +43,6 @@ class Transport {
   virtual int rank() const = 0;
   virtual int size() const = 0;
   virtual std::string library() const = 0;  // "Open MPI v4.1.4"
-  virtual std::string host() const = 0;
 
   // Messages between two ranks arrive in order. post() does not wait for the receiver. poll() returns false when there
   // is none; one thread at a time calls it.

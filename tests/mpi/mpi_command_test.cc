@@ -71,6 +71,18 @@ class MpiCommand : public testing::Test {
     std::ifstream in(folder_ / name, std::ios::binary);
     return {std::istreambuf_iterator<char>(in), {}};
   }
+  // Writes a copy of a program or library that has other bytes in one place.
+  void write_patched(const std::string& from, const std::string& to, const std::string& before,
+                     const std::string& after) const {
+    std::ifstream in(from, std::ios::binary);
+    std::string bytes{std::istreambuf_iterator<char>(in), {}};
+    const std::size_t at = bytes.find(before);
+    ASSERT_NE(at, std::string::npos);
+    for (; bytes.find(before) != std::string::npos;) bytes.replace(bytes.find(before), before.size(), after);
+    std::filesystem::create_directories((folder_ / to).parent_path());
+    std::ofstream(folder_ / to, std::ios::binary) << bytes;
+    std::filesystem::permissions(folder_ / to, std::filesystem::perms::owner_all);
+  }
   bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
 
   // None of the processes that ranks() has noted is there after a moment.
@@ -245,6 +257,26 @@ TEST_F(MpiCommand, RanksThatRunDifferentThingsAreNamed) {
   expect_no_orphan(6);
 }
 
+TEST_F(MpiCommand, RanksWithOtherSubcommandsAreNamed) {
+  const Ended ended = shell(ranks(2, "[ $RANK = 0 ] && ARGUMENTS=\"run " + kDigits +
+                                         "\" || ARGUMENTS=\"calibrate --quick -o cluster.yaml\"; "
+                                         "exec $TANDEM $ARGUMENTS --engine mpi -q"));
+  EXPECT_EQ(ended.exit_code, 5) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "has another command than rank 0"), 1) << ended.err;
+  EXPECT_THAT(ended.err, testing::ContainsRegex("tandem [0-9.]+ calibrate instead of tandem [0-9.]+ run; all ranks"));
+  expect_no_orphan(2);
+}
+
+TEST_F(MpiCommand, RanksOfOtherBuildsAreNamed) {
+  write_patched(TANDEM_BINARY, "tandem", std::string("\x14\0\0\0\3\0\0\0GNU\0", 12),
+                std::string("\x14\0\0\0\3\0\0\0GNV\0", 12));
+  const Ended ended = shell(ranks(2, "[ $RANK = 1 ] && TANDEM=./tandem; exec $TANDEM " + long_run()));
+  EXPECT_EQ(ended.exit_code, 5) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "has another program build than rank 0"), 1) << ended.err;
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("tandem: rank 1 on "), HasSubstr(": none instead of ")));
+  expect_no_orphan(2);
+}
+
 TEST_F(MpiCommand, ATfConfigIsThatOfTheLaunchOrRefused) {
   const auto with_config = [](const std::string& index) {
     return ranks(2, R"(export TF_CONFIG="{\"cluster\": {\"worker\": [\"a:1\", \"b:1\"]}, \"task\": )"
@@ -264,10 +296,14 @@ TEST_F(MpiCommand, ATfConfigIsThatOfTheLaunchOrRefused) {
 }
 
 TEST_F(MpiCommand, AFullDiskOfRank0EndsTheJob) {
-  const Ended ended = on_ranks(2, "run " + kDigits + " --engine mpi -q --steps 12 -o /dev/full");
-  EXPECT_EQ(ended.exit_code, 5) << ended.err;
-  EXPECT_EQ(count_of(ended.err, "cannot write /dev/full"), 1) << ended.err;
-  expect_no_orphan(2);
+  for (const std::string option : {"-o", "--html", "--trace"}) {
+    std::filesystem::remove(folder_ / "processes");
+    const Ended ended = on_ranks(2, "run " + kDigits + " --engine mpi -q --steps 12 " + option + " /dev/full");
+    EXPECT_EQ(ended.exit_code, 5) << ended.err;
+    EXPECT_EQ(count_of(ended.err, "cannot write /dev/full"), 1) << ended.err;
+    EXPECT_THAT(ended.err, testing::ContainsRegex("tandem: rank 0 on .*: cannot write /dev/full: No space left"));
+    expect_no_orphan(2);
+  }
 }
 
 // mpirun itself ends the others and says who it was: before the rank has joined, in the middle of the run, and while
