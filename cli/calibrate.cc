@@ -18,6 +18,7 @@
 #include "reports/report_text.h"
 #include "reports/text_table.h"
 #include "scenarios/calibrate_cluster.h"
+#include "scenarios/launch.h"
 #include "scenarios/machine_watch.h"
 #include "topologies/base/units.h"
 #include "topologies/readers/topology_yaml.h"
@@ -147,6 +148,7 @@ int calibrate_launched(LaunchedJob& job, const CalibrateFlags& flags) {
   if (flags.options.device_type == DeviceType::gpu) {
     throw UnavailableError("the devices of several ranks are CPUs; calibrate GPUs in one process");
   }
+  job.state(tf_config_of_all(process_environment()));
   job.state({{"calibration", fmt::format("{} devices, {}, {}", flags.options.max_devices,
                                          flags.options.quick ? "quick" : "full", fmt::join(flags.dtypes, ","))}});
   const Output output(flags.common);
@@ -164,7 +166,12 @@ int calibrate_launched(LaunchedJob& job, const CalibrateFlags& flags) {
 int calibrate_machine(CalibrateFlags flags) {
   for (const std::string& name : flags.dtypes) flags.options.dtypes.push_back(*dtype_from_name(name));
   const EngineInfo& engine = engine_info(flags.engine);
-  if (LaunchedJob* job = engine.join == nullptr ? nullptr : engine.join()) return calibrate_launched(*job, flags);
+  check_engine_of_launch(engine);
+  if (engine.join != nullptr) {
+    LaunchedJob* const job = engine.join();
+    check_tf_config(job == nullptr ? Rank() : job->rank(), process_environment());
+    if (job != nullptr) return calibrate_launched(*job, flags);
+  }
   const Output output(flags.common);
   ProgressLine progress(flags.common);
   flags.options.progress = progress.of_stages("calibrating");

@@ -3,10 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <map>
-#include <string>
+#include <utility>
+#include <vector>
 
-#include "engine/engine_info.h"
 #include "reports/report.h"
 #include "scenarios/job.h"
 #include "strategies/base/errors.h"
@@ -32,33 +31,78 @@ TaskCounts counts_of(const ClusterSpec& cluster) {
   return counts;
 }
 
-std::string text_of(const std::string& job, int task, const TaskCounts& counts) {
+std::string text_of(const TaskCounts& counts) {
   std::vector<std::string> jobs;
   for (const auto& [name, count] : counts) jobs.push_back(fmt::format("{} x {}", count, name));
-  return fmt::format("{} {} of a cluster of {}", job, task, fmt::join(jobs, " and "));
+  return fmt::format("{}", fmt::join(jobs, " and "));
+}
+
+int sum_of(const TaskCounts& counts) {
+  int sum = 0;
+  for (const auto& [name, count] : counts) sum += count;
+  return sum;
 }
 
 struct Described {
-  TaskCounts counts;
-  std::optional<std::string> job;
-  std::optional<int> task;
+  TaskCounts counts{};
+  std::string addresses = "none";  // of the tasks
+  std::optional<std::string> job{};
+  std::optional<int> task{};
+
+  bool is_evaluator() const { return job == "evaluator"; }
+  std::string text() const { return fmt::format("{} {}", job.value_or("some task"), task.value_or(0)); }
 };
 
+std::string addresses_of(const ClusterSpec& cluster) {
+  std::vector<std::string> jobs;
+  for (const auto& [job, tasks] : cluster.by_job()) {
+    if (job == "evaluator") continue;
+    std::vector<std::string> addresses;
+    for (const auto& [index, address] : tasks.by_index()) addresses.push_back(address);
+    jobs.push_back(fmt::format("{} [{}]", job, fmt::join(addresses, ", ")));
+  }
+  return fmt::format("{}", fmt::join(jobs, " and "));
+}
+
+// Describes no tasks where there is no TF_CONFIG, or no cluster in it.
 Described described_by(const Environment& variables) {
+  if (!variables.get("TF_CONFIG")) return {};
   try {
     const TfConfigResolver resolver({}, variables);
-    return {counts_of(resolver.cluster_spec()), resolver.task_type(), resolver.task_id()};
+    const ClusterSpec cluster = resolver.cluster_spec();
+    if (cluster.by_job().empty()) return {};
+    return {counts_of(cluster), addresses_of(cluster), resolver.task_type(), resolver.task_id()};
   } catch (const Error& error) {
     throw UnavailableError(fmt::format("TF_CONFIG: {}", error.what()));
   }
+}
+
+void check_lone_process(const Described& described) {
+  if (described.is_evaluator() || sum_of(described.counts) <= 1) return;
+  throw UnavailableError(
+      fmt::format("TF_CONFIG says that this process is {} of a cluster of {}; it was launched alone, and would do the "
+                  "work of all tasks; launch all of them with mpirun or srun, or this process without TF_CONFIG",
+                  described.text(), text_of(described.counts)));
+}
+
+void refuse_evaluator(const Described& described, const Rank& rank) {
+  if (!described.is_evaluator()) return;
+  throw UnavailableError(fmt::format(
+      "TF_CONFIG says that this process is {}, and the launch has made it rank {} of {}; an evaluator is no "
+      "task of the cluster: start it by itself, without mpirun and srun, and launch a rank for each of the "
+      "other tasks ({})",
+      described.text(), rank.index, rank.count, text_of(described.counts)));
 }
 
 }  // namespace
 
 void take_workers_of_launch(Scenario& scenario, const std::optional<int>& workers) {
   const EngineInfo* engine = find_engine(scenario.engine.name);
-  LaunchedJob* const job = engine != nullptr && engine->join != nullptr ? engine->join() : nullptr;
-  if (job == nullptr) return;
+  if (engine == nullptr) return;
+  check_engine_of_launch(*engine);
+  if (engine->join == nullptr) return;
+  LaunchedJob* const job = engine->join();
+  if (job == nullptr) return check_lone_process(described_by(process_environment()));
   const int ranks = job->rank().count;
   const int servers = parameter_servers(scenario);
   if (ranks <= servers) {
@@ -76,8 +120,19 @@ void take_workers_of_launch(Scenario& scenario, const std::optional<int>& worker
   check_tf_config(tasks_of(scenario), job->rank(), process_environment());
 }
 
+void check_engine_of_launch(const EngineInfo& engine) {
+  if (engine.join != nullptr || joined_job() != nullptr || !reason_to_refuse_jobs().empty()) return;
+  const Rank rank = rank_of_process();
+  if (rank.count == 1) return;
+  throw UnavailableError(fmt::format(
+      "rank {} on {}: {} processes were launched together, and engine '{}' would run everything in each of them; use "
+      "--engine mpi, or launch one process; where each is to run by itself, remove {} from its environment",
+      rank.index, host_name(), rank.count, engine.name, count_variable_of_process()));
+}
+
 void state_to_job(const Scenario& scenario) {
   if (LaunchedJob* job = joined_job()) {
+    job->state(tf_config_of_all(process_environment()));
     job->state({{"version of Tandem", std::string(version())},
                 {"scenario", fmt::format("'{}' ({})", scenario.name, scenario.hash)},
                 {"strategy", scenario.strategy.name},
@@ -86,17 +141,32 @@ void state_to_job(const Scenario& scenario) {
 }
 
 void check_tf_config(const std::vector<WorkerSpec>& tasks, const Rank& rank, const Environment& variables) {
-  if (rank.count == 1 || !variables.get("TF_CONFIG")) return;
   const Described described = described_by(variables);
+  if (rank.count == 1) return check_lone_process(described);
+  refuse_evaluator(described, rank);
   if (described.counts.empty()) return;
   const WorkerSpec& mine = tasks.at(static_cast<std::size_t>(rank.index));
   const std::string job = described.job.value_or(mine.job);
   const int task = described.task.value_or(mine.task);
-  if (described.counts == counts_of(tasks) && job == mine.job && task == mine.task) return;
+  const TaskCounts counts = counts_of(tasks);
+  if (described.counts == counts && job == mine.job && task == mine.task) return;
   throw UnavailableError(fmt::format(
-      "TF_CONFIG says that this process is {}; the launch has made it rank {} of {}, "
-      "which is {}; start each rank with its own TF_CONFIG, or without one",
-      text_of(job, task, described.counts), rank.index, rank.count, text_of(mine.job, mine.task, counts_of(tasks))));
+      "TF_CONFIG says that this process is {} {} of a cluster of {}; the launch has made it rank {} of {}, which is {} "
+      "{} of a cluster of {}; start each rank with its own TF_CONFIG, or without one",
+      job, task, text_of(described.counts), rank.index, rank.count, mine.job, mine.task, text_of(counts)));
+}
+
+void check_tf_config(const Rank& rank, const Environment& variables) {
+  const Described described = described_by(variables);
+  if (rank.count == 1) return check_lone_process(described);
+  refuse_evaluator(described, rank);
+  if (described.counts.empty() || sum_of(described.counts) == rank.count) return;
+  throw UnavailableError(fmt::format("TF_CONFIG describes a cluster of {}, and {} ranks were launched",
+                                     text_of(described.counts), rank.count));
+}
+
+std::map<std::string, std::string> tf_config_of_all(const Environment& variables) {
+  return {{"cluster in its TF_CONFIG", described_by(variables).addresses}};
 }
 
 }  // namespace tandem

@@ -1,28 +1,43 @@
 // Makes the processes of a launch, by mpirun or srun, agree before they run a scenario.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
-#include "engine/launched_job.h"
+#include "engine/engine_info.h"
 #include "engine/worker.h"
 #include "scenarios/scenario.h"
 #include "strategies/cluster/environment.h"
 
 namespace tandem {
 
-// Sets the number of workers that train to fit the launch, which has one task for each rank. Does nothing for a process
-// that was not launched with others. `workers` is the number that the user asked for. Throws InputError for too few
-// ranks, and UnavailableError if the launch has another number than the user asked for.
+// Sets the number of workers that train to fit the launch, which has one task for each rank. Changes nothing for a
+// process that was not launched with others. `workers` is the number that the user asked for. Throws InputError for too
+// few ranks, and UnavailableError if the launch has another number than the user asked for, or as the next functions
+// do.
 void take_workers_of_launch(Scenario& scenario, const std::optional<int>& workers);
+
+// Throws UnavailableError if this process is a rank of a launch and the engine keeps runs in one process, where every
+// rank would run everything and write the same files; except in a job, whose rank 0 predicts on such an engine, and in
+// programs that divide their work themselves (refuse_jobs).
+void check_engine_of_launch(const EngineInfo& engine);
 
 // Tells the job that this process has joined, if any, what it is about to run; ranks that run different things are
 // refused.
 void state_to_job(const Scenario& scenario);
 
 // Throws UnavailableError where TF_CONFIG describes another cluster than `tasks`, or says that this process is another
-// task than the launch has made it: the ranks get the tasks in their order. Accepts a missing TF_CONFIG, one that
-// describes no cluster, and any if this process was launched alone.
+// task than the launch has made it: the ranks get the tasks in their order. Accepts a missing TF_CONFIG, and one that
+// describes no cluster. A process that was launched alone must be alone in its TF_CONFIG, or an evaluator, which is no
+// task of the cluster.
 void check_tf_config(const std::vector<WorkerSpec>& tasks, const Rank& rank, const Environment& variables);
+// The same for ranks that are not the tasks of a scenario: as many as TF_CONFIG has.
+void check_tf_config(const Rank& rank, const Environment& variables);
+
+// What ranks must have in common besides what they run: returns the addresses that TF_CONFIG gives the tasks, by the
+// name of this in messages.
+std::map<std::string, std::string> tf_config_of_all(const Environment& variables);
 
 }  // namespace tandem

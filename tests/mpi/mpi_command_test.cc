@@ -25,6 +25,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 const std::string kDigits = TANDEM_SOURCE_DIR "/scenarios/examples/digits-multi-worker.yaml";
+const std::string kOneDevice = TANDEM_SOURCE_DIR "/scenarios/examples/digits.yaml";
 const std::string kServers = TANDEM_SOURCE_DIR "/scenarios/examples/digits-parameter-server.yaml";
 
 struct Ended {
@@ -277,11 +278,41 @@ TEST_F(MpiCommand, RanksOfOtherBuildsAreNamed) {
   expect_no_orphan(2);
 }
 
+// A rank that runs by itself would write a report of its own.
+TEST_F(MpiCommand, ARankWithAnEngineOfOneProcessIsNamed) {
+  Ended ended = shell(ranks(2, "[ $RANK = 0 ] && ENGINE=mpi || ENGINE=cpu; exec $TANDEM run " + kDigits +
+                                   " --engine $ENGINE -q --steps 12 --json -o report$RANK.json"));
+  EXPECT_EQ(ended.exit_code, 4) << ended.err;
+  EXPECT_LT(ended.seconds, 100);
+  EXPECT_EQ(count_of(ended.err, "2 processes were launched together, and engine 'cpu' would run everything in each"), 1)
+      << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("tandem: rank 1 on "));
+  EXPECT_FALSE(exists("report0.json"));
+  EXPECT_FALSE(exists("report1.json"));
+  expect_no_orphan(2);
+  ended = on_ranks(2, "calibrate --engine cpu --quick -q -o machine.yaml");
+  EXPECT_EQ(ended.exit_code, 4) << ended.err;
+  EXPECT_FALSE(exists("machine.yaml"));
+  // Unless it is told to.
+  ended = shell(ranks(2, "unset OMPI_COMM_WORLD_SIZE PMI_SIZE; exec $TANDEM run " + kOneDevice +
+                             " --engine cpu -q --steps 12 --json -o report$RANK.json"));
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_TRUE(exists("report0.json") && exists("report1.json"));
+}
+
+// What every rank has as its TF_CONFIG: `cluster` and `task` are JSON, in which a shell replaces $RANK.
+std::string tf_config(const std::string& cluster, const std::string& type, const std::string& index) {
+  std::string text = R"({"cluster": )" + cluster + R"(, "task": {"type": ")" + type + R"(", "index": )" + index + "}}";
+  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, "\\");
+  return "export TF_CONFIG=\"" + text + "\"; ";
+}
+
+const std::string kTwoWorkers = R"({"worker": ["a:1", "b:1"]})";
+
 TEST_F(MpiCommand, ATfConfigIsThatOfTheLaunchOrRefused) {
   const auto with_config = [](const std::string& index) {
-    return ranks(2, R"(export TF_CONFIG="{\"cluster\": {\"worker\": [\"a:1\", \"b:1\"]}, \"task\": )"
-                    R"({\"type\": \"worker\", \"index\": )" +
-                        index + R"(}}"; exec $TANDEM run )" + kDigits + " --engine mpi -q --steps 12 --json");
+    return ranks(2, tf_config(kTwoWorkers, "worker", index) + "exec $TANDEM run " + kDigits +
+                        " --engine mpi -q --steps 12 --json");
   };
   Ended ended = shell(with_config("$RANK"));
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
@@ -293,6 +324,54 @@ TEST_F(MpiCommand, ATfConfigIsThatOfTheLaunchOrRefused) {
                      "made it rank 1 of 2, which is worker 1 of"),
             1)
       << ended.err;
+}
+
+TEST_F(MpiCommand, TfConfigsOfOtherClustersAreNamed) {
+  const Ended ended = shell(ranks(2, tf_config(R"({"worker": ["a:1", "b$RANK:1"]})", "worker", "$RANK") +
+                                         "exec $TANDEM run " + kDigits + " --engine mpi -q --steps 12 --json"));
+  EXPECT_EQ(ended.exit_code, 5) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "has another cluster in its TF_CONFIG than rank 0"), 1) << ended.err;
+  EXPECT_THAT(ended.err, HasSubstr("worker [a:1, b1:1] instead of worker [a:1, b0:1]"));
+}
+
+TEST_F(MpiCommand, ATfConfigOfSeveralTasksNeedsALaunch) {
+  const std::string config = tf_config(kTwoWorkers, "worker", "1");
+  for (const std::string& command : {"run " + kDigits, std::string("calibrate --quick -o cluster.yaml")}) {
+    const Ended ended = shell(config + "exec " TANDEM_BINARY " " + command + " --engine mpi -q");
+    EXPECT_EQ(ended.exit_code, 4) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr("tandem: TF_CONFIG says that this process is worker 1 of a cluster of 2 x worker; "
+                                     "it was launched alone"));
+  }
+  const Ended ended = shell(ranks(
+      3, tf_config(kTwoWorkers, "worker", "0") + "exec $TANDEM calibrate --engine mpi --quick -q -o cluster.yaml"));
+  EXPECT_EQ(ended.exit_code, 4) << ended.err;
+  EXPECT_EQ(count_of(ended.err, "TF_CONFIG describes a cluster of 2 x worker, and 3 ranks were launched"), 1)
+      << ended.err;
+  EXPECT_FALSE(exists("cluster.yaml"));
+}
+
+// The evaluator is in the cluster's description, and runs by itself.
+TEST_F(MpiCommand, AChiefIsTheFirstRankAndAnEvaluatorIsNone) {
+  std::ifstream in(kDigits);
+  std::string text{std::istreambuf_iterator<char>(in), {}};
+  text.replace(text.find("workers: 2,"), 11, "chief: true, workers: 2,");
+  std::ofstream(folder_ / "chief.yaml") << text;
+  const std::string cluster = R"({"chief": ["a:1"], "worker": ["b:1"], "evaluator": ["c:1"]})";
+  const std::string run = "exec $TANDEM run chief.yaml --engine mpi -q --steps 12 --json";
+  Ended ended =
+      shell(ranks(2, "[ $RANK = 0 ] && TYPE=chief || TYPE=worker; " + tf_config(cluster, "$TYPE", "0") + run));
+  ASSERT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_EQ(nlohmann::json::parse(ended.out)["workers"], 2);
+  ended = shell(ranks(3, "TYPE=$(echo chief worker evaluator | cut -d\" \" -f$((RANK + 1))); " +
+                             tf_config(cluster, "$TYPE", "0") + run));
+  EXPECT_THAT(ended.exit_code, testing::AnyOf(4, 5)) << ended.err;
+  EXPECT_EQ(count_of(ended.err,
+                     "TF_CONFIG says that this process is evaluator 0, and the launch has made it rank 2 of 3; "
+                     "an evaluator is no task of the cluster: start it by itself"),
+            1)
+      << ended.err;
+  ended = shell(tf_config(cluster, "evaluator", "0") + "TANDEM=" TANDEM_BINARY "; " + run);
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
 }
 
 TEST_F(MpiCommand, AFullDiskOfRank0EndsTheJob) {

@@ -32,13 +32,55 @@ TEST(Launch, ATfConfigThatSaysTheSameIsFine) {
   }
   EXPECT_NO_THROW(check_tf_config(kTasks, {0, 3}, FixedEnvironment()));
   EXPECT_NO_THROW(check_tf_config(kTasks, {0, 3}, with("{}")));
-  EXPECT_NO_THROW(check_tf_config(kTasks, {0, 1}, with(config(kTwo, "ps", 0)))) << "one process has all tasks";
+}
+
+TEST(Launch, AProcessThatWasLaunchedAloneIsAloneInItsTfConfig) {
+  EXPECT_THAT(([] {
+                check_tf_config(kTasks, {0, 1}, with(config(kTwo, "ps", 0)));
+              }),
+              ThrowsMessage<UnavailableError>(
+                  "TF_CONFIG says that this process is ps 0 of a cluster of 1 x ps and 2 x worker; it was launched "
+                  "alone, and would do the work of all tasks; launch all of them with mpirun or srun, or this process "
+                  "without TF_CONFIG"));
+  const std::string alone = R"({"cluster": {"worker": ["a:1"]}, "task": {"type": "worker", "index": 0}})";
+  EXPECT_NO_THROW(check_tf_config(kTasks, {0, 1}, with(alone)));
+  EXPECT_NO_THROW(check_tf_config(kTasks, {0, 1}, with("{}")));
+  EXPECT_NO_THROW(check_tf_config(kTasks, {0, 1}, FixedEnvironment()));
+  EXPECT_NO_THROW(check_tf_config(kTasks, {0, 1}, with(config(kTwo, "evaluator", 0)))) << "it runs by itself";
 }
 
 TEST(Launch, AnEvaluatorIsNoTaskOfTheLaunch) {
   const std::string text = R"({"cluster": {"worker": ["a:1", "b:1"], "ps": ["c:1"], "evaluator": ["d:1"]},
                                "task": {"type": "worker", "index": 1}})";
   EXPECT_NO_THROW(check_tf_config(kTasks, {1, 3}, with(text)));
+}
+
+TEST(Launch, AnEvaluatorAmongTheRanksIsNamed) {
+  EXPECT_THAT(
+      ([] {
+        check_tf_config(kTasks, {2, 3}, with(config(kTwo, "evaluator", 0)));
+      }),
+      ThrowsMessage<UnavailableError>(
+          "TF_CONFIG says that this process is evaluator 0, and the launch has made it rank 2 of 3; an evaluator "
+          "is no task of the cluster: start it by itself, without mpirun and srun, and launch a rank for each of "
+          "the other tasks (1 x ps and 2 x worker)"));
+}
+
+TEST(Launch, RanksWithoutAScenarioAreAsManyAsTheTasks) {
+  EXPECT_NO_THROW(check_tf_config({0, 3}, with(config(kTwo, "worker", 0))));
+  EXPECT_NO_THROW(check_tf_config({0, 3}, FixedEnvironment()));
+  EXPECT_THAT(([] {
+                check_tf_config({0, 2}, with(config(kTwo, "worker", 0)));
+              }),
+              ThrowsMessage<UnavailableError>(
+                  "TF_CONFIG describes a cluster of 1 x ps and 2 x worker, and 2 ranks were launched"));
+}
+
+TEST(Launch, AllRanksHaveTheAddressesOfOneCluster) {
+  const std::string name = "cluster in its TF_CONFIG";
+  EXPECT_EQ(tf_config_of_all(with(config(kTwo, "worker", 1))).at(name), "ps [c:1] and worker [a:1, b:1]");
+  EXPECT_EQ(tf_config_of_all(with(config(kTwo, "ps", 0))), tf_config_of_all(with(config(kTwo, "worker", 1))));
+  EXPECT_EQ(tf_config_of_all(FixedEnvironment()).at(name), "none");
 }
 
 TEST(Launch, AnotherTaskIsRefused) {
