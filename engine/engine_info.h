@@ -16,7 +16,7 @@
 
 namespace tandem {
 
-// The libraries an engine was built with, and their versions: {"nccl", "2.28.9"}.
+// The libraries an engine was built with, or finds, and their versions: {"nccl", "2.28.9"}.
 using LibraryVersions = std::vector<std::pair<std::string, std::string>>;
 
 struct EngineInfo {

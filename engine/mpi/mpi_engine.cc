@@ -16,6 +16,7 @@
 #include "engine/mpi/gathered_records.h"
 #include "engine/mpi/rank_machines.h"
 #include "engine/mpi/session.h"
+#include "engine/mpi/transport_library.h"
 #include "engine/threads/run.h"
 
 namespace tandem {
@@ -205,7 +206,8 @@ LaunchedJob* join_mpi_job() {
 }
 
 LibraryVersions mpi_libraries() {
-  return {{"mpi", TANDEM_MPI_VERSION}};
+  const std::string found = mpi::found_mpi();
+  return {{"mpi", fmt::format("{} (built with {})", found.empty() ? "not found" : found, TANDEM_MPI_VERSION)}};
 }
 
 }  // namespace tandem

@@ -24,6 +24,6 @@ std::unique_ptr<Engine> open_mpi_engine(EngineOptions options, OpenGpus open_gpu
 // Joins the processes of the launch; null where this one is alone.
 LaunchedJob* join_mpi_job();
 
-LibraryVersions mpi_libraries();  // the MPI that the engine was built with
+LibraryVersions mpi_libraries();  // the MPI that is found here, and the one that the engine was built with
 
 }  // namespace tandem

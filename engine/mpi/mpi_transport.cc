@@ -131,6 +131,14 @@ std::vector<int> places_of(std::span<const int> counts) {
   return places;
 }
 
+std::string library_text() {
+  char text[MPI_MAX_LIBRARY_VERSION_STRING];
+  int length = 0;
+  api().Get_library_version(text, &length);
+  const std::string whole(text, static_cast<std::size_t>(length));
+  return whole.substr(0, whole.find_first_of(",\n"));
+}
+
 class MpiTransport final : public Transport {
  public:
   MpiTransport() {
@@ -143,13 +151,7 @@ class MpiTransport final : public Transport {
 
   int rank() const override { return rank_; }
   int size() const override { return size_; }
-  std::string library() const override {
-    char text[MPI_MAX_LIBRARY_VERSION_STRING];
-    int length = 0;
-    api().Get_library_version(text, &length);
-    const std::string whole(text, static_cast<std::size_t>(length));
-    return whole.substr(0, whole.find_first_of(",\n"));
-  }
+  std::string library() const override { return library_text(); }
 
   void post(int to, std::string text) override {
     const std::lock_guard lock(posted_mutex_);
@@ -339,4 +341,8 @@ extern "C" __attribute__((visibility("default"))) tandem::mpi::Transport* tandem
   }
   static auto* const transport = new tandem::mpi::MpiTransport();  // outlives everything that may still leave the job
   return transport;
+}
+
+extern "C" __attribute__((visibility("default"))) void tandem_describe_mpi(std::string& library) {
+  library = tandem::mpi::library_text();
 }

@@ -97,4 +97,8 @@ inline constexpr int kInterrupted = 130;
 
 inline constexpr char kOpenTransport[] = "tandem_open_mpi_transport";
 
+// The function that the library exports as kDescribeMpi: what Transport::library() returns, before MPI begins.
+using DescribeMpi = void(std::string& library);
+inline constexpr char kDescribeMpi[] = "tandem_describe_mpi";
+
 }  // namespace tandem::mpi

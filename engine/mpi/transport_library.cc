@@ -29,13 +29,28 @@ Transport& open_transport() {
         fmt::format("engine 'mpi': {} is not beside this program's libraries", TANDEM_MPI_LIBRARY_NAME));
   }
   void* const library = dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
-  if (library == nullptr) throw UnavailableError(fmt::format("engine 'mpi': {}", dlerror()));
+  if (library == nullptr) {
+    throw UnavailableError(
+        fmt::format("engine 'mpi': no MPI is found ({}); this program was built with {} and needs its library (Debian: "
+                    "openmpi-bin has Open MPI, mpich has MPICH)",
+                    dlerror(), TANDEM_MPI_VERSION));
+  }
   auto* const open = reinterpret_cast<OpenTransport*>(dlsym(library, kOpenTransport));
   if (open == nullptr) throw UnavailableError(fmt::format("engine 'mpi': {} is of another build of tandem", file));
   std::string reason;
   Transport* const transport = open(reason);
   if (transport == nullptr) throw UnavailableError(fmt::format("engine 'mpi': MPI cannot be used: {}", reason));
   return *transport;
+}
+
+std::string found_mpi() {
+  const std::string file = transport_library();
+  void* const library = file.empty() ? nullptr : dlopen(file.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  if (library == nullptr) return "";
+  std::string found;
+  auto* const describe = reinterpret_cast<DescribeMpi*>(dlsym(library, kDescribeMpi));
+  if (describe != nullptr) describe(found);
+  return found;
 }
 
 }  // namespace tandem::mpi

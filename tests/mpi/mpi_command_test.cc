@@ -385,6 +385,22 @@ TEST_F(MpiCommand, AFullDiskOfRank0EndsTheJob) {
   }
 }
 
+TEST_F(MpiCommand, TheVersionNamesTheMpiThatIsFound) {
+  Ended ended = tandem("--version");
+  EXPECT_THAT(ended.out, testing::ContainsRegex("\nmpi [^\n]+[0-9]+[.][0-9]+[^\n]* [(]built with "));
+  EXPECT_THAT(ended.out, Not(HasSubstr("mpi not found")));
+  // Copies, whose library needs an MPI that is not there.
+  std::filesystem::create_directories(folder_ / "bin");
+  std::filesystem::copy(TANDEM_BINARY, folder_ / "bin/tandem");
+  write_patched(TANDEM_MPI_LIBRARY, "lib/tandem/tandem_mpi.so", "libmpi", "libnpi");
+  ended = shell("bin/tandem --version");
+  EXPECT_EQ(ended.exit_code, 0) << ended.err;
+  EXPECT_THAT(ended.out, HasSubstr("\nmpi not found (built with "));
+  ended = shell(ranks(2, "exec bin/tandem run " + kDigits + " --engine mpi -q"));
+  EXPECT_EQ(ended.exit_code, 4);
+  EXPECT_THAT(ended.err, AllOf(HasSubstr("no MPI is found (libnpi"), HasSubstr("Open MPI"), HasSubstr("MPICH")));
+}
+
 // mpirun itself ends the others and says who it was: before the rank has joined, in the middle of the run, and while
 // the others wait in a collective for a rank that was stopped first.
 TEST_F(MpiCommand, ARankThatIsKilledEndsTheJob) {
