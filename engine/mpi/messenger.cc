@@ -24,8 +24,9 @@ constexpr auto kAttention = microseconds(200);  // how long the thread keeps loo
 constexpr auto kServing = std::chrono::milliseconds(200);  // how long more requests of a process are expected
 constexpr auto kAlivePeriod = std::chrono::seconds(1);
 constexpr auto kFarewell = std::chrono::seconds(1);  // how long rank 0 waits for the others to say why they end
-// How long rank 0 has to end an interrupted job. Launchers kill the ranks in this time that they have sent SIGTERM.
-constexpr auto kSignalPatience = std::chrono::seconds(5);
+// How long rank 0 has to end an interrupted job. Launchers kill the ranks that they have sent SIGTERM long before: Open
+// MPI's after five seconds.
+constexpr auto kSignalPatience = std::chrono::seconds(15);
 
 // Returns how long the thread sleeps between two looks: longer if nothing has come for a long time.
 microseconds pause_after(Clock::duration quiet, bool is_awaited) {

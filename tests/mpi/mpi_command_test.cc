@@ -520,7 +520,9 @@ TEST_F(MpiCommand, InterruptingMpirunEndsAllRanks) {
                               signal + " $MPIRUN; wait $MPIRUN");
     EXPECT_NE(ended.exit_code, 0);
     EXPECT_LT(ended.seconds, 100);
-    EXPECT_EQ(count_of(ended.err, "was interrupted (SIGTERM); the job ends"), 1) << ended.err;
+    // One, unless rank 0 is so slow to end the job that rank 1 does.
+    const int messages = count_of(ended.err, "was interrupted (SIGTERM); the job ends");
+    EXPECT_TRUE(messages == 1 || messages == 2) << ended.err;
     EXPECT_FALSE(exists("report.json"));
     expect_no_orphan(2);
   }
