@@ -245,6 +245,7 @@ std::vector<int> RunSymmetry::companions_of(int index) const {
       }
     }
   }
+  std::sort(found.begin() + 1, found.end());  // roles_ is ordered by addresses
   return found;
 }
 
