@@ -230,17 +230,11 @@ TEST(Page, OfARunDrawsTheBoundOfItsCollectives) {
 }
 
 TEST(Page, OfARunSaysForWhomCollectivesWait) {
-  Report report = full_report();
-  report.summary.ranks = {{.device = "/device:CPU:0", .waiting = 40'000},
-                          {.device = "/device:CPU:1", .caused = 40'000}};
-  CollectiveSummary& one = report.summary.collectives[0];
-  one.waiting_ns = 20'000;
-  one.ranks = {{.rank = 0, .waiting = 40'000, .transfer = 150'000}, {.rank = 1, .waiting = 0, .transfer = 145'000}};
-  const std::string page = page_of(report_to_json(report), "run");
-  EXPECT_THAT(page, HasSubstr("<td>20.00 us</td><td>CPU:1</td><td>150.0 us</td>"));
-  EXPECT_THAT(page, HasSubstr("<td>CPU:0</td><td>40.00 us</td><td>150.0 us</td>"));
-  EXPECT_THAT(page, HasSubstr("<td>CPU:1</td><td>0</td><td>145.0 us</td>"));
-  Json document = report_to_json(report);
+  Json document = report_to_json(waiting_report());
+  const std::string page = page_of(document, "run");
+  EXPECT_THAT(page, HasSubstr("<td>20.00 us</td><td>task:1 GPU:0</td><td>150.0 us</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>task:0 GPU:0</td><td>40.00 us</td><td>150.0 us</td>"));
+  EXPECT_THAT(page, HasSubstr("<td>task:1 GPU:0</td><td>0</td><td>145.0 us</td>"));
   document["collectives"][0]["ranks"][1]["rank"] = 2;
   EXPECT_THROW(page_of(document, "run"), InputError) << "a rank without a name";
 }

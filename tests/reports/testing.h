@@ -99,6 +99,17 @@ inline Report full_report() {
   return report;
 }
 
+// One collective whose first rank waits for the second.
+inline Report waiting_report() {
+  Report report = full_report();
+  report.summary.ranks = {{.device = "/job:worker/replica:0/task:0/device:GPU:0", .waiting = 40'000},
+                          {.device = "/job:worker/replica:0/task:1/device:GPU:0", .caused = 40'000}};
+  CollectiveSummary& one = report.summary.collectives[0];
+  one.waiting_ns = 20'000;
+  one.ranks = {{.rank = 0, .waiting = 40'000, .transfer = 150'000}, {.rank = 1, .waiting = 0, .transfer = 145'000}};
+  return report;
+}
+
 inline Report simulated_report() {
   Report report = full_report();
   report.engine = "sim";

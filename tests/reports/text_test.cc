@@ -53,17 +53,6 @@ TEST(ReportText, HoldsEveryFigure) {
   EXPECT_THAT(text, HasSubstr("  - a caveat"));
 }
 
-// One collective whose first rank waits for the second.
-Report waiting_report() {
-  Report report = full_report();
-  report.summary.ranks = {{.device = "/job:worker/replica:0/task:0/device:GPU:0", .waiting = 40'000},
-                          {.device = "/job:worker/replica:0/task:1/device:GPU:0", .caused = 40'000}};
-  CollectiveSummary& one = report.summary.collectives[0];
-  one.waiting_ns = 20'000;
-  one.ranks = {{.rank = 0, .waiting = 40'000, .transfer = 150'000}, {.rank = 1, .waiting = 0, .transfer = 145'000}};
-  return report;
-}
-
 TEST(ReportText, DividesCollectivesIntoWaitingAndTransferAndNamesTheLastRank) {
   const std::string text = report_text(waiting_report());
   EXPECT_THAT(text, testing::ContainsRegex("collectives +size +devices +calls/step +waiting +transfer +algbw +busbw"));
