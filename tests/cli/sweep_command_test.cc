@@ -358,19 +358,19 @@ TEST_F(Sweep, APointForWhichThisMachineIsTooSmallRunsOnALargerOne) {
   if (!kHasAddressLimits) GTEST_SKIP() << "sanitizers need all addresses";
   write(
       "small.yaml",
-      "schema_version: 1\nworkload: {kind: layers, model: gpt, batch: 800, dtype: bf16, sizes: {hidden: 64, heads: 4, "
+      "schema_version: 1\nworkload: {kind: layers, model: gpt, batch: 1600, dtype: bf16, sizes: {hidden: 64, heads: 4, "
       "tokens: 32, layers: 1}}\nstrategy: {name: multi_worker_mirrored}\nengine: {name: sim, symmetry: off}\n"
-      "topology: {cluster: {node: hgx-h100, workers: 100}}\ndevices: {type: gpu, workers: 1, per_worker: 8}\n"
-      "steps: 2\nwarmup_steps: 1\nsweep:\n  values: {devices.workers: [1, 100]}\n");
+      "topology: {cluster: {node: hgx-h100, workers: 200}}\ndevices: {type: gpu, workers: 1, per_worker: 8}\n"
+      "steps: 1\nsweep:\n  values: {devices.workers: [1, 200]}\n");
   {
-    const AddressLimit limit(rlim_t{900} << 20);  // 800 devices need 976 MB
+    const AddressLimit limit(rlim_t{1800} << 20);  // 1,600 devices need 1,952 MB, the libraries of CUDA 1,100
     const Outcome outcome = tandem({"sweep", "small.yaml", "-j", "1", "--json"});
     EXPECT_EQ(outcome.exit_code, 5) << outcome.err;
     EXPECT_THAT(outcome.err, HasSubstr("1 point was lost; the same command runs it again"));
     const auto points = outcome.json()["points"];
     EXPECT_EQ(points[0]["state"], "done");
     EXPECT_EQ(points[1]["state"], "lost");
-    EXPECT_THAT(points[1]["problem"], HasSubstr("need about 976."));
+    EXPECT_THAT(points[1]["problem"], HasSubstr("need about 1.95"));
   }
   const Outcome outcome = tandem({"sweep", "small.yaml", "--json"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
