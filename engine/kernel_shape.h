@@ -11,6 +11,8 @@ namespace tandem {
 struct ProductShape {
   std::int64_t m = 0, n = 0, k = 0;
   std::int64_t count = 1;
+
+  bool operator==(const ProductShape&) const = default;
 };
 
 // One pass of a two-dimensional convolution with padding, so that an output side is the input side / stride, rounded
@@ -35,6 +37,7 @@ struct ConvolutionShape {
     const std::int64_t per_output = in_channels / groups * kernel * kernel;
     return 2.0 * static_cast<double>(output_elements()) * static_cast<double>(per_output);
   }
+  bool operator==(const ConvolutionShape&) const = default;
 };
 
 // monostate: neither of the two; the kernel's time follows from its bytes, or from its flops as for any product.

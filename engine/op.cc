@@ -27,8 +27,8 @@ void check_like(const Tensor& to, const Tensor& other, const char* name) {
                  std::string(name) + " of " + to.shape().text() + " and " + other.shape().text());
 }
 
-Op make(std::string name, OpCost cost, Kernel&& kernel) {
-  return {.name = std::move(name), .category = Category::compute, .cost = cost, .kernel = std::move(kernel)};
+Op make(Name name, OpCost cost, Kernel&& kernel) {
+  return {.name = name, .category = Category::compute, .cost = cost, .kernel = std::move(kernel)};
 }
 
 }  // namespace
@@ -48,7 +48,8 @@ Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a, bool transpose_b, double
   const double flops = 2.0 * static_cast<double>(m) * static_cast<double>(n) * static_cast<double>(k);
   const double bytes = bytes_of(a) + bytes_of(b) + bytes_of(c) * (beta == 0 ? 1 : 2);
   const DType dtype = c.dtype();
-  return make("gemm", {flops, bytes, dtype},
+  static const Name kName("gemm");
+  return make(kName, {flops, bytes, dtype},
               kernel::Gemm{.c = std::move(c),
                            .a = std::move(a),
                            .b = std::move(b),
@@ -64,11 +65,12 @@ Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a, bool transpose_b, double
 Op fill(Tensor to, double value) {
   TANDEM_REQUIRE(to, "fill without an operand");
   const OpCost cost{0, bytes_of(to), to.dtype()};
-  return make("fill", cost, kernel::Fill{std::move(to), value});
+  static const Name kName("fill");
+  return make(kName, cost, kernel::Fill{std::move(to), value});
 }
 
 Op elementwise(kernel::Binary operation, Tensor to, Tensor a, Tensor b) {
-  static constexpr std::array kNames{"add", "subtract", "multiply", "divide", "maximum", "minimum"};
+  static const std::array<Name, 6> kNames{"add", "subtract", "multiply", "divide", "maximum", "minimum"};
   check_like(to, a, "an elementwise operation");
   check_like(to, b, "an elementwise operation");
   const OpCost cost{count_of(to), 3 * bytes_of(to), to.dtype()};
@@ -83,20 +85,23 @@ Op scale_add(Tensor to, Tensor a, double alpha, double beta) {
                  "scale_add of integers by a fraction");
   const int flops = (alpha != 1 ? 1 : 0) + (beta != 0 ? 1 : 0) + (beta != 0 && beta != 1 ? 1 : 0);
   const OpCost cost{flops * count_of(to), (beta == 0 ? 2 : 3) * bytes_of(to), to.dtype()};
-  return make("scale_add", cost, kernel::ScaleAdd{std::move(to), std::move(a), alpha, beta});
+  static const Name kName("scale_add");
+  return make(kName, cost, kernel::ScaleAdd{std::move(to), std::move(a), alpha, beta});
 }
 
 Op relu(Tensor to, Tensor a) {
   check_like(to, a, "relu");
   const OpCost cost{count_of(to), 2 * bytes_of(to), to.dtype()};
-  return make("relu", cost, kernel::Relu{std::move(to), std::move(a)});
+  static const Name kName("relu");
+  return make(kName, cost, kernel::Relu{std::move(to), std::move(a)});
 }
 
 Op relu_gradient(Tensor to, Tensor gradient, Tensor output) {
   check_like(to, gradient, "relu_gradient");
   check_like(to, output, "relu_gradient");
   const OpCost cost{count_of(to), 3 * bytes_of(to), to.dtype()};
-  return make("relu_gradient", cost, kernel::ReluGradient{std::move(to), std::move(gradient), std::move(output)});
+  static const Name kName("relu_gradient");
+  return make(kName, cost, kernel::ReluGradient{std::move(to), std::move(gradient), std::move(output)});
 }
 
 Op add_bias(Tensor to, Tensor bias) {
@@ -105,7 +110,8 @@ Op add_bias(Tensor to, Tensor bias) {
   TANDEM_REQUIRE(to.shape().rank() >= 1 && to.shape()[to.shape().rank() - 1] == bias.element_count(),
                  "add_bias of " + bias.shape().text() + " to rows of " + to.shape().text());
   const OpCost cost{count_of(to), 2 * bytes_of(to) + bytes_of(bias), to.dtype()};
-  return make("add_bias", cost, kernel::AddBias{std::move(to), std::move(bias)});
+  static const Name kName("add_bias");
+  return make(kName, cost, kernel::AddBias{std::move(to), std::move(bias)});
 }
 
 Op sum_axis(Tensor to, Tensor a, int axis) {
@@ -116,7 +122,8 @@ Op sum_axis(Tensor to, Tensor a, int axis) {
   for (int other = 0; other < a.shape().rank(); ++other) remaining *= other == axis ? 1 : a.shape()[other];
   TANDEM_REQUIRE(to.element_count() == remaining, "sum_axis of " + a.shape().text() + " to " + to.shape().text());
   const OpCost cost{count_of(a), bytes_of(a) + bytes_of(to), to.dtype()};
-  return make("sum_axis", cost, kernel::SumAxis{std::move(to), std::move(a), axis});
+  static const Name kName("sum_axis");
+  return make(kName, cost, kernel::SumAxis{std::move(to), std::move(a), axis});
 }
 
 // Five flops for each logit: the comparison, the shift, the exponential, its sum and the quotient.
@@ -136,14 +143,16 @@ Op softmax_cross_entropy(kernel::SoftmaxCrossEntropy kernel) {
                        static_cast<double>(size_of(kernel.loss.dtype())) +
                        (kernel.correct ? static_cast<double>(size_of(kernel.correct.dtype())) : 0);
   const OpCost cost{5 * count_of(kernel.logits), bytes, kernel.logits.dtype()};
-  return make("softmax_cross_entropy", cost, std::move(kernel));
+  static const Name kName("softmax_cross_entropy");
+  return make(kName, cost, std::move(kernel));
 }
 
 Op cast(Tensor to, Tensor a) {
   TANDEM_REQUIRE(to && a, "cast without an operand");
   TANDEM_REQUIRE(to.element_count() == a.element_count(), "cast of " + a.shape().text() + " to " + to.shape().text());
   const OpCost cost{count_of(to), bytes_of(to) + bytes_of(a), to.dtype()};
-  return make("cast", cost, kernel::Cast{std::move(to), std::move(a)});
+  static const Name kName("cast");
+  return make(kName, cost, kernel::Cast{std::move(to), std::move(a)});
 }
 
 // Each changed row is read, changed and written.
@@ -158,7 +167,8 @@ Op scatter_rows(kernel::Scatter operation, Tensor to, Tensor rows, Tensor indice
                    "scatter_rows of " + rows.shape().text() + " to " + to.shape().text());
   }
   const OpCost cost{count_of(rows), 3 * bytes_of(rows) + bytes_of(indices), to.dtype()};
-  return make("scatter_rows", cost, kernel::ScatterRows{operation, std::move(to), std::move(rows), std::move(indices)});
+  static const Name kName("scatter_rows");
+  return make(kName, cost, kernel::ScatterRows{operation, std::move(to), std::move(rows), std::move(indices)});
 }
 
 Op copy_blocks(kernel::CopyBlocks kernel) {
@@ -175,7 +185,8 @@ Op copy_blocks(kernel::CopyBlocks kernel) {
   const double bytes =
       static_cast<double>(kernel.count * kernel.elements) * static_cast<double>(size_of(kernel.to.dtype()));
   const OpCost cost{0, 2 * bytes, kernel.to.dtype()};
-  return make("copy_blocks", cost, std::move(kernel));
+  static const Name kName("copy_blocks");
+  return make(kName, cost, std::move(kernel));
 }
 
 Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from) {
@@ -186,7 +197,8 @@ Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from) {
     bytes += 2 * bytes_of(to[i]);
   }
   const OpCost cost{0, bytes, to.front().dtype()};
-  return make("copy_many", cost, kernel::CopyMany{std::move(to), std::move(from)});
+  static const Name kName("copy_many");
+  return make(kName, cost, kernel::CopyMany{std::move(to), std::move(from)});
 }
 
 namespace {
@@ -236,9 +248,9 @@ Op take_along(Tensor to, Tensor from, int axis, std::int64_t first) {
                       .from_stride = whole * inner});
 }
 
-Op host_function(std::string name, OpCost cost, std::function<void()> call) {
-  TANDEM_REQUIRE(call != nullptr, "host_function '" + name + "' without a function");
-  return make(std::move(name), cost, kernel::HostFunction{std::move(call)});
+Op host_function(Name name, OpCost cost, std::function<void()> call) {
+  TANDEM_REQUIRE(call != nullptr, "host_function '" + name.text() + "' without a function");
+  return make(name, cost, kernel::HostFunction{std::move(call)});
 }
 
 }  // namespace tandem::op

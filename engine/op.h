@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "engine/kernel_shape.h"
+#include "engine/name.h"
 #include "engine/tensor.h"
 #include "engine/timeline.h"
 
@@ -113,7 +114,7 @@ using Kernel =
                  kernel::CopyBlocks, kernel::CopyMany, kernel::HostFunction>;
 
 struct Op {
-  std::string name;
+  Name name;
   Category category = Category::compute;
   OpCost cost;
   Kernel kernel;
@@ -144,7 +145,7 @@ Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from);
 Op place_along(Tensor to, Tensor from, int axis, std::int64_t first);
 // Fills `to` with the part of `from` that begins at index `first` of `axis`.
 Op take_along(Tensor to, Tensor from, int axis, std::int64_t first);
-Op host_function(std::string name, OpCost cost, std::function<void()> call);
+Op host_function(Name name, OpCost cost, std::function<void()> call);
 }  // namespace op
 
 }  // namespace tandem

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <iterator>
 #include <limits>
 #include <tuple>
 #include <utility>
@@ -24,40 +23,32 @@ struct Place {
   auto key() const { return std::tie(start_ns, worker, device, stream, index); }
 };
 
-std::vector<Place> places_in_order(const std::vector<Record>& records) {
-  TANDEM_CHECK(records.size() <= std::numeric_limits<std::uint32_t>::max(), "more records than can be numbered");
+// Returns `count` records in the order of a timeline; `at` returns the one with an index.
+template <typename At>
+std::vector<Record> in_order(std::size_t count, At&& at) {
+  TANDEM_CHECK(count <= std::numeric_limits<std::uint32_t>::max(), "more records than can be numbered");
   std::vector<Place> places;
-  places.reserve(records.size());
-  for (const Record& record : records) {
-    const auto index = static_cast<std::uint32_t>(places.size());
+  places.reserve(count);
+  for (std::uint32_t index = 0; index < count; ++index) {
+    const Record& record = at(index);
     places.push_back({record.start_ns, record.worker, record.device, record.stream, index});
   }
   std::sort(places.begin(), places.end(), [](const Place& a, const Place& b) { return a.key() < b.key(); });
-  return places;
+  std::vector<Record> sorted;
+  sorted.reserve(count);
+  for (const Place& place : places) sorted.push_back(at(place.index));
+  return sorted;
 }
 
 }  // namespace
 
-// Follows each cycle of the permutation, so that it needs no second copy of the records.
 void sort_records(std::vector<Record>& records) {
-  std::vector<Place> places = places_in_order(records);
-  for (std::uint32_t first = 0; first < places.size(); ++first) {
-    if (places[first].index == first) continue;
-    Record held = std::move(records[first]);
-    std::uint32_t to = first;
-    for (std::uint32_t from = places[to].index; from != first; from = places[to].index) {
-      records[to] = std::move(records[from]);
-      places[to].index = to;  // is in its place
-      to = from;
-    }
-    records[to] = std::move(held);
-    places[to].index = to;
-  }
+  records = in_order(records.size(), [&](std::uint32_t index) -> const Record& { return records[index]; });
 }
 
 void RecordLog::move_to(std::vector<Record>& records) {
   for (std::vector<Record>& chunk : chunks_) {
-    std::move(chunk.begin(), chunk.end(), std::back_inserter(records));
+    records.insert(records.end(), chunk.begin(), chunk.end());
     std::vector<Record>().swap(chunk);
   }
   chunks_.clear();
@@ -65,11 +56,11 @@ void RecordLog::move_to(std::vector<Record>& records) {
 }
 
 std::vector<Record> RecordLog::take_sorted() {
-  std::vector<Record> records;
-  records.reserve(size_);
-  move_to(records);
-  sort_records(records);
-  return records;
+  std::vector<Record> sorted =
+      in_order(size_, [this](std::uint32_t index) -> const Record& { return chunks_[index / kChunk][index % kChunk]; });
+  chunks_.clear();
+  size_ = 0;
+  return sorted;
 }
 
 }  // namespace tandem

@@ -75,11 +75,16 @@ Tensor Tensor::reshape(Shape shape) const {
 }
 
 Tensor Tensor::flat_slice(std::int64_t first, std::int64_t count) const {
+  TANDEM_REQUIRE(count >= 0, "a slice beyond the shape " + Shape{element_count()}.text());
+  return view(first, Shape{count});
+}
+
+Tensor Tensor::view(std::int64_t first, const Shape& shape) const {
   const std::int64_t elements = element_count();
-  TANDEM_REQUIRE(first >= 0 && count >= 0 && first <= elements - count,
+  TANDEM_REQUIRE(first >= 0 && first <= elements - shape.element_count(),
                  "a slice beyond the shape " + Shape{elements}.text());
   Tensor part = *this;
-  part.shape_ = Shape{count};
+  part.shape_ = shape;
   part.offset_bytes_ += static_cast<std::size_t>(first) * size_of(dtype_);
   return part;
 }

@@ -75,6 +75,8 @@ class Tensor {
   Tensor reshape(Shape shape) const;
   // Returns a rank-1 view of `count` elements from element `first` of the flattened tensor.
   Tensor flat_slice(std::int64_t first, std::int64_t count) const;
+  // Returns a view, of this shape, of the elements from element `first` of the flattened tensor.
+  Tensor view(std::int64_t first, const Shape& shape) const;
 
   // Returns the elements of a tensor in host-accessible memory (a worker's CPU); empty where the engine carries no
   // values. The caller must have synchronised with the work that writes them. Throws UsageError when T is not the
@@ -92,8 +94,6 @@ class Tensor {
   Tensor leased(std::shared_ptr<const void> lease) const;
   Tensor without_lease() const;
   bool has_lease() const { return has_lease_; }
-  // Gives up this handle and returns its memory, with the lease if there is one; null where there is no memory.
-  std::shared_ptr<Buffer> take_memory() { return std::move(buffer_); }
   // For engines: turns this into a handle for work under way, see Buffer::memory(). One with a lease stays as it is.
   void lend();
   Buffer& buffer() const { return *buffer_; }

@@ -10,6 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/name.h"
+
 namespace tandem {
 
 using Nanoseconds = std::int64_t;
@@ -33,7 +35,7 @@ inline constexpr int kNoDevice = -1;  // the host of a worker
 struct Record {
   RecordKind kind = RecordKind::op;
   Category category = Category::compute;
-  std::string name;        // of the op or step; for a collective its operation: "all_reduce"
+  Name name{};             // of the op or step; for a collective its operation: "all_reduce"
   int worker = 0;          // index of the worker
   int device = kNoDevice;  // index into Timeline::devices; kNoDevice for steps
   int stream = 0;          // of that device
@@ -45,7 +47,7 @@ struct Record {
   int ranks = 0;              // collectives: devices taking part
   int calls = 1;              // collectives: how many equal calls of other groups this one represents, itself included
   std::int64_t sequence = 0;  // collectives: equal on all ranks of one call, unique in the run
-  std::string algorithm{};    // collectives: what the engine chose, "ring LL128, 24 channels"; empty: no choice
+  Name algorithm{};           // collectives: what the engine chose, "ring LL128, 24 channels"; empty: no choice
 };
 
 struct TimelineDevice {

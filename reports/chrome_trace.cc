@@ -79,9 +79,9 @@ std::string shown_name(const Record& record) {
     case RecordKind::step:
       return fmt::format("ProfilerStep#{}", record.step);
     case RecordKind::collective:
-      return "nccl:" + record.name;
+      return "nccl:" + record.name.text();
     case RecordKind::copy:
-      return record.name.empty() ? fmt::format("Memcpy ({})", name_of(record.category)) : "Memcpy " + record.name;
+      return record.name.empty() ? fmt::format("Memcpy ({})", name_of(record.category)) : "Memcpy " + record.name.text();
     case RecordKind::op:
       return record.name;
   }

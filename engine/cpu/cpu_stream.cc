@@ -35,7 +35,7 @@ void CpuStream::execute(Op& op, int step) {
   hold_back(start);
   if (!context_.is_recorded(RecordKind::op)) return;
   const Nanoseconds end = context_.now();
-  Record record = make_record(RecordKind::op, op.category, std::move(op.name), step);
+  Record record = make_record(RecordKind::op, op.category, op.name, step);
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
   log(std::move(record), start, end);

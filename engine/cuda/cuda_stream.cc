@@ -107,7 +107,7 @@ void CudaStream::launch_batch() {
   OpBatch batch = std::exchange(batch_, {});
   std::vector<Op> ops = batch.take_ops();
   if (ops.size() == 1) return launch_now(ops.front(), batch.step());
-  const std::string name = fmt::format("graph of {} ops", ops.size());
+  const Name name = fmt::format("graph of {} ops", ops.size());
   attempt(name, threads::After::success, [&] {
     const NvtxRange range(name);
     const WorkStart start = executor_->begin(context_.is_recorded(RecordKind::op));

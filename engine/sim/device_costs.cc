@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdint>
 #include <cstdlib>
 #include <string_view>
 #include <utility>
@@ -43,8 +44,8 @@ std::optional<KernelCosts> kernel_costs_of(const DeviceModel& model) {
                       .memory_latency_s = model.memory_latency_s.value});
 }
 
-ProductShape product_of(const kernel::Gemm& gemm) {
-  return {.m = gemm.m, .n = gemm.n, .k = gemm.k};
+KernelShape product_of(const kernel::Gemm& gemm) {
+  return ProductShape{.m = gemm.m, .n = gemm.n, .k = gemm.k};
 }
 
 }  // namespace
@@ -96,19 +97,50 @@ double DeviceCosts::kernel_s(const Op& op) const {
 
 // Returns the time of a kernel, including the part of its start that the device's own overhead does not cover.
 double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
-  const double charged_s = op_overhead_s();
   known(model_->memory_bandwidth_bytes_per_s, "memory bandwidth");
-  if (const auto* convolution = std::get_if<ConvolutionShape>(&op.cost.shape)) {
-    if (convolution->images < kLeastImages) note_small();
-    return kernels_->convolution_s(*convolution, kernel_rate(op.cost.dtype), charged_s);
+  if (std::holds_alternative<ConvolutionShape>(op.cost.shape)) {
+    return shaped_kernel_s({op.cost.shape, op.cost.bytes, op.cost.dtype});
   }
-  const auto* product = std::get_if<ProductShape>(&op.cost.shape);
   if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) {
-    return kernels_->product_s(product ? *product : product_of(*gemm), op.cost.bytes, kernel_rate(op.cost.dtype),
-                               charged_s);
+    const bool has_shape = std::holds_alternative<ProductShape>(op.cost.shape);
+    return shaped_kernel_s({has_shape ? op.cost.shape : product_of(*gemm), op.cost.bytes, op.cost.dtype});
   }
   if (op.cost.bytes <= 0) return 0;
-  return kernels_->memory_s(op.cost.bytes, op.cost.kernels, static_cast<double>(size_of(op.cost.dtype)), charged_s);
+  return kernels_->memory_s(op.cost.bytes, op.cost.kernels, static_cast<double>(size_of(op.cost.dtype)),
+                            op_overhead_s());
+}
+
+std::size_t DeviceCosts::HashOfKernel::operator()(const ShapedKernel& kernel) const {
+  std::uint64_t hash = static_cast<std::uint64_t>(kernel.bytes) + static_cast<std::uint64_t>(kernel.dtype);
+  const auto mix = [&hash](std::int64_t value) {
+    hash = (hash ^ static_cast<std::uint64_t>(value)) * 0x9e3779b97f4a7c15;
+  };
+  if (const auto* product = std::get_if<ProductShape>(&kernel.shape)) {
+    for (const std::int64_t value : {product->m, product->n, product->k, product->count}) mix(value);
+  } else if (const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape)) {
+    mix(static_cast<std::int64_t>(convolution->pass));
+    for (const std::int64_t value : {convolution->images, convolution->height, convolution->in_channels,
+                                     convolution->out_channels, convolution->kernel, convolution->stride}) {
+      mix(value);
+    }
+  }
+  return hash ^ (hash >> 32);
+}
+
+// A step launches the same kernels on every device, and the next step does so again.
+double DeviceCosts::shaped_kernel_s(const ShapedKernel& kernel) const {
+  const auto known_s = shaped_kernels_.find(kernel);
+  if (known_s != shaped_kernels_.end()) return known_s->second;
+  const KernelRate rate = kernel_rate(kernel.dtype);
+  double seconds = 0;
+  if (const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape)) {
+    if (convolution->images < kLeastImages) note_small();
+    seconds = kernels_->convolution_s(*convolution, rate, op_overhead_s());
+  } else {
+    seconds = kernels_->product_s(std::get<ProductShape>(kernel.shape), kernel.bytes, rate, op_overhead_s());
+  }
+  shaped_kernels_.emplace(kernel, seconds);
+  return seconds;
 }
 
 // The efficiency that a device model states is that of its largest products on tensor cores.

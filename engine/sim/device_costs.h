@@ -11,6 +11,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <unordered_map>
 
 #include "engine/op.h"
 #include "engine/sim/kernel_costs.h"
@@ -60,8 +61,19 @@ class DeviceCosts {
     RateCurve memory;
     RateCurve copy;
   };
+  // What decides the time of a product or convolution.
+  struct ShapedKernel {
+    KernelShape shape;
+    double bytes = 0;
+    DType dtype = DType::f32;
+    bool operator==(const ShapedKernel&) const = default;
+  };
+  struct HashOfKernel {
+    std::size_t operator()(const ShapedKernel& kernel) const;
+  };
   double kernel_s(const Op& op) const;
   double undisturbed_kernel_s(const Op& op) const;
+  double shaped_kernel_s(const ShapedKernel& kernel) const;
   KernelRate kernel_rate(DType dtype) const;
   double gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const;
   double flops_s(const OpCost& cost) const;
@@ -90,7 +102,8 @@ class DeviceCosts {
   double graph_op_overhead_s_ = 0, graph_launch_overhead_s_ = 0;
   bool has_graphs_ = false;  // and the model knows what they cost
   Notes& notes_;
-  mutable std::set<const Figure*> noted_;  // the assumed figures used so far
+  mutable std::set<const Figure*> noted_;                                          // the assumed figures used so far
+  mutable std::unordered_map<ShapedKernel, double, HashOfKernel> shaped_kernels_;  // seconds; never iterated
   mutable bool is_model_noted_ = false, is_small_noted_ = false;
 };
 

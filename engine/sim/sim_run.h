@@ -22,6 +22,7 @@
 #include "engine/sim/seeded_schedule.h"
 #include "engine/sim/sim_device.h"
 #include "engine/sim/simulation.h"
+#include "engine/sim/stream_work.h"
 #include "engine/sim/symmetry/run_symmetry.h"
 
 namespace tandem::sim {
@@ -89,6 +90,7 @@ class SimRun {
   const EngineOptions& options_;
   const Capabilities& capabilities_;
   std::optional<symmetry::RunSymmetry> symmetry_;
+  OpWork::Memory memory_of_ops_;
   Notes notes_;
   std::vector<HostSpec> hosts_;
   std::optional<SeededSchedule> schedule_;

@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 
-#include "engine/kernel_operands.h"
 #include "engine/sim/sim_run.h"
 #include "engine/sim/stream_work.h"
 
@@ -15,10 +14,9 @@ void SimStream::launch(Op op) {
   const double seconds = recorded_s ? 0 : device_.costs().op_overhead_of(op) + device_.costs().op_s(op);
   const double alone_s = recorded_s ? *recorded_s : device_.costs().op_alone_s(op);
   const double issue_s = device_.costs().launch_overhead_of(op) * op.cost.kernels + op.cost.issue_s;
-  Record record = make_record(RecordKind::op, op.category, std::move(op.name));
+  Record record = make_record(RecordKind::op, op.category, op.name);
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
-  for_each_operand(op.kernel, [](Tensor& operand) { operand.lend(); });
   OpNeeds needs(std::move(op.kernel), device_.run().carries_values());
   auto work = std::make_unique<OpWork>(std::move(needs), seconds, alone_s, std::move(record));
   work->issued_s = charge_launch(issue_s);
@@ -63,11 +61,11 @@ void SimStream::synchronize() {
   scheduler.sleep(device_.costs().synchronize_s());
 }
 
-Record SimStream::make_record(RecordKind kind, Category category, std::string name) const {
+Record SimStream::make_record(RecordKind kind, Category category, Name name) const {
   Record record;
   record.kind = kind;
   record.category = category;
-  record.name = std::move(name);
+  record.name = name;
   record.worker = device_.worker();
   record.device = device_.index();
   record.stream = index_;

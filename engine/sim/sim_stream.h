@@ -43,7 +43,7 @@ class SimStream : public Stream {
 
   SimDevice& sim_device() const { return device_; }
   // Makes a record of this stream in the step of the current task.
-  Record make_record(RecordKind kind, Category category, std::string name) const;
+  Record make_record(RecordKind kind, Category category, Name name) const;
   // Each adds host time, that of one launch or `seconds`, to the debt of the current task. Returns the date at which
   // the task will have issued the work.
   double charge_launch() { return charge_launch(device_.costs().launch_overhead_s()); }

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <cstring>
+#include <new>
 
 #include "engine/kernel_operands.h"
 #include "engine/kernels/kernels.h"
@@ -30,27 +31,34 @@ std::string SimEvent::text() const {
 }
 
 OpNeeds::OpNeeds(Kernel&& kernel, bool is_executed) {
-  std::size_t operands = 0;
-  for_each_operand(kernel, [&operands](const Tensor&) { ++operands; });
-  if (is_executed || operands > kUsualOperands || std::holds_alternative<kernel::HostFunction>(kernel)) {
-    kernel_ = std::make_unique<Kernel>(std::move(kernel));
-    return;
-  }
-  for_each_operand(
-      kernel, [this, next = std::size_t{0}](Tensor& tensor) mutable { memory_.at(next++) = tensor.take_memory(); });
+  bool is_needed = is_executed || std::holds_alternative<kernel::HostFunction>(kernel);
+  for_each_operand(kernel, [&](const Tensor& operand) { is_needed |= operand.has_lease(); });
+  if (!is_needed) return;
+  for_each_operand(kernel, [](Tensor& operand) { operand.lend(); });
+  kernel_ = std::make_unique<Kernel>(std::move(kernel));
 }
 
 void OpNeeds::execute() const {
   tandem::execute(*kernel_);
 }
 
+void* OpWork::operator new(std::size_t size) {
+  TANDEM_CHECK(Memory::current != nullptr && size == sizeof(OpWork), "an op outside a run");
+  void* const memory = Memory::current->pool_.malloc();
+  return memory != nullptr ? memory : throw std::bad_alloc();
+}
+
+void OpWork::operator delete(void* work) {
+  Memory::current->pool_.free(work);
+}
+
 void OpWork::take_effect(const SimDevice& device) const {
   try {
     needs_.execute();
   } catch (const InvalidArgumentError& error) {
-    throw InvalidArgumentError(fmt::format("op '{}' on {}: {}", record_.name, device.id().text(), error.what()));
+    throw InvalidArgumentError(fmt::format("op '{}' on {}: {}", record_.name.text(), device.id().text(), error.what()));
   } catch (const std::exception& error) {
-    throw RunError(fmt::format("op '{}' on {}: {}", record_.name, device.id().text(), error.what()));
+    throw RunError(fmt::format("op '{}' on {}: {}", record_.name.text(), device.id().text(), error.what()));
   }
 }
 

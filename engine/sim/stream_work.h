@@ -1,7 +1,7 @@
 // The operations of a stream in which no other device takes part: ops, copies, and the two ends of an event.
 #pragma once
 
-#include <array>
+#include <boost/pool/pool.hpp>
 #include <memory>
 #include <vector>
 
@@ -27,25 +27,40 @@ class SimEvent : public EventState {
   std::vector<SimStream*> streams_;
 };
 
-// What an op holds until it ends: in runs with values its kernel, in others only the memory of its operands, which
-// stays in use as long as a stream might touch it.
+// What an op holds until it ends: its kernel, in runs with values and where an operand has a lease, which ends with the
+// op. Other operands have nothing that the op would need.
 class OpNeeds {
  public:
   OpNeeds(Kernel&& kernel, bool is_executed);
   void execute() const;  // only where `is_executed`
 
  private:
-  static constexpr std::size_t kUsualOperands = 3;
-  std::array<std::shared_ptr<Buffer>, kUsualOperands> memory_;
-  std::unique_ptr<Kernel> kernel_;  // null where memory_ suffices
+  std::unique_ptr<Kernel> kernel_;
 };
 
 class OpWork : public StreamWork {
  public:
+  // The memory of a run's ops, of which there may be millions. It exists as long as any of them, and there is one at a
+  // time in a process.
+  class Memory {
+   public:
+    Memory() : pool_(sizeof(OpWork)) { current = this; }
+    ~Memory() { current = nullptr; }
+    Memory(const Memory&) = delete;
+    Memory& operator=(const Memory&) = delete;
+
+   private:
+    friend class OpWork;
+    static inline Memory* current = nullptr;
+    boost::pool<> pool_;
+  };
+  static void* operator new(std::size_t size);
+  static void operator delete(void* work);
+
   OpWork(OpNeeds needs, double seconds, double alone_s, Record record)
       : needs_(std::move(needs)), seconds_(seconds), alone_s_(alone_s), record_(std::move(record)) {}
   void start(SimStream& stream) override;
-  std::string text() const override { return "op '" + record_.name + "'"; }
+  std::string text() const override { return "op '" + record_.name.text() + "'"; }
 
  private:
   void end(SimStream& stream);

@@ -65,10 +65,10 @@ int StreamBase::step_of_caller() const {
   return issuer == nullptr ? worker_.step() : static_cast<const ThreadWorker*>(issuer)->step();
 }
 
-Record StreamBase::make_record(RecordKind kind, Category category, std::string name, int step) const {
+Record StreamBase::make_record(RecordKind kind, Category category, Name name, int step) const {
   return {.kind = kind,
           .category = category,
-          .name = std::move(name),
+          .name = name,
           .worker = worker_.index(),
           .device = device_.index(),
           .stream = index_,
@@ -77,8 +77,7 @@ Record StreamBase::make_record(RecordKind kind, Category category, std::string n
 
 Record StreamBase::make_record(const Collective& collective, int step) const {
   const CollectiveCall& call = *collective.call;
-  Record record =
-      make_record(RecordKind::collective, Category::communication, std::string(call.name(collective.rank)), step);
+  Record record = make_record(RecordKind::collective, Category::communication, call.name(collective.rank), step);
   record.bytes = static_cast<double>(call.spec().buffer_bytes(call.ranks()));
   record.ranks = call.ranks();
   record.sequence = call.record_sequence();

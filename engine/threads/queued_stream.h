@@ -73,7 +73,7 @@ class StreamBase : public LocalStream {
   void check_is_here(Op& op) const;
   // Work belongs to the step of the worker that issues it, which need not own the device.
   int step_of_caller() const;
-  Record make_record(RecordKind kind, Category category, std::string name, int step) const;
+  Record make_record(RecordKind kind, Category category, Name name, int step) const;
   Record make_record(const Collective& collective, int step) const;
 
   // Calls `work` unless the run was stopped, and notes its failure under `name`. Returns whether it succeeded.

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/kernel_shape.h"
+#include "engine/name.h"
 #include "scenarios/model.h"
 #include "topologies/base/dtype.h"
 
@@ -15,7 +16,7 @@ namespace tandem {
 struct LayerKernel {
   enum class Part : std::uint8_t { product, weight_gradient, input_gradient, memory };
   Part part = Part::memory;
-  std::string name;
+  Name name;
   KernelShape shape{};  // of a product or convolution
   double unmoved = 0;   // elements of its operands and result that stay on the chip: scores of flash attention
   double bytes = 0;     // read plus written, of kernels that only move memory

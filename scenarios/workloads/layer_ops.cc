@@ -37,13 +37,15 @@ LayerOps::LayerOps(Stream& stream, const Layer& layer, std::int64_t batch, DType
 }
 
 Op LayerOps::product(LayerKernel::Part part, const Scratch& scratch, const Tensor& of_weights) const {
-  const Tensor left = scratch.left.flat_slice(0, m_ * k_).reshape({m_, k_});
-  const Tensor right = scratch.right.flat_slice(0, k_ * n_).reshape({k_, n_});
-  const Tensor result = scratch.result.flat_slice(0, m_ * n_).reshape({m_, n_});
-  if (part == LayerKernel::Part::product) return op::gemm(result, left, right);
-  if (part == LayerKernel::Part::input_gradient) return op::gemm(left, result, right, false, true);
-  const Tensor to = of_weights ? of_weights.flat_slice(0, k_ * n_).reshape({k_, n_}) : right;
-  return op::gemm(to, left, result, true, false);
+  Tensor left = scratch.left.view(0, {m_, k_});
+  Tensor result = scratch.result.view(0, {m_, n_});
+  if (part == LayerKernel::Part::weight_gradient) {
+    Tensor to = (of_weights ? of_weights : scratch.right).view(0, {k_, n_});
+    return op::gemm(std::move(to), std::move(left), std::move(result), true, false);
+  }
+  Tensor right = scratch.right.view(0, {k_, n_});
+  if (part == LayerKernel::Part::product) return op::gemm(std::move(result), std::move(left), std::move(right));
+  return op::gemm(std::move(left), std::move(result), std::move(right), false, true);
 }
 
 void LayerOps::launch(const LayerKernel& kernel, const Scratch& scratch, const Tensor& of_weights) const {

@@ -8,8 +8,8 @@
 namespace tandem {
 namespace {
 
-Op named(std::string name, Op op, Category category = Category::compute) {
-  op.name = std::move(name);
+Op named(Name name, Op op, Category category = Category::compute) {
+  op.name = name;
   op.category = category;
   return op;
 }

@@ -43,7 +43,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   void arrive(int rank, SimStream& stream, Record record, double issued_s, std::optional<double> timeout_s);
 
   // Names what executes the call, for its records.
-  void set_algorithm(std::string algorithm) { algorithm_ = std::move(algorithm); }
+  void set_algorithm(Name algorithm) { algorithm_ = algorithm; }
 
   const CollectiveGroup& group() const { return group_; }
   const CollectiveSpec& spec() const { return spec_; }
@@ -77,7 +77,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   std::vector<Arrival> arrivals_;  // by place of the rank
   std::size_t arrived_ = 0;
   double last_arrival_s_ = 0;
-  std::string algorithm_;
+  Name algorithm_;
   CallDeadline deadline_;
   std::vector<Tensor> outputs_;
   std::vector<Tensor> inputs_;  // empty where the collective works in place

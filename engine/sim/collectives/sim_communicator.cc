@@ -37,8 +37,8 @@ void SimCommunicator::issue(CollectiveGroup& group, int caller, const Collective
   double issued_s = 0;
   for (std::size_t i = 0; i < operands.ranks.size(); ++i) {
     auto& stream = static_cast<SimStream&>(*operands.streams[i]);
-    records.push_back(stream.make_record(RecordKind::collective, Category::communication,
-                                         std::string(record_name(spec.kind, operands.ranks[i]))));
+    records.push_back(
+        stream.make_record(RecordKind::collective, Category::communication, record_name(spec.kind, operands.ranks[i])));
     issued_s = stream.charge_launch();
   }
   const std::optional<double> timeout_s = timeout_s_;  // as of this call, even if a task changes it during the yield

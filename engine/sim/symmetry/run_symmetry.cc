@@ -335,15 +335,14 @@ std::string RunSymmetry::difference(int worker, int witness, const RecordsOf& re
   const int between = run_.first_device_of(witness) - run_.first_device_of(worker);
   const auto facts = [](const Record& record, int moved) {
     const int device = record.device == kNoDevice ? kNoDevice : record.device + moved;
-    return std::tuple(record.kind, record.category, std::string_view(record.name), device, record.stream, record.step,
-                      record.start_ns, record.end_ns, record.bytes, record.flops, record.ranks,
-                      std::string_view(record.algorithm));
+    return std::tuple(record.kind, record.category, record.name, device, record.stream, record.step, record.start_ns,
+                      record.end_ns, record.bytes, record.flops, record.ranks, record.algorithm);
   };
   for (std::size_t i = 0; i < std::max(mine.size(), theirs.size()); ++i) {
     if (i >= mine.size() || i >= theirs.size()) return fmt::format("{} records, not {}", theirs.size(), mine.size());
     if (facts(*mine[i], between) != facts(*theirs[i], 0)) {
-      return fmt::format("'{}' at {} ns is '{}' at {} ns", theirs[i]->name, theirs[i]->start_ns, mine[i]->name,
-                         mine[i]->start_ns);
+      return fmt::format("'{}' at {} ns is '{}' at {} ns", theirs[i]->name.text(), theirs[i]->start_ns,
+                         mine[i]->name.text(), mine[i]->start_ns);
     }
   }
   return {};
