@@ -80,8 +80,10 @@ double SimStream::charge_launch(double seconds) {
   return Simulation::now_s() + task.debt_s;
 }
 
+// Behind other work nothing starts now, so that the kernel is not needed.
 void SimStream::issue(std::unique_ptr<StreamWork> work) {
   device_.run().scheduler().yield();
+  if (head_started_) return enqueue(std::move(work));
   in_kernel([&] { enqueue(std::move(work)); });
 }
 
