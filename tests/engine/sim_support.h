@@ -27,7 +27,7 @@ inline std::vector<Record> records_of(const Timeline& timeline, RecordKind kind)
 inline std::string text_of(const Timeline& timeline) {
   std::string text;
   for (const Record& record : timeline.records) {
-    text += record.name + " " + std::to_string(record.worker) + " " + std::to_string(record.device) + " " +
+    text += record.name.text() + " " + std::to_string(record.worker) + " " + std::to_string(record.device) + " " +
             std::to_string(record.start_ns) + " " + std::to_string(record.end_ns) + " " + std::to_string(record.step) +
             " " + std::to_string(record.sequence) + "\n";
   }

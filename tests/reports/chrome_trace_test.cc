@@ -74,7 +74,7 @@ TEST(ChromeTrace, NamesStepsCollectivesAndCopiesAsHtaExpects) {
   Timeline timeline = busy_timeline();
   Record copy = work_record(Category::input, 1, 2, 0, 1'000'000'000'000'100, 1'000'000'000'000'200);
   copy.kind = RecordKind::copy;
-  copy.name.clear();
+  copy.name = {};
   timeline.records.push_back(copy);
   std::vector<std::string> names;
   for (const auto& event : events_of(trace_of(timeline), "X")) names.push_back(event["name"]);

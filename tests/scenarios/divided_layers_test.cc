@@ -3,6 +3,9 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
+#include <tuple>
 
 #include "tests/scenarios/running.h"
 
@@ -134,6 +137,20 @@ TEST(DividedLayers, SendPartsBetweenStagesAndGatherThem) {
 }
 
 // In each block keys and values go round forward and backward, and the sums of their gradients come back.
+// A stage waits for its neighbours for much of a step, by receives that are under way while it computes.
+TEST(DividedLayers, ComputeAtFullRateBesideReceives) {
+  const RunResult result = run_blocks("{name: pipeline_parallel, micro_batches: 4}", 8, 2);
+  std::map<std::tuple<std::string, double, double>, std::set<Nanoseconds>> durations;
+  for (const Record& record : result.timeline.records) {
+    if (record.kind != RecordKind::op || record.step != 1) continue;
+    durations[{record.name, record.bytes, record.flops}].insert(record.end_ns - record.start_ns);
+  }
+  EXPECT_GT(count_of(result, "receive"), 0);
+  for (const auto& [op, taken] : durations) {
+    EXPECT_LE(*taken.rbegin() - *taken.begin(), 1) << std::get<0>(op) << ": dates are rounded, nothing else differs";
+  }
+}
+
 TEST(DividedLayers, PassKeysAndValuesAroundTheDevicesOfASequence) {
   const RunResult result = run_gpt("{name: mesh, context: 2}", 2);
   const double keys = 2 * 4 * 128 * 2304.0;  // of four sequences

@@ -43,12 +43,6 @@ double CollectiveCall::bytes() const {
   return static_cast<double>(spec_.buffer_bytes(static_cast<int>(group_.devices().size())));
 }
 
-bool CollectiveCall::slows_ops() const {
-  if (spec_.kind != CollectiveKind::send_receive) return true;
-  const auto machine_of = [this](std::size_t rank) { return run_.topology().worker(group_.devices()[rank]->node()); };
-  return machine_of(0) == machine_of(1);
-}
-
 void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double issued_s,
                             std::optional<double> timeout_s) {
   const double arrival_s = std::max(issued_s, Simulation::now_s());

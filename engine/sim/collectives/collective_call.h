@@ -48,9 +48,9 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
   const CollectiveGroup& group() const { return group_; }
   const CollectiveSpec& spec() const { return spec_; }
   double bytes() const;  // nccl-tests' definition: the larger of a rank's input and output
-  // Whether ops that run at the same time take longer. A send to another machine uses only two of NCCL's channels
-  // (src/graph/paths.cc) and thus leaves the multiprocessors to the ops.
-  bool slows_ops() const;
+  // Whether ops that run at the same time take longer. A receive may wait for most of a step; its kernel then keeps a
+  // multiprocessor or two and moves nothing.
+  bool slows_ops() const { return spec_.kind != CollectiveKind::send_receive; }
   // By rank; in runs that carry values, every rank has a place.
   std::span<const Tensor> outputs() const { return outputs_; }
   // By rank; the outputs, where the collective works in place.
