@@ -31,7 +31,7 @@ void ParallelMlpWorkload::prepare() {
 }
 
 void ParallelMlpWorkload::run_step(int /*step*/) {
-  const Value batch = stage(worker_.cpu(), {&worker_.cpu()}, {iterator_->next().value()}, false).value;
+  const Value batch = stage(worker_, worker_.cpu(), {&worker_.cpu()}, {iterator_->next().value()}, false).value;
   losses_.push_back(trainer_->train_step(batch.parts()[0].tensor(), batch.parts()[1].tensor()));
 }
 

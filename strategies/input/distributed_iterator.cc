@@ -77,7 +77,7 @@ void DistributedIterator::bring(Step& step) const {
   }
   const InputWorkers& workers = input_->workers;
   Device& host = workers.host ? *workers.host : workers.worker.cpu();
-  StagedElements staged = stage(host, workers.devices, elements, input_->fetches_to_device());
+  StagedElements staged = stage(workers.worker, host, workers.devices, elements, input_->fetches_to_device());
   step.value = std::move(staged.value);
   step.ready = std::move(staged.ready);
 }

@@ -12,9 +12,16 @@ Value texts(const HostTensor& tensor) {
   return Value::list(std::move(all));
 }
 
-// Copies a tensor to host memory that devices can copy from. Gathers values only if the engine carries any.
-Tensor on_host(Device& host, const HostTensor& from) {
+// Copies a tensor to host memory that devices can copy from. Gathers values only if the engine carries any. Memory of
+// another process is written by way of this worker's.
+Tensor on_host(Worker& worker, Device& host, const HostTensor& from) {
   Tensor tensor = host.allocate(*from.dtype(), from.shape());
+  if (tensor.has_values() && !tensor.buffer().is_host_accessible()) {
+    Stream& stream = host.stream(kInputStream);
+    stream.copy(tensor, on_host(worker, worker.cpu(), from), Category::input);
+    stream.synchronize();
+    return tensor;
+  }
   const auto fill = [&]<typename T>(T) {
     if (const std::span<T> to = tensor.values<T>(); !to.empty()) from.copy_to(to);
   };
@@ -37,9 +44,9 @@ Tensor on_host(Device& host, const HostTensor& from) {
   return tensor;
 }
 
-Value place(Device& host, Device& device, const HostTensor& from, bool fetch_to_device) {
+Value place(Worker& worker, Device& host, Device& device, const HostTensor& from, bool fetch_to_device) {
   if (from.is_text()) return texts(from);
-  Tensor here = on_host(host, from);
+  Tensor here = on_host(worker, host, from);
   if (!fetch_to_device) return here;
   Tensor there = device.allocate(here.dtype(), here.shape());
   device.stream(kInputStream).copy(there, here, Category::input);
@@ -63,15 +70,15 @@ Value structured(const Structure& structure, const std::vector<Value>& component
 
 }  // namespace
 
-StagedElements stage(Device& host, const std::vector<Device*>& devices, const std::vector<Element>& elements,
-                     bool fetch_to_device) {
+StagedElements stage(Worker& worker, Device& host, const std::vector<Device*>& devices,
+                     const std::vector<Element>& elements, bool fetch_to_device) {
   const Structure& structure = *elements.front().structure();
   if (structure.kind == Structure::Kind::dataset) throw TypeError("a dataset of datasets cannot be brought to devices");
   StagedElements staged;
   std::vector<Value::Parts> parts(elements.front().components().size());
   for (std::size_t d = 0; d < devices.size(); ++d) {
     for (std::size_t c = 0; c < parts.size(); ++c) {
-      parts[c].push_back(place(host, *devices[d], elements[d].components()[c], fetch_to_device));
+      parts[c].push_back(place(worker, host, *devices[d], elements[d].components()[c], fetch_to_device));
     }
     if (fetch_to_device) staged.ready.push_back(devices[d]->stream(kInputStream).record());
   }

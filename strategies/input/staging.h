@@ -15,8 +15,8 @@ struct StagedElements {
 };
 
 // Copies elements[i] from `host` to devices[i] on that device's input stream. Texts stay on the host, as a text or a
-// list of texts.
-StagedElements stage(Device& host, const std::vector<Device*>& devices, const std::vector<Element>& elements,
-                     bool fetch_to_device);
+// list of texts. `worker` runs the calling program; `host` is its CPU or another worker's.
+StagedElements stage(Worker& worker, Device& host, const std::vector<Device*>& devices,
+                     const std::vector<Element>& elements, bool fetch_to_device);
 
 }  // namespace tandem

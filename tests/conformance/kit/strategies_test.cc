@@ -6,9 +6,9 @@ namespace {
 
 const StrategyTraits kMirrored{.name = "mirrored"};
 const StrategyTraits kOneDevice{.name = "one_device", .max_replicas = 1};
-const StrategyTraits kMultiWorker{.name = "multi_worker_mirrored"};
+const StrategyTraits kMultiWorker{.name = "multi_worker_mirrored", .spans_workers = true};
 const StrategyTraits kCentral{.name = "central_storage", .replicates_variables = false};
-const StrategyTraits kServer{.name = "parameter_server", .replicates_variables = false};
+const StrategyTraits kServer{.name = "parameter_server", .replicates_variables = false, .uses_servers = true};
 
 INSTANTIATE_TEST_SUITE_P(Mirrored, StrategyConformance, testing::ValuesIn(in_every_world(kMirrored)),
                          StrategyConformance::name);

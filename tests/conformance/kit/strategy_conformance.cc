@@ -2,6 +2,9 @@
 
 #include <gmock/gmock.h>
 
+#include <map>
+#include <mutex>
+
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/input/dataset.h"
@@ -16,14 +19,22 @@ std::vector<StrategyUnderTest> in_every_world(const StrategyTraits& traits) {
   std::vector<StrategyUnderTest> all;
   for (const World& world : built_worlds()) {
     for (const int replicas : {1, 2, 4}) {
-      if (replicas <= traits.max_replicas) all.push_back({traits, world, replicas});
+      if (replicas > traits.max_replicas) continue;
+      all.push_back({traits, world, replicas});
+      if (traits.uses_servers) all.push_back({.traits = traits, .world = world, .replicas = replicas, .servers = 2});
+      for (int workers = 2; traits.spans_workers && workers <= replicas; workers *= 2) {
+        all.push_back({.traits = traits, .world = world, .replicas = replicas, .workers = workers});
+      }
     }
   }
   return all;
 }
 
 std::ostream& operator<<(std::ostream& out, const StrategyUnderTest& tested) {
-  return out << tested.traits.name << " with " << tested.replicas << " on " << tested.world.name;
+  out << tested.traits.name << " with " << tested.replicas << " on " << tested.world.name;
+  if (tested.workers > 1) out << " in " << tested.workers << " workers";
+  if (tested.servers > 0) out << " and " << tested.servers << " parameter servers";
+  return out;
 }
 
 std::ostream& operator<<(std::ostream& out, const StrategyTraits& traits) {
@@ -31,12 +42,25 @@ std::ostream& operator<<(std::ostream& out, const StrategyTraits& traits) {
 }
 
 std::string StrategyConformance::name(const testing::TestParamInfo<StrategyUnderTest>& info) {
-  return info.param.traits.name + "_" + std::to_string(info.param.replicas) + "_" + info.param.world.name;
+  const StrategyUnderTest& tested = info.param;
+  std::string name = tested.traits.name + "_" + std::to_string(tested.replicas);
+  if (tested.workers > 1) name += "_in_" + std::to_string(tested.workers) + "_workers";
+  if (tested.servers > 0) name += "_with_" + std::to_string(tested.servers) + "_servers";
+  return name + "_" + tested.world.name;
 }
 
-void StrategyConformance::under_strategy(const std::function<void(Worker&, Strategy&)>& program) const {
-  open_world(GetParam().world, 1, GetParam().replicas)->run([&](Worker& worker) {
-    const std::unique_ptr<Strategy> strategy = make_strategy(GetParam().traits.name, worker);
+void StrategyConformance::under_strategy(const World& world, const StrategyProgram& program) const {
+  const StrategyUnderTest& tested = GetParam();
+  EngineOptions options = world_options(world, tested.workers + tested.servers, tested.local_replicas());
+  for (int server = 0; server < tested.servers; ++server) {
+    WorkerSpec& spec = options.workers[static_cast<std::size_t>(tested.workers + server)];
+    spec.job = "ps";
+    spec.task = server;
+    spec.device_count = 0;
+  }
+  open_engine(world.engine, std::move(options))->run([&](Worker& worker) {
+    if (worker.job() == "ps") return;
+    const std::unique_ptr<Strategy> strategy = make_strategy(tested.traits.name, worker);
     program(worker, *strategy);
   });
 }
@@ -63,8 +87,21 @@ VariableSpec one_number(double initial, VariableAggregation aggregation,
           .aggregation = aggregation};
 }
 
+// Adds the numbers of all workers that train.
+std::vector<double> sums_of_workers(Worker& worker, const std::vector<double>& numbers) {
+  std::vector<DeviceId> hosts;
+  for (const WorkerSpec& spec : worker.cluster()) {
+    if (spec.job != "ps") hosts.push_back({.job = spec.job, .task = spec.task, .type = DeviceType::cpu, .index = 0});
+  }
+  const std::vector<Tensor> sums = {worker.cpu().allocate(DType::f32, {static_cast<std::int64_t>(numbers.size())})};
+  std::copy(numbers.begin(), numbers.end(), sums.front().values<float>().begin());
+  const std::vector<Stream*> streams = {&worker.cpu().compute_stream()};
+  worker.communicator(hosts).all_reduce(sums, Reduction::sum, streams);
+  return host_values(worker, sums.front());
+}
+
 TEST_P(StrategyConformance, EveryReplicaRunsOnceAndKnowsItself) {
-  under_strategy([&](Worker&, Strategy& strategy) {
+  under_strategy([&](Worker& worker, Strategy& strategy) {
     std::vector<int> ids;
     strategy.run([&](const Value::Parts&) {
       ids.push_back(id());
@@ -72,13 +109,15 @@ TEST_P(StrategyConformance, EveryReplicaRunsOnceAndKnowsItself) {
       EXPECT_EQ(replica().num_replicas_in_sync(), strategy.num_replicas_in_sync());
       return Value();
     });
-    ASSERT_EQ(static_cast<int>(ids.size()), GetParam().replicas);
-    for (int i = 0; i < GetParam().replicas; ++i) EXPECT_EQ(ids[static_cast<std::size_t>(i)], i);
+    const int local = GetParam().local_replicas();
+    EXPECT_EQ(strategy.num_replicas_in_sync(), GetParam().replicas);
+    ASSERT_EQ(static_cast<int>(ids.size()), local);
+    for (int i = 0; i < local; ++i) EXPECT_EQ(ids[static_cast<std::size_t>(i)], worker.index() * local + i);
   });
 }
 
 TEST_P(StrategyConformance, MergeCallsMeetAndASkippedOneIsAnError) {
-  under_strategy([&](Worker&, Strategy& strategy) {
+  under_strategy([&](Worker& worker, Strategy& strategy) {
     int merges = 0;
     strategy.run([&](const Value::Parts&) {
       for (int i = 0; i < 3; ++i) {
@@ -90,9 +129,10 @@ TEST_P(StrategyConformance, MergeCallsMeetAndASkippedOneIsAnError) {
       return Value();
     });
     EXPECT_EQ(merges, 3);
-    if (GetParam().replicas == 1) return;
+    const int local = GetParam().local_replicas();
+    if (local == 1) return;
     EXPECT_THROW(strategy.run([&](const Value::Parts&) {
-      if (id() == 0) replica().merge_call([](Strategy&, const Value::Parts&) { return Value(); });
+      if (id() == worker.index() * local) replica().merge_call([](Strategy&, const Value::Parts&) { return Value(); });
       return Value();
     }),
                  RuntimeError);
@@ -102,9 +142,10 @@ TEST_P(StrategyConformance, MergeCallsMeetAndASkippedOneIsAnError) {
 
 TEST_P(StrategyConformance, AnExceptionReachesTheCaller) {
   struct Own {};
-  under_strategy([&](Worker&, Strategy& strategy) {
+  under_strategy([&](Worker& worker, Strategy& strategy) {
+    const int last = (worker.index() + 1) * GetParam().local_replicas() - 1;
     const auto fails = [&](const Value::Parts&) -> Value {
-      if (id() == GetParam().replicas - 1) throw Own();
+      if (id() == last) throw Own();
       replica().merge_call([](Strategy&, const Value::Parts&) { return Value(); });
       return {};
     };
@@ -146,13 +187,14 @@ TEST_P(StrategyConformance, VariablesAggregate) {
     for (const auto synchronization : {VariableSynchronization::automatic, VariableSynchronization::on_read}) {
       EXPECT_EQ(after(VariableAggregation::sum, synchronization), 2 * n * (n + 1));
       EXPECT_EQ(after(VariableAggregation::mean, synchronization), 2 * (n + 1));
-      EXPECT_EQ(after(VariableAggregation::only_first_replica, synchronization), 4);
+      const int first = worker.index() * GetParam().local_replicas();  // each worker takes its own, as in TensorFlow
+      EXPECT_EQ(after(VariableAggregation::only_first_replica, synchronization), 4 * (first + 1));
     }
     const auto v = strategy.create_variable(one_number(1, VariableAggregation::mean));
     v->assign(Value::literal(5));
     for (const Tensor& component : v->components()) EXPECT_EQ(host_values(worker, component).at(0), 5);
     if (GetParam().traits.replicates_variables) {
-      EXPECT_EQ(v->components().size(), static_cast<std::size_t>(n));
+      EXPECT_EQ(v->components().size(), static_cast<std::size_t>(GetParam().local_replicas()));
     }
   });
 }
@@ -160,15 +202,13 @@ TEST_P(StrategyConformance, VariablesAggregate) {
 TEST_P(StrategyConformance, EveryElementOfADatasetComesOnce) {
   under_strategy([&](Worker& worker, Strategy& strategy) {
     auto iterator = strategy.experimental_distribute_dataset(Dataset::range(22).batch(8)).iterator();
-    std::vector<double> seen;
+    std::vector<double> seen(22);  // how often
     while (const auto batch = iterator.next()) {
       for (const Value& part : strategy.experimental_local_results(*batch)) {
-        for (const double element : host_values(worker, part.tensor())) seen.push_back(element);
+        for (const double element : host_values(worker, part.tensor())) ++seen.at(static_cast<std::size_t>(element));
       }
     }
-    std::sort(seen.begin(), seen.end());
-    ASSERT_EQ(seen.size(), 22u);
-    for (std::size_t i = 0; i < seen.size(); ++i) EXPECT_EQ(seen[i], static_cast<double>(i));
+    EXPECT_THAT(sums_of_workers(worker, seen), Each(1));
   });
 }
 
@@ -213,17 +253,21 @@ TEST_P(StrategyConformance, TrainingDescends) {
 }
 
 TEST_P(StrategyConformance, RandomCallsEndAlikeInEveryWorld) {
-  std::vector<double> expected, found;
-  const auto calls = [&](std::vector<double>& into) {
-    return [&](Worker& worker) {
-      const std::unique_ptr<Strategy> strategy = make_strategy(GetParam().traits.name, worker);
-      into = random_calls(worker, *strategy, 7, 30);
-    };
+  std::mutex mutex;  // guards what the workers of real engines note
+  const auto seen_by_workers = [&](const World& world) {
+    std::map<int, std::vector<double>> seen;
+    under_strategy(world, [&](Worker& worker, Strategy& strategy) {
+      std::vector<double> values = random_calls(worker, strategy, 7, 30);
+      const std::lock_guard lock(mutex);
+      seen[worker.index()] = std::move(values);
+    });
+    return seen;
   };
-  open_world(built_worlds().front(), 1, GetParam().replicas)->run(calls(expected));
-  open_world(GetParam().world, 1, GetParam().replicas)->run(calls(found));
-  EXPECT_EQ(found, expected);
-  EXPECT_GT(found.size(), 30u);
+  const std::map<int, std::vector<double>> expected = seen_by_workers(built_worlds().front());
+  for (const auto& [worker, found] : seen_by_workers(GetParam().world)) {  // of several processes, those of this one
+    EXPECT_EQ(found, expected.at(worker)) << "worker " << worker;
+    EXPECT_GT(found.size(), 30u);
+  }
 }
 
 const World* simulated_world() {

@@ -5,7 +5,8 @@
 //                            StrategyConformance::name);
 //
 // Each test makes the strategy by name in every engine that was built, under several seeded schedules, with 1, 2 and 4
-// replicas, and on 64 simulated GPUs.
+// replicas, and on 64 simulated GPUs. Programs started by mpirun run the tests of the mpi engine on all of its ranks
+// (--gtest_filter=*_mpi); the workers are then in several processes.
 #pragma once
 
 #include <gtest/gtest.h>
@@ -26,12 +27,17 @@ struct StrategyTraits {
   bool replicates_variables = true;  // one component a replica, each with a device of its own
   bool trains_in_step = true;        // gradients are combined in every step: training equals one device's
   int max_replicas = 4;              // OneDevice: 1
+  bool spans_workers = false;        // replicas of several workers are in step, as many on each
+  bool uses_servers = false;         // keeps variables on the tasks of the job "ps"
 };
 
 struct StrategyUnderTest {
   StrategyTraits traits{};
   World world{};
-  int replicas = 1;
+  int replicas = 1;  // of all workers
+  int workers = 1, servers = 0;
+
+  int local_replicas() const { return replicas / workers; }
 };
 
 std::vector<StrategyUnderTest> in_every_world(const StrategyTraits& traits);
@@ -46,9 +52,14 @@ class StrategyConformance : public testing::TestWithParam<StrategyUnderTest> {
   // An engine may be built where it cannot run.
   void SetUp() override {
     if (const std::string reason = reason_to_skip(GetParam().world); !reason.empty()) GTEST_SKIP() << reason;
+    if (GetParam().servers == 0) return;
+    if (const std::string reason = reason_not_to_reach_others(GetParam().world); !reason.empty())
+      GTEST_SKIP() << reason;
   }
-  // Calls `program` on one worker of the world with the strategy.
-  void under_strategy(const std::function<void(Worker& worker, Strategy& strategy)>& program) const;
+  using StrategyProgram = std::function<void(Worker& worker, Strategy& strategy)>;
+  // Calls `program` on the workers of the world, each with a strategy object of its own.
+  void under_strategy(const StrategyProgram& program) const { under_strategy(GetParam().world, program); }
+  void under_strategy(const World& world, const StrategyProgram& program) const;
 };
 
 // On 64 simulated GPUs, 8 machines' worth on one, and the schedules of many seeds; skipped without a simulated engine.

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "strategies/base/errors.h"
+#include "tests/conformance/tf/results_of_workers.h"
 
 namespace tandem {
 namespace {
@@ -116,11 +117,7 @@ int CaseWorld::workers() const {
 
 std::vector<Json> CaseWorld::on_workers(int workers, int devices, const Program& program) const {
   opened_an_engine_ = true;
-  std::vector<Json> results(static_cast<std::size_t>(workers));
-  open_world(world_, workers, devices)->run([&](Worker& worker) {
-    results[static_cast<std::size_t>(worker.index())] = program(worker);
-  });
-  return results;
+  return results_of_workers(world_options(world_, workers, devices), world_.engine, program);
 }
 
 std::vector<Json> CaseWorld::on_cluster(std::vector<WorkerSpec> workers, const Program& program) const {
@@ -133,11 +130,7 @@ std::vector<Json> CaseWorld::on_cluster(std::vector<WorkerSpec> workers, const P
     options.workers[i].device_count = workers[i].device_count;
   }
   opened_an_engine_ = true;
-  std::vector<Json> results(workers.size());
-  open_engine(world_.engine, std::move(options))->run([&](Worker& worker) {
-    results[static_cast<std::size_t>(worker.index())] = program(worker);
-  });
-  return results;
+  return results_of_workers(std::move(options), world_.engine, program);
 }
 
 bool add_cases(CaseTable table) {

@@ -34,6 +34,7 @@ std::map<std::string, Tally>& tallies() {
 class PrintedCounts : public testing::Environment {
  public:
   void TearDown() override {
+    if (!reports_for_job()) return;
     for (const auto& [area, tally] : tallies()) {
       std::cout << area << ": " << tally.passed << " passed, " << tally.not_applicable << " not applicable, "
                 << tally.failed << " failed\n";
@@ -67,7 +68,11 @@ TEST_P(TfDistribute, Behaves) {
   const Json error = error_of([&] { actual = (*function)(world); });
   if (!error.is_null()) actual = error;
   EXPECT_FALSE(spec.is_pure && world.opened_an_engine()) << "a pure case opens no engine";
-  EXPECT_EQ(mismatch(spec.expect, actual), "") << actual.dump();
+  // What a program leaves in variables of the case is known where it has run: of several processes, to that of worker
+  // 0.
+  if (reports_for_job()) {
+    EXPECT_EQ(mismatch(spec.expect, actual), "") << actual.dump();
+  }
 }
 
 std::vector<CaseIn> cases_in_worlds() {
