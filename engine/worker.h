@@ -63,6 +63,10 @@ class Worker {
   // UsageError for an owner that does not exist.
   virtual std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name);
 
+  // Blocks until the job ends: until the program of every worker has ended or waits here, too. Others may use this
+  // worker's devices meanwhile. Afterwards the program uses nothing of other workers. Throws when the run fails.
+  virtual void await_end_of_job() = 0;
+
   // Reads this world's clock. Code above the engine reads no other.
   virtual Nanoseconds now() = 0;
 

@@ -3,11 +3,10 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 #include <tuple>
 
 #include "strategies/base/errors.h"
-#include "strategies/cluster/simple_resolver.h"
+#include "strategies/cluster/run_cluster.h"
 
 namespace tandem {
 namespace {
@@ -41,20 +40,11 @@ ReplicatedSpec spec_of(Worker& worker, const MultiWorkerOptions& options) {
           .communication = options.communication};
 }
 
-// Makes a resolver of the engine's cluster. Its workers have no network addresses, so job and task are used in their
-// place.
-std::shared_ptr<const ClusterResolver> resolver_of(const Worker& worker) {
-  std::map<std::string, std::map<int, std::string>> addresses;
-  for (const WorkerSpec& spec : worker.cluster())
-    addresses[spec.job][spec.task] = fmt::format("{}{}", spec.job, spec.task);
-  std::map<std::string, JobTasks> jobs;
-  for (auto& [job, tasks] : addresses) jobs.emplace(job, JobTasks(std::move(tasks)));
-  AcceleratorCounts accelerators;
-  const int count = static_cast<int>(worker.devices().size());
-  if (worker.devices().front()->id().type == DeviceType::gpu) accelerators["GPU"] = count;
-  return std::make_shared<SimpleResolver>(
-      ClusterSpec(std::move(jobs)), SimpleResolverOptions{.task = {.task_type = worker.job(), .task_id = worker.task()},
-                                                          .num_accelerators = accelerators});
+// Returns the resolver of the options, or one made of the run's cluster.
+std::shared_ptr<const ClusterResolver> resolver_of(const Worker& worker, const MultiWorkerOptions& options) {
+  if (!options.cluster_resolver) return resolver_of_run(worker);
+  check_cluster_of_run(*options.cluster_resolver, worker);
+  return options.cluster_resolver;
 }
 
 }  // namespace
@@ -70,12 +60,11 @@ std::vector<DeviceId> devices_in_sync(Worker& worker) {
   return group;
 }
 
-MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, MultiWorkerOptions options)
-    : MirroredExtended(worker, spec_of(worker, options)),
-      cluster_resolver_(options.cluster_resolver ? std::move(options.cluster_resolver) : resolver_of(worker)) {}
+MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, const MultiWorkerOptions& options)
+    : MirroredExtended(worker, spec_of(worker, options)), cluster_resolver_(resolver_of(worker, options)) {}
 
 MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec)
-    : MirroredExtended(worker, spec), cluster_resolver_(resolver_of(worker)) {}
+    : MirroredExtended(worker, spec), cluster_resolver_(resolver_of_run(worker)) {}
 
 std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const VariableSpec& spec) {
   std::shared_ptr<Variable> variable = MirroredExtended::make_variable(spec);
@@ -86,7 +75,7 @@ std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const Varia
   return variable;
 }
 
-MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(Worker& worker, MultiWorkerOptions options)
-    : Strategy("multi_worker_mirrored", std::make_unique<MultiWorkerMirroredExtended>(worker, std::move(options))) {}
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(Worker& worker, const MultiWorkerOptions& options)
+    : Strategy("multi_worker_mirrored", std::make_unique<MultiWorkerMirroredExtended>(worker, options)) {}
 
 }  // namespace tandem

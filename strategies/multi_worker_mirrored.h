@@ -16,7 +16,8 @@ struct MultiWorkerOptions {
   // A bytes_per_pack that is set overrides `packing`. A collective that not all workers join within timeout_seconds
   // ends the run with DeadlineExceededError.
   CommunicationOptions communication{};
-  // What cluster_resolver() returns; by default a resolver made from the engine's cluster, which decides in any case.
+  // Checked against the run (cluster/run_cluster.h), and what cluster_resolver() returns; by default one made of the
+  // run's cluster.
   std::shared_ptr<const ClusterResolver> cluster_resolver{};
   // This worker's devices, which are then the only ones; by default all devices of all workers. Not with a resolver.
   std::vector<Device*> devices{};
@@ -25,8 +26,8 @@ struct MultiWorkerOptions {
 class MultiWorkerMirroredExtended : public MirroredExtended {
  public:
   // All workers of the jobs "chief" and "worker" take part, the chief first. Throws ValueError unless all have equally
-  // many devices, and for options that name both a resolver and devices.
-  MultiWorkerMirroredExtended(Worker& worker, MultiWorkerOptions options);
+  // many devices, for options that name both a resolver and devices, and for a resolver that contradicts the run.
+  MultiWorkerMirroredExtended(Worker& worker, const MultiWorkerOptions& options);
   // Computes on `spec.devices` of this worker, which are part of `spec.group`. All workers in the group have equally
   // many devices.
   MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec);
@@ -48,7 +49,7 @@ class MultiWorkerMirroredExtended : public MirroredExtended {
 
 class MultiWorkerMirroredStrategy final : public Strategy {
  public:
-  explicit MultiWorkerMirroredStrategy(Worker& worker, MultiWorkerOptions options = {});
+  explicit MultiWorkerMirroredStrategy(Worker& worker, const MultiWorkerOptions& options = {});
 };
 
 // Returns the compute devices of the jobs that train: the chief's, then the workers' by task.

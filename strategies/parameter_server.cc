@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "strategies/base/errors.h"
+#include "strategies/cluster/run_cluster.h"
 #include "strategies/input/input_workers.h"
 
 namespace tandem {
@@ -91,6 +92,7 @@ ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vect
       next_task_(placement_over(options_.placement, static_cast<int>(parameter_devices().size()))),
       has_servers_(!server_devices(worker).empty()),
       is_chief_(is_first_worker(worker)) {
+  if (options_.cluster_resolver) check_cluster_of_run(*options_.cluster_resolver, worker);
   const auto make_names = [&worker] { return std::make_shared<VariableNames>(worker); };
   // Stored variables, and therefore their names, live to the end of the run, whichever strategy object made them.
   names_ =

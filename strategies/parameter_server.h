@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "strategies/base/stored_extended.h"
+#include "strategies/cluster/cluster_resolver.h"
 #include "strategies/cluster/partitioners.h"
 #include "strategies/cluster/placement.h"
 #include "strategies/variables/sharded_variable.h"
@@ -19,6 +20,8 @@ namespace tandem {
 struct ParameterServerOptions {
   VariablePlacement placement = VariablePlacement::round_robin;
   Partitioner partitioner{};  // used by create_sharded_variable; empty: variables are not sharded
+  // Checked against the run (cluster/run_cluster.h), and what cluster_resolver() returns.
+  std::shared_ptr<const ClusterResolver> cluster_resolver{};
 };
 
 class ParameterServerExtended final : public StoredExtended {
@@ -31,6 +34,7 @@ class ParameterServerExtended final : public StoredExtended {
   bool should_checkpoint() const override { return is_chief_; }
   bool should_save_summary() const override { return is_chief_; }
   bool in_multi_worker_mode() const override { return has_servers_; }
+  const ClusterResolver* cluster_resolver() const override { return options_.cluster_resolver.get(); }
   const Partitioner& partitioner() const { return options_.partitioner; }
 
  protected:
@@ -55,8 +59,8 @@ class ParameterServerExtended final : public StoredExtended {
 // when it computes on several.
 class ParameterServerStrategy final : public Strategy {
  public:
-  // Computes on `devices`, by default on all of the worker's. ValueError when `worker` is a ps task: those call
-  // Server::join() or just return.
+  // Computes on `devices`, by default on all of the worker's. ValueError when `worker` is a ps task, which calls
+  // Server::join() or just returns, and for a resolver that contradicts the run.
   explicit ParameterServerStrategy(Worker& worker, std::vector<Device*> devices = {},
                                    ParameterServerOptions options = {});
   // Creates a variable in shards along axis 0, as the partitioner says; consecutive shards go to consecutive servers.

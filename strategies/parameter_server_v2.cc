@@ -8,6 +8,7 @@
 #include "engine/engine.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/cluster_util.h"
+#include "strategies/cluster/run_cluster.h"
 #include "strategies/input/input_workers.h"
 #include "strategies/serving_worker.h"
 #include "strategies/values/regroup.h"
@@ -55,12 +56,16 @@ std::vector<std::vector<Device*>> devices_by_worker(Worker& chief) {
 
 }  // namespace
 
-ParameterServerV2Extended::ParameterServerV2Extended(Worker& chief, Partitioner partitioner)
+ParameterServerV2Extended::ParameterServerV2Extended(Worker& chief, Partitioner partitioner,
+                                                     std::shared_ptr<const ClusterResolver> cluster_resolver)
     : StoredExtended(chief, own_devices(chief), checked_servers(chief)),
       partitioner_(std::move(partitioner)),
+      cluster_resolver_(std::move(cluster_resolver)),
       next_task_(static_cast<int>(parameter_devices().size())),
       worker_devices_(devices_by_worker(chief)),
-      monitor_(chief.make_monitor()) {}
+      monitor_(chief.make_monitor()) {
+  if (cluster_resolver_) check_cluster_of_run(*cluster_resolver_, chief);
+}
 
 ParameterServerV2Extended::Assignment::Assignment(ParameterServerV2Extended& extended, int worker)
     : extended_(extended) {
@@ -154,6 +159,16 @@ Staleness ParameterServerV2Extended::take_staleness() {
   return std::exchange(elsewhere_, {});
 }
 
+void ParameterServerV2Extended::note_served(int worker) {
+  const std::lock_guard lock(*monitor_);
+  served_.insert(worker);
+}
+
+bool ParameterServerV2Extended::has_served(int worker) const {
+  const std::lock_guard lock(*monitor_);
+  return served_.contains(worker);
+}
+
 Device& ParameterServerV2Extended::place(const VariableSpec& spec) {
   return *parameter_devices().at(static_cast<std::size_t>(next_task_({.name = spec.name})));
 }
@@ -171,16 +186,18 @@ InputWorkers ParameterServerV2Extended::input_workers() {
           .num_replicas_in_sync = num_replicas_in_sync()};
 }
 
-ParameterServerStrategyV2::ParameterServerStrategyV2(Worker& chief, Partitioner partitioner)
-    : Strategy("parameter_server_v2", std::make_unique<ParameterServerV2Extended>(chief, std::move(partitioner))) {}
+ParameterServerStrategyV2::ParameterServerStrategyV2(Worker& chief, Partitioner partitioner,
+                                                     std::shared_ptr<const ClusterResolver> cluster_resolver)
+    : Strategy("parameter_server_v2", std::make_unique<ParameterServerV2Extended>(chief, std::move(partitioner),
+                                                                                  std::move(cluster_resolver))) {}
 
 // If the run has failed, it ends the workers' wait.
 ParameterServerStrategyV2::~ParameterServerStrategyV2() {
   if (!has_coordinator_) return;
   try {
-    for (int worker = 0; worker < parameter_server_extended().worker_count(); ++worker) {
-      ServingWorker(*this, worker).dismiss();
-    }
+    const int workers = parameter_server_extended().worker_count();
+    for (int worker = 0; worker < workers; ++worker) ServingWorker(*this, worker).dismiss();
+    for (int worker = 0; worker < workers; ++worker) ServingWorker(*this, worker).await_end();
   } catch (...) {
   }
 }

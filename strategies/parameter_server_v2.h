@@ -9,6 +9,7 @@
 #include <atomic>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -18,10 +19,12 @@ namespace tandem {
 
 class ParameterServerV2Extended final : public StoredExtended {
  public:
-  ParameterServerV2Extended(Worker& chief, Partitioner partitioner);
+  ParameterServerV2Extended(Worker& chief, Partitioner partitioner,
+                            std::shared_ptr<const ClusterResolver> cluster_resolver);
 
   int num_replicas_in_sync() const override { return static_cast<int>(replicas_per_worker()); }
   bool in_multi_worker_mode() const override { return true; }
+  const ClusterResolver* cluster_resolver() const override { return cluster_resolver_.get(); }
   // Returns the staleness of the updates of all workers, including those issued in other processes.
   Staleness staleness() const override;
   // Adds the staleness of updates that a worker has issued in a process of its own.
@@ -53,6 +56,9 @@ class ParameterServerV2Extended final : public StoredExtended {
   // Where functions are served in a process of their own, returns the staleness of the updates since the last call. In
   // the coordinator's process it returns none: there the variables know.
   Staleness take_staleness();
+  // Whether functions by name have been called on a worker, by its index in the run.
+  void note_served(int worker);
+  bool has_served(int worker) const;
   // Returns the variable of this shared name: that of this program or, where functions are served, one over the tensor
   // that the coordinator's program has made. NotFoundError where there is none.
   std::shared_ptr<Variable> shared_variable(const std::string& shared_name, const VariableSpec& spec);
@@ -72,13 +78,15 @@ class ParameterServerV2Extended final : public StoredExtended {
 
  private:
   Partitioner partitioner_;
+  std::shared_ptr<const ClusterResolver> cluster_resolver_;
   RoundRobinPlacement next_task_;
   std::vector<std::vector<Device*>> worker_devices_;  // by worker, in task order
   bool serves_functions_ = false;
   std::map<const Task*, int> assigned_;
   std::map<std::string, std::weak_ptr<Variable>> shared_variables_;  // by shared name
   Staleness elsewhere_;  // of updates in other processes; where functions are served, of those to be reported
-  std::unique_ptr<Monitor> monitor_;  // guards the three above
+  std::set<int> served_;
+  std::unique_ptr<Monitor> monitor_;  // guards the four above
   // Where functions are served in a process of their own, the coordinator's variables that were found; it costs
   // messages to find them again.
   std::vector<std::shared_ptr<Variable>> found_variables_;
@@ -89,9 +97,12 @@ class ParameterServerV2Extended final : public StoredExtended {
 class ParameterServerStrategyV2 final : public Strategy {
  public:
   // `chief` is the worker that runs this program. ValueError for a cluster that has jobs other than chief, worker, ps
-  // and evaluator, more than one chief, no worker or no ps. Without a partitioner variables are not sharded.
-  explicit ParameterServerStrategyV2(Worker& chief, Partitioner partitioner = {});
-  // Ends WorkerFunctions::serve() on all workers, if this strategy has had a coordinator.
+  // and evaluator, more than one chief, no worker or no ps, and for a resolver that contradicts the run
+  // (cluster/run_cluster.h). Without a partitioner variables are not sharded. cluster_resolver() returns the resolver.
+  explicit ParameterServerStrategyV2(Worker& chief, Partitioner partitioner = {},
+                                     std::shared_ptr<const ClusterResolver> cluster_resolver = {});
+  // Ends WorkerFunctions::serve() on all workers, if this strategy has had a coordinator, and waits until those that it
+  // has called functions on by name are done.
   ~ParameterServerStrategyV2() override;
   void note_coordinator() { has_coordinator_ = true; }
   // Creates a variable in shards along axis 0, as the partitioner says; consecutive shards go to consecutive servers.

@@ -56,6 +56,16 @@ void throw_error(ByteReader& bytes) {
   TANDEM_UNREACHABLE("an error that was not thrown");
 }
 
+void acknowledge_end(Worker& user, ByteReader& order) {
+  const auto coordinator = order.get<int>();
+  user.mailbox(coordinator, order.get_text())->send({});
+}
+
+WorkerMessage end_of_job() {
+  ByteWriter bytes;
+  return {.text = bytes.put(Order::end_of_job).take()};
+}
+
 ServingWorker::ServingWorker(ParameterServerStrategyV2& strategy, int index, int coordinator)
     : strategy_(strategy),
       index_(strategy.parameter_server_extended().devices_of_worker(index).front()->worker()),
@@ -74,6 +84,7 @@ Value ServingWorker::call(const std::string& name, const Value::Parts& arguments
   bytes.put(Order::call).put(here.index()).put_text(results).put_text(name);
   put_value(bytes, order.tensors, ready_to_send(here, Value::tuple(arguments)), strategy_);
   order.text = bytes.take();
+  strategy_.parameter_server_extended().note_served(index_);
   orders_of(here, index_)->send(std::move(order));
 
   WorkerMessage answer =
@@ -90,10 +101,21 @@ Value ServingWorker::call(const std::string& name, const Value::Parts& arguments
                                     const VariableSpec& spec) { return extended.shared_variable(shared_name, spec); }});
 }
 
+std::string ServingWorker::end_name() const {
+  return fmt::format("end of the service of worker {}", index_);
+}
+
 void ServingWorker::dismiss() {
+  Worker& here = strategy_.extended().worker();
   ByteWriter bytes;
-  bytes.put(Order::end);
-  orders_of(strategy_.extended().worker(), index_)->send({.text = bytes.take()});
+  bytes.put(Order::end).put(here.index()).put_text(end_name());
+  orders_of(here, index_)->send({.text = bytes.take()});
+}
+
+void ServingWorker::await_end() {
+  if (!strategy_.parameter_server_extended().has_served(index_)) return;
+  Worker& here = strategy_.extended().worker();
+  here.mailbox(here.index(), end_name())->receive(fmt::format("worker {} to end its service", index_));
 }
 
 }  // namespace tandem

@@ -2,7 +2,9 @@
 //
 // A coordinator sends an order to a worker's mailbox: `call`, with where the result goes, the function's name and the
 // arguments, or `end`. Back comes whether the function has failed, how stale the worker's updates were, and the result
-// or the error.
+// or the error; and after an `end` that follows calls, an empty message when all that the functions have issued is
+// done. Until then the coordinator's program does not end, and nothing that functions use goes away. A worker sends
+// itself `end_of_job`.
 //
 // Threads: any task.
 #pragma once
@@ -20,10 +22,14 @@
 
 namespace tandem {
 
-enum class Order : std::uint8_t { call, end };
+enum class Order : std::uint8_t { call, end, end_of_job };
 
 // Returns the mailbox of a worker, by its index in the run, that orders come to.
 std::shared_ptr<Mailbox> orders_of(Worker& user, int worker);
+
+// Answers an `end` whose bytes have been read up to here.
+void acknowledge_end(Worker& user, ByteReader& order);
+WorkerMessage end_of_job();
 
 // Takes the tensors of a message one after the other.
 class TensorsOf {
@@ -52,10 +58,13 @@ class ServingWorker {
   // worker does not serve, TypeError for an argument that cannot be sent, and ValueError where the worker runs the
   // coordinator's program itself. A worker that serves nothing causes a deadlock.
   Value call(const std::string& name, const Value::Parts& arguments);
-  // Ends serve().
+  // Ends serve(). await_end() then waits for it, if the worker has been called.
   void dismiss();
+  void await_end();
 
  private:
+  std::string end_name() const;
+
   ParameterServerStrategyV2& strategy_;
   const int index_;  // in the run
   const int coordinator_;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -37,8 +38,24 @@ class Service {
     extended().serve_functions();
   }
 
-  // Returns the answer to an order whose function is `function`.
-  WorkerMessage answer(const WorkerFunctions::Function& function, ByteReader& order, std::vector<Tensor> tensors) {
+  // Returns the answer to an order, whose function `find` returns by name.
+  using Find = std::function<const WorkerFunctions::Function&(std::string_view name)>;
+  WorkerMessage answer(const Find& find, ByteReader& order, std::vector<Tensor> tensors) {
+    try {
+      return success(find(order.get_text()), order, std::move(tensors));
+    } catch (const DeadlockError&) {
+      throw;
+    } catch (const std::exception& error) {
+      return failure(error);
+    }
+  }
+  // Returns when everything that the functions have issued has been done, also on the parameter servers.
+  void finish() {
+    for (Device* device : extended().parameter_devices()) device->synchronize();
+  }
+
+ private:
+  WorkerMessage success(const WorkerFunctions::Function& function, ByteReader& order, std::vector<Tensor> tensors) {
     const Value result = call(function, order, std::move(tensors));
     WorkerMessage message;
     ByteWriter bytes;
@@ -54,7 +71,6 @@ class Service {
     return {.text = bytes.take()};
   }
 
- private:
   ParameterServerV2Extended& extended() { return strategy_.parameter_server_extended(); }
   const std::vector<Device*>& devices() { return extended().devices_of_worker(index_); }
 
@@ -101,25 +117,46 @@ const WorkerFunctions::Function& WorkerFunctions::function(std::string_view name
 }
 
 void WorkerFunctions::serve(Worker& worker) const {
-  if (worker.job() != "worker") return;
-  const std::shared_ptr<Mailbox> orders = orders_of(worker, worker.index());
-  Service service(worker);
-  for (;;) {
-    WorkerMessage order = orders->receive("a function that a coordinator schedules by name");
-    ByteReader bytes(order.text);
-    if (bytes.get<Order>() == Order::end) return;
-    const auto coordinator = bytes.get<int>();
-    const std::shared_ptr<Mailbox> results = worker.mailbox(coordinator, bytes.get_text());
-    WorkerMessage answer;
+  if (worker.job() == "worker") serve_strategy(worker);
+}
+
+// A task beside this one waits for the end of the job, and then ends the service.
+void WorkerFunctions::serve_until_end_of_job(Worker& worker) const {
+  if (worker.job() != "worker") return worker.await_end_of_job();
+  const auto await_end = [&worker] {
     try {
-      const Function& wanted = function(bytes.get_text(), worker);
-      answer = service.answer(wanted, bytes, std::move(order.tensors));
-    } catch (const DeadlockError&) {
-      throw;
-    } catch (const std::exception& error) {
-      answer = service.failure(error);
+      worker.await_end_of_job();
+      orders_of(worker, worker.index())->send(end_of_job());
+    } catch (const RunStopped&) {  // the service ends with the run
+    } catch (const std::exception&) {
     }
-    results->send(std::move(answer));
+  };
+  const std::unique_ptr<BackgroundTask> end = worker.start_task("end of the job", await_end);
+  while (serve_strategy(worker)) {
+  }
+}
+
+// Has a service only while there is something to serve, so that nothing of it is left when the job ends.
+bool WorkerFunctions::serve_strategy(Worker& worker) const {
+  const std::shared_ptr<Mailbox> orders = orders_of(worker, worker.index());
+  const auto find = [&](std::string_view name) -> const Function& { return function(name, worker); };
+  std::optional<Service> service;
+  for (;;) {
+    WorkerMessage message = orders->receive("a function that a coordinator schedules by name");
+    ByteReader order(message.text);
+    const auto kind = order.get<Order>();
+    if (kind == Order::end_of_job) return false;
+    if (kind == Order::end) {
+      if (service) service->finish();
+      const bool is_awaited = service.has_value();
+      service.reset();
+      if (is_awaited) acknowledge_end(worker, order);
+      return true;
+    }
+    if (!service) service.emplace(worker);
+    const auto coordinator = order.get<int>();
+    const std::shared_ptr<Mailbox> results = worker.mailbox(coordinator, order.get_text());
+    results->send(service->answer(find, order, std::move(message.tensors)));
   }
 }
 

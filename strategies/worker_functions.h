@@ -38,8 +38,12 @@ class WorkerFunctions {
   // coordinator: those of strategies/base/errors.h as they are, others as RuntimeError. Returns immediately in programs
   // of other jobs than "worker".
   void serve(Worker& worker) const;
+  // Serves the strategies of any number of coordinators, one after the other, until the job ends
+  // (Worker::await_end_of_job()). In programs of other jobs than "worker" it only waits for that.
+  void serve_until_end_of_job(Worker& worker) const;
 
  private:
+  bool serve_strategy(Worker& worker) const;  // false: the job has ended
   const Function& function(std::string_view name, const Worker& worker) const;
 
   std::map<std::string, Function, std::less<>> functions_;

@@ -16,7 +16,11 @@ std::int64_t CallId::record_sequence() const {
 }
 
 void put_stillness(ByteWriter& bytes, const Stillness& stillness) {
-  bytes.put(stillness.is_still).put_text(stillness.waits).put_list(stillness.sent).put_list(stillness.received);
+  bytes.put(stillness.is_still)
+      .put(stillness.is_after_end_of_job)
+      .put_text(stillness.waits)
+      .put_list(stillness.sent)
+      .put_list(stillness.received);
   bytes.put(static_cast<std::uint64_t>(stillness.open.size()));
   for (const OpenCall& call : stillness.open) put_call(bytes, call);
 }
@@ -24,6 +28,7 @@ void put_stillness(ByteWriter& bytes, const Stillness& stillness) {
 Stillness get_stillness(ByteReader& bytes) {
   Stillness stillness;
   stillness.is_still = bytes.get<bool>();
+  stillness.is_after_end_of_job = bytes.get<bool>();
   stillness.waits = bytes.get_text();
   stillness.sent = bytes.get_list<std::int64_t>();
   stillness.received = bytes.get_list<std::int64_t>();
@@ -60,12 +65,14 @@ void Coordinator::handle(int from, const std::string& message) {
 
 // Nothing can happen any more if every process is still and no message is on its way between any two: whatever could
 // move a process would have to come from another that has moved before. A process in which nobody waits may not have
-// begun yet.
+// begun yet. When all programs have ended or wait for that, these go on; only what is reported then counts.
 void Coordinator::find_deadlock() {
   if (is_stopped_) return;
+  const bool has_job_ended = are_all_idle();
   bool does_anybody_wait = false;
   for (const Process& process : processes_) {
     if (process.is_done || process.has_left) continue;
+    if (has_job_ended && !process.stillness.is_after_end_of_job) return;
     if (!process.stillness.is_still || (process.stillness.waits.empty() && !process.is_idle)) return;
     does_anybody_wait |= !process.stillness.waits.empty();
   }
@@ -95,9 +102,7 @@ std::string Coordinator::text_of(const Process& process) const {
 
 void Coordinator::note_idle(int from) {
   processes_[static_cast<std::size_t>(from)].is_idle = true;
-  if (!is_stopped_ && count_of(&Process::is_idle) == static_cast<int>(processes_.size())) {
-    say_to_all(MessageKind::finish, {});
-  }
+  if (!is_stopped_ && are_all_idle()) say_to_all(MessageKind::finish, {});
 }
 
 void Coordinator::note_done(int from, std::optional<JobError> error) {

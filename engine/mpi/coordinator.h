@@ -42,6 +42,7 @@ class Coordinator {
   void say(int to, MessageKind kind, const std::optional<JobError>& error);
   void say_to_all(MessageKind kind, const std::optional<JobError>& error);
   int count_of(bool Process::*state) const;
+  bool are_all_idle() const { return count_of(&Process::is_idle) == static_cast<int>(processes_.size()); }
   std::string text_of(const Process& process) const;
   // Replaces the marks of calls by what is known about them.
   std::string plain(const std::string& text) const;

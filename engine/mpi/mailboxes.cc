@@ -45,7 +45,10 @@ class Mailboxes::Handle final : public Mailbox {
     for (;;) {
       mailboxes_.access_.wait_as_task(arrival);
       const std::lock_guard lock(mailboxes_.mutex_);
-      if (box->messages.empty()) continue;  // another task was faster
+      if (box->messages.empty()) {  // another task was faster, or this one is ending and does not wait
+        if (mailboxes_.access_.control().is_stopped()) mailboxes_.access_.control().throw_stopped();
+        continue;
+      }
       WorkerMessage first = std::move(box->messages.front());
       box->messages.pop_front();
       box->count.store(box->messages.size());

@@ -318,7 +318,7 @@ void Messenger::note_end(std::optional<JobError> error) {
   std::fill(sent_.begin(), sent_.end(), 0);
   std::fill(received_.begin(), received_.end(), 0);
   received_at_last_look_ = -1;
-  was_still_ = have_programs_ended_ = false;
+  was_still_ = have_programs_ended_ = has_job_ended_ = had_job_ended_at_last_look_ = false;
   is_stopped_.store(false);
   changed_.notify_all();
 }
@@ -351,6 +351,11 @@ void Messenger::await_programs() {
   awaiting_.fetch_sub(1);
 }
 
+void Messenger::note_end_of_job() {
+  const std::lock_guard lock(mutex_);
+  has_job_ended_ = true;
+}
+
 std::exception_ptr Messenger::end(const std::exception_ptr& error) {
   awaiting_.fetch_add(1);
   tell(MessageKind::done, [&](ByteWriter& bytes) { put_error(bytes, job_error_of(error)); });
@@ -377,6 +382,7 @@ void Messenger::note_still(std::optional<std::string> waits) {
     const std::lock_guard lock(mutex_);
     const std::int64_t received = std::accumulate(received_.begin(), received_.end(), std::int64_t{0});
     if (received != std::exchange(received_at_last_look_, received)) stillness.is_still = false;
+    stillness.is_after_end_of_job = std::exchange(had_job_ended_at_last_look_, has_job_ended_);
     if (!stillness.is_still && !std::exchange(was_still_, false)) return;
     was_still_ = stillness.is_still;
     stillness.sent = sent_;

@@ -45,6 +45,7 @@ class Messenger {
   void fail(const std::exception_ptr& error);
   void note_still(std::optional<std::string> waits);
   void await_programs();
+  void note_end_of_job();
   std::exception_ptr end(const std::exception_ptr& error);
 
   Agreement& agreement() { return agreement_; }
@@ -100,6 +101,7 @@ class Messenger {
   std::int64_t received_at_last_look_ = -1;
   bool was_still_ = false;
   bool have_programs_ended_ = false;
+  bool has_job_ended_ = false, had_job_ended_at_last_look_ = false;
   std::optional<JobError> error_;
   bool has_ended_ = false;
   std::condition_variable changed_;

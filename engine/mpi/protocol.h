@@ -21,8 +21,9 @@
 //
 //   to the coordinator                               | from the coordinator
 //   fail    the run has failed here                  | stop    the run has failed, and how; programs are stopped
-//   still   nothing here goes on by itself, or does  | finish  the programs of all processes have ended
-//   idle    the programs here have ended             | end     every process is done; the next run may begin
+//   still   nothing here goes on by itself, or does  | finish  all processes are idle
+//   idle    the programs here have ended, or wait    | end     every process is done; the next run may begin
+//           for the end of the job                   |
 //   done    all devices here have ended              |
 //   leave   no further runs here                     | lost    a rank does not answer: the job ends
 //   signal  this process was sent one: the job ends  |
@@ -111,7 +112,8 @@ inline OpenCall get_call(ByteReader& bytes) {
 // one is on its way.
 struct Stillness {
   bool is_still = false;
-  std::string waits{};  // who waits for what; "": nobody does
+  bool is_after_end_of_job = false;  // the programs here that have waited for the end of the job go on
+  std::string waits{};               // who waits for what; "": nobody does
   std::vector<std::int64_t> sent{}, received{};
   std::vector<OpenCall> open{};
 };

@@ -48,6 +48,7 @@ class OtherRanks final : public threads::Neighbours {
   void note_still(std::optional<std::string> waits) override;
   void flush() override { access_->flush(); }
   void await_programs() override { messenger().await_programs(); }
+  void note_end_of_job() override { messenger().note_end_of_job(); }
   std::exception_ptr end(const std::exception_ptr& error) override;
 
  private:

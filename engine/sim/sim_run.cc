@@ -98,6 +98,7 @@ void SimRun::add_workers() {
     workers_.emplace_back();
     if (!runs(static_cast<int>(worker))) continue;
     workers_.back() = std::make_unique<SimWorker>(*this, static_cast<int>(worker), spec, std::move(local), cpu);
+    working_.insert(static_cast<int>(worker));
   }
 }
 
@@ -112,6 +113,16 @@ Timeline SimRun::run(const Program& program) {
   Timeline timeline = take_timeline();
   if (symmetry_) symmetry_->finish(timeline);
   return timeline;
+}
+
+void SimRun::note_end_of_work(int worker) {
+  if (working_.erase(worker) > 0 && working_.empty()) scheduler_.wake_all(joined_);
+}
+
+void SimRun::await_end_of_job(int worker) {
+  note_end_of_work(worker);
+  scheduler_.wait(
+      joined_, [this] { return working_.empty(); }, [] { return std::string("the other programs of the job to end"); });
 }
 
 SimDevice& SimRun::device(const DeviceId& id) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -73,6 +74,9 @@ class SimRun {
   SharedObjects& shared() { return shared_; }
   SimDevice& device(const DeviceId& id);  // throws UnavailableError naming the known ones
   int current_step() const;               // of the running task's worker
+  // The program of a worker has ended, or waits for the end of the job.
+  void note_end_of_work(int worker);
+  void await_end_of_job(int worker);
   void add_record(Record&& record) {
     if (is_recorded(record.kind, options_.records)) records_.add(std::move(record));
   }
@@ -107,6 +111,8 @@ class SimRun {
   std::map<std::string, std::unordered_map<int, int>, std::less<>> workers_by_task_;  // by job and task
   std::vector<int> first_devices_;                                                    // by worker
   std::vector<std::unique_ptr<SimWorker>> workers_;                                   // null: another one represents it
+  std::set<int> working_;  // the running workers whose programs neither have ended nor wait for the end of the job
+  WaitList joined_;        // the tasks that wait for it
   RecordLog records_;
   SharedObjects shared_;  // the last member, because the objects may hold memory of the devices
 };

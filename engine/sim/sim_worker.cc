@@ -40,8 +40,9 @@ void SimWorker::start(const Program& program) {
   scheduler.start(
       std::make_unique<SimTask>(fmt::format("worker {}", index_), this), cpu_.node(),
       [this, &program] { program(*this); },
-      [&scheduler](const std::exception_ptr& error) {
+      [this, &scheduler](const std::exception_ptr& error) {
         if (error) scheduler.fail(error);
+        run_.note_end_of_work(index_);
       });
 }
 
@@ -92,6 +93,13 @@ Device& SimWorker::device(const DeviceId& id) {
 std::shared_ptr<void> SimWorker::shared(std::string_view name, const SharedFactory& make) {
   needs_all_workers("shares an object with others");
   return run_.shared().get(name, make);
+}
+
+void SimWorker::await_end_of_job() {
+  needs_all_workers("waits for the end of the job");
+  for (Device* device : devices_) device->synchronize();
+  cpu_.synchronize();
+  run_.await_end_of_job(index_);
 }
 
 std::unique_ptr<BackgroundTask> SimWorker::start_task(std::string_view name, std::function<void()> function) {

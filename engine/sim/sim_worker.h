@@ -22,6 +22,7 @@ class SimWorker : public Worker {
   int task() const override { return spec_.task; }
   std::span<const WorkerSpec> cluster() const override { return run_.specs(); }
   std::shared_ptr<void> shared(std::string_view name, const SharedFactory& make) override;
+  void await_end_of_job() override;
   const Capabilities& capabilities() const override { return run_.capabilities(); }
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return cpu_; }

@@ -38,9 +38,11 @@ class Neighbours {
   virtual void note_still(std::optional<std::string> waits) = 0;
   // Waits until what a program here has issued to devices of other processes has reached them. Called before its end.
   virtual void flush() = 0;
-  // Waits until the programs of all processes have ended, or the run is stopped. Until then others may use the devices
-  // of this process.
+  // Waits until the programs of all processes have ended or wait for the end of the job, or the run is stopped. Until
+  // then others may use the devices of this process.
   virtual void await_programs() = 0;
+  // Says that the programs here that have waited for this go on.
+  virtual void note_end_of_job() = 0;
   // Waits until every process has ended its part of the run; `error`, if any, is how this one has. Returns how the run
   // has ended: null, or the first failure of all processes.
   virtual std::exception_ptr end(const std::exception_ptr& error) = 0;

@@ -76,7 +76,6 @@ Timeline Run::run(const Program& program) {
   {
     const DeadlockWatch watch(context_.control, deadlock_timeout_s_, neighbours_);
     run_programs(program);
-    if (neighbours_ != nullptr) neighbours_->await_programs();
     for (const auto& worker : workers_) worker->finish(timeline.records);
   }
   std::exception_ptr error = failure();
@@ -86,22 +85,35 @@ Timeline Run::run(const Program& program) {
   return timeline;
 }
 
+// Programs that wait for the end of the job go on when no other is left in any process.
 void Run::run_programs(const Program& program) {
   std::vector<Job> jobs(workers_.size());
+  start_programs(program, jobs);
+  {
+    std::unique_lock lock(ending_mutex_);
+    ended_.wait(lock, [this] { return working_.empty(); });
+  }
+  if (neighbours_ != nullptr) {
+    neighbours_->await_programs();
+    end_job();
+    neighbours_->note_end_of_job();
+  }
   std::unique_lock lock(ending_mutex_);
+  ended_.wait(lock, [this] { return programs_running_ == 0; });
+}
+
+void Run::start_programs(const Program& program, std::vector<Job>& jobs) {
+  const std::lock_guard lock(ending_mutex_);
   for (std::size_t i = 0; i < jobs.size(); ++i) {
     ThreadWorker& worker = *workers_[i];
     jobs[i] = {.name = fmt::format("worker {}", worker.index()),
                .worker = &worker,
                .run = [this, &program, &worker] { run_program(program, worker); },
-               .ended =
-                   [this] {
-                     const std::lock_guard ending(ending_mutex_);
-                     if (--programs_running_ == 0) ended_.notify_one();
-                   }};
+               .ended = [this, &worker] { note_end_of_program(worker); }};
     try {
       pool_.start(jobs[i]);
       ++programs_running_;
+      working_.insert(&worker);
     } catch (...) {
       first_error_ = std::current_exception();
       context_.control.stop();
@@ -109,7 +121,45 @@ void Run::run_programs(const Program& program) {
       break;
     }
   }
-  ended_.wait(lock, [this] { return programs_running_ == 0; });
+}
+
+void Run::note_end_of_program(const ThreadWorker& worker) {
+  const std::lock_guard lock(ending_mutex_);
+  --programs_running_;
+  note_end_of_work(worker);
+  ended_.notify_one();
+}
+
+// Where this process is alone, the last program to end wakes the others, so that they never seem to wait for nothing.
+void Run::note_end_of_work(const ThreadWorker& worker) {
+  if (working_.erase(&worker) == 0 || !working_.empty()) return;
+  if (neighbours_ == nullptr) end_job();
+  ended_.notify_one();
+}
+
+void Run::end_job() {
+  has_job_ended_.store(true);
+  joined_.wake_all();
+}
+
+// Like the end of a program, after all that it has issued.
+void Run::await_end_of_job(ThreadWorker& worker) {
+  class JobEnd final : public Wait {
+   public:
+    explicit JobEnd(const std::atomic<bool>& has_come) : has_come_(has_come) {}
+    bool is_over() const override { return has_come_.load(); }
+    std::string text() const override { return "the other programs of the job to end"; }
+
+   private:
+    const std::atomic<bool>& has_come_;
+  };
+  worker.synchronize_devices();
+  if (neighbours_ != nullptr) neighbours_->flush();
+  {
+    const std::lock_guard lock(ending_mutex_);
+    note_end_of_work(worker);
+  }
+  context_.control.wait_as_task(JobEnd(has_job_ended_), &joined_);
 }
 
 // Also waits for work that the program has issued but not waited for, because it is part of the run.

@@ -1,11 +1,13 @@
 // One Engine::run of an engine whose tasks are threads: its workers, their threads, and how it ends.
 #pragma once
 
+#include <atomic>
 #include <condition_variable>
 #include <exception>
 #include <map>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <vector>
 
 #include "engine/engine.h"
@@ -37,6 +39,7 @@ class Run {
   std::shared_ptr<void> kept(std::string_view name, const Worker::SharedFactory& make);
   std::shared_ptr<SharedTensor> shared_tensor(Worker& worker, std::string_view name, const Worker::TensorFactory& make);
   std::shared_ptr<Mailbox> mailbox(Worker& worker, int owner, std::string_view name);
+  void await_end_of_job(ThreadWorker& worker);
   // Returns the one group of these devices. Throws UsageError for an empty list or a device named twice.
   std::shared_ptr<Group> group(std::span<const DeviceId> devices);
 
@@ -48,6 +51,10 @@ class Run {
   Device& member(const DeviceId& id);  // as device(), but of any process
   void run_program(const Program& program, ThreadWorker& worker);
   void run_programs(const Program& program);
+  void start_programs(const Program& program, std::vector<Job>& jobs);
+  void note_end_of_program(const ThreadWorker& worker);
+  void note_end_of_work(const ThreadWorker& worker);
+  void end_job();
   void fail(const std::exception_ptr& error);
   void throw_if_failed() const;
   std::exception_ptr failure() const;
@@ -68,10 +75,13 @@ class Run {
 
   SharedObjects shared_;  // freed before the devices
 
-  std::mutex ending_mutex_;  // guards the next three
+  std::mutex ending_mutex_;  // guards the next four
   std::condition_variable ended_;
   int programs_running_ = 0;
+  std::set<const ThreadWorker*> working_;  // whose programs neither have ended nor wait for the end of the job
   std::exception_ptr first_error_;
+  std::atomic<bool> has_job_ended_{false};
+  WaitList joined_;  // the tasks that wait for it
 
   TaskPool pool_;  // declared last: its threads use everything above
 };

@@ -93,6 +93,10 @@ std::shared_ptr<Mailbox> ThreadWorker::mailbox(int owner, std::string_view name)
   return run_.mailbox(*this, owner, name);
 }
 
+void ThreadWorker::await_end_of_job() {
+  run_.await_end_of_job(*this);
+}
+
 Nanoseconds ThreadWorker::now() {
   return run_.context().now();
 }

@@ -29,6 +29,7 @@ class ThreadWorker final : public Worker {
   std::shared_ptr<void> kept(std::string_view name, const SharedFactory& make) override;
   std::shared_ptr<SharedTensor> shared_tensor(std::string_view name, const TensorFactory& make) override;
   std::shared_ptr<Mailbox> mailbox(int owner, std::string_view name) override;
+  void await_end_of_job() override;
   const Capabilities& capabilities() const override;
   std::span<Device* const> devices() const override { return devices_; }
   Device& cpu() override { return *owned_devices_.front(); }

@@ -11,10 +11,10 @@
 #include <cerrno>
 #include <cstring>
 #include <set>
-#include <span>
 
 #include "engine/worker.h"
 #include "strategies/base/errors.h"
+#include "strategies/cluster/run_cluster.h"
 #include "strategies/cluster/text.h"
 #include "strategies/worker_functions.h"
 
@@ -51,23 +51,6 @@ int own_port(const ServerDef& definition) {
   } catch (const ValueError& unknown) {
     throw InvalidArgumentError(unknown.what());
   }
-}
-
-// A task as messages name it, and those of a cluster or of a run, in order.
-std::string task_text(const std::string& job, int task) {
-  return fmt::format("{} {}", job, task);
-}
-std::set<std::string> tasks_of(const ClusterSpec& cluster) {
-  std::set<std::string> tasks;
-  for (const auto& [job, of_job] : cluster.by_job()) {
-    for (const auto& [task, address] : of_job.by_index()) tasks.insert(task_text(job, task));
-  }
-  return tasks;
-}
-std::set<std::string> tasks_of(std::span<const WorkerSpec> run) {
-  std::set<std::string> tasks;
-  for (const WorkerSpec& spec : run) tasks.insert(task_text(spec.job, spec.task));
-  return tasks;
 }
 
 void check_is_task(const ServerDef& definition, const Worker& worker) {
@@ -175,13 +158,18 @@ void Server::start() {
 }
 
 void Server::join() {
+  if (Worker* const worker = Task::current().worker()) return join(*worker);
   sockets_->join();
+}
+
+void Server::join(Worker& worker) const {
+  join(worker, {});
 }
 
 void Server::join(Worker& worker, const WorkerFunctions& functions) const {
   if (!sockets_->is_started()) throw RuntimeError("the server does not run");
   check_is_task(definition_, worker);
-  functions.serve(worker);
+  functions.serve_until_end_of_job(worker);
 }
 
 void Server::stop() {

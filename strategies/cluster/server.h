@@ -1,7 +1,7 @@
 // tf.distribute.Server: the server of one task. It listens on the task's TCP port, so that a wrong address of a cluster
 // is noticed, and serves functions to a coordinator; their messages take the engine's way, not that port.
 //
-// Threads: join() without a worker blocks the calling thread until any thread calls stop().
+// Threads: join() outside of an engine's run blocks the calling thread until any thread calls stop().
 #pragma once
 
 #include <memory>
@@ -42,10 +42,15 @@ class Server {
   static std::unique_ptr<Server> create_local();
 
   void start();  // does nothing when the server runs already; RuntimeError after stop()
-  void join();   // returns after stop(), or immediately if the server was never started
-  // Serves functions by name in the program of this server's task, until the coordinator's strategy is destroyed: see
-  // WorkerFunctions::serve(). InvalidArgumentError in the program of another task, and where the run has other tasks
-  // than the server's cluster; RuntimeError for a server that was never started, or has stopped.
+  // Outside of an engine's run it returns after stop(), or immediately if the server was never started. In the program
+  // of an engine's worker it is join(worker).
+  void join();
+  // Blocks until the job ends: until the programs of all tasks have ended or have called this, too. Until then others
+  // use this task's devices and, on a parameter server, its variables. InvalidArgumentError in the program of another
+  // task than the server's, and where the run has other tasks than its cluster; RuntimeError for a server that was
+  // never started, or has stopped.
+  void join(Worker& worker) const;
+  // Serves functions by name meanwhile, if this is a worker: see WorkerFunctions::serve_until_end_of_job().
   void join(Worker& worker, const WorkerFunctions& functions) const;
   void stop();
 

@@ -1,4 +1,5 @@
 // A caller's mistake throws UsageError on every engine, in the same words, and the run goes on for who catches it.
+#include "engine/mailbox.h"
 #include "tests/conformance/engine_conformance.h"
 
 namespace tandem {

@@ -1,21 +1,10 @@
 // `tandem run --engine mpi` under mpirun: one report of all ranks, the values of the cpu engine, and how a job ends in
 // which something goes wrong: in bounded time, once said, with the exit code of docs/exit-codes.md, and nothing left.
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <chrono>
 #include <cmath>
-#include <csignal>
-#include <cstdlib>
-#include <filesystem>
-#include <fstream>
 #include <nlohmann/json.hpp>
 #include <set>
-#include <sstream>
-#include <string>
-#include <thread>
+
+#include "tests/mpi/mpi_testing.h"
 
 namespace tandem {
 namespace {
@@ -24,100 +13,8 @@ using testing::AllOf;
 using testing::HasSubstr;
 using testing::Not;
 
-const std::string kDigits = TANDEM_SOURCE_DIR "/scenarios/examples/digits-multi-worker.yaml";
 const std::string kOneDevice = TANDEM_SOURCE_DIR "/scenarios/examples/digits.yaml";
 const std::string kServers = TANDEM_SOURCE_DIR "/scenarios/examples/digits-parameter-server.yaml";
-
-struct Ended {
-  int exit_code = -1;
-  std::string out, err;
-  double seconds = 0;
-};
-
-int count_of(const std::string& text, const std::string& part) {
-  int count = 0;
-  for (std::size_t at = text.find(part); at != std::string::npos; at = text.find(part, at + 1)) ++count;
-  return count;
-}
-
-class MpiCommand : public testing::Test {
- protected:
-  void SetUp() override {
-    std::string pattern = (std::filesystem::temp_directory_path() / "tandem-mpi-XXXXXX").string();
-    ASSERT_NE(mkdtemp(pattern.data()), nullptr);
-    folder_ = pattern;
-    if (shell("exec " TANDEM_ON_RANKS " " TANDEM_MPIEXEC " " TANDEM_MPIEXEC_NUMBER " 1 true").exit_code == 77) {
-      GTEST_SKIP() << read("stdout.txt");
-    }
-  }
-  void TearDown() override { std::filesystem::remove_all(folder_); }
-
-  Ended shell(const std::string& command) {
-    const auto start = std::chrono::steady_clock::now();
-    const std::string all = "cd " + folder_.string() + " && (" + command + ") >stdout.txt 2>stderr.txt </dev/null";
-    const int status = std::system(all.c_str());
-    const std::chrono::duration<double> taken = std::chrono::steady_clock::now() - start;
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("stdout.txt"), read("stderr.txt"),
-            taken.count()};
-  }
-  Ended tandem(const std::string& arguments) { return shell("exec " TANDEM_BINARY " " + arguments); }
-  // The command of every rank is `wrapped`, in which $TANDEM is the program; each first notes its process.
-  static std::string ranks(int count, const std::string& wrapped) {
-    return "exec " TANDEM_ON_RANKS " " TANDEM_MPIEXEC " " TANDEM_MPIEXEC_NUMBER " " + std::to_string(count) +
-           " sh -c 'echo $$ >> processes; RANK=${OMPI_COMM_WORLD_RANK:-$PMI_RANK}; TANDEM=" TANDEM_BINARY "; " +
-           wrapped + "'";
-  }
-  Ended on_ranks(int count, const std::string& arguments) { return shell(ranks(count, "exec $TANDEM " + arguments)); }
-  std::string read(const std::string& name) const {
-    std::ifstream in(folder_ / name, std::ios::binary);
-    return {std::istreambuf_iterator<char>(in), {}};
-  }
-  // Writes a copy of a program or library that has other bytes in one place.
-  void write_patched(const std::string& from, const std::string& to, const std::string& before,
-                     const std::string& after) const {
-    std::ifstream in(from, std::ios::binary);
-    std::string bytes{std::istreambuf_iterator<char>(in), {}};
-    const std::size_t at = bytes.find(before);
-    ASSERT_NE(at, std::string::npos);
-    for (; bytes.find(before) != std::string::npos;) bytes.replace(bytes.find(before), before.size(), after);
-    std::filesystem::create_directories((folder_ / to).parent_path());
-    std::ofstream(folder_ / to, std::ios::binary) << bytes;
-    std::filesystem::permissions(folder_ / to, std::filesystem::perms::owner_all);
-  }
-  bool exists(const std::string& name) const { return std::filesystem::exists(folder_ / name); }
-
-  // None of the processes that ranks() has noted is there after a moment.
-  void expect_no_orphan(int count) const {
-    std::istringstream ids(read("processes"));
-    int noted = 0;
-    for (pid_t id = 0; ids >> id; ++noted) {
-      for (int i = 0; i < 50 && kill(id, 0) == 0; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(100));
-      EXPECT_NE(kill(id, 0), 0) << "process " << id << " is still there";
-    }
-    EXPECT_EQ(noted, count);
-  }
-  static std::string long_run(const std::string& scenario = kDigits) {
-    return "run " + scenario + " --engine mpi --steps 1000000 -q --json -o report.json";
-  }
-  // Runs for long, with a rank to which something happens: `what` precedes the program in its shell.
-  Ended long_run_in_which(int count, int rank, const std::string& what, const std::string& scenario = kDigits,
-                          const std::string& before = "") {
-    std::filesystem::remove(folder_ / "processes");
-    return shell((before.empty() ? "" : "export " + before + "; ") +
-                 ranks(count, "if [ $RANK = " + std::to_string(rank) + " ]; then " + what + "\nfi; exec $TANDEM " +
-                                  long_run(scenario)));
-  }
-  // A job that mpirun ends because a rank was killed: in bounded time, with the rank's name, and nothing left.
-  void expect_killed(const Ended& ended, int count, int rank) {
-    EXPECT_NE(ended.exit_code, 0);
-    EXPECT_LT(ended.seconds, 30);
-    EXPECT_THAT(ended.err, HasSubstr("rank " + std::to_string(rank)));
-    EXPECT_FALSE(exists("report.json"));
-    expect_no_orphan(count);
-  }
-
-  std::filesystem::path folder_;
-};
 
 TEST_F(MpiCommand, DigitsLearnWhatTheyLearnOnTheCpuEngine) {
   for (const int count : {2, 4}) {
@@ -298,80 +195,6 @@ TEST_F(MpiCommand, ARankWithAnEngineOfOneProcessIsNamed) {
                              " --engine cpu -q --steps 12 --json -o report$RANK.json"));
   EXPECT_EQ(ended.exit_code, 0) << ended.err;
   EXPECT_TRUE(exists("report0.json") && exists("report1.json"));
-}
-
-// What every rank has as its TF_CONFIG: `cluster` and `task` are JSON, in which a shell replaces $RANK.
-std::string tf_config(const std::string& cluster, const std::string& type, const std::string& index) {
-  std::string text = R"({"cluster": )" + cluster + R"(, "task": {"type": ")" + type + R"(", "index": )" + index + "}}";
-  for (std::size_t at = 0; (at = text.find('"', at)) != std::string::npos; at += 2) text.insert(at, "\\");
-  return "export TF_CONFIG=\"" + text + "\"; ";
-}
-
-const std::string kTwoWorkers = R"({"worker": ["a:1", "b:1"]})";
-
-TEST_F(MpiCommand, ATfConfigIsThatOfTheLaunchOrRefused) {
-  const auto with_config = [](const std::string& index) {
-    return ranks(2, tf_config(kTwoWorkers, "worker", index) + "exec $TANDEM run " + kDigits +
-                        " --engine mpi -q --steps 12 --json");
-  };
-  Ended ended = shell(with_config("$RANK"));
-  EXPECT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_EQ(nlohmann::json::parse(ended.out)["workers"], 2);
-  ended = shell(with_config("0"));
-  EXPECT_THAT(ended.exit_code, testing::AnyOf(4, 5)) << ended.err;  // rank 1's, or that of rank 0, which is told
-  EXPECT_EQ(count_of(ended.err,
-                     "TF_CONFIG says that this process is worker 0 of a cluster of 2 x worker; the launch has "
-                     "made it rank 1 of 2, which is worker 1 of"),
-            1)
-      << ended.err;
-}
-
-TEST_F(MpiCommand, TfConfigsOfOtherClustersAreNamed) {
-  const Ended ended = shell(ranks(2, tf_config(R"({"worker": ["a:1", "b$RANK:1"]})", "worker", "$RANK") +
-                                         "exec $TANDEM run " + kDigits + " --engine mpi -q --steps 12 --json"));
-  EXPECT_EQ(ended.exit_code, 5) << ended.err;
-  EXPECT_EQ(count_of(ended.err, "has another cluster in its TF_CONFIG than rank 0"), 1) << ended.err;
-  EXPECT_THAT(ended.err, HasSubstr("worker [a:1, b1:1] instead of worker [a:1, b0:1]"));
-}
-
-TEST_F(MpiCommand, ATfConfigOfSeveralTasksNeedsALaunch) {
-  const std::string config = tf_config(kTwoWorkers, "worker", "1");
-  for (const std::string& command : {"run " + kDigits, std::string("calibrate --quick -o cluster.yaml")}) {
-    const Ended ended = shell(config + "exec " TANDEM_BINARY " " + command + " --engine mpi -q");
-    EXPECT_EQ(ended.exit_code, 4) << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr("tandem: TF_CONFIG says that this process is worker 1 of a cluster of 2 x worker; "
-                                     "it was launched alone"));
-  }
-  const Ended ended = shell(ranks(
-      3, tf_config(kTwoWorkers, "worker", "0") + "exec $TANDEM calibrate --engine mpi --quick -q -o cluster.yaml"));
-  EXPECT_EQ(ended.exit_code, 4) << ended.err;
-  EXPECT_EQ(count_of(ended.err, "TF_CONFIG describes a cluster of 2 x worker, and 3 ranks were launched"), 1)
-      << ended.err;
-  EXPECT_FALSE(exists("cluster.yaml"));
-}
-
-// The evaluator is in the cluster's description, and runs by itself.
-TEST_F(MpiCommand, AChiefIsTheFirstRankAndAnEvaluatorIsNone) {
-  std::ifstream in(kDigits);
-  std::string text{std::istreambuf_iterator<char>(in), {}};
-  text.replace(text.find("workers: 2,"), 11, "chief: true, workers: 2,");
-  std::ofstream(folder_ / "chief.yaml") << text;
-  const std::string cluster = R"({"chief": ["a:1"], "worker": ["b:1"], "evaluator": ["c:1"]})";
-  const std::string run = "exec $TANDEM run chief.yaml --engine mpi -q --steps 12 --json";
-  Ended ended =
-      shell(ranks(2, "[ $RANK = 0 ] && TYPE=chief || TYPE=worker; " + tf_config(cluster, "$TYPE", "0") + run));
-  ASSERT_EQ(ended.exit_code, 0) << ended.err;
-  EXPECT_EQ(nlohmann::json::parse(ended.out)["workers"], 2);
-  ended = shell(ranks(3, "TYPE=$(echo chief worker evaluator | cut -d\" \" -f$((RANK + 1))); " +
-                             tf_config(cluster, "$TYPE", "0") + run));
-  EXPECT_THAT(ended.exit_code, testing::AnyOf(4, 5)) << ended.err;
-  EXPECT_EQ(count_of(ended.err,
-                     "TF_CONFIG says that this process is evaluator 0, and the launch has made it rank 2 of 3; "
-                     "an evaluator is no task of the cluster: start it by itself"),
-            1)
-      << ended.err;
-  ended = shell(tf_config(cluster, "evaluator", "0") + "TANDEM=" TANDEM_BINARY "; " + run);
-  EXPECT_EQ(ended.exit_code, 0) << ended.err;
 }
 
 TEST_F(MpiCommand, AFullDiskOfRank0EndsTheJob) {

@@ -1,0 +1,36 @@
+// The cluster that a resolver describes, and the workers of an engine's run.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "engine/worker.h"
+#include "strategies/cluster/cluster_resolver.h"
+
+namespace tandem {
+
+// Returns the tasks of a cluster as the workers of a run (EngineOptions::workers): the chief, the workers, then the
+// parameter servers, each job by index. Ranks of a launch get the tasks in this order. The chief and the workers
+// compute on `devices` devices each; a parameter server has its CPU only. Evaluators are left out, because they take no
+// part in training. An empty cluster is one worker, as in TensorFlow without TF_CONFIG. ValueError for a job of another
+// name.
+std::vector<WorkerSpec> workers_of(const ClusterSpec& cluster, DeviceType type, int devices);
+
+// Checks what a resolver says against the run. Accepts a resolver that describes no cluster, or not which task this is.
+// ValueError with both descriptions where the tasks of its cluster, evaluators aside, are others than those of the run,
+// and where it says that this program's task is another one.
+void check_cluster_of_run(const ClusterResolver& resolver, const Worker& worker);
+
+// Makes a resolver of the run's cluster. Its workers have no network addresses, so job and task are used in their
+// place.
+std::shared_ptr<const ClusterResolver> resolver_of_run(const Worker& worker);
+
+// A task as messages name it, "worker 0", and all tasks of a cluster or a run.
+std::string task_text(const std::string& job, int task);
+std::set<std::string> tasks_of(const ClusterSpec& cluster);
+std::set<std::string> tasks_of(std::span<const WorkerSpec> run);
+
+}  // namespace tandem
