@@ -1,6 +1,17 @@
 # Hosts that are network namespaces of this machine, on bridges whose ports are shaped to rates. Sourced by the tests
 # here, which set `mpiexec`. A script that makes them must run `remove_hosts` at its end.
 # The hosts share the processors of this machine, so rates are to be low enough for the network to be the limit.
+
+# Who is not root becomes it in namespaces of their own, where the machine lets users have such, and begins again there.
+no_root=
+if [ "$(id -u)" != 0 ]; then
+  if no_root=$(unshare --user --map-root-user --net --mount true 2>&1); then
+    exec unshare --user --map-root-user --net --mount env TANDEM_OWN_NAMESPACES=yes "$0" "$@"
+  fi
+elif [ "${TANDEM_OWN_NAMESPACES:-}" = yes ]; then
+  no_root=$(mount -t tmpfs tmpfs /run 2>&1 && ip link set lo up 2>&1)  # /run: for the names of network namespaces
+fi
+
 prefix=td$$
 subnet=10.$((64 + $$ / 250 % 64)).$(($$ % 250))
 folder=$(mktemp -d)
@@ -30,13 +41,14 @@ remove_hosts() {
   rm -rf "$folder"
 }
 
-# Says why, and ends, where such hosts cannot be made: that takes root, and Open MPI to launch by an agent.
+# Says why, and ends, where such hosts cannot be made: that takes root or user namespaces, and Open MPI to launch by an
+# agent.
 need_hosts() {
   for tool in ip tc unshare; do
     command -v "$tool" >/dev/null || skip "no $tool (Debian: iproute2, util-linux)"
   done
   "$mpiexec" --version 2>/dev/null | grep -q 'Open MPI\|OpenRTE' || skip "$mpiexec is not Open MPI's, whose agent this needs"
-  [ "$(id -u)" = 0 ] || skip "only root can make network namespaces"
+  [ -z "$no_root" ] || skip "only root can make network namespaces, and here are no user namespaces to be root in: $no_root"
 }
 
 shape() { # SHAPED-DEVICE MBIT [TC-OPTION...]: what is sent there
@@ -97,7 +109,7 @@ EOF
     i=$((i + 1))
     names="$names${names:+,}$subnet.$i:1"
   done
-  OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 240 "$mpiexec" --mca plm_rsh_agent "$folder/agent" \
+  TMPDIR=$folder OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 timeout 240 "$mpiexec" --mca plm_rsh_agent "$folder/agent" \
     --mca pml ob1 --mca btl tcp,self --mca btl_tcp_if_include "$subnet.0/24" --mca oob_tcp_if_include "$subnet.0/24" \
     --mca btl_tcp_sndbuf 0 --mca btl_tcp_rcvbuf 0 --mca hwloc_base_binding_policy none --host "$names" -n "$ranks" "$@" </dev/null
 }
