@@ -85,6 +85,10 @@ class Worker {
   // UsageError for an empty list or a device named twice.
   virtual Communicator& communicator(std::span<const DeviceId> devices) = 0;
 
+  // Says that the calling task has taken this much from a dataset, in host memory. Models of machines let the time pass
+  // that a host needs for it; on a real one it has passed.
+  virtual void took_input(std::int64_t /*elements*/, std::int64_t /*bytes*/) {}
+
   // Delimit a step: everything issued between the two belongs to it. end_step() waits for all of this worker's devices
   // and leaves one step record. Steps do not nest.
   virtual void begin_step(int step) = 0;

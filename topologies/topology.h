@@ -5,6 +5,7 @@
 // Threads: build a Topology from one thread; a built one is immutable and may be shared.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -58,7 +59,11 @@ struct DeviceRates {
   std::vector<GemmSample> gemm;
   std::vector<RateSample> memory;  // element-wise work; bytes read plus bytes written
   std::vector<RateSample> copy;    // copies inside the node's memory; bytes copied, counted once
+  // The same as `memory` for kernels that were measured by themselves; the names are among kMeasuredKernels.
+  std::map<std::string, std::vector<RateSample>> kernels{};
 };
+inline constexpr std::array<std::string_view, 6> kMeasuredKernels{"add_bias",      "copy_many", "relu",
+                                                                  "relu_gradient", "softmax",   "sum_axis"};
 
 // A kind of device. For a CPU every rate is that of one core, since a logical CPU device is one thread.
 struct DeviceModel {
@@ -77,6 +82,8 @@ struct DeviceModel {
   Figure synchronize_s;       // host time from the end of work to the return of the call that waits for it
   // For an op that goes as one of many in a CUDA graph; both 0: unknown.
   Figure graph_launch_overhead_s{}, graph_op_overhead_s{};
+  Figure wake_up_s{};  // until a thread that sleeps begins with work that is given to it; 0: unknown, or none sleeps
+  Figure input_element_s{};      // host time to take one element from a dataset, without its bytes; 0: unknown
   Figure collective_slowdown{};  // how many times as long ops take beside a collective, at least 1; 0: unknown
   Figure gemm_efficiency{.value = 1, .source = "peak rate, no calibration"};  // of peak, where `rates` is empty
   std::vector<DeviceRates> rates;  // measured curves; empty: roofline of the figures above

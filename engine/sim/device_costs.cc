@@ -44,6 +44,17 @@ std::optional<KernelCosts> kernel_costs_of(const DeviceModel& model) {
                       .memory_latency_s = model.memory_latency_s.value});
 }
 
+// Returns the kernel's name among kMeasuredKernels, or nothing.
+std::string_view measured_name(const Kernel& kernel) {
+  if (std::holds_alternative<kernel::AddBias>(kernel)) return "add_bias";
+  if (std::holds_alternative<kernel::CopyMany>(kernel)) return "copy_many";
+  if (std::holds_alternative<kernel::Relu>(kernel)) return "relu";
+  if (std::holds_alternative<kernel::ReluGradient>(kernel)) return "relu_gradient";
+  if (std::holds_alternative<kernel::SoftmaxCrossEntropy>(kernel)) return "softmax";
+  if (std::holds_alternative<kernel::SumAxis>(kernel)) return "sum_axis";
+  return {};
+}
+
 KernelShape product_of(const kernel::Gemm& gemm) {
   return ProductShape{.m = gemm.m, .n = gemm.n, .k = gemm.k};
 }
@@ -62,7 +73,11 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurren
     if (chosen == nullptr || is_nearer(rates, *chosen, concurrency)) chosen = &rates;
   }
   for (const auto& [dtype, rates] : nearest) {
-    curves_[dtype] = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy)};
+    Curves& curves = curves_[dtype];
+    curves = {GemmSurface(rates->gemm), RateCurve(rates->memory), RateCurve(rates->copy)};
+    for (const auto& [name, samples] : rates->kernels) {
+      if (!samples.empty()) curves.kernels.emplace(name, RateCurve(samples));
+    }
     op_overhead_s_ = std::max(op_overhead_s_, rates->op_overhead_s);
     launch_overhead_s_ = std::max(launch_overhead_s_, rates->launch_overhead_s);
     graph_op_overhead_s_ = std::max(graph_op_overhead_s_, rates->graph_op_overhead_s);
@@ -80,6 +95,7 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurren
 double DeviceCosts::op_s(const Op& op) const {
   if (kernels_ && !std::holds_alternative<kernel::HostFunction>(op.kernel)) return kernel_s(op);
   if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) return gemm_s(*gemm, op.cost);
+  if (const RateCurve* own = own_curve(op)) return curve_s(*own, op.cost.bytes, "element-wise work");
   const double memory = memory_s(op.cost.bytes, op.cost.dtype);
   if (op.cost.flops <= 0) return memory;
   // Element-wise ops are bound by memory on every device that has a rate for their type; those of types without a rate
@@ -89,6 +105,18 @@ double DeviceCosts::op_s(const Op& op) const {
     return memory;
   }
   return std::max(flops_s(op.cost), memory);
+}
+
+const RateCurve* DeviceCosts::own_curve(const Op& op) const {
+  const Curves* measured = curves(op.cost.dtype);
+  if (measured == nullptr || measured->kernels.empty()) return nullptr;
+  const auto found = measured->kernels.find(std::string(measured_name(op.kernel)));
+  return found == measured->kernels.end() ? nullptr : &found->second;
+}
+
+double DeviceCosts::input_s(std::int64_t elements, double bytes) const {
+  if (model_->input_element_s.value <= 0) return 0;
+  return static_cast<double>(elements) * model_->input_element_s.value + copy_s(bytes);
 }
 
 double DeviceCosts::kernel_s(const Op& op) const {

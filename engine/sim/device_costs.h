@@ -51,6 +51,11 @@ class DeviceCosts {
   // The overheads of this op, in a graph or by itself.
   double launch_overhead_of(const Op& op) const;
   double op_overhead_of(const Op& op) const;
+  // The time until a thread that sleeps begins with work that is given to it.
+  double wake_up_s() const { return model_->wake_up_s.value; }
+  // The host time to take elements of so many bytes from a dataset; 0 where the model does not say what an element
+  // costs.
+  double input_s(std::int64_t elements, double bytes) const;
   double synchronize_s() const { return known(model_->synchronize_s, "synchronisation time"); }
   const DeviceModel& model() const { return *model_; }
   bool copies_occupy() const { return model_->copy_engines == 0; }
@@ -60,6 +65,7 @@ class DeviceCosts {
     GemmSurface gemm;
     RateCurve memory;
     RateCurve copy;
+    std::map<std::string, RateCurve> kernels{};
   };
   // What decides the time of a product or convolution.
   struct ShapedKernel {
@@ -76,6 +82,8 @@ class DeviceCosts {
   double shaped_kernel_s(const ShapedKernel& kernel) const;
   KernelRate kernel_rate(DType dtype) const;
   double gemm_s(const kernel::Gemm& gemm, const OpCost& cost) const;
+  // The curve of the op's kernel, where it was measured by itself; null otherwise.
+  const RateCurve* own_curve(const Op& op) const;
   double flops_s(const OpCost& cost) const;
   double peak_flops_s(const OpCost& cost) const;
   const Figure& peak_rate(DType dtype) const;

@@ -45,31 +45,102 @@ RateAt RateCurve::at(double bytes) const {
 }
 
 GemmSurface::GemmSurface(std::span<const GemmSample> samples) {
+  std::vector<Sample> all;
+  double cube = 0;  // the largest, as a logarithm
   for (const GemmSample& sample : samples) {
-    points_.push_back({{log_of(sample.m), log_of(sample.n), log_of(sample.k)}, portable::log(sample.flops_per_s)});
+    all.push_back({{log_of(sample.m), log_of(sample.n), log_of(sample.k)}, portable::log(sample.flops_per_s)});
+    if (sample.m == sample.n && sample.n == sample.k) cube = std::max(cube, all.back().at.front());
   }
-  std::sort(points_.begin(), points_.end(), [](const Sample& a, const Sample& b) { return a.at < b.at; });
+  std::sort(all.begin(), all.end(), [](const Sample& a, const Sample& b) { return a.at < b.at; });
   const auto same = [](const Sample& a, const Sample& b) { return a.at == b.at; };
-  points_.erase(std::unique(points_.begin(), points_.end(), same), points_.end());
-  for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
-    for (const Sample& point : points_) axes_[axis].push_back(point.at[axis]);
-    std::sort(axes_[axis].begin(), axes_[axis].end());
-    axes_[axis].erase(std::unique(axes_[axis].begin(), axes_[axis].end()), axes_[axis].end());
+  all.erase(std::unique(all.begin(), all.end(), same), all.end());
+  core_ = grid_of(all);
+  if (!core_.values.empty() || cube == 0) {
+    points_ = std::move(all);
+    return;
   }
-  // The points are distinct, lie on the axes, and are as many as the grid has corners: they are its corners, sorted.
-  if (points_.size() != axes_[0].size() * axes_[1].size() * axes_[2].size()) return;
-  for (const Sample& point : points_) grid_.push_back(point.rate);
+  std::array<std::vector<Sample>, 3> longer;
+  for (const Sample& sample : all) {
+    const auto is_long = [&](double side) { return side > cube; };
+    const auto first = std::find_if(sample.at.begin(), sample.at.end(), is_long);
+    if (first == sample.at.end()) {
+      points_.push_back(sample);
+    } else if (std::none_of(std::next(first), sample.at.end(), is_long)) {
+      longer.at(static_cast<std::size_t>(first - sample.at.begin())).push_back(sample);
+    }
+  }
+  core_ = grid_of(points_);
+  for (std::size_t axis = 0; axis < longer.size() && !core_.values.empty(); ++axis) {
+    add_longer(axis, std::move(longer.at(axis)));
+  }
+}
+
+// The points are distinct and lie on the axes. If they are as many as the grid has corners, they are its corners.
+GemmSurface::Grid GemmSurface::grid_of(const std::vector<Sample>& sorted) {
+  Grid grid;
+  std::size_t corners = 1;
+  for (std::size_t axis = 0; axis < grid.axes.size(); ++axis) {
+    std::vector<double>& values = grid.axes[axis];
+    for (const Sample& point : sorted) values.push_back(point.at[axis]);
+    std::sort(values.begin(), values.end());
+    values.erase(std::unique(values.begin(), values.end()), values.end());
+    corners *= values.size();
+  }
+  if (sorted.size() != corners) return grid;
+  for (const Sample& point : sorted) grid.values.push_back(point.rate);
+  return grid;
+}
+
+// Turns the rates of products with a long side into factors, and puts factors of 1 at the boundary of the core.
+void GemmSurface::add_longer(std::size_t axis, std::vector<Sample> samples) {
+  const double boundary = core_.axes[axis].back();
+  const std::size_t count = samples.size();
+  for (std::size_t i = 0; i < count; ++i) {
+    Sample nearest = samples[i];
+    nearest.at[axis] = boundary;
+    nearest.rate = 0;
+    samples[i].rate -= core_at(clamped(nearest.at, core_.axes));
+    samples.push_back(nearest);
+  }
+  std::sort(samples.begin(), samples.end(), [](const Sample& a, const Sample& b) { return a.at < b.at; });
+  const auto same = [](const Sample& a, const Sample& b) { return a.at == b.at; };
+  samples.erase(std::unique(samples.begin(), samples.end(), same), samples.end());
+  longer_[axis] = grid_of(samples);
+}
+
+GemmSurface::Point GemmSurface::clamped(const Point& point, const Axes& axes) {
+  Point inside = point;
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) {
+    inside[axis] = std::clamp(point[axis], axes[axis].front(), axes[axis].back());
+  }
+  return inside;
 }
 
 RateAt GemmSurface::at(double m, double n, double k) const {
+  constexpr double kRounding = 1e-9;
   const Point point{log_of(m), log_of(n), log_of(k)};
+  const Point inside = clamped(point, core_.axes);
+  double rate = core_at(inside);
   bool outside = false;
-  Point clamped = point;
-  for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
-    clamped[axis] = std::clamp(point[axis], axes_[axis].front(), axes_[axis].back());
-    outside = outside || std::abs(clamped[axis] - point[axis]) > 1e-9;
+  int long_sides = 0;
+  for (std::size_t axis = 0; axis < point.size(); ++axis) {
+    if (std::abs(point[axis] - inside[axis]) <= kRounding) continue;
+    const Grid& grid = longer_[axis];
+    if (point[axis] < inside[axis] || grid.values.empty()) {
+      outside = true;
+      continue;
+    }
+    Point beyond = inside;
+    beyond[axis] = point[axis];
+    const Point measured = clamped(beyond, grid.axes);
+    outside = outside || beyond[axis] - measured[axis] > kRounding || ++long_sides > 1;
+    rate += grid.at(measured);
   }
-  return {portable::exp(grid_.empty() ? by_distance(clamped) : on_grid(clamped)), outside};
+  return {portable::exp(rate), outside};
+}
+
+double GemmSurface::core_at(const Point& point) const {
+  return core_.values.empty() ? by_distance(point) : core_.at(point);
 }
 
 double GemmSurface::largest_per_s() const {
@@ -78,19 +149,19 @@ double GemmSurface::largest_per_s() const {
   return largest;
 }
 
-double GemmSurface::on_grid(const Point& point) const {
+double GemmSurface::Grid::at(const Point& point) const {
   std::array<Position, 3> position;
-  for (std::size_t axis = 0; axis < axes_.size(); ++axis) position[axis] = locate(axes_[axis], point[axis]);
+  for (std::size_t axis = 0; axis < axes.size(); ++axis) position[axis] = locate(axes[axis], point[axis]);
   double rate = 0;
   for (unsigned corner = 0; corner < 8; ++corner) {
     double weight = 1;
     std::size_t index = 0;
-    for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+    for (std::size_t axis = 0; axis < axes.size(); ++axis) {
       const bool above = ((corner >> axis) & 1u) != 0;
       weight *= above ? position[axis].fraction : 1 - position[axis].fraction;
-      index = index * axes_[axis].size() + position[axis].below + (above ? 1 : 0);
+      index = index * axes[axis].size() + position[axis].below + (above ? 1 : 0);
     }
-    if (weight > 0) rate += weight * grid_[index];
+    if (weight > 0) rate += weight * values[index];
   }
   return rate;
 }
@@ -100,7 +171,7 @@ double GemmSurface::by_distance(const Point& point) const {
   double rate = 0;
   for (const Sample& sample : points_) {
     double distance = 0;
-    for (std::size_t axis = 0; axis < axes_.size(); ++axis) {
+    for (std::size_t axis = 0; axis < point.size(); ++axis) {
       distance += (sample.at[axis] - point[axis]) * (sample.at[axis] - point[axis]);
     }
     if (distance < 1e-18) return sample.rate;

@@ -29,8 +29,12 @@ class RateCurve {
   std::vector<std::array<double, 2>> points_;  // logarithms of bytes and rate, ascending
 };
 
-// Rates of matrix multiplications over m, n and k. Samples that form a full grid are interpolated along its
-// three axes; others by the inverse square of their distances.
+// Rates of matrix multiplications over m, n and k.
+//
+// Samples whose sides are at most the largest one of a cube form the core. If they are a full grid, they are
+// interpolated along its three axes, otherwise by the inverse square of their distances. Products with one longer side
+// may form a further grid for each axis: they say by which factor the rate changes beyond the core, where the core has
+// the rates at its own boundary. The factors of several long sides are multiplied.
 class GemmSurface {
  public:
   GemmSurface() = default;
@@ -45,12 +49,22 @@ class GemmSurface {
     Point at;
     double rate = 0;
   };
-  double on_grid(const Point& point) const;
+  using Axes = std::array<std::vector<double>, 3>;
+  // Values at the corners of a grid, by (m, n, k), k fastest; empty where samples are missing.
+  struct Grid {
+    Axes axes;
+    std::vector<double> values;
+    double at(const Point& point) const;  // inside the axes
+  };
+  static Grid grid_of(const std::vector<Sample>& sorted);
+  static Point clamped(const Point& point, const Axes& axes);
+  void add_longer(std::size_t axis, std::vector<Sample> samples);
+  double core_at(const Point& point) const;
   double by_distance(const Point& point) const;
 
-  std::vector<Sample> points_;  // logarithms
-  std::array<std::vector<double>, 3> axes_;
-  std::vector<double> grid_;  // by (m, n, k), k fastest; empty where samples are missing
+  std::vector<Sample> points_;  // of the core, logarithms
+  Grid core_;
+  std::array<Grid, 3> longer_;  // logarithms of factors, by the axis of the long side; 0 at the core's boundary
 };
 
 }  // namespace tandem::sim

@@ -1,6 +1,7 @@
 #include "engine/sim/scheduler.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "topologies/base/error.h"
 
@@ -73,6 +74,7 @@ void Scheduler::wait_uninterrupted(WaitList& list, const Condition& done, const 
 
 void Scheduler::suspend(WaitList& list, const Condition& done, const Text& waits_for, bool is_interruptible) {
   SimTask& task = SimTask::current();
+  if (task.before_blocking && !task.is_spending_) std::exchange(task.before_blocking, {})();
   bool suspended = false;
   in_kernel([&] {
     // Other tasks may have run since the caller looked.
@@ -139,8 +141,11 @@ void Scheduler::sleep(double seconds) {
       wake_all(alarm->list);
     });
   });
+  SimTask& task = SimTask::current();
+  task.is_spending_ = true;
   wait(
       alarm->list, [&] { return alarm->has_rung; }, [] { return std::string("its own host time"); });
+  task.is_spending_ = false;
 }
 
 void Scheduler::throw_if_failed() const {

@@ -35,12 +35,15 @@ class SimTask : public Task {
   static SimTask& current();
 
   double debt_s = 0;  // host time for issuing work that this task has not spent yet
+  // Called once, when the task first waits for something else than its own host time. May be empty.
+  std::function<void()> before_blocking{};
 
  private:
   friend class Scheduler;
   simgrid_compat::s4u::SemaphorePtr wake_;
   bool is_waiting_ = false;
   bool is_interruptible_ = true;
+  bool is_spending_ = false;                                 // waits for its own host time
   const std::function<std::string()>* waits_for_ = nullptr;  // while it waits
 };
 

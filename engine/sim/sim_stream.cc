@@ -2,10 +2,19 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "engine/sim/sim_run.h"
 #include "engine/sim/stream_work.h"
 
 namespace tandem::sim {
+namespace {
+
+// A thread that waits stays awake for as long as this before it sleeps, as those of the cpu engine do
+// (engine/threads/waiter.cc).
+constexpr double kStaysAwakeS = 20e-6;
+
+}  // namespace
 
 void SimStream::launch(Op op) {
   if (index_ == kComputeStream) drop_leases(op.kernel, device_);
@@ -89,8 +98,17 @@ void SimStream::issue(std::unique_ptr<StreamWork> work) {
 
 void SimStream::enqueue(std::unique_ptr<StreamWork> work) {
   ++issued_;
+  if (queue_.empty()) {
+    const double date_s = std::max(work->issued_s, Simulation::now_s());
+    work->issued_s = date_s + waking_s(idle_since_s_, date_s);
+  }
   queue_.push_back(std::move(work));
   advance();
+}
+
+double SimStream::waking_s(double since_s, double date_s) const {
+  const double wake_up_s = device_.costs().wake_up_s();
+  return wake_up_s > 0 && date_s - since_s > kStaysAwakeS ? wake_up_s : 0;
 }
 
 void SimStream::advance() {
@@ -117,11 +135,18 @@ void SimStream::finish_head() {
   queue_.pop_front();
   head_started_ = false;
   ++finished_;
+  idle_since_s_ = Simulation::now_s();
   while (!waiting_.empty() && waiting_.begin()->first <= finished_) {
     device_.run().scheduler().wake_all(waiting_.begin()->second);
     waiting_.erase(waiting_.begin());
   }
   advance();
+}
+
+void SimStream::finish_head_after_wait(double since_s) {
+  const double waking = waking_s(since_s, Simulation::now_s());
+  if (waking <= 0) return finish_head();
+  device_.run().simulation().at(Simulation::now_s() + waking, [this] { finish_head(); });
 }
 
 std::string SimStream::text() const {

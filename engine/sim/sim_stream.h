@@ -51,10 +51,15 @@ class SimStream : public Stream {
   // Called in the kernel. enqueue() starts the operation immediately if nothing is before it.
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();
+  // The same for a head that has waited since a date: if the stream's thread has fallen asleep, it has to wake up
+  // first.
+  void finish_head_after_wait(double since_s);
   bool is_idle() const { return queue_.empty(); }
   std::string text() const;  // "stream 0 of /job:..., which is at op 'gemm'"
 
  private:
+  // Returns how long a thread that has had nothing to do since a date takes to begin with work of another date.
+  double waking_s(double since_s, double date_s) const;
   void issue(std::unique_ptr<StreamWork> work);
   void advance();
   void start_head();
@@ -65,6 +70,7 @@ class SimStream : public Stream {
   std::deque<std::unique_ptr<StreamWork>> queue_;
   bool head_started_ = false;
   bool is_advancing_ = false;
+  double idle_since_s_ = -1;  // before the run
   std::uint64_t issued_ = 0;
   std::uint64_t finished_ = 0;
   std::map<std::uint64_t, WaitList> waiting_;  // by the number of finished operations they wait for

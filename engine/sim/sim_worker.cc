@@ -13,6 +13,18 @@ struct TaskEnd {
   WaitList waiting;
 };
 
+// Calls a function when a scope is left.
+class AtEnd {
+ public:
+  explicit AtEnd(std::function<void()> function) : function_(std::move(function)) {}
+  ~AtEnd() { function_(); }
+  AtEnd(const AtEnd&) = delete;
+  AtEnd& operator=(const AtEnd&) = delete;
+
+ private:
+  const std::function<void()> function_;
+};
+
 class StartedTask final : public BackgroundTask {
  public:
   StartedTask(Scheduler& tasks, std::shared_ptr<TaskEnd> end) : tasks_(tasks), end_(std::move(end)) {}
@@ -77,6 +89,39 @@ void SimWorker::run_concurrently(int n, const std::function<void(int)>& function
   }
 }
 
+void SimWorker::run_in_turn(int n, const std::function<void(int)>& function) {
+  const double wake_up_s = cpu_.costs().wake_up_s();
+  if (wake_up_s <= 0 || n <= 1) return run_concurrently(n, function);
+  struct Turn {
+    bool has_come = false;
+    bool is_awake = false;  // the thread of the function before goes on with this one
+    WaitList list{};
+  };
+  Scheduler& scheduler = run_.scheduler();
+  std::vector<Turn> turns(static_cast<std::size_t>(n) + 1);  // the last is nobody's
+  turns.front() = {.has_come = true, .is_awake = true};
+  const auto give = [&](int to, bool is_awake) {
+    Turn& turn = turns[static_cast<std::size_t>(to)];
+    if (turn.has_come) return;
+    turn.has_come = true;
+    turn.is_awake = is_awake;
+    scheduler.wake_all(turn.list);
+  };
+  run_concurrently(n, [&](int i) {
+    Turn& turn = turns[static_cast<std::size_t>(i)];
+    scheduler.wait_uninterrupted(
+        turn.list, [&] { return turn.has_come; }, [] { return std::string("its turn"); });
+    const AtEnd next([&] {
+      SimTask::current().before_blocking = {};
+      give(i + 1, true);
+    });
+    if (!turn.is_awake) scheduler.sleep(wake_up_s);
+    SimTask::current().before_blocking = [&give, i] { give(i + 1, false); };
+    function(i);
+    scheduler.pay_debt();
+  });
+}
+
 // Workers that interact other than in collectives do so one after the other, so none can represent the others.
 void SimWorker::needs_all_workers(std::string_view why) const {
   if (run_.symmetry() == nullptr) return;
@@ -123,6 +168,10 @@ Communicator& SimWorker::communicator(std::span<const DeviceId> devices) {
   auto& communicator = communicators_[&group];
   if (!communicator) communicator = std::make_unique<SimCommunicator>(run_, group, index_);
   return *communicator;
+}
+
+void SimWorker::took_input(std::int64_t elements, std::int64_t bytes) {
+  SimTask::current().debt_s += cpu_.costs().input_s(elements, static_cast<double>(bytes));
 }
 
 void SimWorker::begin_step(int step) {

@@ -29,9 +29,12 @@ class SimWorker : public Worker {
   Device& device(const DeviceId& id) override;
   Nanoseconds now() override;
   void run_concurrently(int n, const std::function<void(int)>& function) override;
+  // Where threads take time to wake up, functions after the first begin as late as they may, on a thread that sleeps.
+  void run_in_turn(int n, const std::function<void(int)>& function) override;
   std::unique_ptr<BackgroundTask> start_task(std::string_view name, std::function<void()> function) override;
   std::unique_ptr<Monitor> make_monitor() override;
   Communicator& communicator(std::span<const DeviceId> devices) override;
+  void took_input(std::int64_t elements, std::int64_t bytes) override;
   void begin_step(int step) override;
   void end_step() override;
 

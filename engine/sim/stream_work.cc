@@ -23,7 +23,7 @@ void SimEvent::synchronize() {
 void SimEvent::complete() {
   is_complete_ = true;
   device_.run().scheduler().wake_all(waiting_);
-  for (SimStream* stream : std::exchange(streams_, {})) stream->finish_head();
+  for (const auto& [stream, since_s] : std::exchange(streams_, {})) stream->finish_head_after_wait(since_s);
 }
 
 std::string SimEvent::text() const {

@@ -17,14 +17,18 @@ class SimEvent : public EventState {
 
   // Called in the kernel.
   void complete();
-  void finish_head_when_complete(SimStream& stream) { streams_.push_back(&stream); }
+  void finish_head_when_complete(SimStream& stream) { streams_.push_back({&stream, Simulation::now_s()}); }
   std::string text() const;
 
  private:
   SimDevice& device_;  // on which it was recorded
   bool is_complete_ = false;
   WaitList waiting_;
-  std::vector<SimStream*> streams_;
+  struct Waiting {
+    SimStream* stream;
+    double since_s;
+  };
+  std::vector<Waiting> streams_;
 };
 
 // What an op holds until it ends: its kernel, in runs with values and where an operand has a lease, which ends with the

@@ -39,6 +39,9 @@ DeviceModel slower(DeviceModel model, double factor, const std::string& source) 
     for (GemmSample& sample : rates.gemm) sample.flops_per_s /= factor;
     for (RateSample& sample : rates.memory) sample.bytes_per_s /= factor;
     for (RateSample& sample : rates.copy) sample.bytes_per_s /= factor;
+    for (auto& [name, samples] : rates.kernels) {
+      for (RateSample& sample : samples) sample.bytes_per_s /= factor;
+    }
   }
   return model;
 }

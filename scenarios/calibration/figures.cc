@@ -99,6 +99,42 @@ Statistic synchronize_time(const Measurement& measurement) {
   return statistic_of(times);
 }
 
+std::optional<Statistic> wake_up_time(const Measurement& measurement) {
+  const double launch_s = overheads_of(measurement).launch.median;
+  std::vector<Nanoseconds> issued, begun;
+  for (const Record& record : measurement.timeline.records) {
+    if (record.name == kWakingOpLabel) begun.push_back(record.start_ns);
+    if (record.kind == RecordKind::step && record.step == kWakingStep) issued.push_back(record.start_ns);
+  }
+  TANDEM_CHECK(issued.size() == begun.size(), "an op that was issued in no step");
+  if (issued.empty()) return std::nullopt;
+  std::vector<double> times;
+  for (std::size_t i = 0; i < issued.size(); ++i) {
+    times.push_back(std::max(0.0, static_cast<double>(begun[i] - issued[i]) * 1e-9 - launch_s));
+  }
+  return statistic_of(times);
+}
+
+namespace {
+
+// Kernels that were measured by themselves have labels with their name and size, and records with their bytes.
+void add_kernels(const Measurement& measurement, double in_record_s, Rates& rates) {
+  std::map<std::string, std::string, std::less<>> labels;
+  for (const std::string_view name : kMeasuredKernels) {
+    for (const std::int64_t bytes : measurement.plan.kernel_bytes) {
+      labels[kernel_label(name, bytes)] = name;
+    }
+  }
+  std::map<std::pair<std::string, double>, std::vector<double>> times;
+  for (const Record& record : measurement.timeline.records) {
+    const auto label = record.kind == RecordKind::op ? labels.find(record.name) : labels.end();
+    if (label != labels.end()) times[{label->second, record.bytes}].push_back(duration_s(record));
+  }
+  for (const auto& [key, all] : times) rates.kernels[key.first][key.second] = rate_of(key.second, all, in_record_s);
+}
+
+}  // namespace
+
 Rates rates_of(const Measurement& measurement) {
   const double in_record_s = overheads_of(measurement).in_record_s;
   std::map<std::string, std::vector<double>, std::less<>> durations;
@@ -116,6 +152,7 @@ Rates rates_of(const Measurement& measurement) {
       rates.memory[dtype][amount] = rate_of(amount, durations[memory_label(dtype, bytes)], in_record_s);
     }
   }
+  add_kernels(measurement, in_record_s, rates);
   for (const auto& [bytes, times] : copies_of(measurement.timeline.records, kLocalCopies)) {
     rates.copy[bytes] = rate_of(bytes, times, in_record_s);
   }
@@ -135,6 +172,7 @@ std::vector<DeviceRates> device_rates(const Measurement& measurement, bool copie
     f32.graph_launch_overhead_s = graphs->launch.median;
   }
   f32.copy = samples_of(rates.copy, copies_occupy ? sharing : 1);
+  for (const auto& [name, samples] : rates.kernels) f32.kernels[name] = samples_of(samples, sharing);
   for (const auto& [dtype, memory] : rates.memory) entries[dtype].memory = samples_of(memory, sharing);
   for (const auto& [shape, rate] : rates.gemm) {
     entries[shape.dtype].gemm.push_back({.m = static_cast<double>(shape.m),

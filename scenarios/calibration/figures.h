@@ -39,6 +39,8 @@ Overheads overheads_of(const Measurement& measurement);  // without records wher
 // Returns the overheads of ops that are launched as graphs, or nothing where they were not measured.
 std::optional<Overheads> graph_overheads_of(const Measurement& measurement);
 Statistic synchronize_time(const Measurement& measurement);
+// Returns the time until a sleeping stream begins with an op, or nothing where it was not measured.
+std::optional<Statistic> wake_up_time(const Measurement& measurement);
 
 // A rate of one logical device at a size or shape. The spread is that of the times.
 struct Rate {
@@ -49,6 +51,7 @@ struct Rates {
   std::map<GemmShape, Rate> gemm;
   std::map<DType, std::map<double, Rate>> memory;  // by bytes; f32 always
   std::map<double, Rate> copy;
+  std::map<std::string, std::map<double, Rate>> kernels;  // by name and bytes
 };
 Rates rates_of(const Measurement& measurement);
 

@@ -63,6 +63,17 @@ void set_overheads(DeviceModel& model, const Measurement& alone, const Sources& 
       sources.measured(synchronize.median, synchronize.relative_spread, "end of work to return of the wait");
 }
 
+// Figures of threads of a host, which a device without threads lacks.
+void set_host_times(DeviceModel& model, const Measurement& alone, const Sources& sources) {
+  if (const auto waking = wake_up_time(alone)) {
+    model.wake_up_s = sources.measured(waking->median, waking->relative_spread, "issue to start on a sleeping stream");
+  }
+  if (alone.findings.input_element_s.empty()) return;
+  const Statistic element = statistic_of(alone.findings.input_element_s);
+  model.input_element_s =
+      sources.measured(element.median, element.relative_spread, "batches of a shuffled dataset, by element");
+}
+
 // Returns whether a product waits for concurrent copies from the host.
 bool copies_occupy(const DeviceMeasurements& measurements) {
   return measurements.type == DeviceType::cpu || working_runs(measurements).front()->findings.overlap < 0.5;
@@ -238,6 +249,7 @@ DeviceModel model_of(const DeviceMeasurements& measurements, const std::string& 
   model.gemm_efficiency = sources.told(1, "the GEMM samples hold the rates");
   set_overheads(model, alone, sources);
   set_slowdown(model, measurements, sources);
+  set_host_times(model, alone, sources);
   for (const Measurement* run : runs) {
     for (DeviceRates& entry : device_rates(*run, model.copy_engines == 0)) model.rates.push_back(std::move(entry));
   }

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "scenarios/calibration/stages.h"
+#include "strategies/input/dataset.h"
 
 namespace tandem::calibration {
 namespace {
@@ -82,10 +83,10 @@ Blocker::Blocker(Worker& worker, const Plan& plan)
   one_s_ = seconds_between(timed, worker.now()) / kTimed;
 }
 
-void Blocker::launch_one(std::size_t device, std::string_view label) {
+void Blocker::launch_one(std::size_t device, std::string_view label, int stream) {
   Op op = op::scale_add(pools_[device].take(count_), pools_[device].take(count_), 0.5, 0.5);
   op.name = label;
-  worker_.devices()[device]->compute_stream().launch(std::move(op));
+  worker_.devices()[device]->stream(stream).launch(std::move(op));
 }
 
 void Blocker::launch_for(std::size_t device, double seconds) {
@@ -129,6 +130,20 @@ void measure_synchronize(Worker& worker, const Plan& plan, Blocker& blocker) {
   }
 }
 
+// Launches an op on a stream that has slept while another stream of the device worked.
+void measure_waking(Worker& worker, const Plan& plan, Blocker& blocker) {
+  Device& device = *worker.devices().front();
+  const Tensor one = device.allocate(DType::f32, {1});
+  for (int i = 0; i < 3 * plan.repetitions; ++i) {
+    blocker.launch_one(0, kBlockerLabel, kCommunicationStream);
+    device.synchronize();
+    worker.begin_step(kWakingStep);
+    launch_tiny(device.compute_stream(), one, kWakingOpLabel, 1);
+    device.synchronize();
+    worker.end_step();
+  }
+}
+
 double time_of(Worker& worker, const std::function<void()>& issue) {
   const Nanoseconds begin = worker.now();
   issue();
@@ -136,11 +151,31 @@ double time_of(Worker& worker, const std::function<void()>& issue) {
   return seconds_between(begin, worker.now());
 }
 
+// Takes batches from a shuffled dataset, as training does.
+void measure_input(Worker& worker, const Plan& plan, Findings& findings) {
+  constexpr std::int64_t kRows = 2048, kColumns = 16, kBatch = 256;
+  DatasetIterator batches =
+      Dataset::from_tensor_slices({HostArray{.row_shape = {kColumns}, .values = std::vector<float>(kRows * kColumns)},
+                                   HostArray{.row_shape = {}, .values = std::vector<std::int32_t>(kRows)}})
+          .shuffle(1)
+          .repeat()
+          .batch(kBatch)
+          .iterator();
+  for (int i = 0; i < 3 * plan.repetitions; ++i) {
+    const Nanoseconds begin = worker.now();
+    batches.next();  // calls Worker::took_input
+    findings.input_element_s.push_back(seconds_between(begin, worker.now()) / kBatch);
+  }
+}
+
 }  // namespace
 
 void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings) {
   measure_tiny_ops(worker, plan, blocker, findings);
   measure_synchronize(worker, plan, blocker);
+  if (worker.devices().front()->id().type != DeviceType::cpu) return;
+  measure_waking(worker, plan, blocker);
+  measure_input(worker, plan, findings);
 }
 
 namespace {

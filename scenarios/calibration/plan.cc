@@ -12,8 +12,11 @@ constexpr std::int64_t kMiB = 1024 * kKiB;
 
 Plan for_processors(bool quick) {
   Plan plan{.gemm_dtypes = {},
-            .gemm_sides = {8, 32, 128, 512, 1024},
+            .gemm_sides = {1, 8, 32, 128, 512, 1024},
+            .gemm_long_sides = {8192, 65536},
+            .gemm_beside_long = {32, 128},
             .memory_bytes = {12, 1200, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB, 48 * kMiB},
+            .kernel_bytes = {kKiB, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB},
             .copy_bytes = {4, 512, 4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB, 32 * kMiB},
             .collective_bytes = {256, 4 * kKiB, 64 * kKiB, 512 * kKiB, 2 * kMiB, 8 * kMiB, 32 * kMiB},
             .pool_bytes = 8 * kMiB,
@@ -21,7 +24,9 @@ Plan for_processors(bool quick) {
             .shape_budget_s = 0.02,
             .dtype_budget_s = 20};
   if (quick) return plan;
-  plan.gemm_sides = {8, 16, 32, 64, 128, 256, 512, 1024};
+  plan.gemm_sides = {1, 8, 16, 32, 64, 128, 256, 512, 1024};
+  plan.gemm_long_sides = {4096, 16384, 65536};
+  plan.gemm_beside_long = {8, 32, 128, 256};
   plan.collective_bytes = {256, kKiB, 4 * kKiB, 16 * kKiB, 64 * kKiB, 256 * kKiB, kMiB, 4 * kMiB, 16 * kMiB, 64 * kMiB};
   plan.repetitions = 11;
   plan.shape_budget_s = 0.06;
@@ -93,7 +98,12 @@ Plan fitting(Plan plan, double memory_bytes) {
     while (sizes.size() > 1 && bytes_of(static_cast<double>(sizes.back())) > most) sizes.pop_back();
   };
   drop(plan.gemm_sides, memory_bytes / 8, [](double side) { return 3 * 8 * side * side; });
-  for (std::vector<std::int64_t>* sizes : {&plan.memory_bytes, &plan.copy_bytes, &plan.collective_bytes}) {
+  if (!plan.gemm_beside_long.empty()) {
+    const auto beside = static_cast<double>(plan.gemm_beside_long.back());
+    drop(plan.gemm_long_sides, memory_bytes / 16, [beside](double side) { return 2 * 8 * side * beside; });
+  }
+  for (std::vector<std::int64_t>* sizes :
+       {&plan.memory_bytes, &plan.kernel_bytes, &plan.copy_bytes, &plan.collective_bytes}) {
     drop(*sizes, memory_bytes / 16, [](double bytes) { return bytes; });
   }
   plan.pool_bytes = std::min(plan.pool_bytes, static_cast<std::int64_t>(memory_bytes / 16));
@@ -112,6 +122,22 @@ std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_p
   return grid_of(dtype, sides);
 }
 
+// A product whose inner side is long has its left operand transposed, as gradients of weights do.
+std::vector<GemmShape> long_gemm_shapes(const Plan& plan, DType dtype, double flops_per_s) {
+  if (gemm_shapes(plan, dtype, flops_per_s).back().m < plan.gemm_sides.back()) return {};
+  std::vector<GemmShape> shapes;
+  for (const std::int64_t side : plan.gemm_long_sides) {
+    for (const std::int64_t first : plan.gemm_beside_long) {
+      for (const std::int64_t second : plan.gemm_beside_long) {
+        shapes.push_back({dtype, side, first, second});
+        shapes.push_back({dtype, first, side, second});
+        shapes.push_back({dtype, first, second, side});
+      }
+    }
+  }
+  return shapes;
+}
+
 int repetitions_of(const Plan& plan, const GemmShape& shape, double flops_per_s) {
   constexpr int kMost = 8;
   const double expected_s = shape.flops() / flops_per_s;
@@ -128,6 +154,10 @@ std::vector<std::string_view> collectives() {
 
 std::string label_of(const GemmShape& shape) {
   return fmt::format("gemm {} {}x{}x{}", name_of(shape.dtype), shape.m, shape.n, shape.k);
+}
+
+std::string kernel_label(std::string_view kernel, std::int64_t bytes) {
+  return fmt::format("kernel {} {}", kernel, bytes);
 }
 
 std::string memory_label(DType dtype, std::int64_t bytes) {

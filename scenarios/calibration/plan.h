@@ -23,7 +23,10 @@ struct Plan {
   std::vector<DType> memory_dtypes = {DType::f32};  // of element-wise ops
   // All lists are in rising order.
   std::vector<std::int64_t> gemm_sides;             // the grid of m, n and k
+  std::vector<std::int64_t> gemm_long_sides{};      // of products with one side beyond the grid
+  std::vector<std::int64_t> gemm_beside_long{};     // the grid of their other sides
   std::vector<std::int64_t> memory_bytes;           // element-wise ops: bytes read plus written
+  std::vector<std::int64_t> kernel_bytes{};         // kernels that are measured by themselves, as memory_bytes
   std::vector<std::int64_t> copy_bytes;             // copies within a device and between devices
   std::vector<std::int64_t> collective_bytes;       // buffers of all_reduce
   std::int64_t once_bytes = std::int64_t{1} << 62;  // collectives of this size or more are called once in each round
@@ -46,6 +49,9 @@ Plan fitting(Plan plan, double memory_bytes);
 // side.
 std::vector<GemmShape> gemm_shapes(const Plan& plan, DType dtype, double flops_per_s);
 
+// Returns the shapes of a type with one side beyond the grid, if the whole grid fits into the budget of time.
+std::vector<GemmShape> long_gemm_shapes(const Plan& plan, DType dtype, double flops_per_s);
+
 // Returns how often a shape is multiplied in each round.
 int repetitions_of(const Plan& plan, const GemmShape& shape, double flops_per_s);
 
@@ -58,9 +64,11 @@ std::vector<std::string_view> collectives();
 // Return the labels that identify records.
 std::string label_of(const GemmShape& shape);
 std::string memory_label(DType dtype, std::int64_t bytes);
+std::string kernel_label(std::string_view kernel, std::int64_t bytes);
 inline constexpr std::string_view kTinyOpLabel = "tiny";           // issued to an idle stream
 inline constexpr std::string_view kQueuedOpLabel = "tiny queued";  // behind work, so that the issuing does not count
 inline constexpr std::string_view kBlockerLabel = "work";
 inline constexpr std::string_view kSynchronizeLabel = "synchronize";
+inline constexpr std::string_view kWakingOpLabel = "waking";  // issued to a stream that sleeps
 
 }  // namespace tandem::calibration

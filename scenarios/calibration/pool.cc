@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <random>
 
+#include "scenarios/calibration/plan.h"
+
 namespace tandem::calibration {
 namespace {
 
@@ -44,11 +46,23 @@ Pool::Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std:
 
 // An operand larger than a quarter of the small part may use the whole block.
 Tensor Pool::take(std::int64_t count) {
-  const std::int64_t all = block_.element_count();
-  if (next_ + count > (4 * count <= small_ ? std::min(small_, all) : all)) next_ = 0;
+  if (next_ + count > reach(count)) next_ = 0;
   Tensor part = block_.flat_slice(next_, count);
   next_ += count;
   return part;
+}
+
+std::int64_t Pool::reach(std::int64_t count) const {
+  const std::int64_t all = block_.element_count();
+  return 4 * count <= small_ ? std::min(small_, all) : all;
+}
+
+void Pool::touch(std::int64_t count) const {
+  if (small_ == 0 || reach(count) > small_) return;
+  const Tensor part = block_.flat_slice(0, reach(count));
+  Op op = op::scale_add(part, part, 1, 0);
+  op.name = kBlockerLabel;
+  block_.device().compute_stream().launch(std::move(op));
 }
 
 std::vector<Pool> pools_of(Worker& worker, DType dtype, std::int64_t bytes, std::int64_t small_bytes) {

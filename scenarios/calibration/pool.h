@@ -16,9 +16,14 @@ class Pool {
   Pool(Worker& worker, Device& device, DType dtype, std::int64_t bytes, std::int64_t small_bytes = 0);
 
   Tensor take(std::int64_t count);  // the next elements, wrapping around
+  // Brings everything that small operands of `count` elements rotate through into the cache that holds it, if any does,
+  // by an op on the compute stream. Larger operands would push it out again, and are left where they are.
+  void touch(std::int64_t count) const;
   Tensor take_matrix(std::int64_t rows, std::int64_t columns) { return take(rows * columns).reshape({rows, columns}); }
 
  private:
+  std::int64_t reach(std::int64_t count) const;  // the elements through which operands of this size rotate
+
   Tensor block_;
   std::int64_t small_ = 0;  // elements
   std::int64_t next_ = 0;

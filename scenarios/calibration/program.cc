@@ -25,6 +25,7 @@ void run_program(Worker& worker, const Plan& plan, const Parts& parts, Findings&
     measure_products(worker, plan, findings);
     stage("memory");
     measure_memory(worker, plan);
+    measure_kernels(worker, plan);
     stage("copies");
     measure_local_copies(worker, plan);
   }

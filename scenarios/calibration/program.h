@@ -25,6 +25,8 @@ inline constexpr int kLocalCopies = 0;
 // The step of records that begin when synchronize() has returned, one for each op with kSynchronizeLabel. They give
 // that time on the clock of records, which need not be that of Worker::now().
 inline constexpr int kSynchronizedStep = 1 << 20;
+// The step of records that begin when an op with kWakingOpLabel is issued, one for each.
+inline constexpr int kWakingStep = kSynchronizedStep + 1;
 
 // What one run measures besides overheads.
 struct Parts {
@@ -43,7 +45,8 @@ struct TinyOp {
 };
 
 struct Findings {
-  std::vector<double> launch_s;  // times to issue one op, while each device has a task that issues ops
+  std::vector<double> launch_s;         // times to issue one op, while each device has a task that issues ops
+  std::vector<double> input_element_s;  // times to take one element from a dataset
   std::vector<GemmShape> gemms;
   // How far copies from the host and products overlap: 1 if both together take as long as the longer one, 0 if they
   // take as long as their sum.

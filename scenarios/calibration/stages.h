@@ -14,7 +14,7 @@ class Blocker {
   // Measures one op, after the devices have worked for long enough to reach their usual clocks.
   Blocker(Worker& worker, const Plan& plan);
   void launch_for(std::size_t device, double seconds);
-  void launch_one(std::size_t device, std::string_view label);
+  void launch_one(std::size_t device, std::string_view label, int stream = kComputeStream);
 
  private:
   Worker& worker_;
@@ -27,6 +27,7 @@ void warm_up(Worker& worker, const Plan& plan);
 void measure_overheads(Worker& worker, const Plan& plan, Blocker& blocker, Findings& findings);
 void measure_products(Worker& worker, const Plan& plan, Findings& findings);
 void measure_memory(Worker& worker, const Plan& plan);
+void measure_kernels(Worker& worker, const Plan& plan);
 void measure_local_copies(Worker& worker, const Plan& plan);
 void measure_overlap(Worker& worker, const Plan& plan, Findings& findings);
 void measure_slowdown(Worker& worker, const Plan& plan, Findings& findings);

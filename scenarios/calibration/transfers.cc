@@ -29,6 +29,28 @@ struct Operands {
   std::vector<Tensor> whole, parts, other_whole;  // by device
 };
 
+bool has_part(std::string_view operation) {
+  return operation == "all_gather" || operation == "reduce_scatter";
+}
+
+// Returns the number of elements that an operation with `part` elements for each of n ranks reads and writes.
+std::int64_t elements_of(std::string_view operation, std::int64_t part, std::int64_t n) {
+  if (has_part(operation)) return part * n + part;
+  return operation == "all_to_all" ? 2 * part * n : part * n;
+}
+
+// Takes the operands of an operation, which follow each other and so never overlap.
+Operands take(std::string_view operation, std::int64_t part, std::int64_t n, std::vector<Pool>& pools) {
+  Operands operands;
+  for (Pool& pool : pools) {
+    const Tensor all = pool.take(elements_of(operation, part, n));
+    operands.whole.push_back(all.flat_slice(0, part * n));
+    if (has_part(operation)) operands.parts.push_back(all.flat_slice(part * n, part));
+    if (operation == "all_to_all") operands.other_whole.push_back(all.flat_slice(part * n, part * n));
+  }
+  return operands;
+}
+
 void issue(Communicator& group, std::string_view operation, const Operands& operands,
            std::span<Stream* const> streams) {
   const auto& [whole, parts, other_whole] = operands;
@@ -57,27 +79,21 @@ void measure_collectives(Worker& worker, const Plan& plan) {
 void measure_collectives(Worker& worker, const Plan& plan, std::span<const DeviceId> devices) {
   const auto n = static_cast<std::int64_t>(devices.size());
   Communicator& group = worker.communicator(devices);
-  // The pool has room for four operands, so that the output of an all_to_all never overlaps its input, wherever in the
-  // pool it begins.
   const std::int64_t pool_bytes = std::max(plan.pool_bytes, 4 * largest(plan.collective_bytes));
   std::vector<Stream*> streams;
   std::vector<Pool> pools;
   for (Device* device : group.local_devices()) {
     streams.push_back(&device->stream(kCommunicationStream));
-    pools.emplace_back(worker, *device, DType::f32, pool_bytes);
+    pools.emplace_back(worker, *device, DType::f32, pool_bytes, plan.pool_bytes);
   }
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::string_view operation : collectives()) {
       for (const std::int64_t bytes : plan.collective_bytes) {
         const std::int64_t part = std::max<std::int64_t>(1, bytes / 4 / n);
+        for (const Pool& pool : pools) pool.touch(elements_of(operation, part, n));
+        synchronize_all(worker);
         for (int i = 0; i < (bytes < plan.once_bytes ? kPerRound : 1); ++i) {
-          Operands operands;
-          for (Pool& pool : pools) {
-            operands.whole.push_back(pool.take(part * n));
-            operands.parts.push_back(pool.take(part));
-            if (operation == "all_to_all") operands.other_whole.push_back(pool.take(part * n));
-          }
-          issue(group, operation, operands, streams);
+          issue(group, operation, take(operation, part, n, pools), streams);
           if (i == 0) synchronize_all(worker);  // the first call finds its streams idle, the others find them busy
         }
         synchronize_all(worker);

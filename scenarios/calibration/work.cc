@@ -4,10 +4,14 @@
 namespace tandem::calibration {
 namespace {
 
+void touch_all(const std::vector<Pool>& pools, std::int64_t count) {
+  for (const Pool& pool : pools) pool.touch(count);
+}
+
 // Makes a matrix product at the rate of a type; the tensors of tf32 are f32.
-Op product(const GemmShape& shape, Pool& inputs, Pool& outputs) {
-  Op op = op::gemm(outputs.take_matrix(shape.m, shape.n), inputs.take_matrix(shape.m, shape.k),
-                   inputs.take_matrix(shape.k, shape.n));
+Op product(const GemmShape& shape, Pool& inputs, Pool& outputs, bool transpose_a = false) {
+  const Tensor left = transpose_a ? inputs.take_matrix(shape.k, shape.m) : inputs.take_matrix(shape.m, shape.k);
+  Op op = op::gemm(outputs.take_matrix(shape.m, shape.n), left, inputs.take_matrix(shape.k, shape.n), transpose_a);
   op.name = label_of(shape);
   op.cost.dtype = shape.dtype;
   return op;
@@ -50,9 +54,13 @@ double probe_flops_per_s(Worker& worker, const Plan& plan, DType dtype) {
 // Repeats rounds over all shapes instead of one shape after the other, so that a disturbance of the machine spoils one
 // sample of many shapes and not every sample of one.
 void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmShape>& shapes, double flops_per_s) {
+  if (shapes.empty()) return;
   const DType dtype = shapes.front().dtype;
-  const std::int64_t side = shapes.back().m;  // the largest
-  const std::int64_t matrix = side * side * static_cast<std::int64_t>(size_of(dtype));
+  std::int64_t elements = 0;  // of the largest matrix
+  for (const GemmShape& shape : shapes) {
+    elements = std::max({elements, shape.m * shape.n, shape.m * shape.k, shape.k * shape.n});
+  }
+  const std::int64_t matrix = elements * static_cast<std::int64_t>(size_of(dtype));
   const std::int64_t small = plan.pool_bytes / 2;
   std::vector<Pool> inputs = pools_of(worker, storage_of(dtype), std::max(small, 2 * matrix), small);
   std::vector<Pool> outputs = pools_of(worker, storage_of(dtype), std::max(small, matrix), small);
@@ -60,7 +68,8 @@ void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmSh
     for (const GemmShape& shape : shapes) {
       for (int i = 0; i < repetitions_of(plan, shape, flops_per_s); ++i) {
         for (std::size_t d = 0; d < inputs.size(); ++d) {
-          worker.devices()[d]->compute_stream().launch(product(shape, inputs[d], outputs[d]));
+          const bool transpose_a = shape.k > largest(plan.gemm_sides);  // see long_gemm_shapes
+          worker.devices()[d]->compute_stream().launch(product(shape, inputs[d], outputs[d], transpose_a));
         }
       }
       synchronize_all(worker);
@@ -74,8 +83,11 @@ void measure_products(Worker& worker, const Plan& plan, Findings& findings) {
   for (const DType dtype : plan.gemm_dtypes) {
     const double flops_per_s = probe_flops_per_s(worker, plan, dtype);
     const std::vector<GemmShape> shapes = gemm_shapes(plan, dtype, flops_per_s);
+    const std::vector<GemmShape> longer = long_gemm_shapes(plan, dtype, flops_per_s);
     measure_products(worker, plan, shapes, flops_per_s);
+    measure_products(worker, plan, longer, flops_per_s);
     findings.gemms.insert(findings.gemms.end(), shapes.begin(), shapes.end());
+    findings.gemms.insert(findings.gemms.end(), longer.begin(), longer.end());
   }
 }
 
@@ -88,6 +100,7 @@ void measure_memory_of(Worker& worker, const Plan& plan, DType dtype) {
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::int64_t bytes : plan.memory_bytes) {
       const std::int64_t count = std::max<std::int64_t>(1, bytes / (3 * size));  // reads `to` and `a`, writes `to`
+      touch_all(pools, count);  // the largest ops of the round before have pushed everything out of the caches
       for (int i = 0; i < kPerRound; ++i) {
         for (std::size_t d = 0; d < pools.size(); ++d) {
           Op op = op::scale_add(pools[d].take(count), pools[d].take(count), 0.5, 0.5);
@@ -100,10 +113,67 @@ void measure_memory_of(Worker& worker, const Plan& plan, DType dtype) {
   }
 }
 
+constexpr std::int64_t kColumns = 128;
+
+// Makes an op of a kernel that reads and writes about `bytes`. Its rows are as long as is usual.
+Op kernel_of(std::string_view name, std::int64_t bytes, Pool& pool, const Tensor& sums, const Tensor& labels) {
+  constexpr std::int64_t kClasses = 16;
+  const auto rows_of = [&](std::int64_t passes, std::int64_t columns) {
+    return std::max<std::int64_t>(1, bytes / (4 * passes * columns));
+  };
+  if (name == "add_bias") return op::add_bias(pool.take_matrix(rows_of(2, kColumns), kColumns), pool.take(kColumns));
+  if (name == "sum_axis") {
+    return op::sum_axis(sums, pool.take_matrix(rows_of(1, kColumns), kColumns), 0);
+  }
+  if (name == "softmax") {
+    const std::int64_t rows = std::min(rows_of(2, kClasses), labels.element_count());
+    return op::softmax_cross_entropy({.loss = sums.flat_slice(0, 1),
+                                      .gradient = pool.take_matrix(rows, kClasses),
+                                      .correct = {},
+                                      .logits = pool.take_matrix(rows, kClasses),
+                                      .labels = labels.flat_slice(0, rows)});
+  }
+  const Tensor to = pool.take(rows_of(name == "relu_gradient" ? 3 : 2, 1));
+  if (name == "relu") return op::relu(to, to);
+  if (name == "relu_gradient") return op::relu_gradient(to, to, pool.take(to.element_count()));
+  return op::copy_many({to}, {pool.take(to.element_count())});
+}
+
+bool is_measured(std::string_view kernel, std::int64_t bytes) {
+  constexpr std::int64_t kMostOfSoftmax = 96 << 10;  // its rate is that of its arithmetic, at any size
+  return kernel != "softmax" || bytes <= kMostOfSoftmax;
+}
+
 }  // namespace
 
 void measure_memory(Worker& worker, const Plan& plan) {
   for (const DType dtype : plan.memory_dtypes) measure_memory_of(worker, plan, dtype);
+}
+
+void measure_kernels(Worker& worker, const Plan& plan) {
+  if (plan.kernel_bytes.empty()) return;
+  std::vector<Pool> pools = pools_of(worker, DType::f32, plan.pool_bytes, plan.pool_bytes);
+  std::vector<Tensor> labels, sums;
+  for (Device* device : worker.devices()) {
+    labels.push_back(device->allocate(DType::i32, {largest(plan.kernel_bytes) / 4}));
+    device->compute_stream().launch(op::fill(labels.back(), 0));
+    sums.push_back(device->allocate(DType::f32, {kColumns}));
+  }
+  for (int round = 0; round < plan.repetitions; ++round) {
+    for (const std::string_view name : kMeasuredKernels) {
+      for (const std::int64_t bytes : plan.kernel_bytes) {
+        if (!is_measured(name, bytes)) continue;
+        for (int i = 0; i < kPerRound; ++i) {
+          for (std::size_t d = 0; d < pools.size(); ++d) {
+            Op op = kernel_of(name, bytes, pools[d], sums[d], labels[d]);
+            op.name = kernel_label(name, bytes);
+            worker.devices()[d]->compute_stream().launch(std::move(op));
+          }
+        }
+        synchronize_all(worker);
+      }
+    }
+  }
 }
 
 // Each device copies from the next one on the same physical device; a device that is alone there copies within itself.
@@ -115,6 +185,7 @@ void measure_local_copies(Worker& worker, const Plan& plan) {
   worker.begin_step(kLocalCopies);
   for (int round = 0; round < plan.repetitions; ++round) {
     for (const std::int64_t bytes : plan.copy_bytes) {
+      touch_all(pools, bytes / 4);
       for (int i = 0; i < kPerRound; ++i) {
         for (std::size_t d = 0; d < devices; ++d) {
           const std::size_t peer = d + places < devices ? d + places : d % places;

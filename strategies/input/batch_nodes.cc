@@ -1,4 +1,5 @@
 // The nodes that combine elements along a new axis, and that take batches apart.
+#include "engine/worker.h"
 #include "strategies/input/batch_rows.h"
 #include "strategies/input/nodes.h"
 
@@ -19,6 +20,9 @@ class Batch final : public NodeOf<Batch> {
       }
       if (elements.empty() || (drop_remainder_ && static_cast<std::int64_t>(elements.size()) < size_)) {
         return std::nullopt;
+      }
+      if (Worker* worker = Task::current().worker()) {
+        worker->took_input(static_cast<std::int64_t>(elements.size()), 0);
       }
       return stack_elements(elements);
     });

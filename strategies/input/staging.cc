@@ -1,5 +1,6 @@
 #include "strategies/input/staging.h"
 
+#include "engine/worker.h"
 #include "strategies/base/errors.h"
 
 namespace tandem {
@@ -22,6 +23,7 @@ Tensor on_host(Worker& worker, Device& host, const HostTensor& from) {
     stream.synchronize();
     return tensor;
   }
+  worker.took_input(0, static_cast<std::int64_t>(tensor.size_bytes()));
   const auto fill = [&]<typename T>(T) {
     if (const std::span<T> to = tensor.values<T>(); !to.empty()) from.copy_to(to);
   };

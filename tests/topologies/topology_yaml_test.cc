@@ -42,10 +42,12 @@ device_models:
     op_overhead: 0
     graph_launch_overhead: 0.1us
     graph_op_overhead: {value: 0.9us, provenance: measured, source: here}
+    wake_up: {value: 21us, provenance: measured, source: here}
+    input_element: 0.2us
     collective_slowdown: {value: 1.12, provenance: measured, source: here, spread: 0.01}
     gemm_efficiency: 0.7
     rates:
-      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, graph_op_overhead: 0.8us, graph_launch_overhead: 0.2us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}]}
+      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, graph_op_overhead: 0.8us, graph_launch_overhead: 0.2us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}], kernels: {sum_axis: [{bytes: 1MiB, rate: 2GB/s}], relu: [{bytes: 1kB, rate: 9GB/s}, {bytes: 4kB, rate: 8GB/s}]}}
 link_models:
   nv: {kind: nvlink, bandwidth: 25GB/s, latency: 0.7us}
   net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed, transport: efa, hop_latency: {value: 75us, source: plug-in}}
@@ -154,6 +156,13 @@ TEST(TopologyYaml, WritingAndReadingGivesTheSame) {
   expect_equal(after.graph_op_overhead_s, before.graph_op_overhead_s);
   expect_equal(after.collective_slowdown, before.collective_slowdown);
   EXPECT_EQ(after.collective_slowdown.value, 1.12);
+  expect_equal(after.wake_up_s, before.wake_up_s);
+  EXPECT_DOUBLE_EQ(after.wake_up_s.value, 21e-6);
+  expect_equal(after.input_element_s, before.input_element_s);
+  EXPECT_DOUBLE_EQ(after.input_element_s.value, 0.2e-6);
+  ASSERT_EQ(after.rates[0].kernels.size(), 2U);
+  EXPECT_EQ(after.rates[0].kernels.at("relu")[1].bytes_per_s, 8e9);
+  EXPECT_EQ(after.rates[0].kernels.at("sum_axis")[0].bytes, 1048576.0);
   EXPECT_DOUBLE_EQ(after.rates[0].graph_op_overhead_s, 0.8e-6);
   EXPECT_DOUBLE_EQ(after.rates[0].graph_launch_overhead_s, 0.2e-6);
   expect_equal(after.gemm_efficiency, before.gemm_efficiency);

@@ -1,5 +1,9 @@
 #include "topologies/readers/models_yaml.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
 #include <utility>
 
 namespace tandem {
@@ -106,6 +110,13 @@ DeviceRates read_rates(const YamlReader& map) {
   }
   rates.memory = read_rate_samples(map.optional("memory"));
   rates.copy = read_rate_samples(map.optional("copy"));
+  for (const auto& [name, samples] : map.optional("kernels").entries()) {
+    if (std::find(kMeasuredKernels.begin(), kMeasuredKernels.end(), name) == kMeasuredKernels.end()) {
+      samples.error(fmt::format("unknown kernel ({})", fmt::join(kMeasuredKernels, ", ")));
+      continue;
+    }
+    rates.kernels[name] = read_rate_samples(samples);
+  }
   return rates;
 }
 
@@ -145,6 +156,8 @@ void read_device_figures(const YamlReader& map, const FigureOrigin& origin, Devi
   read_figure(map.optional("synchronize"), Dimension::seconds, origin, true, model.synchronize_s);
   read_figure(map.optional("graph_launch_overhead"), Dimension::seconds, origin, true, model.graph_launch_overhead_s);
   read_figure(map.optional("graph_op_overhead"), Dimension::seconds, origin, true, model.graph_op_overhead_s);
+  read_figure(map.optional("wake_up"), Dimension::seconds, origin, true, model.wake_up_s);
+  read_figure(map.optional("input_element"), Dimension::seconds, origin, true, model.input_element_s);
   read_slowdown(map.optional("collective_slowdown"), origin, model.collective_slowdown);
   read_ratio(map.optional("gemm_efficiency"), origin, model.gemm_efficiency);
   if (const YamlReader rates = map.optional("rates")) {

@@ -162,6 +162,8 @@ class Writer {
     figure("synchronize", model.synchronize_s, Dimension::seconds);
     figure("graph_launch_overhead", model.graph_launch_overhead_s, Dimension::seconds);
     figure("graph_op_overhead", model.graph_op_overhead_s, Dimension::seconds);
+    figure("wake_up", model.wake_up_s, Dimension::seconds);
+    figure("input_element", model.input_element_s, Dimension::seconds);
     if (!is_unknown(model.collective_slowdown)) {
       line("    collective_slowdown: {}",
            written(model.collective_slowdown, fmt::format("{}", model.collective_slowdown.value)));
@@ -185,14 +187,16 @@ class Writer {
       line("          - {{m: {:.0f}, n: {:.0f}, k: {:.0f}, rate: {}}}", gemm.m, gemm.n, gemm.k,
            exact(gemm.flops_per_s, Dimension::flops_per_second));
     }
-    write_samples("memory", rates.memory);
-    write_samples("copy", rates.copy);
+    write_samples("        ", "memory", rates.memory);
+    write_samples("        ", "copy", rates.copy);
+    if (!rates.kernels.empty()) line("        kernels:");
+    for (const auto& [name, samples] : rates.kernels) write_samples("          ", name, samples);
   }
 
-  void write_samples(const char* key, const std::vector<RateSample>& samples) {
-    if (!samples.empty()) line("        {}:", key);
+  void write_samples(std::string_view indent, std::string_view key, const std::vector<RateSample>& samples) {
+    if (!samples.empty()) line("{}{}:", indent, key);
     for (const RateSample& sample : samples) {
-      line("          - {{bytes: {}, rate: {}}}", exact(sample.bytes, Dimension::bytes),
+      line("{}  - {{bytes: {}, rate: {}}}", indent, exact(sample.bytes, Dimension::bytes),
            exact(sample.bytes_per_s, Dimension::bytes_per_second));
     }
   }

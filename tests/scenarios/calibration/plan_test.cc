@@ -46,6 +46,19 @@ TEST(CalibrationPlan, GoesToTheLargestProductsThatTimeAndMemoryAllow) {
   EXPECT_EQ(gemm_shapes(fitting(plan, 1), DType::f32, 1).size(), 1U) << "never nothing";
 }
 
+TEST(CalibrationPlan, MultipliesLongMatricesOnProcessors) {
+  const Plan plan = plan_for(with_dtypes({DType::f32}), DeviceType::cpu, true, {});
+  const auto longer = long_gemm_shapes(plan, DType::f32, 50e9);
+  EXPECT_FALSE(longer.empty());
+  for (const GemmShape& shape : longer) {
+    const auto is_long = [&](std::int64_t side) { return side > plan.gemm_sides.back(); };
+    EXPECT_EQ(int{is_long(shape.m)} + int{is_long(shape.n)} + int{is_long(shape.k)}, 1) << label_of(shape);
+  }
+  EXPECT_TRUE(long_gemm_shapes(plan, DType::f32, 1e6).empty()) << "not even the grid can be measured";
+  EXPECT_TRUE(
+      long_gemm_shapes(plan_for(with_dtypes({DType::f32}), DeviceType::gpu, true, {}), DType::f32, 60e12).empty());
+}
+
 TEST(CalibrationPlan, RepeatsWhatIsQuick) {
   const Plan plan = plan_for(with_dtypes({DType::f32}), DeviceType::gpu, true, {});
   EXPECT_EQ(repetitions_of(plan, {DType::f32, 8, 8, 8}, 1e12), 8);

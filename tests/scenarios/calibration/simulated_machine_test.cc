@@ -282,5 +282,33 @@ TEST(SimulatedMachine, OfProcessorsAloneGivesBackTheirs) {
   EXPECT_THAT(rates_of(cpu, 2, DType::f32).memory.back().bytes_per_s, about(10e9));
 }
 
+// What threads and datasets cost is a host's own; its kernels are found where the model has rates for them.
+TEST(SimulatedMachine, OfProcessorsTellsWhatTheirThreadsAndKernelsCost) {
+  DeviceModel model = cpu_model();
+  model.wake_up_s = figure(21e-6);
+  model.input_element_s = figure(0.25e-6);
+  DeviceRates rates{.dtype = DType::f32, .gemm = {{64, 64, 64, 100e9}}, .memory = {{1024, 10e9}}, .copy = {}};
+  rates.kernels["softmax"] = {{1024, 0.5e9}};
+  model.rates = {rates};
+  auto topology = std::make_shared<Topology>("test machine");
+  topology->add_node({.name = "cpu0",
+                      .kind = NodeKind::cpu,
+                      .worker = 0,
+                      .device = std::make_shared<const DeviceModel>(std::move(model))});
+  CalibrateOptions options;
+  options.quick = true;
+  options.max_devices = 1;
+  options.topology = topology;
+  const Topology found = calibrate("sim", options);
+  const DeviceModel& cpu = model_of(found, "w0.cpu0");
+  EXPECT_THAT(cpu.wake_up_s.value, about(21e-6));
+  EXPECT_THAT(cpu.input_element_s.value, about(0.25e-6));
+  EXPECT_THAT(cpu.launch_overhead_s.value, about(1e-6)) << "not that of threads that sleep";
+  const auto& kernels = rates_of(cpu, 1, DType::f32).kernels;
+  EXPECT_EQ(kernels.size(), kMeasuredKernels.size());
+  EXPECT_THAT(kernels.at("softmax").back().bytes_per_s, about(0.5e9));
+  EXPECT_THAT(kernels.at("sum_axis").back().bytes_per_s, about(10e9));
+}
+
 }  // namespace
 }  // namespace tandem
