@@ -49,7 +49,11 @@ int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags)
   if (!flags.report.empty()) check_writable(flags.report);
   Topology topology = base_topology(flags.topology);
   const Measurements measured = read_measurements({flags.files.begin(), flags.files.end()});
+  for (const std::string& disturbance : measured.disturbances) {
+    std::cerr << "tandem: disturbed: " << disturbance << "\n";
+  }
   CalibrationReport report;
+  report.disturbances = measured.disturbances;
   report.collectives = calibrate_collectives(measured.collectives, topology, link_times_of(topology));
   if (!measured.throughputs.empty()) {
     report.device = fit_device(topology, measured.throughputs);
@@ -57,12 +61,15 @@ int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags)
   }
   add_samples(topology, report.collectives.samples);
   add_facts(topology, flags.files);
+  if (!measured.disturbances.empty()) {
+    topology.set_disturbance(fmt::format("{}", fmt::join(measured.disturbances, "; ")));
+  }
   std::ostringstream yaml;
   write_topology_yaml(topology, yaml);
   output.write_text(yaml.str());
   if (!flags.report.empty()) write_file(flags.report, json_text(calibration_to_json(report)));
   if (!common.quiet) std::cerr << calibration_text(report) << std::flush;
-  return report.collectives.contradictions.empty() ? kOk : kNotMet;
+  return report.contradictions().empty() ? kOk : kNotMet;
 }
 
 }  // namespace tandem

@@ -17,12 +17,12 @@ std::string band_name(double up_to_bytes) {
   return std::isfinite(up_to_bytes) ? "<= " + size_text(std::llround(up_to_bytes)) : "above";
 }
 
-// "2.1 / 13 % (9 %)": median and p95 of the sizes left out, and the median of what the links say by themselves.
+// "2.1 / 13.0 % (9.2 %)": median and p95 of the sizes left out, and the median of what the links say by themselves.
 std::string errors_text(const CalibratedCollective& collective, double up_to_bytes) {
   for (const CalibrationBand& band : collective.bands) {
     if (band.up_to_bytes != up_to_bytes || band.left_out == 0) continue;
-    const std::string errors = fmt::format("{:.1f} / {:.0f} %", band.left_out_median * 100, band.left_out_p95 * 100);
-    return band.links_median ? errors + fmt::format(" ({:.0f} %)", *band.links_median * 100) : errors;
+    const std::string errors = fmt::format("{:.1f} / {:.1f} %", band.left_out_median * 100, band.left_out_p95 * 100);
+    return band.links_median ? errors + fmt::format(" ({:.1f} %)", *band.links_median * 100) : errors;
   }
   return "-";
 }
@@ -115,7 +115,20 @@ Json device_to_json(const DeviceFit& fit) {
   return {{"time_factor", fit.factor}, {"throughputs", std::move(throughputs)}};
 }
 
+std::vector<std::string> joined(std::vector<std::string> first, const std::vector<std::string>& second) {
+  first.insert(first.end(), second.begin(), second.end());
+  return first;
+}
+
 }  // namespace
+
+std::vector<std::string> CalibrationReport::contradictions() const {
+  return joined(device ? device->contradictions : std::vector<std::string>(), collectives.contradictions);
+}
+
+std::vector<std::string> CalibrationReport::notes() const {
+  return joined(device ? device->notes : std::vector<std::string>(), collectives.notes);
+}
 
 std::string calibration_text(const CalibrationReport& report) {
   std::string text = report.device ? device_text(*report.device) : "";
@@ -126,9 +139,10 @@ std::string calibration_text(const CalibrationReport& report) {
                 has_links(found) ? " (and the median of the links alone)" : "") +
             table_text(found.collectives);
   }
-  if (!found.contradictions.empty() || !found.notes.empty()) text += "\n";
-  for (const std::string& line : found.contradictions) text += wrapped_list("contradiction: ", words_of(line), "");
-  for (const std::string& line : found.notes) text += wrapped_list("note: ", words_of(line), "");
+  const std::vector<std::string> contradictions = report.contradictions(), notes = report.notes();
+  if (!contradictions.empty() || !notes.empty()) text += "\n";
+  for (const std::string& line : contradictions) text += wrapped_list("contradiction: ", words_of(line), "");
+  for (const std::string& line : notes) text += wrapped_list("note: ", words_of(line), "");
   return text;
 }
 
@@ -139,8 +153,9 @@ Json calibration_to_json(const CalibrationReport& report) {
   }
   return {{"device", report.device ? device_to_json(*report.device) : Json(nullptr)},
           {"collectives", std::move(collectives)},
-          {"contradictions", report.collectives.contradictions},
-          {"notes", report.collectives.notes}};
+          {"disturbances", report.disturbances},
+          {"contradictions", report.contradictions()},
+          {"notes", report.notes()}};
 }
 
 }  // namespace tandem

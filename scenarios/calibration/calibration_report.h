@@ -5,6 +5,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "scenarios/calibration/collective_calibration.h"
 #include "scenarios/calibration/device_fit.h"
@@ -14,6 +15,11 @@ namespace tandem {
 struct CalibrationReport {
   CollectiveCalibration collectives;
   std::optional<DeviceFit> device;
+  std::vector<std::string> disturbances;  // Measurements::disturbances
+
+  // Those of the device and of the collectives.
+  std::vector<std::string> contradictions() const;
+  std::vector<std::string> notes() const;
 };
 
 std::string calibration_text(const CalibrationReport& report);

@@ -7,6 +7,7 @@
 
 #include "engine/engine_info.h"
 #include "reports/text_table.h"
+#include "scenarios/calibration/device_limits.h"
 #include "scenarios/runner.h"
 #include "scenarios/shared_parts.h"
 #include "scenarios/workload_reader.h"
@@ -46,8 +47,10 @@ DeviceModel slower(DeviceModel model, double factor, const std::string& source) 
   return model;
 }
 
+constexpr int kSteps = 3;
+
 // One device training in the model's world.
-double simulated_per_second(const Topology& topology, DeviceType type, const WorkloadSettings& workload) {
+RunResult train_one_device(const Topology& topology, DeviceType type, const WorkloadSettings& workload) {
   Scenario scenario;
   scenario.name = "one device";
   scenario.workload = workload;
@@ -56,11 +59,39 @@ double simulated_per_second(const Topology& topology, DeviceType type, const Wor
   scenario.topology = std::make_shared<const Topology>(topology);
   scenario.devices.type = type;
   scenario.devices.workers = 1;
-  scenario.steps = 3;
+  scenario.steps = kSteps;
   scenario.warmup_steps = 1;
   RunOptions options;
   options.measures_scaling = false;
-  return run_scenario(scenario, options).report.throughput();
+  return run_scenario(scenario, options);
+}
+
+double simulated_per_second(const Topology& topology, DeviceType type, const WorkloadSettings& workload) {
+  return train_one_device(topology, type, workload).report.throughput();
+}
+
+// Returns the device that train_one_device() trains on.
+const DeviceModel& fitted_device(const Topology& topology, DeviceType type) {
+  return *topology.node(topology.nodes_of(0, type == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu).front()).device;
+}
+
+// Says what makes the fit doubtful: figures that are far off, and measurements that no one factor fits.
+void add_notes(DeviceFit& fit) {
+  constexpr double kFarOff = 3;
+  constexpr double kMostError = 0.1;
+  if (fit.factor > kFarOff || fit.factor < 1 / kFarOff) {
+    fit.notes.push_back(fmt::format(
+        "devices take {:.4g} times as long as their figures said: check that the workload, its batch and its dtype are "
+        "those of the measurement, and that it was made on one device of this kind",
+        fit.factor));
+  }
+  for (const DeviceFit::Throughput& each : fit.throughputs) {
+    const double error = each.after / each.measured - 1;
+    if (std::abs(error) <= kMostError) continue;
+    fit.notes.push_back(fmt::format("{}: measured {}, but {} with the factor that fits all throughputs best ({})",
+                                    each.source, rate_text(each.measured, "per s"), rate_text(each.after, "per s"),
+                                    error_text(error)));
+  }
 }
 
 MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path& path) {
@@ -94,7 +125,11 @@ double slowness_of_devices(const Topology& topology, const SimulatedThroughput& 
     if (std::abs(missing - 1) < kEnough) return factor;
     factor *= missing;
   }
-  throw RunError(fmt::format("no speed of the device gives {} ({})", rate_text(per_second, "examples/s"), source));
+  throw InputError({{.file = source,
+                     .path = "",
+                     .message = fmt::format("no speed of the device gives {}, because work that does not depend on "
+                                            "it takes longer",
+                                            rate_text(per_second, "per s"))}});
 }
 
 std::vector<MeasuredThroughput> read_throughputs(const std::filesystem::path& path) {
@@ -112,12 +147,18 @@ std::vector<MeasuredThroughput> read_throughputs(const std::filesystem::path& pa
 DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThroughput>& measured) {
   TANDEM_REQUIRE(!measured.empty(), "a fit of a device without a measured throughput");
   const DeviceType type = fitted_type(topology);
+  const DeviceModel& device = fitted_device(topology, type);
   DeviceFit fit(topology);
   double logarithms = 0;
   std::string source = "fitted to";
   for (const MeasuredThroughput& each : measured) {
-    const double before = simulated_per_second(topology, type, each.workload);
-    fit.throughputs.push_back({.source = each.source, .measured = each.per_second, .before = before});
+    const RunResult before = train_one_device(topology, type, each.workload);
+    fit.throughputs.push_back(
+        {.source = each.source, .measured = each.per_second, .before = before.report.throughput()});
+    const auto work = calibration::least_work_of(each.workload, before.timeline, kSteps - 1);
+    if (const auto found = calibration::contradiction_of(work, each.per_second, device)) {
+      fit.contradictions.push_back(fmt::format("{}: {} {}", each.source, rate_text(each.per_second, "per s"), *found));
+    }
     const auto simulated = [&](const Topology& slowed) { return simulated_per_second(slowed, type, each.workload); };
     logarithms += portable::log(slowness_of_devices(topology, simulated, each.per_second, each.source));
     source += fmt::format(" {:.6g}/s ({})", each.per_second, each.source);
@@ -127,6 +168,7 @@ DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThrough
   for (std::size_t i = 0; i < measured.size(); ++i) {
     fit.throughputs[i].after = simulated_per_second(fit.topology, type, measured[i].workload);
   }
+  add_notes(fit);
   return fit;
 }
 

@@ -33,18 +33,20 @@ struct DeviceFit {
     double measured = 0, before = 0, after = 0;  // per second; simulated by the figures before and after the fit
   };
   std::vector<Throughput> throughputs;
+  std::vector<std::string> contradictions{};  // throughputs that are too high for the device's peak figures
+  std::vector<std::string> notes{};           // what makes the fit doubtful
 };
 
 // Simulates each workload on one device, and multiplies the times of all devices of that kind by one factor: rates and
 // bandwidth are divided by it, overheads of ops multiplied. Several measurements give the geometric mean of their
-// factors. Computes on GPUs where the topology has any, else on CPUs. Throws RunError for a workload whose time does
-// not depend on the device.
+// factors. Computes on GPUs where the topology has any, else on CPUs. Throws InputError for a throughput that no speed
+// of the device gives.
 DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThroughput>& measured);
 
 // Simulates what was measured on a topology and returns units per second.
 using SimulatedThroughput = std::function<double(const Topology&)>;
 // Returns the factor by which all devices of that kind have to be slower for a simulation to give `per_second`. Throws
-// RunError as fit_device() does. `source` is for its message.
+// InputError as fit_device() does. `source` is the file that its message names.
 double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,
                            const std::string& source);
 // Returns the topology with those devices slower by a factor.

@@ -8,6 +8,8 @@
 
 #include "reports/nccl_tests_reader.h"
 #include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "scenarios/validation/measurement_file.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/topology_yaml.h"
 
@@ -65,9 +67,11 @@ bool counts(const std::string& operation, int devices) {
   return devices > 1 && collective_of_record(operation) != CollectiveKind::send_receive;
 }
 
-std::vector<CollectiveTable> tables_of_report(std::string_view text, const std::string& file) {
+std::vector<CollectiveTable> tables_of_report(std::string_view text, const std::string& file,
+                                              std::vector<std::string>& disturbances) {
   const Report report = report_from_json(text, file);
   if (report.deterministic) refuse(file, "is the report of a simulation, which measures nothing");
+  if (report.is_disturbed()) disturbances.push_back(fmt::format("{}: {}", file, lost_text(*report.machine_use)));
   Tables tables(file);
   for (const CollectiveSummary& summary : report.summary.collectives) {
     if (!counts(summary.operation, summary.devices)) continue;
@@ -77,8 +81,10 @@ std::vector<CollectiveTable> tables_of_report(std::string_view text, const std::
   return tables.take();
 }
 
-std::vector<CollectiveTable> tables_of_topology(std::string_view text, const std::string& file) {
+std::vector<CollectiveTable> tables_of_topology(std::string_view text, const std::string& file,
+                                                std::vector<std::string>& disturbances) {
   const Topology topology = parse_topology_yaml(text, file);
+  if (!topology.disturbance().empty()) disturbances.push_back(fmt::format("{}: {}", file, topology.disturbance()));
   Tables tables(file);
   for (const CollectiveSample& sample : topology.collectives()) {
     if (!counts(sample.operation, sample.devices)) continue;
@@ -88,6 +94,29 @@ std::vector<CollectiveTable> tables_of_topology(std::string_view text, const std
   return tables.take();
 }
 
+// Published measurements may hold tables of other collectives than Tandem's, and of machines that were not healthy.
+std::vector<CollectiveTable> tables_of_publication(std::string_view text, const std::string& file,
+                                                   std::vector<std::string>& disturbances) {
+  const validation::MeasurementFile published =
+      validation::parse_measurements(text, file, validation::Machines::ignore);
+  if (!published.healthy) {
+    disturbances.push_back(fmt::format("{}: the machine was not healthy, as its publisher says", file));
+  }
+  std::vector<CollectiveTable> tables;
+  for (const validation::MeasuredTable& measured : published.tables) {
+    if (kind_of_operation(measured.table.operation)) tables.push_back(measured.table);
+  }
+  return tables;
+}
+
+std::vector<CollectiveTable> tables_of(std::string_view text, const std::string& file,
+                                       std::vector<std::string>& disturbances) {
+  if (is_report(text)) return tables_of_report(text, file, disturbances);
+  if (has_key(text, "schema_version")) return tables_of_topology(text, file, disturbances);
+  if (validation::is_measurement_file(text)) return tables_of_publication(text, file, disturbances);
+  return read_nccl_tests(text, file);
+}
+
 void read(const std::filesystem::path& path, Measurements& measurements) {
   const std::string file = path.string();
   const std::string text = read_input_file(path);
@@ -95,9 +124,7 @@ void read(const std::filesystem::path& path, Measurements& measurements) {
     for (MeasuredThroughput& each : read_throughputs(path)) measurements.throughputs.push_back(std::move(each));
     return;
   }
-  std::vector<CollectiveTable> tables = is_report(text)                   ? tables_of_report(text, file)
-                                        : has_key(text, "schema_version") ? tables_of_topology(text, file)
-                                                                          : read_nccl_tests(text, file);
+  std::vector<CollectiveTable> tables = tables_of(text, file, measurements.disturbances);
   if (tables.empty()) refuse(file, "holds no measured collective");
   for (CollectiveTable& table : tables) measurements.collectives.push_back(std::move(table));
 }

@@ -1,11 +1,13 @@
 // Reads files of measurements. The content of a file tells its kind:
 //   the output of nccl-tests or `tandem collectives`, as text or JSON (reports/nccl_tests_reader.h)
+//   published measurements (scenarios/validation/measurement_file.h)
 //   a report of a real run (tandem run --json)
 //   a topology with measured collectives (tandem calibrate)
 //   the throughput of one device (scenarios/calibration/device_fit.h)
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <vector>
 
 #include "reports/collective_table.h"
@@ -16,6 +18,7 @@ namespace tandem {
 struct Measurements {
   std::vector<CollectiveTable> collectives;
   std::vector<MeasuredThroughput> throughputs;
+  std::vector<std::string> disturbances{};  // what disturbed a measurement: "run.json: other programs used ..."
 };
 
 // Reads the files. Throws InputError with every problem of every file; a report of a simulation, which measures

@@ -222,6 +222,7 @@ class FileReader {
   void add_table(const YamlReader& reader, CollectiveTable table, int devices, int nodes) {
     if (devices == 0) return reader.error("does not say how many devices took part ('gpus')");
     table.devices = devices;
+    table.nodes = nodes;
     MeasuredTable measured;
     // A table's own entry comes before that of the file.
     const YamlReader own = reader.optional("topology");
@@ -229,6 +230,7 @@ class FileReader {
     const bool lacks = entry.is_map() && entry.has("lacks");
     if (!entry.is_map()) measured.lacks = "a 'topology'";
     if (lacks) measured.lacks = entry.required("lacks").text();
+    if (nodes == 0 && entry.is_map() && !lacks) table.nodes = first_count(entry, {"nodes"});
     if (machines_ == Machines::build && entry.is_map() && !lacks) {
       measured.machine = read_replay_machine(entry, devices, nodes);
       if (measured.machine) {

@@ -57,17 +57,16 @@ const TrainingTable::Row* row_to_fit(const TrainingTable& table) {
 }
 
 // Returns the factor by which the device's work takes longer than its figures say.
-double slowness_in(const TrainingTable& table, const TrainingTable::Row& row) {
-  const std::string source = "its first row";
+double slowness_in(const std::string& file, const TrainingTable& table, const TrainingTable::Row& row) {
   if (row.devices == 1) {
     const WorkloadSettings workload = row.workload.value_or(table.workload);
-    return fit_device(*row.machine.topology, {{.workload = workload, .per_second = row.throughput, .source = source}})
+    return fit_device(*row.machine.topology, {{.workload = workload, .per_second = row.throughput, .source = file}})
         .factor;
   }
   const auto simulated = [&](const Topology& topology) {
     return simulate(table, row, std::make_shared<const Topology>(topology));
   };
-  return slowness_of_devices(*row.machine.topology, simulated, row.throughput, source);
+  return slowness_of_devices(*row.machine.topology, simulated, row.throughput, file);
 }
 
 void replay_table(const std::string& file, const TrainingTable& table, bool fits_first_row, TrainingReplay& replay) {
@@ -76,7 +75,7 @@ void replay_table(const std::string& file, const TrainingTable& table, bool fits
     replay.left_out.push_back({file, first == nullptr ? "has no row of one device" : "has only one row"});
     return;
   }
-  const double slowness = fits_first_row ? slowness_in(table, *first) : 1;
+  const double slowness = fits_first_row ? slowness_in(file, table, *first) : 1;
   std::map<int, std::shared_ptr<const Topology>> fitted_by_nodes;
   for (const TrainingTable::Row& row : table.rows) {
     if (fits_first_row && &row == first) continue;

@@ -100,6 +100,43 @@ warmup_steps: 1
               HasSubstr("extrapolated: all_reduce on 2 devices outside the measured sizes"));
 }
 
+// A report of a real run, and the same with what others did to it.
+TEST_F(CalibrateFrom, ADisturbedRunIsSaidFirstAndMarksTheResult) {
+  ASSERT_EQ(tandem({"run", example("digits.yaml"), "--json", "-o", "run.json", "-q"}).exit_code, 0);
+  auto report = nlohmann::json::parse(read("run.json"));
+  const auto calibrate_from = [&](std::int64_t stolen_ns) {
+    const std::int64_t asked_ns = 1'000'000'000;
+    report["machine_use"] = {
+        {"cores", 2},     {"time_ns", asked_ns},    {"own_ns", asked_ns - stolen_ns}, {"waited_ns", 0},
+        {"others_ns", 0}, {"stolen_ns", stolen_ns}, {"involuntary_switches", 0},      {"frequency_hz", {0, 0}},
+        {"lost", 0},      {"disturbed", false}};
+    write("used.json", report.dump());
+    return tandem(
+        {"calibrate", "--from", "used.json", "--topology", "dgx-a100", "-o", "out.yaml", "--report", "fit.json"});
+  };
+  const Outcome disturbed = calibrate_from(400'000'000);
+  EXPECT_TRUE(disturbed.err.starts_with("tandem: disturbed: used.json: 40.0 % of the processor time")) << disturbed.err;
+  EXPECT_THAT(read("out.yaml"), HasSubstr("\"disturbed\": \"used.json: 40.0 % of the processor time"));
+  EXPECT_EQ(nlohmann::json::parse(read("fit.json"))["disturbances"].size(), 1);
+  const Outcome quiet = calibrate_from(0);
+  EXPECT_THAT(quiet.err, testing::Not(HasSubstr("disturbed")));
+  EXPECT_THAT(read("out.yaml"), testing::Not(HasSubstr("disturbed")));
+}
+
+TEST_F(CalibrateFrom, ReadsPublishedMeasurements) {
+  const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/validation/collectives/";
+  const Outcome outcome = tandem({"calibrate", "--from", folder + "dgxa100_x16_2node_hdr_ring_all_reduce.json",
+                                  "--topology", "dgx-a100", "-o", "out.yaml", "--report", "fit.json"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto report = nlohmann::json::parse(read("fit.json"));
+  ASSERT_EQ(report["collectives"].size(), 1);
+  EXPECT_EQ(report["collectives"][0]["devices"], 16);
+  EXPECT_EQ(report["collectives"][0]["nodes"], 2);
+  const Outcome unhealthy = tandem({"calibrate", "--from", folder + "h100x16_2node_dgx06_all_reduce_unhealthy.json",
+                                    "--topology", "hgx-h100", "-o", "out.yaml", "-q"});
+  EXPECT_THAT(unhealthy.err, HasSubstr("the machine was not healthy, as its publisher says"));
+}
+
 TEST_F(CalibrateFrom, RefusesWhatItCannotRead) {
   write("empty.yaml", "schema_version: 1\ncluster: {node: dgx-a100, workers: 2}\n");
   const Outcome outcome = tandem({"calibrate", "--from", "empty.yaml", "--topology", "dgx-a100"});

@@ -9,6 +9,7 @@
 #include <sstream>
 
 #include "engine/sim/kernel_constants.h"
+#include "scenarios/calibration/device_limits.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
@@ -36,12 +37,14 @@ std::vector<Row> published_rows() {
   return rows;
 }
 
+Scenario scenario_of(const Row& row) {
+  return read_scenario("workload: {kind: layers, " + row.workload + ", batch: " + row.batch +
+                       "}\nengine: {name: sim}\ntopology: " + row.machine +
+                       "\ndevices: {type: gpu, per_worker: 1, workers: 1}\n" + "steps: 3\nwarmup_steps: 1\n");
+}
+
 double predicted(const Row& row) {
-  const Scenario scenario =
-      read_scenario("workload: {kind: layers, " + row.workload + ", batch: " + row.batch +
-                    "}\nengine: {name: sim}\ntopology: " + row.machine +
-                    "\ndevices: {type: gpu, per_worker: 1, workers: 1}\n" + "steps: 3\nwarmup_steps: 1\n");
-  return run_scenario(scenario).report.throughput();
+  return run_scenario(scenario_of(row)).report.throughput();
 }
 
 // The sorted errors of groups, given the ratios of their rows: each group counts once.
@@ -92,6 +95,19 @@ TEST(TrainingRows, OneGpuFromDeviceFiguresIsWithinTheStatedErrors) {
   EXPECT_EQ(of_others.size(), 48u);
   EXPECT_EQ(percent(quantile(of_others, 0.5)), 15);
   EXPECT_EQ(percent(quantile(of_others, 0.9)), 27);
+}
+
+// A false alarm would call a published measurement wrong.
+TEST(TrainingRows, NoneContradictsThePeaksOfItsDevice) {
+  for (const Row& row : published_rows()) {
+    const Scenario scenario = scenario_of(row);
+    const RunResult result = run_scenario(scenario);
+    const auto work = calibration::least_work_of(scenario.workload, result.timeline, 2);
+    const Topology& topology = *result.topology;
+    const DeviceModel& device = *topology.node(topology.nodes_of(0, NodeKind::gpu).front()).device;
+    EXPECT_EQ(calibration::contradiction_of(work, row.published, device), std::nullopt)
+        << row.source << " " << row.workload << " " << row.machine;
+  }
 }
 
 }  // namespace

@@ -61,6 +61,61 @@ throughput:
   EXPECT_NEAR(error(both.throughputs[0]) + error(both.throughputs[1]), 0, 0.1);
 }
 
+std::string throughput_of_resnet(const std::string& per_second, const std::string& dtype = "f16") {
+  return "schema_version: 1\nthroughput:\n  - {workload: {kind: layers, model: resnet50, dtype: " + dtype +
+         ", batch: 256}, per_second: " + per_second + "}\n";
+}
+
+// 20,000 images/s take 24.4 GFLOP each, 487 TFLOPS.
+TEST_F(DeviceFitTest, SaysWhatContradictsThePeakRate) {
+  const DeviceFit fit = fit_device(load_catalog_node("dgx-a100"), measured(throughput_of_resnet("20000")));
+  ASSERT_EQ(fit.contradictions.size(), 1U);
+  EXPECT_EQ(fit.contradictions[0],
+            "one-gpu.yaml: 20.0 k per s would need 487.2 TFLOPS in f16, and the peak of 'NVIDIA A100 SXM4 80 GB' is "
+            "312.0 TFLOPS");
+  ASSERT_EQ(fit.notes.size(), 1U);
+  EXPECT_THAT(fit.notes[0], HasSubstr("devices take 0.1288 times as long as their figures said"));
+}
+
+// 110 of 125 TFLOPS, but more bytes than the memory of a V100 moves.
+TEST_F(DeviceFitTest, SaysWhatContradictsTheMemory) {
+  const DeviceFit fit = fit_device(load_catalog_node("dgx1-v100"), measured(throughput_of_resnet("4500")));
+  ASSERT_EQ(fit.contradictions.size(), 1U);
+  EXPECT_EQ(fit.contradictions[0],
+            "one-gpu.yaml: 4500 per s would need 1.141 TB/s of memory, and that of 'NVIDIA Tesla V100 SXM2 32 GB' has "
+            "900.0 GB/s");
+}
+
+TEST_F(DeviceFitTest, PossibleThroughputsContradictNothing) {
+  const DeviceFit fit = fit_device(load_catalog_node("dgx-a100"), measured(kOne));
+  EXPECT_TRUE(fit.contradictions.empty());
+  EXPECT_TRUE(fit.notes.empty());
+}
+
+TEST_F(DeviceFitTest, NotesAFactorThatIsFarOff) {
+  const DeviceFit slow = fit_device(load_catalog_node("dgx-a100"), measured(throughput_of_resnet("5")));
+  EXPECT_TRUE(slow.contradictions.empty());
+  ASSERT_EQ(slow.notes.size(), 1U);
+  EXPECT_THAT(slow.notes[0],
+              HasSubstr("check that the workload, its batch and its dtype are those of the measurement"));
+}
+
+TEST_F(DeviceFitTest, NotesThroughputsThatNoFactorFits) {
+  const std::string both =
+      throughput_of_resnet("2000") +
+      "  - {workload: {kind: layers, model: resnet50, dtype: f16, batch: 256}, per_second: 3000}\n";
+  const DeviceFit fit = fit_device(load_catalog_node("dgx-a100"), measured(both));
+  ASSERT_EQ(fit.notes.size(), 2U);
+  EXPECT_EQ(
+      fit.notes[0],
+      "one-gpu.yaml: measured 2000 per s, but 2450 per s with the factor that fits all throughputs best (+22.5 %)");
+}
+
+TEST_F(DeviceFitTest, RefusesAThroughputThatNoSpeedGives) {
+  EXPECT_THAT([&] { fit_device(load_catalog_node("dgx-a100"), measured(throughput_of_resnet("2375000"))); },
+              ThrowsMessage<InputError>(HasSubstr("one-gpu.yaml: no speed of the device gives 2375.0 k per s")));
+}
+
 TEST_F(DeviceFitTest, RefusesFilesThatSayNothing) {
   const auto refuses = [this](const std::string& text, const std::string& message) {
     EXPECT_THAT([&] { measured(text); }, ThrowsMessage<InputError>(HasSubstr(message)));
