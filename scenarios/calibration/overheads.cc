@@ -83,8 +83,8 @@ Blocker::Blocker(Worker& worker, const Plan& plan)
   one_s_ = seconds_between(timed, worker.now()) / kTimed;
 }
 
-void Blocker::launch_one(std::size_t device, std::string_view label, int stream) {
-  Op op = op::scale_add(pools_[device].take(count_), pools_[device].take(count_), 0.5, 0.5);
+void Blocker::launch(std::size_t device, std::string_view label, int stream, std::int64_t count) {
+  Op op = op::scale_add(pools_[device].take(count), pools_[device].take(count), 0.5, 0.5);
   op.name = label;
   worker_.devices()[device]->stream(stream).launch(std::move(op));
 }
@@ -130,12 +130,13 @@ void measure_synchronize(Worker& worker, const Plan& plan, Blocker& blocker) {
   }
 }
 
-// Launches an op on a stream that has slept while another stream of the device worked.
+// Launches an op on a stream that has slept while another stream of the device worked, for about as long as streams
+// sleep within a step: the longer a core has been idle, the longer it takes to wake up.
 void measure_waking(Worker& worker, const Plan& plan, Blocker& blocker) {
   Device& device = *worker.devices().front();
   const Tensor one = device.allocate(DType::f32, {1});
   for (int i = 0; i < 3 * plan.repetitions; ++i) {
-    blocker.launch_one(0, kBlockerLabel, kCommunicationStream);
+    blocker.launch_short(0, kBlockerLabel, kCommunicationStream);
     device.synchronize();
     worker.begin_step(kWakingStep);
     launch_tiny(device.compute_stream(), one, kWakingOpLabel, 1);

@@ -13,8 +13,8 @@ constexpr std::int64_t kMiB = 1024 * kKiB;
 Plan for_processors(bool quick) {
   Plan plan{.gemm_dtypes = {},
             .gemm_sides = {1, 8, 32, 128, 512, 1024},
-            .gemm_long_sides = {8192, 65536},
-            .gemm_beside_long = {32, 128},
+            .gemm_long_sides = {4096, 32768},
+            .gemm_beside_long = {32, 256},
             .memory_bytes = {12, 1200, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB, 48 * kMiB},
             .kernel_bytes = {kKiB, 12 * kKiB, 96 * kKiB, 768 * kKiB, 6 * kMiB},
             .copy_bytes = {4, 512, 4 * kKiB, 64 * kKiB, kMiB, 4 * kMiB, 32 * kMiB},
