@@ -19,7 +19,6 @@ class Pool {
   // Brings everything that small operands of `count` elements rotate through into the cache that holds it, if any does,
   // by an op on the compute stream. Larger operands would push it out again, and are left where they are.
   void touch(std::int64_t count) const;
-  void rewind() { next_ = 0; }  // begins again with the first elements
   Tensor take_matrix(std::int64_t rows, std::int64_t columns) { return take(rows * columns).reshape({rows, columns}); }
 
  private:

@@ -53,10 +53,7 @@ double probe_flops_per_s(Worker& worker, const Plan& plan, DType dtype) {
 
 // Repeats rounds over all shapes instead of one shape after the other, so that a disturbance of the machine spoils one
 // sample of many shapes and not every sample of one.
-// The operands rotate through pools, or are always the same: large ones that have just been used are in a cache that
-// can hold them, as what the op before has written would be.
-void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmShape>& shapes, double flops_per_s,
-                      bool keeps_operands) {
+void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmShape>& shapes, double flops_per_s) {
   if (shapes.empty()) return;
   const DType dtype = shapes.front().dtype;
   std::int64_t elements = 0;  // of the largest matrix
@@ -64,7 +61,7 @@ void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmSh
     elements = std::max({elements, shape.m * shape.n, shape.m * shape.k, shape.k * shape.n});
   }
   const std::int64_t matrix = elements * static_cast<std::int64_t>(size_of(dtype));
-  const std::int64_t small = keeps_operands ? 0 : plan.pool_bytes / 2;
+  const std::int64_t small = plan.pool_bytes / 2;
   std::vector<Pool> inputs = pools_of(worker, storage_of(dtype), std::max(small, 2 * matrix), small);
   std::vector<Pool> outputs = pools_of(worker, storage_of(dtype), std::max(small, matrix), small);
   for (int round = 0; round < plan.repetitions; ++round) {
@@ -72,10 +69,6 @@ void measure_products(Worker& worker, const Plan& plan, const std::vector<GemmSh
       for (int i = 0; i < repetitions_of(plan, shape, flops_per_s); ++i) {
         for (std::size_t d = 0; d < inputs.size(); ++d) {
           const bool transpose_a = shape.k > largest(plan.gemm_sides);  // see long_gemm_shapes
-          if (keeps_operands) {
-            inputs[d].rewind();
-            outputs[d].rewind();
-          }
           worker.devices()[d]->compute_stream().launch(product(shape, inputs[d], outputs[d], transpose_a));
         }
       }
@@ -91,8 +84,8 @@ void measure_products(Worker& worker, const Plan& plan, Findings& findings) {
     const double flops_per_s = probe_flops_per_s(worker, plan, dtype);
     const std::vector<GemmShape> shapes = gemm_shapes(plan, dtype, flops_per_s);
     const std::vector<GemmShape> longer = long_gemm_shapes(plan, dtype, flops_per_s);
-    measure_products(worker, plan, shapes, flops_per_s, false);
-    measure_products(worker, plan, longer, flops_per_s, true);
+    measure_products(worker, plan, shapes, flops_per_s);
+    measure_products(worker, plan, longer, flops_per_s);
     findings.gemms.insert(findings.gemms.end(), shapes.begin(), shapes.end());
     findings.gemms.insert(findings.gemms.end(), longer.begin(), longer.end());
   }
