@@ -122,6 +122,7 @@ void ClusterCoordinator::run(int worker, Closure& closure) {
   } catch (...) {
     error = std::current_exception();
   }
+  closure.function = nullptr;  // whoever sees the end of a function finds nothing of it held any more
   const std::lock_guard lock(*monitor_);
   closure.state->finish(std::move(value), error);
   --running_;
