@@ -18,13 +18,13 @@
 namespace tandem {
 namespace {
 
-// Resident memory of `tandem run` (/usr/bin/time), 2026-11-22. A simulated device and a record: workload layers_small,
+// Resident memory of `tandem run` (/usr/bin/time), 2026-11-24. A simulated device and a record: workload layers_small,
 // strategy mirrored, on 500 to 8,000 replicas of one hgx-h100, which leave 45 records in each of 3 and 6 steps; most of
 // a device's is its task's stack. A represented device: BERT-large on a fat tree of 262,144 and 1,048,576 GPUs. Beside
-// them: BERT-large on 256 GPUs, 4 steps, every worker simulated, took 506 MB, and is estimated to take 429 MB.
+// them: BERT-large on 256 GPUs, 4 steps, every worker simulated, took 259 MB more than the program with its libraries.
 constexpr double kBytesOfADevice = 1.8e3;
-constexpr double kBytesOfASimulatedDevice = 18.5e3;
-constexpr double kBytesOfARecord = 320;
+constexpr double kBytesOfASimulatedDevice = 15e3;
+constexpr double kBytesOfARecord = 220;
 
 // Address space of the same (VmPeak), 2026-11-23: a trace of one rank on 400 to 1,600 devices. A task's stack is a
 // mebibyte of it (engine/sim/simgrid_compat.h).
