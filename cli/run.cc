@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <iostream>
 #include <nlohmann/json.hpp>
 #include <set>
 
@@ -9,6 +10,7 @@
 #include "cli/expectations.h"
 #include "cli/explore.h"
 #include "cli/load.h"
+#include "cli/nccl_environment.h"
 #include "cli/output.h"
 #include "cli/page_document.h"
 #include "cli/phase.h"
@@ -78,6 +80,11 @@ int run(RunFlags flags) {
     return ended;
   }();
   if (!reports_for_job()) return kOk;
+  if (result.report.settings.contains("nccl") && result.report.deterministic && !flags.common.quiet) {
+    std::map<std::string, std::string> stated = scenario.engine.nccl;
+    stated.insert(flags.run.nccl.begin(), flags.run.nccl.end());
+    std::cerr << unread_nccl_variables(process_environment(), stated);
+  }
   add_expectation(result.report, scenario, flags.run);
   write_traces(result.timeline, flags.trace);
   if (output.json()) {

@@ -118,9 +118,50 @@ TEST(Settings, RestrictTheChoice) {
   EXPECT_EQ(sharp.table.choose({CollectiveKind::all_reduce, 256 * kMiB}).algorithm, Algorithm::collnet_direct);
 }
 
+// Only switches of InfiniBand reduce.
+TEST(Settings, CollNetNeedsSharp) {
+  Machine ethernet = over_nodes(dgx_a100(), 8, 4, 8, 25);
+  ethernet.lacks_sharp = true;
+  const Group plain{ethernet, {}};
+  const Group enabled{ethernet, settings_of({{"NCCL_COLLNET_ENABLE", "1"}})};
+  for (double bytes = 8; bytes < 1e10; bytes *= 4) {
+    EXPECT_EQ(enabled.table.choose({CollectiveKind::all_reduce, bytes}),
+              plain.table.choose({CollectiveKind::all_reduce, bytes}));
+  }
+}
+
 TEST(Settings, ThatLeaveNothingAreRefusedByTheCall) {
   const Group nvls{over_nodes(dgx_a100(), 8), settings_of({{"NCCL_ALGO", "nvls"}})};
-  EXPECT_THROW(nvls.table.choose({CollectiveKind::all_reduce, 8}), UsageError);
+  EXPECT_THROW(nvls.table.choose({CollectiveKind::all_reduce, 8}), InputError);
+  const Group chain{over_nodes(hgx_h100(), 8), settings_of({{"NCCL_ALGO", "collnetchain"}})};
+  EXPECT_THROW(chain.table.choose({CollectiveKind::all_reduce, 8}), InputError) << "one node has no network";
+  const Group tree{over_nodes(hgx_h100(), 8), settings_of({{"NCCL_ALGO", "tree"}})};
+  EXPECT_THROW(tree.table.choose({CollectiveKind::all_gather, 8}), InputError);
+}
+
+// Before 2.24, NCCL passed over algorithms that it could not use.
+TEST(Settings, ThatLeaveNothingWereIgnoredByOlderVersions) {
+  const Group chain{over_nodes(hgx_h100(), 8), settings_of({{"NCCL_ALGO", "collnetchain"}, {"version", "2.21"}})};
+  EXPECT_EQ(chain.table.choose({CollectiveKind::all_reduce, 8}).algorithm, Algorithm::ring);
+  const Group tree{over_nodes(hgx_h100(), 8), settings_of({{"NCCL_ALGO", "tree"}, {"version", "2.21"}})};
+  EXPECT_EQ(tree.table.choose({CollectiveKind::all_gather, 8}).algorithm, Algorithm::ring);
+  EXPECT_EQ(tree.table.choose({CollectiveKind::all_reduce, 8}).algorithm, Algorithm::tree);
+}
+
+TEST(Settings, RestrictSingleCollectives) {
+  const Machine h100 = over_nodes(hgx_h100(), 8);
+  const Group each{h100, settings_of({{"NCCL_ALGO", "allreduce:tree;allgather:ring"}})};
+  EXPECT_EQ(each.table.choose({CollectiveKind::all_reduce, 256 * kMiB}).algorithm, Algorithm::tree);
+  EXPECT_EQ(each.table.choose({CollectiveKind::all_gather, 256 * kMiB}).algorithm, Algorithm::ring);
+  EXPECT_EQ(each.table.choose({CollectiveKind::broadcast, 8}).algorithm, Algorithm::ring);
+  const Group others{h100, settings_of({{"NCCL_ALGO", "ring;AllReduce:^ring,tree"}})};
+  EXPECT_EQ(others.table.choose({CollectiveKind::all_reduce, 8}).algorithm, Algorithm::nvls);
+  EXPECT_EQ(others.table.choose({CollectiveKind::reduce_scatter, 8}).algorithm, Algorithm::ring);
+  const Group protocol{h100, settings_of({{"NCCL_PROTO", "^LL128;allgather:LL128"}})};
+  EXPECT_EQ(protocol.table.choose({CollectiveKind::all_gather, 8}).protocol, Protocol::ll128);
+  EXPECT_EQ(protocol.table.choose({CollectiveKind::reduce_scatter, 8}).protocol, Protocol::ll);
+  const Group pat{h100, settings_of({{"NCCL_ALGO", "^PAT"}})};
+  EXPECT_EQ(pat.table.choose({CollectiveKind::all_reduce, 256 * kMiB}).algorithm, Algorithm::nvls);
 }
 
 std::string error_of(const std::string& name, const std::string& value) {
@@ -135,15 +176,34 @@ std::string error_of(const std::string& name, const std::string& value) {
 TEST(Settings, NameWhatIsWrong) {
   EXPECT_EQ(error_of("NCCL_ALGO", "rings"),
             "NCCL: NCCL_ALGO=rings cannot be used; expected a list of tree, ring, collnetdirect, collnetchain, nvls, "
-            "nvlstree, or ^ and a list");
+            "nvlstree, pat, or ^ and a list");
   EXPECT_EQ(error_of("NCCL_PROTO", ""),
             "NCCL: NCCL_PROTO= cannot be used; expected a list of ll, ll128, simple, or ^ and a list");
   EXPECT_EQ(error_of("NCCL_MAX_NCHANNELS", "0"),
             "NCCL: NCCL_MAX_NCHANNELS=0 cannot be used; expected a whole number from 1 to 64");
+  EXPECT_EQ(
+      error_of("NCCL_ALGO", "ring;tree"),
+      "NCCL: NCCL_ALGO=ring;tree cannot be used; expected a collective and a colon before each list but the first");
+  EXPECT_EQ(error_of("NCCL_ALGO", "alltoall:ring"),
+            "NCCL: NCCL_ALGO=alltoall:ring cannot be used; expected one of allreduce, reduce, broadcast, allgather and "
+            "reducescatter before the colon");
+  EXPECT_EQ(error_of("NCCL_ALGO", "allgather:pat"),
+            "NCCL: NCCL_ALGO=allgather:pat cannot be used; expected an algorithm besides PAT, which is not modelled");
   EXPECT_EQ(error_of("version", "1.3"),
-            "NCCL: version=1.3 cannot be used; expected a version of NCCL from 2.5 on, such as 2.27");
+            "NCCL: version=1.3 cannot be used; expected 2 as the first number: no other major version is modelled");
+  EXPECT_EQ(error_of("version", "2.4"),
+            "NCCL: version=2.4 cannot be used; expected 2.5 or later: older versions are not modelled");
   EXPECT_EQ(error_of("version", "2.27.x"),
-            "NCCL: version=2.27.x cannot be used; expected a version of NCCL from 2.5 on, such as 2.27");
+            "NCCL: version=2.27.x cannot be used; expected two or three numbers, such as 2.27 or 2.27.5");
+  EXPECT_EQ(error_of("version", "9"),
+            "NCCL: version=9 cannot be used; expected two or three numbers, such as 2.27 or 2.27.5");
+  try {
+    settings_of({{"NCCL_ALGO", "allreduce:tree"}, {"version", "2.21"}});
+    ADD_FAILURE() << "2.21 has no lists for single collectives";
+  } catch (const UsageError& error) {
+    EXPECT_STREQ(error.what(),
+                 "NCCL: version=2.21 cannot be used; expected 2.24 or later with lists for single collectives");
+  }
   EXPECT_THAT(error_of("NCCL_BUFFSIZE", "1"), testing::HasSubstr("there is no variable NCCL_BUFFSIZE"));
 }
 

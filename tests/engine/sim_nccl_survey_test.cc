@@ -110,6 +110,15 @@ TEST(Survey, TakesARackThatSharesASwitchForOneDomain) {
   EXPECT_EQ(racks.machine.nics, 72);
 }
 
+TEST(Survey, OnlyInfiniBandHasSharp) {
+  EXPECT_FALSE(surveyed(make_cluster("hgx-h100", 2), 8).machine.lacks_sharp);
+  for (const char* node : {"aws-p5", "gcp-a2", "oci-bm-gpu-h100-8"}) {
+    const Survey found = surveyed(make_cluster(node, 2), 8);
+    EXPECT_TRUE(found.machine.lacks_sharp) << node;
+    EXPECT_FALSE(found.transport.empty()) << node;
+  }
+}
+
 TEST(Survey, KnowsWhatSoftwareTheNetworkHas) {
   const Survey p4d = surveyed(make_cluster("aws-p4d", 2), 8);
   EXPECT_DOUBLE_EQ(p4d.machine.hop_us, 75);

@@ -89,6 +89,11 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
     run.notes().add("what the network's software adds to a message is not known (hop_latency of the network): " +
                     std::string(name_of(spec.kind)) + " below 64 MiB between machines may be predicted too fast");
   }
+  if (communicators_.settings().has_collnet && facts.machine.domains > 1 && facts.machine.lacks_sharp) {
+    run.notes().add(fmt::format("NCCL_COLLNET_ENABLE has no effect: only switches of InfiniBand reduce (SHARP), and {}",
+                                facts.transport.empty() ? "the topology does not state the network's transport"
+                                                        : "the network is '" + facts.transport + "'"));
+  }
   const nccl::Flows flows = run.symmetry() != nullptr ? nccl::Flows::first_of_a_kind : nccl::Flows::all;
   nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root, flows);
   fit_to_measured(run, group, call, reduces, plan);

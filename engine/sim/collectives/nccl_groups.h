@@ -32,7 +32,7 @@ class NcclGroups {
   // of its own.
   bool executes(const CollectiveGroup& group);
 
-  // Starts the call and returns what NCCL has chosen for it. Throws UsageError where NCCL's variables leave no choice,
+  // Starts the call and returns what NCCL has chosen for it. Throws InputError where NCCL's variables leave no choice,
   // and tandem::Error where two GPUs have no path.
   std::string start(SimRun& run, const CollectiveCall& call, Simulation::Then then);
 

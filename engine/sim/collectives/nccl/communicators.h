@@ -16,7 +16,7 @@ class Communicators {
       : topology_(topology), router_(router), settings_(settings) {}
 
   const Settings& settings() const { return settings_; }
-  // `gpus`: at least one, all different. Throws tandem::Error where two of them have no path, and UsageError where the
+  // `gpus`: at least one, all different. Throws tandem::Error where two of them have no path, and InputError where the
   // settings leave NCCL nothing to choose.
   const Communicator& of(const std::vector<NodeIndex>& gpus) {
     if (!surveyor_) surveyor_ = std::make_unique<Surveyor>(topology_, router_);

@@ -37,6 +37,7 @@ struct Machine {
   double hop_us = 0;          // what the network's software adds to each message
   double advertised_us = 0;   // the latency that its plug-in tells NCCL
   bool nics_are_near = true;  // a NIC and a GPU share a PCIe switch
+  bool lacks_sharp = false;   // the network's switches cannot reduce: it is not InfiniBand
   bool lacks_ll128 = false;   // the network does not keep the order of bytes that LL128 relies on
 
   int mesh_size() const;

@@ -38,7 +38,7 @@ enum class Flows : std::uint8_t { all, first_of_a_kind };
 // NCCL on one group of GPUs.
 class Communicator {
  public:
-  // Throws UsageError where the settings leave NCCL nothing to choose.
+  // Throws InputError where the settings leave NCCL nothing to choose.
   Communicator(Survey survey, const Settings& settings);
   Communicator(const Communicator&) = delete;
   Communicator& operator=(const Communicator&) = delete;

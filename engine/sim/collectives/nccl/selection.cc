@@ -1,5 +1,7 @@
 #include "engine/sim/collectives/nccl/selection.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <cmath>
 #include <limits>
@@ -220,8 +222,24 @@ Cost CostTable::cost(Choice choice, CollectiveKind kind) const {
   TANDEM_UNREACHABLE("algorithm");
 }
 
-bool CostTable::enables_ll128() const {
-  if (settings_.forces_protocol) return true;
+// Before 2.24, an algorithm that cannot run was passed over: ring was never disabled for collectives other than
+// all_reduce, and CollNet alone, without SHARP, was ignored (src/graph/tuning.cc, 2.17).
+bool CostTable::allows(Choice choice, CollectiveKind kind) const {
+  const auto of_kind = static_cast<std::size_t>(kind);
+  if (!settings_.protocols[of_kind][index(choice.protocol)]) return false;
+  const auto& allowed = settings_.algorithms[of_kind];
+  const auto is_allowed = [&](Algorithm algorithm) { return allowed[static_cast<std::size_t>(algorithm)]; };
+  if (is_allowed(choice.algorithm)) return true;
+  constexpr int kRefuses = 22400;
+  if (settings_.version >= kRefuses) return false;
+  if (kind != CollectiveKind::all_reduce) return choice.algorithm == Algorithm::ring;
+  const bool ignores = !has_collnet() && !is_allowed(Algorithm::ring) && !is_allowed(Algorithm::tree) &&
+                       !is_allowed(Algorithm::nvls) && !is_allowed(Algorithm::nvls_tree);
+  return ignores && (choice.algorithm == Algorithm::ring || choice.algorithm == Algorithm::tree);
+}
+
+bool CostTable::enables_ll128(CollectiveKind kind) const {
+  if (settings_.forces_protocol[static_cast<std::size_t>(kind)]) return true;
   const bool is_nvlink =
       machine_.gpus == 1 || machine_.intra == Intra::nvswitch || machine_.intra == Intra::nvlink_mesh;
   const int capability = machine_.capability;
@@ -233,8 +251,8 @@ bool CostTable::enables_ll128() const {
 bool CostTable::is_possible(Choice choice, const Call& call) const {
   const auto [algorithm, protocol] = choice;
   const bool is_all_reduce = call.kind == CollectiveKind::all_reduce;
-  if (!settings_.allows[static_cast<int>(algorithm)][static_cast<int>(protocol)]) return false;
-  if (protocol == Protocol::ll128 && !enables_ll128()) return false;
+  if (!allows(choice, call.kind)) return false;
+  if (protocol == Protocol::ll128 && !enables_ll128(call.kind)) return false;
   const bool is_one = machine_.domains == 1;
   switch (algorithm) {
     case Algorithm::ring:
@@ -243,8 +261,8 @@ bool CostTable::is_possible(Choice choice, const Call& call) const {
       return is_all_reduce && graphs_.tree.channels > 0 && machine_.total_gpus > 2 - (is_one ? 1 : 0);
     case Algorithm::collnet_direct:
     case Algorithm::collnet_chain:
-      return is_all_reduce && !is_one && settings_.has_collnet && protocol == Protocol::simple &&
-             call.reduces_in_switch && graphs_.tree.channels > 0;
+      return is_all_reduce && has_collnet() && protocol == Protocol::simple && call.reduces_in_switch &&
+             graphs_.tree.channels > 0;
     case Algorithm::nvls:
     case Algorithm::nvls_tree:
       break;
@@ -280,10 +298,12 @@ Choice CostTable::choose(const Call& call) const {
       best_us = *found_us;
     }
   }
-  TANDEM_REQUIRE(std::isfinite(best_us), "NCCL has no algorithm and protocol left for this " +
-                                             std::string(tandem::name_of(call.kind)) +
-                                             ": NCCL_ALGO and NCCL_PROTO exclude those it can use here");
-  return best;
+  if (std::isfinite(best_us)) return best;
+  throw InputError({{.file = "",
+                     .path = "",
+                     .message = fmt::format("NCCL has no algorithm and protocol left for this {}: NCCL_ALGO and "
+                                            "NCCL_PROTO exclude those it can use here",
+                                            tandem::name_of(call.kind))}});
 }
 
 }  // namespace tandem::sim::nccl

@@ -2,6 +2,7 @@
 // are not always the fastest (NVIDIA/nccl src/graph/tuning.cc; src/enqueue.cc topoGetAlgoInfo).
 #pragma once
 
+#include <array>
 #include <map>
 #include <optional>
 #include <string>
@@ -17,6 +18,7 @@ enum class Algorithm : std::uint8_t { tree, ring, collnet_direct, collnet_chain,
 enum class Protocol : std::uint8_t { ll, ll128, simple };
 inline constexpr int kAlgorithms = 6;
 inline constexpr int kProtocols = 3;
+inline constexpr int kKinds = static_cast<int>(CollectiveKind::send_receive) + 1;
 inline constexpr int kOldestVersion = 20500;    // version that the tables know, as in Settings::version
 std::string_view name_of(Algorithm algorithm);  // "NVLS tree"
 std::string_view name_of(Protocol protocol);    // "LL128"
@@ -24,13 +26,21 @@ std::string_view name_of(Protocol protocol);    // "LL128"
 // NCCL's variables, as NCCL reads them, and what else a user states about NCCL.
 struct Settings {
   int version = 23007;  // 2.30.7: 10000 * major + 100 * minor + patch
-  bool allows[kAlgorithms][kProtocols] = {{true, true, true}, {true, true, true}, {true, true, true},
-                                          {true, true, true}, {true, true, true}, {true, true, true}};
-  bool forces_protocol = false;  // NCCL_PROTO is set: it overrules what NCCL would not enable by itself
-  int least_channels = 0;        // 0: not set
+  std::array<std::array<bool, kAlgorithms>, kKinds> algorithms = all_of<kAlgorithms>();  // those that are allowed
+  std::array<std::array<bool, kProtocols>, kKinds> protocols = all_of<kProtocols>();
+  std::array<bool, kKinds> forces_protocol{};  // NCCL_PROTO is set: it overrules what NCCL would not enable by itself
+  int least_channels = 0;                      // 0: not set
   int most_channels = 0;
   int devices_per_process = 1;
-  bool has_collnet = false;  // NCCL_COLLNET_ENABLE: the switches of the network reduce (SHARP)
+  bool has_collnet = false;  // NCCL_COLLNET_ENABLE: the switches of an InfiniBand network reduce (SHARP)
+
+ private:
+  template <std::size_t count>
+  static constexpr std::array<std::array<bool, count>, kKinds> all_of() {
+    std::array<std::array<bool, count>, kKinds> all{};
+    for (auto& row : all) row.fill(true);
+    return all;
+  }
 };
 
 // Reads NCCL_ALGO, NCCL_PROTO, NCCL_MIN_NCHANNELS, NCCL_MAX_NCHANNELS, NCCL_NVLS_ENABLE, NCCL_COLLNET_ENABLE, version
@@ -62,7 +72,7 @@ class CostTable {
 
   // Returns microseconds by NCCL's table, or nothing where NCCL cannot or may not use the choice.
   std::optional<double> time_us(Choice choice, const Call& call) const;
-  // Throws UsageError where the settings leave nothing to choose.
+  // Throws InputError where the settings leave nothing to choose.
   Choice choose(const Call& call) const;
   // The largest bandwidth that the table gives the choice.
   double gbs(Choice choice, const Call& call) const { return cost(choice, call.kind).gbs; }
@@ -74,7 +84,9 @@ class CostTable {
   Cost nvls(Algorithm algorithm) const;
   Cost collnet(Algorithm algorithm) const;
   bool is_possible(Choice choice, const Call& call) const;
-  bool enables_ll128() const;
+  bool enables_ll128(CollectiveKind kind) const;
+  bool has_collnet() const { return settings_.has_collnet && machine_.domains > 1 && !machine_.lacks_sharp; }
+  bool allows(Choice choice, CollectiveKind kind) const;
   double hardware_us(Algorithm algorithm, Protocol protocol) const;
   double network_us(Algorithm algorithm, Protocol protocol) const;
 

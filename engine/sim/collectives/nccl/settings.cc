@@ -12,9 +12,11 @@
 namespace tandem::sim::nccl {
 namespace {
 
-constexpr std::array<std::string_view, kAlgorithms> kAlgorithmNames = {"tree",         "ring", "collnetdirect",
-                                                                       "collnetchain", "nvls", "nvlstree"};
+// The last one, PAT, is not modelled.
+constexpr std::array<std::string_view, kAlgorithms + 1> kAlgorithmNames = {
+    "tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat"};
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"ll", "ll128", "simple"};
+constexpr int kPerCollective = 22400;  // lists for single collectives came with this version
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -26,23 +28,83 @@ std::string lower(std::string_view text) {
   throw UsageError(fmt::format("NCCL: {}={} cannot be used; expected {}", name, value, expected));
 }
 
-// "ring,tree" or "^ring": which of `names` are allowed.
-template <std::size_t count>
-std::array<bool, count> parse_list(std::string_view name, const std::string& value,
-                                   const std::array<std::string_view, count>& names) {
-  const bool excludes = !value.empty() && value.front() == '^';
-  std::array<bool, count> allowed{};
-  allowed.fill(excludes);
-  std::string_view rest = std::string_view(value).substr(excludes ? 1 : 0);
-  while (true) {
-    const std::size_t comma = rest.find(',');
-    const auto found = std::find(names.begin(), names.end(), lower(rest.substr(0, comma)));
-    if (found == names.end()) refuse(name, value, fmt::format("a list of {}, or ^ and a list", fmt::join(names, ", ")));
-    allowed[static_cast<std::size_t>(found - names.begin())] = !excludes;
-    if (comma == std::string_view::npos) return allowed;
-    rest.remove_prefix(comma + 1);
-  }
+std::optional<CollectiveKind> kind_of_prefix(std::string_view text) {
+  const std::string name = lower(text);
+  if (name == "allreduce") return CollectiveKind::all_reduce;
+  if (name == "reduce") return CollectiveKind::reduce;
+  if (name == "broadcast") return CollectiveKind::broadcast;
+  if (name == "allgather") return CollectiveKind::all_gather;
+  if (name == "reducescatter") return CollectiveKind::reduce_scatter;
+  return {};
 }
+
+// The elements of `names` that a variable allows for each collective: NVIDIA/nccl src/graph/tuning.cc parseList, 2.24
+// and later. "ring,tree" allows only these, "^ring" all others. "allreduce:tree;allgather:ring" has a list for each;
+// the first list may be without a collective, and then holds for those that are not named.
+template <std::size_t count>
+class ListParser {
+ public:
+  using Allowed = std::array<bool, count>;
+
+  ListParser(std::string_view name, std::string_view value, const std::array<std::string_view, count>& names)
+      : name_(name), value_(value), names_(names) {
+    for (Allowed& all : allowed_) all.fill(true);
+  }
+
+  void parse() {
+    bool is_first = true;
+    for (std::string_view rest = value_; is_first || !rest.empty(); is_first = false) {
+      const std::size_t end = std::min(rest.find(';'), rest.size());
+      parse_entry(rest.substr(0, end), is_first);
+      rest.remove_prefix(std::min(end + 1, rest.size()));
+    }
+  }
+
+  bool is_stated(int kind) const { return stated_[static_cast<std::size_t>(kind)]; }
+  const Allowed& allowed(int kind) const { return allowed_[static_cast<std::size_t>(kind)]; }
+  bool names_collectives() const { return names_collectives_; }
+
+ private:
+  void parse_entry(std::string_view entry, bool is_first) {
+    const std::size_t colon = entry.find(':');
+    if (colon == entry.npos) {
+      if (!is_first) refuse(name_, value_, "a collective and a colon before each list but the first");
+      allowed_.fill(parse_list(entry));
+      stated_.fill(true);
+      return;
+    }
+    const auto kind = kind_of_prefix(entry.substr(0, colon));
+    if (!kind) {
+      refuse(name_, value_, "one of allreduce, reduce, broadcast, allgather and reducescatter before the colon");
+    }
+    allowed_[static_cast<std::size_t>(*kind)] = parse_list(entry.substr(colon + 1));
+    stated_[static_cast<std::size_t>(*kind)] = true;
+    names_collectives_ = true;
+  }
+
+  Allowed parse_list(std::string_view list) const {
+    const bool excludes = list.starts_with('^');
+    Allowed allowed;
+    allowed.fill(excludes);
+    std::string_view rest = list.substr(excludes ? 1 : 0);
+    while (true) {
+      const std::size_t comma = rest.find(',');
+      const auto found = std::find(names_.begin(), names_.end(), lower(rest.substr(0, comma)));
+      if (found == names_.end()) {
+        refuse(name_, value_, fmt::format("a list of {}, or ^ and a list", fmt::join(names_, ", ")));
+      }
+      allowed[static_cast<std::size_t>(found - names_.begin())] = !excludes;
+      if (comma == std::string_view::npos) return allowed;
+      rest.remove_prefix(comma + 1);
+    }
+  }
+
+  std::string_view name_, value_;
+  const std::array<std::string_view, count>& names_;
+  std::array<Allowed, kKinds> allowed_{};
+  std::array<bool, kKinds> stated_{};
+  bool names_collectives_ = false;
+};
 
 int parse_number(std::string_view name, const std::string& value, int least, int most) {
   int number = 0;
@@ -67,33 +129,52 @@ int parse_version(std::string_view name, const std::string& value) {
     if (at == last || *at != '.') break;
     ++at;
   }
+  if (at != last || count < 2) refuse(name, value, "two or three numbers, such as 2.27 or 2.27.5");
+  if (parts[0] != 2) refuse(name, value, "2 as the first number: no other major version is modelled");
   const int version = 10000 * parts[0] + 100 * parts[1] + parts[2];
-  if (at != last || count < 2 || version < kOldestVersion || parts[0] != 2) {
-    refuse(name, value, "a version of NCCL from 2.5 on, such as 2.27");
-  }
+  if (version < kOldestVersion) refuse(name, value, "2.5 or later: older versions are not modelled");
   return version;
 }
 
 void forbid(Settings& settings, Algorithm algorithm) {
-  for (bool& allowed : settings.allows[static_cast<int>(algorithm)]) allowed = false;
+  for (auto& allowed : settings.algorithms) allowed[static_cast<std::size_t>(algorithm)] = false;
+}
+
+// Returns whether the variable has lists for single collectives.
+bool read_algorithms(const std::string& name, const std::string& value, Settings& settings) {
+  ListParser parser(name, value, kAlgorithmNames);
+  parser.parse();
+  for (int kind = 0; kind < kKinds; ++kind) {
+    const auto& allowed = parser.allowed(kind);
+    const auto modelled = allowed.begin() + kAlgorithms;
+    if (std::find(allowed.begin(), modelled, true) == modelled) {
+      refuse(name, value, "an algorithm besides PAT, which is not modelled");
+    }
+    for (std::size_t i = 0; i < kAlgorithms; ++i) settings.algorithms[static_cast<std::size_t>(kind)][i] &= allowed[i];
+  }
+  return parser.names_collectives();
+}
+
+bool read_protocols(const std::string& name, const std::string& value, Settings& settings) {
+  ListParser parser(name, value, kProtocolNames);
+  parser.parse();
+  for (int kind = 0; kind < kKinds; ++kind) {
+    settings.protocols[static_cast<std::size_t>(kind)] = parser.allowed(kind);
+    settings.forces_protocol[static_cast<std::size_t>(kind)] = parser.is_stated(kind);
+  }
+  return parser.names_collectives();
 }
 
 }  // namespace
 
 Settings settings_of(const std::map<std::string, std::string>& variables) {
   Settings settings;
+  bool names_collectives = false;
   for (const auto& [name, value] : variables) {
     if (name == "NCCL_ALGO") {
-      const auto allowed = parse_list(name, value, kAlgorithmNames);
-      for (int i = 0; i < kAlgorithms; ++i) {
-        if (!allowed[static_cast<std::size_t>(i)]) forbid(settings, static_cast<Algorithm>(i));
-      }
+      names_collectives |= read_algorithms(name, value, settings);
     } else if (name == "NCCL_PROTO") {
-      const auto allowed = parse_list(name, value, kProtocolNames);
-      for (auto& row : settings.allows) {
-        for (std::size_t i = 0; i < allowed.size(); ++i) row[i] = row[i] && allowed[i];
-      }
-      settings.forces_protocol = true;
+      names_collectives |= read_protocols(name, value, settings);
     } else if (name == "NCCL_MIN_NCHANNELS") {
       settings.least_channels = parse_number(name, value, 1, 64);
     } else if (name == "NCCL_MAX_NCHANNELS") {
@@ -115,6 +196,9 @@ Settings settings_of(const std::map<std::string, std::string>& variables) {
           "NCCL_NVLS_ENABLE, NCCL_COLLNET_ENABLE, version and devices_per_process",
           name));
     }
+  }
+  if (names_collectives && settings.version < kPerCollective) {
+    refuse("version", variables.at("version"), "2.24 or later with lists for single collectives");
   }
   if (settings.most_channels > 0 && settings.least_channels > settings.most_channels) {
     refuse("NCCL_MIN_NCHANNELS", std::to_string(settings.least_channels),

@@ -198,6 +198,8 @@ class GroupSurvey {
     Machine& machine = survey_.machine;
     machine.hop_us = std::max(machine.hop_us, model.hop_latency_s.value * 1e6);
     const std::string& transport = model.transport;
+    survey_.transport = transport;
+    machine.lacks_sharp |= transport != "infiniband";
     const bool needs_none = transport == "infiniband" || transport == "roce";
     survey_.hop_is_known &= needs_none || model.hop_latency_s.value > 0;
     if (transport == "socket") machine.lacks_ll128 = true;  // the host copies, whatever is between NIC and GPU

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "engine/sim/collectives/nccl/machine.h"
@@ -23,6 +24,7 @@ struct Survey {
   // domain comes first; `machine` describes it.
   std::vector<std::vector<int>> domains{};
   std::vector<std::vector<Port>> ports{};  // by domain; empty where one has no NIC of its own
+  std::string transport{};                 // of the network between domains; empty: not stated
   bool hop_is_known = true;  // the latency that the network's software adds: stated, or none by the kind of network
 };
 
