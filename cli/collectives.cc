@@ -9,6 +9,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/load.h"
+#include "cli/nccl_environment.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "engine/engine_info.h"
@@ -85,24 +86,92 @@ CLI::Validator nccl_dtype() {
           "TYPE"};
 }
 
-// Returns the job: by default on this machine's engine; with a topology, on the engine that models one.
-CollectiveJob job_of(const CollectivesFlags& flags) {
-  CollectiveJob job;
-  job.engine = !flags.engine.empty()    ? flags.engine
-               : flags.topology.empty() ? std::string(machine_engine().name)
-                                        : std::string(model_engine().name);
-  const EngineInfo& info = engine_info(job.engine);
-  if (info.needs_topology) {
-    if (flags.topology.empty())
-      throw UnavailableError(fmt::format("engine '{}' needs --topology NAME or FILE", job.engine));
-    job.topology = machine_of(flags.topology, flags.workers, flags.import);
+// The job, and the table with which it is compared.
+struct Prepared {
+  CollectiveJob job{};
+  CollectiveSweep sweep{};
+  std::optional<validation::MeasuredTable> published{};
+  std::optional<Against> against{};
+  std::int64_t least_bytes = 0, most_bytes = 0;  // as asked
+  std::string problem{};                         // with the command line; empty: none
+};
+
+// Returns whether the run is of the machine that the table's file names, because the command line names none.
+bool takes_machine(const CollectivesFlags& flags) {
+  return flags.topology.empty() && (flags.engine.empty() || flags.engine == model_engine().name);
+}
+
+// Finds the table of --against. A topology of several machines says on how many of them it was measured.
+void find_table(const CollectivesFlags& flags, Prepared& prepared) {
+  if (flags.against.empty()) return;
+  std::optional<int> machines = flags.workers;
+  if (!machines && !flags.topology.empty()) {
+    const int all = machine_of(flags.topology, {}, flags.import)->worker_count();
+    if (all > 1) machines = all;
   }
-  const bool has_gpus =
-      job.topology ? !job.topology->nodes_of(0, NodeKind::gpu).empty() : info.default_device == DeviceType::gpu;
-  job.device_type = flags.device_type.value_or(has_gpus ? DeviceType::gpu : DeviceType::cpu);
-  job.workers = flags.workers.value_or(job.topology ? job.topology->worker_count() : 1);
-  job.collectives = flags.collectives;
+  const bool builds = takes_machine(flags);
+  prepared.published = published_table(flags.against,
+                                       {.operation = flags.names_operation ? flags.operation : "",
+                                        .dtype = flags.dtype,
+                                        .devices_of_machine = flags.devices.value_or(0),
+                                        .machines = machines.value_or(0)},
+                                       builds ? validation::Machines::build : validation::Machines::ignore);
+  const validation::MeasuredTable& found = *prepared.published;
+  if (!builds || found.machine || found.lacks.empty()) return;
+  throw InputError({{.file = flags.against,
+                     .path = "",
+                     .message = fmt::format("does not state {}; name the machine by --topology", found.lacks)}});
+}
+
+// Returns how many machines take part, if the command line does not say it: those of the table, whose devices fill one
+// machine after the other where it does not state their number.
+std::optional<int> machines_of(const CollectivesFlags& flags, const Prepared& prepared) {
+  if (flags.workers || !prepared.published) return flags.workers;
+  const auto one = machine_of(flags.topology, {}, flags.import);
+  const CollectiveTable& table = prepared.published->table;
+  if (one->worker_count() > 1) return {};
+  if (table.nodes > 0) return table.nodes;
+  const int gpus = static_cast<int>(one->nodes_of(0, NodeKind::gpu).size());
+  return gpus > 0 && table.devices > gpus && table.devices % gpus == 0 ? table.devices / gpus : std::optional<int>();
+}
+
+// The machine that the table's file names, with NCCL as it was.
+CollectiveJob job_of_table(const CollectivesFlags& flags, const validation::MeasuredTable& published) {
+  CollectiveJob job;
+  const validation::ReplayMachine& machine = *published.machine;
+  job.engine = model_engine().name;
+  job.topology = machine.topology;
+  job.device_type = DeviceType::gpu;
+  job.workers = flags.workers.value_or(machine.nodes);
   job.nccl = flags.nccl;
+  const int devices = published.table.devices / machine.nodes;
+  job.nccl.merge(machine.nccl_of_job(devices, published.table.nccl_version));
+  return job;
+}
+
+// Returns the job: by default on this machine's engine; with a topology, on the engine that models one.
+CollectiveJob job_of(const CollectivesFlags& flags, const Prepared& prepared) {
+  CollectiveJob job;
+  if (prepared.published && prepared.published->machine) {
+    job = job_of_table(flags, *prepared.published);
+  } else {
+    job.engine = !flags.engine.empty()    ? flags.engine
+                 : flags.topology.empty() ? std::string(machine_engine().name)
+                                          : std::string(model_engine().name);
+    const EngineInfo& info = engine_info(job.engine);
+    if (info.needs_topology) {
+      if (flags.topology.empty())
+        throw UnavailableError(fmt::format("engine '{}' needs --topology NAME or FILE", job.engine));
+      job.topology = machine_of(flags.topology, machines_of(flags, prepared), flags.import);
+    }
+    const bool has_gpus =
+        job.topology ? !job.topology->nodes_of(0, NodeKind::gpu).empty() : info.default_device == DeviceType::gpu;
+    job.device_type = has_gpus ? DeviceType::gpu : DeviceType::cpu;
+    job.workers = flags.workers.value_or(job.topology ? job.topology->worker_count() : 1);
+    job.nccl = flags.nccl;
+  }
+  if (flags.device_type) job.device_type = *flags.device_type;
+  job.collectives = flags.collectives;
   return job;
 }
 
@@ -115,13 +184,14 @@ void take_over(const CollectiveTable& table, CollectivesFlags& flags, Collective
   for (const CollectiveRow& row : table.rows) sweep.sizes.push_back(row.bytes);
 }
 
-CollectiveRun run_of(const CollectivesFlags& flags, const CollectiveJob& job, const CollectiveSweep& sweep,
-                     const CollectiveResult& result) {
+CollectiveRun run_of(const CollectivesFlags& flags, const Prepared& prepared, const CollectiveResult& result) {
+  const CollectiveJob& job = prepared.job;
+  const CollectiveSweep& sweep = prepared.sweep;
   CollectiveRun run;
   run.engine = job.engine;
   run.topology = job.topology ? job.topology->name() : "";
-  run.least_bytes = sweep.sizes.front();
-  run.most_bytes = sweep.sizes.back();
+  run.least_bytes = prepared.least_bytes;
+  run.most_bytes = prepared.most_bytes;
   run.step_bytes = flags.step_bytes;
   run.step_factor = flags.factor;
   run.warmup = sweep.warmup;
@@ -139,28 +209,41 @@ CollectiveRun run_of(const CollectivesFlags& flags, const CollectiveJob& job, co
   return run;
 }
 
-// The job, and the table with which it is compared.
-struct Prepared {
-  CollectiveJob job;
-  CollectiveSweep sweep;
-  std::optional<Against> against;
-  std::string problem;  // with the command line; empty: none
-};
-
-void choose_sizes(const CollectivesFlags& flags, CollectiveSweep& sweep) {
-  if (!sweep.sizes.empty()) return;
+void choose_sizes(const CollectivesFlags& flags, Prepared& prepared) {
+  CollectiveSweep& sweep = prepared.sweep;
+  if (!sweep.sizes.empty()) {
+    const auto [smallest, largest] = std::minmax_element(sweep.sizes.begin(), sweep.sizes.end());
+    prepared.least_bytes = *smallest;
+    prepared.most_bytes = *largest;
+    return;
+  }
   const std::int64_t least = flags.least.value_or(std::min(kUsualBytes, flags.most.value_or(kUsualBytes)));
   const std::int64_t most = flags.most.value_or(std::max(kUsualBytes, least));
   sweep.sizes = sweep_sizes(least, most, flags.step_bytes, flags.factor);
+  prepared.least_bytes = least;
+  prepared.most_bytes = most;
 }
 
 std::string problem_of(const CollectivesFlags& flags, const Prepared& prepared, int machine_devices) {
   const CollectiveJob& job = prepared.job;
+  if (job.topology && job.devices > machine_devices && !flags.devices) {
+    return fmt::format("{} has {} devices, and '{}' has {} {}s in a machine: say --workers and -g", flags.against,
+                       prepared.published->table.devices, job.topology->name(), machine_devices,
+                       name_of(job.device_type));
+  }
   if (job.topology && job.devices > machine_devices) {
     return fmt::format("-g {}: '{}' has {} {}s in a machine", job.devices, job.topology->name(), machine_devices,
                        name_of(job.device_type));
   }
+  if (job.topology && job.workers > job.topology->worker_count()) {
+    return fmt::format("--workers {}: {} has {} machines; name the machine by --topology", job.workers, flags.against,
+                       job.topology->worker_count());
+  }
   if (prepared.sweep.sizes.empty()) return "-b is larger than -e";
+  if (prepared.sweep.sizes.size() > kMostSizes) {
+    return fmt::format("more than {} sizes from {} to {} bytes: use a larger -i, or -f", kMostSizes,
+                       prepared.least_bytes, prepared.most_bytes);
+  }
   const int ranks = job.workers * job.devices;
   if (flags.root >= ranks) return fmt::format("-r {}: there are {} devices", flags.root, ranks);
   if (flags.operation == "send_receive" && ranks < 2) return "send_receive needs at least two devices";
@@ -168,22 +251,20 @@ std::string problem_of(const CollectivesFlags& flags, const Prepared& prepared, 
 }
 
 Prepared prepare(CollectivesFlags& flags) {
-  Prepared prepared{.job = job_of(flags), .sweep = {}, .against = {}, .problem = {}};
+  Prepared prepared;
+  find_table(flags, prepared);
   CollectiveJob& job = prepared.job;
   CollectiveSweep& sweep = prepared.sweep;
+  job = job_of(flags, prepared);
   const int machine_devices = devices_of_machine(job);
   constexpr int kMostByDefault = 8;
   const int usual = job.topology ? machine_devices : std::min(machine_devices, kMostByDefault);
   job.devices = flags.devices.value_or(std::max(1, usual));
-  if (!flags.against.empty()) {
-    const WantedTable wanted{.operation = flags.names_operation ? flags.operation : "",
-                             .dtype = flags.dtype,
-                             .devices = flags.devices ? *flags.devices * job.workers : 0};
-    const CollectiveTable table = published_table(flags.against, wanted);
-    take_over(table, flags, sweep, job);
-    prepared.against.emplace(table);
+  if (prepared.published) {
+    take_over(prepared.published->table, flags, sweep, job);
+    prepared.against.emplace(prepared.published->table);
   }
-  choose_sizes(flags, sweep);
+  choose_sizes(flags, prepared);
   sweep.kind = *kind_of_operation(flags.operation);
   sweep.dtype = dtype_of_nccl(flags.dtype).value_or(DType::f32);
   sweep.reduction = reduction_of_nccl(flags.reduction).value_or(Reduction::sum);
@@ -203,8 +284,16 @@ int time_collectives(CollectivesFlags flags) {
   ProgressLine progress(flags.common);
   CollectiveResult result = run_collective(prepared.job, prepared.sweep, progress.of_steps(flags.operation));
   progress.finish();
+  if (result.settings.contains("nccl") && prepared.job.topology && !flags.common.quiet) {
+    std::cerr << unread_nccl_variables(process_environment(), prepared.job.nccl);
+  }
+  if (result.table.rows.empty()) {
+    return usage_error(fmt::format("no size from {} to {} bytes holds an element of {} for each of {} devices",
+                                   prepared.least_bytes, prepared.most_bytes, result.table.dtype,
+                                   result.table.devices));
+  }
   if (!flags.dtype.empty()) result.table.dtype = flags.dtype;
-  const CollectiveRun run = run_of(flags, prepared.job, prepared.sweep, result);
+  const CollectiveRun run = run_of(flags, prepared, result);
   if (output.json()) {
     output.write_json(nccl_tests_json(run, result.table, prepared.against));
   } else {

@@ -33,7 +33,7 @@ int validate(const ValidateFlags& flags) {
   } else {
     output.write_text(text_of(flags, validation));
   }
-  return kOk;
+  return validation.contradictions.empty() ? kOk : kNotMet;
 }
 
 }  // namespace

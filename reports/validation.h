@@ -59,6 +59,8 @@ struct Validation {
   std::vector<ValidationPoint> points{};
   std::vector<TrainingPoint> training{};
   std::vector<LeftOut> left_out{};
+  std::vector<std::string> contradictions{};  // measured times that are too short for the links of their machine
+  std::string nothing{};                      // why nothing was predicted; empty: something was
 };
 
 // Returns tables of the errors by one node or several, collective and size, beside the spread of measurements that were

@@ -127,11 +127,17 @@ std::string collectives_text(const Validation& validation, bool by_family) {
 }  // namespace
 
 std::string validation_text(const Validation& validation, bool by_family) {
-  std::string text = fmt::format(
-      "protocol {}: absolute errors in percent; repeated: how far measurements of the same are "
-      "apart, median / p95\n\n",
-      validation.protocol);
-  text += collectives_text(validation, by_family) + training_errors_text(validation.training, by_family);
+  std::string text;
+  if (validation.nothing.empty()) {
+    text = fmt::format(
+               "protocol {}: absolute errors in percent; repeated: how far measurements of the same are "
+               "apart, median / p95\n\n",
+               validation.protocol) +
+           collectives_text(validation, by_family) + training_errors_text(validation.training, by_family);
+  } else {
+    text = fmt::format("protocol {}: nothing to predict, because {}\n", validation.protocol, validation.nothing);
+  }
+  for (const std::string& line : validation.contradictions) text += wrapped_list("contradiction: ", words_of(line), "");
   if (validation.left_out.empty()) return text;
   text += fmt::format("left out: {}\n", validation.left_out.size());
   for (const LeftOut& left : validation.left_out) text += fmt::format("  {}: {}\n", left.file, left.why);

@@ -205,10 +205,11 @@ CalibratedCollective described(const Key& key, const Measured& measured, const s
   return result;
 }
 
-// One line for each collective, with the size that contradicts the links most.
-std::optional<std::string> contradiction_of(const Key& key, const std::vector<CollectiveSample>& samples,
-                                            const LinkLimits& limits) {
-  const auto& [kind, nodes, devices] = key;
+}  // namespace
+
+// Names the size that contradicts the links most.
+std::optional<std::string> contradiction_of(CollectiveKind kind, int nodes, int devices,
+                                            const std::vector<CollectiveSample>& samples, const LinkLimits& limits) {
   std::optional<calibration::Contradiction> worst;
   double bytes = 0;
   int count = 0;
@@ -221,13 +222,12 @@ std::optional<std::string> contradiction_of(const Key& key, const std::vector<Co
     bytes = sample.bytes;
   }
   if (!worst) return {};
-  return fmt::format("{}: {} of {} sizes are faster than the links; {} would need {}, and {} carry {}", place_of(key),
-                     count, samples.size(), size_text(static_cast<std::int64_t>(bytes)),
+  return fmt::format("{}: {} of {} sizes are faster than the links; {} would need {}, and {} carry {}",
+                     place_of({kind, nodes, devices}), count, samples.size(),
+                     size_text(static_cast<std::int64_t>(bytes)),
                      format_quantity(worst->carried, Dimension::bytes_per_second), worst->links,
                      format_quantity(worst->limit, Dimension::bytes_per_second));
 }
-
-}  // namespace
 
 CollectiveCalibration calibrate_collectives(const std::vector<CollectiveTable>& tables, const Topology& topology,
                                             const LinkTimes& links) {
@@ -236,7 +236,9 @@ CollectiveCalibration calibrate_collectives(const std::vector<CollectiveTable>& 
   for (const auto& [key, measured] : collected(tables, topology, calibration.notes)) {
     const std::vector<CollectiveSample> samples = samples_of(key, measured);
     calibration.collectives.push_back(described(key, measured, samples, links));
-    if (auto line = contradiction_of(key, samples, limits)) calibration.contradictions.push_back(std::move(*line));
+    const auto& [kind, nodes, devices] = key;
+    if (auto line = contradiction_of(kind, nodes, devices, samples, limits))
+      calibration.contradictions.push_back(std::move(*line));
     calibration.samples.insert(calibration.samples.end(), samples.begin(), samples.end());
   }
   return calibration;

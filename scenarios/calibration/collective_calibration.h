@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "reports/collective_table.h"
+#include "scenarios/calibration/link_limits.h"
 #include "scenarios/calibration/link_times.h"
 #include "topologies/topology.h"
 
@@ -46,5 +47,10 @@ struct CollectiveCalibration {
 // the links.
 CollectiveCalibration calibrate_collectives(const std::vector<CollectiveTable>& tables, const Topology& topology,
                                             const LinkTimes& links = {});
+
+// Says which of the times of one collective are too short for the links, or returns nothing.
+std::optional<std::string> contradiction_of(CollectiveKind kind, int nodes, int devices,
+                                            const std::vector<CollectiveSample>& samples,
+                                            const calibration::LinkLimits& limits);
 
 }  // namespace tandem

@@ -3,9 +3,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+
 #include "reports/nccl_tests_reader.h"
 #include "scenarios/named_files.h"
-#include "scenarios/validation/measurement_file.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/topology_reader.h"
@@ -18,46 +19,47 @@ std::string text_of(const CollectiveTable& table) {
 }
 
 bool fits(const CollectiveTable& table, const WantedTable& wanted) {
+  const int machines = wanted.machines > 0 ? wanted.machines : std::max(1, table.nodes);
   return (wanted.operation.empty() || table.operation == wanted.operation) &&
          (wanted.dtype.empty() || table.dtype == wanted.dtype) &&
-         (wanted.devices == 0 || table.devices == wanted.devices);
+         (wanted.devices_of_machine == 0 || table.devices == wanted.devices_of_machine * machines);
 }
 
 [[noreturn]] void refuse_table(const std::string& file, std::string message) {
   throw InputError({{.file = file, .path = "", .message = std::move(message)}});
 }
 
-}  // namespace
-
-std::vector<CollectiveTable> read_collective_tables(const std::string& file, const CollectiveTable& stated) {
+std::vector<validation::MeasuredTable> read_tables(const std::string& file, const CollectiveTable& stated,
+                                                   validation::Machines machines) {
   const std::string text = read_input_file(file);
-  if (!validation::is_measurement_file(text)) return read_nccl_tests(text, file, stated);
-  std::vector<CollectiveTable> tables;
-  for (auto& measured : validation::parse_measurements(text, file, validation::Machines::ignore).tables) {
-    tables.push_back(std::move(measured.table));
-  }
+  if (validation::is_measurement_file(text)) return validation::parse_measurements(text, file, machines).tables;
+  std::vector<validation::MeasuredTable> tables;
+  for (CollectiveTable& table : read_nccl_tests(text, file, stated)) tables.push_back({.table = std::move(table)});
   return tables;
 }
 
-CollectiveTable published_table(const std::string& file, const WantedTable& wanted) {
+}  // namespace
+
+validation::MeasuredTable published_table(const std::string& file, const WantedTable& wanted,
+                                          validation::Machines machines) {
   CollectiveTable stated;
-  stated.devices = wanted.devices;
-  std::vector<CollectiveTable> tables = read_collective_tables(file, stated);
+  stated.devices = wanted.devices_of_machine * std::max(1, wanted.machines);
+  const std::vector<validation::MeasuredTable> tables = read_tables(file, stated, machines);
   std::vector<std::string> all, fitting;
-  const CollectiveTable* found = nullptr;
-  for (const CollectiveTable& table : tables) {
-    all.push_back(text_of(table));
-    if (!fits(table, wanted)) continue;
-    fitting.push_back(text_of(table));
-    found = &table;
+  const validation::MeasuredTable* found = nullptr;
+  for (const validation::MeasuredTable& each : tables) {
+    all.push_back(text_of(each.table));
+    if (!fits(each.table, wanted)) continue;
+    fitting.push_back(text_of(each.table));
+    found = &each;
   }
   if (fitting.size() > 1) {
     refuse_table(file, fmt::format("holds several tables that fit: {}; name the collective, -d or -g",
                                    fmt::join(fitting, ", ")));
   }
   if (found == nullptr) refuse_table(file, fmt::format("holds no table that fits, only {}", fmt::join(all, ", ")));
-  if (!kind_of_operation(found->operation)) {
-    refuse_table(file, fmt::format("holds times of {}, must be one of {}", found->operation,
+  if (!kind_of_operation(found->table.operation)) {
+    refuse_table(file, fmt::format("holds times of {}, must be one of {}", found->table.operation,
                                    fmt::join(known_operations(), ", ")));
   }
   return *found;

@@ -6,24 +6,24 @@
 #include <string>
 #include <vector>
 
-#include "reports/collective_table.h"
+#include "scenarios/validation/measurement_file.h"
 #include "topologies/readers/import.h"
 #include "topologies/topology.h"
 
 namespace tandem {
 
-// Reads output of nccl-tests (text, JSON), of `tandem collectives`, or a file of measurements (docs/validation.md).
-// Throws InputError.
-std::vector<CollectiveTable> read_collective_tables(const std::string& file, const CollectiveTable& stated = {});
-
 // Selects a table of a file. Fields that are empty or 0 fit any table.
 struct WantedTable {
-  std::string operation;
-  std::string dtype;
-  int devices = 0;
+  std::string operation{};
+  std::string dtype{};
+  int devices_of_machine = 0;
+  int machines = 0;
 };
-// Returns the only table of the file that fits. Throws InputError where none or several do.
-CollectiveTable published_table(const std::string& file, const WantedTable& wanted);
+// Reads output of nccl-tests (text, JSON), of `tandem collectives`, or a file of measurements (docs/validation.md).
+// Returns the only table that fits. Throws InputError where none or several do. Its machine is that of a file of
+// measurements, if `machines` says so and the file names it.
+validation::MeasuredTable published_table(const std::string& file, const WantedTable& wanted,
+                                          validation::Machines machines);
 
 // Returns `workers` machines, or one if that is empty, which a name of the catalog or a file describes. A file of a
 // cluster is taken as it is. Throws InputError.

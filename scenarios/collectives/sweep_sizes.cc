@@ -43,7 +43,7 @@ std::optional<std::int64_t> parse_sweep_size(std::string_view text) {
 std::vector<std::int64_t> sweep_sizes(std::int64_t least, std::int64_t most, std::int64_t step_bytes, double factor) {
   TANDEM_REQUIRE(factor > 1 || step_bytes > 0, "a sweep needs a step");
   std::vector<std::int64_t> sizes;
-  for (std::int64_t size = least; size <= most;) {
+  for (std::int64_t size = least; size <= most && sizes.size() <= kMostSizes;) {
     sizes.push_back(size);
     const std::int64_t next =
         factor > 1 ? static_cast<std::int64_t>(static_cast<double>(size) * factor) : size + step_bytes;

@@ -81,6 +81,7 @@ class FileReader {
     }
     check_units(root_.optional("units"));
     read_health(root_.optional("healthy"));
+    version_ = version();
     if (root_.has("rows")) {
       read_table(root_);
     } else {
@@ -138,7 +139,7 @@ class FileReader {
     if (const std::string dtype = text_of(reader, "dtype"); !dtype.empty())
       table.dtype = dtype.substr(0, dtype.find(' '));
     table.redop = text_of(reader, "op");
-    table.nccl_version = version();
+    table.nccl_version = version_;
     const int nodes = first_count(reader, {"nodes"});
     std::map<int, CollectiveTable> by_devices = rows_of(reader, table, devices_of(reader));
     for (auto& [devices, rows] : by_devices) add_table(reader, std::move(rows), devices, nodes);
@@ -147,12 +148,18 @@ class FileReader {
   std::string version() const {
     const YamlReader software = root_.optional("software");
     if (!software.is_map()) return "";
-    for (const char* key : {"nccl_version", "nccl", "library"}) {
-      const std::string text = scalar_text(software.optional(key));
+    constexpr std::string_view kLibrary = "library";  // a description, with or without a version
+    for (const std::string_view key : {std::string_view("nccl_version"), std::string_view("nccl"), kLibrary}) {
+      const YamlReader stated = software.optional(key);
+      const std::string text = scalar_text(stated);
       const auto digit = text.find_first_of("0123456789");
-      if (digit == text.npos) continue;
-      std::string number = text.substr(digit, text.find_first_not_of("0123456789.", digit) - digit);
+      const std::string number =
+          digit == text.npos ? "" : text.substr(digit, text.find_first_not_of("0123456789.", digit) - digit);
       if (number.find('.') != number.npos) return number;
+      const bool may_be_unknown = text.empty() || text.starts_with("not stated") || text == "unknown";
+      if (key != kLibrary && !may_be_unknown) {
+        stated.error(fmt::format("expected a version such as 2.27.3, or \"not stated\", found '{}'", text));
+      }
     }
     return "";
   }
@@ -245,6 +252,7 @@ class FileReader {
   const YamlReader& root_;
   const Machines machines_;
   Diagnostics& problems_;
+  std::string version_;
   MeasurementFile result_;
 };
 

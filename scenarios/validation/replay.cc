@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <charconv>
 #include <map>
 
 #include "engine/engine_info.h"
@@ -13,14 +12,6 @@
 namespace tandem::validation {
 namespace {
 
-// The oldest modelled version is used for older ones, because 2.4 chose and sent much like 2.5.
-std::string modelled_version(const std::string& version) {
-  constexpr int kOldestMinor = 5;
-  int minor = kOldestMinor;
-  if (version.starts_with("2.")) std::from_chars(version.data() + 2, version.data() + version.size(), minor);
-  return minor < kOldestMinor ? fmt::format("2.{}", kOldestMinor) : version;
-}
-
 CollectiveResult simulate(const CollectiveTable& table, const ReplayMachine& machine) {
   CollectiveJob job;
   job.engine = model_engine().name;
@@ -28,14 +19,11 @@ CollectiveResult simulate(const CollectiveTable& table, const ReplayMachine& mac
   job.device_type = DeviceType::gpu;
   job.workers = machine.nodes;
   job.devices = table.devices / machine.nodes;
-  job.nccl = machine.nccl_of_job(job.devices);
-  if (!table.nccl_version.empty()) job.nccl.try_emplace("version", table.nccl_version);
-  if (const auto version = job.nccl.find("version"); version != job.nccl.end()) {
-    version->second = modelled_version(version->second);
-  }
+  job.nccl = machine.nccl_of_job(job.devices, table.nccl_version);
   CollectiveSweep sweep;
   sweep.kind = *kind_of_operation(table.operation);
   sweep.dtype = *dtype_of_nccl(table.dtype);
+  sweep.reduction = reduction_of_nccl(table.redop).value_or(Reduction::sum);
   sweep.warmup = 0;
   sweep.iterations = 1;
   for (const CollectiveRow& row : table.rows) sweep.sizes.push_back(row.bytes);

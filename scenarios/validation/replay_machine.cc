@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <charconv>
 
 #include "topologies/readers/topology_yaml.h"
 
@@ -44,14 +45,26 @@ bool fits(const YamlReader& entry, const Topology& topology, int devices, int no
   return true;
 }
 
+// The oldest modelled version is used for older ones, because 2.4 chose and sent much like 2.5.
+std::string modelled_version(const std::string& version) {
+  constexpr int kOldestMinor = 5;
+  int minor = kOldestMinor;
+  if (version.starts_with("2.")) std::from_chars(version.data() + 2, version.data() + version.size(), minor);
+  return minor < kOldestMinor ? fmt::format("2.{}", kOldestMinor) : version;
+}
+
 }  // namespace
 
 int ReplayMachine::devices_per_node() const {
   return gpus_of(*topology);
 }
 
-std::map<std::string, std::string> ReplayMachine::nccl_of_job(int devices_per_node) const {
+std::map<std::string, std::string> ReplayMachine::nccl_of_job(int devices_per_node, const std::string& version) const {
   std::map<std::string, std::string> variables = nccl;
+  if (!version.empty()) variables.try_emplace("version", version);
+  if (const auto stated = variables.find("version"); stated != variables.end()) {
+    stated->second = modelled_version(stated->second);
+  }
   const int driven = std::min(devices_per_process, devices_per_node);
   if (driven > 1) variables["devices_per_process"] = fmt::to_string(driven);
   return variables;

@@ -22,8 +22,9 @@ struct ReplayMachine {
   std::map<std::string, std::string> nccl{};  // EngineOptions::nccl: NCCL's variables, "version"
 
   int devices_per_node() const;
-  // Returns EngineOptions::nccl for a job with `devices_per_node` devices on each node.
-  std::map<std::string, std::string> nccl_of_job(int devices_per_node) const;
+  // Returns EngineOptions::nccl for a job with `devices_per_node` devices on each node. `version` is NCCL's, unless the
+  // entry states another; empty: unknown.
+  std::map<std::string, std::string> nccl_of_job(int devices_per_node, const std::string& version = {}) const;
   // Returns "hgx-h100" or "hgx-h100, 2 nodes".
   std::string family() const;
 };

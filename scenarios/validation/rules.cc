@@ -11,6 +11,11 @@ std::string left_out_by(const MeasurementFile& file, const MeasuredTable& table)
     return fmt::format("'{}' is no collective of Tandem", table.table.operation);
   }
   if (!dtype_of_nccl(table.table.dtype)) return fmt::format("Tandem has no elements of type '{}'", table.table.dtype);
+  const std::string& reduction = table.table.redop;
+  const bool reduces = is_reducing(*kind_of_operation(table.table.operation));
+  if (reduces && !reduction.empty() && !reduction_of_nccl(reduction)) {
+    return fmt::format("Tandem has no reduction '{}'", reduction);
+  }
   return "";
 }
 

@@ -4,6 +4,9 @@
 
 #include <algorithm>
 
+#include "scenarios/calibration/collective_calibration.h"
+#include "scenarios/calibration/link_limits.h"
+#include "scenarios/validation/rules.h"
 #include "scenarios/validation/training.h"
 #include "topologies/base/strict_yaml.h"
 
@@ -70,6 +73,45 @@ class FolderReader {
   FolderContent measurements_;
 };
 
+// Returns the tables whose times are too short for the links of the machine that their file names.
+std::vector<std::string> contradictions_in(const std::vector<validation::MeasurementFile>& files) {
+  std::vector<std::string> lines;
+  for (const validation::MeasurementFile& file : files) {
+    for (const validation::MeasuredTable& measured : file.tables) {
+      if (!measured.machine || !validation::left_out_by(file, measured).empty()) continue;
+      const CollectiveTable& table = measured.table;
+      std::vector<CollectiveSample> samples;
+      for (const CollectiveRow& row : table.rows) {
+        if (row.time_us() <= 0) continue;
+        samples.push_back(
+            {.operation = table.operation, .bytes = static_cast<double>(row.bytes), .time_s = row.time_us() * 1e-6});
+      }
+      const auto line = contradiction_of(*kind_of_operation(table.operation), measured.machine->nodes, table.devices,
+                                         samples, calibration::LinkLimits(*measured.machine->topology));
+      if (line) lines.push_back(fmt::format("{}: {}", file.file, *line));
+    }
+  }
+  return lines;
+}
+
+// Says what a protocol needs that no table of the folder has.
+std::string nothing_by(validation::Protocol protocol) {
+  using validation::Protocol;
+  switch (protocol) {
+    case Protocol::links:
+      return "no file names its machine well enough to simulate it";
+    case Protocol::sizes:
+      return "no table of collectives has three sizes, of which it fits every other one";
+    case Protocol::ranks:
+      return "no file has tables of one collective on different numbers of devices of one node";
+    case Protocol::nodes:
+      return "no table of several nodes has one of a single such node, with as many devices of each, beside it";
+    case Protocol::first_row:
+      return "no training table has a row of one device and another one";
+  }
+  TANDEM_UNREACHABLE("a Protocol outside its enumerators");
+}
+
 // Appends reasons, but only once if one holds for several tables of a file.
 void append(std::vector<LeftOut>& to, const std::vector<LeftOut>& from) {
   for (const LeftOut& left : from) {
@@ -90,14 +132,17 @@ Validation validate_folder(const fs::path& folder, validation::Protocol protocol
     validation::Replay replay = validation::replay_collectives(measured.collectives, progress);
     result.points = validation::predict(protocol, replay.tables);
     append(result.left_out, replay.left_out);
+    result.contradictions = contradictions_in(measured.collectives);
   }
-  if (protocol != Protocol::first_row && protocol != Protocol::links) return result;
-  for (const auto& [file, tables] : measured.training) {
-    const validation::TrainingReplay replay =
-        validation::replay_training(file, tables, protocol == Protocol::first_row);
-    result.training.insert(result.training.end(), replay.points.begin(), replay.points.end());
-    append(result.left_out, replay.left_out);
+  if (protocol == Protocol::first_row || protocol == Protocol::links) {
+    for (const auto& [file, tables] : measured.training) {
+      const validation::TrainingReplay replay =
+          validation::replay_training(file, tables, protocol == Protocol::first_row);
+      result.training.insert(result.training.end(), replay.points.begin(), replay.points.end());
+      append(result.left_out, replay.left_out);
+    }
   }
+  if (result.points.empty() && result.training.empty()) result.nothing = nothing_by(protocol);
   return result;
 }
 

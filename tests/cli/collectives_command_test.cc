@@ -102,6 +102,63 @@ TEST_F(CollectivesCommand, RefusesLogsThatDoNotFit) {
   EXPECT_THAT(against("nowhere.txt"), HasSubstr("nowhere.txt"));
 }
 
+// A file of measurements names the machine, and any table the number of machines.
+TEST_F(CollectivesCommand, TakesTheMachineFromTheTable) {
+  const std::string folder = std::string(TANDEM_SOURCE_DIR) + "/tests/validation/collectives/";
+  const Outcome own = tandem({"collectives", "--against", folder + "h100x16_2node_ndr_dell_all_reduce.json", "--json"});
+  ASSERT_EQ(own.exit_code, 0) << own.err;
+  EXPECT_EQ(own.json()["engine"], "sim");
+  EXPECT_THAT(own.json()["settings"]["nccl"].get<std::string>(), HasSubstr("model of 2.26.2"));
+  const Outcome named = tandem({"collectives", "--topology", "hgx-h100", "--against",
+                                folder + "h100x16_2node_ndr_dell_all_reduce.json", "--json"});
+  ASSERT_EQ(named.exit_code, 0) << named.err;
+  EXPECT_EQ(named.json()["config"]["devices"].size(), 16);
+  const Outcome explicit_two = tandem({"collectives", "--topology", "hgx-h100", "--workers", "2", "-g", "8",
+                                       "--against", folder + "h100x16_2node_ndr_dell_all_reduce.json", "--json"});
+  EXPECT_EQ(named.out, explicit_two.out);
+  const Outcome unnamed = tandem({"collectives", "--against", folder + "awseks_x2_2node_tcp_all_reduce.json"});
+  EXPECT_EQ(unnamed.exit_code, 3);
+  EXPECT_THAT(unnamed.err, HasSubstr("; name the machine by --topology"));
+  EXPECT_THAT(unnamed.err, HasSubstr("awseks_x2_2node_tcp_all_reduce.json: does not state "));
+}
+
+TEST_F(CollectivesCommand, PrintsTheSizesThatWereAsked) {
+  const Outcome outcome = tandem({"collectives", "--topology", "hgx-h100", "-b", "1K", "-e", "1M", "-f", "3"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("minBytes 1024 maxBytes 1048576 step: 3(factor)"));
+}
+
+TEST_F(CollectivesCommand, SaysThatTheEnvironmentIsNotRead) {
+  ASSERT_EQ(setenv("NCCL_ALGO", "ring", 1), 0);
+  const std::vector<std::string> command = {"collectives", "--topology", "hgx-h100", "-b", "1M", "-e", "1M"};
+  const Outcome unread = tandem(command);
+  const Outcome run = tandem({"run", example("resnet50-hgx-h100.yaml")});
+  ASSERT_EQ(unsetenv("NCCL_ALGO"), 0);
+  EXPECT_EQ(unread.err, "note: NCCL_ALGO in the environment is not read; use --nccl NAME=VALUE\n");
+  EXPECT_THAT(run.err, HasSubstr("note: NCCL_ALGO in the environment is not read"));
+  EXPECT_EQ(tandem(command).err, "");
+}
+
+TEST_F(CollectivesCommand, RefusesVariablesThatLeaveNothing) {
+  const Outcome outcome = tandem(
+      {"collectives", "--topology", "hgx-h100", "-b", "1M", "-e", "1M", "--nccl", "NCCL_ALGO=allreduce:collnetchain"});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_EQ(
+      outcome.err,
+      "NCCL has no algorithm and protocol left for this all_reduce: NCCL_ALGO and NCCL_PROTO exclude those it can "
+      "use here\n");
+}
+
+TEST_F(CollectivesCommand, NotesThatANetworkHasNoSharp) {
+  const Outcome outcome = tandem({"collectives", "--topology", "aws-p5", "--workers", "2", "-b", "256M", "-e", "256M",
+                                  "--nccl", "NCCL_COLLNET_ENABLE=1", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.json()["notes"].dump(),
+              HasSubstr("NCCL_COLLNET_ENABLE has no effect: only switches of InfiniBand "
+                        "reduce (SHARP), and the network is 'efa'"));
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("CollNet ")));
+}
+
 TEST_F(CollectivesCommand, NamesWhatIsWrongOnTheCommandLine) {
   const auto refused = [&](std::vector<std::string> arguments, int exit_code, const std::string& message) {
     arguments.insert(arguments.begin(), "collectives");
@@ -113,6 +170,9 @@ TEST_F(CollectivesCommand, NamesWhatIsWrongOnTheCommandLine) {
   refused({"all_redcue"}, 2, "did you mean 'all_reduce'?");
   refused({"-b", "1X"}, 2, "expected a size such as 8, 64K or 128M, found '1X'");
   refused({"-b", "2K", "-e", "1K"}, 2, "-b is larger than -e");
+  refused({"-g", "2", "-b", "1", "-e", "2"}, 2,
+          "no size from 1 to 2 bytes holds an element of float for each of 2 devices");
+  refused({"-b", "8", "-i", "8", "-e", "8G"}, 2, "more than 10000 sizes from 8 to 8589934592 bytes: use a larger -i");
   refused({"-d", "f32"}, 2, "'f32' is no element type of nccl-tests");
   refused({"--topology", "hgx-h100", "-g", "9"}, 2, "-g 9: 'hgx-h100' has 8 GPUs in a machine");
   refused({"broadcast", "-g", "2", "-r", "2"}, 2, "-r 2: there are 2 devices");

@@ -45,6 +45,57 @@ TEST_F(ValidateCommand, ListsTheFilesOfThePointsBeyondALimit) {
   EXPECT_EQ(tandem({"validate", ".", "--beyond", "35", "--summary"}).exit_code, 2);
 }
 
+TEST_F(ValidateCommand, SaysWhyAProtocolHasNothingToPredict) {
+  const Outcome ranks = tandem({"validate", ".", "--protocol", "ranks"});
+  EXPECT_EQ(ranks.exit_code, 0);
+  EXPECT_EQ(ranks.out,
+            "protocol ranks: nothing to predict, because no file has tables of one collective on different numbers of "
+            "devices of one node\n");
+  for (const char* protocol : {"nodes", "first-row"}) {
+    const Outcome outcome = tandem({"validate", ".", "--protocol", protocol, "--json"});
+    EXPECT_THAT(outcome.json()["nothing"].get<std::string>(), HasSubstr("no "));
+  }
+  EXPECT_FALSE(tandem({"validate", ".", "--json"}).json().contains("nothing"));
+}
+
+TEST_F(ValidateCommand, ReportsTimesThatContradictTheLinks) {
+  write(
+      "wrong.json",
+      R"({"collective": "all_reduce", "dtype": "float", "gpus": 16, "topology": {"node": "hgx-h100", "nodes": 2},)"
+      R"( "rows": [{"bytes": 1048576, "time_us_out_of_place": 0.0894}, {"bytes": 2097152, "time_us_out_of_place": 80}]})");
+  const Outcome outcome = tandem({"validate", "."});
+  EXPECT_EQ(outcome.exit_code, 1);
+  EXPECT_THAT(outcome.out,
+              HasSubstr("contradiction: wrong.json: all_reduce on 16 devices of 2 machines: 1 of 2 sizes are"));
+  const Outcome json = tandem({"validate", ".", "--json"});
+  EXPECT_EQ(json.exit_code, 1);
+  EXPECT_EQ(json.json()["contradictions"].size(), 1);
+}
+
+TEST_F(ValidateCommand, LeavesOutReductionsItDoesNotHave) {
+  const std::string rows = R"("gpus": 8, "topology": {"node": "hgx-h100"}, "rows": [{"bytes": 1024, "time_us": 20}]})";
+  write("prod.json", R"({"collective": "all_reduce", "op": "prod", )" + rows);
+  write("max.json", R"({"collective": "all_reduce", "op": "max", )" + rows);
+  write("gather.json", R"({"collective": "all_gather", "op": "none", )" + rows);
+  const Outcome outcome = tandem({"validate", "."});
+  EXPECT_THAT(outcome.out, HasSubstr("left out: 1\n  prod.json: Tandem has no reduction 'prod'\n"));
+}
+
+TEST_F(ValidateCommand, RefusesAVersionThatIsNone) {
+  const auto with_version = [](const std::string& version) {
+    return R"({"collective": "all_reduce", "gpus": 8, "topology": {"node": "hgx-h100"}, "software": {"nccl_version": ")" +
+           version + R"("}, "rows": [{"bytes": 1024, "time_us": 20}]})";
+  };
+  write("version.json", with_version("two"));
+  const Outcome outcome = tandem({"validate", "."});
+  EXPECT_EQ(outcome.exit_code, 3);
+  EXPECT_THAT(outcome.err,
+              HasSubstr("software.nccl_version: expected a version such as 2.27.3, or \"not stated\", found "
+                        "'two'"));
+  write("version.json", with_version("not stated"));
+  EXPECT_EQ(tandem({"validate", "."}).exit_code, 0);
+}
+
 TEST_F(ValidateCommand, PrintsEveryPointAsJson) {
   for (const auto& [protocol, points] : {std::pair{"links", 6u}, {"sizes", 3u}, {"ranks", 0u}, {"nodes", 0u}}) {
     const Outcome outcome = tandem({"validate", ".", "--protocol", protocol, "--json"});

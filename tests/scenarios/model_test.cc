@@ -46,6 +46,10 @@ TEST(Models, TotalsOfTheOthersAreThePublishedOnes) {
   EXPECT_NEAR(millions(packaged("transformer_big")), 210.8, 0.1);
   // A pair of 32 and 32 tokens; the source counts tokens of one side.
   EXPECT_NEAR(training_gflop(packaged("transformer_big")) / 32, 1.27, 0.01);
+  // Two embeddings of the vocabulary, nine LSTMs of 1,024 (five with inputs of 1,024 and four of 2,048), the attention.
+  EXPECT_EQ(packaged("gnmt").parameters(),
+            2 * 32320 * 1024 + 32320 + 4096 * (9 * 1024 + 5 * 1024 + 4 * 2048) + 9 * 8192 + 2 * 1024 * 1024 + 1024);
+  EXPECT_TRUE(packaged("gnmt").is_recurrent);
   EXPECT_NEAR(millions(packaged("gpt")), 1652, 1);  // "1.7B"
   EXPECT_NEAR(millions(packaged("resnet32")), 1.856, 0.001);
   EXPECT_EQ(packaged("resnet101").parameters(), 44'549'160);
@@ -84,8 +88,8 @@ TEST(Models, ConvolutionsChainTheirShapes) {
 
 TEST(Models, EveryPackagedModelIsRead) {
   const auto names = packaged_models();
-  EXPECT_EQ(names, (std::vector<std::string>{"bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "gpt",
-                                             "layers_small", "resnet101", "resnet15", "resnet152", "resnet32",
+  EXPECT_EQ(names, (std::vector<std::string>{"bert_base", "bert_base_squad", "bert_large", "bert_large_squad", "gnmt",
+                                             "gpt", "layers_small", "resnet101", "resnet15", "resnet152", "resnet32",
                                              "resnet50", "resnext101_32x4d", "transformer_big", "vgg16"}));
   for (const std::string& name : names) EXPECT_EQ(packaged(name).name, name);
 }
