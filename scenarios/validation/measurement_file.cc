@@ -237,8 +237,9 @@ class FileReader {
     const bool lacks = entry.is_map() && entry.has("lacks");
     if (!entry.is_map()) measured.lacks = "a 'topology'";
     if (lacks) measured.lacks = entry.required("lacks").text();
-    if (nodes == 0 && entry.is_map() && !lacks) table.nodes = first_count(entry, {"nodes"});
-    if (machines_ == Machines::build && entry.is_map() && !lacks) {
+    const bool names_machine = entry.is_map() && !lacks;
+    if (machines_ == Machines::ignore && names_machine && nodes == 0) table.nodes = first_count(entry, {"nodes"});
+    if (machines_ == Machines::build && names_machine) {
       measured.machine = read_replay_machine(entry, devices, nodes);
       if (measured.machine) {
         table.nodes = measured.machine->nodes;
