@@ -63,7 +63,7 @@ TEST(RunSize, StacksTakeAddressSpace) {
   EXPECT_EQ(size_problem(size, 1e9), "");
   EXPECT_EQ(address_problem(size, 9.8e9), "");
   EXPECT_EQ(address_problem(size, 9.7e9),
-            "8000 devices, 8000 of them simulated, need about 9.762 GB of address space; `ulimit -v` leaves 9.700 GB "
+            "8000 devices, 8000 of them simulated, need about 9.734 GB of address space; `ulimit -v` leaves 9.700 GB "
             "(a higher limit, or fewer devices)");
 }
 
@@ -76,7 +76,7 @@ TEST(SizeCheck, RefusesWhatTheLimitOfAddressSpaceHasNoRoomFor) {
     SizeCheck(alike, false, [] { return 0; }).before_run();
     FAIL() << "not refused";
   } catch (const SizeError& error) {
-    EXPECT_THAT(error.what(), HasSubstr("8000 devices, 8000 of them simulated, need about 9.762 GB of address space"));
+    EXPECT_THAT(error.what(), HasSubstr("8000 devices, 8000 of them simulated, need about 9.734 GB of address space"));
   }
 }
 
