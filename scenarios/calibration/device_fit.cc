@@ -100,6 +100,7 @@ MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path
   entry.workload = read_workload(map.required("workload"), path.parent_path(), parts);
   entry.per_second = map.required("per_second").number({.above = 0, .otherwise = 1});
   entry.source = path.filename().string();
+  entry.file = path.string();
   return entry;
 }
 
@@ -160,7 +161,8 @@ DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThrough
       fit.contradictions.push_back(fmt::format("{}: {} {}", each.source, rate_text(each.per_second, "per s"), *found));
     }
     const auto simulated = [&](const Topology& slowed) { return simulated_per_second(slowed, type, each.workload); };
-    logarithms += portable::log(slowness_of_devices(topology, simulated, each.per_second, each.source));
+    logarithms += portable::log(
+        slowness_of_devices(topology, simulated, each.per_second, each.file.empty() ? each.source : each.file));
     source += fmt::format(" {:.6g}/s ({})", each.per_second, each.source);
   }
   fit.factor = portable::exp(logarithms / static_cast<double>(measured.size()));

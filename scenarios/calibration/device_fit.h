@@ -17,6 +17,7 @@ struct MeasuredThroughput {
   WorkloadSettings workload;
   double per_second = 0;  // units of the workload, such as examples
   std::string source;     // for the fitted figures: "one-a100.yaml"
+  std::string file{};     // its path, for messages; empty: the source
 };
 
 // Reads a file with the key `throughput` (docs/calibration.md). Throws InputError with every problem.
