@@ -1,7 +1,6 @@
 #include "cli/check_exact.h"
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -106,8 +105,13 @@ int code_of(const CheckResult& result, const Report& report) {
   return is_exact ? static_cast<int>(kNotMet) : exit_code_of(result.verdict);
 }
 
+// "the baseline is of another job: the engine is ...; first differs ..."
 std::string reasons_text(const CheckResult& result) {
-  return fmt::format("{}", fmt::join(result.reasons, "; "));
+  std::string text;
+  for (const std::string& reason : result.reasons) {
+    text += (text.empty() ? "" : text.ends_with(':') ? " " : "; ") + reason;
+  }
+  return text;
 }
 
 CheckedScenario checked_by(const CheckResult& result, const Report& report, const Report& baseline,

@@ -61,8 +61,8 @@ void find_first_difference(const Report& report, const Report& baseline, CheckRe
     result.first_share = static_cast<double>(first.current_ns - first.baseline_ns) / static_cast<double>(change);
     share = fmt::format(", {} of the step's change", percent_text(*result.first_share));
   }
-  result.reasons.push_back(fmt::format("first differs {}: {} -> {}{}", first.name, time_text(first.baseline_ns),
-                                       time_text(first.current_ns), share));
+  const auto [before, now] = time_texts(first.baseline_ns, first.current_ns);
+  result.reasons.push_back(fmt::format("first differs {}: {} -> {}{}", first.name, before, now, share));
 }
 
 // Says in what the jobs of the two reports differ.
@@ -219,6 +219,8 @@ CheckResult check(const Report& report, const Report& baseline, const CheckLimit
     result.reasons.push_back("the baseline is of another job:");
     append(result.reasons, changes);
   } else if (simulated) {
+    if (simulated) result.differences = differences_of(report, baseline, result.tolerance);
+    if (!result.differences.empty()) find_first_difference(report, baseline, result);
     check_simulated(report, baseline, result);
   } else {
     check_measured(report, baseline, limits, result);

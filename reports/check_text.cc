@@ -72,8 +72,8 @@ StoredCheck check_from_json(const nlohmann::ordered_json& document, const std::s
 
 std::string check_text(const CheckResult& result, const Report& report, const Report& baseline) {
   std::string text = fmt::format("{}: {}\n", title_of(report), name_of(result.verdict));
-  text += fmt::format("step time {}, baseline {} ({})\n", time_text(report.summary.step_time.median),
-                      time_text(baseline.summary.step_time.median), error_text(result.change));
+  const auto [step, before] = time_texts(report.summary.step_time.median, baseline.summary.step_time.median);
+  text += fmt::format("step time {}, baseline {} ({})\n", step, before, error_text(result.change));
   for (std::size_t i = 0; i < result.reasons.size(); ++i) text += (i == 0 ? "" : "  - ") + result.reasons[i] + "\n";
   if (result.differences.empty()) return text;
   TextTable table;
@@ -81,7 +81,8 @@ std::string check_text(const CheckResult& result, const Report& report, const Re
   table.add_rule();
   const ShownRows shown = shown_rows(result.differences.size(), "--json");
   for (const CheckedFigure& figure : std::span(result.differences).first(shown.count)) {
-    table.add({figure.name, time_text(figure.baseline_ns), time_text(figure.current_ns), change_text(figure)});
+    const auto [then, now] = time_texts(figure.baseline_ns, figure.current_ns);
+    table.add({figure.name, then, now, change_text(figure)});
   }
   return text + "\n" + table.text() + shown.more;
 }

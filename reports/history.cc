@@ -71,7 +71,8 @@ void decide_exact(const HistoryLaunch& before, const HistoryLaunch& launch, Hist
     return;
   }
   result.verdict = !is_same_job ? Verdict::model_changed : result.change > 0 ? Verdict::regressed : Verdict::improved;
-  result.reason = fmt::format("{} at {}{}; --update accepts the new time", time_text(before.step_time.median), when,
+  const auto [now, then] = time_texts(launch.step_time.median, before.step_time.median);
+  result.reason = fmt::format("{} now, {} at {}{}; --update accepts the new time", now, then, when,
                               is_same_job ? "" : ", when the scenario had another content");
 }
 

@@ -14,6 +14,8 @@
 namespace tandem {
 namespace {
 
+constexpr std::string_view kBytes = "_bytes";  // at the end of a metric's name
+
 std::string plural(int count, std::string_view word) {
   return fmt::format("{} {}{}", count, word, count == 1 ? "" : "s");
 }
@@ -136,14 +138,6 @@ std::string collectives_text(const Report& report, bool all) {
          (all ? ranks_text(report) : "");
 }
 
-// "test_accuracy 0.977716", "memory_peak 486.0 MB"
-std::string metric_text(std::string_view name, double value) {
-  constexpr std::string_view kBytes = "_bytes";
-  if (!name.ends_with(kBytes)) return fmt::format("{:<11} {:.6g}", name, value);
-  return fmt::format("{:<11} {}", name.substr(0, name.size() - kBytes.size()),
-                     format_quantity(value, Dimension::bytes));
-}
-
 // Says which workers represented which others; if there are many, shows only a few.
 std::string symmetry_text(const Report& report) {
   if (report.classes.empty()) return "";
@@ -165,11 +159,21 @@ std::string learning_text(const Report& report) {
     text += fmt::format("loss        {:.6g} -> {:.6g} in {}\n", report.loss.front(), report.loss.back(),
                         plural(static_cast<int>(report.loss.size()), "step"));
   }
-  for (const auto& [name, value] : report.metrics) text += metric_text(name, value) + "\n";
+  for (const auto& [name, value] : report.metrics) {
+    text += fmt::format("{:<11} {}\n", metric_label(name), metric_value_text(name, value));
+  }
   return text;
 }
 
 }  // namespace
+
+std::string metric_value_text(std::string_view name, double value) {
+  return name.ends_with(kBytes) ? format_quantity(value, Dimension::bytes) : count_text(value);
+}
+
+std::string_view metric_label(std::string_view name) {
+  return name.ends_with(kBytes) ? name.substr(0, name.size() - kBytes.size()) : name;
+}
 
 std::string units_per_step_text(const Report& report) {
   return fmt::format("{:.6g} per step{}",

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "reports/report.h"
 
@@ -20,6 +21,10 @@ std::string short_device_name(const std::string& device);
 std::string origin_text(const Report& report);
 // "network model CM02, ...", wrapped; "" without settings. Every line ends in a newline.
 std::string settings_text(const std::string& label, const Report& report);
+// Returns "486.0 MB" for a metric whose name ends in "_bytes", "465.9 M" for another large one, "0.977716" otherwise.
+std::string metric_value_text(std::string_view name, double value);
+// The name of a metric without its unit.
+std::string_view metric_label(std::string_view name);
 // "3.1 % of the processor time that the run asked for went elsewhere"
 std::string lost_text(const MachineUse& use);
 // One wrapped bullet for each note.

@@ -81,11 +81,13 @@ std::string suite_text(const CheckedSuite& suite) {
   table.add_rule();
   std::string reasons;
   for (const CheckedScenario& checked : suite) {
-    table.add({checked.name, std::string(checked.outcome()), checked.step_time > 0 ? time_text(checked.step_time) : "-",
-               checked.reference > 0 ? time_text(checked.reference) : "-", change_cell(checked),
+    const auto [step, reference] = time_texts(checked.step_time, checked.reference);
+    table.add({checked.name, std::string(checked.outcome()), checked.step_time > 0 ? step : "-",
+               checked.reference > 0 ? reference : "-", change_cell(checked),
                checked.mode.empty() ? "-" : checked.mode});
     if (is_worth_a_word(checked)) {
-      reasons += wrapped_list("", words_of(fmt::format("{}: {}", checked.file, checked.reason)), "");
+      const bool has_file = checked.reason.starts_with(checked.file);  // a mistake in it
+      reasons += wrapped_list("", words_of((has_file ? "" : checked.file + ": ") + checked.reason), "");
     }
   }
   return table.text() + (reasons.empty() ? "" : "\n" + reasons) + "\n" + summary_of(suite) + "\n";

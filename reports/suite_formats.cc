@@ -117,11 +117,11 @@ std::string suite_markdown(const CheckedSuite& suite) {
   for (const CheckedScenario& checked : suite) {
     const std::string verdict(checked.outcome());
     const bool is_bad = checked.is_bad() || checked.state == CheckState::failed;
-    text += fmt::format(
-        "| {} | {} | {} | {} | {} | {} | {} |\n", markdown_cell(checked.name), is_bad ? "**" + verdict + "**" : verdict,
-        checked.step_time > 0 ? time_text(checked.step_time) : "",
-        checked.reference > 0 ? time_text(checked.reference) : "",
-        checked.reference > 0 ? error_text(checked.change) : "", interval_cell(checked), markdown_cell(checked.reason));
+    const auto [step, reference] = time_texts(checked.step_time, checked.reference);
+    text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown_cell(checked.name),
+                        is_bad ? "**" + verdict + "**" : verdict, checked.step_time > 0 ? step : "",
+                        checked.reference > 0 ? reference : "", checked.reference > 0 ? error_text(checked.change) : "",
+                        interval_cell(checked), markdown_cell(checked.reason));
   }
   return text + "\n";
 }

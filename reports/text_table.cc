@@ -87,6 +87,21 @@ std::string time_text(Nanoseconds time) {
   return time_text(static_cast<double>(time));
 }
 
+std::pair<std::string, std::string> time_texts(Nanoseconds one, Nanoseconds other) {
+  std::pair<std::string, std::string> texts = {time_text(one), time_text(other)};
+  if (one != other && texts.first == texts.second) return {fmt::format("{} ns", one), fmt::format("{} ns", other)};
+  return texts;
+}
+
+std::string count_text(double count) {
+  constexpr double kShort = 1e4;
+  if (!(std::abs(count) >= kShort) || !std::isfinite(count)) return fmt::format("{:.6g}", count);
+  constexpr std::array<std::string_view, 5> kPrefixes = {"k", "M", "G", "T", "P"};
+  std::size_t prefix = 0;
+  for (count /= 1000; std::abs(count) >= 999.95 && prefix + 1 < kPrefixes.size(); ++prefix) count /= 1000;
+  return fmt::format("{:.1f} {}", count, kPrefixes[prefix]);
+}
+
 std::string rate_text(double per_second, std::string_view unit) {
   if (per_second < 10000) return fmt::format("{:.4g} {}", per_second, unit);
   if (per_second < 1e7) return fmt::format("{:.1f} k {}", per_second / 1e3, unit);

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "engine/timeline.h"
@@ -48,6 +49,10 @@ std::string cut_back(std::string_view text, int width);
 // Return "1.234 ms"; "0" for 0.
 std::string time_text(Nanoseconds time);
 std::string time_text(double nanoseconds);
+// Returns the texts of two times that are compared: in nanoseconds if the usual texts of different times are equal.
+std::pair<std::string, std::string> time_texts(Nanoseconds one, Nanoseconds other);
+// Returns "465.9 M": numbers from 10,000 on with a prefix of powers of 1000, others with six digits.
+std::string count_text(double count);
 // "104.2 k examples/s"
 std::string rate_text(double per_second, std::string_view unit);
 // Returns "16 KiB", "25 MiB", "1000 B": whole multiples of a power of 1024 as such, other sizes with four digits in

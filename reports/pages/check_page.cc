@@ -19,7 +19,8 @@ std::string differences_of(const CheckResult& result) {
   if (result.differences.empty()) return "";
   HtmlTable table("what differs from the baseline", {"figure", "baseline", "now", "change"});
   for (const CheckedFigure& figure : result.differences) {
-    table.add({figure.name, time_text(figure.baseline_ns), time_text(figure.current_ns), change_text(figure)});
+    const auto [then, now] = time_texts(figure.baseline_ns, figure.current_ns);
+    table.add({figure.name, then, now, change_text(figure)});
   }
   return section("What differs", std::move(table).finish());
 }

@@ -155,9 +155,7 @@ std::string headline_list(const Report& report) {
                fmt::format("from {:.4g}", report.loss.front()));
   }
   for (const auto& [name, value] : report.metrics) {
-    const bool bytes = name.ends_with("_bytes");
-    add_figure(list, with_blanks(bytes ? name.substr(0, name.size() - 6) : name),
-               bytes ? format_quantity(value, Dimension::bytes) : fmt::format("{:.4g}", value), "");
+    add_figure(list, with_blanks(std::string(metric_label(name))), metric_value_text(name, value), "");
   }
   return list + "</dl>\n";
 }

@@ -66,6 +66,17 @@ TEST(CheckSimulated, NamesATimeThatIsNoPartOfTheStepWhereNoPartDiffers) {
   EXPECT_FALSE(result.first_share);
 }
 
+TEST(CheckSimulated, ShowsNanosecondsWhereTextsWouldBeEqual) {
+  const Report baseline = simulated_report();
+  Report changed = baseline;
+  changed.summary.step_time.median += 1;
+  changed.summary.per_step.idle += 1;
+  const CheckResult result = check(changed, baseline, {});
+  EXPECT_THAT(result.reasons.back(), HasSubstr("first differs per_step.idle: 130000 ns -> 130001 ns"));
+  const std::string text = check_text(result, changed, baseline);
+  EXPECT_THAT(text, HasSubstr("step time 2000001 ns, baseline 2000000 ns (<0.1 %)"));
+}
+
 TEST(CheckSimulated, AnotherModelIsNotARegression) {
   const Report baseline = simulated_report();
   Report changed = baseline;
@@ -83,6 +94,15 @@ TEST(Check, ABaselineOfAnotherJobSaysNothingAboutThisOne) {
   const CheckResult result = check(simulated_report(), other, {});
   EXPECT_EQ(result.verdict, Verdict::model_changed);
   EXPECT_EQ(result.reasons.front(), "the baseline is of another job:");
+  EXPECT_FALSE(result.first_difference) << "its times are the same";
+  Report changed = simulated_report();
+  changed.summary.step_time.median += 1'000;
+  changed.summary.per_step.compute += 1'000;
+  const CheckResult differs = check(changed, other, {});
+  EXPECT_EQ(differs.verdict, Verdict::model_changed);
+  ASSERT_TRUE(differs.first_difference);
+  EXPECT_EQ(differs.first_difference->name, "per_step.compute");
+  EXPECT_THAT(differs.reasons.back(), HasSubstr("first differs per_step.compute: 1.200 ms -> 1.201 ms, 100.0 % of"));
   EXPECT_EQ(check(simulated_report(), full_report(), {}).verdict, Verdict::model_changed) << "another engine";
 }
 

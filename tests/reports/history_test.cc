@@ -150,7 +150,7 @@ TEST(ExactHistory, IsEqualToTheLastAcceptedRunOrNot) {
   EXPECT_EQ(slower.verdict, Verdict::regressed) << "until it is accepted";
   EXPECT_EQ(slower.known, 3);
   EXPECT_NEAR(slower.change, 0.01, 1e-12);
-  EXPECT_THAT(slower.reason, HasSubstr("100.0 ns at commit b; --update accepts the new time"));
+  EXPECT_THAT(slower.reason, HasSubstr("101.0 ns now, 100.0 ns at commit b; --update accepts the new time"));
   EXPECT_EQ(slower.launches.at(0).verdict, Verdict::regressed);
   EXPECT_EQ(judge_exact(history, exact_launch(99, "d")).verdict, Verdict::improved);
   HistoryLaunch changed = exact_launch(99, "d");

@@ -49,6 +49,7 @@ TEST(Suite, TextHasARowEachAndTheReasonsOfWhatIsNotOk) {
   EXPECT_THAT(text, HasSubstr("fine"));
   EXPECT_THAT(text, testing::Not(HasSubstr("as before")));
   EXPECT_THAT(text, HasSubstr("gate/unsure.yaml: too few"));
+  EXPECT_THAT(text, HasSubstr("\ngate/broken.yaml:7:3: steps: is missing\n")) << "the file only once";
   EXPECT_THAT(text, HasSubstr("+25.0 %"));
   EXPECT_TRUE(text.ends_with("1 failed\n"));
 }

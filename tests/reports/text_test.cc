@@ -79,7 +79,13 @@ TEST(ReportText, ShortensLongTablesOfCollectives) {
 TEST(ReportText, GivesMetricsTheirUnits) {
   Report report = full_report();
   report.metrics["memory_peak_bytes"] = 486e6;
+  report.metrics["parameters_per_device"] = 4.65925e+08;
   EXPECT_THAT(report_text(report), HasSubstr("memory_peak 486.0 MB\n"));
+  EXPECT_THAT(report_text(report), HasSubstr("parameters_per_device 465.9 M\n"));
+  EXPECT_EQ(count_text(9999), "9999");
+  EXPECT_EQ(count_text(999'960), "1.0 M");
+  EXPECT_EQ(count_text(-25'000), "-25.0 k");
+  EXPECT_EQ(count_text(0.9777164), "0.977716");
 }
 
 TEST(ReportText, SaysBeforeEveryFigureThatTheRunWasDisturbed) {
