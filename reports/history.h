@@ -45,11 +45,12 @@ HistoryLaunch history_launch(const Report& report, std::string commit, std::stri
 
 // Returns the launches of a file, in its order; none if there is no file. If `texts` are given, such as hashes of
 // scenarios, only the last kMostOfText lines with each of them are read, however long the file is. Throws InputError
-// with each line that is wrong.
+// for a file that is no history, with each line that is wrong.
 inline constexpr std::size_t kMostOfText = 10'000;
 std::vector<HistoryLaunch> read_history(const std::filesystem::path& file, std::span<const std::string> texts = {});
 // Appends lines, all of them or none, even while other processes append to the file. Throws Error for a file that
-// cannot be written, and InputError for one whose last line is incomplete.
+// cannot be written, and InputError for one whose last line is incomplete. read_history() tells whether the file is a
+// history.
 void append_history(const std::filesystem::path& file, std::span<const HistoryLaunch> launches);
 // Throws in advance what append_history() would throw for lack of permission.
 void check_appendable(const std::filesystem::path& file);

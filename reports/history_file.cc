@@ -157,6 +157,57 @@ HistoryLaunch read_launch(const JsonField& root) {
   return launch;
 }
 
+bool is_merge_mark(std::string_view line) {
+  return line.starts_with("<<<<<<<") || line.starts_with("=======") || line.starts_with(">>>>>>>") ||
+         line.starts_with("|||||||");
+}
+
+// Finds out whether a file is a history without reading each line's JSON, which would take long for a long history.
+class LineShapes {
+ public:
+  explicit LineShapes(std::string file) : file_(std::move(file)) {}
+
+  void see(std::string_view line, int number, bool ends) {
+    if (!ends) {
+      cut_ = number;
+    } else if (is_merge_mark(line)) {
+      add(number, "is a mark of a merge that git could not do; remove it, and keep the lines of both sides");
+    } else if (!line.starts_with('{') || !line.ends_with('}') || line.find(kQuotedKind) == std::string_view::npos) {
+      is_other_ = is_other_ || number == 1;
+      add(number, "is no line of a history, as `tandem check --history` writes it");
+    }
+  }
+
+  std::vector<Diagnostic> problems() const {
+    if (is_other_) {
+      return {{.file = file_,
+               .path = "",
+               .message = "is no history; `tandem check --history` begins one if there is no such file"}};
+    }
+    std::vector<Diagnostic> all = problems_;
+    if (cut_ > 0 && all.size() < kMostProblems) {
+      all.push_back({.file = file_,
+                     .line = cut_,
+                     .path = "",
+                     .message = "is cut: it does not end in a newline; remove the line"});
+    }
+    return all;
+  }
+
+ private:
+  static constexpr std::string_view kQuotedKind = "\"launch\"";
+
+  void add(int number, std::string message) {
+    if (problems_.size() >= kMostProblems) return;
+    problems_.push_back({.file = file_, .line = number, .path = "", .message = std::move(message)});
+  }
+
+  std::string file_;
+  std::vector<Diagnostic> problems_;
+  int cut_ = 0;            // the number of a line without an end
+  bool is_other_ = false;  // the first line is none of a history
+};
+
 // Reads a line, or adds what is wrong with it to `problems`.
 void read_line(std::string_view line, int number, const std::string& file, std::vector<HistoryLaunch>& launches,
                std::vector<Diagnostic>& problems) {
@@ -222,23 +273,17 @@ std::vector<HistoryLaunch> read_history(const fs::path& file, std::span<const st
   const auto read = [&](std::string_view line, int number) {
     if (problems.size() < kMostProblems) read_line(line, number, file.string(), launches, problems);
   };
-  int cut = 0;  // the number of a line without an end
+  LineShapes shapes(file.string());
   LockedFile(file, O_RDONLY, LOCK_SH).read_lines([&](std::string_view line, int number, bool ends) {
-    if (!ends) {
-      cut = number;
-    } else if (texts.empty()) {
+    shapes.see(line, number, ends);
+    if (texts.empty() && ends) {
       read(line, number);
-    } else {
+    } else if (ends) {
       last.add(line, number);
     }
   });
+  if (auto found = shapes.problems(); !found.empty()) throw InputError(std::move(found));
   for (const auto& [number, line] : last.take()) read(line, number);
-  if (cut > 0 && problems.size() < kMostProblems) {
-    problems.push_back({.file = file.string(),
-                        .line = cut,
-                        .path = "",
-                        .message = "is cut: it does not end in a newline; remove the line"});
-  }
   if (!problems.empty()) throw InputError(std::move(problems));
   return launches;
 }

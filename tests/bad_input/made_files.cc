@@ -172,6 +172,14 @@ std::map<std::string, Maker> deep_and_long_files() {
          for (int i = 0; i < kMillion / 4; ++i) text += ",\"k" + std::to_string(i) + "\":1";
          return text + "}";
        })},
+      {"report.jsonl", text_of([] { return "{\n  \"schema_version\": 1,\n  \"kind\": \"report\"\n}\n"; })},
+      {"notes.jsonl", text_of([] { return std::string("what I did today\nnothing much\n"); })},
+      {"merge.jsonl", text_of([] {
+         const std::string launch = "{\"schema_version\":1,\"kind\":\"launch\",\"scenario\":\"other\"}\n";
+         return "<<<<<<< HEAD\n" + launch + "=======\n" + launch + ">>>>>>> main\n" + launch;
+       })},
+      {"pretty.jsonl", text_of([] { return std::string("{\n  \"kind\": \"launch\"\n}\n"); })},
+      {"million.jsonl", text_of([] { return repeated("{\"kind\":\"launch\"}\n", kMillion) + "{\"kind\":\"la"; })},
       {"many_gpus.txt", text_of([] { return smi_of(1500); })},
       {"chain.0.et", text_of(long_circle)},
   };

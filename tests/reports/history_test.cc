@@ -264,7 +264,13 @@ TEST_F(HistoryFile, SaysWhichLineIsWrong) {
   write(line + line.substr(0, 40));
   EXPECT_EQ(problem(), ":2: is cut: it does not end in a newline; remove the line");
   write(line + "hello\n");
-  EXPECT_EQ(problem(), ":2:1: is not JSON; a line of a history is one object");
+  EXPECT_EQ(problem(), ":2: is no line of a history, as `tandem check --history` writes it");
+  write(line + "{\"launch\",}\n");
+  EXPECT_EQ(problem(), ":2:10: is not JSON; a line of a history is one object");
+  write("<<<<<<< HEAD\n" + line + "=======\n" + line + ">>>>>>> main\n");
+  EXPECT_THAT(problem(), HasSubstr(":1: is a mark of a merge that git could not do; remove it"));
+  EXPECT_THAT(problem(), HasSubstr(":3: is a mark of a merge"));
+  EXPECT_THAT(problem(), HasSubstr(":5: is a mark of a merge"));
   write(with("\"median\":1", "\"median\":NaN"));
   EXPECT_THAT(problem(), HasSubstr("is not JSON"));
   write(with("\"median\":1", "\"median\":null"));
@@ -274,11 +280,32 @@ TEST_F(HistoryFile, SaysWhichLineIsWrong) {
   write(with("\"schema_version\":1", "\"schema_version\":7"));
   EXPECT_EQ(problem(), ":1: schema_version: version 7 is not known; this Tandem reads version 1");
   write(with("\"launch\"", "\"report\""));
-  EXPECT_THAT(problem(), HasSubstr(":1: kind: is 'report'; a line of a history is a launch"));
+  EXPECT_EQ(problem(), ": is no history; `tandem check --history` begins one if there is no such file");
   write(with("\"verdict\":\"ok\"", "\"verdict\":\"fine\""));
   EXPECT_EQ(problem(), ":1: verdict: 'fine' is no verdict");
   write(line + "\n");
   EXPECT_THAT(problem(), HasSubstr(":2:"));
+}
+
+// Lines of other scenarios are not read, but the file must be a history all the same.
+TEST_F(HistoryFile, MustBeAHistoryEvenIfNothingInItIsOfTheScenario) {
+  const std::vector<std::string> hashes = {"1f2e"};
+  const auto problem_of = [&](const std::string& content) {
+    write(content);
+    try {
+      read_history(file(), hashes);
+    } catch (const InputError& error) {
+      return std::string(error.what()).substr(file().string().size());
+    }
+    return std::string();
+  };
+  EXPECT_EQ(problem_of("{\"kind\":\"launch\", \"of\": \"something else\"}\n"), "");
+  const std::string other = ": is no history; `tandem check --history` begins one if there is no such file";
+  EXPECT_EQ(problem_of("some notes\nof mine\n"), other);
+  EXPECT_EQ(problem_of("{\n  \"schema_version\": 1,\n  \"kind\": \"report\"\n}\n"), other) << "a golden report";
+  EXPECT_EQ(problem_of("{\"schema_version\":1,\"kind\":\"report\"}\n"), other);
+  EXPECT_EQ(problem_of("{\n  \"kind\": \"launch\"\n}\n"), other) << "not one line";
+  EXPECT_THAT(problem_of("{\"kind\":\"launch\"}\n=======\n"), HasSubstr(":2: is a mark of a merge"));
 }
 
 TEST_F(HistoryFile, IsNotAppendedToAfterACutLine) {
@@ -320,7 +347,7 @@ TEST_F(HistoryFile, OfAMillionLinesOfOneScenarioIsReadFromItsEnd) {
   const std::string line = text();
   {
     std::ofstream out(file(), std::ios::binary | std::ios::app);
-    out << "{\"1f2e\": \"would be refused\"}\n";
+    out << "{\"1f2e\": \"would be refused\", \"kind\": \"launch\"}\n";
   }
   EXPECT_THROW(read_history(file()), InputError);
   {
