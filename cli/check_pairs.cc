@@ -57,6 +57,7 @@ void PairedLaunches::run(int comparisons, ProgressLine& progress) {
   }
   progress.finish();
   add_figures(*result_, decisive_launches());
+  add_disturbance(*result_, decisive_launches());
 }
 
 std::span<const Launch> PairedLaunches::decisive_launches() const {
@@ -68,6 +69,7 @@ bool PairedLaunches::reconsider(int comparisons) {
   result_ = look_again(log_ratios_of(launches_), flags_.margin, comparisons);
   TANDEM_CHECK(result_.has_value(), "the last look always has a result");
   add_figures(*result_, decisive_launches());
+  add_disturbance(*result_, decisive_launches());
   return result_->verdict != Verdict::inconclusive;
 }
 

@@ -7,6 +7,7 @@
 #include <map>
 #include <random>
 
+#include "reports/statistics.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -133,6 +134,16 @@ void add_figures(PairedResult& result, std::span<const Launch> launches) {
     const double level = result.level / static_cast<double>(static_cast<std::ptrdiff_t>(p_values.size()) - smaller);
     if (const auto logs = centre_of(ratios_of_figures[i], level)) figure.change = as_changes(*logs);
   }
+}
+
+void add_disturbance(PairedResult& result, std::span<const Launch> launches) {
+  std::vector<double> lost;
+  for (const Launch& launch : launches) {
+    if (launch.report.is_disturbed()) lost.push_back(launch.report.machine_use->lost());
+  }
+  result.disturbance = {.launches = static_cast<int>(launches.size()), .disturbed = static_cast<int>(lost.size())};
+  if (!lost.empty()) result.disturbance.median_lost = median_of(std::move(lost));
+  if (result.disturbance.prevents_advice()) result.pairs_needed.reset();
 }
 
 void check_comparable(const Report& report, const Report& first, const std::string& name) {

@@ -45,6 +45,19 @@ struct PairedFigure {
   double adjusted_p_value = 1;  // of the hypothesis of no change, by Holm's correction over all figures
 };
 
+// How much of the machine went elsewhere during the launches.
+struct PairedDisturbance {
+  // With more of them disturbed, the intervals say how uneven the machine was, not how many pairs a quiet one needs.
+  static constexpr double kMostForAdvice = 0.1;
+
+  int launches = 0;        // all of them
+  int disturbed = 0;       // MachineUse::is_disturbed()
+  double median_lost = 0;  // of the disturbed ones: the share of their time that others took
+
+  bool prevents_advice() const { return disturbed > kMostForAdvice * launches; }
+  bool operator==(const PairedDisturbance&) const = default;
+};
+
 struct PairedResult {
   Verdict verdict = Verdict::inconclusive;
   double margin = 0;        // 0.03: 3 %
@@ -53,6 +66,7 @@ struct PairedResult {
   int pairs = 0;
   std::optional<int> pairs_needed{};  // if inconclusive: about how many would decide; empty: unknown
   std::vector<PairedFigure> figures{};
+  PairedDisturbance disturbance{};
 };
 
 // Returns the verdict over the differences so far, or nothing if no look is due at their number, or if this look does
@@ -79,6 +93,9 @@ std::vector<double> log_ratios_of(const std::vector<Launch>& launches);
 // Adds the phases and collectives that all launches have.
 void add_figures(PairedResult& result, std::span<const Launch> launches);
 
+// Adds how much the launches were disturbed. If that is too much for advice, removes the number of pairs needed.
+void add_disturbance(PairedResult& result, std::span<const Launch> launches);
+
 // Throws InputError if a launch's report is of another job or machine than the first one. `name` is that of the launch
 // in the message.
 void check_comparable(const Report& report, const Report& first, const std::string& name);
@@ -94,6 +111,7 @@ struct StoredPairedCheck {
 // Throws InputError with everything that is missing or wrong.
 StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document, const std::string& file);
 std::string paired_check_text(const StoredPairedCheck& check);
-std::string paired_reason(const PairedResult& result);  // a sentence
+std::string paired_reason(const PairedResult& result);               // a sentence, which begins with the disturbance
+std::string disturbance_text(const PairedDisturbance& disturbance);  // a clause; empty: no launch was disturbed
 
 }  // namespace tandem

@@ -34,9 +34,8 @@ PairedFigure stored_figure(const JsonField& field) {
   return figure;
 }
 
-}  // namespace
-
-std::string paired_reason(const PairedResult& result) {
+// Without the disturbance.
+std::string interval_reason(const PairedResult& result) {
   const std::string margin = percent_text(result.margin);
   switch (result.verdict) {
     case Verdict::regressed:
@@ -48,9 +47,33 @@ std::string paired_reason(const PairedResult& result) {
     default:
       break;
   }
-  const std::string needed = result.pairs_needed ? fmt::format("about {} pairs would decide", *result.pairs_needed)
-                                                 : "the change is so near the margin that no number of pairs is stated";
+  const std::string needed = result.disturbance.prevents_advice() ? "on such a machine more pairs may not help"
+                             : result.pairs_needed
+                                 ? fmt::format("about {} pairs would decide", *result.pairs_needed)
+                                 : "the change is so near the margin that no number of pairs is stated";
   return fmt::format("the interval crosses the margin of {}; {}", margin, needed);
+}
+
+PairedDisturbance stored_disturbance(const JsonField& root) {
+  const JsonField field = root.optional("disturbance");  // not in documents of earlier versions
+  if (!field.present()) return {};
+  return {.launches = field.required("launches").small_count(),
+          .disturbed = field.required("disturbed").small_count(),
+          .median_lost = field.required("median_lost").number()};
+}
+
+}  // namespace
+
+std::string disturbance_text(const PairedDisturbance& disturbance) {
+  if (disturbance.disturbed == 0) return "";
+  std::string text = fmt::format("{} of {} launches were disturbed", disturbance.disturbed, disturbance.launches);
+  if (disturbance.median_lost > 0) text += fmt::format("; the median one lost {:.0f} %", disturbance.median_lost * 100);
+  return text;
+}
+
+std::string paired_reason(const PairedResult& result) {
+  const std::string disturbed = disturbance_text(result.disturbance);
+  return disturbed.empty() ? interval_reason(result) : disturbed + "; " + interval_reason(result);
 }
 
 nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const std::vector<Launch>& launches,
@@ -63,6 +86,9 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   json["change"] = change_json(result.change);
   json["confidence"] = 1 - 2 * result.level;
   json["pairs"] = result.pairs;
+  json["disturbance"] = {{"launches", result.disturbance.launches},
+                         {"disturbed", result.disturbance.disturbed},
+                         {"median_lost", result.disturbance.median_lost}};
   if (result.verdict == Verdict::inconclusive) {
     json["pairs_needed"] = result.pairs_needed ? Object(*result.pairs_needed) : Object();
   }
@@ -71,7 +97,9 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   for (const Launch& launch : launches) {
     json["launches"].push_back({{"program", launch.is_new ? "new" : "old"},
                                 {"tandem_version", launch.report.tandem_version},
-                                {"step_time_ns", launch.report.summary.step_time.median}});
+                                {"step_time_ns", launch.report.summary.step_time.median},
+                                {"disturbed", launch.report.is_disturbed()}});
+    if (const auto& use = launch.report.machine_use) json["launches"].back()["lost"] = use->lost();
   }
   json["figures"] = Object::array();
   for (const PairedFigure& figure : result.figures) {
@@ -94,6 +122,7 @@ StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document,
   result.change = stored_change(root.required("change"));
   result.level = (1 - root.required("confidence").number()) / 2;
   result.pairs = root.required("pairs").small_count();
+  result.disturbance = stored_disturbance(root);
   const JsonField needed = root.optional("pairs_needed");
   if (needed.present() && !needed.is_null()) result.pairs_needed = needed.small_count();
   check.seed = static_cast<std::uint64_t>(root.required("seed").count());
@@ -105,10 +134,11 @@ StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document,
 std::string paired_check_text(const StoredPairedCheck& check) {
   const PairedResult& result = check.result;
   std::string text = fmt::format("{}: {}\n", check.title, name_of(result.verdict));
+  if (const std::string disturbed = disturbance_text(result.disturbance); !disturbed.empty()) text += disturbed + "\n";
   text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches (--seed {})\n",
                       error_text(result.change.estimate), 100 * (1 - 2 * result.level), text_of(result.change),
                       result.pairs, check.seed);
-  text += paired_reason(result) + "\n";
+  text += interval_reason(result) + "\n";
   if (result.figures.empty()) return text;
   TextTable table;
   table.add({"for information", "change", "interval (Holm)", "p of no change (Holm)"});

@@ -41,10 +41,18 @@ std::string change_section(const Report& report, const Report& baseline) {
                            noise, Unit::nanoseconds));
 }
 
+// "12.0 %, disturbed"; "-" if the system did not tell.
+std::string lost_of_launch(const JsonField& launch) {
+  const JsonField lost = launch.optional("lost"), disturbed = launch.optional("disturbed");
+  std::string text = lost.present() ? percent_text(lost.number()) : "-";
+  if (disturbed.present() && disturbed.boolean()) text += ", disturbed";
+  return text;
+}
+
 std::string launches_section(const JsonField& root) {
   Series old_ones{.name = "old", .points = {}, .mark = Series::Mark::dots};
   Series new_ones{.name = "new", .points = {}, .is_hollow = {}, .mark = Series::Mark::dots};
-  HtmlTable table("launches in their order", {"launch", "program", "version", "median step time"}, 3);
+  HtmlTable table("launches in their order", {"launch", "program", "version", "median step time", "lost"}, 3);
   int number = 0;
   for (const JsonField& item : root.required("launches").items()) {
     ++number;
@@ -53,7 +61,8 @@ std::string launches_section(const JsonField& root) {
     Series& series = program == "new" ? new_ones : old_ones;
     series.points.emplace_back(number, time);
     if (&series == &new_ones) series.is_hollow.push_back(true);
-    table.add({std::to_string(number), program, item.required("tandem_version").text(), time_text(time)});
+    table.add({std::to_string(number), program, item.required("tandem_version").text(), time_text(time),
+               lost_of_launch(item)});
   }
   XyChart chart{.x = {.name = "launch"},
                 .y = {.name = "median step time", .unit = Unit::nanoseconds},
@@ -109,7 +118,9 @@ Content paired_check_content(const Json& document, const std::string& file) {
   const std::string summary = fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate),
                                           100 * (1 - 2 * check.result.level), interval_text(change.lower, change.upper),
                                           percent_text(check.result.margin));
-  content.sections = {paragraph(summary), launches_section(root), figures_section(check.result)};
+  const std::string disturbed = disturbance_text(check.result.disturbance);
+  content.sections = {disturbed.empty() ? "" : paragraph(disturbed + "."), paragraph(summary), launches_section(root),
+                      figures_section(check.result)};
   reading.finish();
   return content;
 }

@@ -179,6 +179,43 @@ TEST(PairedCheck, IntervalsOfPartsAreHolms) {
   EXPECT_THAT(paired_check_text({.title = "digits", .result = *result, .seed = 7}), testing::HasSubstr("(--seed 7)"));
 }
 
+TEST(PairedCheck, SaysFirstThatLaunchesWereDisturbed) {
+  std::vector<Launch> launches;
+  for (int i = 0; i < 64; ++i) {
+    launches.push_back(launch_of(i % 2 == 1, 100'000 + i % 5 * 10'000, 50'000));
+    launches.back().report.machine_use = MachineUse{.cores = 2, .time = 1000, .own = 400};
+  }
+  auto result = look_at(log_ratios_of(launches), 0.03);
+  ASSERT_TRUE(result.has_value());
+  ASSERT_EQ(result->verdict, Verdict::inconclusive);
+  ASSERT_TRUE(result->pairs_needed.has_value());
+  add_disturbance(*result, launches);
+  EXPECT_EQ(result->disturbance, (PairedDisturbance{.launches = 64}));
+  EXPECT_EQ(paired_reason(*result).find("disturbed"), std::string::npos);
+
+  const auto disturb = [&](int count) {
+    for (int i = 0; i < count; ++i) {
+      launches[static_cast<std::size_t>(i)].report.machine_use =
+          MachineUse{.cores = 2, .time = 1000, .own = 400, .waited = 600, .others = 600};
+    }
+    add_disturbance(*result, launches);
+  };
+  disturb(1);
+  EXPECT_TRUE(result->pairs_needed.has_value()) << "a single launch";
+  disturb(41);
+  EXPECT_FALSE(result->pairs_needed.has_value());
+  EXPECT_THAT(paired_reason(*result),
+              testing::StartsWith("41 of 64 launches were disturbed; the median one lost 60 %; "));
+  EXPECT_THAT(paired_reason(*result), testing::HasSubstr("on such a machine more pairs may not help"));
+  const auto json = paired_check_to_json(*result, launches, 7);
+  EXPECT_EQ(json["launches"][0]["disturbed"], true);
+  EXPECT_NEAR(json["launches"][0]["lost"], 0.6, 1e-9);
+  EXPECT_EQ(json["launches"][63]["disturbed"], false);
+  const StoredPairedCheck stored = paired_check_from_json(json, "stored");
+  EXPECT_EQ(stored.result.disturbance, result->disturbance);
+  EXPECT_THAT(paired_check_text(stored), testing::HasSubstr(": inconclusive\n41 of 64 launches were disturbed"));
+}
+
 TEST(PairedCheck, RefusesLaunchesOfAnotherJobOrMachine) {
   const Report first = launch_of(false, 100, 50).report;
   const auto problem = [&](const std::function<void(Report&)>& change) {
@@ -194,6 +231,7 @@ TEST(PairedCheck, RefusesLaunchesOfAnotherJobOrMachine) {
   EXPECT_EQ(problem([](Report&) {}), "");
   EXPECT_THAT(problem([](Report& report) { report.scenario_hash = "1"; }),
               testing::HasSubstr("launch 2: the scenario's content"));
+  EXPECT_EQ(problem([](Report& report) { report.system = "8 GiB"; }), "") << "the other one is older and does not say";
   EXPECT_THAT(problem([](Report& report) { report.settings["hardware_threads"] = "3"; }),
               testing::HasSubstr("the number of hardware threads is '3', in the first launch '(none)'"));
   EXPECT_THAT(problem([](Report& report) { report.summary.step_time.median = 0; }), testing::HasSubstr("no time"));
