@@ -12,6 +12,7 @@
 #include "cli/check_suite.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/verdicts.h"
@@ -21,6 +22,13 @@ namespace tandem {
 namespace {
 
 constexpr double kMostSeconds = 1e9;  // of a step: more than 30 years
+
+// Returns "; write 3% or 0.03" for a number that lacks its sign of percent.
+std::string share_hint(const std::string& text) {
+  const std::optional<double> share = parse_share(text + "%");
+  if (!share || *share < 0.01 || *share >= 1) return "";
+  return fmt::format("; write {}% or {:g}", text, *share);
+}
 
 double seconds_of(const char* option, const std::string& text) {
   const auto seconds = parse_quantity(text, Dimension::seconds);
@@ -49,6 +57,8 @@ int code_for_bisect(const CheckedSuite& suite) {
 }
 
 int check_all(const CheckFlags& flags) {
+  handle_terminations();
+  handle_hangups();
   const Output output(flags.common);
   check_outputs_writable(flags);
   check_other_program(flags.against);
@@ -82,7 +92,8 @@ void add_baseline_options(CLI::App& command, CheckFlags& flags) {
       [&flags](const std::string& text) {
         flags.limits.tolerance = parse_share(text);
         if (!flags.limits.tolerance) {
-          throw CLI::ValidationError("--tolerance", "expected a percentage such as 5%, found '" + text + "'");
+          throw CLI::ValidationError("--tolerance",
+                                     "expected a percentage such as 5%, found '" + text + "'" + share_hint(text));
         }
       },
       "Change of the step time to accept (default: 3% of measured times, none of simulated ones)");
@@ -161,7 +172,8 @@ void add_margin_option(CLI::App& command, double& margin) {
       [&margin](const std::string& text) {
         const std::optional<double> value = parse_share(text);
         if (!value || *value <= 0 || *value >= 1) {
-          throw CLI::ValidationError("--margin", "expected a percentage above 0 and below 100, found '" + text + "'");
+          throw CLI::ValidationError(
+              "--margin", "expected a percentage above 0 and below 100, found '" + text + "'" + share_hint(text));
         }
         margin = *value;
       },

@@ -27,6 +27,10 @@ void handle_terminations() {
   std::signal(SIGTERM, request);
 }
 
+void handle_hangups() {
+  if (std::signal(SIGHUP, request) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+}
+
 bool interrupt_requested() {
   return requested;
 }

@@ -1,6 +1,6 @@
-// Ctrl-C, and SIGTERM where a command asks for it: the first one asks the work to stop at its next step, a second one
-// ends the program immediately. The ranks of a job end at the first one, because the engine that has joined them looks
-// at the signal itself (interrupt_job).
+// Ctrl-C, and SIGTERM and SIGHUP where a command asks for it: the first one asks the work to stop at its next step, a
+// second one ends the program immediately. The ranks of a job end at the first one, because the engine that has joined
+// them looks at the signal itself (interrupt_job).
 #pragma once
 
 #include <exception>
@@ -15,6 +15,7 @@ class Interrupted : public std::exception {
 
 void handle_interrupts();    // once, at the start
 void handle_terminations();  // SIGTERM, too, from here on
+void handle_hangups();       // SIGHUP, too, unless it is ignored, as under nohup
 bool interrupt_requested();
 void check_for_interrupt();  // throws Interrupted, except in a job
 

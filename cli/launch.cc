@@ -39,7 +39,7 @@ std::string contents_of(std::FILE* file) {
   return text;
 }
 
-// Ends the process when it goes out of scope, unless it has ended.
+// Ends the process, and those that it has started, when it goes out of scope.
 class Process {
  public:
   Process(const std::vector<std::string>& command, std::FILE* output, std::FILE* error) {
@@ -50,20 +50,27 @@ class Process {
     posix_spawn_file_actions_init(&actions);
     posix_spawn_file_actions_adddup2(&actions, fileno(output), STDOUT_FILENO);
     posix_spawn_file_actions_adddup2(&actions, fileno(error), STDERR_FILENO);
-    const int failure = posix_spawn(&id_, words.front(), &actions, nullptr, words.data(), environ);
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setpgroup(&attributes, 0);
+    const int failure = posix_spawn(&id_, words.front(), &actions, &attributes, words.data(), environ);
+    posix_spawnattr_destroy(&attributes);
     posix_spawn_file_actions_destroy(&actions);
     if (failure != 0) throw RunError(fmt::format("cannot start {}: {}", command.front(), std::strerror(failure)));
   }
   ~Process() {
-    if (has_ended_) return;
-    kill(id_, SIGKILL);
-    waitpid(id_, nullptr, 0);
+    if (!has_ended_) end();
   }
   Process(const Process&) = delete;
   Process& operator=(const Process&) = delete;
 
   bool has_ended() {
-    has_ended_ = has_ended_ || waitpid(id_, &status_, WNOHANG) == id_;
+    siginfo_t ended{};
+    const bool ends_now = !has_ended_ &&
+                          waitid(P_PID, static_cast<id_t>(id_), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+                          ended.si_pid == id_;
+    if (ends_now) end();
     return has_ended_;
   }
   std::string signal() const {
@@ -73,6 +80,13 @@ class Process {
   int exit_code() const { return WIFEXITED(status_) ? WEXITSTATUS(status_) : 128 + WTERMSIG(status_); }
 
  private:
+  // The group has the process's number, which is not given to another one before waitpid().
+  void end() {
+    kill(-id_, SIGKILL);
+    waitpid(id_, &status_, 0);
+    has_ended_ = true;
+  }
+
   pid_t id_ = 0;
   int status_ = 0;
   bool has_ended_ = false;

@@ -13,8 +13,9 @@ struct LaunchResult {
   std::string error;
 };
 
-// The program is command[0], a path. Throws RunError when it cannot be started or takes longer than `timeout_s` (it is
-// killed then), and Interrupted on Ctrl-C, after which it no longer runs either.
+// The program is command[0], a path. It runs in a process group of its own; whatever of this group still runs is killed
+// when the program ends. Throws RunError when it cannot be started or takes longer than `timeout_s`, and Interrupted
+// (cli/interrupt.h); the group is killed then.
 LaunchResult launch(const std::vector<std::string>& command, double timeout_s);
 
 }  // namespace tandem
