@@ -10,12 +10,8 @@
 namespace tandem {
 namespace {
 
-// The 95th percentiles (nearest rank) of the absolute errors in docs/fidelity.md, whose test finds them there.
-constexpr ErrorBand kCalibrated{.relative = 0.117, .basis = "16 comparisons of a calibrated machine"};
-constexpr ErrorBand kOneNode{.relative = 0.159, .basis = "233 published throughputs of one node"};
-constexpr ErrorBand kSeveralNodes{.relative = 0.776, .basis = "95 published throughputs of several nodes"};
-
-// Returns how long a device waits for slower ranks while nothing else runs on it.
+// Returns how long a device waits for slower ranks while nothing else runs on it. A stage of a pipeline that waits for
+// its input is no skew: that is how pipelines work.
 Nanoseconds skew_of(const Report& report) {
   std::int64_t waiting = 0, devices = 0;
   for (const RankWaiting& rank : report.summary.ranks) {
@@ -39,25 +35,19 @@ std::array<GapTerm, 7> terms_of(const Report& report) {
 
 }  // namespace
 
-ErrorBand error_band_of(std::string_view provenance, int workers) {
-  if (provenance == "measured") return kCalibrated;
-  return workers == 1 ? kOneNode : kSeveralNodes;
-}
-
 double Expectation::gap_of(Nanoseconds measured) const {
   return step_time > 0 ? static_cast<double>(measured) / static_cast<double>(step_time) - 1 : 0;
 }
 
-bool Expectation::is_normal(Nanoseconds measured) const {
-  return std::abs(gap_of(measured)) <= band;
+std::optional<bool> Expectation::is_normal(Nanoseconds measured) const {
+  if (!band.relative) return std::nullopt;
+  return std::abs(gap_of(measured)) <= *band.relative;
 }
 
 Expectation expectation_of(const Report& measured, const Report& predicted) {
-  const ErrorBand band = error_band_of(predicted.topology_provenance, predicted.workers);
   Expectation expectation{.topology = predicted.topology,
                           .step_time = predicted.summary.step_time.median,
-                          .band = band.relative,
-                          .basis = std::string(band.basis),
+                          .band = predicted.expected_error.value_or(ErrorBand{}),
                           .largest = {}};
   const bool is_slower = measured.summary.step_time.median > expectation.step_time;
   std::array<GapTerm, 7> terms = terms_of(measured);

@@ -21,8 +21,11 @@ std::string signed_time(Nanoseconds time) {
 std::string gap_text(const Report& report, const Expectation& expected) {
   const Nanoseconds median = report.summary.step_time.median;
   if (report.is_disturbed()) return "not compared, for the run was disturbed";
-  return fmt::format("this run is {} from it, {} the model's {}", error_text(expected.gap_of(median)),
-                     expected.is_normal(median) ? "within" : "OUTSIDE", whole_percent(expected.band));
+  const std::string gap = fmt::format("this run is {} from it", error_text(expected.gap_of(median)));
+  const std::optional<bool> is_normal = expected.is_normal(median);
+  if (!is_normal) return gap + "; how far the model may be off is not known";
+  return fmt::format("{}, {} the model's {}", gap, *is_normal ? "within" : "OUTSIDE",
+                     whole_percent(*expected.band.relative));
 }
 
 std::string largest_term_text(const Report& report, const Expectation& expected) {
@@ -32,14 +35,19 @@ std::string largest_term_text(const Report& report, const Expectation& expected)
 }
 
 std::string band_text(const ErrorBand& band) {
-  return "< " + whole_percent(band.relative);
+  return band.relative ? "< " + whole_percent(*band.relative) : "unknown";
+}
+
+std::string band_basis_text(const ErrorBand& band) {
+  return (band.relative ? "19 of 20 predictions were: " : "no band is known: ") + band.basis;
 }
 
 // A prediction comes with the error that such predictions have had.
 std::string expectation_text(const Report& report) {
   if (report.deterministic) {
-    const ErrorBand band = error_band_of(report.topology_provenance, report.workers);
-    return fmt::format("error       {:>12}   19 of 20 predictions were: {}\n", band_text(band), band.basis);
+    if (!report.expected_error) return "";
+    return fmt::format("error       {:>12}   {}\n", band_text(*report.expected_error),
+                       band_basis_text(*report.expected_error));
   }
   if (!report.expectation) {
     return fmt::format("expected    {:>12}   needs --topology FILE, as `tandem calibrate -o FILE` writes it\n", "-");

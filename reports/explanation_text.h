@@ -12,7 +12,8 @@ std::string gap_text(const Report& report, const Expectation& expected);
 // Says what explains most of that: "of these +1.2 ms, exposed communication explains +0.9 ms". Empty where nothing
 // does.
 std::string largest_term_text(const Report& report, const Expectation& expected);
-std::string band_text(const ErrorBand& band);  // "< 20 %"
+std::string band_text(const ErrorBand& band);        // "< 20 %", "unknown"
+std::string band_basis_text(const ErrorBand& band);  // "19 of 20 predictions were: 45 published throughputs"
 
 // Each text is empty where the report lacks the figures for it.
 std::string expectation_text(const Report& report);

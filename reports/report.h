@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "engine/timeline.h"
+#include "reports/error_bands.h"
 #include "reports/expectation.h"
 #include "reports/memory_need.h"
 #include "reports/waiting.h"
@@ -181,7 +182,8 @@ struct Report {
   std::optional<MemoryNeed> memory{};         // of a device, where it is a prediction
   std::optional<MachineUse> machine_use{};    // of a measured run, where the system reports it
   std::vector<std::string> notes;
-  std::optional<Expectation> expectation{};  // what the model expects of a measured run on its topology
+  std::optional<Expectation> expectation{};   // what the model expects of a measured run on its topology
+  std::optional<ErrorBand> expected_error{};  // of a prediction; empty: the document is of an earlier version
 
   bool is_disturbed() const { return machine_use && machine_use->is_disturbed(); }
 

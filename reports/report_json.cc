@@ -15,6 +15,10 @@ Json finite_or_null(double value) {
   return std::isfinite(value) ? Json(value) : Json(nullptr);
 }
 
+Json number_or_null(const std::optional<double>& value) {
+  return value ? Json(*value) : Json(nullptr);
+}
+
 Json other_devices_to_json(const OtherDevices& others) {
   Json json = {{"busiest", others.busiest}, {"count", others.count}};
   json.update(per_step_to_json(others.per_step));
@@ -113,11 +117,12 @@ Json expectation_to_json(const Expectation& expectation, const Report& report) {
   const Nanoseconds measured = report.summary.step_time.median;
   const bool compares = !report.is_disturbed();
   Json json = {{"topology", expectation.topology},
+  const std::optional<bool> normal = expectation.is_normal(measured);
                {"step_time_ns", expectation.step_time},
-               {"band", expectation.band},
-               {"basis", expectation.basis},
+               {"band", number_or_null(expectation.band.relative)},
+               {"basis", expectation.band.basis},
                {"gap", compares ? Json(expectation.gap_of(measured)) : Json()},
-               {"normal", compares ? Json(expectation.is_normal(measured)) : Json()},
+               {"normal", compares && normal ? Json(*normal) : Json()},
                {"largest_term", nullptr}};
   if (const auto& term = expectation.largest; term && compares)
     json["largest_term"] = {{"name", term->name}, {"time_ns", term->time}};
@@ -198,6 +203,9 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
   json["collectives"] = collectives_to_json(report.summary.collectives);
   if (!report.calibrated.empty()) json["calibrated"] = calibrated_to_json(report.calibrated);
+  if (const auto& error = report.expected_error) {
+    json["expected_error"] = {{"relative", number_or_null(error->relative)}, {"basis", error->basis}};
+  }
   if (any_waits(report.summary)) json["ranks"] = ranks_to_json(report.summary.ranks);
   if (report.scaling_efficiency) json["scaling_efficiency"] = finite_or_null(*report.scaling_efficiency);
   json["loss"] = Json::array();

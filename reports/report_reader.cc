@@ -61,9 +61,12 @@ CriticalPath read_critical_path(const JsonField& map) {
 
 Expectation read_expectation(const JsonField& map) {
   Expectation expectation{.topology = map.required("topology").text(),
+ErrorBand read_band(const JsonField& relative, const JsonField& basis) {
+  return {.relative = relative.is_null() ? std::nullopt : std::optional(relative.number()), .basis = basis.text()};
+}
+
                           .step_time = map.required("step_time_ns").count(),
-                          .band = map.required("band").number(),
-                          .basis = map.required("basis").text(),
+                          .band = read_band(map.required("band"), map.required("basis")),
                           .largest = {}};
   if (const JsonField term = map.required("largest_term"); !term.is_null()) {
     expectation.largest = GapTerm{.name = term.required("name").text(), .time = term.required("time_ns").integer()};
@@ -176,6 +179,9 @@ void read_results(const JsonField& root, Report& report) {
   const JsonField efficiency = root.optional("scaling_efficiency");
   if (efficiency.present()) report.scaling_efficiency = efficiency.number();
   for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number());
+  if (const JsonField error = root.optional("expected_error"); error.present()) {
+    report.expected_error = read_band(error.required("relative"), error.required("basis"));
+  }
   for (const auto& [name, value] : root.optional("metrics").entries()) report.metrics[name] = value.number();
   for (const auto& [name, value] : root.optional("settings").entries()) report.settings[name] = value.text();
   if (const JsonField memory = root.optional("memory_bytes"); memory.present()) {

@@ -9,6 +9,7 @@
 #include <set>
 #include <tuple>
 
+#include "reports/error_bands.h"
 #include "reports/statistics.h"
 #include "reports/text_table.h"
 
@@ -84,6 +85,27 @@ std::string summary_text(const std::vector<TrainingPoint>& points) {
   return table.text() + "\n";
 }
 
+// Returns the errors by the groups for which error_bands.h has figures. Rows that are reported apart do not count, but
+// those of central storage, which one process always drives.
+std::string groups_text(const std::vector<TrainingPoint>& points) {
+  std::map<PredictionGroup, std::vector<double>> groups;
+  for (const TrainingPoint& point : points) {
+    const auto group = prediction_group(point.compared_as, point.devices, point.nodes);
+    if (group && (point.apart.empty() || *group == PredictionGroup::central_storage)) {
+      groups[*group].push_back(std::abs(point.error()));
+    }
+  }
+  if (groups.empty()) return "";
+  TextTable table(1);
+  table.add({"predictions of", "rows", "median", "p95"});
+  table.add_rule();
+  for (const auto& [group, errors] : groups) {
+    table.add({std::string(name_of(group)), fmt::to_string(errors.size()), short_percent(median_of(errors)),
+               short_percent(p95_of(errors))});
+  }
+  return table.text() + "\n";
+}
+
 std::string rows_text(const std::vector<TrainingPoint>& points) {
   TextTable table(3);
   table.add({"model", "strategy", "file", "devices", "measured", "predicted", "error", "linear"});
@@ -100,7 +122,7 @@ std::string rows_text(const std::vector<TrainingPoint>& points) {
 
 std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row) {
   if (points.empty()) return "";
-  return (by_row ? rows_text(points) : "") + summary_text(points);
+  return (by_row ? rows_text(points) : "") + summary_text(points) + groups_text(points);
 }
 
 }  // namespace tandem

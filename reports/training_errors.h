@@ -9,7 +9,7 @@
 namespace tandem {
 
 // Returns the errors by strategy, one node or several, and file, beside those of predicting a multiple of one device's
-// throughput. With `by_row`, a table of all rows comes first.
+// throughput; then those of the groups of error_bands.h. With `by_row`, a table of all rows comes first.
 std::string training_errors_text(const std::vector<TrainingPoint>& points, bool by_row);
 
 }  // namespace tandem

@@ -31,6 +31,7 @@ struct TrainingPoint {
   std::string file{};
   std::string model{};
   std::string strategy{};
+  std::string compared_as{};  // PredictionKind::strategy
   int devices = 1;
   int nodes = 1;
   std::string unit{};  // of both: "images/s"

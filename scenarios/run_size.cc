@@ -12,6 +12,7 @@
 #include "scenarios/device_memory.h"
 #include "scenarios/job.h"
 #include "scenarios/parallel_settings.h"
+#include "strategies/parallel/trainer.h"
 #include "strategies/strategies.h"
 #include "topologies/base/units.h"
 
@@ -36,7 +37,7 @@ constexpr double kBytesOfARealDevice = 6.3e6;
 // As in engine/sim/symmetry: so few workers of a kind all run; of larger classes the first and the last run, and of so
 // many one in their middle.
 constexpr std::int64_t kFew = 4;
-constexpr std::int64_t kMany = 65'536;
+constexpr std::int64_t kManyWorkers = 65'536;
 
 // Returns the number after a word in a file, such as "MemAvailable:" in /proc/meminfo.
 std::optional<double> number_after(const char* file, std::string_view word) {
@@ -62,7 +63,7 @@ std::int64_t simulated_workers(const Scenario& scenario) {
   const bool saves_work = std::ranges::any_of(kinds, [](const auto& kind) { return kind.second > kFew; });
   if (!saves_work) return training_workers(scenario);
   std::int64_t workers = 0;
-  for (const auto& [kind, members] : kinds) workers += std::min<std::int64_t>(members, members < kMany ? 2 : 3);
+  for (const auto& [kind, members] : kinds) workers += std::min<std::int64_t>(members, members < kManyWorkers ? 2 : 3);
   return workers;
 }
 

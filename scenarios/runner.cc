@@ -10,6 +10,7 @@
 #include "scenarios/calibrate.h"
 #include "scenarios/collective_limits.h"
 #include "scenarios/device_memory.h"
+#include "scenarios/expected_error.h"
 #include "scenarios/import/trace.h"
 #include "scenarios/job.h"
 #include "scenarios/launch.h"
@@ -344,7 +345,10 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   result.report = merged(results, scenario);
   add_facts(result.report, scenario, engine->capabilities(), result.timeline);
   result.report.memory = memory;
-  if (is_prediction) result.report.calibrated = calibrated_ranges(scenario.topology->collectives());
+  if (is_prediction) {
+    result.report.calibrated = calibrated_ranges(scenario.topology->collectives());
+    result.report.expected_error = error_band_of(prediction_kind(scenario));
+  }
   if (!result.report.deterministic) result.report.machine_use = measured.machine_use();
   if (auto& use = result.report.machine_use) use->gpus = result.timeline.gpus;
   result.topology = scenario.topology;

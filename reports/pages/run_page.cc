@@ -103,10 +103,13 @@ void set_normality(Heading& heading, const Report& report) {
     heading.verdict = "disturbed: " + lost_text(*report.machine_use);
     heading.verdict_class = "bad";
   } else if (report.expectation) {
-    const bool is_normal = report.expectation->is_normal(report.summary.step_time.median);
-    heading.verdict = fmt::format("{}: {} from what the model expects", is_normal ? "normal" : "not normal",
-                                  error_text(report.expectation->gap_of(report.summary.step_time.median)));
-    heading.verdict_class = is_normal ? "good" : "open";
+    const std::optional<bool> is_normal = report.expectation->is_normal(report.summary.step_time.median);
+    const std::string gap = error_text(report.expectation->gap_of(report.summary.step_time.median));
+    heading.verdict = (!is_normal   ? ""
+                       : *is_normal ? "normal: "
+                                    : "not normal: ") +
+                      gap + " from what the model expects";
+    heading.verdict_class = is_normal.value_or(false) ? "good" : "open";
   }
 }
 

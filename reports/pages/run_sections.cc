@@ -137,9 +137,8 @@ std::string headline_list(const Report& report) {
   add_figure(list, "step time", time_text(time.median),
              fmt::format("median of {}; min {}, p95 {}", time.samples, time_text(time.min), time_text(time.p95)));
   add_figure(list, "throughput", rate_text(report.throughput(), report.throughput_unit), units_per_step_text(report));
-  if (report.deterministic) {
-    const ErrorBand band = error_band_of(report.topology_provenance, report.workers);
-    add_figure(list, "error", band_text(band), fmt::format("19 of 20 predictions were: {}", band.basis));
+  if (const auto& error = report.expected_error) {
+    add_figure(list, "error", band_text(*error), band_basis_text(*error));
   } else if (report.expectation) {
     const std::string term = largest_term_text(report, *report.expectation);
     add_figure(list, "expected", time_text(report.expectation->step_time),

@@ -5,6 +5,7 @@
 #include <map>
 
 #include "engine/engine_info.h"
+#include "scenarios/expected_error.h"
 #include "scenarios/runner.h"
 #include "scenarios/validation/rules.h"
 
@@ -86,6 +87,7 @@ class ServerTable {
     point.file = file;
     point.model = layers == nullptr ? "mlp" : layers->model.name;
     point.strategy = table_.strategy;
+    point.compared_as = compared_as(point.strategy);
     point.devices = row.devices;
     point.nodes = row.devices;
     point.unit = table_.unit;

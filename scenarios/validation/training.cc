@@ -6,6 +6,7 @@
 #include <map>
 
 #include "scenarios/calibration/device_fit.h"
+#include "scenarios/expected_error.h"
 #include "scenarios/runner.h"
 #include "scenarios/validation/rules.h"
 #include "scenarios/validation/server_training.h"
@@ -37,6 +38,7 @@ TrainingPoint training_point(const std::string& file, const TrainingTable& table
   point.file = file;
   point.model = model_of(row.workload.value_or(table.workload));
   point.strategy = row.strategy ? row.strategy->name : table.strategy;
+  point.compared_as = compared_as(point.strategy);
   point.devices = row.devices;
   point.nodes = row.machine.nodes;
   point.unit = table.unit;

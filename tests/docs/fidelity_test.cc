@@ -15,7 +15,7 @@
 #include <string>
 #include <vector>
 
-#include "reports/expectation.h"
+#include "reports/error_bands.h"
 
 namespace tandem {
 namespace {
@@ -71,26 +71,48 @@ std::string fidelity_page() {
   return {std::istreambuf_iterator<char>(in), {}};
 }
 
-// The row of the table of fitted training throughputs: rows, mean, median, p95.
-std::array<double, 4> row_of_all(const std::string& label) {
+constexpr std::array kGroups = {PredictionGroup::one_device,       PredictionGroup::one_node,
+                                PredictionGroup::several_nodes,    PredictionGroup::several_nodes_mesh,
+                                PredictionGroup::parameter_server, PredictionGroup::central_storage};
+
+// What the command printed into the page.
+std::string printed_by(const std::string& command) {
   const std::string page = fidelity_page();
-  const std::size_t place = page.find("\n" + label);
-  EXPECT_NE(place, page.npos) << label;
-  std::istringstream row(page.substr(page.find(" all ", place) + 5, 80));
-  std::array<double, 4> numbers{};
+  const std::size_t place = page.find(std::string(kMark) + command + " -->");
+  EXPECT_NE(place, page.npos) << command;
+  const std::size_t begin = page.find("```", place);
+  return page.substr(begin, page.find("\n```", begin) - begin);
+}
+
+// The row of a group in the table of predictions: rows, median, p95. Empty if it has none.
+std::vector<double> row_of(const std::string& printed, PredictionGroup group) {
+  const std::size_t table = printed.find("\npredictions of ");
+  EXPECT_NE(table, printed.npos);
+  const std::string label = "\n" + std::string(name_of(group)) + "  ";
+  const std::size_t place = printed.find(label, table);
+  if (place == printed.npos) return {};
+  std::istringstream row(printed.substr(place + label.size(), 80));
+  std::vector<double> numbers(3);
   for (double& number : numbers) row >> number;
   return numbers;
 }
 
-TEST(Fidelity, HasTheBandsOfExpectations) {
-  for (const int workers : {1, 2}) {
-    const auto row = row_of_all(workers == 1 ? "multi_worker_mirrored  one node, with those apart "
-                                             : "multi_worker_mirrored  several nodes, with those apart ");
-    const ErrorBand band = error_band_of("vendor", workers);
-    EXPECT_EQ(std::string(band.basis).substr(0, std::to_string(static_cast<int>(row[0])).size()),
-              std::to_string(static_cast<int>(row[0])));
-    EXPECT_NEAR(band.relative, row[3] / 100, 1e-9);
+TEST(Fidelity, HasTheBandsOfPredictions) {
+  for (const bool is_fitted : {false, true}) {
+    const std::string printed = printed_by("tandem validate tests/validation/training --summary" +
+                                           std::string(is_fitted ? " --protocol first-row" : ""));
+    for (const PredictionGroup group : kGroups) {
+      const auto row = row_of(printed, group);
+      const auto errors = errors_of(group, is_fitted);
+      ASSERT_EQ(errors.has_value(), !row.empty()) << name_of(group) << (is_fitted ? ", fitted" : "");
+      if (!errors) continue;
+      EXPECT_EQ(errors->rows, row[0]) << name_of(group);
+      EXPECT_NEAR(errors->p95, row[2] / 100, 1e-9) << name_of(group);
+    }
   }
+}
+
+TEST(Fidelity, HasTheBandOfACalibratedMachine) {
   // The table of two CPU devices: "measured  simulated  error" in rows that end in a column of percentages.
   const std::string page = fidelity_page();
   const std::size_t begin = page.find("## Two CPU devices"), end = page.find("Where the errors come from:");
@@ -103,7 +125,8 @@ TEST(Fidelity, HasTheBandsOfExpectations) {
   }
   ASSERT_EQ(errors.size(), 16U);
   std::sort(errors.begin(), errors.end());
-  EXPECT_NEAR(error_band_of("measured", 1).relative, errors.back() / 100, 1e-9) << "of 16, the 95th percentile";
+  const ErrorBand band = error_band_of({.figures = FigureBasis::calibrated, .on_gpus = false});
+  EXPECT_NEAR(band.relative.value(), errors.back() / 100, 1e-9) << "of 16, the 95th percentile";
 }
 
 }  // namespace

@@ -1,0 +1,68 @@
+// The errors that predictions have had, by what a prediction rests on and what it is of. docs/fidelity.md has the
+// table, which `tandem validate` prints, and its test compares the figures with it.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+namespace tandem {
+
+// What the figures of the devices rest on.
+enum class FigureBasis : std::uint8_t {
+  stated,      // a catalog, a datasheet, an assumption: nothing is fitted
+  fitted,      // the device was measured or fitted to a measurement, the links were not all
+  calibrated,  // every figure was measured on the machine
+};
+
+// What decides how wrong predictions of a kind have been.
+struct PredictionKind {
+  FigureBasis figures = FigureBasis::stated;
+  std::string strategy{};  // "replicas", "mesh", "servers" or "central"; empty: one that was never compared
+  int devices = 1;         // that train
+  int nodes = 1;           // on which devices train
+  bool on_gpus = true;
+  bool is_layers = true;  // whether the workload is a table of layers
+};
+
+// The error of predictions: 19 of 20 were within `relative` (0.26: 26 %).
+struct ErrorBand {
+  std::optional<double> relative{};  // empty: no band is known
+  std::string basis{};               // what was compared, or why no band is known
+
+  bool operator==(const ErrorBand&) const = default;
+};
+
+// The groups of published training runs for which errors are known.
+enum class PredictionGroup : std::uint8_t {
+  one_device,
+  one_node,
+  several_nodes,
+  several_nodes_mesh,
+  parameter_server,
+  central_storage,
+};
+
+// Returns the name of the group in tables, "one node".
+std::string_view name_of(PredictionGroup group);
+
+// Returns the group of a training run (PredictionKind::strategy), or nothing if no such published run is known.
+std::optional<PredictionGroup> prediction_group(std::string_view strategy, int devices, int nodes);
+
+// The errors of published training runs of a group. The table is in error_bands.cc.
+struct GroupErrors {
+  PredictionGroup group;
+  bool is_fitted;  // the device was fitted to the row of one device; those rows are not counted
+  int rows;
+  double p95;
+};
+
+// Returns the errors of a group, or nothing if no runs of it were compared.
+std::optional<GroupErrors> errors_of(PredictionGroup group, bool is_fitted);
+
+// Returns the band of a prediction. If a device was fitted, but no runs of the group were compared with fitted devices,
+// the band is that of stated figures.
+ErrorBand error_band_of(const PredictionKind& kind);
+
+}  // namespace tandem

@@ -1,0 +1,63 @@
+#include "scenarios/expected_error.h"
+
+#include <algorithm>
+#include <set>
+
+#include "scenarios/job.h"
+#include "strategies/strategies.h"
+
+namespace tandem {
+namespace {
+
+// A catalog may have measured overheads and efficiencies of a device; those rest on its stated peak rates.
+bool is_measured(const DeviceModel& device) {
+  const auto measured = [](const Figure& figure) { return figure.provenance == Provenance::measured; };
+  return measured(device.memory_bandwidth_bytes_per_s) && !device.peak_flops_per_s.empty() &&
+         std::all_of(device.peak_flops_per_s.begin(), device.peak_flops_per_s.end(),
+                     [&](const auto& peak) { return measured(peak.second); });
+}
+
+bool are_devices_measured(const Topology& topology, const std::set<int>& machines, NodeKind kind) {
+  std::set<const DeviceModel*> devices;
+  for (const int machine : machines) {
+    for (const NodeIndex node : topology.nodes_of(machine, kind)) {
+      if (const auto& device = topology.device(node)) devices.insert(device.get());
+    }
+  }
+  return !devices.empty() &&
+         std::all_of(devices.begin(), devices.end(), [](const DeviceModel* device) { return is_measured(*device); });
+}
+
+}  // namespace
+
+std::string compared_as(const std::string& strategy) {
+  const StrategyInfo& info = strategy_info(strategy);
+  if (info.parameter_servers == ServerUse::required) return "servers";
+  if (info.division) return info.division->layer_tables == ModelDivision::LayerTables::divided ? "mesh" : "";
+  const bool reduces = info.several_workers || !info.cross_device_ops.empty();
+  return info.one_device || reduces ? "replicas" : "central";
+}
+
+PredictionKind prediction_kind(const Scenario& scenario) {
+  TANDEM_REQUIRE(scenario.topology != nullptr, "a prediction without a topology");
+  const Topology& topology = *scenario.topology;
+  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
+  std::set<int> machines;
+  for (int worker = 0; worker < training_workers(scenario); ++worker) {
+    machines.insert(tasks.at(static_cast<std::size_t>(worker)).topology_worker);
+  }
+  const bool on_gpus = scenario.devices.type == DeviceType::gpu;
+  PredictionKind kind{.strategy = compared_as(scenario.strategy.name),
+                      .devices = static_cast<int>(training_devices(scenario)),
+                      .nodes = static_cast<int>(machines.size()),
+                      .on_gpus = on_gpus,
+                      .is_layers = std::holds_alternative<LayersSettings>(scenario.workload.kind)};
+  if (topology.provenance() == Provenance::measured) {
+    kind.figures = FigureBasis::calibrated;
+  } else if (are_devices_measured(topology, machines, on_gpus ? NodeKind::gpu : NodeKind::cpu)) {
+    kind.figures = FigureBasis::fitted;
+  }
+  return kind;
+}
+
+}  // namespace tandem
