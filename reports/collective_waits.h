@@ -11,13 +11,15 @@
 namespace tandem {
 
 // The time of one device in the collectives of some steps. A rank waits from its own arrival to the last rank's; from
-// then to its own end, data is transferred.
+// then to its own end, data is transferred. A moment at which several calls of a device wait counts once, for the step
+// of the call that began to wait first; so does one at which several transfer.
 struct RankWaits {
   int device = 0;  // index into Timeline::devices
   int calls = 0;
   int last_arrivals = 0;                    // calls in which others waited for it (CallRanks::awaited)
   Nanoseconds transferred = 0;              // over all calls
-  Nanoseconds caused = 0;                   // mean waiting of the other ranks in these calls, summed
+  Nanoseconds caused = 0;                   // how long the devices that share calls with it waited for it; their mean
+  Nanoseconds waited_in_groups = 0;         // in calls that are not transfers between two ranks
   std::vector<Nanoseconds> waited_by_step;  // in the order of the steps that were asked for
 
   Nanoseconds waited() const;

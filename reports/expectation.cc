@@ -15,7 +15,7 @@ namespace {
 Nanoseconds skew_of(const Report& report) {
   std::int64_t waiting = 0, devices = 0;
   for (const RankWaiting& rank : report.summary.ranks) {
-    waiting += rank.waiting * rank.devices;
+    waiting += rank.group_waiting * rank.devices;
     devices += rank.devices;
   }
   return devices == 0 ? 0 : std::min(waiting / devices, report.summary.per_step.exposed_communication);

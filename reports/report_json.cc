@@ -88,6 +88,7 @@ Json ranks_to_json(const std::vector<RankWaiting>& ranks) {
     list.push_back({{"device", rank.device},
                     {"devices", rank.devices},
                     {"waiting_ns", rank.waiting},
+                    {"group_waiting_ns", rank.group_waiting},
                     {"transfer_ns", rank.transfer},
                     {"caused_ns", rank.caused},
                     {"comes_last", rank.comes_last}});

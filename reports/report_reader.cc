@@ -39,9 +39,11 @@ CollectiveSummary read_collective(const JsonField& map) {
 }
 
 RankWaiting read_rank(const JsonField& map) {
+  const JsonField group_waiting = map.optional("group_waiting_ns");  // not in reports of earlier versions
   return {.device = map.required("device").text(),
           .devices = map.required("devices").small_count(),
           .waiting = map.required("waiting_ns").count(),
+          .group_waiting = group_waiting.present() ? group_waiting.count() : 0,
           .transfer = map.required("transfer_ns").count(),
           .caused = map.required("caused_ns").count(),
           .comes_last = map.required("comes_last").number()};

@@ -17,6 +17,7 @@ Report predicted_report() {
   Report report = simulated_report();
   report.topology = "machine.yaml";
   report.topology_provenance = "measured";
+  report.expected_error = error_band_of({.figures = FigureBasis::calibrated, .on_gpus = false});
   return report;
 }
 
@@ -28,8 +29,8 @@ TEST(Expectation, NamesTheTermThatExplainsMostOfTheGap) {
   const Expectation slower = expectation_of(measured, predicted_report());
   EXPECT_EQ(slower.step_time, 2'000'000);
   EXPECT_NEAR(slower.gap_of(2'200'000), 0.1, 1e-12);
-  EXPECT_TRUE(slower.is_normal(2'200'000)) << "calibrated machines: 11.7 %";
-  EXPECT_FALSE(slower.is_normal(2'300'000));
+  EXPECT_EQ(slower.is_normal(2'200'000), true) << "calibrated machines: 11.7 %";
+  EXPECT_EQ(slower.is_normal(2'300'000), false);
   EXPECT_EQ(slower.largest->name, "idle and launches");
   EXPECT_EQ(slower.largest->time, 150'000);
 
@@ -48,14 +49,48 @@ TEST(Expectation, SplitsExposedCommunicationBySkew) {
   measured.summary.per_step.exposed_communication += 100'000;
   EXPECT_EQ(expectation_of(measured, predicted_report()).largest->name, "exposed communication");
   measured.summary.ranks = {{.device = "a", .waiting = 0}, {.device = "b", .waiting = 160'000}};
+  EXPECT_EQ(expectation_of(measured, predicted_report()).largest->name, "exposed communication")
+      << "a stage of a pipeline waits for its input";
+  measured.summary.ranks[1].group_waiting = 160'000;
   const Expectation expectation = expectation_of(measured, predicted_report());
   EXPECT_EQ(expectation.largest->name, "skew");
   EXPECT_EQ(expectation.largest->time, 80'000);
 }
 
-TEST(Expectation, HasTheBandOfWhatWasCompared) {
-  EXPECT_LT(error_band_of("measured", 1).relative, error_band_of("vendor", 1).relative);
-  EXPECT_LT(error_band_of("vendor", 1).relative, error_band_of("vendor", 2).relative);
+TEST(ErrorBand, IsThatOfWhatWasComparedAndUnknownOtherwise) {
+  const auto band = [](FigureBasis figures, const char* strategy, int devices, int nodes) {
+    return error_band_of({.figures = figures, .strategy = strategy, .devices = devices, .nodes = nodes}).relative;
+  };
+  constexpr auto kStated = FigureBasis::stated, kFitted = FigureBasis::fitted;
+  EXPECT_GT(band(kStated, "replicas", 8, 1), band(kFitted, "replicas", 8, 1));
+  EXPECT_GT(band(kStated, "replicas", 16, 2), band(kStated, "replicas", 8, 1));
+  EXPECT_LT(band(kStated, "mesh", 16, 2), band(kStated, "replicas", 16, 2));
+  EXPECT_EQ(band(kStated, "mesh", 1, 1), band(kStated, "replicas", 1, 1));
+  EXPECT_GT(band(kStated, "servers", 2, 2), 1.0);
+  EXPECT_LT(band(kFitted, "servers", 2, 2), 0.1);
+  EXPECT_EQ(band(kFitted, "replicas", 1, 1), band(kStated, "replicas", 1, 1)) << "that device was fitted";
+  EXPECT_FALSE(band(kStated, "", 8, 1).has_value());
+
+  PredictionKind other{.strategy = "replicas", .devices = 2, .on_gpus = false};
+  EXPECT_FALSE(error_band_of(other).relative.has_value()) << "CPU devices of a catalog";
+  other = {.strategy = "replicas", .devices = 2, .is_layers = false};
+  EXPECT_FALSE(error_band_of(other).relative.has_value()) << "no table of layers";
+  EXPECT_THAT(error_band_of(other).basis, HasSubstr("no prediction of such a workload"));
+  other.figures = FigureBasis::calibrated;
+  other.on_gpus = false;
+  EXPECT_THAT(error_band_of(other).basis, HasSubstr("16 comparisons of a calibrated machine"));
+}
+
+TEST(ReportJson, GivesBackTheErrorOfPredictions) {
+  Report report = simulated_report();
+  EXPECT_FALSE(report_to_json(report).contains("expected_error"));
+  EXPECT_EQ(expectation_text(report), "") << "the document is of an earlier version";
+  for (const ErrorBand& band : {ErrorBand{.relative = 0.25, .basis = "guesses"}, ErrorBand{.basis = "nothing"}}) {
+    report.expected_error = band;
+    EXPECT_EQ(report_from_json(report_to_json(report).dump(), "again").expected_error, band);
+  }
+  EXPECT_TRUE(report_to_json(report)["expected_error"]["relative"].is_null());
+  EXPECT_THAT(expectation_text(report), HasSubstr("unknown   no band is known: nothing"));
 }
 
 TEST(NormalText, SaysWhetherARunIsNormal) {
@@ -79,11 +114,11 @@ TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {
   report.machine = "a processor (2 cores)";
   report.expectation = Expectation{.topology = "machine.yaml",
                                    .step_time = 5,
-                                   .band = 0.25,
-                                   .basis = "guesses",
+                                   .band = {.relative = 0.25, .basis = "guesses"},
                                    .largest = GapTerm{.name = "input", .time = -7}};
-  report.summary.ranks = {{.device = "a", .devices = 3, .waiting = 1, .transfer = 2, .caused = 4, .comes_last = 0.5},
-                          {.device = "b"}};
+  report.summary.ranks = {
+      {.device = "a", .devices = 3, .waiting = 6, .group_waiting = 1, .transfer = 2, .caused = 4, .comes_last = 0.5},
+      {.device = "b"}};
   report.summary.critical_path = CriticalPath{.step = 4,
                                               .compute = 1,
                                               .update = 2,
@@ -102,6 +137,7 @@ TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {
   EXPECT_EQ(again.summary.collectives[0].ranks, report.summary.collectives[0].ranks);
   EXPECT_EQ(again.machine, report.machine);
   EXPECT_EQ(again.expectation->largest->time, -7);
+  EXPECT_EQ(again.summary.ranks[0].group_waiting, 1);
 }
 
 }  // namespace

@@ -2,7 +2,10 @@
 
 #include <gmock/gmock.h>
 
+#include <filesystem>
+
 #include "reports/explanation_text.h"
+#include "reports/report_json.h"
 #include "tests/reports/testing.h"
 
 namespace tandem {
@@ -67,6 +70,23 @@ TEST(Waiting, CountsTheWorkersThatOneRepresents) {
   const Waiting waiting = waiting_of(timeline, {0, 1});
   EXPECT_EQ(waiting.ranks[0].devices, 3);
   EXPECT_EQ(waiting.ranks[1].caused, 20) << "three others wait 20 each";
+}
+
+// Pipelines post receives long before they need them, several at a time.
+TEST(Waiting, OfTheSimulatedExamplesIsNoLongerThanTheirSteps) {
+  int waiting = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/tests/golden")) {
+    if (entry.path().extension() != ".json") continue;
+    const Report report = load_report(entry.path());
+    for (const RankWaiting& rank : report.summary.ranks) {
+      EXPECT_LE(rank.waiting, report.summary.step_time.median) << entry.path() << " " << rank.device;
+      EXPECT_LE(rank.group_waiting, rank.waiting) << entry.path() << " " << rank.device;
+      EXPECT_LE(rank.transfer, report.summary.step_time.median) << entry.path() << " " << rank.device;
+      EXPECT_LE(rank.caused, report.summary.step_time.median) << entry.path() << " " << rank.device;
+      waiting += rank.waiting > 0 ? 1 : 0;
+    }
+  }
+  EXPECT_GT(waiting, 10);
 }
 
 TEST(CriticalPath, GoesBackOverTheRankThatCameLast) {
