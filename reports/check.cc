@@ -75,6 +75,7 @@ std::vector<std::string> job_changes(const Report& report, const Report& baselin
   if (compares_content) differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
   differ("the engine", report.engine, baseline.engine);
   if (!report.deterministic) differ("the machine", report.machine, baseline.machine);
+  if (!report.system.empty() && !baseline.system.empty()) differ("the system", report.system, baseline.system);
   differ("the strategy", report.strategy, baseline.strategy);
   differ("cross-device ops", report.cross_device_ops, baseline.cross_device_ops);
   differ("the number of replicas", report.replicas, baseline.replicas);
@@ -218,9 +219,9 @@ CheckResult check(const Report& report, const Report& baseline, const CheckLimit
     result.is_of_another_job = true;
     result.reasons.push_back("the baseline is of another job:");
     append(result.reasons, changes);
-  } else if (simulated) {
     if (simulated) result.differences = differences_of(report, baseline, result.tolerance);
     if (!result.differences.empty()) find_first_difference(report, baseline, result);
+  } else if (simulated) {
     check_simulated(report, baseline, result);
   } else {
     check_measured(report, baseline, limits, result);

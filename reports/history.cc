@@ -112,7 +112,7 @@ HistoryLaunch history_launch(const Report& report, std::string commit, std::stri
   return {.scenario = report.scenario,
           .scenario_hash = report.scenario_hash,
           .engine = report.engine,
-          .machine = report.machine,
+          .machine = report.system.empty() ? report.machine : report.machine + "; " + report.system,
           .commit = std::move(commit),
           .date = std::move(date),
           .tandem_version = report.tandem_version,

@@ -26,7 +26,7 @@ struct HistoryLaunch {
   std::string scenario;
   std::string scenario_hash;
   std::string engine;
-  std::string machine;  // Report::machine; empty for simulations
+  std::string machine;  // Report::machine and Report::system; empty for simulations
   std::string commit;   // empty: unknown
   std::string date;     // "2026-11-22T12:05:00Z"
   std::string tandem_version;

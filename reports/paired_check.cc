@@ -169,6 +169,8 @@ void check_comparable(const Report& report, const Report& first, const std::stri
                                  report.machine, first.machine)}});
   }
   same("the machine", report.machine, first.machine);
+  // Reports of earlier versions say nothing of it.
+  if (!report.system.empty() && !first.system.empty()) same("the system", report.system, first.system);
   same("the number of hardware threads", setting_of(report, "hardware_threads"), setting_of(first, "hardware_threads"));
   if (report.summary.step_time.median <= 0) {
     throw InputError({{.file = name, .path = "", .message = "its steps take no time"}});

@@ -161,6 +161,7 @@ struct Report {
   std::string topology;
   std::string topology_provenance;  // "measured", "vendor", "assumed"
   std::string machine{};            // on which it was measured: processors and GPUs; empty for simulations
+  std::string system{};             // what else tells machines apart: memory, hypervisor; empty in earlier versions
   std::string strategy;
   std::string cross_device_ops;
   int replicas = 1;  // over all workers

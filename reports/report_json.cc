@@ -178,6 +178,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["deterministic"] = report.deterministic;
   json["topology"] = {{"name", report.topology}, {"provenance", report.topology_provenance}};
   if (!report.machine.empty()) json["machine"] = report.machine;
+  if (!report.system.empty()) json["system"] = report.system;
   json["strategy"] = report.strategy;
   json["cross_device_ops"] = report.cross_device_ops;
   json["replicas"] = report.replicas;

@@ -130,6 +130,7 @@ void read_identity(const JsonField& root, Report& report) {
   report.topology = topology.required("name").text();
   report.topology_provenance = topology.required("provenance").text();
   if (const JsonField machine = root.optional("machine"); machine.present()) report.machine = machine.text();
+  if (const JsonField system = root.optional("system"); system.present()) report.system = system.text();
   report.strategy = root.required("strategy").text();
   report.cross_device_ops = root.required("cross_device_ops").text();
   report.replicas = root.required("replicas").small_count();

@@ -18,6 +18,7 @@
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
 #include "scenarios/size_check.h"
+#include "scenarios/system_text.h"
 #include "scenarios/training.h"
 #include "scenarios/workloads/trace_replay.h"
 #include "strategies/base/errors.h"
@@ -228,7 +229,10 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.steps = scenario.steps;
   report.warmup_steps = scenario.warmup_steps;
   report.deterministic = capabilities.deterministic;
-  if (!report.deterministic) report.machine = machine_text(capabilities);
+  if (!report.deterministic) {
+    report.machine = machine_text(capabilities);
+    report.system = system_text(timeline.settings);
+  }
   report.units_per_step = scenario.workload.batch;
   report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step);
   report.classes = classes_of(scenario, timeline);
