@@ -7,6 +7,7 @@
 #include <algorithm>
 #include <map>
 
+#include "cli/output.h"
 #include "cli/phase.h"
 #include "scenarios/words.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
@@ -27,6 +28,11 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
 
 void add_page_option(CLI::App& command, CommonOptions& options) {
   command.add_option("--html", options.html, "Write the result with its pictures to this file, as one page");
+  command.parse_complete_callback([&options] {
+    if (options.json && is_page_alone(options)) {
+      throw CLI::ValidationError("--html", "the page and the document of --json cannot both be the standard output");
+    }
+  });
 }
 
 void add_import_options(CLI::App& command, ImportOptions& options, CLI::Option* topology) {

@@ -144,6 +144,10 @@ void write_file(const std::string& file, const Write& write) {
   throw Error(fmt::format("cannot write {}: {}", file, error.message()));
 }
 
+bool is_page_alone(const CommonOptions& options) {
+  return !options.html.empty() && is_stdout(options.html) && is_stdout(options.output);
+}
+
 Output::Output(const CommonOptions& options) : options_(options) {
   if (!reports_for_job()) return;
   check_writable(options_.output);
@@ -151,7 +155,7 @@ Output::Output(const CommonOptions& options) : options_(options) {
 }
 
 void Output::write_text(std::string_view text) const {
-  if (!reports_for_job()) return;
+  if (!reports_for_job() || is_page_alone(options_)) return;
   write_file(options_.output, text);
 }
 

@@ -25,6 +25,7 @@ class Output {
   explicit Output(const CommonOptions& options);
 
   bool json() const { return options_.json; }
+  // Writes nothing if a page takes its place on the standard output.
   void write_text(std::string_view text) const;
   void write_json(const nlohmann::ordered_json& document) const;
   bool wants_page() const { return !options_.html.empty(); }
@@ -34,6 +35,10 @@ class Output {
  private:
   CommonOptions options_;
 };
+
+// Returns whether a page is wanted on the standard output, which leaves no room for the result's text or document
+// there.
+bool is_page_alone(const CommonOptions& options);
 
 // These throw Error that names the file and the reason. A file is replaced as a whole: if its disk is full, it stays as
 // it was.

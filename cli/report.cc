@@ -24,9 +24,17 @@ struct ReportFlags {
   bool all = false;
 };
 
+nlohmann::ordered_json stored_document(const std::string& file) {
+  nlohmann::ordered_json document = parse_json(read_input_file(file), file);
+  const auto kind = document.is_object() ? document.find("kind") : document.end();
+  const bool is_report = kind != document.end() && *kind == "report";
+  if (is_report) check_parts_add_up(report_from_document(document, file), file);
+  return document;
+}
+
 int serve_page(const ReportFlags& flags) {
   const std::string& file = flags.files.front();
-  const Served served{.page = page_of(parse_json(read_input_file(file), file), file, !flags.trace.empty()),
+  const Served served{.page = page_of(stored_document(file), file, !flags.trace.empty()),
                       .trace = flags.trace.empty() ? "" : read_input_file(flags.trace)};
   serve(served, *flags.port,
         [](const std::string& address) { fmt::print(stderr, "{} shows it; Ctrl-C ends\n", address); });
@@ -38,7 +46,7 @@ int show_reports(const ReportFlags& flags) {
   const Output output(flags.common);
   std::string text;
   for (const std::string& file : flags.files) {
-    const nlohmann::ordered_json document = parse_json(read_input_file(file), file);
+    const nlohmann::ordered_json document = stored_document(file);
     output.write_page(document, file);
     if (output.json()) {
       text += json_text(document);

@@ -117,8 +117,8 @@ Json critical_path_to_json(const CriticalPath& path) {
 Json expectation_to_json(const Expectation& expectation, const Report& report) {
   const Nanoseconds measured = report.summary.step_time.median;
   const bool compares = !report.is_disturbed();
-  Json json = {{"topology", expectation.topology},
   const std::optional<bool> normal = expectation.is_normal(measured);
+  Json json = {{"topology", expectation.topology},
                {"step_time_ns", expectation.step_time},
                {"band", number_or_null(expectation.band.relative)},
                {"basis", expectation.band.basis},
@@ -203,11 +203,11 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.summary.other_devices) json["other_devices_ns"] = other_devices_to_json(*report.summary.other_devices);
   if (report.summary.critical_path) json["critical_path_ns"] = critical_path_to_json(*report.summary.critical_path);
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
-  json["collectives"] = collectives_to_json(report.summary.collectives);
-  if (!report.calibrated.empty()) json["calibrated"] = calibrated_to_json(report.calibrated);
   if (const auto& error = report.expected_error) {
     json["expected_error"] = {{"relative", number_or_null(error->relative)}, {"basis", error->basis}};
   }
+  json["collectives"] = collectives_to_json(report.summary.collectives);
+  if (!report.calibrated.empty()) json["calibrated"] = calibrated_to_json(report.calibrated);
   if (any_waits(report.summary)) json["ranks"] = ranks_to_json(report.summary.ranks);
   if (report.scaling_efficiency) json["scaling_efficiency"] = finite_or_null(*report.scaling_efficiency);
   json["loss"] = Json::array();

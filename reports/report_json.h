@@ -39,5 +39,7 @@ Report report_from_document(const nlohmann::ordered_json& document, const std::s
 // Reads the report in a field of a document of another kind. Adds what is missing or wrong to the field's problems.
 Report report_from_field(const JsonField& field);
 Report load_report(const std::filesystem::path& path);
+// Throws InputError if the parts of the report's step do not add up to it, as in a document that was edited.
+void check_parts_add_up(const Report& report, const std::string& file);
 
 }  // namespace tandem

@@ -61,12 +61,12 @@ CriticalPath read_critical_path(const JsonField& map) {
           .ends_on = map.required("ends_on").text()};
 }
 
-Expectation read_expectation(const JsonField& map) {
-  Expectation expectation{.topology = map.required("topology").text(),
 ErrorBand read_band(const JsonField& relative, const JsonField& basis) {
   return {.relative = relative.is_null() ? std::nullopt : std::optional(relative.number()), .basis = basis.text()};
 }
 
+Expectation read_expectation(const JsonField& map) {
+  Expectation expectation{.topology = map.required("topology").text(),
                           .step_time = map.required("step_time_ns").count(),
                           .band = read_band(map.required("band"), map.required("basis")),
                           .largest = {}};
@@ -179,12 +179,12 @@ void read_results(const JsonField& root, Report& report) {
   if (const JsonField expected = root.optional("expectation"); expected.present()) {
     report.expectation = read_expectation(expected);
   }
-  const JsonField efficiency = root.optional("scaling_efficiency");
-  if (efficiency.present()) report.scaling_efficiency = efficiency.number();
-  for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number());
   if (const JsonField error = root.optional("expected_error"); error.present()) {
     report.expected_error = read_band(error.required("relative"), error.required("basis"));
   }
+  const JsonField efficiency = root.optional("scaling_efficiency");
+  if (efficiency.present()) report.scaling_efficiency = efficiency.number();
+  for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number());
   for (const auto& [name, value] : root.optional("metrics").entries()) report.metrics[name] = value.number();
   for (const auto& [name, value] : root.optional("settings").entries()) report.settings[name] = value.text();
   if (const JsonField memory = root.optional("memory_bytes"); memory.present()) {
@@ -259,6 +259,18 @@ Report report_from_field(const JsonField& field) {
   read_identity(field, report);
   read_results(field, report);
   return report;
+}
+
+void check_parts_add_up(const Report& report, const std::string& file) {
+  const Nanoseconds step = report.summary.step_time.median;
+  Nanoseconds sum = 0;
+  for (const StepPart& part : step_parts()) sum += report.summary.per_step.*part.time;
+  if (sum == step) return;
+  throw InputError(
+      {{.file = file,
+        .path = "per_step_ns",
+        .message = "its parts add up to " + std::to_string(sum) + " ns, but the median of step_time_ns is " +
+                   std::to_string(step) + " ns; was the document edited?"}});
 }
 
 Report load_report(const std::filesystem::path& path) {

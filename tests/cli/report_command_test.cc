@@ -53,6 +53,37 @@ TEST_F(ReportCommand, ShowsWhatTheRunPrintedFromItsDocumentAndFromItsPage) {
   EXPECT_EQ(tandem({"report", "run.json", "run.html"}).out, printed + "\n" + printed);
 }
 
+TEST_F(ReportCommand, RefusesAReportWhosePartsDoNotAddUp) {
+  store();
+  auto report = nlohmann::json::parse(read("run.json"));
+  report["step_time_ns"]["median"] = 7;
+  write("edited.json", report.dump());
+  for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--html", "edited.html"}}) {
+    std::vector<std::string> command = {"report", "edited.json"};
+    command.insert(command.end(), more.begin(), more.end());
+    const Outcome outcome = tandem(command);
+    EXPECT_EQ(outcome.exit_code, 3);
+    EXPECT_THAT(outcome.err, testing::MatchesRegex("edited.json: per_step_ns: its parts add up to [0-9]+ ns, but the "
+                                                   "median of step_time_ns is 7 ns; was the document edited.\n"));
+    EXPECT_EQ(outcome.out, "");
+  }
+  EXPECT_FALSE(exists("edited.html"));
+}
+
+TEST_F(ReportCommand, APageOnTheStandardOutputIsAloneThere) {
+  store();
+  const std::string page = read("run.html");
+  EXPECT_EQ(tandem({"run", example("digits-sim.yaml"), "--html", "-"}).out, page);
+  const Outcome apart = tandem({"run", example("digits-sim.yaml"), "--html", "-", "-o", "run.txt"});
+  EXPECT_EQ(apart.out, page);
+  EXPECT_THAT(read("run.txt"), StartsWith("digits"));
+  const Outcome both = tandem({"run", example("digits-sim.yaml"), "--html", "-", "--json"});
+  EXPECT_EQ(both.exit_code, 2);
+  EXPECT_THAT(both.err, HasSubstr("the page and the document of --json cannot both be the standard output"));
+  EXPECT_EQ(tandem({"run", example("digits-sim.yaml"), "--html", "-", "--json", "-o", "again.json"}).out, page);
+  EXPECT_EQ(read("again.json"), read("run.json"));
+}
+
 // Each command prints its text and writes its page in the same run; the page carries the document.
 TEST_F(ReportCommand, ShowsWhatEveryOtherCommandPrinted) {
   write_small_scenario();
