@@ -81,7 +81,8 @@ std::string shown_name(const Record& record) {
     case RecordKind::collective:
       return "nccl:" + record.name.text();
     case RecordKind::copy:
-      return record.name.empty() ? fmt::format("Memcpy ({})", name_of(record.category)) : "Memcpy " + record.name.text();
+      return record.name.empty() ? fmt::format("Memcpy ({})", name_of(record.category))
+                                 : "Memcpy " + record.name.text();
     case RecordKind::op:
       return record.name;
   }

@@ -106,7 +106,8 @@ TEST(NormalText, SaysWhetherARunIsNormal) {
   measured.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
   EXPECT_THAT(expectation_text(measured), HasSubstr("not compared, for the run was disturbed"));
   EXPECT_TRUE(report_to_json(measured)["expectation"]["gap"].is_null());
-  EXPECT_THAT(expectation_text(predicted_report()), HasSubstr("< 18 %   19 of 20 predictions were: comparisons of a calibrated machine"));
+  EXPECT_THAT(expectation_text(predicted_report()),
+              HasSubstr("< 18 %   19 of 20 predictions were: comparisons of a calibrated machine"));
 }
 
 TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {
