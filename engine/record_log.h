@@ -10,9 +10,9 @@ namespace tandem {
 
 class RecordLog {
  public:
-  void add(Record&& record) {
+  void add(const Record& record) {
     if (size_ % kChunk == 0) chunks_.emplace_back().reserve(kChunk);
-    chunks_.back().push_back(std::move(record));
+    chunks_.back().push_back(record);
     ++size_;
   }
   // Appends the records to `records`, in the order in which they came, and empties the log.

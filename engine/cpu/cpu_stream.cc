@@ -18,7 +18,7 @@ void CpuStream::synchronize() {
 void CpuStream::log(Record record, Nanoseconds start, Nanoseconds end) {
   record.start_ns = start;
   record.end_ns = end;
-  log_.add(std::move(record));
+  log_.add(record);
 }
 
 void CpuStream::hold_back(Nanoseconds start) const {
@@ -38,7 +38,7 @@ void CpuStream::execute(Op& op, int step) {
   Record record = make_record(RecordKind::op, op.category, op.name, step);
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
-  log(std::move(record), start, end);
+  log(record, start, end);
 }
 
 void CpuStream::execute(Copy& copy, int step) {
@@ -57,7 +57,7 @@ void CpuStream::execute(Copy& copy, int step) {
   const Nanoseconds end = context_.now();
   Record record = make_record(RecordKind::copy, copy.category, "copy", step);
   record.bytes = static_cast<double>(bytes);
-  log(std::move(record), start, end);
+  log(record, start, end);
 }
 
 void CpuStream::execute(Mark& mark, int /*step*/) {

@@ -120,7 +120,7 @@ void CudaStream::launch_batch() {
       record->bytes = batch.bytes();
       record->flops = batch.flops();
     }
-    executor_->end(start, std::move(record), {.ops = std::move(ops)});
+    executor_->end(start, record, {.ops = std::move(ops)});
   });
 }
 
@@ -135,7 +135,7 @@ void CudaStream::launch_now(Op& op, int step) {
       record->bytes = op.cost.bytes;
       record->flops = op.cost.flops;
     }
-    executor_->end(start, std::move(record), {.kernel = std::move(op.kernel)});
+    executor_->end(start, record, {.kernel = std::move(op.kernel)});
   });
 }
 
@@ -150,7 +150,7 @@ void CudaStream::execute(Copy& copy, int step) {
       record = make_record(RecordKind::copy, copy.category, "copy", step);
       record->bytes = static_cast<double>(copy.to.size_bytes());
     }
-    executor_->end(start, std::move(record), {.first = copy.to, .second = copy.from});
+    executor_->end(start, record, {.first = copy.to, .second = copy.from});
   });
 }
 
@@ -188,7 +188,7 @@ void CudaStream::issue(const Collective& collective, int step) {
   if (!take_part(collective)) return;
   std::optional<Record> record;
   if (is_recorded) record = make_record(collective, step);
-  executor_->end(start, std::move(record), std::move(keep_alive));
+  executor_->end(start, record, std::move(keep_alive));
   if (collective.timeout_s) wait_within(collective, deadline);
 }
 

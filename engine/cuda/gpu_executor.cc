@@ -121,7 +121,7 @@ void GpuExecutor::end(const WorkStart& start, std::optional<Record> record, Keep
   std::size_t waiting = 0;
   {
     const std::lock_guard lock(mutex_);
-    pending_.push_back({std::move(record), start, nullptr, std::move(keep_alive)});
+    pending_.push_back({record, start, nullptr, std::move(keep_alive)});
     waiting = pending_.size();
   }
   latest_end_.reset();
@@ -226,7 +226,7 @@ bool GpuExecutor::tidy() {
       done_.pop_front();
     }
     read_times(*done);
-    log_.add(std::move(done->record));
+    log_.add(done->record);
   }
   return true;
 }

@@ -69,7 +69,7 @@ void HostExecutor::end(const WorkStart& start, std::optional<Record> record, Kee
   if (!record) return;
   record->start_ns = start.issued_ns;
   record->end_ns = context_.now();
-  log_.add(std::move(*record));
+  log_.add(*record);
 }
 
 void HostExecutor::wait(const GpuEvent& event) {

@@ -77,8 +77,8 @@ class SimRun {
   // The program of a worker has ended, or waits for the end of the job.
   void note_end_of_work(int worker);
   void await_end_of_job(int worker);
-  void add_record(Record&& record) {
-    if (is_recorded(record.kind, options_.records)) records_.add(std::move(record));
+  void add_record(const Record& record) {
+    if (is_recorded(record.kind, options_.records)) records_.add(record);
   }
 
  private:

@@ -27,7 +27,7 @@ void SimStream::launch(Op op) {
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;
   OpNeeds needs(std::move(op.kernel), device_.run().carries_values());
-  auto work = std::make_unique<OpWork>(std::move(needs), seconds, alone_s, std::move(record));
+  auto work = std::make_unique<OpWork>(std::move(needs), seconds, alone_s, record);
   work->issued_s = charge_launch(issue_s);
   issue(std::move(work));
 }
@@ -40,7 +40,7 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
   Tensor target = to, source = is_in_order ? from.without_lease() : from;
   target.lend();
   source.lend();
-  auto work = std::make_unique<CopyWork>(std::move(target), std::move(source), std::move(record));
+  auto work = std::make_unique<CopyWork>(std::move(target), std::move(source), record);
   work->issued_s = charge_launch();
   issue(std::move(work));
 }

@@ -194,7 +194,7 @@ void SimWorker::end_step() {
   record.step = step_;
   record.start_ns = step_start_ns_;
   record.end_ns = now();
-  run_.add_record(std::move(record));
+  run_.add_record(record);
   step_ = kNoStep;
 }
 

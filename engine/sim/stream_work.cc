@@ -75,7 +75,7 @@ void OpWork::end(SimStream& stream) {
   guarded(run.scheduler(), [&] {
     if (run.carries_values()) take_effect(stream.sim_device());
     record_.end_ns = Simulation::now_ns();
-    run.add_record(std::move(record_));
+    run.add_record(record_);
     stream.finish_head();
   });
 }
@@ -98,7 +98,7 @@ void CopyWork::end(SimStream& stream) {
   SimRun& run = stream.sim_device().run();
   if (run.carries_values()) std::memmove(to_.data(), from_.data(), from_.size_bytes());
   record_.end_ns = Simulation::now_ns();
-  run.add_record(std::move(record_));
+  run.add_record(record_);
   stream.finish_head();
 }
 

@@ -62,7 +62,7 @@ class OpWork : public StreamWork {
   static void operator delete(void* work);
 
   OpWork(OpNeeds needs, double seconds, double alone_s, Record record)
-      : needs_(std::move(needs)), seconds_(seconds), alone_s_(alone_s), record_(std::move(record)) {}
+      : needs_(std::move(needs)), seconds_(seconds), alone_s_(alone_s), record_(record) {}
   void start(SimStream& stream) override;
   std::string text() const override { return "op '" + record_.name.text() + "'"; }
 
@@ -76,8 +76,7 @@ class OpWork : public StreamWork {
 
 class CopyWork : public StreamWork {
  public:
-  CopyWork(Tensor to, Tensor from, Record record)
-      : to_(std::move(to)), from_(std::move(from)), record_(std::move(record)) {}
+  CopyWork(Tensor to, Tensor from, Record record) : to_(std::move(to)), from_(std::move(from)), record_(record) {}
   void start(SimStream& stream) override;
   std::string text() const override { return "a copy"; }
 

@@ -52,7 +52,7 @@ TEST(RecordLog, HandsOverWhatALargeRunLeavesInTheSameOrderAndIsEmptyThen) {
   for (int i = 0; i < kRecords; ++i) {
     Record record = record_at(i * 37 % 100, i * 11 % 7, i % 3, i % 2, "record " + std::to_string(i));
     expected.push_back(record);
-    log.add(std::move(record));
+    log.add(record);
   }
   sort_records(expected);
   const std::vector<Record> sorted = log.take_sorted();

@@ -51,7 +51,7 @@ void CollectiveCall::arrive(int rank, SimStream& stream, Record record, double i
   if (run_.symmetry() != nullptr) record.calls = run_.symmetry()->calls_of(group_);
   record.sequence = sequence_;
   record.bytes = bytes();
-  arrivals_[place_of(rank)] = {&stream, std::move(record)};
+  arrivals_[place_of(rank)] = {&stream, record};
   last_arrival_s_ = std::max(last_arrival_s_, arrival_s);
   if (timeout_s) {
     deadline_.add(run_.simulation(), arrival_s, *timeout_s, [this, rank, seconds = *timeout_s] {
@@ -84,7 +84,7 @@ void CollectiveCall::end() {
   for (Arrival& arrival : arrivals_) {
     arrival.record.end_ns = end_ns;
     arrival.record.algorithm = algorithm_;
-    run_.add_record(std::move(arrival.record));
+    run_.add_record(arrival.record);
   }
   for (Arrival& arrival : arrivals_) arrival.stream->finish_head();
 }
@@ -96,7 +96,7 @@ std::string CollectiveCall::text() const {
 }
 
 void CollectiveWork::start(SimStream& stream) {
-  call_->arrive(rank_, stream, std::move(record_), issued_s, timeout_s_);
+  call_->arrive(rank_, stream, record_, issued_s, timeout_s_);
 }
 
 }  // namespace tandem::sim

@@ -87,7 +87,7 @@ class CollectiveCall : public std::enable_shared_from_this<CollectiveCall> {
 class CollectiveWork : public StreamWork {
  public:
   CollectiveWork(std::shared_ptr<CollectiveCall> call, int rank, Record record, std::optional<double> timeout_s)
-      : call_(std::move(call)), rank_(rank), record_(std::move(record)), timeout_s_(timeout_s) {}
+      : call_(std::move(call)), rank_(rank), record_(record), timeout_s_(timeout_s) {}
   void start(SimStream& stream) override;
   std::string text() const override { return call_->text(); }
   bool starts_before_issue() const override { return true; }  // the call waits for the last issue, once for all ranks

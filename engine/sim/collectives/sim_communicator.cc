@@ -49,7 +49,7 @@ void SimCommunicator::issue(CollectiveGroup& group, int caller, const Collective
       joined->set_tensors(operands.ranks[i], operands.outputs[i], operands.inputs[i]);
     }
     for (std::size_t i = 0; i < operands.ranks.size(); ++i) {
-      auto work = std::make_unique<CollectiveWork>(joined, operands.ranks[i], std::move(records[i]), timeout_s);
+      auto work = std::make_unique<CollectiveWork>(joined, operands.ranks[i], records[i], timeout_s);
       work->issued_s = issued_s;
       static_cast<SimStream&>(*operands.streams[i]).enqueue(std::move(work));
     }
