@@ -110,7 +110,7 @@ double DeviceCosts::op_s(const Op& op) const {
 const RateCurve* DeviceCosts::own_curve(const Op& op) const {
   const Curves* measured = curves(op.cost.dtype);
   if (measured == nullptr || measured->kernels.empty()) return nullptr;
-  const auto found = measured->kernels.find(std::string(measured_name(op.kernel)));
+  const auto found = measured->kernels.find(measured_name(op.kernel));
   return found == measured->kernels.end() ? nullptr : &found->second;
 }
 

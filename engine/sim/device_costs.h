@@ -6,6 +6,7 @@
 #pragma once
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <memory>
 #include <optional>
@@ -65,7 +66,7 @@ class DeviceCosts {
     GemmSurface gemm;
     RateCurve memory;
     RateCurve copy;
-    std::map<std::string, RateCurve> kernels{};
+    std::map<std::string, RateCurve, std::less<>> kernels{};
   };
   // What decides the time of a product or convolution.
   struct ShapedKernel {

@@ -294,13 +294,19 @@ class EventReader {
     }
   }
 
+  // The profiler puts the vendor of the driver before the word; its first versions did not.
+  static bool is_call_of_driver(std::string_view category) {
+    const std::string_view word = category.substr(category.find('_') + 1);
+    return word == "runtime" || (word == "driver" && word != category);
+  }
+
   void keep() {
     std::string category = event_.category;
     std::transform(category.begin(), category.end(), category.begin(), [](unsigned char c) { return std::tolower(c); });
     const bool is_memory =
         category == "gpu_memcpy" || category == "gpu_memset" || category == "memcpy" || category == "memset";
     if (category == "kernel" || is_memory) return keep_work(is_memory);
-    if (category == "cuda_runtime" || category == "cuda_driver" || category == "runtime") return keep_call();
+    if (is_call_of_driver(category)) return keep_call();
     if (event_.name == "record_param_comms" && event_.has_facts && event_.external >= 0) {
       events_.facts_of_external[event_.external] = add_facts();
     }

@@ -21,9 +21,8 @@ Range part_of(std::int64_t total, int parts, int part) {
 }
 
 LinearTensors linear_views(const Tensor& flat, LinearShape shape) {
-  const std::int64_t weights = shape.inputs * shape.outputs;
-  return {.weights = flat.flat_slice(0, weights).reshape({shape.inputs, shape.outputs}),
-          .bias = flat.flat_slice(weights, shape.outputs)};
+  return {.weights = flat.view(0, {shape.inputs, shape.outputs}),
+          .bias = flat.flat_slice(shape.inputs * shape.outputs, shape.outputs)};
 }
 
 void LinearOps::product(const Tensor& output, const Tensor& input, const Tensor& weights) const {

@@ -4,7 +4,7 @@ namespace tandem {
 namespace {
 
 Tensor first_rows(const Tensor& flat, std::int64_t rows, std::int64_t features) {
-  return flat.flat_slice(0, rows * features).reshape({rows, features});
+  return flat.view(0, {rows, features});
 }
 
 }  // namespace
