@@ -17,8 +17,8 @@
 #include "scenarios/machine_watch.h"
 #include "scenarios/parallel_settings.h"
 #include "scenarios/parallel_training.h"
+#include "scenarios/run_facts.h"
 #include "scenarios/size_check.h"
-#include "scenarios/system_text.h"
 #include "scenarios/training.h"
 #include "scenarios/workloads/trace_replay.h"
 #include "strategies/base/errors.h"
@@ -127,127 +127,6 @@ void check_capabilities(const Scenario& scenario, const Capabilities& capabiliti
                                      "memory of other processes; run it in one process",
                                      scenario.strategy.name, capabilities.engine))});
   }
-}
-
-// Merges the results of all workers.
-Report merged(const std::vector<TrainingResult>& results, const Scenario& scenario) {
-  Report report = results.front().report;
-  report.workers = training_workers(scenario);
-  report.parameter_servers = parameter_servers(scenario);
-  if (!report.asynchronous) return report;
-  report.replicas *= report.workers;
-  Staleness all;
-  for (const TrainingResult& result : results) {
-    all.updates += result.staleness.updates;
-    all.sum += result.staleness.sum;
-    all.maximum = std::max(all.maximum, result.staleness.maximum);
-  }
-  report.metrics["staleness_mean"] = all.mean();
-  report.metrics["staleness_max"] = static_cast<double>(all.maximum);
-  return report;
-}
-
-std::vector<std::string> notes_of_trace(const TraceSettings& trace) {
-  std::vector<std::string> notes;
-  std::int64_t recorded_ns = 0;
-  for (const RankTrace& rank : *trace.ranks) recorded_ns = std::max(recorded_ns, rank.recorded_ns);
-  if (recorded_ns > 0) {
-    notes.push_back(
-        fmt::format("trace: recorded {:.6g} ms on {}", static_cast<double>(recorded_ns) * 1e-6,
-                    trace.ranks->front().device.empty() ? "a device without a name" : trace.ranks->front().device));
-  }
-  for (const std::string& change : trace.changes) notes.push_back("trace: " + change);
-  if (static_cast<int>(trace.ranks->size()) < trace.world) {
-    notes.push_back(
-        fmt::format("trace: {} of {} ranks have a trace; each of the others does what the nearest one before "
-                    "it did",
-                    trace.ranks->size(), trace.world));
-  }
-  for (const RankTrace& rank : *trace.ranks) {
-    for (const std::string& note : rank.notes) notes.push_back(fmt::format("trace of rank {}: {}", rank.rank, note));
-  }
-  return notes;
-}
-
-// Notes how well the work of the layers is known: what a framework makes of them, and what no figure predicts.
-std::vector<std::string> notes_of_workload(const Scenario& scenario) {
-  std::vector<std::string> notes;
-  if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) return notes_of_trace(*trace);
-  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
-  if (layers == nullptr) return notes;
-  if (layers->model.depends_on_stack()) {
-    notes.push_back("stack: " + layers->stack.text() +
-                    (layers->stack.is_stated ? "" : " (assumed; neither the model nor the scenario states it)"));
-  }
-  if (layers->model.is_recurrent) {
-    notes.push_back("recurrent: model '" + layers->model.name +
-                    "' works token by token; on GPUs such predictions were twice too fast");
-  }
-  return notes;
-}
-
-// Returns which workers represented which others, by name.
-std::vector<ReportedClass> classes_of(const Scenario& scenario, const Timeline& timeline) {
-  std::vector<ReportedClass> classes;
-  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
-  for (const WorkerClass& one : timeline.classes) {
-    const WorkerSpec& task = tasks.at(static_cast<std::size_t>(one.representative));
-    classes.push_back({.representative = fmt::format("/job:{}/task:{}", task.job, task.task),
-                       .workers = one.workers,
-                       .devices = one.workers * task.device_count});
-  }
-  return classes;
-}
-
-// "Intel Xeon (2 cores), NVIDIA H100 x 8": equal machines have equal texts.
-std::string machine_text(const Capabilities& capabilities) {
-  std::vector<std::pair<std::string, int>> kinds;
-  for (const Hardware& hardware : capabilities.hardware) {
-    const std::string name =
-        hardware.cores == 1 ? hardware.name : fmt::format("{} ({} cores)", hardware.name, hardware.cores);
-    const auto known = std::find_if(kinds.begin(), kinds.end(), [&](const auto& kind) { return kind.first == name; });
-    if (known == kinds.end()) {
-      kinds.emplace_back(name, 1);
-    } else {
-      ++known->second;
-    }
-  }
-  std::string text;
-  for (const auto& [name, count] : kinds) {
-    text += (text.empty() ? "" : ", ") + (count == 1 ? name : fmt::format("{} x {}", name, count));
-  }
-  return text;
-}
-
-void add_facts(Report& report, const Scenario& scenario, const Capabilities& capabilities, const Timeline& timeline) {
-  report.scenario = scenario.name;
-  report.scenario_hash = scenario.hash;
-  report.engine = capabilities.engine;
-  report.strategy = scenario.strategy.name;
-  report.topology = scenario.topology ? scenario.topology->name() : "this machine";
-  report.topology_provenance = scenario.topology ? std::string(name_of(scenario.topology->provenance())) : "measured";
-  report.steps = scenario.steps;
-  report.warmup_steps = scenario.warmup_steps;
-  report.deterministic = capabilities.deterministic;
-  if (!report.deterministic) {
-    report.machine = machine_text(capabilities);
-    report.system = system_text(timeline.settings);
-  }
-  report.units_per_step = scenario.workload.batch;
-  report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step);
-  report.classes = classes_of(scenario, timeline);
-  report.settings = timeline.settings;
-  report.notes = timeline.notes;
-  if (scenario.topology && capabilities.deterministic && !scenario.topology->disturbance().empty()) {
-    report.notes.push_back("the topology was measured while disturbed: " + scenario.topology->disturbance());
-  }
-  if (scenario.engine.records != RecordLevel::all) {
-    report.notes.push_back(fmt::format(
-        "records: {} only, so the report has no times of {}", name_of(scenario.engine.records),
-        scenario.engine.records == RecordLevel::collectives ? "ops and copies" : "ops, copies and collectives"));
-  }
-  const std::vector<std::string> notes = notes_of_workload(scenario);
-  report.notes.insert(report.notes.end(), notes.begin(), notes.end());
 }
 
 // Counts what the machine does from the last warm-up step to the last step, on the first worker's thread.

@@ -9,66 +9,13 @@
 #include <thread>
 
 #include "tests/address_limit.h"
-#include "tests/cli/command_line.h"
+#include "tests/cli/sweep_testing.h"
 
 namespace tandem {
 namespace {
 
 using testing::AllOf;
 using testing::HasSubstr;
-
-class Sweep : public CommandLine {
- protected:
-  void TearDown() override {
-    for (const char* name : {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"})
-      unsetenv(name);
-    CommandLine::TearDown();
-  }
-
-  // Simulated GPUs; `layers` decides how long a point takes.
-  std::string write_sweep(const std::string& sweep, int layers = 2, int steps = 2) const {
-    return write("small.yaml",
-                 "schema_version: 1\nworkload: {kind: layers, model: gpt, batch: 64, dtype: bf16, sizes: {hidden: 64, "
-                 "heads: 4, tokens: 32, layers: " +
-                     std::to_string(layers) +
-                     "}}\nstrategy: {name: multi_worker_mirrored}\nengine: {name: sim}\n"
-                     "topology: {cluster: {node: hgx-h100, workers: 2}}\n"
-                     "devices: {type: gpu, workers: 1, per_worker: 4}\nsteps: " +
-                     std::to_string(steps) + "\nwarmup_steps: 1\nsweep:\n" + sweep);
-  }
-  std::string write_small() const {
-    return write_sweep(
-        "  values: {devices.workers: [1, 2], workload.bucket_bytes: [1MB, 25MB], workload.dtype: [bf16]}\n");
-  }
-  // Some dozens of points that take tens of milliseconds each.
-  std::string write_long() const {
-    return write_sweep("  values: {workload.batch: {from: 64, to: 142, step: 2}}\n", 24, 6);
-  }
-
-  static void be_rank(int rank, int count) {
-    setenv("OMPI_COMM_WORLD_RANK", std::to_string(rank).c_str(), 1);
-    setenv("OMPI_COMM_WORLD_SIZE", std::to_string(count).c_str(), 1);
-    setenv("OMPI_COMM_WORLD_LOCAL_RANK", std::to_string(rank).c_str(), 1);
-  }
-  Outcome ranked(int rank, int count, const std::vector<std::string>& arguments) const {
-    be_rank(rank, count);
-    return tandem(arguments);
-  }
-  // Runs `tandem sweep small.yaml` with more arguments on so many ranks, and ends it after so many seconds. Exit code
-  // 77: this machine launches no ranks.
-  Outcome launched(int ranks, const std::string& arguments, double at_most_s = 600) const {
-    const std::string command = fmt::format("cd {} && timeout --signal=TERM {} " TANDEM_SOURCE_DIR
-                                            "/tests/mpi/on_ranks.sh mpirun -n {} " TANDEM_BINARY
-                                            " sweep small.yaml {} >stdout.txt 2>stderr.txt </dev/null",
-                                            folder().string(), at_most_s, ranks, arguments);
-    const int status = std::system(command.c_str());
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status), read("stdout.txt"), read("stderr.txt")};
-  }
-  int lines_of(const std::string& name) const {
-    const std::string text = read(name);
-    return static_cast<int>(std::count(text.begin(), text.end(), '\n'));
-  }
-};
 
 TEST_F(Sweep, ShowsTheBestAndTheFront) {
   const Outcome outcome = tandem({"sweep", write_small(), "--csv", "all.csv"});
@@ -239,119 +186,6 @@ TEST_F(Sweep, LosesOnlyThePointWhoseProcessIsKilled) {
   const Outcome again = tandem({"sweep", "small.yaml", "--json"});
   EXPECT_EQ(again.exit_code, 0) << again.err;
   EXPECT_EQ(again.out, tandem({"sweep", "small.yaml", "--json", "--no-results"}).out);
-}
-
-TEST_F(Sweep, RanksShareThePointsAndTheFirstOnePutsThemTogether) {
-  write_small();
-  const Outcome alone = tandem({"sweep", "small.yaml", "--json", "--no-results"});
-  const Outcome second = ranked(1, 2, {"sweep", "small.yaml", "--json"});
-  EXPECT_EQ(second.exit_code, 0) << second.err;
-  EXPECT_EQ(second.out, "");
-  EXPECT_EQ(lines_of("small.sweep.jsonl.rank1"), 3);
-  const Outcome first = ranked(0, 2, {"sweep", "small.yaml", "--json"});
-  EXPECT_EQ(first.exit_code, 0) << first.err;
-  EXPECT_EQ(first.out, alone.out);
-  EXPECT_EQ(lines_of("small.sweep.jsonl"), 5);
-  EXPECT_FALSE(exists("small.sweep.jsonl.rank1"));
-}
-
-TEST_F(Sweep, TheFirstRankWaitsForWhatAnotherOneLostInAnEarlierSweep) {
-  write_small();
-  ASSERT_EQ(ranked(1, 2, {"sweep", "small.yaml"}).exit_code, 0);
-  // The second rank's first point was lost; it has not come yet to run it again.
-  std::string text = read("small.sweep.jsonl.rank1");
-  const std::size_t line = text.find('\n') + 1;
-  auto lost = nlohmann::ordered_json::parse(text.substr(line, text.find('\n', line) - line));
-  lost["state"] = "lost";
-  lost["problem"] = "its process was ended";
-  write("small.sweep.jsonl.rank1", text.replace(line, text.find('\n', line) - line, lost.dump()));
-  const Outcome first = ranked(0, 2, {"sweep", "small.yaml", "--wait", "0.3"});
-  EXPECT_EQ(first.exit_code, 5);
-  EXPECT_THAT(first.err, HasSubstr("1 points of other ranks are missing"));
-  EXPECT_TRUE(exists("small.sweep.jsonl.rank1")) << "it is in use";
-  ASSERT_EQ(ranked(1, 2, {"sweep", "small.yaml"}).exit_code, 0);
-  EXPECT_EQ(ranked(0, 2, {"sweep", "small.yaml"}).exit_code, 0);
-  EXPECT_EQ(lines_of("small.sweep.jsonl"), 5);
-}
-
-TEST_F(Sweep, TheFirstRankWaitsForTheOthersNoLongerThanItShould) {
-  write_small();
-  const Outcome first = ranked(0, 2, {"sweep", "small.yaml", "--wait", "0.3"});
-  EXPECT_EQ(first.exit_code, 5);
-  EXPECT_THAT(first.err, AllOf(HasSubstr("tandem: 2 points are left; small.sweep.jsonl has the others"),
-                               HasSubstr("2 points of other ranks are missing, and nothing came for 0 s")));
-  EXPECT_EQ(lines_of("small.sweep.jsonl"), 3);
-  EXPECT_EQ(ranked(2, 2, {"sweep", "small.yaml"}).exit_code, 5);
-}
-
-TEST_F(Sweep, AnInterruptedFirstRankShowsWhatTheOthersHaveFinishedMeanwhile) {
-  write_long();
-  ASSERT_EQ(ranked(1, 2, {"sweep", "small.yaml"}).exit_code, 0);
-  const std::string finished = read("small.sweep.jsonl.rank1");
-  ASSERT_EQ(lines_of("small.sweep.jsonl.rank1"), 21);
-  std::filesystem::remove(folder() / "small.sweep.jsonl.rank1");
-  be_rank(0, 2);
-  bool has_come = false;
-  for (double after_s = 0.5; !has_come; after_s *= 1.5) {
-    ASSERT_LT(after_s, 30) << "the first rank finishes points";
-    std::filesystem::remove(folder() / "small.sweep.jsonl");
-    std::jthread other([&](const std::stop_token& stop) {
-      while (!stop.stop_requested() && lines_of("small.sweep.jsonl") < 2) {
-        std::this_thread::sleep_for(std::chrono::milliseconds(5));
-      }
-      if (stop.stop_requested()) return;
-      write("small.sweep.jsonl.rank1", finished);
-      has_come = true;
-    });
-    const Outcome outcome = tandem_interrupted({"sweep", "small.yaml", "-j", "1"}, after_s);
-    other.request_stop();
-    other.join();
-    if (!has_come) continue;
-    ASSERT_EQ(outcome.exit_code, 130) << outcome.err;
-    const int left = 20 - (lines_of("small.sweep.jsonl") - 1);
-    EXPECT_THAT(outcome.err, HasSubstr(fmt::format("tandem: {} points are left", left)));
-    EXPECT_THAT(outcome.out, HasSubstr(fmt::format("small: {} of 40 points", 40 - left)));
-  }
-}
-
-TEST_F(Sweep, RanksSayOnceWhatAllOfThemSee) {
-  write_small();
-  EXPECT_THAT(ranked(0, 3, {"sweep", "small.yaml", "--dry-run"}).out, HasSubstr("4 not run"));
-  EXPECT_EQ(ranked(1, 3, {"sweep", "small.yaml", "--dry-run"}).out, "");
-  write_sweep("  values: {workload.batch: []}\n");
-  const Outcome first = ranked(0, 3, {"sweep", "small.yaml"});
-  EXPECT_EQ(first.exit_code, 3);
-  EXPECT_THAT(first.err, HasSubstr("has no values; needs at least one"));
-  const Outcome second = ranked(1, 3, {"sweep", "small.yaml"});
-  EXPECT_EQ(second.exit_code, 0) << "so that no launcher kills the first rank before it has said what is wrong";
-  EXPECT_EQ(second.err, "");
-  setenv("OMPI_COMM_WORLD_LOCAL_RANK", "0", 1);  // the first one of another host
-  EXPECT_THAT(tandem({"sweep", "small.yaml"}).err, HasSubstr("has no values; needs at least one"));
-}
-
-TEST_F(Sweep, RanksOfALauncherGiveTheSameTableAndGoOnAfterTheirEnd) {
-  write_long();
-  const Outcome alone = tandem({"sweep", "small.yaml", "--json", "--no-results"});
-  const Outcome table = launched(3, "--dry-run");
-  if (table.exit_code == 77) GTEST_SKIP() << table.out;
-  ASSERT_EQ(table.exit_code, 0) << table.err;
-  EXPECT_EQ(table.out, tandem({"sweep", "small.yaml", "--dry-run"}).out);
-  const auto finished = [this] {
-    int lines = 0;
-    for (const char* end : {"", ".rank1", ".rank2"}) {
-      lines += std::max(0, lines_of(std::string("small.sweep.jsonl") + end) - 1);
-    }
-    return lines;
-  };
-  for (double at_most_s = 1; finished() == 0; at_most_s *= 1.5) {
-    ASSERT_LT(at_most_s, 60) << "finished points are kept";
-    launched(3, "-j 1", at_most_s);
-  }
-  const Outcome rest = launched(2, "--json");
-  EXPECT_EQ(rest.exit_code, 0) << rest.err;
-  EXPECT_EQ(rest.out, alone.out);
-  EXPECT_EQ(lines_of("small.sweep.jsonl"), 41) << "each point once";
-  for (const char* name : {"small.sweep.jsonl.rank1", "small.sweep.jsonl.rank2"}) EXPECT_FALSE(exists(name)) << name;
 }
 
 TEST_F(Sweep, APointForWhichThisMachineIsTooSmallRunsOnALargerOne) {

@@ -1,0 +1,153 @@
+#include "tests/scenarios/symmetric_jobs.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "reports/report_json.h"
+#include "tests/scenarios/running.h"
+
+namespace tandem::symmetric {
+namespace {
+
+constexpr const char* kAllSimulated = "every worker was simulated: ";
+
+// The topology again, with one worker whose GPUs compute at half the rate, or with one slow link to the network.
+std::shared_ptr<Topology> with_faults(const Topology& topology, bool has_straggler, bool has_slow_link) {
+  auto changed = std::make_shared<Topology>(topology);
+  const int worker = topology.worker_count() / 2;
+  std::map<const DeviceModel*, std::shared_ptr<const DeviceModel>> slow;
+  for (NodeIndex index = 0; index < topology.node_count() && has_straggler; ++index) {
+    if (topology.worker(index) != worker || topology.kind(index) != NodeKind::gpu) continue;
+    auto& model = slow[topology.device(index).get()];
+    if (!model) {
+      auto slower = std::make_shared<DeviceModel>(*topology.device(index));
+      slower->memory_bandwidth_bytes_per_s.value /= 2;
+      slower->boost_clock_hz.value /= 2;
+      model = slower;
+    }
+    changed->set_device(index, model);
+  }
+  for (LinkIndex index = 0; index < topology.link_count() && has_slow_link; ++index) {
+    const Link link = topology.link(index);
+    if (link.model->kind != LinkKind::network || topology.worker(link.from) != worker) continue;
+    auto slower = std::make_shared<LinkModel>(*link.model);
+    slower->bandwidth_bytes_per_s.value /= 3;
+    changed->set_link_model(index, slower);
+    break;
+  }
+  return changed;
+}
+
+// The topology again, each node and link of which takes memory of its own.
+std::shared_ptr<Topology> one_by_one(const Topology& topology) {
+  auto made = std::make_shared<Topology>(topology.name());
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) made->add_node(topology.node(index));
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    const Link link = topology.link(index);
+    made->add_link(link.from, link.to, link.model, link.direction);
+  }
+  for (const CollectiveSample& sample : topology.collectives()) made->add_collective(sample);
+  made->set_p2p(topology.p2p());
+  made->set_nvlink_domain(topology.nvlink_domain());
+  return made;
+}
+
+// What a record says, but for its number, which counts the calls of a run.
+std::string text_of(const Record& record) {
+  return fmt::format("{} {} {} {} {} {} {} {} {} {} {} {} {}", static_cast<int>(record.kind), name_of(record.category),
+                     record.name, record.worker, record.device, record.stream, record.step, record.start_ns,
+                     record.end_ns, record.bytes, record.flops, record.ranks, record.algorithm);
+}
+
+std::vector<std::string> records_of(const Timeline& timeline, int worker) {
+  std::vector<std::string> texts;
+  for (const Record& record : timeline.records) {
+    if (record.worker == worker) texts.push_back(text_of(record));
+  }
+  return texts;
+}
+
+}  // namespace
+
+std::string Job::text() const {
+  return fmt::format(
+      "name: symmetry\nworkload: {}\nstrategy: {}\nengine: {{name: sim}}\n"
+      "topology: {{cluster: {{node: {}, workers: {}, fabric: {}}}}}\n"
+      "devices: {{type: gpu, workers: {}, per_worker: {}, chief: {}}}\nsteps: 3\nwarmup_steps: 1\n",
+      workload, strategy, machine, workers, fabric, workers, per_worker, has_chief);
+}
+
+std::string layers(int batch, const std::string& bucket) {
+  return fmt::format("{{kind: layers, model: resnet15, batch: {}, dtype: f32, bucket_bytes: {}}}", batch, bucket);
+}
+
+RunResult run(const Job& job, bool symmetry) {
+  const Scenario scenario = read_scenario(job.text());
+  RunOptions options;
+  options.measures_scaling = false;
+  options.symmetry = symmetry;
+  const auto topology = with_faults(*scenario.topology, job.has_straggler, job.has_slow_link);
+  options.topology = symmetry ? topology : one_by_one(*topology);
+  return run_scenario(scenario, options);
+}
+
+int expect_equal_runs(const Job& job) {
+  SCOPED_TRACE(job.text() + (job.has_straggler ? "with a straggler\n" : "") +
+               (job.has_slow_link ? "with a slow link\n" : ""));
+  const RunResult all = run(job, false);
+  RunResult some = run(job, true);
+  EXPECT_THAT(all.timeline.classes, testing::IsEmpty());
+  int workers = 0;
+  for (std::size_t i = 0; i < some.timeline.classes.size(); ++i) {
+    const WorkerClass& one = some.timeline.classes[i];
+    workers += one.workers;
+    EXPECT_EQ(records_of(some.timeline, one.representative), records_of(all.timeline, one.representative));
+    const WorkerSummary& mine = some.report.summary.workers.at(i);
+    const WorkerSummary& theirs = all.report.summary.workers.at(static_cast<std::size_t>(one.representative));
+    EXPECT_EQ(mine.step_time.median, theirs.step_time.median);
+    EXPECT_EQ(mine.step_time.p95, theirs.step_time.p95);
+    EXPECT_EQ(mine.per_step, theirs.per_step);
+  }
+  const auto simulated = static_cast<int>(some.timeline.classes.size());
+  const auto says_all = [](const std::string& note) { return note.starts_with(kAllSimulated); };
+  const auto notes = std::erase_if(some.report.notes, says_all);
+  if (simulated > 0) {
+    EXPECT_EQ(notes, 0U);
+  }
+  if (simulated > 0) {
+    EXPECT_EQ(workers, job.workers);
+    some.report.classes.clear();
+    some.report.summary.workers = all.report.summary.workers;
+    const Summary& whole = all.report.summary;
+    for (const RankWaiting& mine : some.report.summary.ranks) {
+      const auto theirs = std::find_if(whole.ranks.begin(), whole.ranks.end(),
+                                       [&](const RankWaiting& rank) { return rank.device == mine.device; });
+      EXPECT_EQ(mine.waiting, theirs->waiting);
+      EXPECT_EQ(mine.transfer, theirs->transfer);
+      EXPECT_EQ(mine.caused, theirs->caused);
+    }
+    some.report.summary.ranks = whole.ranks;
+    for (std::size_t i = 0; i < whole.collectives.size(); ++i) {
+      some.report.summary.collectives.at(i).ranks = whole.collectives[i].ranks;
+    }
+  }
+  EXPECT_EQ(report_to_json(some.report).dump(2), report_to_json(all.report).dump(2));
+  return simulated > 0 ? simulated : job.workers;
+}
+
+std::string note_of(const Job& job) {
+  const RunResult result = run(job, true);
+  for (const std::string& note : result.report.notes) {
+    if (note.starts_with(kAllSimulated)) return note;
+  }
+  return {};
+}
+
+}  // namespace tandem::symmetric
