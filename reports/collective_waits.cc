@@ -5,8 +5,10 @@
 #include <map>
 #include <numeric>
 #include <optional>
+#include <utility>
 
 #include "engine/collective.h"
+#include "reports/intervals.h"
 
 namespace tandem {
 namespace {
@@ -18,36 +20,32 @@ std::optional<std::size_t> index_of(const std::vector<int>& steps, int step) {
   return static_cast<std::size_t>(found - steps.begin());
 }
 
-struct Span {
-  Nanoseconds begin = 0, end = 0;
-  std::size_t step = 0;     // its place among the steps
-  int awaited_device = -1;  // of a wait
-  bool is_group = false;    // of a wait: not in a transfer between two ranks
-};
-
-// Moments that several spans share count once, for the span that begins first.
-class Union {
- public:
-  // Returns how much of the span counts. Spans must be added in the order of their begins.
-  Nanoseconds add(const Span& span) {
-    const Nanoseconds counted = std::max(Nanoseconds{0}, span.end - std::max(span.begin, end_));
-    end_ = std::max(end_, span.end);
-    return counted;
-  }
-
- private:
-  Nanoseconds end_ = std::numeric_limits<Nanoseconds>::min();
+struct StepWait {
+  Interval time;
+  std::size_t step = 0;  // its place among the steps
 };
 
 // The calls of one device.
 struct DeviceCalls {
   RankWaits waits;
-  std::vector<Span> waiting, transfers;
+  std::vector<StepWait> waiting;
+  std::vector<Interval> waiting_in_groups;  // not in transfers between two ranks
+  std::vector<Interval> transfers;
+  std::map<int, std::vector<Interval>> waiting_for;  // by the device that comes last
   std::map<int, int> others;  // those that share calls in which it is awaited; how many devices each of them represents
 };
 
-void sort(std::vector<Span>& spans) {
-  std::stable_sort(spans.begin(), spans.end(), [](const Span& a, const Span& b) { return a.begin < b.begin; });
+// Moments that several waits share count once, for the one that begins first.
+std::vector<Nanoseconds> waited_by_step(std::vector<StepWait> waiting, std::size_t steps) {
+  std::vector<Nanoseconds> waited(steps);
+  std::stable_sort(waiting.begin(), waiting.end(),
+                   [](const StepWait& a, const StepWait& b) { return a.time.start < b.time.start; });
+  Nanoseconds counted_to = std::numeric_limits<Nanoseconds>::min();
+  for (const auto& [time, step] : waiting) {
+    waited[step] += std::max(Nanoseconds{0}, time.end - std::max(time.start, counted_to));
+    counted_to = std::max(counted_to, time.end);
+  }
+  return waited;
 }
 
 class DevicesCalls {
@@ -76,13 +74,12 @@ class DevicesCalls {
     const bool is_group = collective_of_record(ranks.last->name) != CollectiveKind::send_receive;
     for (const Record* record : ranks.records) {
       DeviceCalls& calls = devices_[record->device];
-      const std::size_t step = *index_of(steps_, record->step);
       ++calls.waits.calls;
-      if (record->end_ns > ranks.last_arrival())
-        calls.transfers.push_back({ranks.last_arrival(), record->end_ns, step});
-      if (record->start_ns < ranks.last_arrival()) {
-        calls.waiting.push_back({record->start_ns, ranks.last_arrival(), step, ranks.last->device, is_group});
-      }
+      calls.transfers.push_back({ranks.last_arrival(), record->end_ns});
+      const Interval wait{record->start_ns, ranks.last_arrival()};
+      calls.waiting.push_back({wait, *index_of(steps_, record->step)});
+      calls.waiting_for[ranks.last->device].push_back(wait);
+      if (is_group) calls.waiting_in_groups.push_back(wait);
     }
     if (awaited == nullptr) return;
     DeviceCalls& slowest = devices_[awaited->device];
@@ -105,20 +102,14 @@ class DevicesCalls {
 
   void sum_up(int device, DeviceCalls& calls) {
     calls.waits.device = device;
-    calls.waits.waited_by_step.resize(steps_.size());
-    Union all, transfers, groups;
-    std::map<int, Union> by_awaited;
-    sort(calls.waiting);
-    for (const Span& span : calls.waiting) {
-      calls.waits.waited_by_step[span.step] += all.add(span);
-      if (span.is_group) calls.waits.waited_in_groups += groups.add(span);
-      const auto& others = devices_.at(span.awaited_device).others;
-      if (const auto mine = others.find(device); mine != others.end()) {
-        caused_[span.awaited_device] += by_awaited[span.awaited_device].add(span) * mine->second;
-      }
+    calls.waits.waited_by_step = waited_by_step(std::move(calls.waiting), steps_.size());
+    calls.waits.waited_in_groups = length_of(union_of(std::move(calls.waiting_in_groups)));
+    calls.waits.transferred = length_of(union_of(std::move(calls.transfers)));
+    for (auto& [awaited, waits] : calls.waiting_for) {
+      const auto& others = devices_.at(awaited).others;
+      const auto mine = others.find(device);
+      if (mine != others.end()) caused_[awaited] += length_of(union_of(std::move(waits))) * mine->second;
     }
-    sort(calls.transfers);
-    for (const Span& span : calls.transfers) calls.waits.transferred += transfers.add(span);
   }
 
   std::map<int, int> represented_;

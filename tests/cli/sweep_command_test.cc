@@ -1,10 +1,7 @@
 // tandem sweep: what people see, what is kept, and what happens when something goes wrong.
-#include <fmt/format.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX
-#include <sys/wait.h>
 #include <unistd.h>
 
-#include <cstdlib>
 #include <fstream>
 #include <thread>
 

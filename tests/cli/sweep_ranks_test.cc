@@ -1,9 +1,5 @@
 // tandem sweep on several ranks, which share its points.
 #include <fmt/format.h>
-#include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX
-
-#include <fstream>
-#include <thread>
 
 #include "tests/cli/sweep_testing.h"
 

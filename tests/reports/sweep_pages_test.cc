@@ -1,5 +1,4 @@
 // Pages of sweeps.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,7 +14,6 @@ namespace tandem {
 namespace {
 
 using testing::HasSubstr;
-using testing::Not;
 using Json = nlohmann::ordered_json;
 
 Json point(int devices, const std::string& strategy, double throughput) {

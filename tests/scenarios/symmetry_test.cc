@@ -1,10 +1,8 @@
 // A run in which workers represent others ends with the figures of the run in which every worker is simulated, to the
 // nanosecond.
-#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "tests/scenarios/running.h"
 #include "tests/scenarios/symmetric_jobs.h"
 
 namespace tandem {

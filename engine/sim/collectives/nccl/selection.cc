@@ -230,8 +230,7 @@ bool CostTable::allows(Choice choice, CollectiveKind kind) const {
   const auto& allowed = settings_.algorithms[of_kind];
   const auto is_allowed = [&](Algorithm algorithm) { return allowed[static_cast<std::size_t>(algorithm)]; };
   if (is_allowed(choice.algorithm)) return true;
-  constexpr int kRefuses = 22400;
-  if (settings_.version >= kRefuses) return false;
+  if (settings_.version >= kStrictVersion) return false;
   if (kind != CollectiveKind::all_reduce) return choice.algorithm == Algorithm::ring;
   const bool ignores = !has_collnet() && !is_allowed(Algorithm::ring) && !is_allowed(Algorithm::tree) &&
                        !is_allowed(Algorithm::nvls) && !is_allowed(Algorithm::nvls_tree);

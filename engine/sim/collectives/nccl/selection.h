@@ -19,7 +19,10 @@ enum class Protocol : std::uint8_t { ll, ll128, simple };
 inline constexpr int kAlgorithms = 6;
 inline constexpr int kProtocols = 3;
 inline constexpr int kKinds = static_cast<int>(CollectiveKind::send_receive) + 1;
-inline constexpr int kOldestVersion = 20500;    // version that the tables know, as in Settings::version
+// Versions as in Settings::version: the oldest one that the tables know, and the one since which NCCL has lists for
+// single collectives and refuses what cannot run.
+inline constexpr int kOldestVersion = 20500;
+inline constexpr int kStrictVersion = 22400;
 std::string_view name_of(Algorithm algorithm);  // "NVLS tree"
 std::string_view name_of(Protocol protocol);    // "LL128"
 

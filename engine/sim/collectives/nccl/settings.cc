@@ -16,7 +16,6 @@ namespace {
 constexpr std::array<std::string_view, kAlgorithms + 1> kAlgorithmNames = {
     "tree", "ring", "collnetdirect", "collnetchain", "nvls", "nvlstree", "pat"};
 constexpr std::array<std::string_view, kProtocols> kProtocolNames = {"ll", "ll128", "simple"};
-constexpr int kPerCollective = 22400;  // lists for single collectives came with this version
 
 std::string lower(std::string_view text) {
   std::string result(text);
@@ -197,7 +196,7 @@ Settings settings_of(const std::map<std::string, std::string>& variables) {
           name));
     }
   }
-  if (names_collectives && settings.version < kPerCollective) {
+  if (names_collectives && settings.version < kStrictVersion) {
     refuse("version", variables.at("version"), "2.24 or later with lists for single collectives");
   }
   if (settings.most_channels > 0 && settings.least_channels > settings.most_channels) {
