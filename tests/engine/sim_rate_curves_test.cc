@@ -23,16 +23,6 @@ std::vector<GemmSample> grid(const std::vector<double>& sides) {
   return samples;
 }
 
-// Products with one long side, at `factor` times the rate of those whose long side is 64 only.
-void add_longer(std::vector<GemmSample>& samples, double side, double factor) {
-  for (const double a : {8.0, 64.0}) {
-    for (const double b : {8.0, 64.0}) {
-      samples.push_back({side, a, b, factor * power_law(64, a, b)});
-      samples.push_back({a, b, side, factor * power_law(a, b, 64)});
-    }
-  }
-}
-
 constexpr double kExact = 1e-9;
 
 TEST(GemmSurface, InterpolatesOnItsGridAndKeepsTheNearestRateBeyond) {
@@ -44,10 +34,20 @@ TEST(GemmSurface, InterpolatesOnItsGridAndKeepsTheNearestRateBeyond) {
   EXPECT_TRUE(surface.at(20, 100, 4).is_extrapolated);
 }
 
-TEST(GemmSurface, LongSidesChangeTheRateOfTheGridAsMeasured) {
+// A grid, and products with one side of 4,096, in m or k, at half the rate of those whose side is 64.
+GemmSurface with_long_sides() {
   std::vector<GemmSample> samples = grid({8, 64});
-  add_longer(samples, 4096, 0.5);
-  const GemmSurface surface(samples);
+  for (const double a : {8.0, 64.0}) {
+    for (const double b : {8.0, 64.0}) {
+      samples.push_back({4096, a, b, 0.5 * power_law(64, a, b)});
+      samples.push_back({a, b, 4096, 0.5 * power_law(a, b, 64)});
+    }
+  }
+  return GemmSurface(samples);
+}
+
+TEST(GemmSurface, LongSidesChangeTheRateOfTheGridAsMeasured) {
+  const GemmSurface surface = with_long_sides();
   EXPECT_NEAR(surface.at(20, 30, 40).per_s / power_law(20, 30, 40), 1, kExact) << "inside, nothing changes";
   EXPECT_NEAR(surface.at(4096, 30, 40).per_s / power_law(64, 30, 40), 0.5, kExact);
   EXPECT_NEAR(surface.at(512, 30, 40).per_s / power_law(64, 30, 40), std::sqrt(0.5), kExact) << "half of the way";
@@ -57,9 +57,7 @@ TEST(GemmSurface, LongSidesChangeTheRateOfTheGridAsMeasured) {
 }
 
 TEST(GemmSurface, NotesWhatNoProductWithALongSideShows) {
-  std::vector<GemmSample> samples = grid({8, 64});
-  add_longer(samples, 4096, 0.5);
-  const GemmSurface surface(samples);
+  const GemmSurface surface = with_long_sides();
   EXPECT_TRUE(surface.at(8192, 30, 40).is_extrapolated) << "longer than the longest";
   EXPECT_NEAR(surface.at(8192, 30, 40).per_s, surface.at(4096, 30, 40).per_s, 1);
   EXPECT_TRUE(surface.at(30, 512, 40).is_extrapolated) << "a long n was not measured";
