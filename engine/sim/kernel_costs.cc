@@ -102,13 +102,14 @@ double KernelCosts::compute_s(const ProductShape& product, const KernelRate& rat
 }
 
 // Each multiprocessor computes a tile at a time; the last wave may leave some idle. Products with few tiles divide
-// their depth.
+// their depth. One without depth, such as the gradient of weights from a batch of no rows, only writes its result.
 double KernelCosts::tiled_s(const ProductShape& product, std::int64_t rows, std::int64_t columns,
                             const KernelRate& rate) const {
   const auto tiles = static_cast<double>(divided_up(product.m, rows) * divided_up(product.n, columns) * product.count);
   const double flops_per_s = rate.flops_per_s * constants::kTrainingShare / multiprocessors_;
+  const std::int64_t most_splits = std::clamp<std::int64_t>(product.k, 1, constants::kMostSplits);
   double least = std::numeric_limits<double>::infinity();
-  for (std::int64_t splits = 1; splits <= constants::kMostSplits && splits <= product.k; splits *= 2) {
+  for (std::int64_t splits = 1; splits <= most_splits; splits *= 2) {
     const auto depth = static_cast<double>(divided_up(product.k, splits));
     const double waves = std::ceil(tiles * static_cast<double>(splits) / multiprocessors_);
     const double compute = 2.0 * static_cast<double>(rows * columns) * depth / flops_per_s;

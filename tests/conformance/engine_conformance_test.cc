@@ -54,6 +54,20 @@ TEST_P(EveryEngine, ComputesOnItsDevices) {
   });
 }
 
+// What a replica computes whose part of the batch has no rows.
+TEST_P(EveryEngine, ComputesProductsOfNoRowsAndOfNoDepth) {
+  const Timeline timeline = run(1, 1, [](Worker& worker) {
+    Device& device = *worker.devices()[0];
+    Stream& stream = device.compute_stream();
+    const auto matrix = [&](const Shape& shape) { return device.allocate(DType::f32, shape); };
+    stream.launch(op::gemm(matrix({0, 2}), matrix({0, 3}), matrix({3, 2})));
+    const Tensor gradient = put(worker, device, {4, 5, 6, 7, 8, 9}).reshape({3, 2});
+    stream.launch(op::gemm(gradient, matrix({0, 3}), matrix({0, 2}), true));
+    EXPECT_THAT(get(worker, gradient), ElementsAre(0, 0, 0, 0, 0, 0)) << "the sum of no products";
+  });
+  for (const Record& record : timeline.records) EXPECT_LT(record.end_ns - record.start_ns, 60'000'000'000);
+}
+
 TEST_P(EveryEngine, KeepsTheOrderOfAStreamAndOfEvents) {
   run(1, 2, [](Worker& worker) {
     std::vector<int> notes;

@@ -83,7 +83,12 @@ inline std::shared_ptr<const Topology> small_cluster(int workers, int gpus) {
   const auto link = [&](LinkKind kind, double bytes_per_s) {
     return std::make_shared<const LinkModel>(LinkModel{kind, figure(bytes_per_s), figure(1e-6)});
   };
-  const auto cpu = model("conformance CPU", 8, 0), gpu = model("conformance GPU", 1, 2);
+  const auto cpu = model("conformance CPU", 8, 0);
+  // Its architecture is known, so that the model of kernels by their shapes decides their times.
+  DeviceModel described = *model("conformance GPU", 1, 2);
+  described.architecture = "sm_80";
+  described.multiprocessors = 64;
+  const auto gpu = std::make_shared<const DeviceModel>(std::move(described));
   const auto pcie = link(LinkKind::pcie, 25e9), cable = link(LinkKind::network, 12.5e9);
   auto topology = std::make_shared<Topology>("conformance");
   const NodeIndex fabric = topology->add_node({.name = "fabric", .kind = NodeKind::network_switch});

@@ -45,6 +45,13 @@ TEST(KernelCosts, AProductOfFewTilesDividesItsDepth) {
               2.0 * 32 * 32 * 100 / kTileRate + constants::kProductStart_s, 1e-12);
 }
 
+TEST(KernelCosts, AProductWithoutDepthOnlyWritesItsResult) {
+  const double bytes = 1e9;  // of the gradient of weights from a batch of no rows
+  EXPECT_NEAR(kMoving.product_s({.m = 1024, .n = 1024, .k = 0}, bytes, kHalf),
+              bytes / kMoving.bandwidth(kHalf.element_bytes) + constants::kProductStart_s, 1e-12);
+  EXPECT_EQ(kComputing.product_s({.m = 0, .n = 1024, .k = 512}, 0, kHalf), constants::kProductStart_s);
+}
+
 TEST(KernelCosts, KernelsMoveTheirBytesAtAShareOfTheBandwidth) {
   EXPECT_NEAR(kMoving.memory_s(8e9, 1, 2), 8e9 / (constants::kBandwidthShare * 1e12) + constants::kMemoryStart_s, 1e-9);
   EXPECT_NEAR(kMoving.memory_s(8e9, 5, 2) - kMoving.memory_s(8e9, 1, 2), 4 * constants::kMemoryStart_s, 1e-12);
