@@ -110,6 +110,13 @@ TEST(Survey, TakesARackThatSharesASwitchForOneDomain) {
   EXPECT_EQ(racks.machine.nics, 72);
 }
 
+TEST(Survey, KnowsOnlyMachinesWithARankOfTheGroup) {
+  using Names = std::vector<std::string>;
+  const Topology racks = make_cluster("gb200-nvl72", 36);  // one C2C link takes what four NICs bring
+  EXPECT_EQ(ports_of(racks, {"w5.gpu1", "w23.gpu1"}),
+            (Names{"w5.nic0", "w5.nic1", "w5.nic2", "w5.nic3", "w23.nic0", "w23.nic1", "w23.nic2", "w23.nic3"}));
+}
+
 TEST(Survey, OnlyInfiniBandHasSharp) {
   EXPECT_FALSE(surveyed(make_cluster("hgx-h100", 2), 8).machine.lacks_sharp);
   for (const char* node : {"aws-p5", "gcp-a2", "oci-bm-gpu-h100-8"}) {

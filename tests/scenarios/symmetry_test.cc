@@ -64,6 +64,14 @@ TEST(Symmetry, RacksOfNvlinkUnderAFatTreeStayExact) {
                      .workload = layers(36 * 4 * 4)});
 }
 
+TEST(Symmetry, StagesInTwoRacksOfNvlinkSendThroughTheirOwnNics) {
+  expect_equal_runs({.machine = "gb200-nvl72",
+                     .workers = 36,
+                     .per_worker = 4,
+                     .strategy = "{name: mesh, data: 72, pipeline: 2, micro_batches: 4}",
+                     .workload = "{kind: mlp, hidden: [512, 512, 512, 512], batch: 288}"});
+}
+
 TEST(Symmetry, WhatWorkersOfAModelSendEachOtherIsOneFlowAClass) {
   const std::string mlp = "{kind: mlp, hidden: [512, 512, 512, 512], batch: 768}";
   EXPECT_EQ(expect_equal_runs({.workers = 12,

@@ -4,6 +4,8 @@
 #include <map>
 #include <unordered_map>
 
+#include "topologies/base/error.h"
+
 namespace tandem::sim::symmetry {
 namespace {
 
@@ -144,6 +146,7 @@ void WorkerClasses::split(int index, std::span<const std::uint32_t> part_of_memb
 }
 
 NodeIndex WorkerClasses::twin(NodeIndex node, int number) const {
+  TANDEM_CHECK(worker_at(node) >= 0 && number < size(class_of(worker_at(node))), "a group uses others' machines");
   const int worker = members(class_of(worker_at(node)))[static_cast<std::size_t>(number)];
   const int machine = options_.workers[static_cast<std::size_t>(worker)].topology_worker;
   return node_at(machine, place_of(node));

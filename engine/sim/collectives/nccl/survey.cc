@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <map>
+#include <set>
 #include <tuple>
 
 #include "engine/sim/collectives/nccl/constants.h"
@@ -53,7 +54,7 @@ class GroupSurvey {
     }
     std::stable_sort(survey_.domains.begin(), survey_.domains.end(),
                      [](const auto& a, const auto& b) { return a.size() > b.size(); });
-    for (const NodeIndex index : map_.nodes_of(map_.domain_of(gpu(first().front())))) {
+    for (const NodeIndex index : known_nodes(first())) {
       const Node& node = topology_.node(index);
       if (node.kind == NodeKind::gpu) domain_gpus_.push_back(index);
       if (node.kind == NodeKind::nic) domain_nics_.push_back(index);
@@ -61,6 +62,16 @@ class GroupSurvey {
         survey_.machine.has_amd_host |= node.device->name.starts_with("AMD");
       }
     }
+  }
+
+  // Returns the nodes of these members' domain, without the machines that have none of them: NCCL knows only machines
+  // with a rank of the group.
+  std::vector<NodeIndex> known_nodes(const std::vector<int>& members) const {
+    std::set<int> machines = {kNoWorker};
+    for (const int position : members) machines.insert(topology_.worker(gpu(position)));
+    std::vector<NodeIndex> nodes = map_.nodes_of(map_.domain_of(gpu(members.front())));
+    std::erase_if(nodes, [&](NodeIndex node) { return !machines.contains(topology_.worker(node)); });
+    return nodes;
   }
 
   void describe_device() {
@@ -280,7 +291,7 @@ class GroupSurvey {
   // Returns the NICs of a domain that the group uses. Domains whose members have the same places use the same NICs.
   std::vector<NodeIndex> nics_of(const std::vector<int>& members) {
     std::vector<NodeIndex> gpus, nics;
-    for (const NodeIndex node : map_.nodes_of(map_.domain_of(gpu(members.front())))) {
+    for (const NodeIndex node : known_nodes(members)) {
       if (topology_.kind(node) == NodeKind::gpu) gpus.push_back(node);
       if (is_connected_nic(node)) nics.push_back(node);
     }
@@ -370,7 +381,7 @@ class GroupSurvey {
   DomainMap& map_;
   std::span<const NodeIndex> gpus_;
   LinkUnit unit_{};
-  std::vector<NodeIndex> domain_gpus_;  // all GPUs of the first domain, in all of its machines
+  std::vector<NodeIndex> domain_gpus_;  // all GPUs of the first domain, in the machines that have some of the group
   std::vector<NodeIndex> domain_nics_;
   // The places of the chosen NICs, by the places of members among a domain's GPUs and its numbers of GPUs and NICs.
   std::map<std::tuple<std::vector<std::size_t>, std::size_t, std::size_t>, std::vector<std::size_t>> chosen_;
