@@ -15,6 +15,7 @@
 #include "scenarios/scenario.h"
 #include "scenarios/validation/measurement_file.h"
 #include "tests/fuzz/memory_file.h"
+#include "tests/fuzz/running_targets.h"
 #include "topologies/readers/astra_network.h"
 #include "topologies/readers/fabric_description.h"
 #include "topologies/readers/graph_files.h"
@@ -166,6 +167,12 @@ const std::array kTargets{
     Target{"measurements",
            read_measurements_file,
            {"tests/scenarios/broken_measurements", "tests/bad_input/files/measurements"}},
+    Target{"run_drawn_scenario", run_drawn_scenario},
+    Target{"run_drawn_collective", run_drawn_collective},
+    Target{"run_drawn_sweep", run_drawn_sweep},
+    Target{"run_scenario", run_scenario_text, {"tests/scenarios/broken"}},
+    Target{"run_topology", run_topology_text, {"tests/topologies/samples/made", "tests/topologies/broken"}},
+    Target{"run_trace", run_trace_file, {"docs/examples/trace.json", "tests/bad_input/files/kineto"}},
 };
 
 }  // namespace

@@ -1,5 +1,5 @@
-// Every reader of files, as a function of bytes: libFuzzer calls one with what it makes up (fuzz.cc), and replay.cc all
-// of them with the corpus.
+// Every reader of files, and runs of what was read or drawn, as functions of bytes: libFuzzer calls one with what it
+// makes up (fuzz.cc), and replay_test.cc all of them with the corpus.
 #pragma once
 
 #include <span>
