@@ -7,6 +7,7 @@
 #include <tuple>
 
 #include "topologies/readers/nccl_rates.h"
+#include "topologies/usual_latency.h"
 
 namespace tandem::nccl {
 namespace {
@@ -31,9 +32,11 @@ class LinkModels {
  public:
   explicit LinkModels(const std::string& file) : file_(file) {}
 
-  std::shared_ptr<const LinkModel> of(const Connection& connection) {
+  // `from` and `to`: what the connection joins.
+  std::shared_ptr<const LinkModel> of(const Connection& connection, NodeKind from, NodeKind to) {
     if (connection.model) return connection.model;
-    auto& known = models_[{connection.kind, connection.rate, connection.source}];
+    const double latency_s = connection.rate >= kLocal ? 0 : usual_latency_s(connection.kind, from, to);
+    auto& known = models_[{connection.kind, connection.rate, latency_s, connection.source}];
     if (known) return known;
     auto model = std::make_shared<LinkModel>();
     model->kind = connection.kind;
@@ -43,8 +46,6 @@ class LinkModels {
     model->bandwidth_bytes_per_s = {
         connection.rate, is_stated ? Provenance::vendor : Provenance::assumed,
         is_stated ? "NVIDIA/nccl 2.30.7 src/graph/topo.h, from " + file_ : connection.source, "", 0};
-    const bool is_free = connection.rate >= kLocal;
-    const double latency_s = is_free ? 0 : connection.kind == LinkKind::nvlink ? 0.3e-6 : 0.2e-6;
     model->latency_s = {latency_s, Provenance::assumed, "not in the file", "", 0};
     known = model;
     return model;
@@ -52,7 +53,7 @@ class LinkModels {
 
  private:
   std::string file_;
-  std::map<std::tuple<LinkKind, double, std::string>, std::shared_ptr<const LinkModel>> models_;
+  std::map<std::tuple<LinkKind, double, double, std::string>, std::shared_ptr<const LinkModel>> models_;
   std::map<LinkKind, int> counts_;
 };
 
@@ -109,7 +110,8 @@ Topology build_topology(const Graph& graph, const std::string& file) {
   }
   LinkModels models(file);
   for (const Connection& connection : graph.connections) {
-    topology.add_link(nodes[connection.from], nodes[connection.to], models.of(connection));
+    topology.add_link(nodes[connection.from], nodes[connection.to],
+                      models.of(connection, parts[connection.from].kind, parts[connection.to].kind));
   }
   return topology;
 }

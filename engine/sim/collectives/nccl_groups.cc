@@ -89,6 +89,12 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
     run.notes().add("what the network's software adds to a message is not known (hop_latency of the network): " +
                     std::string(name_of(spec.kind)) + " below 64 MiB between machines may be predicted too fast");
   }
+  if (facts.without_nvlink >= 0) {
+    const NodeIndex gpu = group.gpus[static_cast<std::size_t>(facts.without_nvlink)];
+    run.notes().add(
+        fmt::format("'{}' has no NVLink, as other GPUs of its domain have: collectives among them take none",
+                    topology_.node(gpu).name));
+  }
   if (communicators_.settings().has_collnet && facts.machine.domains > 1 && facts.machine.lacks_sharp) {
     run.notes().add(fmt::format("NCCL_COLLNET_ENABLE has no effect: only switches of InfiniBand reduce (SHARP), and {}",
                                 facts.transport.empty() ? "the topology does not state the network's transport"

@@ -1,9 +1,23 @@
 #include "engine/sim/collectives/nccl/domain_map.h"
 
 #include <boost/pending/disjoint_sets.hpp>
+#include <cmath>
+
+#include "topologies/usual_latency.h"
 
 namespace tandem::sim::nccl {
 namespace {
+
+constexpr double kMicroseconds = 1e-6;
+constexpr double kRoundingUs = 1e-9;
+constexpr double kFreeBytesPerS = 5000e9;  // NCCL's rate of what costs nothing: two ports of one card
+
+double unusual_latency_us(const Topology& topology, LinkIndex index) {
+  const LinkModel& model = topology.link_model(index);
+  if (model.bandwidth_bytes_per_s.value >= kFreeBytesPerS) return 0;
+  const double unusual_us = (model.latency_s.value - usual_latency_s(topology, index)) / kMicroseconds;
+  return std::abs(unusual_us) < kRoundingUs ? 0 : unusual_us;
+}
 
 // Numbers the domains of the nodes from `first` on: workers, joined where NVLink joins them.
 std::vector<int> domain_numbers(const Topology& topology, NodeIndex first, LinkIndex first_link) {
@@ -39,6 +53,25 @@ bool nvlink_leaves_machines(const Topology& topology) {
   return false;
 }
 
+// Returns whether one of the links from `first` on has another latency than usual ones.
+bool has_unusual_link(const Topology& topology, LinkIndex first) {
+  for (LinkIndex index = first; index < topology.link_count(); ++index) {
+    if (unusual_latency_us(topology, index) != 0) return true;
+  }
+  return false;
+}
+
+// The links of machines that are alike are looked at once.
+bool has_unusual_link(const Topology& topology) {
+  const Topology* seen = nullptr;
+  for (int worker = 0; worker < topology.machine_count(); ++worker) {
+    const Topology& machine = topology.machine(worker);
+    if (&machine != seen && has_unusual_link(machine, 0)) return true;
+    seen = &machine;
+  }
+  return has_unusual_link(topology, topology.machine_links());
+}
+
 }  // namespace
 
 Neighbours::Neighbours(const Topology& topology)
@@ -67,6 +100,7 @@ Neighbours::Lists Neighbours::lists_of(const Topology& topology, LinkIndex first
 
 DomainMap::DomainMap(const Topology& topology, Router& its_router)
     : neighbours(topology), router(its_router), topology_(topology) {
+  has_unusual_links_ = has_unusual_link(topology);
   machines_are_domains_ = topology.machine_count() > 0 && !nvlink_leaves_machines(topology);
   if (machines_are_domains_) first_ = topology.machine_nodes();
   numbers_ = domain_numbers(topology, first_, machines_are_domains_ ? topology.machine_links() : 0);
@@ -80,6 +114,16 @@ DomainMap::DomainMap(const Topology& topology, Router& its_router)
 int DomainMap::domain_of(NodeIndex node) const {
   if (node < first_) return topology_.worker(node);
   return numbers_[node - first_] + (machines_are_domains_ ? topology_.machine_count() : 0);
+}
+
+double DomainMap::unusual_us(LinkIndex link) const {
+  return unusual_latency_us(topology_, link);
+}
+
+double DomainMap::unusual_us(const Route& route) const {
+  double sum_us = 0;
+  for (const Edge& hop : route.hops) sum_us += unusual_us(hop.link);
+  return sum_us;
 }
 
 std::vector<NodeIndex> DomainMap::nodes_of(int domain) const {

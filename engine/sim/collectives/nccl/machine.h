@@ -32,9 +32,13 @@ struct Machine {
   std::vector<double> mesh_gbs{};
   double mesh_wire_factor = 1;  // wire / NCCL's constant
 
-  int nics = 0;               // of a domain; 0 where there is one domain only
-  double nic_gbs = 0;         // of each
-  double hop_us = 0;          // what the network's software adds to each message
+  int nics = 0;        // of a domain; 0 where there is one domain only
+  double nic_gbs = 0;  // of each
+  double hop_us = 0;   // what the network's software adds to each message
+  // What links add to a step inside the domain, and between two of them, beyond the usual links to which the constants
+  // were fitted; negative where links are faster. NCCL does not know it when it chooses.
+  double link_us = 0;
+  double wire_us = 0;
   double advertised_us = 0;   // the latency that its plug-in tells NCCL
   bool nics_are_near = true;  // a NIC and a GPU share a PCIe switch
   bool lacks_sharp = false;   // the network's switches cannot reduce: it is not InfiniBand

@@ -44,10 +44,16 @@ bool Mechanism::is_pcie() const {
   return machine_.intra == Intra::pcie || machine_.intra == Intra::staged;
 }
 
+// Returns the time of a step inside a domain, `usual_us` over usual links.
+double Mechanism::inside_step_us(double usual_us) const {
+  return std::max(0.0, usual_us + machine_.link_us);
+}
+
 // Returns the time of a step over the network: `fast_us` over InfiniBand; the software of other networks adds to the
-// least time of a message.
+// least time of a message, and links to both.
 double Mechanism::network_step_us(double fast_us) const {
-  return machine_.hop_us > 0 ? std::max(fast_us, costs_.net_least_us + machine_.hop_us) : fast_us;
+  const double step_us = machine_.hop_us > 0 ? std::max(fast_us, costs_.net_least_us + machine_.hop_us) : fast_us;
+  return std::max(0.0, step_us + machine_.wire_us);
 }
 
 Duration Mechanism::at_least_issue(Duration duration) const {
@@ -60,7 +66,7 @@ Duration Mechanism::at_least_issue(Duration duration) const {
 // Returns the time of `count` steps inside domains and `between` through NICs, of `part` bytes each. A step inside
 // costs `step_us` in addition to its copy; NICs work while thread blocks do.
 double Mechanism::steps_us(const Steps& steps, double part, const StepCost& cost) const {
-  const double inside_us = either(cost.step_us, us_at(part, cost.inside_gbs), cost.overlap);
+  const double inside_us = either(inside_step_us(cost.step_us), us_at(part, cost.inside_gbs), cost.overlap);
   if (machine_.domains == 1) return steps.inside * inside_us;
   const double nic_us = us_at(part, cost.nic_gbs);
   return steps.inside * either(inside_us, nic_us, costs_.overlap_nics) +
@@ -137,8 +143,8 @@ Duration Mechanism::rooted(Protocol protocol, double bytes) const {
   const double all_gbs = machine_.intra == Intra::staged ? costs_.pcie_one_way * machine_.gpu_gbs : wire_gbs();
   const double gbs = share * all_gbs;
   const double chunk = std::min(bytes / costs_.rooted_chunks, graphs_.thread_blocks * 128 * kKiB);
-  const double fill_us =
-      edges.inside * step_us * k + edges.between * network_step_us(network_us) + (edges.all() - 1) * us_at(chunk, gbs);
+  const double fill_us = edges.inside * inside_step_us(step_us * k) + edges.between * network_step_us(network_us) +
+                         (edges.all() - 1) * us_at(chunk, gbs);
   const double transfer_us = us_at(bytes, gbs);
   return {(costs_.launch_us + wide_us) * k + fill_us + transfer_us, transfer_us};
 }

@@ -51,6 +51,7 @@ class Mechanism {
   double one_way_gbs() const;
   double ll_share() const;
   double ll128_share() const;
+  double inside_step_us(double usual_us) const;
   double network_step_us(double fast_us) const;
   bool is_pcie() const;
   Duration rooted(Protocol protocol, double bytes) const;

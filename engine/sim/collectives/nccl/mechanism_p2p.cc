@@ -20,7 +20,7 @@ Duration Mechanism::all_to_all(double bytes) const {
     transfer_us = std::max(inside_us, us_at(part * (n - machine_.gpus) * machine_.gpus, p2p_nic_gbs()));
     network_us = network_step_us(costs_.net_simple_us);
   }
-  const double fixed_us = (costs_.launch_us + parts_us + large_us) * k + network_us;
+  const double fixed_us = inside_step_us((costs_.launch_us + parts_us + large_us) * k) + network_us;
   return at_least_issue({fixed_us + transfer_us, transfer_us});
 }
 
@@ -33,7 +33,7 @@ Duration Mechanism::send_receive(double bytes, bool over_network) const {
     return {fixed_us + network_step_us(costs_.net_simple_us) + transfer_us, transfer_us};
   }
   const double transfer_us = us_at(bytes, one_way_gbs());
-  return {fixed_us + transfer_us, transfer_us};
+  return {inside_step_us(fixed_us) + transfer_us, transfer_us};
 }
 
 // Returns the rate at which a GPU can send to one other while nothing comes back.

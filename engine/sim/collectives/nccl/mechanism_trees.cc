@@ -41,8 +41,8 @@ Duration Mechanism::tree(Protocol protocol, const Call& call) const {
   const double gbs = tree_gbs(protocol, call);
   const double hop_gbs = costs_.block_gbs / k * (is_ll ? 0.5 : 1);
   const double net_gbs = levels > 0 ? nic_gbs() / blocks * (is_ll ? 0.5 : 1) : hop_gbs;
-  const double fill_us =
-      2 * ((machine_.gpus - 1) * (step_us + us_at(chunk, hop_gbs)) + levels * (network_us + us_at(chunk, net_gbs)));
+  const double fill_us = 2 * ((machine_.gpus - 1) * (inside_step_us(step_us) + us_at(chunk, hop_gbs)) +
+                              levels * (network_us + us_at(chunk, net_gbs)));
   const double moving_us = fill_us + us_at(std::max(0.0, each - chunk), gbs / blocks);
   return {costs_.launch_us * k + moving_us, std::min(moving_us, us_at(call.bytes, gbs))};
 }
@@ -76,14 +76,15 @@ Duration Mechanism::nvls(Algorithm algorithm, const Call& call) const {
       costs_.nvls_round_us * k + us_at(round, costs_.nvls_round_share * machine_.gpu_wire_gbs), us_at(round, gbs));
   const double rounds = call.bytes / round;
   const double fill = std::min(is_tree ? costs_.nvls_tree_fill_rounds : costs_.nvls_fill_rounds, 1 + rounds);
-  double total_us = costs_.launch_us * k + (rounds + fill) * round_us;
+  // A head reads through the switch, and writes through it: two steps before the first round ends.
+  double total_us = inside_step_us(costs_.launch_us * k + machine_.link_us) + (rounds + fill) * round_us;
   if (is_tree) total_us += 2 * std::ilogb(machine_.domains) * (network_step_us(costs_.net_simple_us));
   return {total_us, us_at(call.bytes, gbs)};
 }
 
 Duration Mechanism::collnet(Choice choice, const Call& call) const {
   const double k = clock_factor();
-  const double steps_us = 2 * (machine_.gpus - 1) * costs_.tree_slice_us * k;
+  const double steps_us = 2 * (machine_.gpus - 1) * inside_step_us(costs_.tree_slice_us * k);
   const double transfer_us = us_at(call.bytes, std::min(table_.gbs(choice, call), costs_.tree_nic_share * nic_gbs()));
   const double network_us = 2 * (network_step_us(costs_.net_simple_us));
   return {costs_.launch_us * k + steps_us + network_us + transfer_us, transfer_us};

@@ -9,6 +9,7 @@
 
 #include "engine/sim/collectives/nccl/constants.h"
 #include "engine/sim/collectives/nccl/domain_map.h"
+#include "engine/sim/collectives/nccl/latencies.h"
 #include "engine/sim/collectives/nccl/link_unit.h"
 #include "engine/sim/collectives/nccl/ring_packing.h"
 #include "topologies/base/error.h"
@@ -38,6 +39,7 @@ class GroupSurvey {
     machine.total_gpus = static_cast<int>(gpus_.size());
     if (!describe_switch() && !describe_mesh()) describe_pcie();
     if (machine.domains > 1) describe_network();
+    if (map_.has_unusual_links()) measure_latencies(topology_, map_, gpus_, survey_);
     return std::move(survey_);
   }
 
@@ -83,14 +85,18 @@ class GroupSurvey {
 
   bool describe_switch() {
     Machine& machine = survey_.machine;
-    double least = std::numeric_limits<double>::infinity();
+    double least = std::numeric_limits<double>::infinity(), most = 0;
+    int slowest = -1;
     for (const int position : first()) {
       double gbs = 0;
       map_.neighbours.each(gpu(position), LinkKind::nvlink, [&](NodeIndex other, const LinkModel& model) {
         if (topology_.kind(other) == NodeKind::nvswitch) gbs += gbs_of(model);
       });
+      if (gbs < least) slowest = position;
       least = std::min(least, gbs);
+      most = std::max(most, gbs);
     }
+    if (least <= 0 && most > 0) survey_.without_nvlink = slowest;
     if (least <= 0) return false;
     const NvlinkRate rate = unit_.rate_of(least, least);
     machine.intra = Intra::nvswitch;
@@ -317,6 +323,8 @@ class GroupSurvey {
     for (const std::vector<int>& gpus : survey_.domains) {
       std::vector<Port>& ports = survey_.ports.emplace_back();
       for (const NodeIndex node : nics_of(gpus)) {
+        map_.neighbours.each(node, LinkKind::network,
+                             [&](NodeIndex, const LinkModel& model) { describe_transport(model); });
         const std::size_t place = ports.size() < nearest.size() ? nearest[ports.size()] : ports.size();
         ports.push_back({node, gpus[place % gpus.size()]});
       }
