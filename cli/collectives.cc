@@ -206,6 +206,7 @@ CollectiveRun run_of(const CollectivesFlags& flags, const Prepared& prepared, co
   run.device_model = result.device_model;
   run.settings = result.settings;
   run.notes = result.notes;
+  if (job.topology) run.notes.insert(run.notes.end(), job.topology->notes().begin(), job.topology->notes().end());
   return run;
 }
 

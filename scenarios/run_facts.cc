@@ -121,6 +121,9 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.classes = classes_of(scenario, timeline);
   report.settings = timeline.settings;
   report.notes = timeline.notes;
+  if (scenario.topology) {
+    report.notes.insert(report.notes.end(), scenario.topology->notes().begin(), scenario.topology->notes().end());
+  }
   if (scenario.topology && capabilities.deterministic && !scenario.topology->disturbance().empty()) {
     report.notes.push_back("the topology was measured while disturbed: " + scenario.topology->disturbance());
   }

@@ -25,8 +25,9 @@ bool MeetingSearch::knows(NodeIndex from, NodeIndex to) const {
   return !has_one_way_ && from != to && is_end(from) && is_end(to) && topology_.worker(from) != topology_.worker(to);
 }
 
-Picoseconds MeetingSearch::run(NodeIndex from, NodeIndex to) {
+Picoseconds MeetingSearch::run(NodeIndex from, NodeIndex to, bool keeps_to_network) {
   ++search_;
+  keeps_to_network_ = keeps_to_network;
   best_ = kNoRoute;
   home_ = topology_.worker(from);
   away_ = topology_.worker(to);
@@ -69,6 +70,7 @@ void MeetingSearch::expand(Side& side, const Side& other, NodeIndex node, int wo
   const Picoseconds before = side.visits[slots_.of(node)].cost;
   arcs_.each(node, worker, [&](const Arc& arc) {
     if (topology_.kind(arc.to) == NodeKind::gpu) return;
+    if (keeps_to_network_ && topology_.link_model(arc.edge.link).kind != LinkKind::network) return;
     const Picoseconds cost = before + arc.cost;
     const std::size_t slot = slots_.of(arc.to);
     Visit& visit = side.visits[slot];

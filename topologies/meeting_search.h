@@ -23,8 +23,9 @@ class MeetingSearch {
   // Returns whether it can search between these nodes: NICs or processors of different workers, in a topology without
   // one-way links.
   bool knows(NodeIndex from, NodeIndex to) const;
-  // Returns the cost of the cheapest route; kNoRoute where there is none. Crosses no GPU and no third worker.
-  Picoseconds run(NodeIndex from, NodeIndex to);
+  // Returns the cost of the cheapest route, over network links alone if `keeps_to_network`; kNoRoute where there is
+  // none. Crosses no GPU and no third worker.
+  Picoseconds run(NodeIndex from, NodeIndex to, bool keeps_to_network = false);
   // Returns, after run(), a lower bound of the cost from `node` to the end. It is exact near the end.
   Picoseconds rest_at_least(NodeIndex node) const;
   std::uint64_t visited_count() const { return visited_; }
@@ -52,6 +53,7 @@ class MeetingSearch {
   Side front_, back_;
   std::uint64_t search_ = 0;
   int home_ = 0, away_ = 0;
+  bool keeps_to_network_ = false;
   Picoseconds best_ = kNoRoute;
   std::uint64_t visited_ = 0;
 };

@@ -8,8 +8,11 @@ RouteSearch::RouteSearch(const Topology& topology, const Arcs& arcs)
 std::optional<Ways> RouteSearch::find(NodeIndex from, NodeIndex to, Within within) {
   const int home = topology_.worker(from);
   avoids_network_ = home != kNoWorker && home == topology_.worker(to);
+  const bool are_nics = topology_.kind(from) == NodeKind::nic && topology_.kind(to) == NodeKind::nic;
+  keeps_to_network_ = are_nics && home != topology_.worker(to);
   State end = run(from, to, within);
-  if (end == kNone && std::exchange(avoids_network_, false)) end = run(from, to, within);
+  const bool is_limited = std::exchange(avoids_network_, false) || std::exchange(keeps_to_network_, false);
+  if (end == kNone && is_limited) end = run(from, to, within);
   if (end == kNone) return std::nullopt;
   return ways_to(end);
 }
@@ -21,7 +24,7 @@ RouteSearch::State RouteSearch::run(NodeIndex from, NodeIndex to, Within within)
   start_ = 2 * from;
   to_ = to;
   is_bounded_ = !avoids_network_ && meeting_.knows(from, to);
-  if (is_bounded_) bound_ = meeting_.run(from, to);
+  if (is_bounded_) bound_ = meeting_.run(from, to, keeps_to_network_);
   if (is_bounded_ && bound_ == MeetingSearch::kNoRoute) return kNone;
   slots_.set_ends(from, to);
   visit_of(start_) = {.search = search_};
@@ -54,7 +57,8 @@ void RouteSearch::expand(State state, Picoseconds cost, int worker) {
 }
 
 bool RouteSearch::may_leave(State state, const Arc& arc) const {
-  if (avoids_network_ && topology_.link_model(arc.edge.link).kind == LinkKind::network) return false;
+  const bool is_network = topology_.link_model(arc.edge.link).kind == LinkKind::network;
+  if (is_network ? avoids_network_ : keeps_to_network_) return false;
   if (state == start_ || !is_gpu(node_of(state))) return true;
   return is_crossable(state) && is_nvlink(arc) && is_gpu(arc.to);
 }

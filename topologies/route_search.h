@@ -100,7 +100,8 @@ class RouteSearch {
   State start_ = 0;
   NodeIndex to_ = 0;
   Picoseconds cost_ = 0;
-  bool avoids_network_ = false;  // both ends are in one machine
+  bool avoids_network_ = false;    // both ends are in one machine
+  bool keeps_to_network_ = false;  // both are NICs of different machines
   bool is_bounded_ = false;
   Picoseconds bound_ = 0;  // of the whole route, where is_bounded_
   std::uint64_t search_ = 0;

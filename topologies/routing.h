@@ -2,8 +2,8 @@
 //
 // A route is the cheapest path. A link costs its latency plus the time that a reference message takes on it. Nodes of a
 // third worker are never crossed, and a GPU is crossed only between two NVLink hops, as in NCCL. Between nodes of one
-// worker no network link is crossed, unless there is no other path. One of several equally cheap paths is chosen by a
-// hash of the flow (ECMP), so that equal inputs give equal routes.
+// worker no network link is crossed, and between NICs of two workers nothing else, unless there is no other path. One
+// of several equally cheap paths is chosen by a hash of the flow (ECMP), so that equal inputs give equal routes.
 //
 // Threads: use a Router from one thread.
 #pragma once

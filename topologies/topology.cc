@@ -164,6 +164,14 @@ void Topology::set_device(NodeIndex index, std::shared_ptr<const DeviceModel> de
   }
 }
 
+void Topology::set_port(NodeIndex nic, std::shared_ptr<const LinkModel> port) {
+  if (nic >= machine_nodes()) {
+    nodes_[nic - machine_nodes()].port = std::move(port);
+  } else {
+    changed_machine(worker(nic)).nodes_[nic % nodes_of_machine_].port = std::move(port);
+  }
+}
+
 void Topology::replace_devices(const OtherDevice& other) {
   std::map<std::pair<NodeKind, const DeviceModel*>, std::shared_ptr<const DeviceModel>> made;
   const auto replace_in = [&](std::vector<Node>& nodes) {

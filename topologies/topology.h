@@ -151,6 +151,7 @@ class Topology {
   void add_collective(CollectiveSample sample) { collectives_.push_back(std::move(sample)); }
   void set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device);
   void set_link_model(LinkIndex index, std::shared_ptr<const LinkModel> model);
+  void set_port(NodeIndex nic, std::shared_ptr<const LinkModel> port);
   // Gives each node that has a device what `other` makes of the node's kind and device, or leaves it as it is where
   // that is null. `other` is called once for a kind and a device, and machines that are alike stay alike.
   using OtherDevice = std::function<std::shared_ptr<const DeviceModel>(NodeKind, const DeviceModel&)>;
@@ -213,6 +214,11 @@ class Topology {
   std::string disturbance() const;
   void set_disturbance(std::string what) { measured_with_["disturbed"] = std::move(what); }
 
+  // What readers assumed, left out or changed, for people. Files that are written do not have it.
+  const std::vector<std::string>& notes() const { return notes_; }
+  void add_note(std::string note) { notes_.push_back(std::move(note)); }
+  void add_notes(const std::vector<std::string>& notes) { notes_.insert(notes_.end(), notes.begin(), notes.end()); }
+
   // Returns the weakest provenance of the figures in use: assumed < vendor < measured.
   Provenance provenance() const;
 
@@ -242,6 +248,7 @@ class Topology {
   std::map<std::string, NodeIndex, std::less<>> by_name_;
   std::vector<CollectiveSample> collectives_;
   std::map<std::string, std::string> measured_with_;
+  std::vector<std::string> notes_;
   bool p2p_ = true;
   bool exchanges_in_turn_ = false;
   double share_spread_ = 0;

@@ -79,9 +79,9 @@ std::vector<std::string> records_of(const Timeline& timeline, int worker) {
 std::string Job::text() const {
   return fmt::format(
       "name: symmetry\nworkload: {}\nstrategy: {}\nengine: {{name: sim}}\n"
-      "topology: {{cluster: {{node: {}, workers: {}, fabric: {}}}}}\n"
+      "topology: {{cluster: {{node: {}, workers: {}, fabric: {}, overrides: {{{}}}}}}}\n"
       "devices: {{type: gpu, workers: {}, per_worker: {}, chief: {}}}\nsteps: 3\nwarmup_steps: 1\n",
-      workload, strategy, machine, workers, fabric, workers, per_worker, has_chief);
+      workload, strategy, machine, workers, fabric, overrides, workers, per_worker, has_chief);
 }
 
 std::string layers(int batch, const std::string& bucket) {

@@ -17,6 +17,7 @@ struct Job {
   bool has_chief = false;
   bool has_straggler = false;
   bool has_slow_link = false;
+  std::string overrides{};  // of the cluster
 
   std::string text() const;  // the scenario
 };

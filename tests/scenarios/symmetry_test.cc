@@ -42,6 +42,18 @@ TEST(Symmetry, AStragglerAndASlowLinkAreClassesOfTheirOwn) {
   EXPECT_GE(expect_equal_runs({.workers = 9, .workload = layers(9 * 8 * 4), .has_slow_link = true}), 2);
 }
 
+TEST(Symmetry, OverriddenNodesAndLinksAreClassesOfTheirOwn) {
+  const auto classes = [](const std::string& overrides, const std::string& machine = "hgx-h100") {
+    return expect_equal_runs(
+        {.machine = machine, .workers = 9, .per_worker = 4, .workload = layers(9 * 4 * 4), .overrides = overrides});
+  };
+  EXPECT_GE(classes("w4.gpu3: {slowdown: 2}"), 2);
+  EXPECT_GE(classes("w7.nic2: {slowdown: 3, latency: 50us}"), 2);
+  EXPECT_GE(classes("w2.gpu1 - w2.nvswitch0: {bandwidth: 30GB/s, latency: 9us}"), 2);
+  EXPECT_EQ(classes("gpu2: {slowdown: 3}"), 1) << "equal on all machines";
+  classes("w4.gpu3: {slowdown: 2}", "gb200-nvl72");
+}
+
 TEST(Symmetry, FabricsWithManyPathsStayExact) {
   for (const char* fabric :
        {"{kind: leaf_spine, workers_per_leaf: 4, spines: 2}", "{kind: rail, workers_per_leaf: 4, spines: 4}",

@@ -322,7 +322,7 @@ TEST(TopologyYaml, TheDocumentedExamplesAreValid) {
     EXPECT_NO_THROW(parse_topology_yaml(example, "docs/topology.md")) << example;
     ++examples;
   }
-  EXPECT_EQ(examples, 4);
+  EXPECT_EQ(examples, 5);
 }
 
 TEST(TopologyYaml, ContentTellsTheFormat) {

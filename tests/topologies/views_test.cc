@@ -116,8 +116,8 @@ TEST(TopologyCheck, FindsWhatNoMachineIsLike) {
   EXPECT_THAT(problems,
               testing::ElementsAre("'gpu0' reaches its NIC 'nic0' with 24 GB/s, less than the 50 GB/s of its port",
                                    "NIC 'nic1' is not connected to any GPU",
-                                   "'gpu2' has 50 GB/s of NVLink, its twin 'gpu0' 150 GB/s (1 GPUs have less)",
-                                   "'gpu1' has 100 GB/s of NVLink, its twin 'gpu0' 150 GB/s (1 GPUs have less)"));
+                                   "'gpu2' has 50 GB/s of NVLink, its twin 'gpu0' 150 (1 GPU has less)",
+                                   "'gpu1' has 100 GB/s of NVLink, its twin 'gpu0' 150 (1 GPU has less)"));
 }
 
 std::vector<std::string> findings_in(const Topology& topology) {

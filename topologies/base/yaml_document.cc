@@ -293,10 +293,25 @@ YamlNode& YamlDocument::own(const YamlNode& node) {
 }
 
 // Copies the maps on the path first, because they may belong to the base and be aliased elsewhere in it.
+namespace {
+
+// Returns the length of the first key of a path. A key that the map has may contain dots: "w1.gpu3".
+std::size_t key_length(const YamlNode& map, std::string_view path) {
+  std::size_t length = std::min(path.find('.'), path.size());
+  for (const YamlNode::Entry& entry : map.entries) {
+    const bool begins =
+        path.starts_with(entry.key) && (path.size() == entry.key.size() || path[entry.key.size()] == '.');
+    if (begins) length = std::max(length, entry.key.size());
+  }
+  return length;
+}
+
+}  // namespace
+
 void YamlDocument::change(YamlNode& map, std::string_view path, const YamlNode* value) {
   TANDEM_CHECK(map.kind == YamlKind::map, "a change below a value that is no map");
-  const std::size_t dot = path.find('.');
-  const std::string_view key = path.substr(0, dot);
+  const std::string_view key = path.substr(0, key_length(map, path));
+  const std::size_t dot = key.size() < path.size() ? key.size() : std::string_view::npos;
   auto entry =
       std::find_if(map.entries.begin(), map.entries.end(), [&](const auto& known) { return known.key == key; });
   const bool is_new = entry == map.entries.end();

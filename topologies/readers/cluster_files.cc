@@ -55,7 +55,10 @@ std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const T
         workers.error(fmt::format("the fabric has {} hosts; leave `workers` out, or name some with `hosts`", most));
     }
     if (!cluster.diagnostics().empty()) return std::nullopt;
-    return compose_cluster(&machine, description, hosts, name, file->string(), notes);
+    Topology topology = compose_cluster(&machine, description, hosts, name, file->string(), notes);
+    topology.add_notes(machine.notes());
+    topology.add_notes(notes);
+    return topology;
   } catch (const InputError& error) {
     for (const Diagnostic& diagnostic : error.diagnostics()) cluster.diagnostics().add(diagnostic);
     return std::nullopt;

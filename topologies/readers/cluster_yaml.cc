@@ -106,10 +106,13 @@ void check_fabric_keys(const YamlReader& cluster) {
 std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, const std::string& name, int depth) {
   auto machine = read_machine(cluster.required("node"), cluster, depth);
   check_fabric_keys(cluster);
+  std::vector<NodeOverride> others;
   if (has_fabric_file(cluster)) {
     const YamlReader overrides = cluster.optional("overrides");
-    if (machine && overrides) machine = with_overrides(*machine, overrides);
-    return machine ? read_cluster_of_files(cluster, *machine, name, depth) : std::nullopt;
+    if (machine && overrides) machine = with_overrides(*machine, overrides, others);
+    auto topology = machine ? read_cluster_of_files(cluster, *machine, name, depth) : std::nullopt;
+    if (topology) apply_overrides(others, *machine, *topology);
+    return topology;
   }
   Fabric fabric = read_fabric(cluster.optional("fabric"));
   if (!machine) return std::nullopt;
@@ -118,10 +121,12 @@ std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, 
   } else if (nics.present()) {
     fabric.nics = some_nics(nics, *machine);
   }
-  if (const YamlReader overrides = cluster.optional("overrides")) machine = with_overrides(*machine, overrides);
+  if (const YamlReader overrides = cluster.optional("overrides")) machine = with_overrides(*machine, overrides, others);
   if (!cluster.diagnostics().empty()) return std::nullopt;
   try {
-    return make_cluster(*machine, workers, fabric, name);
+    Topology topology = make_cluster(*machine, workers, fabric, name);
+    apply_overrides(others, *machine, topology);
+    return topology;
   } catch (const Error& error) {
     cluster.error(error.what());
     return std::nullopt;

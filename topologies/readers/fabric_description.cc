@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <map>
 #include <set>
+#include <tuple>
 
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/topology_reader.h"
@@ -78,8 +79,12 @@ class Composer {
       }
       if (nics_.empty()) refuse(file_, "machine '" + machine->name() + "' has no NIC with a known port");
       port_ = plain->node(nics_.front()).port;
-      topology.add_machines(plain, static_cast<int>(hosts_.size()));
-      per_machine_ = plain->nodes_of(0, NodeKind::nic).empty() ? 0 : topology.nodes_of_machine();
+      if (machine->nvlink_domain() > 1 && hosts_.size() > 1) {
+        add_domains(topology, *plain, static_cast<std::size_t>(machine->nvlink_domain()));
+      } else {
+        topology.add_machines(plain, static_cast<int>(hosts_.size()));
+      }
+      for (const NodeIndex nic : nics_) ports_of_machine_.push_back(plain->node(nic).port);
       for (const CollectiveSample& sample : machine->collectives()) {
         if (sample.nodes == 1) topology.add_collective(sample);
       }
@@ -113,14 +118,16 @@ class Composer {
     }
   }
 
-  std::shared_ptr<const LinkModel> cable(double bytes_per_s, const std::string& source) {
-    auto& model = models_[{bytes_per_s, source}];
+  // Returns the model of a cable that is otherwise like the port at its end.
+  std::shared_ptr<const LinkModel> cable(double bytes_per_s, const std::string& source,
+                                         const std::shared_ptr<const LinkModel>& port) {
+    auto& model = models_[{bytes_per_s, source, port.get()}];
     if (model) return model;
     auto made = std::make_shared<LinkModel>();
-    if (port_) *made = *port_;
+    if (port) *made = *port;
     made->kind = LinkKind::network;
     made->id = models_.size() == 1 ? "cable" : "cable_" + std::to_string(models_.size());
-    if (!port_) {
+    if (!port) {
       made->transport = "infiniband";
       made->latency_s = {0.6e-6, Provenance::assumed, "not in the file; HDR InfiniBand", "", 0};
     }
@@ -148,13 +155,71 @@ class Composer {
                  "cluster: {node: NAME, fabric: ./" +
                      std::filesystem::path(file_).filename().string() + "}");
         }
-        const NodeIndex nic = has_machine ? static_cast<NodeIndex>(worker) * per_machine_ + nics_[i]
-                                          : add_nic(topology, static_cast<int>(worker), i, port);
-        const double rate = port.bytes_per_s > 0 ? port.bytes_per_s : port_->bandwidth_bytes_per_s.value;
-        joins_.push_back({nic, port.at, cable(rate, port.bytes_per_s > 0 ? port.source : "the NIC's port")});
+        const NodeIndex nic =
+            has_machine ? nic_of(topology, worker, i) : add_nic(topology, static_cast<int>(worker), i, port);
+        const auto& own = has_machine ? ports_of_machine_[i] : port_;
+        const double rate = port.bytes_per_s > 0 ? port.bytes_per_s : own->bandwidth_bytes_per_s.value;
+        joins_.push_back({nic, port.at, cable(rate, port.bytes_per_s > 0 ? port.source : "the NIC's port", own)});
         below_[port.at] += rate;
       }
     }
+  }
+
+  NodeIndex nic_of(const Topology& topology, std::size_t worker, std::size_t number) const {
+    const NodeIndex place = nics_[number];
+    return places_.empty() ? static_cast<NodeIndex>(worker) * topology.nodes_of_machine() + place
+                           : places_[worker][place];
+  }
+
+  // Adds machines whose NVSwitches those of a domain share.
+  void add_domains(Topology& topology, const Topology& machine, std::size_t most) {
+    const std::vector<std::size_t> domains = domains_of_hosts(most);
+    std::map<std::pair<std::size_t, NodeIndex>, NodeIndex> shared;
+    for (std::size_t worker = 0; worker < domains.size(); ++worker) {
+      std::vector<NodeIndex>& places = places_.emplace_back();
+      for (NodeIndex index = 0; index < machine.node_count(); ++index) {
+        Node node = machine.node(index);
+        const bool is_shared = node.kind == NodeKind::nvswitch;
+        if (const auto known = shared.find({domains[worker], index}); is_shared && known != shared.end()) {
+          places.push_back(known->second);
+          continue;
+        }
+        node.name =
+            is_shared ? fmt::format("fabric.nvswitch{}", shared.size()) : fmt::format("w{}.{}", worker, node.name);
+        node.worker = is_shared ? kNoWorker : static_cast<int>(worker);
+        places.push_back(topology.add_node(std::move(node)));
+        if (is_shared) shared[{domains[worker], index}] = places.back();
+      }
+      for (LinkIndex index = 0; index < machine.link_count(); ++index) {
+        const Link link = machine.link(index);
+        topology.add_link(places[link.from], places[link.to], link.model, link.direction);
+      }
+    }
+  }
+
+  // Returns the number of the NVLink domain of each worker, of at most so many.
+  std::vector<std::size_t> domains_of_hosts(std::size_t most) {
+    std::vector<std::size_t> block_of(hosts_.size(), 0);
+    for (const auto& [host, place] : hosts_) block_of[place] = fabric_.blocks.empty() ? 0 : fabric_.blocks[host];
+    std::map<std::size_t, std::size_t> sizes;
+    std::map<std::pair<std::size_t, std::size_t>, std::size_t> numbers;  // by block and part of it
+    std::vector<std::size_t> domains;
+    for (const std::size_t block : block_of) {
+      const std::size_t part = sizes[block]++ / most;
+      domains.push_back(numbers.emplace(std::pair(block, part), numbers.size()).first->second);
+    }
+    if (fabric_.blocks.empty()) {
+      notes_.push_back(
+          fmt::format("{}: assumed: each {} hosts, in their order, share an NVLink domain; the file does "
+                      "not tell (Slurm's blocks would)",
+                      file_, most));
+    } else if (numbers.size() > sizes.size()) {
+      notes_.push_back(
+          fmt::format("{}: blocks of more than the {} machines of an NVLink domain: divided in the order "
+                      "of their hosts",
+                      file_, most));
+    }
+    return domains;
   }
 
   NodeIndex add_nic(Topology& topology, int worker, std::size_t number, const FabricDescription::Port& port) {
@@ -162,7 +227,7 @@ class Composer {
     node.name = fmt::format("w{}.nic{}", worker, number);
     node.kind = NodeKind::nic;
     node.worker = worker;
-    node.port = cable(port.bytes_per_s, port.source);
+    node.port = cable(port.bytes_per_s, port.source, port_);
     return topology.add_node(std::move(node));
   }
 
@@ -183,7 +248,7 @@ class Composer {
     widen();
     for (const auto& one : fabric_.cables) {
       const double rate = one.bytes_per_s > 0 ? one.bytes_per_s : below_[one.from];
-      if (rate > 0) topology.add_link(nodes[one.from], nodes[one.to], cable(rate, one.source));
+      if (rate > 0) topology.add_link(nodes[one.from], nodes[one.to], cable(rate, one.source, port_));
     }
   }
 
@@ -220,9 +285,10 @@ class Composer {
   std::map<std::size_t, std::size_t> hosts_{};  // from the fabric's number to the worker
   std::vector<std::vector<const FabricDescription::Port*>> ports_{};
   std::vector<NodeIndex> nics_{};
-  NodeIndex per_machine_ = 0;
-  std::shared_ptr<const LinkModel> port_{};
-  std::map<std::pair<double, std::string>, std::shared_ptr<const LinkModel>> models_{};
+  std::vector<std::vector<NodeIndex>> places_{};  // of the machine's nodes, by worker; empty: machines added as one
+  std::shared_ptr<const LinkModel> port_{};       // of the first NIC
+  std::vector<std::shared_ptr<const LinkModel>> ports_of_machine_{};  // of nics_
+  std::map<std::tuple<double, std::string, const LinkModel*>, std::shared_ptr<const LinkModel>> models_{};
   std::vector<double> below_{};
   std::vector<Join> joins_{};
   std::set<std::size_t> noted_{};
@@ -242,6 +308,7 @@ Topology compose_cluster(const Topology* machine, const FabricDescription& fabri
                          const std::vector<std::string>& hosts, const std::string& name, const std::string& file,
                          std::vector<std::string>& notes) {
   if (machine != nullptr && machine->worker_count() != 1) refuse(file, "'" + machine->name() + "' is not one machine");
+  for (const std::string& note : fabric.notes) notes.push_back(file + ": " + note);
   return Composer(fabric, file, notes).compose(machine, hosts, name);
 }
 

@@ -27,6 +27,8 @@ struct FabricDescription {
   std::vector<std::string> hosts{}, switches{};
   std::vector<Port> ports{};
   std::vector<Cable> cables{};
+  std::vector<std::size_t> blocks{};  // by host; hosts of one block share an NVLink domain. Empty: not stated
+  std::vector<std::string> notes{};   // keys that have no effect
 };
 
 bool is_ibnetdiscover(std::string_view text);
@@ -46,6 +48,8 @@ FabricDescription read_fabric_description(const std::string& file);
 std::optional<std::vector<std::string>> hosts_of_list(std::string_view list);
 
 // Makes a cluster with one machine for each host: all hosts in natural order, or those of `hosts` in their order.
+// Machines of NVLink domains (Topology::nvlink_domain) share one NVSwitch for each block or, where the fabric states
+// no blocks, for each so many hosts in their order.
 // Without a machine, the hosts have their NICs and nothing else. Throws InputError naming `file`.
 Topology compose_cluster(const Topology* machine, const FabricDescription& fabric,
                          const std::vector<std::string>& hosts, const std::string& name, const std::string& file,

@@ -93,6 +93,7 @@ Topology changed_copy(const Topology& machine, const Changes& changes, const std
   copy.set_exchanges_in_turn(machine.exchanges_in_turn());
   copy.set_share_spread(machine.share_spread());
   copy.set_nvlink_domain(machine.nvlink_domain());
+  copy.add_notes(machine.notes());
   return copy;
 }
 
@@ -151,28 +152,33 @@ std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader
   return path ? read_machine_file(machine, *path, options, depth) : std::nullopt;
 }
 
-Topology with_overrides(const Topology& machine, const YamlReader& overrides) {
+Topology with_overrides(const Topology& machine, const YamlReader& overrides, std::vector<NodeOverride>& others) {
   const Changes known = models_of(machine);
   Changes changes;
-  std::vector<std::string> ids = keys_of(known.devices);
-  for (const std::string& id : keys_of(known.links)) ids.push_back(id);
+  std::vector<NodeOverride> of_nodes;
   for (const auto& [id, map] : overrides.entries()) {
-    const FigureOrigin origin{Provenance::assumed, "overridden in " + map.file(), ""};
     if (known.devices.contains(id)) {
-      auto model = std::make_shared<DeviceModel>(*known.devices.at(id));
-      model->name = map.optional("name").text(model->name);
-      if (map.has("name") && map.has("peak_flops")) model->peak_flops_per_s.clear();  // another device
-      read_device_figures(map, read_origin(map, origin), *model);
-      changes.devices[id] = model;
+      changes.devices[id] = std::make_shared<DeviceModel>(overridden(*known.devices.at(id), map));
     } else if (known.links.contains(id)) {
-      auto model = std::make_shared<LinkModel>(*known.links.at(id));
-      read_link_figures(map, read_origin(map, origin), *model);
-      changes.links[id] = model;
+      changes.links[id] = std::make_shared<LinkModel>(overridden(*known.links.at(id), map));
     } else {
-      map.unknown_word("device or link model", id, ids);
+      for (NodeOverride& change : node_overrides(id, map)) of_nodes.push_back(std::move(change));
     }
   }
-  return changed_copy(machine, changes, machine.name());
+  Topology changed = changed_copy(machine, changes, machine.name());
+  for (NodeOverride& change : of_nodes) {
+    if (!is_for_every_machine(change.key) || !apply(change, changed)) others.push_back(std::move(change));
+  }
+  return changed;
+}
+
+void apply_overrides(const std::vector<NodeOverride>& changes, const Topology& machine, Topology& topology) {
+  const Changes known = models_of(machine);
+  std::vector<std::string> ids = keys_of(known.devices);
+  for (const std::string& id : keys_of(known.links)) ids.push_back(id);
+  for (const NodeOverride& change : changes) {
+    if (!apply(change, topology)) report_unknown(change, topology, ids);
+  }
 }
 
 std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth) {
@@ -182,7 +188,11 @@ std::optional<Topology> read_variant(const YamlReader& map, const std::string& n
   const YamlReader p2p = map.optional("p2p");
   const bool stated = p2p.boolean(true);
   if (!machine) return std::nullopt;
-  if (overrides) machine = with_overrides(*machine, overrides);
+  if (overrides) {
+    std::vector<NodeOverride> others;
+    machine = with_overrides(*machine, overrides, others);
+    apply_overrides(others, *machine, *machine);
+  }
   Changes changes;
   if (without) changes.removed = read_removed(*machine, without);
   if (!map.diagnostics().empty()) return std::nullopt;

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "topologies/base/strict_yaml.h"
+#include "topologies/readers/node_overrides.h"
 #include "topologies/topology.h"
 
 namespace tandem {
@@ -51,7 +52,10 @@ bool has_fabric_file(const YamlReader& cluster);
 std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const Topology& machine,
                                               const std::string& name, int depth);
 
-// Returns the machine with the figures that `overrides` gives, by the names of their models.
-Topology with_overrides(const Topology& machine, const YamlReader& overrides);
+// Returns the machine with the figures that `overrides` gives, by the names of their models, or of nodes that every
+// machine has. Adds what names neither to `others`, which apply_overrides() applies to the cluster of such machines;
+// what names nothing there is reported.
+Topology with_overrides(const Topology& machine, const YamlReader& overrides, std::vector<NodeOverride>& others);
+void apply_overrides(const std::vector<NodeOverride>& changes, const Topology& machine, Topology& topology);
 
 }  // namespace tandem

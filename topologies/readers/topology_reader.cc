@@ -27,6 +27,16 @@ ImportedTopology import_xml(std::string_view text, const std::string& file, cons
   return import_nccl_xml(text, file, options);
 }
 
+ImportedTopology import_any(std::string_view text, const std::string& file, const ImportOptions& options) {
+  if (is_xml(text)) return import_xml(text, file, options);
+  if (is_nvidia_smi(text)) return import_nvidia_smi(text, file, options);
+  if (is_slurm_conf(text)) return import_fabric(parse_slurm_conf(text, file), file, options);
+  if (is_slurm_yaml(text)) return import_fabric(parse_slurm_yaml(text, file), file, options);
+  if (is_ibnetdiscover(text)) return import_fabric(parse_ibnetdiscover(text, file), file, options);
+  if (is_dot(text)) return import_dot(text, file, options);
+  return import_astra_network(text, file, options);
+}
+
 }  // namespace
 
 Topology read_topology(const std::filesystem::path& path) {
@@ -35,8 +45,10 @@ Topology read_topology(const std::filesystem::path& path) {
 
 ImportedTopology import_topology(const std::filesystem::path& path, const ImportOptions& options) {
   const std::string text = read_input_file(path);
-  if (is_own_topology(text)) return {parse_topology_yaml(text, path.string()), {}};
-  return import_text(text, path.string(), options);
+  if (!is_own_topology(text)) return import_text(text, path.string(), options);
+  Topology topology = parse_topology_yaml(text, path.string());
+  std::vector<std::string> notes = topology.notes();
+  return {std::move(topology), std::move(notes)};
 }
 
 bool is_own_topology(std::string_view text) {
@@ -45,13 +57,9 @@ bool is_own_topology(std::string_view text) {
 }
 
 ImportedTopology import_text(std::string_view text, const std::string& file, const ImportOptions& options) {
-  if (is_xml(text)) return import_xml(text, file, options);
-  if (is_nvidia_smi(text)) return import_nvidia_smi(text, file, options);
-  if (is_slurm_conf(text)) return import_fabric(parse_slurm_conf(text, file), file, options);
-  if (is_slurm_yaml(text)) return import_fabric(parse_slurm_yaml(text, file), file, options);
-  if (is_ibnetdiscover(text)) return import_fabric(parse_ibnetdiscover(text, file), file, options);
-  if (is_dot(text)) return import_dot(text, file, options);
-  return import_astra_network(text, file, options);
+  ImportedTopology imported = import_any(text, file, options);
+  imported.topology.add_notes(imported.notes);
+  return imported;
 }
 
 }  // namespace tandem

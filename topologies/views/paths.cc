@@ -215,10 +215,6 @@ double nvlink_rate_of(const Topology& topology, NodeIndex gpu) {
   return rate_at(topology, gpu, LinkKind::nvlink);
 }
 
-double pcie_rate_of(const Topology& topology, NodeIndex gpu) {
-  return rate_at(topology, gpu, LinkKind::pcie);
-}
-
 std::vector<Ring> nvlink_rings(const Topology& topology, int worker) {
   const auto gpus = topology.nodes_of(worker, NodeKind::gpu);
   return gpus.size() > kMostRingGpus ? std::vector<Ring>{} : RingSearch(topology, gpus).rings();

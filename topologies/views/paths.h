@@ -43,9 +43,8 @@ std::string path_text(const Path& path, bool is_amd);
 // Returns the NICs that a GPU reaches best, by type, then bandwidth, as indices into the devices of the matrix.
 std::vector<std::size_t> nearest_nics(const Topology& topology, const PathMatrix& matrix, std::size_t gpu);
 
-// Return the sum of the rates of a GPU's NVLinks or xGMI links, and the rate of its PCIe link; 0 where it has none.
+// Returns the sum of the rates of a GPU's NVLinks or xGMI links; 0 where it has none.
 double nvlink_rate_of(const Topology& topology, NodeIndex gpu);
-double pcie_rate_of(const Topology& topology, NodeIndex gpu);
 
 // A ring of direct links over all GPUs of a worker, and the bandwidth of each of its links.
 struct Ring {

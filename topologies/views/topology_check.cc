@@ -210,23 +210,77 @@ class Check {
     }
   }
 
+  // Compares the GPUs of machines that have as many of them, and NICs at one place of all machines.
   void check_twins() {
-    std::map<double, std::vector<std::string>> nvlink_rates, pcie_rates;
-    for (const NodeIndex gpu : topology_.nodes_of(0, NodeKind::gpu)) {
-      nvlink_rates[nvlink_rate_of(topology_, gpu)].push_back(topology_.node(gpu).name);
-      pcie_rates[pcie_rate_of(topology_, gpu)].push_back(topology_.node(gpu).name);
+    const RatesOfLinks rates(topology_);
+    std::map<std::pair<std::size_t, std::string>, Rates> gpus_alike;  // by GPUs of the machine and what is compared
+    std::map<std::pair<std::size_t, std::size_t>, Rates> nics_alike;  // by NICs of the machine and place
+    int rank = 0;
+    for (int worker = 0; worker < topology_.worker_count(); ++worker) {
+      const auto gpus = topology_.nodes_of(worker, NodeKind::gpu), nics = topology_.nodes_of(worker, NodeKind::nic);
+      for (const NodeIndex gpu : gpus) {
+        for (const auto& [kind, what] : {std::pair{LinkKind::nvlink, "GB/s of NVLink"},
+                                         {LinkKind::pcie, "GB/s of PCIe"},
+                                         {LinkKind::c2c, "GB/s of C2C"}}) {
+          gpus_alike[{gpus.size(), what}][rates.of(gpu, kind) / 1e9].push_back({gpu, rank});
+        }
+        if (const auto& device = topology_.device(gpu)) {
+          gpus_alike[{gpus.size(), "TFLOPS as " + device->name}][fastest(*device) / 1e12].push_back({gpu, rank});
+        }
+        ++rank;
+      }
+      for (std::size_t i = 0; i < nics.size(); ++i) {
+        const double gbs = rates.of(nics[i], LinkKind::network) / 1e9;
+        if (gbs > 0) nics_alike[{nics.size(), i}][gbs].push_back({nics[i], -1});
+      }
     }
-    report_twins(nvlink_rates, "NVLink");
-    report_twins(pcie_rates, "PCIe");
+    for (const auto& [alike, groups] : gpus_alike) report_twins(groups, alike.second, "GPU");
+    for (const auto& [alike, groups] : nics_alike) report_twins(groups, "GB/s of network", "NIC");
   }
 
-  void report_twins(const std::map<double, std::vector<std::string>>& groups, std::string_view what) {
+  static double fastest(const DeviceModel& device) {
+    double most = 0;
+    for (const auto& [dtype, peak] : device.peak_flops_per_s) most = std::max(most, peak.value);
+    return most;
+  }
+
+  // The rates of all links of one kind at each node.
+  class RatesOfLinks {
+   public:
+    explicit RatesOfLinks(const Topology& topology) {
+      for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+        const Link link = topology.link(index);
+        for (const NodeIndex end : {link.from, link.to}) {
+          if (topology.kind(end) != NodeKind::gpu && topology.kind(end) != NodeKind::nic) continue;
+          rates_[{end, link.model->kind}] += link.model->bandwidth_bytes_per_s.value;
+        }
+      }
+    }
+    double of(NodeIndex node, LinkKind kind) const {
+      const auto found = rates_.find({node, kind});
+      return found == rates_.end() ? 0 : found->second;
+    }
+
+   private:
+    std::map<std::pair<NodeIndex, LinkKind>, double> rates_;
+  };
+
+  struct Twin {
+    NodeIndex node = 0;
+    int rank = -1;  // of a GPU, if every GPU is one
+  };
+  using Rates = std::map<double, std::vector<Twin>>;
+
+  void report_twins(const Rates& groups, const std::string& what, std::string_view kind) {
     if (groups.size() < 2) return;
-    const auto& [most, most_names] = *groups.rbegin();
-    for (const auto& [rate, names] : groups) {
+    const auto& [most, twins] = *groups.rbegin();
+    for (const auto& [rate, less] : groups) {
       if (rate > most * 0.99) continue;
-      problem("'{}' has {:.4g} GB/s of {}, its twin '{}' {:.4g} GB/s ({} GPUs have less)", names.front(), rate / 1e9,
-              what, most_names.front(), most / 1e9, names.size());
+      const Twin& first = less.front();
+      const bool has_rank = first.rank >= 0 && topology_.worker_count() > 1;
+      problem("'{}'{} has {:.4g} {}, its twin '{}' {:.4g} ({} {}{} less)", topology_.node(first.node).name,
+              has_rank ? fmt::format(" (rank {})", first.rank) : "", rate, what,
+              topology_.node(twins.front().node).name, most, less.size(), kind, less.size() == 1 ? " has" : "s have");
     }
   }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <functional>
 #include <map>
 #include <set>
 
@@ -80,6 +81,25 @@ class Text {
       if (topology_.worker(node) == kNoWorker) ++switches[std::string(name_of(topology_.kind(node)))];
     }
     for (const auto& [kind, number] : switches) line("  fabric: {} x {}", number, kind);
+    write_domains();
+  }
+
+  // NVLink domains of several machines.
+  void write_domains() {
+    std::map<std::pair<std::size_t, std::size_t>, int> alike;  // by GPUs and machines
+    for (NodeIndex node = 0; node < topology_.node_count(); ++node) {
+      if (topology_.kind(node) != NodeKind::nvswitch || topology_.worker(node) != kNoWorker) continue;
+      std::set<NodeIndex> gpus;
+      std::set<int> machines;
+      for (const auto& [other, link] : neighbours_[node]) {
+        if (topology_.kind(other) == NodeKind::gpu) gpus.insert(other);
+        machines.insert(topology_.worker(other));
+      }
+      ++alike[{gpus.size(), machines.size()}];
+    }
+    for (const auto& [size, number] : alike) {
+      line("  {} NVLink domain{} of {} GPUs in {} machines", number, number == 1 ? "" : "s", size.first, size.second);
+    }
   }
 
   // --- The tree ---
@@ -140,16 +160,37 @@ class Text {
       if (kind == NodeKind::gpu || kind == NodeKind::nic) continue;
       auto below = neighbours_[next.node];
       std::reverse(below.begin(), below.end());
+      std::set<NodeIndex> seen;
       for (const auto& [other, link] : below) {
-        const LinkModel& model = topology_.link_model(link);
-        const bool hangs_below = (model.kind == LinkKind::pcie || model.kind == LinkKind::c2c) &&
-                                 topology_.kind(other) != NodeKind::cpu && topology_.worker(other) == 0;
-        if (!hangs_below || written.contains(other)) continue;
+        const bool hangs_below =
+            is_way_down(link) && topology_.kind(other) != NodeKind::cpu && topology_.worker(other) == 0;
+        if (!hangs_below || written.contains(other) || !seen.insert(other).second) continue;
         waiting.push_back(
-            {other, next.level + 1,
-             fmt::format("  [{} {}]", name_of(model.kind), rate_text(model.bandwidth_bytes_per_s.value))});
+            {other, next.level + 1, fmt::format("  [{}]", fmt::join(ways_between(next.node, other), ", "))});
       }
     }
+  }
+
+  // Between a processor and what hangs below it; POWER has NVLinks there.
+  bool is_way_down(LinkIndex index) const {
+    const Link link = topology_.link(index);
+    if (link.model->kind == LinkKind::pcie || link.model->kind == LinkKind::c2c) return true;
+    const bool is_at_cpu = topology_.kind(link.from) == NodeKind::cpu || topology_.kind(link.to) == NodeKind::cpu;
+    return link.model->kind == LinkKind::nvlink && is_at_cpu;
+  }
+
+  // Returns the links between two nodes, the widest first: "c2c 223.6 GB/s", "pcie 3 GB/s".
+  std::vector<std::string> ways_between(NodeIndex above, NodeIndex below) {
+    std::multimap<double, std::string, std::greater<>> ways;
+    for (const auto& [other, link] : neighbours_[above]) {
+      if (other != below || !is_way_down(link)) continue;
+      const LinkModel& model = topology_.link_model(link);
+      const double rate = model.bandwidth_bytes_per_s.value;
+      ways.emplace(rate, fmt::format("{} {}", name_of(model.kind), rate_text(rate)));
+    }
+    std::vector<std::string> texts;
+    for (const auto& [rate, text] : ways) texts.push_back(text);
+    return texts;
   }
 
   // --- Paths ---
