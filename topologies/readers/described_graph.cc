@@ -9,6 +9,7 @@
 
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/nccl_rates.h"
+#include "topologies/usual_latency.h"
 
 namespace tandem {
 namespace {
@@ -53,6 +54,7 @@ class Builder {
     add_links();
     problems_.throw_if_any();
     add_processors();
+    if (borrowed_.machine) topology_.set_nvlink_domain(nvlink_domain_as_in(*borrowed_.machine, topology_));
     return {std::move(topology_), std::move(notes_)};
   }
 
@@ -211,7 +213,7 @@ class Builder {
     if (rate) {
       const std::string transport =
           node.transport.empty() && card != nullptr ? std::string(card->transport) : node.transport;
-      return model_of(LinkKind::network, *rate, std::nullopt, transport);
+      return model_of(LinkKind::network, *rate, std::nullopt, NodeKind::nic, NodeKind::network_switch, transport);
     }
     if (card != nullptr && card->bytes_per_s > 0) return card_port(*card);
     if (borrowed_.port) {
@@ -278,18 +280,18 @@ class Builder {
     }
   }
 
-  std::shared_ptr<const LinkModel> model_of(LinkKind kind, double rate, std::optional<double> latency_s,
-                                            const std::string& transport = "") {
-    auto& known = models_[{kind, rate, latency_s.value_or(-1), transport}];
+  std::shared_ptr<const LinkModel> model_of(LinkKind kind, double rate, std::optional<double> latency_s, NodeKind from,
+                                            NodeKind to, const std::string& transport = "") {
+    const double usual_s = usual_latency_s(kind, from, to);
+    auto& known = models_[{kind, rate, latency_s.value_or(usual_s), transport}];
     if (known) return known;
     auto model = std::make_shared<LinkModel>();
     model->kind = kind;
     model->id = new_id(kind);
     model->transport = kind == LinkKind::network ? transport : "";
     model->bandwidth_bytes_per_s = {rate, Provenance::vendor, "in " + file_, "", 0};
-    const double usual = kind == LinkKind::network ? 0.6e-6 : kind == LinkKind::nvlink ? 0.3e-6 : 0.2e-6;
     model->latency_s = latency_s ? Figure{*latency_s, Provenance::vendor, "in " + file_, "", 0}
-                                 : Figure{usual, Provenance::assumed, "not in the file", "", 0};
+                                 : Figure{usual_s, Provenance::assumed, "not in the file", "", 0};
     return known = model;
   }
 
@@ -298,6 +300,17 @@ class Builder {
     if (kind == LinkKind::cpu_interconnect) return borrowed_.numa;
     if (kind == LinkKind::network) return borrowed_.port;
     return nullptr;
+  }
+  // Keeps a latency that the file states.
+  std::shared_ptr<const LinkModel> borrowed_link(LinkKind kind, std::optional<double> latency_s) {
+    const auto borrowed = borrowed_link(kind);
+    if (!borrowed || !latency_s) return borrowed;
+    auto& known = late_[{kind, *latency_s}];
+    if (known) return known;
+    auto model = std::make_shared<LinkModel>(*borrowed);
+    model->id = new_id(kind);
+    model->latency_s = {*latency_s, Provenance::vendor, "in " + file_, "", 0};
+    return known = model;
   }
 
   void add_links() {
@@ -317,7 +330,9 @@ class Builder {
         problem(link.line, ends + ": its bandwidth must be greater than 0");
         continue;
       }
-      auto model = link.bytes_per_s ? model_of(kind, *link.bytes_per_s, link.latency_s) : borrowed_link(kind);
+      auto model = link.bytes_per_s
+                       ? model_of(kind, *link.bytes_per_s, link.latency_s, kinds_[link.from], kinds_[link.to])
+                       : borrowed_link(kind, link.latency_s);
       if (!model) {
         problem(link.line, ends + " has no bandwidth, expected bw=\"50GB/s\", or a machine with --complete-with NAME");
         continue;
@@ -346,6 +361,7 @@ class Builder {
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices_{};
   std::map<std::tuple<int, double, double>, std::shared_ptr<const DeviceModel>> processors_{};
   std::map<std::tuple<LinkKind, double, double, std::string>, std::shared_ptr<const LinkModel>> models_{};
+  std::map<std::pair<LinkKind, double>, std::shared_ptr<const LinkModel>> late_{};  // borrowed, with a stated latency
   std::map<const PciNic*, std::shared_ptr<const LinkModel>> cards_{};
   std::map<LinkKind, int> counts_{};
 };

@@ -36,9 +36,36 @@ using UndirectedFileGraph = boost::adjacency_list<boost::vecS, boost::vecS, boos
   throw InputError({{.file = file, .path = "", .message = message}});
 }
 
+// The attributes that a file has and nothing here reads, but those of drawings.
+class OtherProperties {
+ public:
+  boost::shared_ptr<boost::dynamic_property_map> operator()(const std::string& name, const boost::any&,
+                                                            const boost::any&) {
+    static const std::set<std::string_view> kDrawn{
+        "arrowhead", "arrowsize", "arrowtail", "bb",        "bgcolor",   "center",   "class",    "color",
+        "comment",   "dir",       "fillcolor", "fixedsize", "fontcolor", "fontname", "fontsize", "headport",
+        "height",    "href",      "id",        "label",     "labelloc",  "layout",   "len",      "margin",
+        "nodesep",   "nojustify", "ordering",  "overlap",   "penwidth",  "pos",      "rank",     "rankdir",
+        "ranksep",   "ratio",     "shape",     "sides",     "size",      "splines",  "style",    "tailport",
+        "tooltip",   "url",       "URL",       "width",     "x",         "xlabel",   "y",        "z"};
+    if (!kDrawn.contains(name)) names_->insert(name);
+    return {};
+  }
+  const std::set<std::string>& names() const { return *names_; }
+
+ private:
+  std::shared_ptr<std::set<std::string>> names_ = std::make_shared<std::set<std::string>>();  // Boost copies the object
+};
+
+void note_others(const OtherProperties& others, const std::string& file, ImportedTopology& imported) {
+  for (const std::string& name : others.names()) {
+    imported.notes.push_back(fmt::format("{}: attribute '{}' has no effect here", file, shortened(name)));
+  }
+}
+
 template <typename Graph>
-boost::dynamic_properties properties_of(Graph& graph) {
-  boost::dynamic_properties properties(boost::ignore_other_properties);
+boost::dynamic_properties properties_of(Graph& graph, const OtherProperties& others) {
+  boost::dynamic_properties properties(others);
   properties.property("node_id", boost::get(&FileNode::id, graph));
   properties.property("name", boost::get(&FileNode::name, graph));
   properties.property("kind", boost::get(&FileNode::kind, graph));
@@ -178,7 +205,8 @@ void refuse_deep_braces(std::string_view text, const std::string& file) {
 template <typename Graph>
 ImportedTopology import_dot_as(std::string_view text, const std::string& file, const ImportOptions& options) {
   Graph graph;
-  auto properties = properties_of(graph);
+  const OtherProperties others;
+  auto properties = properties_of(graph, others);
   try {
     boost::read_graphviz(std::string(text), graph, properties, "node_id");
   } catch (const std::exception& error) {
@@ -186,7 +214,9 @@ ImportedTopology import_dot_as(std::string_view text, const std::string& file, c
     std::replace(what.begin(), what.end(), '\n', ' ');
     refuse_graph(file, "not a graph in Graphviz' language: " + what);
   }
-  return build_described(Description(file).of(graph), file, options, stem_of(file));
+  ImportedTopology imported = build_described(Description(file).of(graph), file, options, stem_of(file));
+  note_others(others, file, imported);
+  return imported;
 }
 
 }  // namespace
@@ -259,7 +289,8 @@ template <typename Graph>
 ImportedTopology import_graphml_as(std::string_view text, pugi::xml_document& document, const std::string& file,
                                    const ImportOptions& options) {
   Graph graph;
-  auto properties = properties_of(graph);
+  const OtherProperties others;
+  auto properties = properties_of(graph, others);
   std::istringstream stream{text_for_boost(document)};
   try {
     boost::read_graphml(stream, graph, properties);
@@ -273,7 +304,9 @@ ImportedTopology import_graphml_as(std::string_view text, pugi::xml_document& do
     graph[number].id = one.node().attribute("id").value();
     graph[number++].line = line_of(text, one.node());
   }
-  return build_described(Description(file).of(graph), file, options, stem_of(file));
+  ImportedTopology imported = build_described(Description(file).of(graph), file, options, stem_of(file));
+  note_others(others, file, imported);
+  return imported;
 }
 
 }  // namespace

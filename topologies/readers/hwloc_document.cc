@@ -42,6 +42,10 @@ std::optional<Place> place_of(std::string_view type) {
   return found == kTypes.end() ? std::nullopt : std::optional(found->second);
 }
 
+bool is_cache(std::string_view type) {
+  return type.ends_with("Cache");
+}
+
 std::optional<std::uint64_t> number_of(std::string_view text) {
   std::uint64_t value = 0;
   const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
@@ -84,6 +88,13 @@ bool is_inside(const std::vector<std::uint32_t>& inner, const std::vector<std::u
   return true;
 }
 
+// Whether a device is in a PCI domain of more than 16 bits, as the disks behind Intel's VMD are. hwloc drops those.
+bool has_wide_domain(const Object& object) {
+  const std::string_view bus = object.attribute("pci_busid").value();
+  const std::size_t digits = bus.find(':');
+  return digits > 4 && digits <= 8 && is_like(bus.substr(digits - 4), "xxxx:xx:xx.x");
+}
+
 class HwlocDocument {
  public:
   HwlocDocument(std::string_view text, const std::string& file) : text_(text), file_(file) {
@@ -94,11 +105,12 @@ class HwlocDocument {
     const Object topology = read_.child("topology");
     Object made = made_.append_child("topology");
     const std::string version = topology.attribute("version").value();
-    if (!version.empty() && !version.starts_with("1.") && !version.starts_with("2.")) {
-      problem(topology, "version: hwloc's forms 1 and 2 are read, found '" + shortened(version) + "'");
+    is_new_ = version.starts_with("3.");
+    if (!version.empty() && !version.starts_with("1.") && !version.starts_with("2.") && !is_new_) {
+      problem(topology, "version: hwloc's forms 1 to 3 are read, found '" + shortened(version) + "'");
     }
-    is_old_ = !version.starts_with("2.");
-    if (!version.empty()) made.append_attribute("version") = version.c_str();
+    is_old_ = !version.starts_with("2.") && !is_new_;
+    if (!version.empty()) made.append_attribute("version") = is_new_ ? "2.0" : version.c_str();
     const auto roots = topology.children("object");
     if (roots.begin() == roots.end()) problem(topology, "has no object");
     for (const Object& root : roots) add_root(root, made);
@@ -127,7 +139,8 @@ class HwlocDocument {
   void add_root(const Object& root, Object& made) {
     const std::string_view type = root.attribute("type").value();
     if (root.previous_sibling("object")) return problem(root, "a second machine in one file");
-    if (type != "Machine" && type != "System") return bad_attribute(root, "type", "Machine for the outermost object");
+    const bool is_root = type == "Machine" || type == "System" || (is_old_ && type == "NUMANode");
+    if (!is_root) return bad_attribute(root, "type", "Machine for the outermost object");
     add_object(root, made, Place::normal, nullptr);
   }
 
@@ -137,10 +150,12 @@ class HwlocDocument {
     if (is_old_ && type == "NUMANode") place = Place::normal;  // format 1 nests processors in it
     if (!place) return bad_attribute(object, "type", "a type of hwloc's, such as Package");
     if (*place == Place::misc) return;
+    if (*place == Place::io && has_wide_domain(object)) return;
     const bool is_below = *place == Place::io || above == Place::normal || *place == above;
     if (!is_below || std::string_view(object.parent().attribute("type").value()) == "PU") {
       return problem(object, fmt::format("a {} inside of a {}", type, object.parent().attribute("type").value()));
     }
+    if (is_cache(type)) return add_below_cache(object, parent, type, *place, outer);
     Object made = parent.append_child("object");
     made.append_attribute("type") = type.c_str();
     copy_numbers(object, made);
@@ -149,12 +164,24 @@ class HwlocDocument {
       copy(object, made,
            {"name", "subtype", "bridge_type", "depth", "bridge_pci", "pci_busid", "pci_type", "pci_link_speed",
             "osdev_type"});
+      if (is_new_ && type == "OSDev") made.attribute("osdev_type") = old_device_type(object);
     }
     const Set* own = *place == Place::io ? outer : check_sets(object, made, type, outer);
     if (own == nullptr) return;
     copy_models(object, made);
     const Set kept = *own;  // the next object's set replaces it
     for (const Object& child : object.children("object")) add_object(child, made, *place, &kept);
+  }
+
+  // Caches are left out: what is inside belongs to the object around them. hwloc wants figures of them that not every
+  // version writes in the same way.
+  void add_below_cache(const Object& cache, Object& parent, const std::string& type, Place place, const Set* outer) {
+    Object unused = unused_.append_child("object");
+    copy_numbers(cache, unused);
+    const Set* own = check_sets(cache, unused, type, outer);
+    if (own == nullptr) return;
+    const Set kept = *own;
+    for (const Object& child : cache.children("object")) add_object(child, parent, place, &kept);
   }
 
   static void copy(const Object& from, Object& to, std::initializer_list<const char*> names) {
@@ -214,6 +241,16 @@ class HwlocDocument {
     if (!processors_.insert(index).second) problem(object, fmt::format("a second PU of os_index {}", index));
   }
 
+  // Form 3 has a bit for each kind of device of the operating system, where form 2 has a number.
+  static int old_device_type(const Object& object) {
+    static const std::vector<std::pair<std::uint64_t, int>> kKinds{{32, 3}, {16, 2}, {4, 1}, {8, 5}, {64, 4}, {2, 6}};
+    const std::uint64_t bits = number_of(object.attribute("osdev_type").value()).value_or(0);
+    for (const auto& [bit, kind] : kKinds) {
+      if ((bits & bit) != 0) return kind;
+    }
+    return 0;
+  }
+
   void check_device(const Object& object, const std::string& type) {
     const auto text = [&](const char* name) { return std::string_view(object.attribute(name).value()); };
     const bool is_host_bridge = type == "Bridge" && text("bridge_type").starts_with("0-");
@@ -224,7 +261,10 @@ class HwlocDocument {
     if (!is_host_bridge && !is_like(text("pci_busid"), "xxxx:xx:xx.x")) {
       bad_attribute(object, "pci_busid", "a bus id such as 0000:c1:00.0");
     }
-    if (!is_host_bridge && !is_like(text("pci_type"), "xxxx [xxxx:xxxx] [xxxx:xxxx] xx")) {
+    const std::string_view ids = text("pci_type");  // newer versions add the programming interface
+    const bool has_ids =
+        is_like(ids, "xxxx [xxxx:xxxx] [xxxx:xxxx] xx") || is_like(ids, "xxxx [xxxx:xxxx] [xxxx:xxxx] xx xx");
+    if (!is_host_bridge && !has_ids) {
       bad_attribute(object, "pci_type", "ids such as '0302 [10de:20b2] [10de:1463] a1'");
     }
     if (!text("pci_link_speed").empty()) check_speed(object, text("pci_link_speed"));
@@ -278,7 +318,9 @@ class HwlocDocument {
     for (const std::string& value : values) {
       if (!number_of(value)) return problem(matrix, "expected a rate in MB/s, found '" + shortened(value) + "'");
     }
-    if (std::string_view(matrix.attribute("indexing").value()) != "gp") return bad_attribute(matrix, "indexing", "gp");
+    const std::string_view indexing = matrix.attribute("indexing").value();
+    const bool is_of_several_types = std::string_view(matrix.name()) == "distances2hetero";  // has no other indexing
+    if (indexing != "gp" && !(is_of_several_types && indexing.empty())) return bad_attribute(matrix, "indexing", "gp");
     Object kept = made.append_child(matrix.name());
     copy(matrix, kept, {"type", "nbobjs", "kind", "name", "indexing"});
     add_list(kept, "indexes", indexes);
@@ -295,11 +337,11 @@ class HwlocDocument {
 
   std::string_view text_;
   const std::string& file_;
-  pugi::xml_document read_{}, made_{};
+  pugi::xml_document read_{}, made_{}, unused_{};
   Diagnostics problems_{};
   std::set<std::uint64_t> objects_{}, processors_{};
   Set set_{};
-  bool has_processor_ = false, is_old_ = false;
+  bool has_processor_ = false, is_old_ = false, is_new_ = false;
 };
 
 }  // namespace

@@ -205,6 +205,15 @@ class HwlocGraph {
     return found == gpu_nodes_.end() ? std::nullopt : std::optional(found->second);
   }
 
+  // Returns the processor of a package, to which the GPUs of POWER machines have NVLinks.
+  std::optional<std::size_t> processor_in(hwloc_obj_t package) const {
+    if (package->type != HWLOC_OBJ_PACKAGE) return std::nullopt;
+    for (const auto& [place, node] : cpus_) {
+      if (hwloc_bitmap_intersects(place->cpuset, package->cpuset) != 0) return node;
+    }
+    return std::nullopt;
+  }
+
   // hwloc's matrix "NVLinkBandwidth" has MB/s in one direction, for all links of a pair together.
   bool add_nvlinks() {
     unsigned count = 1;
@@ -216,7 +225,9 @@ class HwlocGraph {
         const double rate = static_cast<double>(matrix->values[i * matrix->nbobjs + j]) * 1e6;
         const auto from = gpu_of(matrix->objs[i]), to = gpu_of(matrix->objs[j]);
         if (i == j || rate == 0 || !from) continue;
-        if (!to) to_switch[*from] += rate;
+        const auto processor = to ? std::nullopt : processor_in(matrix->objs[j]);
+        if (processor) link(*from, *processor, "nvlink", rate);
+        if (!to && !processor) to_switch[*from] += rate;
         if (to && *from < *to) link(*from, *to, "nvlink", rate);
       }
     }

@@ -57,7 +57,7 @@ struct IbPort {
   int line = 0;
 };
 struct IbNode {
-  bool is_switch = false;
+  bool is_switch = false, is_router = false;
   std::string guid{}, description{};
   int line = 0;
   std::vector<IbPort> ports{};
@@ -89,6 +89,7 @@ class IbReader {
 
   void read_line(std::string_view line, int number) {
     if (line.empty() || line.front() == '#') return;
+    if (line.starts_with("Chassis") || line.starts_with("Non-Chassis") || line.starts_with("ibwarn:")) return;
     if (line.starts_with("Switch") || line.starts_with("Ca") || line.starts_with("Rt")) return read_node(line, number);
     if (line.front() == '[') return read_port(line, number);
     if (line.find('=') == std::string_view::npos) problem(number, "expected a node, a port or key=value");
@@ -98,6 +99,7 @@ class IbReader {
   void read_node(std::string_view line, int number) {
     IbNode node;
     node.is_switch = line.starts_with("Switch");
+    node.is_router = line.starts_with("Rt");
     node.line = number;
     std::size_t at = 0;
     node.guid = between(line, '"', '"', at);
@@ -179,36 +181,67 @@ class IbReader {
   }
 
   FabricDescription describe() {
-    FabricDescription fabric;
-    std::map<std::size_t, std::size_t> switches;
-    std::map<std::string, std::size_t> hosts;
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
       if (!nodes_[i].is_switch) continue;
-      switches[i] = fabric.switches.size();
-      fabric.switches.push_back(nodes_[i].description.empty() ? nodes_[i].guid : nodes_[i].description);
+      switches_[i] = fabric_.switches.size();
+      fabric_.switches.push_back(nodes_[i].description.empty() ? nodes_[i].guid : nodes_[i].description);
     }
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      const IbNode& node = nodes_[i];
-      for (const IbPort& port : node.ports) {
+      for (const IbPort& port : nodes_[i].ports) {
         const auto peer = by_guid_.find(port.peer);
-        if (peer == by_guid_.end()) continue;
-        const std::string source = port.word + " in " + file_;
-        if (!node.is_switch && switches.contains(peer->second)) {
-          const auto blank = node.description.find(' ');
-          const std::string host = node.description.empty() ? node.guid : node.description.substr(0, blank);
-          const auto [known, is_new] = hosts.emplace(host, fabric.hosts.size());
-          if (is_new) fabric.hosts.push_back(host);
-          const std::string device = blank == std::string::npos ? node.guid : node.description.substr(blank + 1);
-          fabric.ports.push_back({known->second, fmt::format("{}/{:03}", device, port.number), switches[peer->second],
-                                  port.bytes_per_s, source});
-        }
-        if (node.is_switch && switches.contains(peer->second) &&
-            std::pair(i, port.number) < std::pair(peer->second, port.peer_number)) {
-          fabric.cables.push_back({switches[i], switches[peer->second], port.bytes_per_s, source});
+        if (peer == by_guid_.end()) {
+          ++unknown_;
+        } else if (nodes_[i].is_switch) {
+          add_cable(i, port, peer->second);
+        } else if (switches_.contains(peer->second)) {
+          add_host(nodes_[i], port, switches_[peer->second]);
         }
       }
     }
-    return fabric;
+    note_left_out();
+    return std::move(fabric_);
+  }
+
+  // A cable between switches, once, though both list it.
+  void add_cable(std::size_t from, const IbPort& port, std::size_t to) {
+    const bool is_listed = lists(nodes_[to], port.peer_number);
+    if (!switches_.contains(to)) {
+      one_sided_ += is_listed ? 0 : 1;
+    } else if (!is_listed || std::pair(from, port.number) < std::pair(to, port.peer_number)) {
+      fabric_.cables.push_back({switches_[from], switches_[to], port.bytes_per_s, port.word + " in " + file_});
+    }
+  }
+
+  void add_host(const IbNode& node, const IbPort& port, std::size_t at) {
+    if (node.is_router || is_aggregation(node)) {
+      ++(node.is_router ? routers_ : aggregations_);
+      return;
+    }
+    const auto blank = node.description.find(' ');
+    const std::string host = node.description.empty() ? node.guid : node.description.substr(0, blank);
+    const auto [known, is_new] = hosts_.emplace(host, fabric_.hosts.size());
+    if (is_new) fabric_.hosts.push_back(host);
+    const std::string device = blank == std::string::npos ? node.guid : node.description.substr(blank + 1);
+    fabric_.ports.push_back({known->second, fmt::format("{}/{:03}", device, port.number), at, port.bytes_per_s,
+                             port.word + " in " + file_});
+  }
+
+  void note_left_out() {
+    const auto note = [this](int count, std::string_view what) {
+      if (count > 0) fabric_.notes.push_back(fmt::format("left out: {} ({})", what, count));
+    };
+    note(unknown_, "ends of cables to nodes that the file does not list");
+    note(one_sided_, "ports of switches to hosts that do not list them");
+    note(routers_, "ports of routers to other subnets");
+    note(aggregations_, "ports of aggregation nodes, with which switches reduce");
+  }
+
+  // A switch that reduces (SHARP) has a node of its own for that.
+  static bool is_aggregation(const IbNode& node) {
+    return node.description.find("Aggregation Node") != std::string::npos;
+  }
+  static bool lists(const IbNode& node, int port) {
+    return std::any_of(node.ports.begin(), node.ports.end(), [port](const IbPort& one) { return one.number == port; });
   }
 
   std::string_view text_;
@@ -217,6 +250,10 @@ class IbReader {
   int problem_count_ = 0;
   std::vector<IbNode> nodes_{};
   std::map<std::string, std::size_t, std::less<>> by_guid_{};
+  FabricDescription fabric_{};
+  std::map<std::size_t, std::size_t> switches_{};  // from the node's number to the fabric's
+  std::map<std::string, std::size_t> hosts_{};
+  int unknown_ = 0, one_sided_ = 0, aggregations_ = 0, routers_ = 0;
 };
 
 }  // namespace

@@ -185,6 +185,11 @@ bool p2p_as_in(const Topology& other, const Topology& topology) {
   return false;
 }
 
+int nvlink_domain_as_in(const Topology& other, const Topology& topology) {
+  const bool has_switch = topology.worker_count() == 1 && !topology.nodes_of(0, NodeKind::nvswitch).empty();
+  return has_switch ? other.nvlink_domain() : 1;
+}
+
 std::string remark_on_other_gpus(const DeviceModel& own, const std::string& machine, const DeviceModel& others) {
   return fmt::format(
       "GPUs are {}, and those of {} are {}: links, NICs and processors that the file leaves open are taken from there "

@@ -54,6 +54,10 @@ const PciGpu* stated_gpu(const ImportOptions& options);
 // or if those of `other` can, from which it was completed.
 bool p2p_as_in(const Topology& other, const Topology& topology);
 
+// Returns how many machines like `topology` share an NVSwitch: as many as those of `other`, from which it was
+// completed, if it is one machine whose GPUs are behind an NVSwitch.
+int nvlink_domain_as_in(const Topology& other, const Topology& topology);
+
 // Returns a remark that a description's GPUs are not those of the machine that completes it.
 std::string remark_on_other_gpus(const DeviceModel& own, const std::string& machine, const DeviceModel& others);
 

@@ -148,7 +148,7 @@ void Importer::read_gpus(const Element& pci, std::optional<std::uint64_t> bus, s
 
 void Importer::read_gpu(const Element& element, const Element& pci, std::optional<std::uint64_t> bus,
                         std::size_t parent, std::size_t cpu, double rate) {
-  document_.note_unknown(element, {"dev", "sm", "rank", "gdr", "gcn", "arch", "keep", "mnnvl", "busid"},
+  document_.note_unknown(element, {"dev", "sm", "rank", "gdr", "gcn", "arch", "keep", "mnnvl", "busid", "mlopart"},
                          {"nvlink", "xgmi", "c2c"});
   Part part;
   part.kind = NodeKind::gpu;
@@ -222,12 +222,19 @@ void Importer::add_partial(NodeKind kind, const Element& pci, std::optional<std:
 // One node for each port in use. The ports of one card share its PCIe link.
 void Importer::read_nic(const Element& element, std::size_t parent, std::size_t cpu, double rate) {
   std::vector<Element> ports;
+  document_.note_unknown(element, {"keep", "busid"}, {"net"});
   for (const Element& net : element.children("net")) {
-    document_.note_unknown(
-        net,
-        {"name", "dev", "speed", "port", "guid", "maxconn", "gdr", "coll", "latency", "keep", "rail", "plane", "busid"},
-        {});
+    document_.note_unknown(net,
+                           {"name", "dev", "speed", "port", "guid", "maxconn", "gdr", "coll", "latency", "keep", "rail",
+                            "plane", "busid", "net", "gin"},
+                           {});
     if (net.attribute("dev")) ports.push_back(net);
+    if (document_.number(net, "gdr", 1) == 0) {
+      document_.note(net, "gdr=0 has no effect here: data goes straight between GPUs and this NIC");
+    }
+    if (document_.number(net, "coll", 0) != 0) {
+      document_.note(net, "coll has no effect here: NCCL_COLLNET_ENABLE lets switches reduce");
+    }
     if (!net.attribute("dev")) document_.note(net, "a net without dev, which NCCL does not use, left out");
   }
   if (ports.size() > 1) {

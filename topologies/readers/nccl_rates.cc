@@ -38,8 +38,9 @@ struct TypicalGpu {
   double memory_rate;     // GB/s
   double memory;          // GB
 };
-constexpr std::array<TypicalGpu, 15> kTypicalGpus{
-    {{"sm_86", "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
+constexpr std::array<TypicalGpu, 16> kTypicalGpus{
+    {{"sm_121", "NVIDIA GB10", 31, 62.5, 125, 273, 128},
+     {"sm_86", "NVIDIA A40", 37.4, 74.8, 149.7, 696, 48},
      {"gfx906", "AMD Instinct MI60", 14.7, 0, 29.5, 1024, 32},
      {"gfx908", "AMD Instinct MI100", 46.1, 0, 184.6, 1229, 32},
      {"gfx90a", "AMD Instinct MI210", 45.3, 0, 181, 1638, 64},

@@ -1,5 +1,7 @@
 #include "topologies/readers/nccl_xml.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <bit>
 #include <charconv>
@@ -12,6 +14,20 @@ namespace nccl {
 namespace {
 
 constexpr std::size_t kMostCpus = 16384;
+constexpr int kTraysOfRack = 18;  // GB200 NVL72, GB300 NVL72
+
+// Whether this is one machine of Blackwell GPUs that are joined to processors by C2C and to each other by an NVSwitch,
+// which is outside of the machine then.
+bool is_tray(const Topology& topology) {
+  if (topology.worker_count() != 1 || topology.nodes_of(0, NodeKind::nvswitch).empty()) return false;
+  const auto gpus = topology.nodes_of(0, NodeKind::gpu);
+  const bool is_blackwell = !gpus.empty() && topology.device(gpus.front())->architecture.starts_with("sm_10");
+  bool has_c2c = false;
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    has_c2c |= topology.link_model(index).kind == LinkKind::c2c;
+  }
+  return is_blackwell && has_c2c;
+}
 
 int count_cores(std::string_view affinity) {
   int bits = 0;
@@ -56,10 +72,14 @@ ImportedTopology Importer::import() {
   ImportedTopology imported{build_topology(graph_, document_.file()), {}};
   if (machine_ && hosts_.size() == 1) {
     imported.topology.set_p2p(p2p_as_in(*machine_, imported.topology));
-    imported.topology.set_nvlink_domain(machine_->nvlink_domain());
+    imported.topology.set_nvlink_domain(nvlink_domain_as_in(*machine_, imported.topology));
     if (!imported.topology.p2p()) {
       document_.note("assumed: GPUs do not reach each other's memory, as in " + machine_name_);
     }
+  }
+  if (!machine_ && is_tray(imported.topology)) {
+    imported.topology.set_nvlink_domain(kTraysOfRack);
+    document_.note(fmt::format("assumed: a tray of a rack, {} of which share one NVLink domain", kTraysOfRack));
   }
   imported.notes = document_.notes();
   return imported;
@@ -192,7 +212,8 @@ void Importer::check_gpus() {
   std::set<std::pair<int, std::uint64_t>> buses;
   for (const Part& part : graph_.parts) {
     if (part.kind != NodeKind::gpu) continue;
-    const bool is_numbered = static_cast<bool>(part.element.attribute("dev"));
+    // Parts of one GPU (MLOPart) have its number.
+    const bool is_numbered = part.element.attribute("dev") && !part.element.attribute("mlopart");
     if (!devices.emplace(part.host, part.order).second && is_numbered) {
       document_.problem(part.element, "two GPUs with this number on one host", "dev");
     }

@@ -9,6 +9,7 @@
 #include <numeric>
 
 #include "topologies/base/strict_yaml.h"
+#include "topologies/usual_latency.h"
 
 namespace tandem {
 namespace {
@@ -255,7 +256,10 @@ class SmiReader {
       }
     }
     add_nvlinks(devices);
-    if (borrowed_.machine) topology_.set_p2p(p2p_as_in(*borrowed_.machine, topology_));
+    if (borrowed_.machine) {
+      topology_.set_p2p(p2p_as_in(*borrowed_.machine, topology_));
+      topology_.set_nvlink_domain(nvlink_domain_as_in(*borrowed_.machine, topology_));
+    }
     if (!topology_.p2p()) {
       notes_.push_back(
           fmt::format("{}: assumed: GPUs do not reach each other's memory, as in {}", file_, borrowed_.name));
@@ -296,7 +300,7 @@ class SmiReader {
     return group;
   }
 
-  std::shared_ptr<const LinkModel> nvlink_model(int links) {
+  std::shared_ptr<const LinkModel> nvlink_model(int links, NodeKind other_end) {
     auto& model = nvlinks_[links];
     if (model) return model;
     auto made = std::make_shared<LinkModel>();
@@ -304,7 +308,8 @@ class SmiReader {
     made->id = "nvlink_x" + std::to_string(links);
     made->bandwidth_bytes_per_s = {links * borrowed_.nvlink_bytes_per_s, Provenance::vendor,
                                    fmt::format("NV{} in {}; NVIDIA/nccl 2.30.7 src/graph/topo.h", links, file_), "", 0};
-    made->latency_s = {0.3e-6, Provenance::assumed, "not in the file", "", 0};
+    made->latency_s = {usual_latency_s(LinkKind::nvlink, NodeKind::gpu, other_end), Provenance::assumed,
+                       "not in the file", "", 0};
     return model = made;
   }
 
@@ -327,13 +332,14 @@ class SmiReader {
       for (std::size_t i = 0; i < names_.size(); ++i) {
         int links = 0;
         for (std::size_t j = 0; j < names_.size(); ++j) links = std::max(links, i == j ? 0 : cell(i, j).nvlinks);
-        if (links > 0) topology_.add_link(nvswitch, devices[i], nvlink_model(links));
+        if (links > 0) topology_.add_link(nvswitch, devices[i], nvlink_model(links, NodeKind::nvswitch));
       }
       return;
     }
     for (std::size_t i = 0; i < names_.size(); ++i) {
       for (std::size_t j = 0; j < i; ++j) {
-        if (cell(i, j).nvlinks > 0) topology_.add_link(devices[j], devices[i], nvlink_model(cell(i, j).nvlinks));
+        if (cell(i, j).nvlinks > 0)
+          topology_.add_link(devices[j], devices[i], nvlink_model(cell(i, j).nvlinks, NodeKind::gpu));
       }
     }
   }

@@ -76,9 +76,44 @@ class PlatformReader {
     notes_.push_back(fmt::format("{}:{}: {}", file_, line_of(text_, element), message));
   }
 
-  double number(const XmlElement& element, const char* attribute, std::string_view base, double otherwise) {
-    const std::string_view stated = element.attribute(attribute).value();
+  using Names = std::initializer_list<std::string_view>;
+  static bool is_among(std::string_view word, Names words) {
+    return std::find(words.begin(), words.end(), word) != words.end();
+  }
+
+  // Note the attributes and the children of an element that are not in these lists.
+  void note_attributes(const XmlElement& element, Names known) {
+    for (const pugi::xml_attribute& attribute : element.attributes()) {
+      const std::string_view name = attribute.name();
+      if (is_among(name, known)) continue;
+      note(element, fmt::format("'{}' of {} has no effect here{}", name, element.name(),
+                                name.ends_with("_file") ? ": rates and latencies do not change with time" : ""));
+    }
+  }
+  void note_unused(const XmlElement& element, Names attributes, Names children = {}) {
+    note_attributes(element, attributes);
+    for (const XmlElement& child : element.children()) {
+      const std::string_view name = child.name();
+      if (child.type() != pugi::node_element || is_among(name, children)) continue;
+      if (name == "prop") note_property(child);
+      if (name != "prop") note(child, fmt::format("element '{}' of {} has no effect here", name, element.name()));
+    }
+  }
+  void note_property(const XmlElement& prop) {
+    const std::string_view id = prop.attribute("id").value();
+    if (!id.starts_with("tandem.")) note(prop, fmt::format("property '{}' has no effect here", id));
+  }
+
+  // `place`: of several values, such as the speeds of a host's states.
+  double number(const XmlElement& element, const char* attribute, std::string_view base, double otherwise,
+                int place = 0) {
+    std::string_view stated = element.attribute(attribute).value();
     if (stated.empty()) return otherwise;
+    for (; place > 0 && stated.find(',') != std::string_view::npos; --place) {
+      stated.remove_prefix(stated.find(',') + 1);
+      stated.remove_prefix(std::min(stated.find_first_not_of(' '), stated.size()));
+    }
+    if (place > 0) problem(element, "pstate: there are fewer speeds");
     const auto value = simgrid_quantity(stated.substr(0, stated.find(',')), base);
     if (!value)
       problem(element, fmt::format("{}: expected a number with a unit of {}, found '{}'", attribute, base, stated));
@@ -88,6 +123,7 @@ class PlatformReader {
   std::vector<DescribedNode>& nodes() { return platform_.graph.nodes; }
 
   void read_zone(const XmlElement& zone) {
+    note_attributes(zone, {"id", "routing", "version"});
     const std::string_view routing = zone.attribute("routing").value();
     const bool is_whole = !routing.starts_with("Floyd") && !routing.starts_with("Dijkstra");
     for (const XmlElement& child : zone.children()) {
@@ -98,6 +134,7 @@ class PlatformReader {
         add_host(child, child.attribute("id").value());
       } else if (name == "router") {
         add_node(child, child.attribute("id").value(), "router");
+        note_unused(child, {"id"});
       } else if (name == "link") {
         add_link(child, child.attribute("id").value());
       } else if (name == "cluster" || name == "cabinet") {
@@ -106,7 +143,11 @@ class PlatformReader {
         routes_.emplace_back(child, is_whole);
       } else if (name == "prop") {
         read_property(child);
-      } else if (name != "config") {
+      } else if (name == "config") {
+        note_unused(child, {"id"});
+      } else if (name == "trace" || name == "trace_connect") {
+        note(child, fmt::format("'{}' has no effect here: rates and latencies do not change with time", name));
+      } else if (child.type() == pugi::node_element) {
         note(child, fmt::format("element '{}' is left out", name));
       }
     }
@@ -117,6 +158,7 @@ class PlatformReader {
     const std::string_view id = element.attribute("id").value();
     constexpr std::string_view kNode = "tandem.node.";
     if (id.starts_with(kNode)) described_[std::string(id.substr(kNode.size()))] = element.attribute("value").value();
+    note_property(element);
   }
 
   DescribedNode& add_node(const XmlElement& element, const std::string& id, const std::string& kind) {
@@ -148,7 +190,8 @@ class PlatformReader {
 
   void add_host(const XmlElement& element, const std::string& id) {
     DescribedNode& node = add_node(element, id, "host");
-    node.flops_per_s = number(element, "speed", "f", 0);
+    note_unused(element, {"id", "speed", "core", "pstate"});
+    node.flops_per_s = number(element, "speed", "f", 0, std::clamp(element.attribute("pstate").as_int(0), 0, 1 << 16));
     node.cores = std::clamp(element.attribute("core").as_int(1), 1, 1 << 16);
     for (const XmlElement& prop : element.children("prop")) {
       const std::string_view key = prop.attribute("id").value();
@@ -169,7 +212,9 @@ class PlatformReader {
     link.line = line_of(text_, element);
     link.bytes_per_s = number(element, "bandwidth", "Bps", 0);
     link.latency_s = number(element, "latency", "s", 0);
+    note_unused(element, {"id", "bandwidth", "latency", "sharing_policy"});
     const std::string_view policy = element.attribute("sharing_policy").value();
+    if (policy == "WIFI") note(element, "sharing_policy WIFI has no effect here: the link is taken as a cable");
     if (policy.empty() || policy == "SHARED") link.direction = Direction::half_duplex;
     link.is_fatpipe = policy == "FATPIPE";
     if (!(link.bytes_per_s > 0)) problem(element, "link '" + id + "' needs a bandwidth greater than 0");
@@ -201,6 +246,8 @@ class PlatformReader {
                                  "torus, fat_tree or dragonfly in Tandem's own file",
                                  shape));
     }
+    note_unused(element, {"id", "prefix", "suffix", "radical", "speed", "core", "pstate", "bw", "lat", "sharing_policy",
+                          "bb_bw", "bb_lat", "bb_sharing_policy", "router_id", "topology"});
     const std::string prefix = element.attribute("prefix").value(), suffix = element.attribute("suffix").value();
     std::string id = element.attribute("id").value();
     const auto names = hosts_of_list("[" + std::string(element.attribute("radical").value()) + "]");
@@ -254,7 +301,8 @@ class PlatformReader {
   void add_cluster_host(const Cluster& cluster, const std::string& name) {
     std::size_t end = nodes().size();
     DescribedNode& node = add_node(cluster.element, name, "host");
-    node.flops_per_s = number(cluster.element, "speed", "f", 0);
+    node.flops_per_s =
+        number(cluster.element, "speed", "f", 0, std::clamp(cluster.element.attribute("pstate").as_int(0), 0, 1 << 16));
     node.cores = std::clamp(cluster.element.attribute("core").as_int(1), 1, 1 << 16);
     const double rate = cluster.bytes_per_s;
     if (cluster.in == cluster.out) return join(cluster, end, cluster.in, cluster.direction, rate, cluster.latency_s);
@@ -280,6 +328,7 @@ class PlatformReader {
 
   void read_route(std::size_t number) {
     const auto& [element, is_whole] = routes_[number];
+    note_unused(element, {"src", "dst", "gw_src", "gw_dst", "symmetrical"}, {"link_ctn"});
     const auto from = end_of(element, "gw_src", "src");
     const auto to = end_of(element, "gw_dst", "dst");
     if (!from || !to || *from == *to) return;

@@ -76,7 +76,10 @@ class SlurmReader {
 
   FabricDescription read() {
     read_lines();
-    return fabric_of(lines_, file_, problems_);
+    FabricDescription fabric = fabric_of(lines_, file_, problems_);
+    if (has_block_sizes_) fabric.notes.emplace_back("BlockSizes has no effect here: each block is one NVLink domain");
+    if (has_link_speed_) fabric.notes.emplace_back("LinkSpeed has no effect here, as in Slurm");
+    return fabric;
   }
 
  private:
@@ -127,6 +130,8 @@ class SlurmReader {
       }
       at = end;
     }
+    has_block_sizes_ |= line.values.contains("blocksizes");
+    has_link_speed_ |= line.values.contains("linkspeed");
     const bool names = line.values.contains("switchname") || line.values.contains("blockname");
     if (names) {
       lines_.push_back(std::move(line));
@@ -139,6 +144,7 @@ class SlurmReader {
   const std::string& file_;
   Diagnostics problems_{};
   int problem_count_ = 0;
+  bool has_block_sizes_ = false, has_link_speed_ = false;
   std::vector<SlurmLine> lines_{};
 };
 

@@ -18,6 +18,7 @@ class SlurmTree {
     add_core();
     if (fabric_.hosts.empty() && problems_.empty()) problem(1, 1, "no switch has nodes");
     problems_.throw_if_any();
+    if (fabric_.blocks.size() != fabric_.hosts.size()) fabric_.blocks.clear();  // blocks and switches in one file
     check_tree();
     problems_.throw_if_any();
     return std::move(fabric_);
@@ -59,6 +60,7 @@ class SlurmTree {
       const auto [known, is_new] = hosts_.emplace(node, fabric_.hosts.size());
       if (is_new) fabric_.hosts.push_back(node);
       if (is_new) fabric_.ports.push_back({known->second, "", own, 0, ""});
+      if (is_new && line.values.contains("blockname")) fabric_.blocks.push_back(own);
       if (!is_new) problem(line.number, line.values.at("nodes").second, "node " + node + " is at two switches");
     }
     for (const std::string& below : list(line, "switches")) {

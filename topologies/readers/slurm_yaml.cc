@@ -15,22 +15,26 @@ void add_text(const YamlReader& value, const char* key, SlurmLine& line) {
   line.values.emplace(key, std::pair(text, value.column()));
 }
 
-std::vector<SlurmLine> switches_of(const YamlReader& tree) {
+std::vector<SlurmLine> switches_of(const YamlReader& tree, std::vector<std::string>& notes) {
   std::vector<SlurmLine> lines;
+  bool has_speed = false;
   for (const YamlReader& one : tree.required("switches").list()) {
     SlurmLine line{one.line(), {}};
     add_text(one.required("switch"), "switchname", line);
     add_text(one.optional("children"), "switches", line);
     add_text(one.optional("nodes"), "nodes", line);
-    one.optional("link_speed");
+    has_speed |= one.optional("link_speed").present();
     if (line.values.contains("switchname")) lines.push_back(std::move(line));
   }
+  if (has_speed) notes.emplace_back("link_speed has no effect here, as in Slurm");
   return lines;
 }
 
-std::vector<SlurmLine> blocks_of(const YamlReader& block) {
+std::vector<SlurmLine> blocks_of(const YamlReader& block, std::vector<std::string>& notes) {
   std::vector<SlurmLine> lines;
-  block.optional("block_sizes");
+  if (block.optional("block_sizes")) {
+    notes.emplace_back("block_sizes has no effect here: each block is one NVLink domain");
+  }
   for (const YamlReader& one : block.required("blocks").list()) {
     SlurmLine line{one.line(), {}};
     add_text(one.required("block"), "blockname", line);
@@ -77,16 +81,22 @@ FabricDescription parse_slurm_yaml(std::string_view text, const std::string& fil
   problems.throw_if_any();
   const YamlReader chosen = chosen_of(all);
   const YamlReader tree = chosen.optional("tree"), block = chosen.optional("block");
-  if (tree) lines = switches_of(tree);
-  if (block && !tree) lines = blocks_of(block);
+  std::vector<std::string> notes;
+  if (tree) lines = switches_of(tree, notes);
+  if (block && !tree) lines = blocks_of(block, notes);
+  if (all.size() > 1) {
+    notes.push_back("of the file's " + std::to_string(all.size()) + " topologies only '" +
+                    chosen.required("topology").text() + "' is read, which is the cluster's default or the first");
+  }
   if (tree && block) block.error("cannot be given together with 'tree'");
   if (!tree && !block) {
     chosen.error("expected `tree:` with switches or `block:` with blocks; other topologies of Slurm are not read");
   }
   problems.throw_if_any();
-  tree.finish();
-  block.finish();
-  return fabric_of(lines, file, problems);
+  chosen.finish();
+  FabricDescription fabric = fabric_of(lines, file, problems);
+  fabric.notes = std::move(notes);
+  return fabric;
 }
 
 }  // namespace tandem
