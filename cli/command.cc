@@ -5,6 +5,7 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <charconv>
 #include <map>
 
 #include "cli/output.h"
@@ -52,6 +53,17 @@ CLI::Validator device_types() {
   for (const auto& [name, type] : words) names.push_back(name);
   const std::map<std::string, DeviceType> types(words.begin(), words.end());
   return CLI::CheckedTransformer(types).description(fmt::format("{{{}}}", fmt::join(names, ",")));
+}
+
+CLI::Validator number_within(double least, double most) {
+  const auto problem = [least, most](const std::string& text) -> std::string {
+    double value = 0;
+    const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
+    const bool is_number = error == std::errc{} && end == text.data() + text.size();
+    if (is_number && value >= least && value <= most) return "";
+    return fmt::format("must be from {} to {}, found {}", least, most, shortened(text));
+  };
+  return CLI::Validator(problem, fmt::format("{}-{}", least, most));
 }
 
 CLI::Validator known_cross_device_ops(const std::vector<std::string>& besides) {

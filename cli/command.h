@@ -32,6 +32,9 @@ void add_import_options(CLI::App& command, ImportOptions& options, CLI::Option* 
 // Accepts the words of --device-type.
 CLI::Validator device_types();
 
+// Accepts numbers from `least` to `most`, which NaN is not.
+CLI::Validator number_within(double least, double most);
+
 // Accepts the names of cross-device operations, and those of `besides`.
 CLI::Validator known_cross_device_ops(const std::vector<std::string>& besides = {});
 

@@ -55,7 +55,7 @@ void add_validate(CLI::App& app, Action& action) {
   command
       ->add_option("--beyond", flags->beyond_percent,
                    "Instead of the errors: the files whose points are off by more than so many percent")
-      ->check(CLI::PositiveNumber)
+      ->check(number_within(1e-3, 1e9))
       ->excludes(summary);
   add_common_options(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return validate(*flags); }; });

@@ -85,7 +85,7 @@ class ScenarioReader {
     }
     if (const YamlReader time = map.optional("max_step_time"))
       expect.max_step_time_s = time.quantity(Dimension::seconds);
-    if (const YamlReader rate = map.optional("min_throughput")) expect.min_throughput = rate.number({.above = 0});
+    if (const YamlReader rate = map.optional("min_throughput")) expect.min_throughput = rate.number_within(kRates);
     if (const YamlReader share = map.optional("max_exposed_communication")) {
       expect.max_exposed_communication = share.number({.least = 0, .most = 1});
     }

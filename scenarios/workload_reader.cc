@@ -17,6 +17,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr int kMostBatch = 1 << 28;
+constexpr double kMostLearningRate = 1e6;
 constexpr PackagedFiles kDataSets{"data set", "scenarios/data", ".csv", "digits"};
 constexpr PackagedFiles kModels{"model", "scenarios/models", ".yaml", ""};
 
@@ -32,7 +33,8 @@ MlpSettings read_mlp(const YamlReader& map, const fs::path& folder) {
       hidden.error(fmt::format("needs 1 to 64 layer sizes, found {}", mlp.hidden.size()));
     }
   }
-  mlp.learning_rate = map.optional("learning_rate").number({.above = 0, .otherwise = mlp.learning_rate});
+  mlp.learning_rate =
+      map.optional("learning_rate").number({.above = 0, .most = kMostLearningRate, .otherwise = mlp.learning_rate});
   mlp.momentum = map.optional("momentum").number({.least = 0, .most = 0.999});
   mlp.seed =
       static_cast<std::uint64_t>(map.optional("seed").whole_number(0, std::numeric_limits<std::int64_t>::max(), 1));
@@ -115,7 +117,6 @@ void read_retiming(const YamlReader& map, const YamlReader& files, TraceSettings
   const YamlReader bucket = map.optional("bucket_bytes");
   constexpr double kMostBucket = 1e12;
   wanted.bucket_bytes = static_cast<std::int64_t>(bucket.quantity(Dimension::bytes, {.most = kMostBucket}));
-  if (bucket && wanted.bucket_bytes < 1) bucket.error("must be at least one byte");
   wanted.is_divided = map.optional("gradients").one_of<bool>({{"recorded", false}, {"divided", true}}, false);
   if (!trace.ranks || wanted.is_none()) return;
   const std::shared_ptr<const std::vector<RankTrace>> recorded = trace.ranks;

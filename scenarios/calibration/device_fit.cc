@@ -98,7 +98,7 @@ MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path
   MeasuredThroughput entry;
   SharedParts parts;
   entry.workload = read_workload(map.required("workload"), path.parent_path(), parts);
-  entry.per_second = map.required("per_second").number({.above = 0, .otherwise = 1});
+  entry.per_second = map.required("per_second").number_within(kRates, 1);
   entry.source = path.filename().string();
   entry.file = path.string();
   return entry;

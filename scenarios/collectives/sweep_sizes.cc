@@ -45,10 +45,10 @@ std::vector<std::int64_t> sweep_sizes(std::int64_t least, std::int64_t most, std
   std::vector<std::int64_t> sizes;
   for (std::int64_t size = least; size <= most && sizes.size() <= kMostSizes;) {
     sizes.push_back(size);
-    const std::int64_t next =
-        factor > 1 ? static_cast<std::int64_t>(static_cast<double>(size) * factor) : size + step_bytes;
-    if (next <= size) break;  // 0 times a factor
-    size = next;
+    const double next =
+        factor > 1 ? std::floor(static_cast<double>(size) * factor) : static_cast<double>(size + step_bytes);
+    if (next <= static_cast<double>(size) || next > static_cast<double>(most)) break;  // 0 times a factor is 0
+    size = static_cast<std::int64_t>(next);
   }
   return sizes;
 }

@@ -5,6 +5,7 @@
 #include "scenarios/import/chakra.h"
 #include "scenarios/import/json_value.h"
 #include "topologies/base/error.h"
+#include "topologies/base/units.h"
 
 namespace tandem {
 namespace {
@@ -46,6 +47,11 @@ ChakraNode read_json_node(JsonStream& json) {
       continue;
     } else if (key == "runtime" || key == "duration_micros") {
       node.duration_us = number_in(json);
+      const std::string written = shortened(std::string(json.text())) + " us";
+      const double seconds = static_cast<double>(node.duration_us) * 1e-6;
+      if (const std::string problem = quantity_problem(seconds, Dimension::seconds, written, true); !problem.empty()) {
+        json.fail("a duration " + problem);
+      }
     } else if (key == "is_cpu_op") {
       node.is_cpu_op = json.text() == "true" || json.text() == "1";
     } else if (key == "num_ops") {

@@ -8,6 +8,7 @@
 #include "scenarios/import/byte_source.h"
 #include "scenarios/import/chakra.h"
 #include "topologies/base/error.h"
+#include "topologies/base/units.h"
 
 namespace tandem {
 namespace {
@@ -146,6 +147,13 @@ std::int64_t whole_of(const Message& message, std::string_view name, double numb
   message.fail(fmt::format("'{}' is {}", name, number));
 }
 
+std::int64_t duration_of(const Message& message, double microseconds) {
+  const std::string written = fmt::format("{} us", microseconds);
+  const std::string problem = quantity_problem(microseconds * 1e-6, Dimension::seconds, written, true);
+  if (!problem.empty()) message.fail("'duration_micros' " + problem);
+  return static_cast<std::int64_t>(microseconds);
+}
+
 void set_attribute(const Message& message, std::string_view name, const AttributeValue& value, ChakraNode& node) {
   if (name == "is_cpu_op") node.is_cpu_op = value.number != 0;
   if (name == "num_ops") node.flops = static_cast<double>(whole_of(message, name, value.number));
@@ -192,7 +200,7 @@ ChakraNode read_node(Message message) {
         read_deps(message, node.deps);
         break;
       case node_field::duration:
-        node.duration_us = whole_of(message, "duration_micros", static_cast<double>(message.number()));
+        node.duration_us = duration_of(message, static_cast<double>(message.number()));
         break;
       case node_field::attribute:
         if (message.is_text()) read_attribute(message.message(), node);

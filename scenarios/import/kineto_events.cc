@@ -7,6 +7,7 @@
 #include <cstdlib>
 
 #include "topologies/base/error.h"
+#include "topologies/base/units.h"
 
 namespace tandem {
 namespace {
@@ -40,6 +41,12 @@ std::int64_t nanoseconds(const JsonStream& json) {
     }
   }
   return whole * 1000 + fraction;
+}
+
+void check_duration(const JsonStream& json, double seconds) {
+  const std::string written = shortened(std::string(json.text())) + " us";
+  const std::string problem = quantity_problem(seconds, Dimension::seconds, written, true);
+  if (!problem.empty()) json.fail("a duration " + problem);
 }
 
 std::int64_t whole_number(const JsonStream& json) {
@@ -183,6 +190,7 @@ class EventReader {
           event_.duration_ns = nanoseconds(json_);
           event_.has_duration = true;
           if (event_.duration_ns < 0) json_.fail("a duration is negative");
+          check_duration(json_, static_cast<double>(event_.duration_ns) * 1e-9);
           break;
         case Field::process:
           event_.process = whole_number(json_);

@@ -76,7 +76,7 @@ class TrainingReader {
   static void read_row(const YamlReader& reader, const YamlReader& entry, TrainingTable& table) {
     TrainingTable::Row row;
     row.devices = reader.required("devices").integer(1, kMostTrainingDevices, 1);
-    row.throughput = reader.required("throughput").number({.above = 0});
+    row.throughput = reader.required("throughput").number_within(kRates);
     const int nodes = reader.optional("nodes").integer(1, kMostTrainingDevices, 1);
     if (!reader.diagnostics().empty()) return;
     const int machines = row.devices + table.parameter_servers;

@@ -56,7 +56,7 @@ TEST(TrainingFile, ReportsWhatIsWrong) {
     return "";
   };
   EXPECT_THAT(problem(training_file(R"({"devices": 1, "throughput": -5})")),
-              HasSubstr("tables[0].rows[0].throughput: must be greater than 0, found -5"));
+              HasSubstr("tables[0].rows[0].throughput: must be from 1e-09 to 1e+18, found -5"));
   EXPECT_THAT(problem(training_file(R"({"devices": 16, "throughput": 5})")),
               HasSubstr("topology: 16 devices on one node of 'dgx1-v100' with 8 GPUs"));
   EXPECT_THAT(problem(training_file(R"({"throughput": 5})")), HasSubstr("tables[0].rows[0]: missing key 'devices'"));

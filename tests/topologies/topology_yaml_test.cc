@@ -47,7 +47,7 @@ device_models:
     collective_slowdown: {value: 1.12, provenance: measured, source: here, spread: 0.01}
     gemm_efficiency: 0.7
     rates:
-      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, graph_op_overhead: 0.8us, graph_launch_overhead: 0.2us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 0.1}], kernels: {sum_axis: [{bytes: 1MiB, rate: 2GB/s}], relu: [{bytes: 1kB, rate: 9GB/s}, {bytes: 4kB, rate: 8GB/s}]}}
+      - {concurrency: 2, dtype: f32, op_overhead: 2.5us, launch_overhead: 3us, graph_op_overhead: 0.8us, graph_launch_overhead: 0.2us, gemm: [{m: 64, n: 32, k: 16, rate: 1.23456789GFLOPS}], memory: [{bytes: 1MiB, rate: 3.3GB/s}, {bytes: 2MiB, rate: 3.1GB/s}], copy: [{bytes: 7, rate: 1.5}], kernels: {sum_axis: [{bytes: 1MiB, rate: 2GB/s}], relu: [{bytes: 1kB, rate: 9GB/s}, {bytes: 4kB, rate: 8GB/s}]}}
 link_models:
   nv: {kind: nvlink, bandwidth: 25GB/s, latency: 0.7us}
   net: {kind: network, bandwidth: 200Gbps, latency: 1us, provenance: assumed, transport: efa, hop_latency: {value: 75us, source: plug-in}}
@@ -178,8 +178,8 @@ TEST(TopologyYaml, WritesAwkwardNumbersExactly) {
   Topology topology("numbers");
   const NodeIndex a = add_test_node(topology, "a", NodeKind::nvswitch);
   const NodeIndex b = add_test_node(topology, "b", NodeKind::nvswitch);
-  double value = 1.0 / 3;
-  for (int i = 0; i < 60; ++i, value *= 7.77) topology.add_link(a, b, test_link(LinkKind::pcie, value, 1e-9 / value));
+  double value = 1e4 / 3;
+  for (int i = 0; i < 16; ++i, value *= 7.77) topology.add_link(a, b, test_link(LinkKind::pcie, value, 1e3 / value));
   const Topology again = parse_topology_yaml(written(topology), "t.yaml");
   for (LinkIndex i = 0; i < topology.link_count(); ++i) {
     EXPECT_EQ(again.link(i).model->bandwidth_bytes_per_s.value, topology.link(i).model->bandwidth_bytes_per_s.value);

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "topologies/base/dtype.h"
 #include "topologies/base/error.h"
 
@@ -49,6 +51,27 @@ TEST(Units, RefusesWhatIsNotANumberAndAUnitOfTheDimension) {
                            "25  GB/s", "1,5GB/s", "25gb/s"}) {
     EXPECT_EQ(parse_quantity(text, Dimension::bytes_per_second), std::nullopt) << text;
   }
+}
+
+TEST(Units, RefusesFiguresThatNoMachineHas) {
+  const auto problem = [](double value, Dimension dimension) {
+    return quantity_problem(value, dimension, std::to_string(value));
+  };
+  for (const Dimension dimension : {Dimension::bytes, Dimension::seconds, Dimension::bytes_per_second,
+                                    Dimension::flops_per_second, Dimension::hertz}) {
+    const auto [least, most] = limits_of(dimension);
+    EXPECT_EQ(problem(least, dimension), "");
+    EXPECT_EQ(problem(most, dimension), "");
+    EXPECT_NE(problem(least * 0.99, dimension), "");
+    EXPECT_NE(problem(most * 1.01, dimension), "");
+    EXPECT_NE(problem(std::numeric_limits<double>::quiet_NaN(), dimension), "");
+    EXPECT_EQ(quantity_problem(0, dimension, "0", true), "");
+  }
+  EXPECT_EQ(quantity_problem(1e-300, Dimension::hertz, "1e-300"), "must be from 1 kHz to 1 THz, found 1e-300");
+  EXPECT_EQ(quantity_problem(1e30, Dimension::seconds, "1e30", true), "must be 0 or from 1 fs to 1 day, found 1e30");
+  EXPECT_EQ(quantity_problem(0, Dimension::bytes, "0"), "must be greater than 0, found 0");
+  EXPECT_EQ(quantity_problem(-1, Dimension::bytes, "-1"), "must be greater than 0, found -1");
+  EXPECT_EQ(quantity_problem(-1, Dimension::bytes, "-1", true), "must not be negative, found -1");
 }
 
 TEST(Units, FormatsFourSignificantDigits) {

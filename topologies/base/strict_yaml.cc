@@ -73,6 +73,16 @@ std::string suggestion(std::string_view word, const std::vector<std::string>& kn
   return nearest.empty() ? "" : "; did you mean '" + nearest + "'?";
 }
 
+std::string expected_range(const YamlReader::Range& range) {
+  const bool has_least = std::isfinite(range.least), has_most = std::isfinite(range.most);
+  if (has_least && has_most) return fmt::format("must be from {} to {}", range.least, range.most);
+  const std::string lower = has_least                    ? fmt::format("at least {}", range.least)
+                            : std::isfinite(range.above) ? fmt::format("greater than {}", range.above)
+                                                         : "";
+  if (!has_most) return "must be " + lower;
+  return fmt::format("must be {}{}at most {}", lower, lower.empty() ? "" : " and ", range.most);
+}
+
 }  // namespace
 
 void Diagnostics::throw_if_any() const {
@@ -283,13 +293,7 @@ double YamlReader::number(Range range) const {
     return range.otherwise;
   }
   if (*value > range.above && *value >= range.least && *value <= range.most) return *value;
-  if (*value > range.most) {
-    error(fmt::format("must be at most {}, found {}", range.most, text));
-  } else if (*value <= range.above) {
-    error(fmt::format("must be greater than {}, found {}", range.above, text));
-  } else {
-    error(fmt::format("must be at least {}, found {}", range.least, text));
-  }
+  error(fmt::format("{}, found {}", expected_range(range), shortened(text)));
   return range.otherwise;
 }
 
@@ -300,12 +304,13 @@ double YamlReader::quantity(Dimension dimension, QuantityRange range) const {
     expected(expectation(dimension));
     return range.otherwise;
   }
-  if (*value < 0 || (*value == 0 && !range.zero_allowed)) {
-    error(fmt::format("must {}, found {}", range.zero_allowed ? "not be negative" : "be greater than 0", node_->text));
+  if (std::string problem = quantity_problem(*value, dimension, shortened(node_->text), range.zero_allowed);
+      !problem.empty()) {
+    error(std::move(problem));
     return range.otherwise;
   }
   if (*value > range.most) {
-    error(fmt::format("must be at most {}, found {}", format_quantity(range.most, dimension), node_->text));
+    error(fmt::format("must be at most {}, found {}", format_quantity(range.most, dimension), shortened(node_->text)));
     return range.otherwise;
   }
   return *value;

@@ -149,8 +149,11 @@ class YamlReader {
   };
   double number(Range range) const;
   double number() const { return number(Range{}); }
+  double number_within(const Limits& limits, double otherwise = 0) const {
+    return number({.least = limits.least, .most = limits.most, .otherwise = otherwise});
+  }
 
-  // "450GB/s", "1.3us", or a number in the base unit. Greater than 0 unless `zero_allowed`; never negative.
+  // "450GB/s", "1.3us", or a number in the base unit, within limits_of() the dimension or, if `zero_allowed`, 0.
   struct QuantityRange {
     double otherwise = 0;
     bool zero_allowed = false;

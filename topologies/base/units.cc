@@ -95,6 +95,33 @@ std::optional<double> in_base_unit(double value, std::string_view unit, Dimensio
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
 }
 
+struct NamedLimits {
+  Limits limits{};
+  std::string_view text{};
+};
+
+// The one table of what a figure with a unit can be.
+const NamedLimits& named_limits(Dimension dimension) {
+  static constexpr NamedLimits kBytes{{1, 1e18}, "1 B to 1 EB"};
+  static constexpr NamedLimits kSeconds{{1e-15, 86400}, "1 fs to 1 day"};
+  static constexpr NamedLimits kBytesPerSecond{{1, 1e18}, "1 B/s to 1 EB/s"};
+  static constexpr NamedLimits kFlops{{1e3, 1e21}, "1 kFLOPS to 1,000 EFLOPS"};
+  static constexpr NamedLimits kHertz{{1e3, 1e12}, "1 kHz to 1 THz"};
+  switch (dimension) {
+    case Dimension::bytes:
+      return kBytes;
+    case Dimension::seconds:
+      return kSeconds;
+    case Dimension::bytes_per_second:
+      return kBytesPerSecond;
+    case Dimension::flops_per_second:
+      return kFlops;
+    case Dimension::hertz:
+      return kHertz;
+  }
+  TANDEM_UNREACHABLE("a Dimension outside its enumerators");
+}
+
 // Units to print in, smallest first.
 std::span<const Scale> printed_units(Dimension dimension) {
   static constexpr std::array<Scale, 6> kBytes{
@@ -148,6 +175,23 @@ std::string_view expectation(Dimension dimension) {
       return "expected a clock such as 1.98GHz";
   }
   TANDEM_UNREACHABLE("a Dimension outside its enumerators");
+}
+
+Limits limits_of(Dimension dimension) {
+  return named_limits(dimension).limits;
+}
+
+std::string_view limits_text(Dimension dimension) {
+  return named_limits(dimension).text;
+}
+
+std::string quantity_problem(double value, Dimension dimension, std::string_view written, bool zero_allowed) {
+  if (value == 0 && zero_allowed) return "";
+  if (value < 0 && zero_allowed) return fmt::format("must not be negative, found {}", written);
+  if (value <= 0) return fmt::format("must be greater than 0, found {}", written);
+  const auto& [limits, text] = named_limits(dimension);
+  if (value >= limits.least && value <= limits.most) return "";
+  return fmt::format("must be {}from {}, found {}", zero_allowed ? "0 or " : "", text, written);
 }
 
 std::string format_quantity(double value, Dimension dimension) {

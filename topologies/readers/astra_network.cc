@@ -12,6 +12,7 @@ namespace tandem {
 namespace {
 
 constexpr double kAstraGigabyte = 1024.0 * 1024 * 1024;
+constexpr double kAstraNanosecond = 1e-9;
 constexpr int kMostNpus = 1 << 16;
 
 enum class Shape : std::uint8_t { ring, fully_connected, switched };
@@ -25,6 +26,16 @@ struct AstraDimension {
 // Returns the values of a list, or a single value, as old files have for one dimension.
 std::vector<YamlReader> values_of(const YamlReader& reader) {
   return reader.is_list() ? reader.list() : std::vector<YamlReader>{reader};
+}
+
+// Reads a number in ASTRA-sim's unit, of which one is `unit` in ours.
+double figure(const YamlReader& value, double unit, Dimension dimension, bool zero_allowed) {
+  const double read = value.number({.otherwise = 1}) * unit;
+  const std::string written = value.is_scalar() ? shortened(value.node()->text) : "";
+  if (std::string problem = quantity_problem(read, dimension, written, zero_allowed); !problem.empty()) {
+    value.error(std::move(problem));
+  }
+  return read;
 }
 
 std::vector<AstraDimension> read_dimensions(const YamlReader& root) {
@@ -45,8 +56,8 @@ std::vector<AstraDimension> read_dimensions(const YamlReader& root) {
   std::int64_t product = 1;
   for (std::size_t i = 0; i < size; ++i) {
     dimensions[i].npus = values_of(counts)[i].integer(1, kMostNpus, 1);
-    dimensions[i].bytes_per_s = values_of(rates)[i].number({.above = 0, .otherwise = 1}) * kAstraGigabyte;
-    dimensions[i].latency_s = values_of(latencies)[i].number({.least = 0}) * 1e-9;
+    dimensions[i].bytes_per_s = figure(values_of(rates)[i], kAstraGigabyte, Dimension::bytes_per_second, false);
+    dimensions[i].latency_s = figure(values_of(latencies)[i], kAstraNanosecond, Dimension::seconds, true);
     product *= dimensions[i].npus;
     if (product > kMostNpus) {
       counts.error(fmt::format("more than {} NPUs", kMostNpus));

@@ -61,10 +61,10 @@ Fabric read_fabric(const YamlReader& map) {
   }
   fabric.workers_per_leaf = map.optional("workers_per_leaf").integer(1, 1 << 20, fabric.workers_per_leaf);
   fabric.spines = map.optional("spines").integer(1, 4096, fabric.spines);
-  fabric.oversubscription = map.optional("oversubscription").number({.above = 0, .otherwise = 1});
+  fabric.oversubscription = map.optional("oversubscription").number_within(kOversubscriptions, 1);
   fabric.leaves_per_pod = map.optional("leaves_per_pod").integer(1, 1 << 20, fabric.leaves_per_pod);
   fabric.cores_per_spine = map.optional("cores_per_spine").integer(1, 4096, fabric.cores_per_spine);
-  fabric.core_oversubscription = map.optional("core_oversubscription").number({.above = 0, .otherwise = 1});
+  fabric.core_oversubscription = map.optional("core_oversubscription").number_within(kOversubscriptions, 1);
   fabric.rails = map.optional("rails").boolean(false);
   for (const YamlReader& size : map.optional("dimensions").list()) {
     fabric.dimensions.push_back(size.integer(1, 1 << 20, 1));

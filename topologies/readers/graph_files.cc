@@ -119,7 +119,11 @@ class Description {
                                  const char* example) {
     if (text.empty()) return std::nullopt;
     const auto value = parse_quantity(text, dimension);
-    if (!value || *value < 0) problem(fmt::format("{}: expected {}, found '{}'", what, example, text));
+    if (!value || *value < 0) {
+      problem(fmt::format("{}: expected {}, found '{}'", what, example, shortened(text)));
+    } else if (const std::string wrong = quantity_problem(*value, dimension, shortened(text), true); !wrong.empty()) {
+      problem(fmt::format("{}: {}", what, wrong));
+    }
     return value;
   }
 

@@ -225,9 +225,18 @@ class HwlocDocument {
     }
     copy(object, made, {"cpuset"});
     if (type == "PU") check_processor(object, *set);
-    if (type == "NUMANode") copy(object, made, {"local_memory"});
+    if (type == "NUMANode") copy_memory(object, made);
     set_ = *set;
     return &set_;
+  }
+
+  void copy_memory(const Object& object, Object& made) {
+    const std::string_view text = object.attribute("local_memory").value();
+    const double bytes = static_cast<double>(number_of(text).value_or(0));
+    if (const std::string wrong = quantity_problem(bytes, Dimension::bytes, text, true); !wrong.empty()) {
+      return problem(object, "local_memory: " + wrong);
+    }
+    copy(object, made, {"local_memory"});
   }
 
   void check_processor(const Object& object, const Set& set) {
@@ -277,8 +286,9 @@ class HwlocDocument {
     double value = 0;
     const auto result = std::from_chars(text.data(), text.data() + text.size(), value);
     const bool is_whole = result.ec == std::errc{} && result.ptr == text.data() + text.size();
-    if (is_whole && std::isfinite(value) && value >= 0) return;
-    bad_attribute(object, "pci_link_speed", "GB/s, 0 or more");
+    if (is_whole && quantity_problem(value * 1e9, Dimension::bytes_per_second, text, true).empty()) return;
+    bad_attribute(object, "pci_link_speed",
+                  fmt::format("GB/s, 0 or from {}", limits_text(Dimension::bytes_per_second)));
   }
 
   // hwloc keeps the names of processors and GPUs in pairs of names and values.
@@ -316,7 +326,11 @@ class HwlocDocument {
       return problem(matrix, fmt::format("no object of gp_index {}", shortened(index)));
     }
     for (const std::string& value : values) {
-      if (!number_of(value)) return problem(matrix, "expected a rate in MB/s, found '" + shortened(value) + "'");
+      const auto rate = number_of(value);
+      if (!rate) return problem(matrix, "expected a rate in MB/s, found '" + shortened(value) + "'");
+      const std::string wrong =
+          quantity_problem(static_cast<double>(*rate) * 1e6, Dimension::bytes_per_second, value + " MB/s", true);
+      if (!wrong.empty()) return problem(matrix, wrong);
     }
     const std::string_view indexing = matrix.attribute("indexing").value();
     const bool is_of_several_types = std::string_view(matrix.name()) == "distances2hetero";  // has no other indexing

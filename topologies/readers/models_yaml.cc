@@ -19,17 +19,16 @@ void read_any_figure(const YamlReader& value, const FigureOrigin& origin, Figure
   }
   const FigureOrigin own = read_origin(value, origin);
   figure = {read_value(value.required("value")), own.provenance, own.source, own.date,
-            value.optional("spread").number({.least = 0})};
+            value.optional("spread").number_within(kSpreads)};
 }
 
 void read_ratio(const YamlReader& value, const FigureOrigin& origin, Figure& figure) {
   read_any_figure(value, origin, figure,
-                  [](const YamlReader& reader) { return reader.number({.above = 0, .most = 1, .otherwise = 1}); });
+                  [](const YamlReader& reader) { return reader.number_within(kEfficiencies, 1); });
 }
 
 void read_slowdown(const YamlReader& value, const FigureOrigin& origin, Figure& figure) {
-  read_any_figure(value, origin, figure,
-                  [](const YamlReader& reader) { return reader.number({.least = 1, .otherwise = 1}); });
+  read_any_figure(value, origin, figure, [](const YamlReader& reader) { return reader.number_within(kSlowdowns, 1); });
 }
 
 DType read_dtype(const YamlReader& value) {

@@ -89,8 +89,10 @@ std::optional<std::uint64_t> Importer::read_bus(const Element& element) {
 double Importer::read_rate(const Element& element) {
   const std::string_view speed = element.attribute("link_speed").value();
   std::int64_t width = 0;
-  if (*element.attribute("link_width").value() != '\0') width = document_.number(element, "link_width", 0);
-  if (width < 0) document_.problem(element, "must not be negative", "link_width");
+  constexpr std::int64_t kMostLanes = 256;
+  if (*element.attribute("link_width").value() != '\0') {
+    width = document_.count(element, "link_width", 0, 0, kMostLanes);
+  }
   if (width == 0 && (speed.empty() || speed.front() < '0' || speed.front() > '9')) return 0;
   return pci_rate(width, speed);
 }
@@ -183,8 +185,8 @@ void Importer::read_links(const Element& gpu, std::size_t index, const std::stri
   for (const Element& link : gpu.children("xgmi")) gpu_links_.read(link, index, xgmi_rate(architecture));
   for (const Element& link : gpu.children("c2c")) {
     const double rate_each = 1e6 * static_cast<double>(document_.required_number(link, "bw"));
-    const double c2c = rate_each * static_cast<double>(document_.number(link, "count", 1));
-    if (c2c < 0) document_.problem(link, "must not be negative", rate_each < 0 ? "bw" : "count");
+    document_.check_quantity(link, "bw", rate_each, Dimension::bytes_per_second);
+    const double c2c = rate_each * static_cast<double>(document_.count(link, "count", 1, 0, kMostLinks));
     if (c2c > 0) graph_.connect(index, graph_.parts[index].cpu, LinkKind::c2c, c2c);
   }
 }
@@ -269,8 +271,9 @@ std::shared_ptr<const LinkModel> Importer::port_of(const Element& net) {
   std::int64_t speed = document_.number(net, "speed", 0);  // Mb/s
   const bool stated = speed > 0;
   if (!stated) speed = 10000;
+  if (stated) document_.check_quantity(net, "speed", static_cast<double>(speed) * 1e6 / 8, Dimension::bytes_per_second);
   const double latency_us = document_.real(net, "latency", 0);
-  if (latency_us < 0) document_.problem(net, "must not be negative", "latency");
+  document_.check_quantity(net, "latency", latency_us * 1e-6, Dimension::seconds);
   auto& known = ports_[{speed, latency_us}];
   if (known) return known;
   auto model = std::make_shared<LinkModel>();

@@ -1,5 +1,7 @@
 #include "topologies/readers/nccl_document.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <charconv>
 #include <cmath>
@@ -119,6 +121,21 @@ double Document::real(const pugi::xml_node& element, const char* attribute, doub
   if (result.ec == std::errc{} && result.ptr == text.data() + text.size() && std::isfinite(value)) return value;
   problem(element, "expected a number, found '" + shortened(std::string(text)) + "'", attribute);
   return otherwise;
+}
+
+std::int64_t Document::count(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise,
+                             std::int64_t least, std::int64_t most) {
+  const std::int64_t value = number(element, attribute, otherwise);
+  if (value >= least && value <= most) return value;
+  problem(element, fmt::format("must be from {} to {}, found {}", least, most, value), attribute);
+  return otherwise;
+}
+
+void Document::check_quantity(const pugi::xml_node& element, const char* attribute, double value, Dimension dimension) {
+  const std::string written = shortened(element.attribute(attribute).value());
+  if (const std::string wrong = quantity_problem(value, dimension, written, true); !wrong.empty()) {
+    problem(element, wrong, attribute);
+  }
 }
 
 std::string Document::comments() const {

@@ -35,6 +35,11 @@ class Document {
   std::optional<unsigned> id(const pugi::xml_node& element, const char* attribute) const;
   std::int64_t number(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise);
   double real(const pugi::xml_node& element, const char* attribute, double otherwise);
+  // Reports a number of things that no machine has.
+  std::int64_t count(const pugi::xml_node& element, const char* attribute, std::int64_t otherwise, std::int64_t least,
+                     std::int64_t most);
+  // Reports a figure that no machine has; `value` is in the base unit of the dimension, and may be 0.
+  void check_quantity(const pugi::xml_node& element, const char* attribute, double value, Dimension dimension);
 
   // Reports a problem at an element, or at one of its attributes.
   void problem(const pugi::xml_node& element, const std::string& message, std::string_view attribute = "");

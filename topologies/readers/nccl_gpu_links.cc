@@ -7,8 +7,7 @@ namespace tandem::nccl {
 void GpuLinks::read(const pugi::xml_node& element, std::size_t gpu, double rate_each) {
   document_.note_unknown(element, {"target", "count", "tclass"}, {});
   const auto target = bus_number(document_.required_text(element, "target"));
-  const std::int64_t count = document_.number(element, "count", 1);
-  if (count <= 0) return document_.problem(element, "must be greater than 0", "count");
+  const std::int64_t count = document_.count(element, "count", 1, 1, kMostLinks);
   if (!element.attribute("count")) document_.note(element, "no count of links, taken as one");
   const std::string_view stated = element.attribute("tclass").value();
   ends_.push_back({gpu, element, target, pci_class(stated), rate_each * static_cast<double>(count)});

@@ -12,7 +12,8 @@
 
 namespace tandem::nccl {
 
-inline constexpr double kLocal = 5000e9;  // NCCL's rate for links that cost nothing
+inline constexpr double kLocal = 5000e9;          // NCCL's rate for links that cost nothing
+inline constexpr std::int64_t kMostLinks = 4096;  // between two devices
 
 enum class PciClass : std::uint8_t { bridge, gpu, nic, nvswitch, nvlink_bridge };
 PciClass pci_class(std::string_view text);  // "0x030200": by prefix; anything unknown is a bridge

@@ -49,6 +49,11 @@ std::optional<double> simgrid_quantity(std::string_view text, std::string_view b
   return value * factor;
 }
 
+Dimension dimension_of(std::string_view base) {
+  if (base == "s") return Dimension::seconds;
+  return base == "f" ? Dimension::flops_per_second : Dimension::bytes_per_second;
+}
+
 class PlatformReader {
  public:
   PlatformReader(std::string_view text, const std::string& file) : text_(text), file_(file) {
@@ -114,10 +119,21 @@ class PlatformReader {
       stated.remove_prefix(std::min(stated.find_first_not_of(' '), stated.size()));
     }
     if (place > 0) problem(element, "pstate: there are fewer speeds");
-    const auto value = simgrid_quantity(stated.substr(0, stated.find(',')), base);
-    if (!value)
-      problem(element, fmt::format("{}: expected a number with a unit of {}, found '{}'", attribute, base, stated));
-    return value.value_or(1);  // a value that no later check refuses again
+    return number_of(element, attribute, base, std::string(stated));
+  }
+
+  double number_of(const XmlElement& element, const char* attribute, std::string_view base, const std::string& stated) {
+    const auto value = simgrid_quantity(std::string_view(stated).substr(0, stated.find(',')), base);
+    constexpr double kNoProblem = 1;  // a value that no later check refuses again
+    if (!value) {
+      problem(element,
+              fmt::format("{}: expected a number with a unit of {}, found '{}'", attribute, base, shortened(stated)));
+      return kNoProblem;
+    }
+    const std::string wrong = quantity_problem(*value, dimension_of(base), shortened(stated), true);
+    if (wrong.empty()) return *value;
+    problem(element, fmt::format("{}: {}", attribute, wrong));
+    return kNoProblem;
   }
 
   std::vector<DescribedNode>& nodes() { return platform_.graph.nodes; }

@@ -123,7 +123,7 @@ class ExplicitForm {
     sample.devices = map.required("devices").integer(1, 1 << 24, 1);
     sample.bytes = map.required("bytes").quantity(Dimension::bytes, {.zero_allowed = true});
     sample.time_s = map.required("time").quantity(Dimension::seconds);
-    sample.relative_spread = map.optional("spread").number({.least = 0});
+    sample.relative_spread = map.optional("spread").number_within(kSpreads);
     sample.nodes = map.optional("nodes").integer(1, 1 << 24, 1);
     if (sample.nodes > sample.devices) map.error("more nodes than devices");
     sample.algorithm = map.optional("algorithm").text();

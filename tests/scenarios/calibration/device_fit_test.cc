@@ -121,7 +121,7 @@ TEST_F(DeviceFitTest, RefusesFilesThatSayNothing) {
     EXPECT_THAT([&] { measured(text); }, ThrowsMessage<InputError>(HasSubstr(message)));
   };
   refuses("schema_version: 1\nthroughput:\n  - {workload: {kind: layers, model: resnet50, batch: 8}, per_second: 0}\n",
-          "3:71: throughput[0].per_second: must be greater than 0, found 0");
+          "3:71: throughput[0].per_second: must be from 1e-09 to 1e+18, found 0");
   refuses("schema_version: 1\nthroughput:\n  - {per_second: 9}\n", "throughput[0]");
   refuses("schema_version: 1\nthroughput: 2375\n", "2:13: throughput: expected a list");
 }
