@@ -26,7 +26,7 @@ Shape::Shape(std::span<const std::int64_t> dimensions) : rank_(static_cast<int>(
   for (const std::int64_t dimension : dimensions) {
     TANDEM_REQUIRE(dimension >= 0, "a negative dimension in the shape " + text());
     if (__builtin_mul_overflow(count, std::max<std::int64_t>(dimension, 1), &count) || count > kMaxElements) {
-      throw Error(fmt::format("the shape {} has more than 2^59 elements", text()));
+      throw ImpossibleError(fmt::format("the shape {} has more than 2^59 elements", text()), "workload");
     }
   }
 }

@@ -242,7 +242,7 @@ std::optional<MemoryNeed> memory_need(const Scenario& scenario) {
 
 void check_memory(const Scenario& scenario, const std::optional<MemoryNeed>& need) {
   if (!need || need->fits()) return;
-  throw MemoryError(scenario.problem_at("workload", "a device " + memory_text(*need)).text(), *need);
+  throw MemoryError(scenario.problem_at("workload", "a device " + memory_text(*need)), *need);
 }
 
 }  // namespace tandem

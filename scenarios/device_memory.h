@@ -13,10 +13,10 @@ namespace tandem {
 // that cannot run.
 std::optional<MemoryNeed> memory_need(const Scenario& scenario);
 
-// A scenario needs more memory than its devices have. Exit code 5.
-class MemoryError : public RunError {
+// A scenario needs more memory than its devices have, which its topology states. Exit code 3.
+class MemoryError : public InputError {
  public:
-  MemoryError(const std::string& message, const MemoryNeed& need) : RunError(message), need_(need) {}
+  MemoryError(Diagnostic problem, const MemoryNeed& need) : InputError({std::move(problem)}), need_(need) {}
   const MemoryNeed& need() const { return need_; }
 
  private:

@@ -271,8 +271,10 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
       if (one > 0) result.report.scaling_efficiency = result.report.throughput() / (one * result.report.replicas);
     }
     return result;
-  } catch (const ValueError& error) {
+  } catch (const StrategyError& error) {  // the scenario's strategy cannot do what its other parts ask for
     throw InputError({changed.problem_at("strategy", error.what())});
+  } catch (const ImpossibleError& error) {
+    throw InputError({changed.problem_at(error.part(), error.what())});
   }
 }
 

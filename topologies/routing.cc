@@ -75,8 +75,8 @@ struct Router::Impl {
     if (classes.append(key.from, key.to, hash, search, hops)) return;
     const auto ways = search.find(key.from, key.to);
     if (!ways) {
-      throw Error("topology '" + topology.name() + "': no path from '" + topology.node(key.from).name + "' to '" +
-                  topology.node(key.to).name + "'");
+      throw ImpossibleError("topology '" + topology.name() + "': no path from '" + topology.node(key.from).name +
+                            "' to '" + topology.node(key.to).name + "'");
     }
     const std::size_t first = hops.size();
     ways->walk(hash, [&](std::size_t way) { hops.push_back(ways->ways[way].edge); });

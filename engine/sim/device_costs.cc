@@ -238,8 +238,8 @@ double DeviceCosts::peak_flops_s(const OpCost& cost) const {
 const Figure& DeviceCosts::peak_rate(DType dtype) const {
   const auto peak = model_->peak_flops_per_s.find(dtype);
   if (peak == model_->peak_flops_per_s.end() || peak->second.value <= 0) {
-    throw RunError(fmt::format("device model '{}' has no {} rate: give it peak_flops_per_s for {} or calibrate it",
-                               model_->name, name_of(dtype), name_of(dtype)));
+    throw ImpossibleError(fmt::format("device model '{}' has no {} rate: give it peak_flops for {} or calibrate it",
+                                      model_->name, name_of(dtype), name_of(dtype)));
   }
   return peak->second;
 }
@@ -258,7 +258,7 @@ double DeviceCosts::memory_s(double bytes, DType dtype) const {
 double DeviceCosts::memory_bandwidth() const {
   const double bandwidth = known(model_->memory_bandwidth_bytes_per_s, "memory bandwidth");
   if (bandwidth > 0) return bandwidth;
-  throw RunError(
+  throw ImpossibleError(
       fmt::format("device model '{}' has no memory bandwidth: give it memory_bandwidth or calibrate it", model_->name));
 }
 

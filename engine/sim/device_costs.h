@@ -29,7 +29,8 @@ class DeviceCosts {
   DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurrency, Notes& notes, double waiting = 1,
               bool graphs = false);
 
-  // Each throws a RunError that names the model if it has no rate for the work, for example for the op's element type.
+  // Each throws an ImpossibleError that names the model if it has no rate for the work, for example for the op's
+  // element type.
   double op_s(const Op& op) const;
   double copy_s(double bytes) const;  // inside the device's memory
   // The least time that an op with its overhead, or a copy, takes even with the node to itself; 0: no such bound.

@@ -9,9 +9,9 @@ namespace {
 
 std::vector<NodeIndex> nodes_for(const Topology& topology, const WorkerSpec& spec, DeviceType type) {
   if (spec.topology_worker < 0 || spec.topology_worker >= topology.worker_count()) {
-    throw Error(fmt::format("/job:{}/task:{} asks for worker {} of topology '{}', which has {} (0 to {})", spec.job,
-                            spec.task, spec.topology_worker, topology.name(), topology.worker_count(),
-                            topology.worker_count() - 1));
+    throw ImpossibleError(fmt::format("/job:{}/task:{} asks for worker {} of topology '{}', which has {} (0 to {})",
+                                      spec.job, spec.task, spec.topology_worker, topology.name(),
+                                      topology.worker_count(), topology.worker_count() - 1));
   }
   const NodeKind kind = type == DeviceType::gpu ? NodeKind::gpu : NodeKind::cpu;
   std::vector<NodeIndex> nodes = topology.nodes_of(spec.topology_worker, kind);
@@ -21,8 +21,8 @@ std::vector<NodeIndex> nodes_for(const Topology& topology, const WorkerSpec& spe
   }
   for (const NodeIndex node : nodes) {
     if (topology.device(node) == nullptr) {
-      throw Error(fmt::format("topology '{}': node '{}' has no device model, so nothing can run on it", topology.name(),
-                              topology.node(node).name));
+      throw ImpossibleError(fmt::format("topology '{}': node '{}' has no device model, so nothing can run on it",
+                                        topology.name(), topology.node(node).name));
     }
   }
   return nodes;

@@ -102,9 +102,9 @@ Tensor SimDevice::allocate(DType dtype, Shape shape) {
   const MemoryPool& pool = *physical_.memory;
   if (pool.capacity_bytes > 0 && pool.in_use_bytes + static_cast<double>(size_bytes) > pool.capacity_bytes) {
     const auto text = [](double bytes) { return format_quantity(bytes, Dimension::bytes); };
-    throw RunError(fmt::format("{}: out of memory: requested {} for {}{}, in use {} of {} ({})", name(),
-                               text(static_cast<double>(size_bytes)), name_of(dtype), shape.text(),
-                               text(pool.in_use_bytes), text(pool.capacity_bytes), costs().model().name));
+    throw ImpossibleError(fmt::format("{}: out of memory: requested {} for {}{}, in use {} of {} ({})", name(),
+                                      text(static_cast<double>(size_bytes)), name_of(dtype), shape.text(),
+                                      text(pool.in_use_bytes), text(pool.capacity_bytes), costs().model().name));
   }
   std::shared_ptr<Buffer> memory = work().no_values;
   if (run_.carries_values()) memory = std::make_shared<SimMemory>(*this, size_bytes);

@@ -38,8 +38,19 @@ SimRun::SimRun(const EngineOptions& options, const Capabilities& capabilities, K
       nccl_(*options.topology, options.nccl, known.communicators),
       shared_(std::make_unique<SimMonitor>(scheduler_)) {
   simulation_.on_idle([this] { scheduler_.check_deadlock(); });
+  simulation_.on_beyond([this] { fail_beyond(); });
   add_devices();
   add_workers();
+}
+
+void SimRun::fail_beyond() {
+  constexpr std::size_t kMost = 3;
+  std::string message =
+      "the simulated time passes 292 years, the most that records hold: a figure of the topology or a size of the job "
+      "is far from what it should be";
+  const std::vector<std::string> lines = pending_work();
+  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) message += "; " + lines[i];
+  scheduler_.fail(std::make_exception_ptr(ImpossibleError(message)), Scheduler::Concerns::all_tasks);
 }
 
 SimRun::~SimRun() {

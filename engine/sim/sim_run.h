@@ -89,6 +89,7 @@ class SimRun {
   void add_workers();
   SimDevice* find_device(const DeviceId& id);  // null if there is none
   std::vector<std::string> pending_work() const;
+  void fail_beyond();
   Timeline take_timeline();
 
   const EngineOptions& options_;

@@ -14,6 +14,14 @@ namespace {
 // (engine/threads/waiter.cc).
 constexpr double kStaysAwakeS = 20e-6;
 
+// `seconds` is the sum of all that the op is charged.
+void check_duration(const Op& op, const SimDevice& device, double seconds) {
+  if (seconds <= kLatestS) return;
+  throw ImpossibleError(fmt::format(
+      "op '{}' on {} would take {:.4g} s, and records hold 292 years: {:.4g} flops and {:.4g} bytes on a '{}'",
+      op.name.text(), device.name(), seconds, op.cost.flops, op.cost.bytes, device.costs().model().name));
+}
+
 }  // namespace
 
 void SimStream::launch(Op op) {
@@ -23,6 +31,7 @@ void SimStream::launch(Op op) {
   const double seconds = recorded_s ? 0 : device_.costs().op_overhead_of(op) + device_.costs().op_s(op);
   const double alone_s = recorded_s ? *recorded_s : device_.costs().op_alone_s(op);
   const double issue_s = device_.costs().launch_overhead_of(op) * op.cost.kernels + op.cost.issue_s;
+  check_duration(op, device_, seconds + alone_s + issue_s);
   Record record = make_record(RecordKind::op, op.category, op.name);
   record.bytes = op.cost.bytes;
   record.flops = op.cost.flops;

@@ -54,7 +54,15 @@ Nanoseconds Simulation::now_ns() {
   return std::llround(now_s() * 1e9);
 }
 
+// Returns whether a record can hold the date, which NaN is not. Otherwise fails the run.
+bool Simulation::is_within(double date_s) const {
+  if (date_s <= kLatestS) return true;
+  if (on_beyond_) on_beyond_();
+  return false;
+}
+
 void Simulation::execute(NodeIndex node, double seconds, double alone_s, Then then) {
+  if (!is_within(now_s() + seconds) || !is_within(now_s() + alone_s)) return;
   if (seconds <= 0) return at(now_s() + alone_s, std::move(then));
   ++under_way_;
   processors_.add(node, seconds, alone_s, in_scheduled_order(std::move(then)));
@@ -62,6 +70,7 @@ void Simulation::execute(NodeIndex node, double seconds, double alone_s, Then th
 }
 
 void Simulation::at(double date_s, Then then) {
+  if (!is_within(date_s)) return;
   ++under_way_;
   agenda_.add(std::max(date_s, now_s()), in_scheduled_order(std::move(then)));
   set_timer();
@@ -112,8 +121,10 @@ void Simulation::call_off(Alarm alarm) {
 
 Simulation::Activity& Simulation::start_flow(NodeIndex from, NodeIndex to, double bytes, double most_bytes_per_s,
                                              Then ended) {
+  constexpr double kMostBytes = 9e18;  // below 2^63
   Activity& activity = begin_activity(std::move(ended));
-  const auto whole_bytes = static_cast<std::uint64_t>(std::llround(bytes));
+  if (!(bytes <= kMostBytes) && on_beyond_) on_beyond_();
+  const auto whole_bytes = static_cast<std::uint64_t>(bytes <= kMostBytes ? std::llround(bytes) : 0);
   // SimGrid would never report the end of a flow without bytes.
   activity.handle = whole_bytes == 0 ? simgrid_compat::start_instant(any_host_, &activity)
                                      : simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
@@ -166,8 +177,9 @@ void Simulation::finish(Activity& activity) {
   end(then);
 }
 
+// Work that shares a core, and flows, may end later than it seemed when they began.
 void Simulation::end(const Then& then) {
-  then();
+  if (is_within(now_s())) then();
   --under_way_;
   if (under_way_ == 0 && on_idle_) on_idle_();
 }

@@ -25,6 +25,9 @@
 
 namespace tandem::sim {
 
+// 2^63 ns are 292 years, rounded down.
+inline constexpr double kLatestS = 9.2e9;
+
 class Simulation {
  public:
   using Then = std::function<void()>;
@@ -38,6 +41,9 @@ class Simulation {
   Simulation& operator=(const Simulation&) = delete;
 
   Platform& platform() { return *platform_; }
+  // Installs a function that the kernel calls when something would end at a date that no record can hold, or at none:
+  // an infinite one, or NaN. It must fail the run. What would have ended is forgotten.
+  void on_beyond(std::function<void()> call) { on_beyond_ = std::move(call); }
   // Installs a function that the kernel calls whenever callbacks have run and no activity is left.
   void on_idle(std::function<void()> call) { on_idle_ = std::move(call); }
 
@@ -81,6 +87,7 @@ class Simulation {
   Activity& begin_activity(Then then);
   void finish(Activity& activity);
   void end(const Then& then);
+  bool is_within(double date_s) const;
   void reach_date();
   bool end_work();
   void end_work_before_flow();
@@ -97,7 +104,7 @@ class Simulation {
   simgrid_compat::Timer* timer_ = nullptr;  // for the earliest date or end of work; null if there is none
   double timer_date_s_ = 0;
   bool is_at_date_ = false;  // the timer will be set when all of this date has been called
-  std::function<void()> on_idle_;
+  std::function<void()> on_idle_, on_beyond_;
   std::deque<Activity> activities_;  // a deque, because their addresses must not change
   std::vector<Activity*> free_;
   std::vector<simgrid_compat::s4u::ActivityPtr> ended_;  // the kernel still uses them while it reports their end

@@ -66,7 +66,7 @@ TEST_F(ImportCommand, WarnsOfWhatRunRefusesForItsMemory) {
   const Outcome to_stdout = tandem({"import", "config.json", "--workers", "1"});
   EXPECT_THAT(to_stdout.err, HasSubstr("\nwarning: config.json: a device needs"));
   const Outcome run = tandem({"run", "llama.yaml"});
-  EXPECT_EQ(run.exit_code, 5);
+  EXPECT_EQ(run.exit_code, 3);
   EXPECT_THAT(run.err, HasSubstr("workload: a device needs"));
   const Outcome fits = tandem({"import", file("config.json"), "-o", "small.yaml"});
   EXPECT_THAT(fits.out, HasSubstr("\na device needs"));

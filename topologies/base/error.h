@@ -9,6 +9,7 @@
 #include <stdexcept>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace tandem {
@@ -27,7 +28,7 @@ struct Diagnostic {
   std::string path;  // where in the document, e.g. "workload.batch"; may be empty
   std::string message;
 
-  // "file:line:column: path: message", leaving out what is not known.
+  // "file:line:column: path: message" in one line, leaving out what is not known (topologies/base/shown.h).
   std::string text() const;
 };
 
@@ -60,6 +61,19 @@ class RunError : public Error {
   using Error::Error;
 };
 
+// What the input asks for cannot be, wherever the run finds out: a rate that a modelled device lacks, more memory than
+// it has, nodes that no link joins, a time that is not finite. Exit code 3.
+class ImpossibleError : public RunError {
+ public:
+  // `part` of a scenario is the one to change.
+  explicit ImpossibleError(const std::string& message, std::string part = "topology")
+      : RunError(message), part_(std::move(part)) {}
+  const std::string& part() const { return part_; }
+
+ private:
+  std::string part_;
+};
+
 // Every task of the run waits for another one. The message names who waits for what. Exit code 5.
 class DeadlockError : public RunError {
  public:
@@ -82,7 +96,7 @@ class InvalidArgumentError : public RunError {
 // Returns the name among `known` nearest to `word` by edit distance, or "" when none is near enough to suggest.
 std::string nearest_name(std::string_view word, const std::vector<std::string>& known);
 
-// Shortens a text from a file for messages, to its first 40 bytes.
+// Shortens a text from a file for messages, to the characters in its first 40 bytes.
 std::string shortened(const std::string& text);
 
 // Called by the macros below.

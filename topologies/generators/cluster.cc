@@ -13,7 +13,7 @@ namespace {
 using LinkModelPointer = std::shared_ptr<const LinkModel>;
 
 void require(bool condition, const Topology& node, const std::string& message) {
-  if (!condition) throw Error("machine '" + node.name() + "' cannot be built into a cluster: " + message);
+  if (!condition) throw ImpossibleError("machine '" + node.name() + "' cannot be built into a cluster: " + message);
 }
 
 class ClusterBuilder {

@@ -9,7 +9,7 @@ namespace tandem {
 namespace {
 
 void require_fabric(bool condition, const std::string& message) {
-  if (!condition) throw Error("fabric: " + message);
+  if (!condition) throw ImpossibleError("fabric: " + message);
 }
 
 std::string text_of(const std::vector<int>& sizes) {
