@@ -20,6 +20,7 @@
 #include "scenarios/calibrate_cluster.h"
 #include "scenarios/launch.h"
 #include "scenarios/machine_watch.h"
+#include "topologies/base/shown.h"
 #include "topologies/base/units.h"
 #include "topologies/readers/topology_yaml.h"
 
@@ -139,7 +140,7 @@ std::string traffic_text(const std::vector<TrafficCheck>& traffic) {
 void write_topology(const Output& output, const Topology& topology) {
   std::ostringstream yaml;
   write_topology_yaml(topology, yaml);
-  output.write_text(yaml.str());
+  output.write_document(yaml.str());
 }
 
 // The processes of a launch are the machines of a cluster. There is only one try, because after each try all processes
@@ -159,7 +160,8 @@ int calibrate_launched(LaunchedJob& job, const CalibrateFlags& flags) {
   progress.finish();
   if (!reports_for_job()) return kOk;
   write_topology(output, found.topology);
-  if (!flags.common.quiet) std::cerr << summary_text(found.topology) << traffic_text(found.traffic) << std::flush;
+  if (!flags.common.quiet)
+    std::cerr << shown_output(summary_text(found.topology) + traffic_text(found.traffic)) << std::flush;
   return kOk;
 }
 
@@ -185,11 +187,11 @@ int calibrate_machine(CalibrateFlags flags) {
   progress.finish();
   phase.reset();
   if (use && use->is_disturbed()) {
-    std::cerr << "tandem: disturbed: " << lost_text(*use) << "\n";
+    std::cerr << "tandem: disturbed: " << shown(lost_text(*use)) << "\n";
     topology.set_disturbance(lost_text(*use));
   }
   write_topology(output, topology);
-  if (!flags.common.quiet) std::cerr << summary_text(topology) << std::flush;
+  if (!flags.common.quiet) std::cerr << shown_output(summary_text(topology)) << std::flush;
   return kOk;
 }
 
@@ -219,7 +221,7 @@ std::vector<CLI::Option*> add_measuring_options(CLI::App& command, CalibrateFlag
       command
           .add_option("--warm-up", flags.options.warm_up_s,
                       "Let GPUs multiply for so many seconds first (default: 10; with --quick 5)")
-          ->check(CLI::NonNegativeNumber),
+          ->check(number_within(0, limits_of(Dimension::seconds).most)),
       command.add_flag("--quick", flags.options.quick, "Fewer sizes and repetitions")};
 }
 

@@ -14,6 +14,7 @@
 #include "reports/report_json.h"
 #include "scenarios/calibration/calibration_report.h"
 #include "scenarios/calibration/measurement_files.h"
+#include "topologies/base/shown.h"
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/topology_yaml.h"
 
@@ -50,7 +51,7 @@ int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags)
   Topology topology = base_topology(flags.topology);
   const Measurements measured = read_measurements({flags.files.begin(), flags.files.end()});
   for (const std::string& disturbance : measured.disturbances) {
-    std::cerr << "tandem: disturbed: " << disturbance << "\n";
+    std::cerr << "tandem: disturbed: " << shown(disturbance) << "\n";
   }
   CalibrationReport report;
   report.disturbances = measured.disturbances;
@@ -66,9 +67,9 @@ int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags)
   }
   std::ostringstream yaml;
   write_topology_yaml(topology, yaml);
-  output.write_text(yaml.str());
+  output.write_document(yaml.str());
   if (!flags.report.empty()) write_file(flags.report, json_text(calibration_to_json(report)));
-  if (!common.quiet) std::cerr << calibration_text(report) << std::flush;
+  if (!common.quiet) std::cerr << shown_output(calibration_text(report)) << std::flush;
   return report.contradictions().empty() ? kOk : kNotMet;
 }
 

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "reports/report_json.h"
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -26,7 +27,7 @@ std::string environment(const char* variable) {
 void append_summary(const std::string& file, const CheckedSuite& suite) {
   std::ofstream out(file, std::ios::binary | std::ios::app);
   if ((out << suite_markdown(suite)) && out.flush()) return;
-  std::cerr << fmt::format("tandem: no summary in {}: {}", file, std::strerror(errno)) << std::endl;
+  std::cerr << fmt::format("tandem: no summary in {}: {}", shown(file), std::strerror(errno)) << std::endl;
 }
 
 }  // namespace

@@ -17,6 +17,7 @@
 #include "scenarios/collectives/collective_job.h"
 #include "scenarios/collectives/published_tables.h"
 #include "scenarios/collectives/sweep_sizes.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -49,7 +50,7 @@ constexpr int kUsualIterations = 20;
 constexpr int kUsualWarmup = 5;
 
 int usage_error(const std::string& message) {
-  std::cerr << "tandem collectives: " << message << "\nSee 'tandem collectives --help'." << std::endl;
+  std::cerr << "tandem collectives: " << shown(message) << "\nSee 'tandem collectives --help'." << std::endl;
   return kUsage;
 }
 
@@ -313,7 +314,7 @@ void add_sweep_options(CLI::App& command, CollectivesFlags& flags) {
       ->transform(sweep_size())
       ->check(CLI::PositiveNumber);
   command.add_option("-f,--stepfactor", flags.factor, "From size to size multiply by so much, instead of -i")
-      ->check(CLI::Range(1.0, 1e9));
+      ->check(number_within(1, 1e9));
   command
       .add_option("-n,--iters", flags.iterations,
                   "Timed calls of each size (default: 20; of a model: 1, since all are equal)")

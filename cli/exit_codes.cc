@@ -7,6 +7,7 @@
 #include "cli/output.h"
 #include "engine/launched_job.h"
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -33,6 +34,8 @@ Outcome outcome_of(const std::function<int()>& action) {
       outcome.message += (outcome.message.empty() ? "" : "\n") + diagnostic.text();
     }
     return outcome;
+  } catch (const ImpossibleError& error) {
+    return failed(kBadInput, error.what());
   } catch (const UnavailableError& error) {
     return failed(kUnavailable, error.what());
   } catch (const std::bad_alloc&) {
@@ -59,7 +62,7 @@ int run_to_exit_code(const std::function<int()>& action) {
   Outcome outcome = outcome_of(action);
   LaunchedJob* const job = joined_job();
   if (job != nullptr) leave_job(*job, outcome);
-  if (!outcome.message.empty()) std::cerr << outcome.message << std::endl;
+  if (!outcome.message.empty()) std::cerr << shown_output(outcome.message) << std::endl;
   if (job != nullptr) job->part();
   return outcome.code;
 }

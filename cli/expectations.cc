@@ -9,6 +9,7 @@
 
 #include "cli/exit_codes.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -31,7 +32,7 @@ std::string number_text(double value) {
 }
 
 void print_unmet(const std::vector<std::string>& unmet) {
-  for (const std::string& sentence : unmet) std::cerr << "expectation not met: " << sentence << "\n";
+  for (const std::string& sentence : unmet) std::cerr << "expectation not met: " << shown(sentence) << "\n";
   std::cerr << std::flush;
 }
 

@@ -17,6 +17,7 @@
 #include "scenarios/runner.h"
 #include "scenarios/scenario.h"
 #include "scenarios/size_check.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -56,15 +57,15 @@ void warn_of_memory(const std::string& file, const Scenario& scenario) {
   std::cerr << fmt::format(
       "warning: {}: a device {}; `tandem run` refuses that: give more machines (--workers), --recompute, a smaller "
       "--batch, or GPUs with more memory (--topology)\n",
-      file, memory_text(*need));
+      shown(file), memory_text(*need));
 }
 
 std::string summary_of(const Imported& imported, const Scenario& scenario) {
   std::string text;
-  for (const std::string& fact : imported.facts) text += fact + "\n";
+  for (const std::string& fact : imported.facts) text += shown(fact) + "\n";
   if (std::holds_alternative<LayersSettings>(scenario.workload.kind)) text += needs_text(scenario);
-  for (const std::string& assumed : imported.assumed) text += "assumed: " + assumed + "\n";
-  for (const std::string& flag : imported.left_out) text += "not modelled: " + flag + "\n";
+  for (const std::string& assumed : imported.assumed) text += "assumed: " + shown(assumed) + "\n";
+  for (const std::string& flag : imported.left_out) text += "not modelled: " + shown(flag) + "\n";
   return text;
 }
 
@@ -76,7 +77,7 @@ std::optional<double> simulated_ns_of(const Scenario& scenario) {
   try {
     return static_cast<double>(run_scenario(scenario).report.summary.step_time.median);
   } catch (const SizeError& error) {
-    std::cerr << "warning: " << error.what() << "; not simulated\n";
+    std::cerr << "warning: " << shown(error.what()) << "; not simulated\n";
     return std::nullopt;
   }
 }
@@ -128,9 +129,10 @@ int import_of_traces(const ImportFlags& flags) {
   if (!has_output) std::cout << imported.scenario;
   if (flags.common.quiet) return kOk;
   std::ostream& out = has_output ? std::cout : std::cerr;
-  out << "read " << text_of(imported.kind) << '\n' << summary_of(imported, scenario);
-  out << traces_text(files, flags.options, imported.ranks, scenario, scenario_file);
-  if (has_output) out << "wrote " << scenario_file.string() << '\n';
+  out << "read " << text_of(imported.kind) << '\n'
+      << shown_output(summary_of(imported, scenario) +
+                      traces_text(files, flags.options, imported.ranks, scenario, scenario_file));
+  if (has_output) out << "wrote " << shown(scenario_file.string()) << '\n';
   return kOk;
 }
 
@@ -146,7 +148,7 @@ int import(const ImportFlags& flags) {
     const Scenario scenario = parse_scenario(imported.scenario, scenario_file.string());
     std::cout << imported.scenario;
     if (flags.common.quiet) return kOk;
-    std::cerr << summary_of(imported, scenario);
+    std::cerr << shown_output(summary_of(imported, scenario));
     warn_of_memory(file, scenario);
     return kOk;
   }
@@ -155,8 +157,8 @@ int import(const ImportFlags& flags) {
   const Scenario scenario = load_scenario(scenario_file);
   if (flags.common.quiet) return kOk;
   std::cout << "read " << text_of(imported.kind) << '\n'
-            << summary_of(imported, scenario) << "wrote " << scenario_file.string();
-  if (!imported.model.empty()) std::cout << " and " << model_file.string();
+            << shown_output(summary_of(imported, scenario)) << "wrote " << shown(scenario_file.string());
+  if (!imported.model.empty()) std::cout << " and " << shown(model_file.string());
   std::cout << std::endl;
   warn_of_memory(file, scenario);
   return kOk;

@@ -10,6 +10,7 @@
 #include "scenarios/device_memory.h"
 #include "scenarios/import/import.h"
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 #include "topologies/readers/catalog.h"
 #include "topologies/readers/topology_reader.h"
 
@@ -45,8 +46,8 @@ constexpr int kMostUsualMachines = 4096;
 
 Scenario imported_scenario(const std::string& file) {
   const Imported imported = import_that_fits(file, {}, "", fs::path(file).parent_path());
-  for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << assumed << '\n';
-  for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << flag << '\n';
+  for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << shown(assumed) << '\n';
+  for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << shown(flag) << '\n';
   return parse_scenario(imported.scenario, file);
 }
 
@@ -123,7 +124,7 @@ ImportedTopology topology_named(const std::string& name_or_file, const ImportOpt
 
 void print_notes(const std::vector<std::string>& notes, const CommonOptions& common) {
   if (common.quiet) return;
-  for (const std::string& note : notes) std::cerr << "note: " << note << "\n";
+  for (const std::string& note : notes) std::cerr << "note: " << shown(note) << "\n";
 }
 
 }  // namespace tandem

@@ -167,7 +167,7 @@ void add_manual(CLI::App& app, Action& action) {
   add_common_options(*completion, *common, false);
   completion->callback([common, shell, &app, &action] {
     action = [common, shell, &app] {
-      Output(*common).write_text(completion_for(app, *shell));
+      Output(*common).write_document(completion_for(app, *shell));
       return kOk;
     };
   });
@@ -175,7 +175,7 @@ void add_manual(CLI::App& app, Action& action) {
   add_common_options(*man, *common, false);
   man->callback([common, &app, &action] {
     action = [common, &app] {
-      Output(*common).write_text(manual_page(app));
+      Output(*common).write_document(manual_page(app));
       return kOk;
     };
   });

@@ -16,6 +16,7 @@
 #include "reports/pages/page.h"
 #include "reports/report_json.h"
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -155,12 +156,16 @@ Output::Output(const CommonOptions& options) : options_(options) {
 }
 
 void Output::write_text(std::string_view text) const {
+  write_document(shown_output(text));
+}
+
+void Output::write_document(std::string_view text) const {
   if (!reports_for_job() || is_page_alone(options_)) return;
   write_file(options_.output, text);
 }
 
 void Output::write_json(const nlohmann::ordered_json& document) const {
-  write_text(json_text(document));
+  write_document(json_text(document));
 }
 
 void Output::write_page(const nlohmann::ordered_json& document, const std::string& name) const {

@@ -25,8 +25,10 @@ class Output {
   explicit Output(const CommonOptions& options);
 
   bool json() const { return options_.json; }
-  // Writes nothing if a page takes its place on the standard output.
+  // All write nothing if a page takes their place on the standard output. A text is for people: shown_output().
   void write_text(std::string_view text) const;
+  // Writes as it is what another program reads, or what is shown_output() with colors.
+  void write_document(std::string_view text) const;
   void write_json(const nlohmann::ordered_json& document) const;
   bool wants_page() const { return !options_.html.empty(); }
   // Writes the document as a page where one is wanted. `name` is the document's in messages.

@@ -6,6 +6,7 @@
 
 #include "engine/launched_job.h"
 #include "reports/report_text.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -24,7 +25,7 @@ void Phase::show_all() {
 Phase::~Phase() {
   if (!are_shown() || !reports_for_job()) return;
   const std::chrono::nanoseconds taken = std::chrono::steady_clock::now() - begin_;
-  std::fputs(fmt::format("tandem: {}: {}\n", what_, time_text(taken.count())).c_str(), stderr);
+  std::fputs(fmt::format("tandem: {}: {}\n", shown(what_), time_text(taken.count())).c_str(), stderr);
 }
 
 }  // namespace tandem

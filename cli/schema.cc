@@ -13,7 +13,7 @@ void add_schema(CLI::App& app, Action& action) {
   add_common_options(*command, *options);  // it is JSON with --json and without
   command->callback([options, &action] {
     action = [options] {
-      Output(*options).write_text(scenario_schema());
+      Output(*options).write_document(scenario_schema());
       return kOk;
     };
   });

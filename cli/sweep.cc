@@ -15,6 +15,8 @@
 #include "cli/progress_line.h"
 #include "reports/sweep_json.h"
 #include "scenarios/sweep/sweep.h"
+#include "topologies/base/shown.h"
+#include "topologies/base/units.h"
 
 namespace tandem {
 namespace {
@@ -49,7 +51,7 @@ void print_sweep(const Output& output, const SweepFlags& flags, const SweepTable
 }
 
 void print_note(const std::string& text) {
-  std::cerr << "tandem: " << text << std::endl;
+  std::cerr << "tandem: " << shown_output(text) << std::endl;
 }
 
 // Shows the finished points, whatever ended the sweep.
@@ -134,7 +136,7 @@ void add_sweep(CLI::App& app, Action& action) {
       ->check(CLI::Range(1, 4096));
   command
       ->add_option("--wait", flags->wait_s, "Seconds that the first of several ranks waits while no other one reports")
-      ->check(CLI::NonNegativeNumber);
+      ->check(number_within(0, limits_of(Dimension::seconds).most));
   command->add_option("--csv", flags->csv, "Write every point to this file, as CSV");
   command->add_flag("--all", flags->all, "Show every point, however many there are");
   command->add_flag("--dry-run", flags->dry_run, "List the points without running them");

@@ -8,6 +8,7 @@
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "topologies/base/shown.h"
 #include "topologies/readers/hwloc_topology.h"
 #include "topologies/readers/topology_yaml.h"
 #include "topologies/views/paths.h"
@@ -77,10 +78,10 @@ int convert(const TopologyFlags& flags) {
   } else if (flags.format == "simgrid") {
     write_simgrid_xml(imported.topology, text);
   } else {
-    for (const std::string& note : imported.notes) text << "# " << note << "\n";
+    for (const std::string& note : imported.notes) text << "# " << shown(note) << "\n";
     write_topology_yaml(imported.topology, text);
   }
-  output.write_text(text.str());
+  output.write_document(text.str());
   return kOk;
 }
 
@@ -89,9 +90,9 @@ int detect(const TopologyFlags& flags) {
   const ImportedTopology imported = detect_machine(flags.import);
   print_notes(imported.notes, flags.common);
   std::ostringstream text;
-  for (const std::string& note : imported.notes) text << "# " << note << "\n";
+  for (const std::string& note : imported.notes) text << "# " << shown(note) << "\n";
   write_topology_yaml(imported.topology, text);
-  output.write_text(text.str());
+  output.write_document(text.str());
   return kOk;
 }
 
@@ -103,7 +104,7 @@ int check_file(const TopologyFlags& flags) {
   auto list = nlohmann::ordered_json::array();
   int problems = 0;
   const auto add = [&](const char* kind, const std::string& message) {
-    text += fmt::format("{}: {}\n", kind, message);
+    text += fmt::format("{}: {}\n", kind, shown(message));
     list.push_back({{"kind", kind}, {"text", message}});
   };
   for (const std::string& note : imported.notes) add("note", note);
@@ -111,7 +112,7 @@ int check_file(const TopologyFlags& flags) {
     add(finding.is_problem ? "implausible" : "missing", finding.text);
     problems += finding.is_problem ? 1 : 0;
   }
-  text += fmt::format("{}: {} implausible, {} missing, {} notes\n", imported.topology.name(), problems,
+  text += fmt::format("{}: {} implausible, {} missing, {} notes\n", shown(imported.topology.name()), problems,
                       findings.size() - static_cast<std::size_t>(problems), imported.notes.size());
   if (output.json()) {
     output.write_json({{"name", imported.topology.name()}, {"implausible", problems}, {"findings", list}});

@@ -7,6 +7,7 @@
 
 #include "cli/exit_codes.h"
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -64,7 +65,7 @@ int report_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   const CLI::App& command = chosen_command(app);
   const std::string name = full_name(app, command);
-  std::cerr << fmt::format("{}: {}\nSee '{} --help'.\n", name, message_for(app, command, error), name);
+  std::cerr << shown_output(fmt::format("{}: {}\nSee '{} --help'.\n", name, message_for(app, command, error), name));
   return kUsage;
 }
 

@@ -5,6 +5,7 @@
 #include "cli/exit_codes.h"
 #include "cli/output.h"
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -32,7 +33,7 @@ int exit_code_of(Verdict verdict) {
 }
 
 std::string with_colored_verdict(const CheckedScenario& checked, const CommonOptions& common) {
-  std::string text = checked.text;
+  std::string text = shown_output(checked.text);
   if (!common.output.empty()) return text;
   const std::string word(name_of(checked.verdict));
   const std::size_t at = text.find(": " + word + "\n");

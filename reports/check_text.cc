@@ -7,6 +7,7 @@
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 
@@ -55,7 +56,7 @@ StoredCheck check_from_json(const nlohmann::ordered_json& document, const std::s
   const JsonField& root = reading.root();
   StoredCheck check;
   check.result.verdict = verdict_from_json(root.required("verdict"));
-  check.result.change = root.required("change").number();
+  check.result.change = root.required("change").number_or_null();
   check.result.tolerance = root.required("tolerance").number();
   check.result.noise = root.required("noise").number();
   for (const JsonField& reason : root.required("reasons").items()) check.result.reasons.push_back(reason.text());
@@ -74,17 +75,18 @@ std::string check_text(const CheckResult& result, const Report& report, const Re
   std::string text = fmt::format("{}: {}\n", title_of(report), name_of(result.verdict));
   const auto [step, before] = time_texts(report.summary.step_time.median, baseline.summary.step_time.median);
   text += fmt::format("step time {}, baseline {} ({})\n", step, before, error_text(result.change));
-  for (std::size_t i = 0; i < result.reasons.size(); ++i) text += (i == 0 ? "" : "  - ") + result.reasons[i] + "\n";
+  for (std::size_t i = 0; i < result.reasons.size(); ++i)
+    text += (i == 0 ? "" : "  - ") + shown(result.reasons[i]) + "\n";
   if (result.differences.empty()) return text;
   TextTable table;
   table.add({"what differs", "baseline", "now", "change"});
   table.add_rule();
-  const ShownRows shown = shown_rows(result.differences.size(), "--json");
-  for (const CheckedFigure& figure : std::span(result.differences).first(shown.count)) {
+  const ShownRows rows = shown_rows(result.differences.size(), "--json");
+  for (const CheckedFigure& figure : std::span(result.differences).first(rows.count)) {
     const auto [then, now] = time_texts(figure.baseline_ns, figure.current_ns);
     table.add({figure.name, then, now, change_text(figure)});
   }
-  return text + "\n" + table.text() + shown.more;
+  return text + "\n" + table.text() + rows.more;
 }
 
 }  // namespace tandem

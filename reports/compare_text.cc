@@ -8,6 +8,7 @@
 #include "reports/report_text.h"
 #include "reports/statistics.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -197,8 +198,8 @@ std::string footer_text(const std::vector<Comparison>& comparisons) {
   const Report& predicted = comparisons.back().predicted;
   std::string text;
   if (!predicted.topology.empty()) {
-    text += fmt::format("{}: topology {} (figures: {})\n", predicted_label(comparisons.back()), predicted.topology,
-                        predicted.topology_provenance);
+    text += fmt::format("{}: topology {} (figures: {})\n", predicted_label(comparisons.back()),
+                        shown(predicted.topology), shown(predicted.topology_provenance));
   }
   text += settings_text("  ", predicted);
   std::vector<std::string> notes;

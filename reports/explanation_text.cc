@@ -4,6 +4,7 @@
 
 #include "reports/text_table.h"
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -53,8 +54,8 @@ std::string expectation_text(const Report& report) {
     return fmt::format("expected    {:>12}   needs --topology FILE, as `tandem calibrate -o FILE` writes it\n", "-");
   }
   const Expectation& expected = *report.expectation;
-  std::string text = fmt::format("expected    {:>12}   on {}; {}\n", time_text(expected.step_time), expected.topology,
-                                 gap_text(report, expected));
+  std::string text = fmt::format("expected    {:>12}   on {}; {}\n", time_text(expected.step_time),
+                                 shown(expected.topology), gap_text(report, expected));
   const std::string term = largest_term_text(report, expected);
   return term.empty() ? text : text + fmt::format("{:27}{}\n", "", term);
 }

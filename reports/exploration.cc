@@ -10,6 +10,7 @@
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -33,7 +34,8 @@ std::string seeds_text(const Exploration& exploration) {
 std::string verdict_text(const Exploration& exploration) {
   if (exploration.failure) {
     return fmt::format("seed {} fails, after {} that did not: {}\nto see it again:\n  {}\n", exploration.failure->seed,
-                       exploration.completed, exploration.failure->what, exploration.failure->command);
+                       exploration.completed, shown_text(exploration.failure->what),
+                       shown(exploration.failure->command));
   }
   std::string text = seeds_text(exploration) + ": ";
   text += exploration.values_compared ? "all end with the values of the run without a seed, bit for bit\n"

@@ -9,6 +9,7 @@
 #include "reports/report_text.h"
 #include "reports/statistics.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -118,10 +119,10 @@ std::string series_text(const HistorySeries& series) {
   const HistoryLaunch& last = series.launches.back();
   std::size_t disturbed = 0;
   for (const HistoryLaunch& launch : series.launches) disturbed += launch.disturbed ? 1 : 0;
-  std::string text = series.text() + "\n";
+  std::string text = shown(series.text()) + "\n";
   text += fmt::format("{} launches{}; the last one {}, {}, {}\n", series.launches.size(),
                       series.is_exact() ? "" : fmt::format(", {} of them disturbed", disturbed),
-                      time_text(last.step_time.median), last.date, name_of(last.verdict));
+                      time_text(last.step_time.median), shown(last.date), name_of(last.verdict));
   TextTable table(2);
   table.add({"from", "commit", "launches", "step time", "change", "p"});
   table.add_rule();
@@ -137,10 +138,10 @@ std::string series_text(const HistorySeries& series) {
 }
 
 std::string exact_check_text(const HistoryResult& result) {
-  std::string text = fmt::format("{}: {}\nstep time {}", result.launches.front().scenario, name_of(result.verdict),
-                                 time_text(result.step_time));
+  std::string text = fmt::format("{}: {}\nstep time {}", shown(result.launches.front().scenario),
+                                 name_of(result.verdict), time_text(result.step_time));
   if (result.change != 0) text += fmt::format(" ({})", error_text(result.change));
-  return text + "\n" + result.reason + "\n";
+  return text + "\n" + shown(result.reason) + "\n";
 }
 
 }  // namespace
@@ -174,7 +175,7 @@ HistoryResult history_check_from_json(const nlohmann::ordered_json& document, co
   HistoryResult result{.verdict = verdict_from_json(root.required("verdict")),
                        .known = root.required("known_launches").small_count(),
                        .step_time = root.required("step_time_ns").count(),
-                       .change = root.required("change").number()};
+                       .change = root.required("change").number_or_null()};
   result.launches = launches_from_json(root.required("launches"), common_of(root));
   const bool is_exact = !result.launches.empty() && result.launches.front().exact;
   if (const JsonField level = root.required("level_ns"); level.present() && !level.is_null()) {
@@ -193,17 +194,17 @@ HistoryResult history_check_from_json(const nlohmann::ordered_json& document, co
 std::string history_check_text(const HistoryResult& result) {
   const HistoryLaunch& launch = result.launches.front();
   if (launch.exact) return exact_check_text(result);
-  std::string text = fmt::format("{}: {}\n", launch.scenario, name_of(result.verdict));
+  std::string text = fmt::format("{}: {}\n", shown(launch.scenario), name_of(result.verdict));
   text += fmt::format("step time {}", time_text(result.step_time));
   if (result.level) {
     text += fmt::format(", level {} ({}), spread of {} launches {}", time_text(result.level->step_time),
                         error_text(result.change), result.level->launches, percent_text(result.level->spread));
   }
-  text += "\n" + result.reason + "\n";
+  text += "\n" + shown(result.reason) + "\n";
   if (result.level) {
     text += fmt::format("a change of less than {} would not be seen\n", percent_text(result.visible));
   }
-  return text + "machine: " + launch.machine + "\n";
+  return text + "machine: " + shown(launch.machine) + "\n";
 }
 
 HistoryJson history_to_json(const std::vector<HistorySeries>& all, double margin) {

@@ -74,8 +74,12 @@ std::int64_t JsonField::integer() const {
 double JsonField::number() const {
   if (!present()) return 0;
   if (value_->is_number()) return value_->get<double>();
-  if (!value_->is_null()) error("expected a number");
-  return std::numeric_limits<double>::quiet_NaN();
+  error("expected a number");
+  return 0;
+}
+
+double JsonField::number_or_null() const {
+  return is_null() ? std::numeric_limits<double>::quiet_NaN() : number();
 }
 
 std::vector<JsonField> JsonField::items() const {

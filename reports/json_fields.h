@@ -32,7 +32,8 @@ class JsonField {
   std::int64_t count() const;  // a whole number, 0 or more
   int small_count() const;     // one that fits an int
   std::int64_t integer() const;
-  double number() const;  // null: NaN
+  double number() const;
+  double number_or_null() const;  // null, which stands for a number that is not finite, reads as NaN
   std::vector<JsonField> items() const;
   std::vector<std::pair<std::string, JsonField>> entries() const;
 

@@ -7,6 +7,7 @@
 
 #include "reports/statistics.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -89,13 +90,13 @@ std::string announcement_text(const CollectiveRun& run, const CollectiveTable& t
       run.one_process_a_device ? 1 : run.devices_per_worker, run.least_bytes, run.most_bytes,
       run.step_factor > 1 ? fmt::format("{}", run.step_factor) : fmt::to_string(run.step_bytes),
       run.step_factor > 1 ? "factor" : "bytes", run.warmup, run.iterations, run.checks_values ? 1 : 0);
-  text += fmt::format("# engine {}{}\n", run.engine, run.topology.empty() ? "" : ", " + run.topology);
-  for (const auto& [name, value] : run.settings) text += fmt::format("# {}: {}\n", name, value);
+  text += fmt::format("# engine {}{}\n", run.engine, run.topology.empty() ? "" : ", " + shown(run.topology));
+  for (const auto& [name, value] : run.settings) text += fmt::format("# {}: {}\n", shown(name), shown(value));
   text += "#\n# Using devices\n";
   for (std::size_t rank = 0; rank < run.devices.size(); ++rank) {
     const RankDevice& device = run.devices[rank];
     text += fmt::format("#  Rank {:2} Group  0 Pid {:6} on {:>10} device {:2} [{}] {}\n", rank, process_of(run, rank),
-                        device.host, device.index, device.name, run.device_model);
+                        shown(device.host), device.index, shown(device.name), shown(run.device_model));
   }
   return text + "#\n";
 }

@@ -8,6 +8,7 @@
 #include "reports/report_json.h"
 #include "reports/report_text.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -21,14 +22,14 @@ nlohmann::ordered_json change_json(const CentreInterval& change) {
 }
 
 CentreInterval stored_change(const JsonField& field) {
-  return {.estimate = field.required("estimate").number(),
-          .lower = field.required("lower").number(),
-          .upper = field.required("upper").number()};
+  return {.estimate = field.required("estimate").number_or_null(),
+          .lower = field.required("lower").number_or_null(),
+          .upper = field.required("upper").number_or_null()};
 }
 
 PairedFigure stored_figure(const JsonField& field) {
   const JsonField change = field.required("change");
-  PairedFigure figure{.name = field.required("name").text(), .estimate = change.required("estimate").number()};
+  PairedFigure figure{.name = field.required("name").text(), .estimate = change.required("estimate").number_or_null()};
   if (!change.required("lower").is_null() && !change.required("upper").is_null()) figure.change = stored_change(change);
   figure.adjusted_p_value = field.required("adjusted_p_value").number();
   return figure;
@@ -133,7 +134,7 @@ StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document,
 
 std::string paired_check_text(const StoredPairedCheck& check) {
   const PairedResult& result = check.result;
-  std::string text = fmt::format("{}: {}\n", check.title, name_of(result.verdict));
+  std::string text = fmt::format("{}: {}\n", shown(check.title), name_of(result.verdict));
   if (const std::string disturbed = disturbance_text(result.disturbance); !disturbed.empty()) text += disturbed + "\n";
   text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches (--seed {})\n",
                       error_text(result.change.estimate), 100 * (1 - 2 * result.level), text_of(result.change),
@@ -143,12 +144,12 @@ std::string paired_check_text(const StoredPairedCheck& check) {
   TextTable table;
   table.add({"for information", "change", "interval (Holm)", "p of no change (Holm)"});
   table.add_rule();
-  const ShownRows shown = shown_rows(result.figures.size(), "--json");
-  for (const PairedFigure& figure : std::span(result.figures).first(shown.count)) {
+  const ShownRows rows = shown_rows(result.figures.size(), "--json");
+  for (const PairedFigure& figure : std::span(result.figures).first(rows.count)) {
     table.add({figure.name, error_text(figure.estimate), figure.change ? text_of(*figure.change) : "-",
                fmt::format("{:.3f}", figure.adjusted_p_value)});
   }
-  return text + "\n" + table.text() + shown.more;
+  return text + "\n" + table.text() + rows.more;
 }
 
 }  // namespace tandem

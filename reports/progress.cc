@@ -1,5 +1,7 @@
 #include "reports/progress.h"
 
+#include "topologies/base/shown.h"
+
 #include <fmt/format.h>
 
 #include <chrono>
@@ -66,7 +68,7 @@ void Progress::show(double now_s) {
   const double passed_s = now_s - started_s_;
   if (now_s - last_s_ < interval_s || passed_s < kSilent_s) return;
   last_s_ = now_s;
-  std::string line = what_ + ": ";
+  std::string line = shown(what_) + ": ";
   if (!has_begun_) {
     line += phase_;
   } else {

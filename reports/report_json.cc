@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/memory_json.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -225,7 +226,7 @@ nlohmann::ordered_json document_of(std::string_view kind) {
 }
 
 std::string json_text(const nlohmann::ordered_json& document) {
-  return document.dump(2, ' ', false, Json::error_handler_t::replace) + "\n";
+  return shown_text(document.dump(2, ' ', false, Json::error_handler_t::replace)) + "\n";
 }
 
 }  // namespace tandem

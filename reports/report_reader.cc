@@ -30,8 +30,8 @@ CollectiveSummary read_collective(const JsonField& map) {
       .devices = map.required("devices").small_count(),
       .calls_per_step = map.required("calls_per_step").small_count(),
       .time_ns = map.required("time_ns").count(),
-      .algbw = map.required("algbw").number(),
-      .busbw = map.required("busbw").number(),
+      .algbw = map.required("algbw").number_or_null(),
+      .busbw = map.required("busbw").number_or_null(),
       .algorithm = map.optional("algorithm").present() ? map.optional("algorithm").text() : ""};
   if (const JsonField waiting = map.optional("waiting_ns"); waiting.present()) collective.waiting_ns = waiting.count();
   for (const JsonField& share : map.optional("ranks").items()) collective.ranks.push_back(read_call_share(share));
@@ -120,6 +120,12 @@ CalibratedRange read_calibrated(const JsonField& map) {
           .to = map.required("to_ns").count()};
 }
 
+int at_least_one(const JsonField& field) {
+  const int count = field.small_count();
+  if (field.present() && count == 0) field.error("must be at least 1");
+  return count;
+}
+
 void read_identity(const JsonField& root, Report& report) {
   report.tandem_version = root.required("tandem_version").text();
   report.scenario = root.required("scenario").text();
@@ -133,9 +139,9 @@ void read_identity(const JsonField& root, Report& report) {
   if (const JsonField system = root.optional("system"); system.present()) report.system = system.text();
   report.strategy = root.required("strategy").text();
   report.cross_device_ops = root.required("cross_device_ops").text();
-  report.replicas = root.required("replicas").small_count();
+  report.replicas = at_least_one(root.required("replicas"));
   // Not in reports of earlier versions, which ran on one worker.
-  if (const JsonField workers = root.optional("workers"); workers.present()) report.workers = workers.small_count();
+  if (const JsonField workers = root.optional("workers"); workers.present()) report.workers = at_least_one(workers);
   if (const JsonField servers = root.optional("parameter_servers"); servers.present())
     report.parameter_servers = servers.small_count();
   if (const JsonField pace = root.optional("asynchronous"); pace.present()) report.asynchronous = pace.boolean();
@@ -160,7 +166,7 @@ void read_results(const JsonField& root, Report& report) {
   read_workers(root, report.summary.workers);
   const JsonField throughput = root.required("throughput");
   report.throughput_unit = throughput.required("unit").text();
-  report.units_per_step = throughput.required("units_per_step").number();
+  report.units_per_step = throughput.required("units_per_step").number_or_null();
   report.summary.per_step = per_step_from_json(root.required("per_step_ns"));
   if (const JsonField others = root.optional("other_devices_ns"); others.present()) {
     report.summary.other_devices = OtherDevices{.busiest = others.required("busiest").text(),
@@ -183,9 +189,9 @@ void read_results(const JsonField& root, Report& report) {
     report.expected_error = read_band(error.required("relative"), error.required("basis"));
   }
   const JsonField efficiency = root.optional("scaling_efficiency");
-  if (efficiency.present()) report.scaling_efficiency = efficiency.number();
-  for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number());
-  for (const auto& [name, value] : root.optional("metrics").entries()) report.metrics[name] = value.number();
+  if (efficiency.present()) report.scaling_efficiency = efficiency.number_or_null();
+  for (const JsonField& item : root.optional("loss").items()) report.loss.push_back(item.number_or_null());
+  for (const auto& [name, value] : root.optional("metrics").entries()) report.metrics[name] = value.number_or_null();
   for (const auto& [name, value] : root.optional("settings").entries()) report.settings[name] = value.text();
   if (const JsonField memory = root.optional("memory_bytes"); memory.present()) {
     report.memory = memory_from_json(memory);

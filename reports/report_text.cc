@@ -9,6 +9,7 @@
 
 #include "reports/explanation_text.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 #include "topologies/base/units.h"
 
 namespace tandem {
@@ -132,7 +133,8 @@ std::string collectives_text(const Report& report, bool all) {
     if (const CallShare* last = awaited_rank(collective.ranks)) {
       awaited.push_back(fmt::format("{} for {}", name, rank_name(report, *last)));
     }
-    if (!collective.algorithm.empty()) choices += fmt::format("  {}: {}\n", name, collective.algorithm);
+    if (!collective.algorithm.empty())
+      choices += tandem::shown(fmt::format("  {}: {}", name, collective.algorithm)) + "\n";
   }
   return "\n" + table.text() + shown.more + choices + wrapped_list("  waiting: ", awaited, ",") +
          (all ? ranks_text(report) : "");
@@ -160,7 +162,7 @@ std::string learning_text(const Report& report) {
                         plural(static_cast<int>(report.loss.size()), "step"));
   }
   for (const auto& [name, value] : report.metrics) {
-    text += fmt::format("{:<11} {}\n", metric_label(name), metric_value_text(name, value));
+    text += fmt::format("{:<11} {}\n", shown(metric_label(name)), metric_value_text(name, value));
   }
   return text;
 }
@@ -191,20 +193,21 @@ std::string short_device_name(const std::string& device) {
 }
 
 std::string title_of(const Report& report) {
-  std::string text = fmt::format("{}: {}", report.scenario, plural(report.replicas, "replica"));
+  std::string text = fmt::format("{}: {}", shown(report.scenario), plural(report.replicas, "replica"));
   if (report.workers > 1) text += " on " + plural(report.workers, "worker");
   if (report.parameter_servers > 0) text += " and " + plural(report.parameter_servers, "parameter server");
-  if (!report.strategy.empty()) text += ", " + report.strategy;
+  if (!report.strategy.empty()) text += ", " + shown(report.strategy);
   if (!report.cross_device_ops.empty() && report.cross_device_ops != report.strategy)
-    text += ", " + report.cross_device_ops;
+    text += ", " + shown(report.cross_device_ops);
   return text;
 }
 
 std::string origin_text(const Report& report) {
-  std::string text = fmt::format("{} on engine {}", report.deterministic ? "simulated" : "measured", report.engine);
+  std::string text =
+      fmt::format("{} on engine {}", report.deterministic ? "simulated" : "measured", shown(report.engine));
   if (!report.topology.empty()) {
-    text += fmt::format(", topology {}", report.topology);
-    if (!report.topology_provenance.empty()) text += fmt::format(" (figures: {})", report.topology_provenance);
+    text += fmt::format(", topology {}", shown(report.topology));
+    if (!report.topology_provenance.empty()) text += fmt::format(" (figures: {})", shown(report.topology_provenance));
   }
   return text;
 }
@@ -239,7 +242,7 @@ std::string notes_text(const Report& report) {
 
 std::string report_text(const Report& report, bool all) {
   std::string text = title_of(report) + "\n" + origin_text(report) + "\n\n";
-  if (report.is_disturbed()) text += "DISTURBED: " + lost_text(*report.machine_use) + ".\n\n";
+  if (report.is_disturbed()) text += "DISTURBED: " + shown(lost_text(*report.machine_use)) + ".\n\n";
   text += headline_figures(report) + "\n" + parts_text(report) + collectives_text(report, all);
   if (const std::string learning = learning_text(report); !learning.empty()) text += "\n" + learning;
   if (const std::string symmetry = symmetry_text(report); !symmetry.empty()) text += "\n" + symmetry;

@@ -42,7 +42,7 @@ CheckedScenario checked_scenario_of(const JsonField& field) {
   checked.reason = field.required("reason").text();
   checked.step_time = field.required("step_time_ns").count();
   checked.reference = field.required("reference_ns").count();
-  checked.change = field.required("change").number();
+  checked.change = field.required("change").number_or_null();
   return checked;
 }
 

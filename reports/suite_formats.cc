@@ -8,6 +8,7 @@
 #include "reports/report.h"
 #include "reports/suite.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -28,26 +29,28 @@ std::string replaced(std::string_view text, const Replacement (&replacements)[co
   return result;
 }
 
-// XML 1.0 has no control characters but these three, not even as references.
-std::string xml_text(std::string_view text) {
-  std::string allowed;
-  for (const char c : text) {
-    const bool is_control = static_cast<unsigned char>(c) < ' ' && c != '\n' && c != '\t' && c != '\r';
-    allowed += is_control ? '?' : c;
-  }
-  return replaced(allowed, {{'&', "&amp;"}, {'<', "&lt;"}, {'>', "&gt;"}, {'"', "&quot;"}, {'\n', "&#10;"}});
+std::string xml_attribute(std::string_view text) {
+  return replaced(xml_text(text), {{'\n', "&#10;"}, {'\t', "&#9;"}});
 }
 
 // Escapes values like actions/toolkit (packages/core/src/command.ts).
 std::string command_message(std::string_view text) {
-  return replaced(text, {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}});
+  return replaced(shown_text(text), {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}});
 }
 std::string command_property(std::string_view text) {
-  return replaced(text, {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}, {':', "%3A"}, {',', "%2C"}});
+  return replaced(shown_text(text), {{'%', "%25"}, {'\r', "%0D"}, {'\n', "%0A"}, {':', "%3A"}, {',', "%2C"}});
 }
 
 std::string markdown_cell(std::string_view text) {
-  return replaced(text, {{'|', "\\|"}, {'\n', " "}, {'<', "&lt;"}, {'`', "\\`"}, {'*', "\\*"}, {'_', "\\_"}});
+  return replaced(shown_text(text), {{'\\', "\\\\"},
+                                     {'|', "\\|"},
+                                     {'\n', " "},
+                                     {'&', "&amp;"},
+                                     {'<', "&lt;"},
+                                     {'`', "\\`"},
+                                     {'*', "\\*"},
+                                     {'_', "\\_"},
+                                     {'[', "\\["}});
 }
 
 bool is_inconclusive(const CheckedScenario& checked) {
@@ -55,13 +58,13 @@ bool is_inconclusive(const CheckedScenario& checked) {
 }
 
 std::string junit_result(const CheckedScenario& checked) {
-  const std::string reason = xml_text(checked.reason);
+  const std::string reason = xml_attribute(checked.reason);
   if (checked.state == CheckState::failed) {
     return fmt::format("      <error type=\"exit code {}\" message=\"{}\"/>\n", checked.exit_code, reason);
   }
   if (checked.is_bad()) {
     return fmt::format("      <failure type=\"{}\" message=\"{}\">{}</failure>\n", checked.outcome(), reason,
-                       xml_text(checked.text));
+                       xml_attribute(checked.text));
   }
   if (checked.state == CheckState::skipped || is_inconclusive(checked)) {
     return fmt::format("      <skipped message=\"{}: {}\"/>\n", checked.outcome(), reason);
@@ -98,8 +101,9 @@ std::string suite_junit(const CheckedSuite& suite) {
     errors += result.find("<error ") != std::string::npos ? 1 : 0;
     skipped += result.find("<skipped ") != std::string::npos ? 1 : 0;
     cases += fmt::format("    <testcase classname=\"tandem.{}\" name=\"{}\" file=\"{}\" line=\"{}\" time=\"{:.9f}\"{}",
-                         checked.mode.empty() ? "check" : checked.mode, xml_text(checked.name), xml_text(checked.file),
-                         checked.line, static_cast<double>(checked.step_time) * 1e-9, result.empty() ? "/>\n" : ">\n");
+                         checked.mode.empty() ? "check" : xml_attribute(checked.mode), xml_attribute(checked.name),
+                         xml_attribute(checked.file), checked.line, static_cast<double>(checked.step_time) * 1e-9,
+                         result.empty() ? "/>\n" : ">\n");
     if (!result.empty()) cases += result + "    </testcase>\n";
   }
   const std::string counts =
@@ -163,8 +167,8 @@ std::string suite_csv(const CheckedSuite& suite) {
   std::string text = "scenario,file,mode,verdict,step_time_ns,reference_ns,change,lower,upper\n";
   for (const CheckedScenario& checked : suite) {
     if (checked.step_time <= 0) continue;
-    text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(checked.name), csv_cell(checked.file), checked.mode,
-                        checked.outcome(), checked.step_time,
+    text += fmt::format("{},{},{},{},{},{},{},{},{}\n", csv_cell(checked.name), csv_cell(checked.file),
+                        csv_cell(checked.mode), checked.outcome(), checked.step_time,
                         checked.reference > 0 ? std::to_string(checked.reference) : "",
                         checked.reference > 0 ? fmt::format("{:.6g}", checked.change) : "",
                         checked.interval ? fmt::format("{:.6g}", checked.interval->first) : "",

@@ -53,7 +53,9 @@ SweptPoint point_from_json(const JsonField& field) {
     point.memory = memory_from_json(memory);
   if (point.state != PointState::done) return point;
   const JsonField throughput = field.required("throughput");
-  point.throughput = throughput.required("value").number();
+  const JsonField value = throughput.required("value");
+  point.throughput = value.number();
+  if (point.throughput < 0) value.error("must not be negative");
   point.unit = throughput.required("unit").text();
   point.step_time = field.required("step_time_ns").count();
   point.per_step = per_step_from_json(field.required("per_step_ns"));

@@ -6,6 +6,7 @@
 
 #include "reports/sweep_table.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 #include "topologies/base/units.h"
 
 namespace tandem {
@@ -57,8 +58,8 @@ std::string counts_text(const SweepTable& table) {
     if (count > 0) parts.push_back(fmt::format("{} {}", count, name));
   }
   std::string text =
-      fmt::format("{}: {} of {} points", table.scenario, table.count(PointState::done), table.points.size());
-  if (!table.engine.empty()) text += " on engine " + table.engine;
+      fmt::format("{}: {} of {} points", shown(table.scenario), table.count(PointState::done), table.points.size());
+  if (!table.engine.empty()) text += " on engine " + shown(table.engine);
   for (const std::string& part : parts) text += ", " + part;
   return text + "\n";
 }
@@ -100,8 +101,9 @@ std::string crossing_text(const Crossing& crossing) {
   const auto number = [&](double value) {
     return value < 1e5 ? fmt::format("{:.4g}", value) : fmt::format("{:.3g}", value);
   };
-  return fmt::format("  {} up to {} {}, {} from {} on; about {}\n", crossing.below, last_part(crossing.field),
-                     number(crossing.from), crossing.above, number(crossing.to), number(crossing.at));
+  return fmt::format("  {} up to {} {}, {} from {} on; about {}\n", shown(crossing.below),
+                     shown(last_part(crossing.field)), number(crossing.from), shown(crossing.above),
+                     number(crossing.to), number(crossing.at));
 }
 
 // Shows each problem once, with the number of points that have it and the first of them.
@@ -176,7 +178,7 @@ std::string sweep_csv(const SweepTable& table) {
                         point.step_time);
     for (const StepPart& part : step_parts()) text += fmt::format(",{}", point.per_step.*part.time);
     const bool is_on_front = std::find(front.begin(), front.end(), i) != front.end();
-    text += fmt::format(",{},{}", point.limit, is_on_front ? 1 : 0);
+    text += fmt::format(",{},{}", csv_cell(point.limit), is_on_front ? 1 : 0);
     const MemoryNeed memory = point.memory.value_or(MemoryNeed{});
     for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}", memory.*part.bytes);
     text += fmt::format(",{},{},{}\n", memory.total(), memory.available, csv_cell(point.problem));

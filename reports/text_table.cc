@@ -7,6 +7,7 @@
 #include <cmath>
 #include <sstream>
 
+#include "topologies/base/shown.h"
 #include "topologies/base/units.h"
 
 namespace tandem {
@@ -56,6 +57,11 @@ std::string cut_back(std::string_view text, int width) {
   return std::string(text.substr(0, size)) + "...";
 }
 
+void TextTable::add(std::vector<std::string> cells) {
+  for (std::string& cell : cells) cell = shown(cell);
+  rows_.push_back(std::move(cells));
+}
+
 std::string TextTable::text() const {
   std::vector<int> widths;
   for (const auto& row : rows_) {
@@ -79,6 +85,7 @@ std::string TextTable::text() const {
 }
 
 std::string time_text(double nanoseconds) {
+  if (!std::isfinite(nanoseconds)) return "-";
   if (nanoseconds == 0) return "0";
   return format_quantity(nanoseconds * 1e-9, Dimension::seconds);
 }
@@ -103,6 +110,7 @@ std::string count_text(double count) {
 }
 
 std::string rate_text(double per_second, std::string_view unit) {
+  if (!std::isfinite(per_second)) return "-";
   if (per_second < 10000) return fmt::format("{:.4g} {}", per_second, unit);
   if (per_second < 1e7) return fmt::format("{:.1f} k {}", per_second / 1e3, unit);
   return fmt::format("{:.2f} M {}", per_second / 1e6, unit);
@@ -121,12 +129,14 @@ std::string size_text(std::int64_t bytes) {
 }
 
 std::string error_text(double relative) {
+  if (!std::isfinite(relative)) return "-";
   if (std::abs(relative) < 0.0005) return relative == 0 ? "0 %" : "<0.1 %";
   if (std::abs(relative) >= 10) return fmt::format("{:+.0f} %", relative * 100);
   return fmt::format("{:+.1f} %", relative * 100);
 }
 
 std::string percent_text(double ratio) {
+  if (!std::isfinite(ratio)) return "-";
   return fmt::format("{:.1f} %", ratio * 100);
 }
 
@@ -144,10 +154,12 @@ std::string with_blanks(std::string name) {
 }
 
 std::string interval_text(double lower, double upper) {
+  if (!std::isfinite(lower) || !std::isfinite(upper)) return "-";
   return fmt::format("{:+.1f} to {:+.1f} %", lower * 100, upper * 100);
 }
 
-std::string csv_cell(const std::string& text) {
+std::string csv_cell(const std::string& name) {
+  const std::string text = shown(name);
   if (text.find_first_of(",\"\n\r") == std::string::npos) return text;
   std::string cell = "\"";
   for (const char c : text) cell += c == '"' ? "\"\"" : std::string(1, c);
@@ -167,7 +179,7 @@ std::string wrapped_list(std::string_view label, const std::vector<std::string>&
   int column = display_width(label);
   const std::string indent(static_cast<std::size_t>(column), ' ');
   for (std::size_t i = 0; i < items.size(); ++i) {
-    const std::string item = items[i] + (i + 1 < items.size() ? std::string(separator) : "");
+    const std::string item = shown(items[i]) + (i + 1 < items.size() ? std::string(separator) : "");
     const int width = display_width(item);
     if (i > 0 && column + 1 + width > kTextWidth) {
       text += "\n" + indent;

@@ -20,7 +20,8 @@ class TextTable {
  public:
   // Aligns the first `left` columns left.
   explicit TextTable(int left = 1) : left_(left) {}
-  void add(std::vector<std::string> cells) { rows_.push_back(std::move(cells)); }
+  // Cells are shown in one line, whatever names of files are in them.
+  void add(std::vector<std::string> cells);
   // Adds a line of dashes below the previous row.
   void add_rule() { rows_.emplace_back(); }
   std::string text() const;
@@ -73,8 +74,8 @@ std::string with_blanks(std::string name);
 // "+3.2 to +7.0 %"
 std::string interval_text(double lower, double upper);
 
-// Returns a text with quotes where CSV needs them (RFC 4180).
-std::string csv_cell(const std::string& text);
+// Returns a name in one line, with quotes where CSV needs them (RFC 4180).
+std::string csv_cell(const std::string& name);
 
 std::vector<std::string> words_of(const std::string& text);
 

@@ -11,6 +11,7 @@
 #include "reports/text_table.h"
 #include "reports/training_errors.h"
 #include "reports/validation.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -140,7 +141,7 @@ std::string validation_text(const Validation& validation, bool by_family) {
   for (const std::string& line : validation.contradictions) text += wrapped_list("contradiction: ", words_of(line), "");
   if (validation.left_out.empty()) return text;
   text += fmt::format("left out: {}\n", validation.left_out.size());
-  for (const LeftOut& left : validation.left_out) text += fmt::format("  {}: {}\n", left.file, left.why);
+  for (const LeftOut& left : validation.left_out) text += fmt::format("  {}: {}\n", shown(left.file), shown(left.why));
   return text;
 }
 

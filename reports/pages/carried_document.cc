@@ -9,6 +9,7 @@
 
 #include "reports/json_fields.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem::pages {
 namespace {
@@ -19,7 +20,7 @@ using LeftOut = std::map<std::string, std::size_t>;  // by path, without places 
 // Returns the document without any character that could end its element: "<" occurs only in strings, where it can be
 // escaped.
 std::string embedded(const Carried& document) {
-  const std::string text = document.dump(-1, ' ', false, Carried::error_handler_t::replace);
+  const std::string text = shown_text(document.dump(-1, ' ', false, Carried::error_handler_t::replace));
   std::string safe;
   safe.reserve(text.size());
   for (const char c : text) {

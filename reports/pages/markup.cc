@@ -6,6 +6,7 @@
 #include <cmath>
 
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem::pages {
 namespace {
@@ -23,30 +24,7 @@ std::string points_text(const std::vector<std::pair<double, double>>& points) {
 }  // namespace
 
 std::string escaped(std::string_view text) {
-  std::string result;
-  result.reserve(text.size());
-  for (const char c : text) {
-    switch (c) {
-      case '&':
-        result += "&amp;";
-        break;
-      case '<':
-        result += "&lt;";
-        break;
-      case '>':
-        result += "&gt;";
-        break;
-      case '"':
-        result += "&quot;";
-        break;
-      case '\'':
-        result += "&#39;";
-        break;
-      default:
-        if (static_cast<unsigned char>(c) >= ' ' || c == '\n' || c == '\t') result += c;
-    }
-  }
-  return result;
+  return xml_text(text);
 }
 
 std::string coordinate(double value) {

@@ -14,7 +14,7 @@ namespace tandem::pages {
 namespace {
 
 std::string change_or_dash(const JsonField& item) {
-  return item.required("reference_ns").number() > 0 ? error_text(item.required("change").number()) : "-";
+  return item.required("reference_ns").number() > 0 ? error_text(item.required("change").number_or_null()) : "-";
 }
 
 std::string time_or_dash(double nanoseconds) {

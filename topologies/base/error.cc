@@ -4,6 +4,8 @@
 #include <cstdio>
 #include <cstdlib>
 
+#include "topologies/base/shown.h"
+
 namespace tandem {
 namespace {
 
@@ -42,7 +44,7 @@ std::string Diagnostic::text() const {
   if (line > 0) text += (text.empty() ? "" : ":") + std::to_string(line);
   if (line > 0 && column > 0) text += ":" + std::to_string(column);
   if (!path.empty()) text += (text.empty() ? "" : ": ") + path;
-  return text.empty() ? message : text + ": " + message;
+  return shown(text.empty() ? message : text + ": " + message);
 }
 
 InputError::InputError(std::vector<Diagnostic> diagnostics)
@@ -65,7 +67,13 @@ std::string nearest_name(std::string_view word, const std::vector<std::string>& 
 
 std::string shortened(const std::string& text) {
   constexpr std::size_t kMost = 40;
-  return text.size() <= kMost ? text : text.substr(0, kMost) + "...";
+  if (text.size() <= kMost) return text;
+  std::size_t size = 0;
+  while (true) {
+    const std::size_t next = size + std::max<std::size_t>(1, utf8_character_size(std::string_view(text).substr(size)));
+    if (next > kMost) return text.substr(0, size) + "...";
+    size = next;
+  }
 }
 
 void check_failed(const char* condition, const char* file, int line, const std::string& message) {

@@ -7,6 +7,7 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "topologies/base/shown.h"
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem {
@@ -21,27 +22,6 @@ constexpr std::size_t kMostBrackets = 1000;  // open at the same time, including
   throw InputError({Diagnostic{file, line, column, "", std::move(message)}});
 }
 
-// Returns the length in bytes of the UTF-8 character at the beginning of the text; 0 if there is none.
-std::size_t character_size(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto continues = [&](std::size_t from, std::size_t to) {
-    for (std::size_t i = from; i < to; ++i) {
-      if ((byte(i) & 0xC0U) != 0x80) return false;
-    }
-    return true;
-  };
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first < 0xE0 && continues(1, 2)) return 2;
-  // Neither an overlong form nor one half of a surrogate pair of UTF-16.
-  const bool is_three =
-      first >= 0xE0 && first < 0xF0 && !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second >= 0xA0);
-  if (is_three && continues(1, 3)) return 3;
-  const bool is_four =
-      first >= 0xF0 && first < 0xF5 && !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second >= 0x90);
-  return is_four && continues(1, 4) ? 4 : 0;
-}
-
 // yaml-cpp takes bytes as they are, but converts a text that begins like UTF-16 or UTF-32.
 void check_utf8(std::string_view text, const std::string& file) {
   const std::string_view begin = text.substr(0, 4);
@@ -50,7 +30,7 @@ void check_utf8(std::string_view text, const std::string& file) {
   }
   int line = 1, column = 1;
   for (std::size_t at = 0; at < text.size(); ++column) {
-    const std::size_t size = character_size(text.substr(at));
+    const std::size_t size = utf8_character_size(text.substr(at));
     if (size == 0) fail(file, line, column, "not UTF-8; save the file in that encoding");
     if (text[at] == '\n') {
       ++line;

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 #include "topologies/readers/topology_yaml.h"
 
 namespace tandem {
@@ -48,19 +49,14 @@ std::string exact(double value, Dimension dimension) {
   return shortest;
 }
 
+// YAML has the escapes of shown().
 std::string in_quotes(std::string_view text) {
-  std::string result = "\"";
+  std::string result;
   for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      result += '\\';
-      result += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      result += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
-    } else {
-      result += c;
-    }
+    if (c == '"' || c == '\\') result += '\\';
+    result += c;
   }
-  return result + "\"";
+  return "\"" + shown(result) + "\"";
 }
 
 std::string written(const Figure& figure, const std::string& value) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "topologies/base/shown.h"
 #include "topologies/views/topology_text.h"
 
 namespace tandem {
@@ -10,22 +11,16 @@ namespace {
 
 constexpr int kColumn = 120, kRow = 84, kWidth = 104, kHeight = 44, kMargin = 16;
 
-std::string escaped(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&') {
-      safe += "&amp;";
-    } else if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '>') {
-      safe += "&gt;";
-    } else if (c == '"') {
-      safe += "&quot;";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      safe += c;
-    }
+constexpr std::size_t kMostModel = 20;  // characters of a name below a node
+
+std::string shortened_model(const std::string& model) {
+  if (model.size() <= kMostModel) return model;
+  std::size_t size = 0, next = 0;
+  while (next < kMostModel) {
+    size = next;
+    next += std::max<std::size_t>(1, utf8_character_size(std::string_view(model).substr(size)));
   }
-  return safe;
+  return model.substr(0, size) + ".";
 }
 
 const char* color_of(NodeKind kind) {
@@ -86,7 +81,7 @@ class Picture {
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\" "
         "font-family=\"sans-serif\" font-size=\"11\">\n<title>{2}</title>\n<rect width=\"{0}\" height=\"{1}\" "
         "fill=\"white\"/>\n",
-        width, height, escaped(topology_.name()));
+        width, height, xml_name(topology_.name()));
     for (const Link& link : links_) text += line(link);
     for (const NodeIndex node : nodes_) text += box(node);
     return text + "</svg>\n";
@@ -141,7 +136,7 @@ class Picture {
     return fmt::format(
         "<path d=\"M{} {} Q{} {} {} {}\" fill=\"none\" stroke=\"{}\"><title>{} - {}: {} {:.4g} GB/s</title></path>\n",
         x(from), y(from), (x(from) + x(to)) / 2, (y(from) + y(to)) / 2 + bend, x(to), y(to), line_of(link.model->kind),
-        escaped(topology_.node(link.from).name), escaped(topology_.node(link.to).name), name_of(link.model->kind),
+        xml_name(topology_.node(link.from).name), xml_name(topology_.node(link.to).name), name_of(link.model->kind),
         link.model->bandwidth_bytes_per_s.value / 1e9);
   }
 
@@ -155,9 +150,8 @@ class Picture {
         "<g><title>{0}: {1}</title><rect x=\"{2}\" y=\"{3}\" width=\"{4}\" height=\"{5}\" rx=\"5\" fill=\"{6}\" "
         "stroke=\"#666\"/><text x=\"{7}\" y=\"{8}\" text-anchor=\"middle\">{0}</text><text x=\"{7}\" y=\"{9}\" "
         "text-anchor=\"middle\" fill=\"#555\" font-size=\"9\">{10}</text></g>\n",
-        escaped(node.name), escaped(model), x(place) - kWidth / 2, y(place) - kHeight / 2, kWidth, kHeight,
-        color_of(node.kind), x(place), y(place) - 3, y(place) + 12,
-        escaped(model.size() > 20 ? model.substr(0, 19) + "." : model));
+        xml_name(node.name), xml_name(model), x(place) - kWidth / 2, y(place) - kHeight / 2, kWidth, kHeight,
+        color_of(node.kind), x(place), y(place) - 3, y(place) + 12, xml_name(shortened_model(model)));
   }
 
   const Topology& topology_;

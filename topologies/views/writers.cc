@@ -3,35 +3,18 @@
 #include <fmt/format.h>
 
 #include "topologies/base/error.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
 
 constexpr NodeIndex kFloydNodes = 256;  // routes in a larger zone are searched on demand
 
-std::string xml_text(std::string_view text) {
-  std::string safe;
-  for (const char c : text) {
-    if (c == '&') {
-      safe += "&amp;";
-    } else if (c == '<') {
-      safe += "&lt;";
-    } else if (c == '>') {
-      safe += "&gt;";
-    } else if (c == '"') {
-      safe += "&quot;";
-    } else if (static_cast<unsigned char>(c) >= 0x20) {
-      safe += c;
-    }
-  }
-  return safe;
-}
-
 std::string dot_text(std::string_view text) {
   std::string quoted = "\"";
-  for (const char c : text) {
+  for (const char c : shown(text)) {
     if (c == '"' || c == '\\') quoted += '\\';
-    if (static_cast<unsigned char>(c) >= 0x20) quoted += c;
+    quoted += c;
   }
   return quoted + "\"";
 }
@@ -87,9 +70,9 @@ void write_graphml(const Topology& topology, std::ostream& stream) {
   for (const char* key : {"kind", "bw", "lat", "duplex"}) {
     stream << fmt::format("  <key id=\"e_{0}\" for=\"edge\" attr.name=\"{0}\" attr.type=\"string\"/>\n", key);
   }
-  stream << fmt::format("  <graph id=\"{}\" edgedefault=\"directed\">\n", xml_text(topology.name()));
+  stream << fmt::format("  <graph id=\"{}\" edgedefault=\"directed\">\n", xml_name(topology.name()));
   const auto data = [&](std::string_view key, std::string_view value) {
-    if (!value.empty()) stream << fmt::format("<data key=\"{}\">{}</data>", key, xml_text(value));
+    if (!value.empty()) stream << fmt::format("<data key=\"{}\">{}</data>", key, xml_name(value));
   };
   for (NodeIndex index = 0; index < topology.node_count(); ++index) {
     const Node node = topology.node(index);
@@ -118,18 +101,18 @@ void write_graphml(const Topology& topology, std::ostream& stream) {
 
 void write_simgrid_xml(const Topology& topology, std::ostream& stream) {
   stream << "<?xml version='1.0'?>\n<!DOCTYPE platform SYSTEM \"https://simgrid.org/simgrid.dtd\">\n";
-  stream << fmt::format("<platform version=\"4.1\">\n  <zone id=\"{}\" routing=\"{}\">\n", xml_text(topology.name()),
+  stream << fmt::format("<platform version=\"4.1\">\n  <zone id=\"{}\" routing=\"{}\">\n", xml_name(topology.name()),
                         topology.node_count() <= kFloydNodes ? "Floyd" : "DijkstraCache");
   for (NodeIndex index = 0; index < topology.node_count(); ++index) {  // properties that routers cannot have themselves
     const Node node = topology.node(index);
     if (node.device) continue;
     const std::string port = node.port ? fmt::format(" {}", node.port->bandwidth_bytes_per_s.value) : "";
-    stream << fmt::format("    <prop id=\"tandem.node.{}\" value=\"{} {}{}\"/>\n", xml_text(node.name),
+    stream << fmt::format("    <prop id=\"tandem.node.{}\" value=\"{} {}{}\"/>\n", xml_name(node.name),
                           name_of(node.kind), node.worker, port);
   }
   for (NodeIndex index = 0; index < topology.node_count(); ++index) {
     const Node node = topology.node(index);
-    const std::string name = xml_text(node.name);
+    const std::string name = xml_name(node.name);
     const std::string kind(name_of(node.kind));
     if (!node.device) {
       stream << fmt::format("    <router id=\"{}\"/>\n", name);
@@ -138,7 +121,7 @@ void write_simgrid_xml(const Topology& topology, std::ostream& stream) {
     stream << fmt::format("    <host id=\"{}\" speed=\"{}f\" core=\"{}\">", name, rate_of_host(node),
                           node.device->cores);
     const auto prop = [&](const char* id, const std::string& value) {
-      if (!value.empty()) stream << fmt::format("<prop id=\"tandem.{}\" value=\"{}\"/>", id, xml_text(value));
+      if (!value.empty()) stream << fmt::format("<prop id=\"tandem.{}\" value=\"{}\"/>", id, xml_name(value));
     };
     prop("kind", kind);
     prop("worker", std::to_string(node.worker));
@@ -157,7 +140,7 @@ void write_simgrid_xml(const Topology& topology, std::ostream& stream) {
   }
   for (LinkIndex index = 0; index < topology.link_count(); ++index) {
     const Link link = topology.link(index);
-    const std::string from = xml_text(topology.node(link.from).name), to = xml_text(topology.node(link.to).name);
+    const std::string from = xml_name(topology.node(link.from).name), to = xml_name(topology.node(link.to).name);
     const bool is_duplex = link.direction == Direction::duplex;
     stream << fmt::format("    <route src=\"{}\" dst=\"{}\" symmetrical=\"{}\"><link_ctn id=\"l{}\"{}/></route>\n",
                           from, to, link.direction == Direction::half_duplex ? "YES" : "NO", index,
