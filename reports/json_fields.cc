@@ -65,6 +65,12 @@ int JsonField::small_count() const {
   return 0;
 }
 
+int JsonField::positive_count() const {
+  const int value = small_count();
+  if (present() && value_->is_number_integer() && value_->get<double>() == 0) error("must be at least 1");
+  return value;
+}
+
 std::int64_t JsonField::integer() const {
   if (!present()) return 0;
   if (value_->is_number_integer() && !value_->is_number_unsigned()) return value_->get<std::int64_t>();

@@ -31,6 +31,7 @@ class JsonField {
   bool boolean() const;
   std::int64_t count() const;  // a whole number, 0 or more
   int small_count() const;     // one that fits an int
+  int positive_count() const;  // likewise, of 1 or more
   std::int64_t integer() const;
   double number() const;
   double number_or_null() const;  // null, which stands for a number that is not finite, reads as NaN

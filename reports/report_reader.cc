@@ -120,12 +120,6 @@ CalibratedRange read_calibrated(const JsonField& map) {
           .to = map.required("to_ns").count()};
 }
 
-int at_least_one(const JsonField& field) {
-  const int count = field.small_count();
-  if (field.present() && count == 0) field.error("must be at least 1");
-  return count;
-}
-
 void read_identity(const JsonField& root, Report& report) {
   report.tandem_version = root.required("tandem_version").text();
   report.scenario = root.required("scenario").text();
@@ -139,9 +133,9 @@ void read_identity(const JsonField& root, Report& report) {
   if (const JsonField system = root.optional("system"); system.present()) report.system = system.text();
   report.strategy = root.required("strategy").text();
   report.cross_device_ops = root.required("cross_device_ops").text();
-  report.replicas = at_least_one(root.required("replicas"));
+  report.replicas = root.required("replicas").positive_count();
   // Not in reports of earlier versions, which ran on one worker.
-  if (const JsonField workers = root.optional("workers"); workers.present()) report.workers = at_least_one(workers);
+  if (const JsonField workers = root.optional("workers"); workers.present()) report.workers = workers.positive_count();
   if (const JsonField servers = root.optional("parameter_servers"); servers.present())
     report.parameter_servers = servers.small_count();
   if (const JsonField pace = root.optional("asynchronous"); pace.present()) report.asynchronous = pace.boolean();

@@ -87,7 +87,7 @@ Content history_check_content(const Json& document, const std::string& file) {
                 .y = {.name = "median step time", .unit = Unit::nanoseconds},
                 .series = {std::move(launches)},
                 .shaded_name = {}};
-  if (const JsonField level = root.required("level_ns"); level.present() && level.number() > 0) {
+  if (const JsonField level = root.required("level_ns"); level.present() && level.number_or_null() > 0) {
     std::vector<std::pair<const char*, double>> lines = {{"level", level.number()}};
     if (!is_exact) {
       const double margin = root.required("margin").number();

@@ -41,7 +41,7 @@ PagePoint point_of(const JsonField& field) {
   if (const JsonField devices = field.optional("devices"); devices.present()) point.devices = devices.small_count();
   const JsonField throughput = field.optional("throughput");
   if (!throughput.present()) return point;
-  point.throughput = throughput.required("value").number();
+  point.throughput = throughput.required("value").number_or_null();
   point.unit = throughput.required("unit").text();
   point.step_time = field.required("step_time_ns").number();
   for (const StepPart& part : step_parts()) {

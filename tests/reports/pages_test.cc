@@ -40,7 +40,7 @@ Json run_document() {
 }
 
 TEST(Markup, TextCannotBecomeAnElement) {
-  EXPECT_EQ(pages::escaped("a<b> & \"c\" 'd'\x01"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;");
+  EXPECT_EQ(pages::escaped("a<b> & \"c\" 'd'\x01"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;\\x01");
   EXPECT_EQ(pages::coordinate(12.04), "12");
   EXPECT_EQ(pages::coordinate(-0.26), "-0.3");
 }
