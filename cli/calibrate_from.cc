@@ -56,6 +56,11 @@ int calibrate_from(const CommonOptions& common, const CalibrateFromFlags& flags)
   CalibrationReport report;
   report.disturbances = measured.disturbances;
   report.collectives = calibrate_collectives(measured.collectives, topology, link_times_of(topology));
+  for (const CollectiveTable& table : measured.collectives) {
+    if (table.left_out.empty()) continue;
+    report.collectives.notes.push_back(fmt::format("{}: the table of {} on {} devices is not whole, left out are {}",
+                                                   table.file, table.operation, table.devices, table.left_out));
+  }
   if (!measured.throughputs.empty()) {
     report.device = fit_device(topology, measured.throughputs);
     topology = report.device->topology;

@@ -36,6 +36,7 @@ struct CollectiveTable {
   std::vector<CollectiveRow> rows{};
   std::string file{};
   int line = 0;
+  std::string left_out{};  // what someone has replaced by "...": "ranks (line 7) and rows (line 14)"; empty: nothing
 };
 
 // Convert words of nccl-tests. An element type that Tandem does not have becomes the one of equal size: "int8" is u8.

@@ -5,6 +5,7 @@
 #include <charconv>
 #include <cstddef>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,6 +15,14 @@ struct Word {
   std::string_view text{};
   int column = 0;
 };
+
+// Blanks what is not part of a line's text, so that its columns stay: sequences that colour a terminal, marks of a
+// quotation (>) and of a table (|) in Markdown, and blanks that do not break.
+std::string plain_line(std::string_view line);
+
+// Returns whether a line stands for others that someone left out: "...", "# ...", "[...]", "<snip>", "... 12 more
+// rows".
+bool is_ellipsis(const std::vector<Word>& words);
 
 // Divides a line at blanks. Leaves out what `tandem collectives` adds to a row after a '|'.
 std::vector<Word> split(std::string_view line);
@@ -54,6 +63,7 @@ struct Columns {
 };
 
 bool is_heading(const std::vector<Word>& words);
+bool is_part_of_heading(const std::vector<Word>& words);  // nothing but names of columns
 Columns columns_of(const std::vector<Word>& heading);
 
 }  // namespace tandem::nccl_tests

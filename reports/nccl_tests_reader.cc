@@ -4,11 +4,12 @@
 
 #include <algorithm>
 #include <cmath>
-#include <map>
-#include <set>
+#include <list>
+#include <utility>
 
 #include "reports/nccl_tests_json.h"
 #include "reports/nccl_tests_line.h"
+#include "reports/nccl_tests_ranks.h"
 #include "reports/nccl_tests_rows.h"
 
 namespace tandem {
@@ -32,7 +33,11 @@ class TextReader {
       if (line.ends_with('\r')) line.remove_suffix(1);
       ++line_;
       begin = end + 1;
-      read_line(line);
+      if (is_plain(line)) {
+        read_line(line);
+      } else {
+        read_line(plain_lines_.emplace_back(plain_line(line)));
+      }
     }
     end_table(false);
     if (tables_.empty() && problems_.empty()) {
@@ -45,9 +50,14 @@ class TextReader {
   }
 
  private:
+  // Whether nothing can be in a line that plain_line() changes.
+  static bool is_plain(std::string_view line) { return line.find_first_of("\x1b>|\xc2") == line.npos; }
+
   void read_line(std::string_view line) {
     const std::vector<Word> words = split(line);
     if (words.empty()) return;
+    if (is_ellipsis(words)) return leave_out();
+    if (continues_heading(words)) return;
     if (line.find("Test NCCL failure") != line.npos || line.find("Test CUDA failure") != line.npos) {
       return problem(words.front(), fmt::format("the run failed: '{}'", line.substr(0, 120)));
     }
@@ -72,7 +82,23 @@ class TextReader {
           number_after<int>(words, "nGpus").value_or(0) * number_after<int>(words, "nThread").value_or(1);
     }
     if (line.find("NCCL version ") != line.npos) read_version(words);
-    if (line.find(" Rank ") != line.npos && line.find(" Pid ") != line.npos) read_rank(words);
+    if (line.find("Rank") != line.npos && line.find("Pid") != line.npos) ranks_.add(words);
+  }
+
+  // Rows or ranks are left out here.
+  void leave_out() {
+    if (!builder_) return ranks_.add_ellipsis(line_);
+    end_cut_row();
+    if (rows_ellipsis_ == 0) rows_ellipsis_ = line_;
+    ends_open_ = true;
+  }
+
+  // The second line of a heading that a narrow window has divided.
+  bool continues_heading(const std::vector<Word>& words) {
+    if (!builder_ || !builder_->empty() || !is_part_of_heading(words)) return false;
+    heading_.insert(heading_.end(), words.begin(), words.end());
+    columns_ = columns_of(heading_);
+    return true;
   }
 
   void read_version(const std::vector<Word>& words) {
@@ -81,28 +107,15 @@ class TextReader {
     }
   }
 
-  void read_rank(const std::vector<Word>& words) {
-    const auto pid = number_after<int>(words, "Pid");
-    if (!number_after<int>(words, "Rank") || !pid) return;
-    std::string host;
-    for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-      if (words[i].text == "on") host = words[i + 1].text;
-    }
-    ++devices_;
-    hosts_.insert(host);
-    ++processes_[{host, *pid}];
-  }
-
   void begin_run() {
     end_table(false);
-    devices_ = 0;
-    hosts_.clear();
-    processes_.clear();
+    ranks_.clear();
     announced_ = {};
   }
 
   void begin_table(const std::vector<Word>& heading) {
     end_table(false);
+    heading_ = heading;
     columns_ = columns_of(heading);
     const bool whole = columns_.groups >= 1 && columns_.figures >= 3;
     if (!whole) return problem(heading.front(), "the heading lacks time, algbw or busbw");
@@ -114,18 +127,29 @@ class TextReader {
     CollectiveTable& table = builder_->table();
     table.line = line_;
     table.operation = operation_;
-    table.devices = devices_;
-    table.nodes = static_cast<int>(hosts_.size());
+    table.devices = ranks_.devices();
+    table.nodes = ranks_.nodes();
     table.nccl_version = version_;
-    table.devices_per_process = announced_.devices_per_process;
-    for (const auto& [process, count] : processes_) {
-      table.devices_per_process = std::max(table.devices_per_process, count);
-    }
+    table.devices_per_process = std::max(announced_.devices_per_process, ranks_.devices_per_process());
+    builder_->set_doubtful_devices(ranks_.has_gaps());
+    rows_ellipsis_ = 0;
+    ends_open_ = false;
+  }
+
+  std::string left_out_text() const {
+    const std::string ranks = ranks_.ellipsis_line() > 0 ? fmt::format("ranks (line {})", ranks_.ellipsis_line())
+                              : ranks_.has_gaps()        ? "ranks"
+                                                         : "";
+    const std::string rows = rows_ellipsis_ > 0 ? fmt::format("rows (line {})", rows_ellipsis_) : "";
+    return ranks + (ranks.empty() || rows.empty() ? "" : " and ") + rows;
   }
 
   // `complete`: the lines that follow a table were found.
   void end_table(bool complete) {
     if (!builder_) return;
+    end_cut_row();
+    complete |= ends_open_;
+    builder_->table().left_out = left_out_text();
     const bool has_rows = !builder_->empty();
     const std::int64_t last = has_rows && !builder_->table().rows.empty() ? builder_->table().rows.back().bytes : 0;
     if (!complete && announced_.most_bytes > 0 && last * 2 <= announced_.most_bytes && has_rows) {
@@ -161,6 +185,8 @@ class TextReader {
 
   void read_row(const std::vector<Word>& words) {
     const auto begin = beginning_of_row(words);
+    if (!begin && continues_row(words)) return;
+    end_cut_row();
     if (!begin) {
       if (builder_ && columns_.is_heading) check_cut_row(words);
       return;
@@ -174,12 +200,42 @@ class TextReader {
       start();
     }
     if (columns_.timestamps && row.size() == columns_.words() + 2) row.resize(columns_.words());
-    if (row.size() != columns_.words()) {
-      return problem(row.front(),
-                     fmt::format("a row of {} columns below a heading of {}: {}", row.size(), columns_.words(),
-                                 row.size() < columns_.words() ? "it is cut" : "other output is mixed into it"));
+    if (row.size() < columns_.words()) {
+      cut_row_ = std::move(row);
+      cut_line_ = line_;
+      return;
     }
+    if (row.size() > columns_.words()) return refuse_row(row, "other output is mixed into it");
     read_whole_row(row);
+  }
+
+  void refuse_row(const std::vector<Word>& row, std::string_view why) {
+    problem(row.front(),
+            fmt::format("a row of {} columns below a heading of {}: {}", row.size(), columns_.words(), why));
+  }
+
+  // Adds a line of figures to the row that ended too early in the line before, as in a narrow window.
+  bool continues_row(const std::vector<Word>& words) {
+    const bool fits = !cut_row_.empty() && line_ == cut_line_ + 1 && cut_row_.size() + words.size() <= columns_.words();
+    const bool are_figures = std::all_of(words.begin(), words.end(), [](const Word& word) {
+      return number_in<double>(word.text).has_value() || word.text == "N/A";
+    });
+    if (!fits || !are_figures) return false;
+    cut_row_.insert(cut_row_.end(), words.begin(), words.end());
+    cut_line_ = line_;
+    if (cut_row_.size() < columns_.words()) return true;
+    const std::vector<Word> row = std::move(cut_row_);
+    cut_row_.clear();
+    read_whole_row(row);
+    return true;
+  }
+
+  void end_cut_row() {
+    if (cut_row_.empty()) return;
+    const int now = std::exchange(line_, cut_line_);
+    refuse_row(cut_row_, "it is cut");
+    line_ = now;
+    cut_row_.clear();
   }
 
   // Refuses a line that begins like a row but ends before the type.
@@ -213,6 +269,7 @@ class TextReader {
       end_table(true);
       start();
     }
+    ends_open_ = false;
     CollectiveTable& table = builder_->table();
     table.dtype = dtype;
     table.redop = redop;
@@ -285,9 +342,13 @@ class TextReader {
   bool is_bad_row_ = false;
   std::string operation_;
   std::string version_;
-  int devices_ = 0;
-  std::set<std::string> hosts_;
-  std::map<std::pair<std::string, int>, int> processes_;  // the number of devices of each process
+  RankLines ranks_;
+  std::vector<Word> heading_;
+  std::vector<Word> cut_row_;  // one that may go on in the next line
+  int cut_line_ = 0;
+  int rows_ellipsis_ = 0;               // the first line of the table that stands for others; 0: none
+  bool ends_open_ = false;              // the last line read of the table is such a one
+  std::list<std::string> plain_lines_;  // to which words refer
 };
 
 }  // namespace

@@ -105,25 +105,40 @@ std::optional<TableBuilder::Factor> TableBuilder::measured_factor() const {
   return Factor{factor, (rounding_of(best->busbw) + factor * rounding_of(best->algbw)) / best->algbw};
 }
 
+bool TableBuilder::fits_devices(const Factor& factor) const {
+  const double expected = *bus_factor(table_.operation, table_.devices);
+  return std::abs(expected - factor.value) <= 0.002 * expected + factor.rounding;
+}
+
+// Returns the only number of devices that gives this ratio; 0 if several do.
+int TableBuilder::devices_of(const Factor& factor) const {
+  int found = 0;
+  for (int n = 2; n <= kMostDevices; ++n) {
+    if (std::abs(*bus_factor(table_.operation, n) - factor.value) > factor.rounding) continue;
+    if (found != 0) return 0;
+    found = n;
+  }
+  return found;
+}
+
 void TableBuilder::find_devices(const CollectiveTable& stated) {
   const Place place{table_.line, 1};
   if (!kind_of_operation(table_.operation)) return;
   const auto factor = measured_factor();
   if (table_.devices == 0) table_.devices = stated.devices;
-  if (table_.devices == 0 && factor) {
-    std::vector<int> possible;
-    for (int n = 2; n <= kMostDevices && possible.size() < 2; ++n) {
-      if (std::abs(*bus_factor(table_.operation, n) - factor->value) <= factor->rounding) possible.push_back(n);
-    }
-    if (possible.size() == 1) table_.devices = possible.front();
+  if (has_doubtful_devices_ && stated.devices > 0) table_.devices = stated.devices;
+  if (table_.devices == 0 && factor) table_.devices = devices_of(*factor);
+  if (has_doubtful_devices_ && factor && table_.devices > 0 && !fits_devices(*factor)) {
+    table_.devices = devices_of(*factor);
+    table_.nodes = 0;
   }
   if (table_.devices == 0) {
     return problem(place, fmt::format("the file does not say how many devices took part in this {}; the lines "
                                       "'#  Rank  0 ... on HOST device  0' would",
                                       table_.operation));
   }
+  if (!factor || fits_devices(*factor)) return;
   const double expected = *bus_factor(table_.operation, table_.devices);
-  if (!factor || std::abs(expected - factor->value) <= 0.002 * expected + factor->rounding) return;
   problem(place,
           fmt::format("bus bandwidth is {:.3f} times algorithm bandwidth, which is not {} on {} devices ({:.3f})",
                       factor->value, table_.operation, table_.devices, expected));

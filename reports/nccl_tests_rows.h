@@ -29,6 +29,8 @@ class TableBuilder {
   TableBuilder(std::string file, Diagnostics& problems) : file_(std::move(file)), problems_(&problems) {}
 
   CollectiveTable& table() { return table_; }
+  // Whether the number of devices may be wrong, because lines of ranks are left out.
+  void set_doubtful_devices(bool is_doubtful) { has_doubtful_devices_ = is_doubtful; }
   bool empty() const { return table_.rows.empty() && zero_rows_ == 0; }
   bool begins_again(std::int64_t bytes, const std::string& dtype, const std::string& redop, int root) const;
 
@@ -49,6 +51,8 @@ class TableBuilder {
     double rounding = 0;
   };
   std::optional<Factor> measured_factor() const;
+  int devices_of(const Factor& factor) const;
+  bool fits_devices(const Factor& factor) const;
   bool counts_one_rank() const;
 
   std::string file_;
@@ -57,6 +61,7 @@ class TableBuilder {
   std::vector<Figures> figures_;  // the first of each row
   int zero_rows_ = 0;
   bool has_problem_ = false;
+  bool has_doubtful_devices_ = false;
 };
 
 }  // namespace tandem::nccl_tests

@@ -43,6 +43,16 @@ TEST_F(CalibrateFrom, ATopologyGetsTheTimes) {
   EXPECT_EQ(report["contradictions"].size(), 1);
 }
 
+// A table in which someone has replaced ranks and rows by "...".
+TEST_F(CalibrateFrom, NamesWhatIsLeftOut) {
+  const std::string log = std::string(TANDEM_SOURCE_DIR) + "/tests/reports/nccl_tests/good/elided.md";
+  const Outcome outcome = tandem({"calibrate", "--from", log, "--topology", "hgx-h200", "-o", "calibrated.yaml"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("elided.md: the table of all_reduce on 8 devices is not whole, left out"));
+  EXPECT_THAT(outcome.err, HasSubstr("ranks (line 8) and rows (line 16)"));
+  EXPECT_THAT(read("calibrated.yaml"), HasSubstr("operation: all_reduce, devices: 8, bytes: 4.294967296GB"));
+}
+
 // Two logs of nccl-tests, 8 GPUs of one machine and 16 of two, and a throughput; the second run replaces equals.
 TEST_F(CalibrateFrom, TakesWhatPeopleHave) {
   const std::string logs = std::string(TANDEM_SOURCE_DIR) + "/tests/reports/nccl_tests/good/";

@@ -83,6 +83,12 @@ TEST_F(CollectivesCommand, ShowsTheErrorsAgainstALog) {
   EXPECT_THAT(outcome.out, HasSubstr(" of 6 sizes\n"));
 }
 
+TEST_F(CollectivesCommand, NamesWhatALogLeavesOut) {
+  const Outcome outcome = tandem({"collectives", "--topology", "hgx-h200", "--against", log("good/elided.md")});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("the table is not whole, left out are ranks (line 8) and rows (line 16)"));
+}
+
 TEST_F(CollectivesCommand, RefusesLogsThatDoNotFit) {
   const auto against = [&](const std::string& file, const std::vector<std::string>& more = {}) {
     std::vector<std::string> command = {"collectives", "--topology", "hgx-h100", "--against", file};

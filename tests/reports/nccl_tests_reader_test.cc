@@ -108,6 +108,105 @@ TEST(NcclTestsReader, FindsOutWhatAnExcerptDoesNotSay) {
   EXPECT_EQ(tables[0].devices_per_process, 0);
 }
 
+// Someone has put "..." in the places of ranks and of rows.
+TEST(NcclTestsReader, KnowsWhatIsLeftOut) {
+  const auto tables = read_good("elided.md");
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_EQ(tables[0].operation, "all_reduce");
+  EXPECT_EQ(tables[0].devices, 8);
+  EXPECT_EQ(tables[0].nodes, 1);
+  EXPECT_EQ(tables[0].devices_per_process, 1);
+  EXPECT_EQ(tables[0].nccl_version, "2.20.3");
+  ASSERT_EQ(tables[0].rows.size(), 3u);
+  EXPECT_EQ(tables[0].rows[1].bytes, std::int64_t{1} << 31);
+  EXPECT_EQ(tables[0].left_out, "ranks (line 8) and rows (line 16)");
+  EXPECT_EQ(read_good("plain.txt")[0].left_out, "");
+}
+
+std::string plain_text() {
+  return read_input_file(kCorpus / "good" / "plain.txt");
+}
+
+// Changes every line of the plain table.
+template <typename Change>
+std::string changed(Change change) {
+  std::string result, rest = plain_text();
+  for (std::size_t end = rest.find('\n'); end != std::string::npos; end = rest.find('\n')) {
+    result += change(rest.substr(0, end)) + "\n";
+    rest.erase(0, end + 1);
+  }
+  return result;
+}
+
+TEST(NcclTestsReader, ReadsTablesAsTheyArePasted) {
+  const auto expect_usual = [](const std::string& text, const char* how) {
+    const auto tables = read_nccl_tests(text, "x");
+    ASSERT_EQ(tables.size(), 1u) << how;
+    expect_usual_table(tables[0]);
+    EXPECT_EQ(tables[0].nodes, 1) << how;
+  };
+  for (const char* prefix : {"> ", ">> ", "gpu-a: ", "[1,0]<stdout>:", "0: ", "2025-11-02 10:11:12,345 ", "\x1b[0m"}) {
+    expect_usual(changed([&](const std::string& line) { return prefix + line; }), prefix);
+  }
+  const auto is_row = [](const std::string& line) { return line.find("float") != line.npos && line[0] != '#'; };
+  expect_usual(changed([&](const std::string& line) { return is_row(line) ? "\x1b[1;32m" + line + "\x1b[0m" : line; }),
+               "colours");
+  expect_usual(changed([](std::string line) {
+                 for (std::size_t at = line.find("  "); at != line.npos; at = line.find("  "))
+                   line.replace(at, 2, "\t");
+                 return line;
+               }),
+               "tabs");
+  expect_usual("```\n" + plain_text() + "```\n", "fences");
+  expect_usual(changed([&](std::string line) {
+                 if (!is_row(line)) return line;
+                 for (std::size_t at = line.find(' '); at != line.npos; at = line.find(' ')) line.replace(at, 1, "|");
+                 return "|" + line + "|";
+               }),
+               "a table of Markdown");
+}
+
+// A narrow window divides the heading and every row before the in-place columns.
+TEST(NcclTestsReader, JoinsWrappedLines) {
+  const auto tables = read_nccl_tests(changed([](std::string line) {
+                                        const bool is_divided =
+                                            line.find("float") != line.npos || line.find("busbw") != line.npos;
+                                        if (is_divided && line.size() > 77) line.insert(77, "\n");
+                                        return line;
+                                      }),
+                                      "x");
+  ASSERT_EQ(tables.size(), 1u);
+  expect_usual_table(tables[0]);
+  EXPECT_EQ(tables[0].rows[0].in_place_us, 20.11);
+}
+
+TEST(NcclTestsReader, CountsTheRanksThatAreLeftOut) {
+  const auto devices_of = [](const std::string& ranks) {
+    const std::string text = plain_text();
+    const std::size_t begin = text.find("#  Rank"), end = text.find("\n#\n", begin);
+    const auto tables = read_nccl_tests(text.substr(0, begin) + ranks + text.substr(end), "x");
+    return std::pair(tables.at(0).devices, tables.at(0).nodes);
+  };
+  const auto rank = [](int number, const char* host, int device) {
+    return "#  Rank  " + std::to_string(number) + " Group  0 Pid  " + std::to_string(100 + number) + " on  " + host +
+           " device  " + std::to_string(device) + " [0x0a] NVIDIA H100\n";
+  };
+  EXPECT_EQ(devices_of(rank(0, "a", 0) + "# ...\n" + rank(7, "a", 7)), std::pair(8, 1));
+  EXPECT_EQ(devices_of(rank(0, "a", 0) + rank(7, "a", 7)), std::pair(8, 1));
+  EXPECT_EQ(devices_of(rank(0, "a", 0) + rank(1, "a", 1) + "[...]\n"), std::pair(8, 0));  // by the bandwidths
+  EXPECT_EQ(devices_of(rank(0, "a", 0) + "<snip>\n" + rank(7, "b", 3)), std::pair(8, 2));
+  EXPECT_EQ(devices_of(rank(0, "a", 0) + "\xe2\x80\xa6\n" + rank(5, "a", 5)),
+            std::pair(8, 0));  // the bandwidths know better
+}
+
+TEST(NcclTestsReader, AnExcerptMayEndAnywhere) {
+  const std::string text = plain_text();
+  const auto tables = read_nccl_tests(text.substr(0, text.find("       65536")) + "...\n", "x");
+  ASSERT_EQ(tables.size(), 1u);
+  EXPECT_THAT(tables[0].left_out, testing::StartsWith("rows (line "));
+  EXPECT_LT(tables[0].rows.size(), 6u);
+}
+
 TEST(NcclTestsReader, LeavesOutRowsWithoutBytes) {
   const auto tables = read_good("zero_rows.txt");
   ASSERT_EQ(tables.size(), 1u);
