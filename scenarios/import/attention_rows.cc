@@ -43,7 +43,7 @@ class AttentionRows {
                      .then = scores},
                     spec_.tokens));
     Then context{"transpose"};
-    if (spec.gated) context.emplace_back("gate");
+    if (spec.gated || spec.has_head_gate) context.emplace_back("gate");
     add(batched_row({.name = "context",
                      .rows = rows_,
                      .columns = {.number = value},
@@ -76,7 +76,12 @@ class AttentionRows {
   void products(const AttentionSpec& spec) {
     const std::int64_t hidden = spec_.hidden;
     const std::int64_t value = spec.value_size > 0 ? spec.value_size : spec.size;
-    product("query", hidden, (spec.gated ? 2 : 1) * spec.heads * spec.size, spec.query_bias, spec, false);
+    if (spec.query_rank > 0) {
+      dense({.name = "query_down", .rows = rows_, .inputs = hidden, .outputs = spec.query_rank, .then = {"rms_norm"}});
+    }
+    if (spec.has_head_gate) dense({.name = "head_gate", .rows = rows_, .inputs = hidden, .outputs = spec.heads});
+    product("query", spec.query_rank > 0 ? spec.query_rank : hidden, (spec.gated ? 2 : 1) * spec.heads * spec.size,
+            spec.query_bias, spec, false);
     if (spec.key_heads == 0) return;  // it uses an earlier layer's keys and values
     product("key", hidden, spec.key_heads * spec.size, spec.key_bias, spec, false);
     if (!spec.value_is_key) product("value", hidden, spec.key_heads * value, spec.value_bias, spec, true);
@@ -130,7 +135,11 @@ class AttentionRows {
   void linear_attention(const AttentionSpec& spec, const Then& then) {
     const AttentionSpec::Linear& linear = *spec.linear;
     dense({.name = "mixer_input", .rows = rows_, .inputs = spec_.hidden, .outputs = linear.projected});
-    add(elementwise_row("short_convolution", elements(linear.convolved), 4, 6, linear.more_parameters));
+    if (linear.convolved > 0) {
+      add(elementwise_row("short_convolution", elements(linear.convolved), 4, 6, linear.more_parameters));
+    } else {
+      add(elementwise_row("mixer_norm", elements(linear.output), 2, 3, linear.more_parameters));
+    }
     TableRow state = batched_row({.name = "state",
                                   .rows = rows_,
                                   .columns = {.number = linear.state_columns},

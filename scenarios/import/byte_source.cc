@@ -97,6 +97,16 @@ std::string_view ByteSource::unpack() {
   return {unpacked_.data(), count};
 }
 
+std::string beginning_of(const std::filesystem::path& file, std::int64_t most) {
+  ByteSource source(file);
+  std::string text;
+  for (std::string_view piece = source.next(); !piece.empty() && static_cast<std::int64_t>(text.size()) < most;
+       piece = source.next()) {
+    text += piece;
+  }
+  return text;
+}
+
 std::string read_unpacked(const std::filesystem::path& file, std::int64_t most) {
   ByteSource source(file);
   std::string text;

@@ -49,6 +49,9 @@ class ByteSource {
   std::int64_t read_bytes_ = 0, unpacked_bytes_ = 0;
 };
 
+// Returns the first bytes of a file, unpacked: `most`, a few more, or all. Throws InputError.
+std::string beginning_of(const std::filesystem::path& file, std::int64_t most);
+
 // Returns all bytes of a file of at most `most` bytes, unpacked. Throws InputError.
 std::string read_unpacked(const std::filesystem::path& file, std::int64_t most);
 

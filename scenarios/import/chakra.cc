@@ -25,8 +25,6 @@ enum class NodeType : std::int64_t {
   receive = 6,
   collective = 7
 };
-enum ChakraStream : int { kKernels, kCollectives, kSends, kReceives, kMemory, kHost, kChakraStreams };
-
 constexpr std::int64_t kNsOfUs = 1000;
 constexpr int kMostChakraRank = 1 << 20;
 
@@ -55,6 +53,7 @@ class ChakraTrace {
   ChakraTrace(const std::vector<ChakraNode>& nodes, const std::string& file, const ChakraGroups& groups, int world)
       : nodes_(nodes), groups_(groups) {
     trace_.file = file;
+    trace_.has_host = false;
     trace_.rank = std::max(0, rank_of_file(file));
     trace_.world = std::max(world, trace_.rank + 1);
     trace_.streams = kChakraStreams;
@@ -117,7 +116,9 @@ class ChakraTrace {
   }
 
   void add(const ChakraNode& node) {
+    for (const std::string& name : node.unused) ++unused_[name];
     TraceOp op;
+    op.id = static_cast<std::int64_t>(node.id);
     op.duration_ns = node.duration_us * kNsOfUs;
     op.flops = node.flops;
     op.moved_bytes = node.tensor_bytes;
@@ -171,6 +172,7 @@ class ChakraTrace {
     op.stream = is_send ? kSends : kReceives;
     op.bytes = node.comm_bytes;
     op.peer = static_cast<int>(peer);
+    op.tag = node.tag;
   }
 
   void set_collective(const ChakraNode& node, TraceOp& op) {
@@ -224,6 +226,7 @@ class ChakraTrace {
     note(missing_, "dependencies are on nodes that are not in the file: left out");
     note(unknown_, "collectives say no operation or size: they keep their recorded times on any topology");
     note(unnamed_, "collectives name a group, and no file of groups is given: taken as among all ranks");
+    for (const auto& [name, count] : unused_) note(count, fmt::format("nodes have '{}': has no effect here", name));
     note(partial_, "collectives are of some dimensions of the network only: taken as among their whole group");
   }
 
@@ -233,6 +236,7 @@ class ChakraTrace {
   std::unordered_map<std::uint64_t, std::size_t> numbers_;
   std::unordered_map<std::uint64_t, std::vector<int>> ops_of_;
   std::unordered_map<std::string, int> names_;
+  std::map<std::string, std::int64_t> unused_;
   std::int64_t missing_ = 0, unknown_ = 0, unnamed_ = 0, partial_ = 0;
 };
 
@@ -257,6 +261,37 @@ RankName split_name(const std::filesystem::path& file) {
 }
 
 }  // namespace
+
+bool is_unused_chakra_attribute(std::string_view name) {
+  // What Chakra's converter and its JSON write beside what the readers use.
+  static constexpr auto kDescribing = std::to_array<std::string_view>({"rf_id",
+                                                                       "fw_parent",
+                                                                       "fw_tid",
+                                                                       "tid",
+                                                                       "seq_id",
+                                                                       "scope",
+                                                                       "op_schema",
+                                                                       "kernel_backend",
+                                                                       "kernel_file",
+                                                                       "cat",
+                                                                       "ph",
+                                                                       "ts",
+                                                                       "dur",
+                                                                       "inclusive_dur",
+                                                                       "exclusive_dur",
+                                                                       "external_id",
+                                                                       "ev_idx",
+                                                                       "correlation",
+                                                                       "phase",
+                                                                       "pg_desc",
+                                                                       "inputs",
+                                                                       "outputs",
+                                                                       "attrs",
+                                                                       "attr",
+                                                                       "start_time_micros",
+                                                                       "comm_dtype"});
+  return std::find(kDescribing.begin(), kDescribing.end(), name) == kDescribing.end();
+}
 
 int rank_of_file(const std::filesystem::path& file) {
   return split_name(file).rank;

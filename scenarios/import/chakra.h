@@ -5,11 +5,15 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/import/trace.h"
 
 namespace tandem {
+
+// What executes an op until order_by_dependencies() gives it a stream.
+enum ChakraStream : int { kKernels, kCollectives, kSends, kReceives, kMemory, kHost, kChakraStreams };
 
 // A node of either form.
 struct ChakraNode {
@@ -21,10 +25,15 @@ struct ChakraNode {
   bool is_cpu_op = false;
   double flops = 0, tensor_bytes = 0;
   std::int64_t collective = -1;  // CollectiveCommType
-  std::int64_t comm_bytes = 0, source = -1, target = -1;
+  std::int64_t comm_bytes = 0, source = -1, target = -1, tag = 0;
   std::string group{};
-  bool has_some_dimensions = false;  // of the network only
+  bool has_some_dimensions = false;   // of the network only
+  std::vector<std::string> unused{};  // attributes that could matter, and have no effect here
 };
+
+// Returns whether an attribute that the readers do not use might change times elsewhere. Those that only describe a
+// node, such as its place in the program, do not.
+bool is_unused_chakra_attribute(std::string_view name);
 
 bool is_chakra_file(const std::filesystem::path& file);  // by its name: .et, .et.gz
 

@@ -66,8 +66,12 @@ ChakraNode read_json_node(JsonStream& json) {
       node.source = number_in(json);
     } else if (key == "comm_dst") {
       node.target = number_in(json);
+    } else if (key == "comm_tag") {
+      node.tag = number_in(json);
     } else if (key == "pg_name") {
       node.group = json.text();
+    } else if (is_unused_chakra_attribute(key) && json.text() != "0" && json.text() != "false") {
+      node.unused.push_back(key);
     }
     json.skip();
   }

@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 #include <optional>
 #include <utility>
@@ -155,15 +156,30 @@ std::int64_t duration_of(const Message& message, double microseconds) {
 }
 
 void set_attribute(const Message& message, std::string_view name, const AttributeValue& value, ChakraNode& node) {
-  if (name == "is_cpu_op") node.is_cpu_op = value.number != 0;
-  if (name == "num_ops") node.flops = static_cast<double>(whole_of(message, name, value.number));
-  if (name == "tensor_size") node.tensor_bytes = static_cast<double>(whole_of(message, name, value.number));
-  if (name == "comm_type") node.collective = whole_of(message, name, value.number);
-  if (name == "comm_size") node.comm_bytes = whole_of(message, name, value.number);
-  if (name == "comm_src") node.source = whole_of(message, name, value.number);
-  if (name == "comm_dst") node.target = whole_of(message, name, value.number);
-  if (name == "pg_name") node.group = value.text.empty() ? fmt::format("{}", value.number) : value.text;
-  if (name == "involved_dim") node.has_some_dimensions = value.has_false;
+  if (name == "is_cpu_op") {
+    node.is_cpu_op = value.number != 0;
+  } else if (name == "num_ops") {
+    node.flops = static_cast<double>(whole_of(message, name, value.number));
+  } else if (name == "tensor_size") {
+    node.tensor_bytes = static_cast<double>(whole_of(message, name, value.number));
+  } else if (name == "comm_type") {
+    node.collective = whole_of(message, name, value.number);
+  } else if (name == "comm_size") {
+    node.comm_bytes = whole_of(message, name, value.number);
+  } else if (name == "comm_src") {
+    node.source = whole_of(message, name, value.number);
+  } else if (name == "comm_dst") {
+    node.target = whole_of(message, name, value.number);
+  } else if (name == "comm_tag") {
+    if (!(std::abs(value.number) <= kMostNumber)) message.fail(fmt::format("'{}' is {}", name, value.number));
+    node.tag = static_cast<std::int64_t>(value.number);
+  } else if (name == "pg_name") {
+    node.group = value.text.empty() ? fmt::format("{}", value.number) : value.text;
+  } else if (name == "involved_dim") {
+    node.has_some_dimensions = value.has_false;
+  } else if (is_unused_chakra_attribute(name) && (value.number != 0 || !value.text.empty())) {
+    node.unused.emplace_back(name);
+  }
 }
 
 void read_attribute(Message attribute, ChakraNode& node) {

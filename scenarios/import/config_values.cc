@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
 
@@ -15,14 +16,33 @@ constexpr std::int64_t kMostSize = std::int64_t{1} << 40;
 }  // namespace
 
 ConfigValues::ConfigValues(const JsonValue& object, std::string file, std::string path)
-    : object_(&object), file_(std::move(file)), path_(std::move(path)) {}
+    : object_(&object),
+      file_(std::move(file)),
+      path_(std::move(path)),
+      used_(std::make_shared<std::set<const JsonValue*>>()) {}
 
 const JsonValue* ConfigValues::find(Names names) const {
+  const JsonValue* found = nullptr;
   for (const std::string_view name : names) {
     const JsonValue* value = object_->find(name);
-    if (value != nullptr && !value->is_null()) return value;
+    if (value == nullptr) continue;
+    used_->insert(value);
+    if (found == nullptr && !value->is_null()) found = value;
   }
-  return nullptr;
+  return found;
+}
+
+std::vector<std::string> ConfigValues::unused() const {
+  std::vector<std::string> names;
+  for (const JsonValue::Member& member : object_->members) {
+    const JsonValue& value = member.value;
+    const bool is_empty = value.is_null() || (value.is_list() && value.items.empty()) ||
+                          (value.is_object() && value.members.empty()) || value.text == "false" ||
+                          (value.kind == JsonPart::number && std::strtod(value.text.c_str(), nullptr) == 0) ||
+                          (value.kind == JsonPart::string && value.text.empty());
+    if (!is_empty && !used_->contains(&value)) names.push_back(member.key);
+  }
+  return names;
 }
 
 std::string_view ConfigValues::name_of(Names names, const JsonValue& value) const {
@@ -77,6 +97,17 @@ std::int64_t ConfigValues::size(Names names, std::int64_t otherwise) const {
 
 std::int64_t ConfigValues::count(Names names, std::int64_t otherwise) const {
   return whole(names, 0, otherwise);
+}
+
+std::int64_t ConfigValues::count_of_layers(Names names, std::int64_t otherwise) const {
+  const JsonValue* value = find(names);
+  if (value == nullptr || !value->is_list()) return count(names, otherwise);
+  const std::vector<std::int64_t> all = counts({name_of(names, *value)});
+  const auto other = std::find_if(all.begin(), all.end(), [&](std::int64_t one) { return one != all.front(); });
+  if (all.empty() || other != all.end()) {
+    fail(*value, name_of(names, *value), "differs from layer to layer, which is not modelled");
+  }
+  return all.front();
 }
 
 bool ConfigValues::boolean(Names names, bool otherwise) const {

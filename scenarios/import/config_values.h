@@ -2,7 +2,9 @@
 #pragma once
 
 #include <initializer_list>
+#include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -28,12 +30,17 @@ class ConfigValues {
   // Returns the first of these that is present and not null.
   const JsonValue* find(Names names) const;
   bool has(Names names) const { return find(names) != nullptr; }
+  // Returns the keys of the object that nobody has asked for and whose values say something: neither null, false, 0 nor
+  // empty.
+  std::vector<std::string> unused() const;
   std::optional<ConfigValues> map(Names names) const;
 
   // Return whole numbers, at least 1 (size) or 0 (count). Throw InputError for anything else.
   std::int64_t size(Names names) const;  // required
   std::int64_t size(Names names, std::int64_t otherwise) const;
   std::int64_t count(Names names, std::int64_t otherwise) const;
+  // Also reads a list that says the same number for every layer.
+  std::int64_t count_of_layers(Names names, std::int64_t otherwise) const;
   bool boolean(Names names, bool otherwise) const;
   double number(Names names, double otherwise) const;
   std::string text(Names names, std::string_view otherwise = "") const;
@@ -51,6 +58,7 @@ class ConfigValues {
   const JsonValue* object_;
   std::string file_, path_;
   const SizeDefaults* defaults_ = nullptr;
+  std::shared_ptr<std::set<const JsonValue*>> used_;  // shared by copies
 };
 
 }  // namespace tandem

@@ -80,7 +80,8 @@ void adapt_deepseek(const ConfigValues& config, TransformerSpec& spec) {
 
 void adapt_falcon(const ConfigValues& config, TransformerSpec& spec) {
   const bool is_new = config.boolean({"new_decoder_architecture"}, false);
-  const bool is_parallel = is_new || config.boolean({"parallel_attn"}, true);
+  const bool is_stated_parallel = config.boolean({"parallel_attn"}, true);
+  const bool is_parallel = is_new || is_stated_parallel;
   const bool two = is_new && config.count({"num_ln_in_parallel_attn"}, 2) == 2;
   set_norms(spec, !is_parallel ? BlockSpec::Norms::before
                   : two        ? BlockSpec::Norms::parallel_two

@@ -94,7 +94,22 @@ std::vector<DecoderFamily> like_llama() {  // NOLINT(readability-function-size):
       named("nemotron-nas", {.bias_key = BiasKey::all, .adapt = adapt_nemotron_nas}),
       named("dots1", key_norm_experts),
       named("afmoe", {.norms = Norms::around, .head_norm = HeadNorm::per_head, .experts = true, .adapt = adapt_afmoe}),
-      named("bailing_moe", {.experts = true}),
+      named("bailing_moe", {.bias_key = BiasKey::inputs, .experts = true}),
+      named("bailing_moe_v2", {.bias_key = BiasKey::inputs, .experts = true, .adapt = adapt_bailing_moe_v2}),
+      named("solar_open", {.bias_key = BiasKey::all, .experts = true, .adapt = adapt_glm4_moe}),
+      named("exaone_moe",
+            {.norms = Norms::after, .head_norm = HeadNorm::per_head, .experts = true, .adapt = adapt_exaone_moe}),
+      named("mimo_v2_flash", {.bias_key = BiasKey::inputs, .experts = true, .adapt = adapt_mimo_v2}),
+      named("mimo_v2", {.bias_key = BiasKey::inputs, .experts = true, .adapt = adapt_mimo_v2}),
+      named("granitemoehybrid", {.bias_key = BiasKey::all, .experts = true, .adapt = adapt_granite_hybrid}),
+      named("bamba", {.bias_key = BiasKey::all, .adapt = adapt_bamba}),
+      named("lfm2", {.tied = true, .head_norm = HeadNorm::per_head, .adapt = adapt_lfm2}),
+      named("lfm2_moe", {.tied = true, .head_norm = HeadNorm::per_head, .experts = true, .adapt = adapt_lfm2}),
+      named("minimax", {.experts = true, .adapt = adapt_minimax}),
+      named("minimax_text_01", {.experts = true, .adapt = adapt_minimax}),
+      named("minimax_m1", {.experts = true, .adapt = adapt_minimax}),
+      named("step3_text", {.experts = true, .adapt = adapt_step3}),
+      named("step3p5", {.head_norm = HeadNorm::per_head, .experts = true, .adapt = adapt_step3p5}),
       named("phi3", no_bias),
       named("phi3small", {.norm = NormKind::layer, .bias = Bias::all, .feed_forward_bias = true}),
       named("phi4mm", no_bias),
@@ -103,10 +118,16 @@ std::vector<DecoderFamily> like_llama() {  // NOLINT(readability-function-size):
 
 std::vector<DecoderFamily> with_latent_attention() {
   const DecoderFamily family{.experts = true, .adapt = adapt_deepseek};
-  return {named("deepseek_v2", family),   named("deepseek_v3", family),
-          named("deepseek_v32", family),  named("kimi_k2", family),
-          named("glm4_moe_lite", family), named("glm_moe_dsa", family),
-          named("mistral4", family),      named("minicpm3", {.tied = true, .adapt = adapt_deepseek})};
+  return {named("deepseek_v2", family),
+          named("deepseek_v3", family),
+          named("deepseek_v32", family),
+          named("kimi_k2", family),
+          named("glm4_moe_lite", family),
+          named("glm_moe_dsa", family),
+          named("longcat_flash", {.experts = true, .adapt = adapt_longcat_flash}),
+          named("kimi_linear", {.experts = true, .adapt = adapt_kimi_linear}),
+          named("mistral4", family),
+          named("minicpm3", {.tied = true, .adapt = adapt_deepseek})};
 }
 
 std::vector<DecoderFamily> of_google() {

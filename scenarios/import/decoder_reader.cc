@@ -50,7 +50,7 @@ AttentionSpec read_attention(const ConfigValues& config, const DecoderFamily& fa
   attention.value_size = config.count({"v_head_dim"}, 0);
   check_heads(config, attention, hidden);
   attention.rotary = !family.positions;
-  attention.head_norm = family.head_norm;
+  if (config.boolean({"use_qk_norm"}, true)) attention.head_norm = family.head_norm;
   const bool inputs = family.bias != Bias::none;
   const bool output = family.bias == Bias::all;
   attention.query_bias = attention.key_bias = attention.value_bias = inputs;
@@ -70,15 +70,21 @@ FeedForwardSpec::Experts read_experts(const ConfigValues& config, std::int64_t w
                                 "num_moe_experts", "num_routed_experts"},
                                0);
   at_most(config, {"num_local_experts", "num_experts", "n_routed_experts"}, experts.count, kMostExperts);
-  experts.used = config.size({"num_experts_per_tok", "num_experts_per_token", "top_k_experts", "experts_per_token",
-                              "moe_topk", "moe_top_k", "moe_k", "num_selected_experts"},
-                             1);
-  experts.width = config.size({"moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size"}, width);
-  const std::int64_t shared =
-      config.count({"n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"}, 0);
-  experts.shared_width = config.count(
-      {"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size", "shared_intermediate_size"},
-      shared * experts.width);
+  // Without experts, sizes of experts may be 0.
+  const auto positive = [&](ConfigValues::Names names, std::int64_t otherwise) {
+    const std::int64_t stated = config.count_of_layers(names, otherwise);
+    return stated < 1 && experts.count > 0 ? config.size(names) : std::max<std::int64_t>(1, stated);
+  };
+  experts.used = positive({"num_experts_per_tok", "num_experts_per_token", "top_k_experts", "experts_per_token",
+                           "moe_topk", "moe_top_k", "moe_k", "num_selected_experts"},
+                          1);
+  experts.width = positive(
+      {"moe_intermediate_size", "expert_intermediate_size", "moe_ffn_hidden_size", "expert_ffn_hidden_size"}, width);
+  const std::int64_t shared = config.count_of_layers(
+      {"n_shared_experts", "num_shared_experts", "moe_num_shared_experts", "num_shared_expert"}, 0);
+  experts.shared_width = config.count({"shared_expert_intermediate_size", "moe_shared_expert_intermediate_size",
+                                       "shared_intermediate_size", "share_expert_dim", "share_expert_dims"},
+                                      shared * experts.width);
   if (experts.count > 0 && experts.used > experts.count) {
     const JsonValue* used = config.find({"num_experts_per_tok", "num_experts_per_token", "top_k_experts",
                                          "experts_per_token", "moe_topk", "moe_top_k", "moe_k"});
@@ -114,16 +120,19 @@ std::vector<bool> layers_with_experts(const ConfigValues& config, std::int64_t l
 
 // Gives layers their windows of attention, by their kinds.
 void read_windows(const ConfigValues& config, std::vector<BlockSpec>& layers) {
-  const std::int64_t window = config.count({"sliding_window", "attention_window_size"}, 0);
+  const std::int64_t window = config.count({"sliding_window", "sliding_window_size", "attention_window_size"}, 0);
   if (window == 0 || !config.boolean({"use_sliding_window"}, true)) return;
   const std::vector<std::string> kinds = config.texts({"layer_types"});
-  const std::int64_t period = config.count({"sliding_window_pattern", "_sliding_window_pattern"}, 0);
+  const std::string letters = config.text({"sliding_window_pattern"});  // "LLLG": local, global
+  const std::int64_t period =
+      letters.empty() ? config.count({"sliding_window_pattern", "_sliding_window_pattern"}, 0) : 0;
   const bool is_qwen = config.has({"use_sliding_window"});
   const std::int64_t first = is_qwen ? config.count({"max_window_layers"}, 0) : 0;
   for (std::size_t i = 0; i < layers.size(); ++i) {
     if (!layers[i].attention) continue;
     bool has = static_cast<std::int64_t>(i) >= first;
     if (period > 0) has = (static_cast<std::int64_t>(i) + 1) % period != 0;
+    if (!letters.empty()) has = letters[i % letters.size()] == 'L';
     if (i < kinds.size()) has = kinds[i].find("sliding") != std::string::npos;
     if (has) layers[i].attention->window = window;
   }

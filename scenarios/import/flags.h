@@ -1,4 +1,5 @@
-// Reads command-line flags as people keep them: in a shell script or on a shell line, or as a map of a YAML file.
+// Reads command-line flags as people keep them: in a shell script or on a shell line, as a map of a YAML file, or in
+// the block of arguments that a program prints when it starts.
 #pragma once
 
 #include <cstdint>
@@ -23,9 +24,12 @@ class Flags {
   explicit Flags(std::string file) : file_(std::move(file)) {}
 
   void add(Flag flag);
+  void remove(std::string_view name);
   const std::string& file() const { return file_; }
   const std::vector<Flag>& all() const { return flags_; }
   std::map<std::string, std::string> environment{};
+  bool is_printed = false;           // by the program, which prints every argument, also those that nobody gave
+  std::vector<std::string> notes{};  // what of the file is not read or could not be decided
 
   const Flag* find(std::string_view name) const;
   bool is_on(std::string_view name) const;                          // given, and not "false"

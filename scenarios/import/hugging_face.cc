@@ -1,6 +1,7 @@
 #include "scenarios/import/hugging_face.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -9,6 +10,7 @@
 #include "scenarios/import/decoder_families.h"
 #include "scenarios/import/encoder_families.h"
 #include "scenarios/import/unknown_architecture.h"
+#include "scenarios/import/unused_keys.h"
 #include "topologies/base/error.h"
 
 namespace tandem {
@@ -41,6 +43,7 @@ constexpr std::array kComposites = {
     Composite{"internvl_chat", "qwen2"},
     Composite{"kimi_vl", "deepseek_v3"},
     Composite{"kimi_k25", "deepseek_v3"},
+    Composite{"step3_vl", "step3_text"},
     Composite{"glm4v", "glm4v_text"},
     Composite{"glm4v_moe", "glm4v_moe_text"},
     Composite{"paligemma", "gemma"},
@@ -95,6 +98,7 @@ class Reader {
       model_.spec = family.read(config, classes.empty() ? "" : classes.front());
       set_name(config, type);
       if (!model_.spec.image) set_tokens(config, 512);
+      note_unused(config);
       return true;
     }
     return false;
@@ -103,8 +107,8 @@ class Reader {
   void read_composite(const std::string& type) {
     const auto known =
         std::find_if(kComposites.begin(), kComposites.end(), [&](const Composite& one) { return one.name == type; });
-    if (known == kComposites.end()) refuse(root_, type);
     auto language = root_.map({"text_config", "llm_config", "language_config"});
+    if (known == kComposites.end()) return read_language_of_unknown(language, type);
     if (!language) language = root_;
     std::string part = language->text({"model_type"});
     if (part.empty() || part == type) part = known->language;
@@ -116,6 +120,16 @@ class Reader {
       model_.spec.tied = root_.boolean({"tie_word_embeddings"}, model_.spec.tied);
     }
     read_vision(type);
+  }
+
+  // A model of unknown parts, whose language model is known.
+  void read_language_of_unknown(std::optional<ConfigValues>& language, const std::string& type) {
+    const std::string part = language ? language->text({"model_type"}) : "";
+    if (part.empty() || part == type) refuse(root_, type);
+    set_defaults(*language, part, "text_config");
+    if (model_.dtype.empty()) model_.dtype = dtype_of(*language);
+    if (!read_plain(*language, part)) refuse(root_, type);
+    model_.assumed.push_back(fmt::format("only the language model ('{}') of '{}' is counted", part, type));
   }
 
   // Part of a model's configuration may leave out sizes that are its family's defaults.
@@ -152,9 +166,7 @@ class Reader {
   void finish_language(const ConfigValues& config, const std::string& type) {
     set_name(config, type);
     set_tokens(config, kUsualTokens);
-    if (config.count({"num_nextn_predict_layers"}, 0) > 0) {
-      model_.assumed.emplace_back("layers that predict more tokens (num_nextn_predict_layers) are left out");
-    }
+    note_predicting_layers(config);
     if (config.has({"quantization_config"})) {
       model_.assumed.emplace_back("quantization_config is left out: every product runs in the scenario's dtype");
     }
@@ -167,6 +179,25 @@ class Reader {
     });
     if (has_linear)
       model_.assumed.emplace_back("linear attention takes the time of its products and of two passes over its state");
+    note_unused(config);
+  }
+
+  // Layers for multi-token prediction, under the names that families give their number.
+  void note_predicting_layers(const ConfigValues& config) {
+    for (const std::string_view name : {"num_nextn_predict_layers", "mtp_num_hidden_layers", "mtp_num_layers",
+                                        "num_mtp_layers", "num_mtp_modules", "num_predict_layers"}) {
+      if (config.count({name}, 0) == 0) continue;
+      model_.assumed.push_back(fmt::format(
+          "layers that predict more tokens ({} {}) are left out: neither their parameters nor their work is "
+          "counted",
+          name, config.count({name}, 0)));
+    }
+  }
+
+  void note_unused(const ConfigValues& config) {
+    const std::vector<std::string> keys = unused_keys(config);
+    if (keys.empty()) return;
+    model_.assumed.push_back(fmt::format("have no effect here: {}", fmt::join(keys, ", ")));
   }
 
   void set_tokens(const ConfigValues& config, std::int64_t usual) {

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <numeric>
 
 #include "engine/engine_info.h"
 #include "scenarios/import/choices.h"
@@ -146,9 +147,16 @@ MegatronSizes sizes_of(const MegatronJob& job, const Flags& flags, Choices& choi
   const std::int64_t replica = job.tensor * job.pipeline;
   MegatronSizes sizes;
   const auto stated = [](std::optional<std::int64_t> value) { return static_cast<int>(value.value_or(0)); };
-  sizes.devices = choices.number(options.devices > 0 ? options.devices : stated(job.devices), kUsualDevices,
+  const std::int64_t world_of_job = options.devices > 0 || options.workers > 0 ? 0 : job.world.value_or(0);
+  const int usual_devices = world_of_job > 0 ? static_cast<int>(std::gcd(world_of_job, kUsualDevices)) : kUsualDevices;
+  sizes.devices = choices.number(options.devices > 0 ? options.devices : stated(job.devices), usual_devices,
                                  "devices of a machine:", "--devices");
-  const int nodes = options.workers > 0 ? options.workers : stated(job.nodes);
+  if (world_of_job % sizes.devices != 0) {
+    flags.fail("world_size", fmt::format("{} devices do not fill machines of {}", world_of_job, sizes.devices));
+  }
+  const int nodes = options.workers > 0 ? options.workers
+                    : world_of_job > 0  ? static_cast<int>(world_of_job / sizes.devices)
+                                        : stated(job.nodes);
   const auto least = static_cast<int>((replica * job.context + sizes.devices - 1) / sizes.devices);
   sizes.workers = choices.number(nodes, least, "machines:", "--workers");
   const std::int64_t world = static_cast<std::int64_t>(sizes.workers) * sizes.devices;
@@ -227,15 +235,10 @@ bool begins_as_json(const std::filesystem::path& file) {
   return first != std::string_view::npos && (beginning[first] == '{' || beginning[first] == '[');
 }
 
-// Whether the beginning of a file has flags of Megatron-LM.
+// Whether the beginning of a file has flags of Megatron-LM. In a log, other output may come before them.
 bool is_megatron(const std::filesystem::path& file) {
-  ByteSource source(file);
-  std::string text;
-  constexpr std::size_t kBeginning = 256 * 1024;
-  for (std::string_view piece = source.next(); !piece.empty() && text.size() < kBeginning; piece = source.next()) {
-    text += piece;
-  }
-  return has_flags(text);
+  constexpr std::int64_t kBeginning = std::int64_t{4} << 20;
+  return has_flags(beginning_of(file, kBeginning));
 }
 
 // Decides by the first known key at the top of a JSON object. Anything else is taken as a scenario.

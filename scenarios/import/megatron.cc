@@ -1,9 +1,11 @@
 #include "scenarios/import/megatron.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 
 #include "scenarios/import/decoder_families.h"
 #include "scenarios/import/megatron_flags.h"
@@ -26,6 +28,8 @@ Flags renamed(const Flags& flags) {
       {"nproc-per-node", "nproc_per_node"}};
   Flags result(flags.file());
   result.environment = flags.environment;
+  result.is_printed = flags.is_printed;
+  result.notes = flags.notes;
   for (Flag flag : flags.all()) {
     const std::size_t dot = flag.name.rfind('.');
     const bool is_nemo = dot != std::string::npos;
@@ -45,6 +49,7 @@ class MegatronReader {
   explicit MegatronReader(const Flags& flags) : flags_(renamed(flags)) {}
 
   MegatronJob read() {
+    job_.assumed = flags_.notes;
     check_kind();
     read_sizes();
     read_blocks();
@@ -58,7 +63,10 @@ class MegatronReader {
   std::int64_t positive(std::string_view name) const {
     const auto value = flags_.number(name);
     if (value && *value < 1) flags_.fail(name, "must be at least 1, found 0");
-    if (!value) flags_.fail(name, "is missing, and the size of the model depends on it");
+    if (!value) {
+      flags_.fail(name, fmt::format("is missing, and the size of the model depends on it{}",
+                                    flags_.notes.empty() ? "" : "; " + flags_.notes.front()));
+    }
     return at_most(name, *value);
   }
   std::int64_t positive(std::string_view name, std::int64_t otherwise) const {
@@ -86,6 +94,8 @@ class MegatronReader {
     }
     for (const char* flag : {"hybrid_override_pattern", "hybrid_layer_pattern", "encoder_num_layers",
                              "decoder_num_layers", "decoder_seq_length"}) {
+      // Megatron-LM itself sets encoder_num_layers for a GPT, and prints it.
+      if (flags_.is_printed && std::string_view(flag) == "encoder_num_layers") continue;
       if (flags_.find(flag) != nullptr) flags_.fail(flag, "is of a model that is no GPT or BERT; tandem reads those");
     }
     is_bert_ = file.starts_with("bert") || in_values("bert") || in_values("Bert") ||
@@ -102,9 +112,11 @@ class MegatronReader {
     spec.hidden = positive("hidden_size");
     spec.tokens = positive("seq_length", positive("encoder_seq_length", 0));
     if (spec.tokens == 0) spec.tokens = positive("seq_length");
-    spec.norm = flags_.text("normalization") == "RMSNorm" ? NormKind::rms : NormKind::layer;
-    const std::string positions = flags_.text("position_embedding_type", "learned_absolute");
-    if (positions == "learned_absolute") {
+    std::string norm = flags_.text("normalization");
+    std::transform(norm.begin(), norm.end(), norm.begin(), [](unsigned char c) { return std::tolower(c); });
+    spec.norm = norm == "rmsnorm" ? NormKind::rms : NormKind::layer;
+    complete_excerpt();
+    if (has_learned_positions()) {
       spec.more_entries = std::max(spec.tokens, positive("max_position_embeddings", spec.tokens));
     }
     if (is_bert()) spec.more_entries += 2;
@@ -120,6 +132,31 @@ class MegatronReader {
       spec.pooler.present = !flags_.is_on("bert_no_binary_head");
       if (spec.pooler.present) spec.more_parameters = 2 * spec.hidden + 2;
     }
+  }
+
+  bool has_learned_positions() const {
+    const bool is_off = flags_.is_on("use_rotary_position_embeddings") || flags_.is_on("no_position_embedding");
+    return flags_.text("position_embedding_type", "learned_absolute") == "learned_absolute" && !is_off;
+  }
+
+  // A program prints all of its arguments, so that a block without one is an excerpt, and the argument need not have
+  // its usual value.
+  void complete_excerpt() {
+    if (!flags_.is_printed || job_.spec.norm != NormKind::rms || !flags_.is_on("swiglu")) return;
+    std::vector<std::string> left_out;
+    const auto complete = [&](const char* name, Flag flag) {
+      if (flags_.find(name) != nullptr || flags_.find(flag.name) != nullptr) return;
+      left_out.emplace_back(name);
+      flags_.add(std::move(flag));
+    };
+    complete("position_embedding_type", {.name = "position_embedding_type", .value = "rope"});
+    complete("untie_embeddings_and_output_weights", {.name = "untie_embeddings_and_output_weights", .value = ""});
+    complete("add_bias_linear", {.name = "disable_bias_linear", .value = ""});
+    if (left_out.empty()) return;
+    job_.assumed.push_back(
+        fmt::format("the block leaves out {}: taken as rotary positions, separate embeddings and no biases, which "
+                    "models with RMSNorm and SwiGLU have",
+                    fmt::join(left_out, ", ")));
   }
 
   // Megatron-LM pads it to a multiple for each tensor-parallel device.
@@ -234,8 +271,23 @@ class MegatronReader {
     divides(positive("num_attention_heads"), job_.tensor, "tensor_model_parallel_size", "heads");
     job_.nodes = flags_.number("nnodes");
     job_.devices = flags_.number("nproc_per_node");
+    job_.world = flags_.number("world_size");
+    check_world();
     job_.micro_batch = positive("micro_batch_size", 1);
     if (flags_.find("global_batch_size") != nullptr) job_.global_batch = positive("global_batch_size");
+  }
+
+  void check_world() const {
+    if (!job_.world) return;
+    if (*job_.world < 1) flags_.fail("world_size", "must be at least 1, found 0");
+    at_most("world_size", *job_.world);
+    const std::int64_t data = flags_.number("data_parallel_size", 0);
+    const std::int64_t product = data * job_.tensor * job_.pipeline * job_.context;
+    if (data == 0 || product == *job_.world) return;
+    flags_.fail("data_parallel_size",
+                fmt::format("data {} x tensor {} x pipeline {} x context {} are {} devices, and "
+                            "world_size is {}",
+                            data, job_.tensor, job_.pipeline, job_.context, product, *job_.world));
   }
 
   void read_training() {
@@ -266,6 +318,7 @@ class MegatronReader {
     for (const Flag& flag : flags_.all()) {
       const bool needs_parts = flag.name.starts_with("tp_comm_overlap");
       if (!flags_.is_on(flag.name) || (needs_parts && job_.tensor == 1)) continue;
+      if (flags_.is_printed && is_unknown_argument(flag.name)) continue;  // in a note, all together
       if (const auto why = why_not_modelled(flag))
         job_.left_out.push_back(fmt::format("--{}: {}", shown_flag(flag), *why));
     }

@@ -16,6 +16,7 @@ struct MegatronJob {
   std::int64_t micro_batch = 1;
   std::optional<std::int64_t> global_batch{};
   std::optional<std::int64_t> nodes{}, devices{};  // of a node
+  std::optional<std::int64_t> world{};             // devices of the job
   std::string dtype, optimizer;
   bool overlap = false;
   bool recompute = false;

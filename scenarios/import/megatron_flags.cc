@@ -229,6 +229,74 @@ constexpr auto kKnown = std::to_array<std::string_view>({
     "bias_activation_fusion",
     "empty_unused_memory_level",
     "record_memory_history",
+    // Printed only, or turned off by flags of other names.
+    "world_size",
+    "rank",
+    "local_rank",
+    "data_parallel_size",
+    "params_dtype",
+    "consumed_*",
+    "curr_iteration",
+    "iteration",
+    "encoder_num_layers",
+    "virtual_pipeline_model_parallel_size",
+    "transformer_pipeline_model_parallel_size",
+    "add_bias_linear",
+    "add_position_embedding",
+    "apply_rope_fusion",
+    "bias_swiglu_fusion",
+    "bias_gelu_fusion",
+    "bias_dropout_fusion",
+    "masked_softmax_fusion",
+    "scatter_gather_tensors_in_pipeline",
+    "yaml_cfg",
+    "is_instruct_dataset",
+    "onnx_safe",
+    "accumulate_allreduce_grads_in_fp32",
+    "main_grads_dtype",
+    "main_params_dtype",
+    "exp_avg_dtype",
+    "exp_avg_sq_dtype",
+    "grad_reduce_in_fp32",
+    "iter_per_epoch",
+    "img_*",
+    "retro_*",
+    "vision_*",
+    "dino_*",
+    "biencoder_*",
+    "ict_*",
+    "block_data_path",
+    "classes_fraction",
+    "titles_data_path",
+    "query_in_block_prob",
+    "short_seq_prob",
+    "mask_*",
+    "sample_rate",
+    "patch_dim",
+    "num_channels",
+    "num_classes",
+    "swin_*",
+    "enable_one_logger",
+    "one_logger_*",
+    "inference_*",
+    "output_bert_embeddings",
+    "embedding_path",
+    "evidence_data_path",
+    "indexer_*",
+    "per_split_data_args_path",
+    "mscale_all_dim",
+    "perform_initialization",
+    "use_cpu_initialization",
+    "sgd_momentum",
+    "hysteresis",
+    "min_loss_scale",
+    "per_gpu_*",
+    "straggler_*",
+    "nccl_communicator_config_path",
+    "hybrid_attention_ratio",
+    "hybrid_mlp_ratio",
+    "decoupled_*",
+    "kitchen_*",
 });
 
 bool matches(std::string_view pattern, std::string_view name) {
@@ -269,10 +337,22 @@ bool expand_term(std::string_view term, std::size_t most, std::vector<bool>& val
 
 }  // namespace
 
+namespace {
+
+auto reason_of(std::string_view name) {
+  return std::find_if(kNotModelled.begin(), kNotModelled.end(),
+                      [&](const Reason& reason) { return reason.first == name; });
+}
+
+}  // namespace
+
+bool is_unknown_argument(std::string_view name) {
+  return reason_of(name) == kNotModelled.end() && !is_known(name);
+}
+
 std::optional<std::string> why_not_modelled(const Flag& flag) {
   const bool is_one = flag.value == "1";
-  const auto found = std::find_if(kNotModelled.begin(), kNotModelled.end(),
-                                  [&](const Reason& reason) { return reason.first == flag.name; });
+  const auto found = reason_of(flag.name);
   if (found != kNotModelled.end()) {
     if (is_one && flag.name.ends_with("_size")) return std::nullopt;  // one device divides nothing
     return std::string(found->second);

@@ -4,6 +4,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "scenarios/import/flags.h"
@@ -13,6 +14,9 @@ namespace tandem {
 // Returns why the given flag changes times in a way that no scenario shows, or that it is unknown; nothing for other
 // flags.
 std::optional<std::string> why_not_modelled(const Flag& flag);
+
+// Returns whether a flag is neither read nor known to change no time.
+bool is_unknown_argument(std::string_view name);
 
 // "num-layers 24"
 std::string shown_flag(const Flag& flag);

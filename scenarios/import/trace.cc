@@ -7,6 +7,7 @@
 #include <mutex>
 
 #include "scenarios/import/chakra.h"
+#include "scenarios/import/chakra_order.h"
 #include "scenarios/import/json_stream.h"
 #include "scenarios/import/kineto.h"
 #include "scenarios/import/trace_ranks.h"
@@ -184,6 +185,7 @@ std::vector<RankTrace> checked_traces(const std::vector<std::filesystem::path>& 
   }
   for (RankTrace& trace : traces) trace.world = world;
   check_groups(traces);
+  if (!traces.front().has_host) order_by_dependencies(traces);
   return traces;
 }
 

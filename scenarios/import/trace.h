@@ -14,7 +14,8 @@
 namespace tandem {
 
 struct TraceOp {
-  enum class Kind : std::uint8_t { kernel, memory, collective, send, receive };
+  // join: no work, only a point that is reached when all that it waits for has ended.
+  enum class Kind : std::uint8_t { kernel, memory, collective, send, receive, join };
   Kind kind = Kind::kernel;
   int name = 0;                  // RankTrace::names
   int stream = 0;                // 0, 1, ... in the order of their first work
@@ -31,6 +32,8 @@ struct TraceOp {
   std::int64_t bytes = 0;  // of the larger of a rank's input and output
   int group = -1;          // RankTrace::groups
   int peer = -1;           // the rank at the other end; of a broadcast the root
+  std::int64_t id = 0;     // of Chakra's node
+  std::int64_t tag = 0;    // of a send or receive of Chakra
 
   std::int64_t end_ns() const { return start_ns + duration_ns; }
 };
@@ -38,6 +41,7 @@ struct TraceOp {
 struct RankTrace {
   std::string file;
   int rank = 0;
+  bool has_host = true;   // false: ops wait for nothing but each other, and no host issues them one by one
   bool says_rank = true;  // false: taken as rank 0
   int world = 1;          // ranks of the job
   int stated_world = 0;   // those that the file itself states; 0: it does not
@@ -49,6 +53,7 @@ struct RankTrace {
   int steps = 0;                     // those that the profiler marked; 0: none
   std::int64_t recorded_ns = 0;      // from the first issue or start to the last end
   std::vector<std::string> notes{};  // what is unknown
+  std::string deadlock{};            // which ops of ranks wait for each other in a circle; empty: none
 
   std::int64_t count(TraceOp::Kind kind) const;
   std::int64_t kernel_ns() const;  // recorded, of all ops but collectives

@@ -37,10 +37,12 @@ struct AttentionSpec {
   bool query_bias = false, key_bias = false, value_bias = false, output_bias = false;
   HeadNorm head_norm = HeadNorm::none;
   bool rotary = true;
-  bool value_is_key = false;  // no product of its own
-  bool gated = false;         // the query's product makes a gate as well
-  bool has_sinks = false;     // a number for each head
-  std::int64_t window = 0;    // tokens that a token sees; 0: all
+  bool value_is_key = false;    // no product of its own
+  bool gated = false;           // the query's product makes a gate as well
+  bool has_head_gate = false;   // a gate for each head, by a product of its own
+  bool has_sinks = false;       // a number for each head
+  std::int64_t query_rank = 0;  // queries are made from so short a vector; 0: from the input
+  std::int64_t window = 0;      // tokens that a token sees; 0: all
   std::optional<Latent> latent{};
   // A mixer without a softmax in place of attention, whose state is `states` matrices: a gated delta rule, Mamba.
   struct Linear {

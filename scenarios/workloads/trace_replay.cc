@@ -128,6 +128,7 @@ void TraceReplay::prepare() {
 
 TraceReplay::Player TraceReplay::make_player(Device& device, int rank) {
   const RankTrace& trace = trace_of(*settings_.ranks, rank, settings_.replica_size);
+  if (!trace.deadlock.empty()) throw DeadlockError("deadlock: " + trace.deadlock);
   Player player{.device = &device, .rank = rank, .trace = &trace};
   for (const std::vector<int>& ranks : trace.groups) {
     player.groups.push_back(group(group_for(ranks, trace.rank, rank, trace.world)));
@@ -184,6 +185,7 @@ void TraceReplay::exchange(const Player& player, const TraceOp& op, Stream& stre
 
 void TraceReplay::issue(const Player& player, const TraceOp& op, Stream& stream) const {
   const RankTrace& trace = *player.trace;
+  if (op.kind == TraceOp::Kind::join) return;
   if (is_exchange(op)) return exchange(player, op, stream);
   TraceGroup* const group = op.group >= 0 ? player.groups[static_cast<std::size_t>(op.group)] : nullptr;
   if (op.kind != TraceOp::Kind::collective || group == nullptr) {

@@ -5,43 +5,17 @@
 #include "scenarios/import/import.h"
 #include "scenarios/runner.h"
 #include "scenarios/scenario.h"
+#include "tests/scenarios/import/chakra_bytes.h"
 #include "tests/scenarios/import/import_files.h"
 #include "topologies/readers/topology_reader.h"
 
 namespace tandem {
 namespace {
 
+using namespace chakra_bytes;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using Kind = TraceOp::Kind;
-
-// Protobuf by hand: fields and messages with their lengths.
-std::string varint(std::uint64_t value) {
-  std::string bytes;
-  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(0x80 | (value & 0x7f));
-  return bytes + static_cast<char>(value);
-}
-std::string number(int field, std::uint64_t value) {
-  return varint(static_cast<std::uint64_t>(field) << 3) + varint(value);
-}
-std::string text(int field, const std::string& value) {
-  return varint(static_cast<std::uint64_t>(field) << 3 | 2) + varint(value.size()) + value;
-}
-std::string attribute(const std::string& name, int field, std::uint64_t value) {
-  return text(10, text(1, name) + number(field, value));
-}
-std::string framed(const std::string& message) {
-  return varint(message.size()) + message;
-}
-const std::string kMetadata = framed(text(1, "0.0.4"));
-
-std::string compute(std::uint64_t id, std::uint64_t us, const std::string& more = "") {
-  return framed(number(1, id) + text(2, "gemm") + number(3, 4) + number(7, us) + attribute("is_cpu_op", 27, 0) + more);
-}
-std::string sum(std::uint64_t id, std::uint64_t bytes, const std::string& more = "") {
-  return framed(number(1, id) + text(2, "sum") + number(3, 7) + attribute("is_cpu_op", 27, 0) +
-                attribute("comm_type", 9, 0) + attribute("comm_size", 13, bytes) + more);
-}
 
 class Chakra : public ImportFiles {
  protected:

@@ -46,8 +46,42 @@ TEST_F(HuggingFace, ParametersAreThePublishedOnes) {
     ++count;
     exact += static_cast<double>(found) == published ? 1 : 0;
   }
-  EXPECT_EQ(count, 81);
-  EXPECT_EQ(exact, 73);
+  EXPECT_EQ(count, 102);
+  EXPECT_EQ(exact, 74);
+}
+
+// Full and sliding layers differ in their heads, and keys are wider than values.
+TEST_F(HuggingFace, LayersHaveAttentionsOfTheirOwn) {
+  const auto file = write("config.json", R"({"model_type": "mimo_v2_flash", "hidden_size": 64, "vocab_size": 100,
+    "num_hidden_layers": 3, "num_attention_heads": 4, "num_key_value_heads": 1, "head_dim": 24, "v_head_dim": 16,
+    "swa_num_key_value_heads": 2, "hybrid_layer_pattern": [0, 1, 1], "moe_layer_freq": [0, 1, 1],
+    "sliding_window": 8, "add_swa_attention_sink_bias": true, "intermediate_size": 96, "n_routed_experts": 4,
+    "num_experts_per_tok": 2, "moe_intermediate_size": 32, "num_nextn_predict_layers": 1, "new_size": 3})");
+  const HuggingFaceModel model = read_hugging_face(read_json(file), "config.json", 32);
+  ASSERT_EQ(model.spec.blocks.size(), 2u);
+  EXPECT_EQ(model.spec.blocks[0].block.attention->window, 0);
+  EXPECT_EQ(model.spec.blocks[1].block.attention->window, 8);
+  EXPECT_EQ(model.spec.blocks[1].block.attention->key_heads, 2);
+  EXPECT_FALSE(model.spec.blocks[0].block.feed_forward.experts);
+  const std::int64_t h = 64, full = h * (4 * 24 + 24 + 16 + 4 * 16),
+                     sliding = h * (4 * 24 + 2 * (24 + 16) + 4 * 16) + 4;
+  EXPECT_EQ(table_of(model.spec).parameters(),
+            2 * 100 * h + h + 3 * 2 * h + full + 3 * h * 96 + 2 * (sliding + 4 * 3 * h * 32 + 4 * h + 4));
+  EXPECT_THAT(model.assumed, testing::Contains("layers that predict more tokens (num_nextn_predict_layers 1) are left "
+                                               "out: neither their parameters nor their work is counted"));
+  EXPECT_THAT(model.assumed, testing::Contains("have no effect here: new_size"));
+  EXPECT_EQ(problem(R"({"model_type": "mimo_v2_flash", "hidden_size": 64, "vocab_size": 100, "num_hidden_layers": 3,
+    "num_attention_heads": 4, "hybrid_layer_pattern": [0, 1]})"),
+            "config.json:2:55: hybrid_layer_pattern: needs an entry for each of 3 layers");
+}
+
+TEST_F(HuggingFace, TheLanguageModelOfUnknownPartsIsRead) {
+  const auto file = write("config.json", R"({"model_type": "new_vl", "text_config": )" + std::string(kSmall) + "}");
+  const HuggingFaceModel model = read_hugging_face(read_json(file), "config.json", 0);
+  EXPECT_EQ(model.spec.hidden, 64);
+  EXPECT_THAT(model.assumed, testing::Contains("only the language model ('llama') of 'new_vl' is counted"));
+  EXPECT_THAT(problem(R"({"model_type": "new_vl", "text_config": {"model_type": "new_text", "hidden_size": 64}})"),
+              HasSubstr("model_type: unknown architecture 'new_vl'"));
 }
 
 // The reader of model files counts again what the table says.
