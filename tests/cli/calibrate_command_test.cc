@@ -46,10 +46,14 @@ TEST_F(CalibrateFrom, ATopologyGetsTheTimes) {
 // A table in which someone has replaced ranks and rows by "...".
 TEST_F(CalibrateFrom, NamesWhatIsLeftOut) {
   const std::string log = std::string(TANDEM_SOURCE_DIR) + "/tests/reports/nccl_tests/good/elided.md";
-  const Outcome outcome = tandem({"calibrate", "--from", log, "--topology", "hgx-h200", "-o", "calibrated.yaml"});
+  const Outcome outcome =
+      tandem({"calibrate", "--from", log, "--topology", "hgx-h200", "-o", "calibrated.yaml", "--report", "fit.json"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
-  EXPECT_THAT(outcome.err, HasSubstr("elided.md: the table of all_reduce on 8 devices is not whole, left out"));
-  EXPECT_THAT(outcome.err, HasSubstr("ranks (line 8) and rows (line 16)"));
+  EXPECT_THAT(outcome.err, HasSubstr("note: "));
+  const auto notes = nlohmann::json::parse(read("fit.json"))["notes"];
+  ASSERT_EQ(notes.size(), 1);
+  EXPECT_THAT(notes[0].get<std::string>(), HasSubstr("elided.md: the table of all_reduce on 8 devices is not whole, "
+                                                     "left out are ranks (line 8) and rows (line 16)"));
   EXPECT_THAT(read("calibrated.yaml"), HasSubstr("operation: all_reduce, devices: 8, bytes: 4.294967296GB"));
 }
 
