@@ -20,7 +20,7 @@ struct Word {
 // quotation (>) and of a table (|) in Markdown, and blanks that do not break.
 std::string plain_line(std::string_view line);
 
-// Returns whether a line stands for others that someone left out: "...", "# ...", "[...]", "<snip>", "... 12 more
+// Returns whether a line marks others that someone left out: "...", "# ...", "[...]", "<snip>", "... 12 more
 // rows".
 bool is_ellipsis(const std::vector<Word>& words);
 

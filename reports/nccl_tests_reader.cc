@@ -346,7 +346,7 @@ class TextReader {
   std::vector<Word> heading_;
   std::vector<Word> cut_row_;  // one that may go on in the next line
   int cut_line_ = 0;
-  int rows_ellipsis_ = 0;               // the first line of the table that stands for others; 0: none
+  int rows_ellipsis_ = 0;               // the first line that marks rows left out of the table; 0: none
   bool ends_open_ = false;              // the last line read of the table is such a one
   std::list<std::string> plain_lines_;  // to which words refer
 };

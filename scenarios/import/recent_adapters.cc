@@ -141,11 +141,12 @@ void adapt_lfm2(const ConfigValues& config, TransformerSpec& spec) {
   if (width == 0 || !config.boolean({"block_auto_adjust_ff_dim"}, true)) return;
   const double multiplier = std::clamp(config.number({"block_ffn_dim_multiplier"}, 1), 0.0, 1e3);
   const std::int64_t multiple = config.size({"block_multiple_of"}, 256);
-  const auto adjusted = static_cast<std::int64_t>(multiplier * static_cast<double>(2 * width / 3));
+  const std::int64_t two_thirds = 2 * width / 3;
+  const auto adjusted = static_cast<std::int64_t>(multiplier * static_cast<double>(two_thirds));
   set_width(spec, std::max<std::int64_t>(1, (adjusted + multiple - 1) / multiple * multiple));
 }
 
-// Each layer has two attentions and two dense parts; the experts stand beside the first of them. Some experts do
+// Each layer has two attentions and two dense parts; the experts are beside the first of them. Some experts do
 // nothing, and tokens are spread over all of them.
 void adapt_longcat_flash(const ConfigValues& config, TransformerSpec& spec) {
   adapt_deepseek(config, spec);

@@ -194,11 +194,8 @@ class ShellRun : private ShellCursor {
       const std::size_t before = at_;
       list(active && matches && !is_done, {"esac"});
       is_done |= matches;
-      if (now().mark == ShellMark::case_end) {
-        ++at_;
-      } else if (!is("esac") && at_ == before) {
-        ++at_;
-      }
+      const bool is_stuck = !is("esac") && at_ == before;
+      if (now().mark == ShellMark::case_end || is_stuck) ++at_;
     }
     take("esac");
     if (active && !subject.is_complete()) note_undecided(subject_token.line, {.unset = subject.shown});
