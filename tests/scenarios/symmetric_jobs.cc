@@ -56,6 +56,7 @@ std::shared_ptr<Topology> one_by_one(const Topology& topology) {
   for (const CollectiveSample& sample : topology.collectives()) made->add_collective(sample);
   made->set_p2p(topology.p2p());
   made->set_nvlink_domain(topology.nvlink_domain());
+  made->add_notes(topology.notes());
   return made;
 }
 
