@@ -36,7 +36,7 @@ endif()
 # The public headers, where they lie in this tree: none of an engine's own, of a parser, of a workload.
 file(GLOB_RECURSE public RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS topologies/*.h strategies/*.h)
 list(FILTER public EXCLUDE
-  REGEX "^topologies/readers/(models_yaml|nccl_(document|gpu_links|graph|importer|rates)|nvml_links|xml_checks)\\.h$")
+  REGEX "^topologies/readers/(attributed_graph|dot_tokens|models_yaml|nccl_(document|gpu_links|graph|importer|rates)|nvml_links|xml_checks)\\.h$")
 file(GLOB beside RELATIVE ${PROJECT_SOURCE_DIR} CONFIGURE_DEPENDS engine/*.h reports/*.h scenarios/*.h)
 foreach(header ${headers} ${public} ${beside} cli/command_line.h)
   get_filename_component(folder ${header} DIRECTORY)

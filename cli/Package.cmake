@@ -18,5 +18,5 @@ set(CPACK_DEBIAN_PACKAGE_SECTION science)
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)  # by dpkg-shlibdeps, of dpkg-dev
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS openmpi-bin)
 # For programs that are built against Tandem's libraries.
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, g++, libsimgrid-dev, libboost-graph-dev, libopenblas-dev, libyaml-cpp-dev, nlohmann-json3-dev, libfmt-dev, libhwloc-dev, libpugixml-dev, libcli11-dev, zlib1g-dev")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "cmake, g++, libsimgrid-dev, libboost-dev, libopenblas-dev, libyaml-cpp-dev, nlohmann-json3-dev, libfmt-dev, libhwloc-dev, libpugixml-dev, libcli11-dev, zlib1g-dev")
 include(CPack)

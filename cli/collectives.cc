@@ -120,6 +120,7 @@ void find_table(const CollectivesFlags& flags, Prepared& prepared) {
   const validation::MeasuredTable& found = *prepared.published;
   if (!builds || found.machine || found.lacks.empty()) return;
   throw InputError({{.file = flags.against,
+                     .line = std::max(1, found.table.line),
                      .path = "",
                      .message = fmt::format("does not state {}; name the machine by --topology", found.lacks)}});
 }

@@ -21,13 +21,15 @@ struct HistoryFlags {
 constexpr std::size_t kMostOfPage = 1000;  // launches of a series; a page has room for no more
 
 [[noreturn]] void nothing_to_show(const HistoryFlags& flags, std::string message) {
-  throw InputError({{.file = flags.file, .path = "", .message = std::move(message)}});
+  throw InputError({problem_at(flags.file, kBeginning, std::move(message))});
 }
 
 int show_history(const HistoryFlags& flags) {
   const Output output(flags.common);
   if (!std::filesystem::exists(flags.file)) {
-    nothing_to_show(flags, "no such history; `tandem check SCENARIO --history FILE` begins one");
+    throw InputError({{.file = flags.file,
+                       .path = "",
+                       .message = "no such history; `tandem check SCENARIO --history FILE` begins one"}});
   }
   std::vector<HistoryLaunch> history = read_history(flags.file);
   if (history.empty()) nothing_to_show(flags, "has no launch; `tandem check SCENARIO --history FILE` adds one");

@@ -114,10 +114,9 @@ int import_of_traces(const ImportFlags& flags) {
   for (const std::string& file : flags.files) {
     const ImportKind kind = kind_of_file(file);
     if (kind != ImportKind::trace) {
-      throw InputError({{.file = file,
-                         .path = "",
-                         .message = "is " + text_of(kind) +
-                                    "; several files, or a trace and others, must all be traces of one job's ranks"}});
+      throw InputError({problem_at(
+          file, beginning_of(file),
+          "is " + text_of(kind) + "; several files, or a trace and others, must all be traces of one job's ranks")});
     }
     files.emplace_back(file);
   }

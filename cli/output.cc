@@ -168,8 +168,8 @@ void Output::write_json(const nlohmann::ordered_json& document) const {
   write_document(json_text(document));
 }
 
-void Output::write_page(const nlohmann::ordered_json& document, const std::string& name) const {
-  if (wants_page() && reports_for_job()) write_file(options_.html, page_of(document, name));
+void Output::write_page(const nlohmann::ordered_json& document, const JsonOrigin& origin) const {
+  if (wants_page() && reports_for_job()) write_file(options_.html, page_of(document, origin));
 }
 
 }  // namespace tandem

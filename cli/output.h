@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/common_options.h"
+#include "reports/json_document.h"
 
 namespace tandem {
 
@@ -32,7 +33,7 @@ class Output {
   void write_json(const nlohmann::ordered_json& document) const;
   bool wants_page() const { return !options_.html.empty(); }
   // Writes the document as a page where one is wanted. `name` is the document's in messages.
-  void write_page(const nlohmann::ordered_json& document, const std::string& name = "the result") const;
+  void write_page(const nlohmann::ordered_json& document, const JsonOrigin& origin = "the result") const;
 
  private:
   CommonOptions options_;

@@ -24,17 +24,23 @@ struct ReportFlags {
   bool all = false;
 };
 
-nlohmann::ordered_json stored_document(const std::string& file) {
-  nlohmann::ordered_json document = parse_json(read_input_file(file), file);
+struct Stored {
+  JsonOrigin origin;
+  nlohmann::ordered_json document;
+};
+
+Stored stored_document(const std::string& file) {
+  JsonOrigin origin(file, read_input_file(file));
+  nlohmann::ordered_json document = origin.parse();
   const auto kind = document.is_object() ? document.find("kind") : document.end();
   const bool is_report = kind != document.end() && *kind == "report";
-  if (is_report) check_parts_add_up(report_from_document(document, file), file);
-  return document;
+  if (is_report) check_parts_add_up(document, origin);
+  return {std::move(origin), std::move(document)};
 }
 
 int serve_page(const ReportFlags& flags) {
-  const std::string& file = flags.files.front();
-  const Served served{.page = page_of(stored_document(file), file, !flags.trace.empty()),
+  const Stored stored = stored_document(flags.files.front());
+  const Served served{.page = page_of(stored.document, stored.origin, !flags.trace.empty()),
                       .trace = flags.trace.empty() ? "" : read_input_file(flags.trace)};
   serve(served, *flags.port,
         [](const std::string& address) { fmt::print(stderr, "{} shows it; Ctrl-C ends\n", address); });
@@ -46,12 +52,12 @@ int show_reports(const ReportFlags& flags) {
   const Output output(flags.common);
   std::string text;
   for (const std::string& file : flags.files) {
-    const nlohmann::ordered_json document = stored_document(file);
-    output.write_page(document, file);
+    const auto [origin, document] = stored_document(file);
+    output.write_page(document, origin);
     if (output.json()) {
       text += json_text(document);
     } else if (!output.wants_page()) {
-      text += (text.empty() ? "" : "\n") + stored_text(document, file, flags.all);
+      text += (text.empty() ? "" : "\n") + stored_text(document, origin, flags.all);
     }
   }
   if (!text.empty()) output.write_text(text);

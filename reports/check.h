@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/json_document.h"
 #include "reports/report.h"
 
 namespace tandem {
@@ -67,6 +68,6 @@ struct StoredCheck {
   Report report;
   Report baseline;
 };
-StoredCheck check_from_json(const nlohmann::ordered_json& document, const std::string& file);
+StoredCheck check_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 
 }  // namespace tandem

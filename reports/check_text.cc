@@ -51,8 +51,8 @@ Verdict verdict_from_json(const JsonField& field) {
   return Verdict::inconclusive;
 }
 
-StoredCheck check_from_json(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+StoredCheck check_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   StoredCheck check;
   check.result.verdict = verdict_from_json(root.required("verdict"));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/json_document.h"
 #include "reports/report.h"
 
 namespace tandem {
@@ -65,7 +66,7 @@ Comparison compare(const Report& measured, const Report& predicted, const std::s
 nlohmann::ordered_json comparisons_to_json(const std::vector<Comparison>& comparisons);
 
 // Returns the comparisons of a document. Throws InputError with everything that is missing or wrong.
-std::vector<Comparison> comparisons_from_json(const nlohmann::ordered_json& document, const std::string& file);
+std::vector<Comparison> comparisons_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 
 // Formats comparisons for people. Several begin with a table that has a line for each. Then follows the headline of the
 // last one: step time, throughput, and the parts that take at least a tenth of the step in either run. With `details`,

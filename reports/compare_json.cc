@@ -73,8 +73,8 @@ Comparison comparison_of(const JsonField& entry) {
 
 }  // namespace
 
-std::vector<Comparison> comparisons_from_json(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+std::vector<Comparison> comparisons_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   std::vector<Comparison> comparisons;
   const JsonField entries = reading.root().required("comparisons");
   for (const JsonField& entry : entries.items()) comparisons.push_back(comparison_of(entry));

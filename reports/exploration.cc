@@ -97,8 +97,8 @@ nlohmann::ordered_json exploration_to_json(const Exploration& exploration) {
   return json;
 }
 
-Exploration exploration_from_json(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+Exploration exploration_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   const JsonField time = root.required("step_time_ns"), failure = root.required("failure");
   Exploration exploration{.unseeded = report_from_field(root.required("unseeded")),

@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 
+#include "reports/json_document.h"
 #include "reports/report.h"
 
 namespace tandem {
@@ -38,6 +39,6 @@ std::string difference_of_values(const Report& run, const Report& unseeded);
 std::string exploration_text(const Exploration& exploration);
 nlohmann::ordered_json exploration_to_json(const Exploration& exploration);
 // Throws InputError with everything that is missing or wrong.
-Exploration exploration_from_json(const nlohmann::ordered_json& document, const std::string& file);
+Exploration exploration_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 
 }  // namespace tandem

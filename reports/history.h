@@ -18,6 +18,7 @@
 
 #include "reports/change_points.h"
 #include "reports/check.h"
+#include "reports/json_document.h"
 
 namespace tandem {
 
@@ -102,7 +103,7 @@ HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch 
 
 nlohmann::ordered_json history_check_to_json(const HistoryResult& result, const HistoryLimits& limits);
 // Returns what the text shows of a document. Throws InputError with everything that is missing or wrong.
-HistoryResult history_check_from_json(const nlohmann::ordered_json& document, const std::string& file);
+HistoryResult history_check_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 std::string history_check_text(const HistoryResult& result);
 
 // The launches of one scenario on one machine, for people. Change points are searched for in at most this number of the
@@ -132,7 +133,7 @@ struct StoredHistory {
   double margin = 0;
 };
 // Throws InputError with everything that is missing or wrong.
-StoredHistory history_from_json(const nlohmann::ordered_json& document, const std::string& file);
+StoredHistory history_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 std::string history_text(const std::vector<HistorySeries>& series, double margin);
 
 }  // namespace tandem

@@ -95,7 +95,10 @@ class LockedFile {
     char last = '\n';
     if (size > 0 && pread(descriptor_, &last, 1, size - 1) != 1) history_fails("read", file_);
     if (last == '\n') return;
-    throw InputError({{.file = file_.string(), .path = "", .message = "its last line is cut; remove it"}});
+    int cut = 0;
+    if (lseek(descriptor_, 0, SEEK_SET) != 0) history_fails("read", file_);
+    read_lines([&](std::string_view, int number, bool) { cut = number; });
+    throw InputError({{file_.string(), cut, 0, "", "its last line is cut; remove it"}});
   }
 
   [[noreturn]] void take_back(off_t size) const {
@@ -180,9 +183,8 @@ class LineShapes {
 
   std::vector<Diagnostic> problems() const {
     if (is_other_) {
-      return {{.file = file_,
-               .path = "",
-               .message = "is no history; `tandem check --history` begins one if there is no such file"}};
+      return {
+          problem_at(file_, kBeginning, "is no history; `tandem check --history` begins one if there is no such file")};
     }
     std::vector<Diagnostic> all = problems_;
     if (cut_ > 0 && all.size() < kMostProblems) {
@@ -211,25 +213,17 @@ class LineShapes {
 // Reads a line, or adds what is wrong with it to `problems`.
 void read_line(std::string_view line, int number, const std::string& file, std::vector<HistoryLaunch>& launches,
                std::vector<Diagnostic>& problems) {
-  std::vector<Diagnostic> of_line;
   try {
-    const JsonField::Json document = JsonField::Json::parse(line);
-    const JsonField root(document, file, of_line);
-    check_launch_kind(root);
-    HistoryLaunch launch;
-    if (of_line.empty()) launch = read_launch(root);
-    if (of_line.empty()) launches.push_back(std::move(launch));
-  } catch (const nlohmann::json::parse_error& error) {
-    of_line = {{.file = file,
-                .column = static_cast<int>(error.byte),
-                .path = "",
-                .message = "is not JSON; a line of a history is one object"}};
-  } catch (const nlohmann::json::exception&) {
-    of_line = {{.file = file, .path = "", .message = "has a number that is too large"}};
-  }
-  for (Diagnostic& problem : of_line) {
-    problem.line = number;
-    problems.push_back(std::move(problem));
+    const JsonOrigin origin(file, line, number);
+    const JsonField::Json document = origin.parse();
+    Reading reading(document, origin);
+    check_launch_kind(reading.root());
+    reading.finish();
+    HistoryLaunch launch = read_launch(reading.root());
+    reading.finish();
+    launches.push_back(std::move(launch));
+  } catch (const InputError& error) {
+    problems.insert(problems.end(), error.diagnostics().begin(), error.diagnostics().end());
   }
 }
 

@@ -169,8 +169,8 @@ HistoryJson history_check_to_json(const HistoryResult& result, const HistoryLimi
   return json;
 }
 
-HistoryResult history_check_from_json(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+HistoryResult history_check_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   HistoryResult result{.verdict = verdict_from_json(root.required("verdict")),
                        .known = root.required("known_launches").small_count(),
@@ -234,8 +234,8 @@ HistoryJson history_to_json(const std::vector<HistorySeries>& all, double margin
   return json;
 }
 
-StoredHistory history_from_json(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+StoredHistory history_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   StoredHistory history{.series = {}, .margin = root.required("margin").number()};
   for (const JsonField& item : root.required("series").items()) history.series.push_back(series_from_json(item));

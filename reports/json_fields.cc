@@ -2,21 +2,9 @@
 
 #include <limits>
 
+#include "topologies/base/strict_yaml.h"  // Diagnostics
+
 namespace tandem {
-namespace {
-
-// Returns the document in the text of a page; any other text is the document itself.
-std::string_view document_in(std::string_view text, const std::string& file) {
-  if (!text.starts_with(kPageBegin)) return text;
-  const std::size_t begin = text.find(kPageDocumentBegin);
-  const std::size_t end = begin == std::string_view::npos ? begin : text.find(kPageDocumentEnd, begin);
-  if (end == std::string_view::npos) {
-    throw InputError({{.file = file, .path = "", .message = "is a page without a document of Tandem"}});
-  }
-  return text.substr(begin + kPageDocumentBegin.size(), end - begin - kPageDocumentBegin.size());
-}
-
-}  // namespace
 
 JsonField JsonField::required(const std::string& key) const {
   JsonField field = optional(key);
@@ -113,24 +101,30 @@ std::vector<std::pair<std::string, JsonField>> JsonField::entries() const {
 }
 
 void JsonField::error(std::string message) const {
-  Diagnostic diagnostic{.file = *file_, .path = path_, .message = std::move(message)};
-  for (const Diagnostic& known : *problems_) {
-    if (known.path == diagnostic.path && known.message == diagnostic.message) return;
-  }
-  problems_->push_back(std::move(diagnostic));
+  constexpr std::size_t kMost = 1000;  // no message shows as many
+  if (reading_->problems_.size() < kMost) reading_->problems_.push_back({near_, path_, std::move(message)});
 }
 
-JsonField::Json parse_json(std::string_view text, const std::string& file) {
-  try {
-    return JsonField::Json::parse(document_in(text, file));
-  } catch (const nlohmann::json::parse_error& error) {
-    // "[json.exception.parse_error.101] parse error at line 1, column 2: ...": users need only the text after it.
-    std::string what = error.what();
-    if (const std::size_t bracket = what.find("] "); bracket != std::string::npos) what = what.substr(bracket + 2);
-    throw InputError({{.file = file, .path = "", .message = "is not JSON: " + what}});
-  } catch (const nlohmann::json::exception& error) {
-    throw InputError({{.file = file, .path = "", .message = std::string("is not JSON: ") + error.what()}});
+void Reading::finish() {
+  if (problems_.empty()) return;
+  std::vector<const JsonField::Json*> values;
+  for (const Problem& problem : problems_) values.push_back(problem.near);
+  const std::vector<FilePlace> places = origin_.places(document_, values);
+  Diagnostics all;
+  for (std::size_t i = 0; i < problems_.size(); ++i) {
+    all.add(problem_at(origin_.file(), places[i], problems_[i].message, problems_[i].path));
   }
+  all.throw_if_any();
+}
+
+void refuse_kind(const JsonField::Json& document, const JsonOrigin& origin, const std::string& message) {
+  Reading reading(document, origin);
+  const bool is_object = document.is_object();
+  const JsonField kind = is_object ? reading.root().optional("kind") : reading.root();
+  const bool is_text = kind.present() && is_object && document["kind"].is_string();
+  kind.error("is '" + (is_text ? kind.text() : "") + "', " + message);
+  reading.finish();
+  TANDEM_UNREACHABLE("a reading with a problem");
 }
 
 }  // namespace tandem

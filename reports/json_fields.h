@@ -1,28 +1,25 @@
 // Reads the fields of a JSON object, and reports everything that is missing or wrong together, each problem with its
-// path.
+// place and path.
 //
 // Threads: one at a time for all fields of a document, which share its list of problems.
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
-#include "topologies/base/error.h"
+#include "reports/json_document.h"
 
 namespace tandem {
 
-// A value in a document, which must outlive the field. Problems are added to `problems`; a wrong or missing value reads
-// as 0 or as empty.
+class Reading;
+
+// A value in a document. Problems are added to those of its reading; a wrong or missing value reads as 0 or as empty.
 class JsonField {
  public:
   using Json = nlohmann::ordered_json;
-
-  JsonField(const Json& document, std::string file, std::vector<Diagnostic>& problems)
-      : value_(&document), file_(std::make_shared<const std::string>(std::move(file))), problems_(&problems) {}
 
   JsonField required(const std::string& key) const;
   JsonField optional(const std::string& key) const;
@@ -40,17 +37,23 @@ class JsonField {
 
   bool present() const { return value_ != nullptr; }
   bool is_null() const { return value_ != nullptr && value_->is_null(); }
+  // Reports a problem at this value, or, where it is absent, at the object that lacks it.
   void error(std::string message) const;
 
  private:
+  friend class Reading;
+  JsonField(Reading& reading, const Json& document) : reading_(&reading), value_(&document), near_(&document) {}
   JsonField(const JsonField& parent, const Json* value, std::string path)
-      : value_(value), file_(parent.file_), path_(std::move(path)), problems_(parent.problems_) {}
+      : reading_(parent.reading_),
+        value_(value),
+        near_(value != nullptr ? value : parent.near_),
+        path_(std::move(path)) {}
   std::string path_of(const std::string& key) const { return path_.empty() ? key : path_ + "." + key; }
 
+  Reading* reading_;
   const Json* value_;  // null: absent
-  std::shared_ptr<const std::string> file_;
+  const Json* near_;   // the value, or what lacks it
   std::string path_;
-  std::vector<Diagnostic>* problems_;
 };
 
 // Returns the text of an optional field, or "".
@@ -59,31 +62,35 @@ inline std::string text_or_empty(const JsonField& field, const std::string& key)
   return value.present() ? value.text() : "";
 }
 
-// Reads a document, which must outlive it, and reports all its mistakes together.
+// Reads a document, which must outlive it, and reports all its mistakes together. `origin` is where the document was
+// read from.
 class Reading {
  public:
-  Reading(const JsonField::Json& document, const std::string& file) : root_(document, file, problems_) {}
+  Reading(const JsonField::Json& document, JsonOrigin origin)
+      : document_(document), origin_(std::move(origin)), root_(*this, document) {}
+  Reading(const Reading&) = delete;
+  Reading& operator=(const Reading&) = delete;
+
   const JsonField& root() const { return root_; }
   // Throws InputError with all that was missing or wrong so far.
-  void finish() {
-    if (!problems_.empty()) throw InputError(std::move(problems_));
-  }
+  void finish();
 
  private:
-  std::vector<Diagnostic> problems_;
+  friend class JsonField;
+  struct Problem {
+    const JsonField::Json* near;
+    std::string path, message;
+  };
+  const JsonField::Json& document_;
+  JsonOrigin origin_;
+  std::vector<Problem> problems_;
   JsonField root_;
 };
 
+// Throws InputError, which says that a document is of a kind that cannot be used: "is 'x', <message>".
+[[noreturn]] void refuse_kind(const JsonField::Json& document, const JsonOrigin& origin, const std::string& message);
+
 // The field of a page's document that says what had no room there: the number of missing entries by path.
 inline constexpr std::string_view kLeftOut = "left_out";
-
-// The marks between which a page (reports/pages) carries its document.
-inline constexpr std::string_view kPageBegin = "<!doctype html>";
-inline constexpr std::string_view kPageDocumentBegin = "<script type=\"application/json\" id=\"tandem-document\">";
-inline constexpr std::string_view kPageDocumentEnd = "</script>";
-
-// Parses a document, or the document that a page carries. Throws InputError with the place where the text stops being
-// JSON.
-JsonField::Json parse_json(std::string_view text, const std::string& file);
 
 }  // namespace tandem

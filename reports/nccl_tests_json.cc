@@ -4,30 +4,19 @@
 
 #include <algorithm>
 #include <charconv>
-#include <nlohmann/json.hpp>
 #include <set>
 
 #include "reports/nccl_tests_rows.h"
+#include "topologies/base/json_stream.h"
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem {
 
 void check_json(std::string_view text, const std::string& file) {
-  try {
-    const auto parsed = nlohmann::json::parse(text);
-    if (!parsed.is_object())
-      throw InputError({{.file = file, .line = 1, .column = 1, .path = "", .message = "expected a JSON object"}});
-  } catch (const nlohmann::json::parse_error& error) {
-    const std::size_t at = std::min(text.size(), error.byte > 0 ? error.byte - 1 : 0);
-    const std::string_view before = text.substr(0, at);
-    const auto line = static_cast<int>(std::count(before.begin(), before.end(), '\n')) + 1;
-    const auto last = before.rfind('\n');
-    const auto column = static_cast<int>(at - (last == before.npos ? 0 : last + 1)) + 1;
-    const bool cut = text.find_first_not_of(" \t\r\n", at) == text.npos;
-    throw InputError(
-        {{file, line, column, "", cut ? "the JSON ends before its last brackets: it is cut" : "is not JSON"}});
-  } catch (const nlohmann::json::out_of_range&) {
-    throw InputError({{file, 1, 1, "", "has a number that is too large"}});
+  JsonStream json(file, text);
+  if (json.next() != JsonPart::begin_object) json.fail("expected a JSON object");
+  while (json.next() != JsonPart::end) {
+    if (json.part() == JsonPart::number) json.finite_number();
   }
 }
 

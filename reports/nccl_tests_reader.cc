@@ -41,7 +41,7 @@ class TextReader {
     }
     end_table(false);
     if (tables_.empty() && problems_.empty()) {
-      problems_.add({file_, 0, 0, "",
+      problems_.add({file_, 1, 1, "",
                      "holds no table of nccl-tests; its rows begin with size, count and type, and the "
                      "row above them names the columns"});
     }
@@ -356,7 +356,9 @@ class TextReader {
 
 std::vector<CollectiveTable> read_nccl_tests(std::string_view text, const std::string& file,
                                              const CollectiveTable& stated) {
-  if (text.find('\0') != text.npos) throw InputError({{.file = file, .path = "", .message = "is not text"}});
+  if (const auto zero = text.find('\0'); zero != text.npos) {
+    throw InputError({problem_at(file, place_in(text, zero), "is not text")});
+  }
   const auto first = text.find_first_not_of(" \t\r\n");
   if (first != text.npos && (text[first] == '{' || text.substr(first, 2) == "[{"))
     return nccl_tests::read_json(text, file, stated);

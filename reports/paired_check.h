@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "reports/check.h"
+#include "reports/json_document.h"
 #include "reports/signed_rank.h"
 
 namespace tandem {
@@ -109,7 +110,7 @@ struct StoredPairedCheck {
   std::uint64_t seed = 0;
 };
 // Throws InputError with everything that is missing or wrong.
-StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document, const std::string& file);
+StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 std::string paired_check_text(const StoredPairedCheck& check);
 std::string paired_reason(const PairedResult& result);               // a sentence, which begins with the disturbance
 std::string disturbance_text(const PairedDisturbance& disturbance);  // a clause; empty: no launch was disturbed

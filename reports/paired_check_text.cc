@@ -112,8 +112,8 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   return json;
 }
 
-StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   StoredPairedCheck check{.title = text_or_empty(root, "title"), .result = {}};
   if (check.title.empty()) check.title = "this program against another one";  // of an earlier version

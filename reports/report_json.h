@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "reports/json_document.h"
 #include "reports/report.h"
 
 namespace tandem {
@@ -31,15 +32,16 @@ nlohmann::ordered_json document_of(std::string_view kind);
 // Returns the text of a document: indented, ending in a newline, always valid UTF-8.
 std::string json_text(const nlohmann::ordered_json& document);
 
-// Read a report. Throw InputError with everything that is missing or wrong and its place; `file` is the name in
+// Read a report. Throw InputError with everything that is missing or wrong and its place; `file` and `origin` are for
 // messages. Ignore unknown fields, so that an older Tandem reads reports of a newer one. report_from_json() and
 // load_report() refuse reports that a page carries without parts of them, which are only to be shown.
 Report report_from_json(std::string_view text, const std::string& file);
-Report report_from_document(const nlohmann::ordered_json& document, const std::string& file);
+Report report_from_document(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 // Reads the report in a field of a document of another kind. Adds what is missing or wrong to the field's problems.
 Report report_from_field(const JsonField& field);
 Report load_report(const std::filesystem::path& path);
-// Throws InputError if the parts of the report's step do not add up to it, as in a document that was edited.
-void check_parts_add_up(const Report& report, const std::string& file);
+// Throws InputError if a document is no report, or if the parts of its step do not add up to it, as in one that was
+// edited.
+void check_parts_add_up(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 
 }  // namespace tandem

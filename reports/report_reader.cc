@@ -214,14 +214,14 @@ bool check_kind(const JsonField& root) {
 }
 
 // Refuses the document of a page that had no room for all of the report. Details are not part of it.
-void check_is_whole(const JsonField::Json& document, const std::string& file) {
-  if (!document.is_object() || !document.contains(kLeftOut)) return;
-  for (const auto& [path, count] : document[std::string(kLeftOut)].items()) {
+void check_is_whole(const JsonField::Json& document, const JsonOrigin& origin) {
+  if (!document.is_object()) return;
+  Reading reading(document, origin);
+  for (const auto& [path, count] : reading.root().optional(std::string(kLeftOut)).entries()) {
     if (path == "details") continue;
-    throw InputError({{.file = file,
-                       .path = path,
-                       .message = "is not all here: the page had no room for it; take the document of --json"}});
+    count.error("'" + path + "' is not all here: the page had no room for it; take the document of --json");
   }
+  reading.finish();
 }
 
 }  // namespace
@@ -241,13 +241,14 @@ PerStep per_step_from_json(const JsonField& field) {
 }
 
 Report report_from_json(std::string_view text, const std::string& file) {
-  const JsonField::Json document = parse_json(text, file);
-  check_is_whole(document, file);
-  return report_from_document(document, file);
+  const JsonOrigin origin(file, text);
+  const JsonField::Json document = origin.parse();
+  check_is_whole(document, origin);
+  return report_from_document(document, origin);
 }
 
-Report report_from_document(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+Report report_from_document(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   Report report = report_from_field(reading.root());
   reading.finish();
   return report;
@@ -261,16 +262,19 @@ Report report_from_field(const JsonField& field) {
   return report;
 }
 
-void check_parts_add_up(const Report& report, const std::string& file) {
+void check_parts_add_up(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
+  const Report report = report_from_field(reading.root());
+  reading.finish();
   const Nanoseconds step = report.summary.step_time.median;
   Nanoseconds sum = 0;
   for (const StepPart& part : step_parts()) sum += report.summary.per_step.*part.time;
   if (sum == step) return;
-  throw InputError(
-      {{.file = file,
-        .path = "per_step_ns",
-        .message = "its parts add up to " + std::to_string(sum) + " ns, but the median of step_time_ns is " +
-                   std::to_string(step) + " ns; was the document edited?"}});
+  reading.root()
+      .required("per_step_ns")
+      .error("its parts add up to " + std::to_string(sum) + " ns, but the median of step_time_ns is " +
+             std::to_string(step) + " ns; was the document edited?");
+  reading.finish();
 }
 
 Report load_report(const std::filesystem::path& path) {

@@ -21,35 +21,35 @@ namespace {
 
 using Document = nlohmann::ordered_json;
 
-std::string stored_report(const Document& document, const std::string& file, bool all) {
-  return report_text(report_from_document(document, file), all);
+std::string stored_report(const Document& document, const JsonOrigin& origin, bool all) {
+  return report_text(report_from_document(document, origin), all);
 }
 
-std::string stored_comparison(const Document& document, const std::string& file, bool all) {
-  return comparisons_text(comparisons_from_json(document, file), all);
+std::string stored_comparison(const Document& document, const JsonOrigin& origin, bool all) {
+  return comparisons_text(comparisons_from_json(document, origin), all);
 }
 
-std::string stored_check(const Document& document, const std::string& file, bool /*all*/) {
-  const auto [result, report, baseline] = check_from_json(document, file);
+std::string stored_check(const Document& document, const JsonOrigin& origin, bool /*all*/) {
+  const auto [result, report, baseline] = check_from_json(document, origin);
   return check_text(result, report, baseline);
 }
 
-std::string stored_paired_check(const Document& document, const std::string& file, bool /*all*/) {
-  return paired_check_text(paired_check_from_json(document, file));
+std::string stored_paired_check(const Document& document, const JsonOrigin& origin, bool /*all*/) {
+  return paired_check_text(paired_check_from_json(document, origin));
 }
 
-std::string stored_history_check(const Document& document, const std::string& file, bool /*all*/) {
-  return history_check_text(history_check_from_json(document, file));
+std::string stored_history_check(const Document& document, const JsonOrigin& origin, bool /*all*/) {
+  return history_check_text(history_check_from_json(document, origin));
 }
 
-std::string stored_suite(const Document& document, const std::string& file, bool /*all*/) {
-  return suite_text(suite_from_json(document, file));
+std::string stored_suite(const Document& document, const JsonOrigin& origin, bool /*all*/) {
+  return suite_text(suite_from_json(document, origin));
 }
 
 // The page of a long history has only the last launches.
-std::string stored_history(const Document& document, const std::string& file, bool /*all*/) {
-  const StoredHistory history = history_from_json(document, file);
-  Reading reading(document, file);
+std::string stored_history(const Document& document, const JsonOrigin& origin, bool /*all*/) {
+  const StoredHistory history = history_from_json(document, origin);
+  Reading reading(document, origin);
   std::size_t left_out = 0;
   for (const HistorySeries& series : history.series) left_out += series.left_out;
   const std::int64_t series_left_out = reading.root().optional("series_left_out").count();
@@ -62,17 +62,17 @@ std::string stored_history(const Document& document, const std::string& file, bo
 }
 
 // The page of a large sweep has only some of its points.
-std::string stored_sweep(const Document& document, const std::string& file, bool all) {
-  const std::string text = sweep_text(sweep_from_json(document, file), all);
-  Reading reading(document, file);
+std::string stored_sweep(const Document& document, const JsonOrigin& origin, bool all) {
+  const std::string text = sweep_text(sweep_from_json(document, origin), all);
+  Reading reading(document, origin);
   const std::int64_t left_out = reading.root().optional("points_left_out").count();
   reading.finish();
   if (left_out == 0) return text;
   return fmt::format("{} more points had no room in the page that this was read from\n\n{}", left_out, text);
 }
 
-std::string stored_exploration(const Document& document, const std::string& file, bool /*all*/) {
-  return exploration_text(exploration_from_json(document, file));
+std::string stored_exploration(const Document& document, const JsonOrigin& origin, bool /*all*/) {
+  return exploration_text(exploration_from_json(document, origin));
 }
 
 // Names what a page had no room for.
@@ -87,7 +87,7 @@ std::string missing_text(const Document& document) {
 
 struct StoredKind {
   const char* name;
-  std::string (*text)(const Document& document, const std::string& file, bool all);
+  std::string (*text)(const Document& document, const JsonOrigin& origin, bool all);
 };
 constexpr std::array kStoredKinds{StoredKind{"report", stored_report},
                                   StoredKind{"comparison", stored_comparison},
@@ -101,18 +101,15 @@ constexpr std::array kStoredKinds{StoredKind{"report", stored_report},
 
 }  // namespace
 
-std::string stored_text(const nlohmann::ordered_json& document, const std::string& file, bool all) {
+std::string stored_text(const nlohmann::ordered_json& document, const JsonOrigin& origin, bool all) {
   const std::string kind =
       document.is_object() && document.contains("kind") && document["kind"].is_string() ? document["kind"] : "";
   std::vector<std::string> names;
   for (const StoredKind& known : kStoredKinds) {
-    if (known.name == kind) return missing_text(document) + known.text(document, file, all);
+    if (known.name == kind) return missing_text(document) + known.text(document, origin, all);
     names.emplace_back(known.name);
   }
-  throw InputError(
-      {{.file = file,
-        .path = "kind",
-        .message = fmt::format("is '{}', which has no text; those that have one: {}", kind, fmt::join(names, ", "))}});
+  refuse_kind(document, origin, fmt::format("which has no text; those that have one: {}", fmt::join(names, ", ")));
 }
 
 }  // namespace tandem

@@ -4,10 +4,12 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "reports/json_document.h"
+
 namespace tandem {
 
 // Shows everything with `all`: every collective of a report, every part of a comparison, every point of a sweep. `file`
 // is the name in messages. Throws InputError for a document of an unknown kind, and for one that is wrong.
-std::string stored_text(const nlohmann::ordered_json& document, const std::string& file, bool all = false);
+std::string stored_text(const nlohmann::ordered_json& document, const JsonOrigin& origin, bool all = false);
 
 }  // namespace tandem

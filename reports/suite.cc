@@ -119,8 +119,8 @@ nlohmann::ordered_json suite_to_json(const CheckedSuite& suite) {
   return json;
 }
 
-CheckedSuite suite_from_json(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+CheckedSuite suite_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   CheckedSuite suite;
   for (const JsonField& item : reading.root().required("scenarios").items()) suite.push_back(checked_scenario_of(item));
   reading.finish();

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reports/check.h"
+#include "reports/json_document.h"
 
 namespace tandem {
 
@@ -51,7 +52,7 @@ std::string summary_of(const CheckedSuite& suite);
 std::string suite_text(const CheckedSuite& suite);
 nlohmann::ordered_json suite_to_json(const CheckedSuite& suite);
 // Returns what the text shows of a document. Throws InputError with everything that is missing or wrong.
-CheckedSuite suite_from_json(const nlohmann::ordered_json& document, const std::string& file);
+CheckedSuite suite_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 
 // For CI systems: JUnit's XML (inconclusive and skipped ones are skipped tests, failed ones errors), Markdown, and
 // lines of GitHub's workflow commands. Paths of annotations are relative to `workspace` if they lie in it.

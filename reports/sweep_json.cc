@@ -84,8 +84,8 @@ nlohmann::ordered_json sweep_to_json(const SweepTable& table) {
   return json;
 }
 
-SweepTable sweep_from_json(const nlohmann::ordered_json& document, const std::string& file) {
-  Reading reading(document, file);
+SweepTable sweep_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   SweepTable table{.scenario = root.required("scenario").text(),
                    .engine = root.required("engine").text(),

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reports/json_document.h"
 #include "reports/sweep_table.h"
 #include "topologies/base/error.h"
 
@@ -12,7 +13,7 @@ namespace tandem {
 
 nlohmann::ordered_json sweep_to_json(const SweepTable& table);
 // Throws InputError with everything that is missing or wrong.
-SweepTable sweep_from_json(const nlohmann::ordered_json& document, const std::string& file);
+SweepTable sweep_from_json(const nlohmann::ordered_json& document, const JsonOrigin& origin);
 
 nlohmann::ordered_json point_to_json(const SweptPoint& point);
 class JsonField;

@@ -35,7 +35,7 @@ class RowsReader {
 
  private:
   void problem(int column, std::string message) {
-    problems_.add({file_, column > 0 ? line_ : 0, column, "", std::move(message)});
+    problems_.add({file_, std::max(1, line_), std::max(1, column), "", std::move(message)});
   }
 
   void read_row(std::string_view line) {

@@ -93,8 +93,8 @@ void set_verdict(Heading& heading, const std::string& verdict) {
                                                                                                    : "bad";
 }
 
-Content check_content(const Json& document, const std::string& file) {
-  const auto [result, report, baseline] = check_from_json(document, file);
+Content check_content(const Json& document, const JsonOrigin& origin) {
+  const auto [result, report, baseline] = check_from_json(document, origin);
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
   set_verdict(content.heading, std::string(name_of(result.verdict)));
   // A simulation that became faster is an open question until it is stored.
@@ -105,10 +105,10 @@ Content check_content(const Json& document, const std::string& file) {
   return content;
 }
 
-Content paired_check_content(const Json& document, const std::string& file) {
-  Reading reading(document, file);
+Content paired_check_content(const Json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
-  const StoredPairedCheck check = paired_check_from_json(document, file);
+  const StoredPairedCheck check = paired_check_from_json(document, origin);
   const CentreInterval& change = check.result.change;
   Content content{.heading = {.title = check.title,
                               .origin = fmt::format("against another program: {} pairs of launches in turns, seed {}",

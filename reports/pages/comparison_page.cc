@@ -112,9 +112,12 @@ std::string bands_section(const Comparison& comparison) {
   return section("Size bands", std::move(table).finish());
 }
 
-std::string both_gantts(const Json& entry, const std::string& file) {
-  auto measured = details_of(entry.at("measured"), file);
-  auto predicted = details_of(entry.at("predicted"), file);
+std::string both_gantts(const Json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
+  const JsonField entry = reading.root().required("comparisons").items().back();
+  auto measured = details_of(entry.required("measured"));
+  auto predicted = details_of(entry.required("predicted"));
+  reading.finish();
   if (!measured || !predicted) return gantt_section(std::nullopt, 0);
   // Two of them are as large as one of a run.
   for (StepPicture* picture : {&measured->median_step, &predicted->median_step}) make_coarse(*picture, kMostBars / 2);
@@ -139,8 +142,8 @@ std::string variants_section(const std::vector<Comparison>& comparisons) {
 
 }  // namespace
 
-Content comparison_content(const Json& document, const std::string& file) {
-  const std::vector<Comparison> comparisons = comparisons_from_json(document, file);
+Content comparison_content(const Json& document, const JsonOrigin& origin) {
+  const std::vector<Comparison> comparisons = comparisons_from_json(document, origin);
   // The last one is shown in full, as in the text.
   const Comparison& last = comparisons.back();
   const std::optional<double>& error = last.figure("step_time").error;
@@ -152,12 +155,8 @@ Content comparison_content(const Json& document, const std::string& file) {
                                                 error_text(*error), percent_text(last.noise))
                                   : "disturbed, no error can be told: " + last.disturbance;
   content.heading.verdict_class = error ? "open" : "bad";
-  content.sections = {variants_section(comparisons),
-                      waterfall_section(last),
-                      both_gantts(document.at("comparisons").back(), file),
-                      collectives_section_of(comparisons),
-                      bands_section(last),
-                      notes_section(last.measured)};
+  content.sections = {variants_section(comparisons),       waterfall_section(last), both_gantts(document, origin),
+                      collectives_section_of(comparisons), bands_section(last),     notes_section(last.measured)};
   return content;
 }
 

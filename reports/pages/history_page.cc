@@ -229,8 +229,8 @@ std::string completeness_text(const JsonField& root) {
 
 }  // namespace
 
-Content history_content(const Json& document, const std::string& file) {
-  Reading reading(document, file);
+Content history_content(const Json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   const double margin = root.required("margin").number();
   Content content{.heading = {.title = "History of step times",
@@ -242,7 +242,7 @@ Content history_content(const Json& document, const std::string& file) {
   reading.finish();
   if (fits_page(document)) return content;
   const auto shorter = std::make_shared<const Json>(history_that_fits(document));
-  content = fits_page(*shorter) ? history_content(*shorter, file) : std::move(content);
+  content = fits_page(*shorter) ? history_content(*shorter, origin.file()) : std::move(content);
   content.shortened = shorter;
   return content;
 }

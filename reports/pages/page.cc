@@ -22,7 +22,7 @@ using pages::Json;
 
 struct Kind {
   const char* name;
-  Content (*content)(const Json& document, const std::string& file);
+  Content (*content)(const Json& document, const JsonOrigin& origin);
 };
 constexpr std::array kKinds{Kind{"report", pages::run_content},
                             Kind{"comparison", pages::comparison_content},
@@ -106,19 +106,16 @@ std::string whole_page(const Content& content, const Json& document, bool offers
 
 }  // namespace
 
-std::string page_of(const nlohmann::ordered_json& document, const std::string& file, bool offers_trace) {
+std::string page_of(const nlohmann::ordered_json& document, const JsonOrigin& origin, bool offers_trace) {
   const std::string kind =
       document.is_object() && document.contains("kind") && document["kind"].is_string() ? document["kind"] : "";
   for (const Kind& known : kKinds) {
     if (known.name != kind) continue;
-    return whole_page(known.content(document, file), document, offers_trace);
+    return whole_page(known.content(document, origin), document, offers_trace);
   }
   std::vector<std::string> names;
   for (const Kind& known : kKinds) names.emplace_back(known.name);
-  throw InputError({{.file = file,
-                     .path = "kind",
-                     .message = fmt::format("is '{}', of which there is no page; those with pages: {}", kind,
-                                            fmt::join(names, ", "))}});
+  refuse_kind(document, origin, fmt::format("of which there is no page; those with pages: {}", fmt::join(names, ", ")));
 }
 
 }  // namespace tandem

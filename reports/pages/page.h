@@ -8,11 +8,13 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 
+#include "reports/json_document.h"
+
 namespace tandem {
 
 // Returns the page of a document. `file` is the document's name in messages. With `offers_trace`, the page is served
 // beside "trace.json" and has a button that opens it in Perfetto. Throws InputError for a document of a kind without a
 // page, and for what the readers of its kind refuse.
-std::string page_of(const nlohmann::ordered_json& document, const std::string& file, bool offers_trace = false);
+std::string page_of(const nlohmann::ordered_json& document, const JsonOrigin& origin, bool offers_trace = false);
 
 }  // namespace tandem

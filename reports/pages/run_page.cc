@@ -129,17 +129,16 @@ std::string gantt_section(const std::optional<RunDetails>& details, Nanoseconds 
                  text + gantt("Timeline of the median step", picture, picture.length) + gantt_tables(picture));
 }
 
-std::optional<RunDetails> details_of(const Json& document, const std::string& file) {
-  if (!document.contains("details")) return std::nullopt;
-  std::vector<Diagnostic> problems;
-  RunDetails details = run_details_from_json(JsonField(document, file, problems).required("details"));
-  if (!problems.empty()) throw InputError(std::move(problems));
-  return details;
+std::optional<RunDetails> details_of(const JsonField& report) {
+  const JsonField details = report.optional("details");
+  return details.present() ? std::optional(run_details_from_json(details)) : std::nullopt;
 }
 
-Content run_content(const Json& document, const std::string& file) {
-  const Report report = report_from_document(document, file);
-  const std::optional<RunDetails> details = details_of(document, file);
+Content run_content(const Json& document, const JsonOrigin& origin) {
+  const Report report = report_from_document(document, origin);
+  Reading reading(document, origin);
+  const std::optional<RunDetails> details = details_of(reading.root());
+  reading.finish();
   Content content{.heading = {.title = title_of(report), .origin = origin_text(report)}, .sections = {}};
   set_normality(content.heading, report);
   content.sections = {headline_list(report),

@@ -6,8 +6,13 @@
 #include <optional>
 #include <string>
 
+#include "reports/json_document.h"
 #include "reports/report.h"
 #include "reports/run_details.h"
+
+namespace tandem {
+class JsonField;
+}
 
 namespace tandem::pages {
 
@@ -26,17 +31,17 @@ struct Content {
   std::shared_ptr<const Json> shortened{};
 };
 
-Content run_content(const Json& document, const std::string& file);
-Content comparison_content(const Json& document, const std::string& file);
-Content check_content(const Json& document, const std::string& file);
-Content paired_check_content(const Json& document, const std::string& file);
-Content suite_content(const Json& document, const std::string& file);
-Content history_check_content(const Json& document, const std::string& file);
-Content sweep_content(const Json& document, const std::string& file);
-Content history_content(const Json& document, const std::string& file);
+Content run_content(const Json& document, const JsonOrigin& origin);
+Content comparison_content(const Json& document, const JsonOrigin& origin);
+Content check_content(const Json& document, const JsonOrigin& origin);
+Content paired_check_content(const Json& document, const JsonOrigin& origin);
+Content suite_content(const Json& document, const JsonOrigin& origin);
+Content history_check_content(const Json& document, const JsonOrigin& origin);
+Content sweep_content(const Json& document, const JsonOrigin& origin);
+Content history_content(const Json& document, const JsonOrigin& origin);
 
-// Returns the details for pictures that the run left in the document, if any.
-std::optional<RunDetails> details_of(const Json& document, const std::string& file);
+// Returns the details for pictures that the run left in its report, if any.
+std::optional<RunDetails> details_of(const JsonField& report);
 
 // Parts of these.
 void set_verdict(Heading& heading, const std::string& verdict);  // the name of a Verdict

@@ -40,8 +40,8 @@ std::string_view class_of_codes(const std::set<int>& codes) {
 
 }  // namespace
 
-Content suite_content(const Json& document, const std::string& file) {
-  Reading reading(document, file);
+Content suite_content(const Json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   HtmlTable table("a verdict for each scenario",
                   {"scenario", "mode", "verdict", "reason", "step time", "compared with", "change"}, 4);
@@ -62,8 +62,8 @@ Content suite_content(const Json& document, const std::string& file) {
   return content;
 }
 
-Content history_check_content(const Json& document, const std::string& file) {
-  Reading reading(document, file);
+Content history_check_content(const Json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   const JsonField exact = root.optional("exact");  // not in documents of earlier versions
   const bool is_exact = exact.present() && exact.boolean();

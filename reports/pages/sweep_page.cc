@@ -357,8 +357,8 @@ void check_front(const JsonField& root, std::size_t points) {
 
 }  // namespace
 
-Content sweep_content(const Json& document, const std::string& file) {
-  Reading reading(document, file);
+Content sweep_content(const Json& document, const JsonOrigin& origin) {
+  Reading reading(document, origin);
   const JsonField& root = reading.root();
   Points points;
   for (const JsonField& item : root.required("points").items()) points.push_back(point_of(item));

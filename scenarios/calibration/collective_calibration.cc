@@ -34,7 +34,7 @@ struct Measured {
 };
 
 [[noreturn]] void refuse(const CollectiveTable& table, std::string message) {
-  throw InputError({{.file = table.file, .line = table.line, .path = "", .message = std::move(message)}});
+  throw InputError({{.file = table.file, .line = std::max(1, table.line), .path = "", .message = std::move(message)}});
 }
 
 int gpus_of_machine(const Topology& topology) {

@@ -101,6 +101,7 @@ MeasuredThroughput read_entry(const YamlReader& map, const std::filesystem::path
   entry.per_second = map.required("per_second").number_within(kRates, 1);
   entry.source = path.filename().string();
   entry.file = path.string();
+  entry.place = {.line = map.line(), .column = map.column()};
   return entry;
 }
 
@@ -117,7 +118,7 @@ Topology with_slower_devices(const Topology& topology, double factor, const std:
 
 // Times are nearly proportional to the factor, so dividing by the remaining error converges in a few runs.
 double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,
-                           const std::string& source) {
+                           const std::string& file, const FilePlace& place) {
   constexpr int kMostRuns = 30;
   constexpr double kEnough = 1e-6;
   double factor = 1;
@@ -126,11 +127,10 @@ double slowness_of_devices(const Topology& topology, const SimulatedThroughput& 
     if (std::abs(missing - 1) < kEnough) return factor;
     factor *= missing;
   }
-  throw InputError({{.file = source,
-                     .path = "",
-                     .message = fmt::format("no speed of the device gives {}, because work that does not depend on "
-                                            "it takes longer",
-                                            rate_text(per_second, "per s"))}});
+  throw InputError(
+      {problem_at(file, place,
+                  fmt::format("no speed of the device gives {}, because work that does not depend on it takes longer",
+                              rate_text(per_second, "per s")))});
 }
 
 std::vector<MeasuredThroughput> read_throughputs(const std::filesystem::path& path) {
@@ -161,8 +161,8 @@ DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThrough
       fit.contradictions.push_back(fmt::format("{}: {} {}", each.source, rate_text(each.per_second, "per s"), *found));
     }
     const auto simulated = [&](const Topology& slowed) { return simulated_per_second(slowed, type, each.workload); };
-    logarithms += portable::log(
-        slowness_of_devices(topology, simulated, each.per_second, each.file.empty() ? each.source : each.file));
+    logarithms += portable::log(slowness_of_devices(topology, simulated, each.per_second,
+                                                    each.file.empty() ? each.source : each.file, each.place));
     source += fmt::format(" {:.6g}/s ({})", each.per_second, each.source);
   }
   fit.factor = portable::exp(logarithms / static_cast<double>(measured.size()));

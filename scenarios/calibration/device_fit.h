@@ -18,6 +18,7 @@ struct MeasuredThroughput {
   double per_second = 0;  // units of the workload, such as examples
   std::string source;     // for the fitted figures: "one-a100.yaml"
   std::string file{};     // its path, for messages; empty: the source
+  FilePlace place = kBeginning;
 };
 
 // Reads a file with the key `throughput` (docs/calibration.md). Throws InputError with every problem.
@@ -47,9 +48,9 @@ DeviceFit fit_device(const Topology& topology, const std::vector<MeasuredThrough
 // Simulates what was measured on a topology and returns units per second.
 using SimulatedThroughput = std::function<double(const Topology&)>;
 // Returns the factor by which all devices of that kind have to be slower for a simulation to give `per_second`. Throws
-// InputError as fit_device() does. `source` is the file that its message names.
+// InputError as fit_device() does, whose message names the place in `file`.
 double slowness_of_devices(const Topology& topology, const SimulatedThroughput& simulated, double per_second,
-                           const std::string& source);
+                           const std::string& file, const FilePlace& place);
 // Returns the topology with those devices slower by a factor.
 Topology with_slower_devices(const Topology& topology, double factor, const std::string& source);
 

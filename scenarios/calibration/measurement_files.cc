@@ -27,7 +27,7 @@ bool has_key(std::string_view text, std::string_view key) {
 }
 
 [[noreturn]] void refuse(const std::string& file, std::string message) {
-  throw InputError({{.file = file, .path = "", .message = std::move(message)}});
+  throw InputError({problem_at(file, kBeginning, std::move(message))});
 }
 
 // Tables grouped, and ordered, by what they measure.

@@ -25,8 +25,13 @@ bool fits(const CollectiveTable& table, const WantedTable& wanted) {
          (wanted.devices_of_machine == 0 || table.devices == wanted.devices_of_machine * machines);
 }
 
-[[noreturn]] void refuse_table(const std::string& file, std::string message) {
-  throw InputError({{.file = file, .path = "", .message = std::move(message)}});
+[[noreturn]] void refuse_table(const std::string& file, int line, std::string message) {
+  throw InputError({{.file = file, .line = std::max(1, line), .path = "", .message = std::move(message)}});
+}
+
+[[noreturn]] void refuse_machines(const std::string& name_or_file, std::string message) {
+  const FilePlace place = is_file_name(name_or_file) ? kBeginning : FilePlace{};
+  throw InputError({problem_at(name_or_file, place, std::move(message))});
 }
 
 std::vector<validation::MeasuredTable> read_tables(const std::string& file, const CollectiveTable& stated,
@@ -54,13 +59,15 @@ validation::MeasuredTable published_table(const std::string& file, const WantedT
     found = &each;
   }
   if (fitting.size() > 1) {
-    refuse_table(file, fmt::format("holds several tables that fit: {}; name the collective, -d or -g",
-                                   fmt::join(fitting, ", ")));
+    refuse_table(
+        file, found->table.line,
+        fmt::format("holds several tables that fit: {}; name the collective, -d or -g", fmt::join(fitting, ", ")));
   }
-  if (found == nullptr) refuse_table(file, fmt::format("holds no table that fits, only {}", fmt::join(all, ", ")));
+  if (found == nullptr) refuse_table(file, 1, fmt::format("holds no table that fits, only {}", fmt::join(all, ", ")));
   if (!kind_of_operation(found->table.operation)) {
-    refuse_table(file, fmt::format("holds times of {}, must be one of {}", found->table.operation,
-                                   fmt::join(known_operations(), ", ")));
+    refuse_table(file, found->table.line,
+                 fmt::format("holds times of {}, must be one of {}", found->table.operation,
+                             fmt::join(known_operations(), ", ")));
   }
   return *found;
 }
@@ -70,7 +77,7 @@ std::shared_ptr<const Topology> machine_of(const std::string& name_or_file, std:
   Topology one =
       is_file_name(name_or_file) ? import_topology(name_or_file, options).topology : load_catalog_node(name_or_file);
   if (one.worker_count() > 1 && workers && *workers > one.worker_count()) {
-    refuse_table(name_or_file, fmt::format("has {} machines, not {}", one.worker_count(), *workers));
+    refuse_machines(name_or_file, fmt::format("has {} machines, not {}", one.worker_count(), *workers));
   }
   if (one.worker_count() > 1 || workers.value_or(1) == 1) return std::make_shared<const Topology>(std::move(one));
   try {
@@ -79,7 +86,7 @@ std::shared_ptr<const Topology> machine_of(const std::string& name_or_file, std:
   } catch (const InputError&) {
     throw;
   } catch (const Error& error) {
-    refuse_table(name_or_file, error.what());
+    refuse_machines(name_or_file, error.what());
   }
 }
 

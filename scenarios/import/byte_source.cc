@@ -38,9 +38,13 @@ ByteSource::~ByteSource() {
   if (inflate_) inflateEnd(inflate_.get());
 }
 
-void ByteSource::fail(const std::string& message) {
+void ByteSource::fail(const std::string& message, std::int64_t byte) {
   has_failed_ = true;
-  throw InputError({{.file = name_, .path = "", .message = message}});
+  throw InputError({problem_at(name_, {.byte = byte}, message)});
+}
+
+void ByteSource::fail_here(const std::string& message) {
+  fail(message, read_bytes_ - static_cast<std::int64_t>(inflate_->avail_in));
 }
 
 std::size_t ByteSource::read() {
@@ -76,7 +80,7 @@ std::string_view ByteSource::unpack() {
       inflate_->avail_in = static_cast<uInt>(read());
       inflate_->next_in = reinterpret_cast<Bytef*>(packed_.data());
       if (inflate_->avail_in == 0 && is_at_end_) return {};
-      if (inflate_->avail_in == 0) fail("is a gzip file that ends too early: copy or write it again");
+      if (inflate_->avail_in == 0) fail_here("is a gzip file that ends too early: copy or write it again");
     }
     if (is_at_end_) {  // another member follows
       inflateReset(inflate_.get());
@@ -85,14 +89,14 @@ std::string_view ByteSource::unpack() {
     const int result = inflate(inflate_.get(), Z_NO_FLUSH);
     is_at_end_ = result == Z_STREAM_END;
     if (result != Z_OK && result != Z_STREAM_END && result != Z_BUF_ERROR) {
-      fail(fmt::format("is a damaged gzip file: {}", inflate_->msg != nullptr ? inflate_->msg : "unknown data"));
+      fail_here(fmt::format("is a damaged gzip file: {}", inflate_->msg != nullptr ? inflate_->msg : "unknown data"));
     }
   }
   const std::size_t count = unpacked_.size() - inflate_->avail_out;
   unpacked_bytes_ += static_cast<std::int64_t>(count);
   if (unpacked_bytes_ > kMostUnpacked ||
       (unpacked_bytes_ > kUnsuspicious && unpacked_bytes_ / kLikelyRatio > read_bytes_)) {
-    fail(fmt::format("unpacks to more than {} times its size, which no trace does", kLikelyRatio));
+    fail_here(fmt::format("unpacks to more than {} times its size, which no trace does", kLikelyRatio));
   }
   return {unpacked_.data(), count};
 }

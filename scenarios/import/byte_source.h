@@ -36,7 +36,9 @@ class ByteSource {
   std::size_t read();
   void begin_unpacking();
   std::string_view unpack();
-  [[noreturn]] void fail(const std::string& message);
+  // Refuse the file, or what it has at a byte.
+  [[noreturn]] void fail(const std::string& message, std::int64_t byte = -1);
+  [[noreturn]] void fail_here(const std::string& message);
 
   std::string name_;
   bool has_failed_ = false;

@@ -60,7 +60,7 @@ class ChakraTrace {
   }
 
   RankTrace make() {
-    if (nodes_.empty()) refuse("has no nodes");
+    if (nodes_.empty()) refuse(beginning_of(trace_.file), "has no nodes");
     number_ids();
     for (const std::size_t node : in_order()) add(nodes_[node]);
     add_notes();
@@ -68,13 +68,15 @@ class ChakraTrace {
   }
 
  private:
-  [[noreturn]] void refuse(const std::string& message) const {
-    throw InputError({{.file = trace_.file, .path = "", .message = message}});
+  [[noreturn]] void refuse(const FilePlace& place, const std::string& message) const {
+    throw InputError({problem_at(trace_.file, place, message)});
   }
 
   void number_ids() {
     for (std::size_t i = 0; i < nodes_.size(); ++i) {
-      if (!numbers_.try_emplace(nodes_[i].id, i).second) refuse(fmt::format("has two nodes of id {}", nodes_[i].id));
+      if (!numbers_.try_emplace(nodes_[i].id, i).second) {
+        refuse(nodes_[i].place, fmt::format("has two nodes of id {}", nodes_[i].id));
+      }
     }
   }
 
@@ -109,8 +111,8 @@ class ChakraTrace {
     if (order.size() < nodes_.size()) {
       const auto stuck = static_cast<std::size_t>(
           std::find_if(waiting.begin(), waiting.end(), [](int left) { return left > 0; }) - waiting.begin());
-      refuse(fmt::format("has a cycle: node {} ('{}') waits for itself, directly or by others", nodes_[stuck].id,
-                         nodes_[stuck].name));
+      refuse(nodes_[stuck].place, fmt::format("has a cycle: node {} ('{}') waits for itself, directly or by others",
+                                              nodes_[stuck].id, nodes_[stuck].name));
     }
     return order;
   }
@@ -122,6 +124,7 @@ class ChakraTrace {
     op.duration_ns = node.duration_us * kNsOfUs;
     op.flops = node.flops;
     op.moved_bytes = node.tensor_bytes;
+    op.place = node.place;
     op.stream = node.is_cpu_op ? kHost : kKernels;
     const auto type = static_cast<NodeType>(node.type);
     if (type == NodeType::metadata) return pass_on(node);
@@ -133,7 +136,7 @@ class ChakraTrace {
     } else if (type == NodeType::collective) {
       set_collective(node, op);
     } else if (type != NodeType::compute) {
-      refuse(fmt::format("node {} ('{}') is of the unknown type {}", node.id, node.name, node.type));
+      refuse(node.place, fmt::format("node {} ('{}') is of the unknown type {}", node.id, node.name, node.type));
     }
     finish(node, std::move(op));
   }
@@ -165,7 +168,8 @@ class ChakraTrace {
   void set_peer(const ChakraNode& node, bool is_send, TraceOp& op) {
     const std::int64_t peer = is_send ? node.target : node.source;
     if (peer < 0 || peer >= trace_.world || peer == trace_.rank) {
-      refuse(fmt::format("node {} ('{}') exchanges with rank {}: there are the ranks 0 to {}, and this is rank {}",
+      refuse(node.place,
+             fmt::format("node {} ('{}') exchanges with rank {}: there are the ranks 0 to {}, and this is rank {}",
                          node.id, node.name, peer, trace_.world - 1, trace_.rank));
     }
     op.kind = is_send ? TraceOp::Kind::send : TraceOp::Kind::receive;
@@ -200,17 +204,18 @@ class ChakraTrace {
     } else {
       const auto found = groups_.find(node.group);
       if (found == groups_.end()) {
-        refuse(fmt::format("node {} ('{}') is of the group '{}', which the file of groups does not have", node.id,
-                           node.name, node.group));
+        refuse(node.place, fmt::format("node {} ('{}') is of the group '{}', which the file of groups does not have",
+                                       node.id, node.name, node.group));
       }
       ranks = found->second;
       std::sort(ranks.begin(), ranks.end());
     }
     const bool is_member = std::find(ranks.begin(), ranks.end(), trace_.rank) != ranks.end();
     if (!is_member || ranks.back() >= trace_.world || std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) {
-      refuse(fmt::format(
-          "node {} ('{}') is of a group [{}]: each of the ranks 0 to {} at most once, and rank {} among them", node.id,
-          node.name, fmt::join(ranks, ", "), trace_.world - 1, trace_.rank));
+      refuse(node.place,
+             fmt::format(
+                 "node {} ('{}') is of a group [{}]: each of the ranks 0 to {} at most once, and rank {} among them",
+                 node.id, node.name, fmt::join(ranks, ", "), trace_.world - 1, trace_.rank));
     }
     for (std::size_t i = 0; i < trace_.groups.size(); ++i) {
       if (trace_.groups[i] == ranks) return static_cast<int>(i);

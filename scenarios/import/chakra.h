@@ -29,6 +29,7 @@ struct ChakraNode {
   std::string group{};
   bool has_some_dimensions = false;   // of the network only
   std::vector<std::string> unused{};  // attributes that could matter, and have no effect here
+  FilePlace place{};
 };
 
 // Returns whether an attribute that the readers do not use might change times elsewhere. Those that only describe a

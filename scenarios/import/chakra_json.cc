@@ -2,6 +2,7 @@
 
 #include <cstdlib>
 
+#include "scenarios/import/byte_source.h"
 #include "scenarios/import/chakra.h"
 #include "scenarios/import/json_value.h"
 #include "topologies/base/error.h"
@@ -30,6 +31,7 @@ void read_json_deps(JsonStream& json, std::vector<std::uint64_t>& deps) {
 
 ChakraNode read_json_node(JsonStream& json) {
   ChakraNode node;
+  node.place = json.place();
   if (json.part() != JsonPart::begin_object) json.fail("expected a node");
   bool has_id = false;
   while (json.next() == JsonPart::key) {
@@ -75,7 +77,7 @@ ChakraNode read_json_node(JsonStream& json) {
     }
     json.skip();
   }
-  if (!has_id) json.fail("a node has no Id");
+  if (!has_id) throw InputError({problem_at(json.file(), node.place, "a node has no Id")});
   return node;
 }
 

@@ -83,9 +83,8 @@ class Message {
     fail("a number has more than ten bytes");
   }
   [[noreturn]] void fail(const std::string& message) const {
-    throw InputError({{.file = file_,
-                       .path = fmt::format("byte {}", at_ + static_cast<std::int64_t>(position_)),
-                       .message = message + ": is no Chakra trace, or a damaged one"}});
+    throw InputError({problem_at(file_, {.byte = at_ + static_cast<std::int64_t>(position_)},
+                                 message + ": is no Chakra trace, or a damaged one")});
   }
 
  private:
@@ -266,9 +265,8 @@ class Messages {
     return true;
   }
   [[noreturn]] void fail(const std::string& message) const {
-    throw InputError({{.file = source_.name(),
-                       .path = fmt::format("byte {}", position_),
-                       .message = message + ": is no Chakra trace, or a damaged one"}});
+    throw InputError(
+        {problem_at(source_.name(), {.byte = position_}, message + ": is no Chakra trace, or a damaged one")});
   }
 
   ByteSource& source_;
@@ -298,6 +296,7 @@ std::vector<ChakraNode> read_chakra_messages(const std::filesystem::path& file) 
       continue;
     }
     nodes.push_back(read_node(message));
+    nodes.back().place = {.byte = messages.begin()};
     if (nodes.back().type == 0) message.fail("a node has no type");
     if (nodes.size() > kMostNodes) message.fail("has more than 10 million nodes");
   }

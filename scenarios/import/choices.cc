@@ -5,6 +5,7 @@
 #include <array>
 
 #include "scenarios/import/model_table.h"
+#include "scenarios/import/trace.h"
 #include "strategies/strategies.h"
 #include "topologies/base/error.h"
 
@@ -65,7 +66,7 @@ std::string topology_text(const std::string& machine, int workers, const std::st
 
 void check_choices(const std::string& file, ImportKind kind, const ImportChoices& choices) {
   const auto refuse = [&](const std::string& message) {
-    throw InputError({{.file = file, .path = "", .message = message}});
+    throw InputError({problem_at(file, beginning_of(file), message)});
   };
   for (const Choice& choice : kChoices) {
     if (!choice.is_given(choices) || takes(choice, kind)) continue;

@@ -113,8 +113,9 @@ void Flags::fail(std::string_view name, const std::string& message) const {
   const Flag* flag = find(name);
   std::string shown(name);
   std::replace(shown.begin(), shown.end(), '_', '-');
-  throw InputError(
-      {{file_, flag == nullptr ? 0 : flag->line, flag == nullptr ? 0 : flag->column, "--" + shown, message}});
+  const Flag* near = flag == nullptr && !flags_.empty() ? &flags_.front() : flag;  // those that lack it
+  const FilePlace place = near == nullptr ? kBeginning : FilePlace{.line = near->line, .column = near->column};
+  throw InputError({problem_at(file_, place, message, "--" + shown)});
 }
 
 std::string name_of_flag(std::string_view word) {

@@ -6,6 +6,7 @@
 #include <numeric>
 
 #include "engine/engine_info.h"
+#include "scenarios/import/byte_source.h"
 #include "scenarios/import/choices.h"
 #include "scenarios/import/hugging_face.h"
 #include "scenarios/import/megatron.h"
@@ -70,11 +71,10 @@ std::string scenario_of(const HuggingFaceModel& model, const std::string& file, 
   const int workers = std::max(1, options.workers);
   const int batch = choices.number(options.batch, at_most_batch(devices, workers), "global batch:", "--batch");
   if (batch < static_cast<std::int64_t>(devices) * workers) {
-    throw InputError({{.file = file,
-                       .path = "",
-                       .message = fmt::format("a batch of {} leaves some of {} GPUs without an example: --batch, "
-                                              "--devices and --workers",
-                                              batch, static_cast<std::int64_t>(devices) * workers)}});
+    throw InputError({problem_at(
+        file, kBeginning,
+        fmt::format("a batch of {} leaves some of {} GPUs without an example: --batch, --devices and --workers", batch,
+                    static_cast<std::int64_t>(devices) * workers))});
   }
   const std::string dtype =
       choices.word(options.dtype.empty() ? model.dtype : options.dtype, "bf16", "dtype", "--dtype");
@@ -289,12 +289,11 @@ Imported import_file(const std::filesystem::path& file, const ImportChoices& opt
   if (kind == ImportKind::megatron) return import_megatron(file, options, model);
   if (kind == ImportKind::trace) return import_traces({file}, options, file.parent_path());
   if (begins_as_json(file)) read_json(file);  // says where it is broken, if it is
-  throw InputError(
-      {{.file = file.string(),
-        .path = "",
-        .message = "is nothing that tandem imports: expected a config.json of Hugging Face with a "
-                   "`model_type`, arguments of Megatron-LM with --num-layers and --hidden-size, or a trace of "
-                   "PyTorch's profiler (traceEvents) or of Chakra (.et, workload_graph)"}});
+  throw InputError({problem_at(
+      file.string(), kBeginning,
+      "is nothing that tandem imports: expected a config.json of Hugging Face with a `model_type`, arguments of "
+      "Megatron-LM with --num-layers and --hidden-size, or a trace of PyTorch's profiler (traceEvents) or of Chakra "
+      "(.et, workload_graph)")});
 }
 
 std::string model_file_of(const std::filesystem::path& configuration, std::int64_t tokens) {

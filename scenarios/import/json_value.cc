@@ -4,6 +4,7 @@
 
 #include <unordered_set>
 
+#include "scenarios/import/byte_source.h"
 #include "topologies/base/error.h"
 
 namespace tandem {

@@ -7,7 +7,7 @@
 #include <string_view>
 #include <vector>
 
-#include "scenarios/import/json_stream.h"
+#include "topologies/base/json_stream.h"
 
 namespace tandem {
 

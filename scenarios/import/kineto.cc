@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 
+#include "scenarios/import/byte_source.h"
 #include "scenarios/import/kineto_collectives.h"
 #include "scenarios/import/kineto_events.h"
 #include "topologies/base/error.h"
@@ -33,9 +34,8 @@ class KinetoTrace {
 
   RankTrace make() {
     if (events_.works.empty()) {
-      throw InputError({{.file = trace_.file,
-                         .path = "",
-                         .message = "has no kernels: record it with ProfilerActivity.CUDA among the activities"}});
+      throw InputError({problem_at(trace_.file, kBeginning,
+                                   "has no kernels: record it with ProfilerActivity.CUDA among the activities")});
     }
     check_ids();
     make_ops();
@@ -71,7 +71,8 @@ class KinetoTrace {
                             .name = work.name,
                             .stream = stream->second,
                             .start_ns = work.start_ns - begin_ns_,
-                            .duration_ns = work.duration_ns});
+                            .duration_ns = work.duration_ns,
+                            .place = work.place});
     }
   }
 

@@ -102,7 +102,7 @@ bool KinetoCollectives::set_kind(const CollectiveFacts& facts, TraceOp& op) cons
   return true;
 }
 
-int KinetoCollectives::group_of(const CollectiveFacts& facts) {
+int KinetoCollectives::group_of(const CollectiveFacts& facts, const FilePlace& place) {
   const std::optional<std::vector<int>> listed = ranks_in(facts.ranks);
   if (!listed) return -1;
   std::vector<int> ranks = *listed;
@@ -118,11 +118,10 @@ int KinetoCollectives::group_of(const CollectiveFacts& facts) {
   if (std::adjacent_find(ranks.begin(), ranks.end()) != ranks.end()) return -1;
   if (std::find(ranks.begin(), ranks.end(), trace_.rank) == ranks.end()) return -1;
   if (trace_.stated_world > 0 && ranks.back() >= trace_.stated_world) {
-    throw InputError({{.file = trace_.file,
-                       .path = "",
-                       .message = fmt::format("a collective is among the ranks {} to {}, and the job has {} ranks "
-                                              "(distributedInfo)",
-                                              ranks.front(), ranks.back(), trace_.stated_world)}});
+    throw InputError(
+        {problem_at(trace_.file, place,
+                    fmt::format("a collective is among the ranks {} to {}, and the job has {} ranks (distributedInfo)",
+                                ranks.front(), ranks.back(), trace_.stated_world))});
   }
   trace_.world = std::max(trace_.world, ranks.back() + 1);
   const auto [known, is_new] = groups_.try_emplace(ranks, static_cast<int>(trace_.groups.size()));
@@ -136,7 +135,7 @@ void KinetoCollectives::complete(const KinetoEvents::Work& work, TraceOp& op) {
   TraceOp made = op;
   if (facts != nullptr && set_kind(*facts, made)) {
     const bool has_group = facts->group_size > 0 || !facts->ranks.empty() || trace_.world > 1;
-    made.group = made.kind == TraceOp::Kind::collective && has_group ? group_of(*facts) : -1;
+    made.group = made.kind == TraceOp::Kind::collective && has_group ? group_of(*facts, op.place) : -1;
     if (made.group >= 0 && made.collective == CollectiveKind::all_gather && facts->out_elements < 0) {
       made.bytes *= static_cast<std::int64_t>(trace_.groups[static_cast<std::size_t>(made.group)].size());
     }

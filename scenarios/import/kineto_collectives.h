@@ -22,7 +22,7 @@ class KinetoCollectives {
  private:
   const CollectiveFacts* facts_of(const KinetoEvents::Work& work) const;
   bool set_kind(const CollectiveFacts& facts, TraceOp& op) const;
-  int group_of(const CollectiveFacts& facts);
+  int group_of(const CollectiveFacts& facts, const FilePlace& place);
 
   const KinetoEvents& events_;
   RankTrace& trace_;

@@ -98,7 +98,7 @@ class EventReader {
     std::int64_t correlation = -1, external = -1, device = -1, stream = -1;
     bool has_start = false, has_duration = false, has_facts = false;
     CollectiveFacts facts{};
-    int line = 0, column = 0;
+    FilePlace place{};
   };
 
   void read_distributed() {
@@ -148,8 +148,7 @@ class EventReader {
     while (json_.next() != JsonPart::end_array) {
       if (json_.part() != JsonPart::begin_object) json_.fail("expected an event");
       event_ = {};
-      event_.line = json_.line();
-      event_.column = json_.column();
+      event_.place = json_.place();
       read_event();
       if (event_.phase == "X") keep();
     }
@@ -332,7 +331,7 @@ class EventReader {
 
   void keep_work(bool is_memory) {
     if (!event_.has_start || !event_.has_duration) {
-      throw InputError({{json_.file(), event_.line, event_.column, "", "an event of a device needs ts and dur"}});
+      throw InputError({problem_at(json_.file(), event_.place, "an event of a device needs ts and dur")});
     }
     if (events_.works.size() >= kMostEvents) json_.fail("has more than 20 million kernels");
     KinetoEvents::Work work{.name = number_of(event_.name),
@@ -342,7 +341,8 @@ class EventReader {
                             .external = event_.external,
                             .device = event_.device >= 0 ? event_.device : event_.process,
                             .stream = event_.stream >= 0 ? event_.stream : event_.thread,
-                            .is_memory = is_memory};
+                            .is_memory = is_memory,
+                            .place = event_.place};
     if (event_.has_facts) work.facts = add_facts();
     events_.works.push_back(work);
   }

@@ -7,7 +7,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "scenarios/import/json_stream.h"
+#include "topologies/base/json_stream.h"
 
 namespace tandem {
 
@@ -25,6 +25,7 @@ struct KinetoEvents {
     std::int64_t device = 0, stream = 0;
     int facts = -1;  // an index
     bool is_memory = false;
+    FilePlace place{};
   };
   struct Call {  // of the runtime, on the host
     std::int64_t start_ns = 0, duration_ns = 0, correlation = -1;

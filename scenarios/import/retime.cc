@@ -20,8 +20,12 @@ constexpr double kForwardShare =
 constexpr int kMostReplicas = 1 << 20;
 constexpr std::int64_t kMostBuckets = 2'000;  // in a trace
 
+[[noreturn]] void refuse_retiming(const RankTrace& trace, const FilePlace& place, const std::string& message) {
+  throw InputError({problem_at(trace.file, place, message)});
+}
+
 [[noreturn]] void refuse_retiming(const RankTrace& trace, const std::string& message) {
-  throw InputError({{.file = trace.file, .path = "", .message = message}});
+  refuse_retiming(trace, beginning_of(trace.file), message);
 }
 
 // Returns the distance between neighbouring ranks of a group that spans the whole job at equal distances; 0 for other
@@ -56,7 +60,7 @@ void check_exchanges(const RankTrace& trace, int stride) {
   for (const TraceOp& op : trace.ops) {
     if (op.kind != TraceOp::Kind::send && op.kind != TraceOp::Kind::receive) continue;
     if (op.peer / stride == trace.rank / stride) continue;
-    refuse_retiming(trace,
+    refuse_retiming(trace, op.place,
                     fmt::format("rank {} exchanges with rank {}, which is in another replica of {} ranks: no other "
                                 "number of replicas can be run",
                                 trace.rank, op.peer, stride));

@@ -6,12 +6,13 @@
 #include <array>
 #include <mutex>
 
+#include "scenarios/import/byte_source.h"
 #include "scenarios/import/chakra.h"
 #include "scenarios/import/chakra_order.h"
-#include "scenarios/import/json_stream.h"
 #include "scenarios/import/kineto.h"
 #include "scenarios/import/trace_ranks.h"
 #include "topologies/base/error.h"
+#include "topologies/base/json_stream.h"
 
 namespace tandem {
 
@@ -55,6 +56,10 @@ bool is_list_of_events(JsonStream& json) {
 
 }  // namespace
 
+FilePlace beginning_of(const std::filesystem::path& file) {
+  return is_chakra_file(file) ? FilePlace{.byte = 0} : kBeginning;
+}
+
 TraceKind trace_kind_of(const std::filesystem::path& file) {
   if (is_chakra_file(file)) return TraceKind::chakra_messages;
   ByteSource source(file);
@@ -83,7 +88,7 @@ TraceKind trace_kind_of(const std::filesystem::path& file) {
 namespace {
 
 [[noreturn]] void refuse_file(const std::filesystem::path& file, const std::string& message) {
-  throw InputError({{.file = file.string(), .path = "", .message = message}});
+  throw InputError({problem_at(file.string(), beginning_of(file), message)});
 }
 
 // Refuses a single rank with collectives among all ranks, which would take no time in a job of one rank.

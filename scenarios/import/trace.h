@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "engine/collective.h"
+#include "topologies/base/error.h"
 
 namespace tandem {
 
@@ -34,6 +35,7 @@ struct TraceOp {
   int peer = -1;           // the rank at the other end; of a broadcast the root
   std::int64_t id = 0;     // of Chakra's node
   std::int64_t tag = 0;    // of a send or receive of Chakra
+  FilePlace place{};       // in the file
 
   std::int64_t end_ns() const { return start_ns + duration_ns; }
 };
@@ -65,6 +67,9 @@ struct RankTrace {
 // InputError for a file that cannot be read.
 enum class TraceKind : std::uint8_t { none, kineto, chakra_messages, chakra_json, chakra_groups, host_operators };
 TraceKind trace_kind_of(const std::filesystem::path& file);
+
+// Returns the place of what is wrong with a whole file: its first line, or its first byte where it has no lines.
+FilePlace beginning_of(const std::filesystem::path& file);
 
 inline constexpr std::int64_t kMostRanksOfJob = 1 << 20;
 

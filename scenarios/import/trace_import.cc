@@ -70,7 +70,7 @@ struct Machines {
 };
 
 [[noreturn]] void refuse_machines(const RankTrace& trace, const std::string& message) {
-  throw InputError({{.file = trace.file, .path = "", .message = message}});
+  throw InputError({problem_at(trace.file, beginning_of(trace.file), message)});
 }
 
 // Returns the machines that `options` ask for, on which the job runs with another number of replicas.
@@ -149,10 +149,9 @@ int ranks_of_choices(const std::filesystem::path& file, const ImportChoices& opt
   if (options.ranks > 0) return options.ranks;
   const std::int64_t ranks = std::int64_t{options.devices} * std::max(1, options.workers);
   if (ranks <= kMostRanksOfJob) return static_cast<int>(ranks);
-  throw InputError({{.file = file.string(),
-                     .path = "",
-                     .message = fmt::format("a job has {} ranks at most, found {} (--devices, --workers)",
-                                            kMostRanksOfJob, ranks)}});
+  throw InputError(
+      {problem_at(file.string(), beginning_of(file),
+                  fmt::format("a job has {} ranks at most, found {} (--devices, --workers)", kMostRanksOfJob, ranks))});
 }
 
 }  // namespace

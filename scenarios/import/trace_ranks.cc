@@ -13,20 +13,21 @@ namespace {
 struct GroupCall {
   CollectiveKind kind;
   std::int64_t bytes;
-  bool operator==(const GroupCall&) const = default;
+  FilePlace place;
+  bool operator==(const GroupCall& other) const { return kind == other.kind && bytes == other.bytes; }
 };
 
 std::map<std::vector<int>, std::vector<GroupCall>> calls_of(const RankTrace& trace) {
   std::map<std::vector<int>, std::vector<GroupCall>> calls;
   for (const TraceOp& op : trace.ops) {
     if (op.kind != TraceOp::Kind::collective || op.group < 0) continue;
-    calls[trace.groups[static_cast<std::size_t>(op.group)]].push_back({op.collective, op.bytes});
+    calls[trace.groups[static_cast<std::size_t>(op.group)]].push_back({op.collective, op.bytes, op.place});
   }
   return calls;
 }
 
-[[noreturn]] void refuse_traces(const RankTrace& trace, const std::string& message) {
-  throw InputError({{.file = trace.file, .path = "", .message = message}});
+[[noreturn]] void refuse_traces(const RankTrace& trace, const FilePlace& place, const std::string& message) {
+  throw InputError({problem_at(trace.file, place, message)});
 }
 
 void check_pair(const RankTrace& first, const std::vector<GroupCall>& expected, const RankTrace& trace,
@@ -34,12 +35,13 @@ void check_pair(const RankTrace& first, const std::vector<GroupCall>& expected, 
   const std::size_t common = std::min(expected.size(), found.size());
   for (std::size_t i = 0; i < common; ++i) {
     if (expected[i] == found[i]) continue;
-    refuse_traces(trace, fmt::format("collective {} of the group [{}] is {} of {} bytes, but {} of {} bytes in {}",
-                                     i + 1, fmt::join(ranks, ", "), name_of(found[i].kind), found[i].bytes,
-                                     name_of(expected[i].kind), expected[i].bytes, first.file));
+    refuse_traces(trace, found[i].place,
+                  fmt::format("collective {} of the group [{}] is {} of {} bytes, but {} of {} bytes in {}", i + 1,
+                              fmt::join(ranks, ", "), name_of(found[i].kind), found[i].bytes, name_of(expected[i].kind),
+                              expected[i].bytes, first.file));
   }
   if (expected.size() == found.size()) return;
-  refuse_traces(trace,
+  refuse_traces(trace, found.empty() ? beginning_of(trace.file) : found.back().place,
                 fmt::format("has {} collectives of the group [{}], and {} has {}: traces of the same steps are needed",
                             found.size(), fmt::join(ranks, ", "), first.file, expected.size()));
 }
@@ -91,8 +93,9 @@ void check_groups(const std::vector<RankTrace>& traces, int period) {
     for (const std::vector<int>& ranks : trace.groups) {
       if (static_cast<int>(ranks.size()) == trace.world) continue;
       if (!group_for(ranks, trace.rank, rank, trace.world).empty()) continue;
-      refuse_traces(trace, fmt::format("rank {} has no trace, and no group like [{}] of rank {}: give its trace, too",
-                                       rank, fmt::join(ranks, ", "), trace.rank));
+      refuse_traces(trace, beginning_of(trace.file),
+                    fmt::format("rank {} has no trace, and no group like [{}] of rank {}: give its trace, too", rank,
+                                fmt::join(ranks, ", "), trace.rank));
     }
   }
 }

@@ -70,13 +70,13 @@ std::string line_of(const SweptPoint& point, const std::string& files_hash) {
 }
 
 StoredPoint point_of_line(std::string_view line, const std::string& file, int number) {
-  const std::string place = fmt::format("{}:{}", file, number);
-  const Json json = parse_json(line, place);
-  std::vector<Diagnostic> problems;
-  const JsonField field(json, place, problems);
+  const JsonOrigin origin(file, line, number);
+  const Json json = origin.parse();
+  Reading reading(json, origin);
+  const JsonField& field = reading.root();
   StoredPoint stored{.point = point_from_json(field), .files = {}};
   if (const JsonField files = field.optional("files_hash"); files.present()) stored.files = files.text();
-  if (!problems.empty()) throw InputError(std::move(problems));
+  reading.finish();
   return stored;
 }
 

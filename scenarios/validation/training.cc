@@ -62,13 +62,14 @@ const TrainingTable::Row* row_to_fit(const TrainingTable& table) {
 double slowness_in(const std::string& file, const TrainingTable& table, const TrainingTable::Row& row) {
   if (row.devices == 1) {
     const WorkloadSettings workload = row.workload.value_or(table.workload);
-    return fit_device(*row.machine.topology, {{.workload = workload, .per_second = row.throughput, .source = file}})
+    return fit_device(*row.machine.topology,
+                      {{.workload = workload, .per_second = row.throughput, .source = file, .place = row.place}})
         .factor;
   }
   const auto simulated = [&](const Topology& topology) {
     return simulate(table, row, std::make_shared<const Topology>(topology));
   };
-  return slowness_of_devices(*row.machine.topology, simulated, row.throughput, file);
+  return slowness_of_devices(*row.machine.topology, simulated, row.throughput, file, row.place);
 }
 
 void replay_table(const std::string& file, const TrainingTable& table, bool fits_first_row, TrainingReplay& replay) {

@@ -19,6 +19,7 @@ struct TrainingTable {
     ReplayMachine machine{};
     std::optional<WorkloadSettings> workload{};  // instead of the table's, with the batch of all devices
     std::optional<StrategySettings> strategy{};  // instead of the table's
+    FilePlace place{};
   };
   WorkloadSettings workload{};  // with the batch of one device
   std::string strategy{};

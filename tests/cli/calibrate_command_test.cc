@@ -168,7 +168,7 @@ TEST_F(CalibrateFrom, RefusesTheReportOfASimulation) {
   ASSERT_EQ(tandem({"run", example("digits-sim.yaml"), "--json", "-o", "sim.json"}).exit_code, 0);
   const Outcome outcome = tandem({"calibrate", "--from", "sim.json", "--topology", "dgx-a100"});
   EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("sim.json: is the report of a simulation, which measures nothing"));
+  EXPECT_THAT(outcome.err, HasSubstr("sim.json:1:1: is the report of a simulation, which measures nothing"));
 }
 
 }  // namespace

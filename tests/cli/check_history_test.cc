@@ -139,14 +139,14 @@ TEST_F(CheckHistory, LosesNoLineWhenTwoJobsWriteAtOnce) {
 TEST_F(CheckHistory, RefusesFilesThatAreNoHistory) {
   write("h.jsonl", "hello\n");
   EXPECT_EQ(tandem({"history", "h.jsonl"}).exit_code, 3);
-  const std::string problem = "h.jsonl: is no history; `tandem check --history` begins one if there is no such file\n";
+  const std::string problem = "h.jsonl:1:1: is no history; `tandem check --history` begins one if there is no such file\n";
   EXPECT_EQ(tandem({"history", "h.jsonl"}).err, problem);
   const Outcome text = check();
   EXPECT_EQ(text.exit_code, 3);
   EXPECT_EQ(text.err, problem);
   EXPECT_EQ(read("h.jsonl"), "hello\n") << "as it was";
   write("h.jsonl", "");
-  EXPECT_THAT(tandem({"history", "h.jsonl"}).err, HasSubstr("h.jsonl: has no launch"));
+  EXPECT_THAT(tandem({"history", "h.jsonl"}).err, HasSubstr("h.jsonl:1:1: has no launch"));
   EXPECT_THAT(tandem({"history", "nowhere.jsonl"}).err, HasSubstr("no such history"));
   write("h.jsonl", "{\"schema_version\":1,\"kind\"");
   const Outcome cut = check();

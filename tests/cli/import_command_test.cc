@@ -207,7 +207,7 @@ TEST_F(ImportCommand, RefusesWhatItDoesNotKnow) {
   write("words.txt", "nothing of use\n");
   const Outcome outcome = tandem({"import", "words.txt"});
   EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("words.txt: is nothing that tandem imports"));
+  EXPECT_THAT(outcome.err, HasSubstr("words.txt:1:1: is nothing that tandem imports"));
   EXPECT_EQ(tandem({"import", "."}).exit_code, 3);
   EXPECT_EQ(tandem({"import", "words.txt", "--batch", "0"}).exit_code, 2);
 }

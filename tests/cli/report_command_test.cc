@@ -63,7 +63,7 @@ TEST_F(ReportCommand, RefusesAReportWhosePartsDoNotAddUp) {
     command.insert(command.end(), more.begin(), more.end());
     const Outcome outcome = tandem(command);
     EXPECT_EQ(outcome.exit_code, 3);
-    EXPECT_THAT(outcome.err, testing::MatchesRegex("edited.json: per_step_ns: its parts add up to [0-9]+ ns, but the "
+    EXPECT_THAT(outcome.err, testing::MatchesRegex("edited.json:[0-9]+:[0-9]+: per_step_ns: its parts add up to [0-9]+ ns, but the "
                                                    "median of step_time_ns is 7 ns; was the document edited.\n"));
     EXPECT_EQ(outcome.out, "");
   }
@@ -150,9 +150,9 @@ TEST_F(ReportCommand, RefusesWhatItCannotShow) {
   EXPECT_EQ(tandem({"report", "poem.json"}).exit_code, 3);
   const Outcome page = tandem({"report", "poem.json", "--html", "poem.html"});
   EXPECT_EQ(page.exit_code, 3);
-  EXPECT_THAT(page.err, HasSubstr("poem.json: kind: is 'poem', of which there is no page"));
+  EXPECT_THAT(page.err, testing::ContainsRegex("poem.json:[0-9]+:[0-9]+: kind: is 'poem', of which there is no page"));
   EXPECT_FALSE(exists("poem.html"));
-  EXPECT_THAT(tandem({"report", "cut.html"}).err, HasSubstr("cut.html: is a page without a document"));
+  EXPECT_THAT(tandem({"report", "cut.html"}).err, HasSubstr("cut.html:1:1: is a page without a document"));
   EXPECT_EQ(tandem({"report", "nowhere.json"}).exit_code, 3);
   EXPECT_EQ(tandem({"run", example("digits-sim.yaml"), "--html", "/dev/full"}).exit_code, 5);
   EXPECT_EQ(tandem({"report", "poem.json", "--trace", "trace.json"}).exit_code, 2) << "without --serve";

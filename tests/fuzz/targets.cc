@@ -2,10 +2,15 @@
 
 #include <algorithm>
 #include <array>
+#include <nlohmann/json.hpp>
 #include <string>
 
+#include "reports/history.h"
+#include "reports/json_document.h"
 #include "reports/nccl_tests_reader.h"
+#include "reports/pages/page.h"
 #include "reports/report_json.h"
+#include "reports/stored_text.h"
 #include "scenarios/import/chakra.h"
 #include "scenarios/import/hugging_face.h"
 #include "scenarios/import/import.h"
@@ -128,6 +133,19 @@ void read_measurements_file(std::string_view bytes) {
   validation::parse_measurements(bytes, kName);
 }
 
+// A document of --json, or a page that carries one.
+void read_result(std::string_view bytes) {
+  const JsonOrigin origin(kName, bytes);
+  const nlohmann::ordered_json document = origin.parse();
+  stored_text(document, origin);
+  if (document["kind"] != "exploration") page_of(document, origin);
+}
+
+void read_history_file(std::string_view bytes) {
+  const MemoryFile file(bytes);
+  read_history(file.path());
+}
+
 const std::array kTargets{
     Target{"nccl_xml", read_nccl, {"tests/topologies/samples/nccl", "tests/bad_input/files/nccl"}},
     Target{"nvidia_smi",
@@ -167,6 +185,8 @@ const std::array kTargets{
     Target{"measurements",
            read_measurements_file,
            {"tests/scenarios/broken_measurements", "tests/bad_input/files/measurements"}},
+    Target{"result", read_result, {"tests/golden", "tests/bad_input/files/reports"}},
+    Target{"history", read_history_file, {}},
     Target{"run_drawn_scenario", run_drawn_scenario},
     Target{"run_drawn_collective", run_drawn_collective},
     Target{"run_drawn_sweep", run_drawn_sweep},

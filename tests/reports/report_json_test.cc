@@ -1,5 +1,6 @@
 #include "reports/report_json.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 
 #include <cmath>
@@ -141,25 +142,29 @@ TEST(ReportJson, NamesEverythingThatIsWrongAtOnce) {
   json["collectives"][0]["bytes"] = "many";
   json["loss"] = 3;
   json["replicas"] = 1e300;
-  EXPECT_THAT(problems_in(json.dump()),
-              testing::ElementsAre("baseline.json: engine: is missing",
-                                   "baseline.json: replicas: expected a whole number of 0 or more",
-                                   "baseline.json: step_time_ns.median: expected a whole number of 0 or more",
-                                   "baseline.json: collectives[0].bytes: expected a whole number of 0 or more",
-                                   "baseline.json: loss: expected a list"));
+  const std::string text = json.dump();
+  const auto place = [&](const std::string& value) {
+    return fmt::format("baseline.json:1:{}: ", text.find(value) + 1);
+  };
+  EXPECT_THAT(problems_in(text),
+              testing::ElementsAre("baseline.json:1:1: engine: is missing",
+                                   place("1e+300") + "replicas: expected a whole number of 0 or more",
+                                   place("-5") + "step_time_ns.median: expected a whole number of 0 or more",
+                                   place("\"many\"") + "collectives[0].bytes: expected a whole number of 0 or more",
+                                   place("3,\"metrics\"") + "loss: expected a list"));
 }
 
 TEST(ReportJson, RefusesOtherDocuments) {
   EXPECT_THAT(problems_in("{\"kind\": \"comparison\", \"schema_version\": 1}"),
               testing::ElementsAre(
-                  "baseline.json: kind: is 'comparison'; expected a report, as `tandem run --json` writes it"));
-  EXPECT_THAT(problems_in("[]"), testing::ElementsAre("baseline.json: expected an object"));
+                  "baseline.json:1:10: kind: is 'comparison'; expected a report, as `tandem run --json` writes it"));
+  EXPECT_THAT(problems_in("[]"), testing::ElementsAre("baseline.json:1:1: expected an object"));
   EXPECT_THAT(
       problems_in("{\"kind\": \"report\", \"schema_version\": 2}"),
-      testing::ElementsAre("baseline.json: schema_version: version 2 is not known; this Tandem reads version 1"));
+      testing::ElementsAre("baseline.json:1:37: schema_version: version 2 is not known; this Tandem reads version 1"));
   EXPECT_THAT(
       problems_in("{\"kind\": "),
-      testing::ElementsAre(testing::StartsWith("baseline.json: is not JSON: parse error at line 1, column 10")));
+      testing::ElementsAre(testing::StartsWith("baseline.json:1:10: the file ends too early (a value is missing)")));
   EXPECT_THAT(problems_in(""), testing::SizeIs(1));
 }
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reports/json_fields.h"
@@ -13,9 +14,9 @@ namespace {
 
 RunDetails read_back(const RunDetails& details) {
   const nlohmann::ordered_json document = run_details_to_json(details);
-  std::vector<Diagnostic> problems;
-  RunDetails read = run_details_from_json(JsonField(document, "details", problems));
-  EXPECT_TRUE(problems.empty());
+  Reading reading(document, "details");
+  RunDetails read = run_details_from_json(reading.root());
+  reading.finish();
   return read;
 }
 
@@ -122,11 +123,23 @@ TEST(RunDetails, ThatAreWrongAreRefusedWithTheirPlace) {
   nlohmann::ordered_json document = run_details_to_json(run_details(three_steps(), 1, Pace::in_step));
   document["median_step"]["lanes"][0]["bars"][0][2] = 9;
   document["waiting"].erase("steps");
+  const std::string text = document.dump();
+  const JsonOrigin origin("page.html", text);
+  const nlohmann::ordered_json read = origin.parse();
+  Reading reading(read, origin);
+  run_details_from_json(reading.root());
   std::vector<Diagnostic> problems;
-  run_details_from_json(JsonField(document, "page.html", problems));
+  try {
+    reading.finish();
+  } catch (const InputError& error) {
+    problems = error.diagnostics();
+  }
   ASSERT_EQ(problems.size(), 2u);
+  std::sort(problems.begin(), problems.end(), [](const auto& a, const auto& b) { return a.path < b.path; });
   EXPECT_EQ(problems[0].path, "median_step.lanes[0].bars[0]");
+  EXPECT_TRUE(text.substr(static_cast<std::size_t>(problems[0].column) - 1).starts_with("["));
   EXPECT_EQ(problems[1].path, "waiting.steps");
+  EXPECT_TRUE(text.substr(0, static_cast<std::size_t>(problems[1].column) - 1).ends_with("\"waiting\":"));
 }
 
 }  // namespace

@@ -115,9 +115,9 @@ TEST(SweepTable, CsvHasALineForEachPoint) {
 
 SweptPoint read_back(const SweptPoint& point) {
   const nlohmann::ordered_json json = point_to_json(point);
-  std::vector<Diagnostic> problems;
-  SweptPoint back = point_from_json(JsonField(json, "point", problems));
-  EXPECT_TRUE(problems.empty());
+  Reading reading(json, "point");
+  SweptPoint back = point_from_json(reading.root());
+  reading.finish();
   return back;
 }
 
@@ -134,10 +134,18 @@ TEST(SweepJson, PointsReadBackAsTheyWere) {
 
 TEST(SweepJson, SaysWhatAPointLacks) {
   const auto json = nlohmann::ordered_json::parse(R"({"values": {}, "state": "dine"})");
-  std::vector<Diagnostic> problems;
-  point_from_json(JsonField(json, "f", problems));
-  ASSERT_EQ(problems.size(), 1u);
-  EXPECT_EQ(problems.front().text(), "f: state: is no state of a point: 'dine'");
+  Reading reading(json, "f");
+  point_from_json(reading.root());
+  EXPECT_THROW(
+      {
+        try {
+          reading.finish();
+        } catch (const InputError& error) {
+          EXPECT_STREQ(error.what(), "f: state: is no state of a point: 'dine'");
+          throw;
+        }
+      },
+      InputError);
 }
 
 TEST(SweepJson, NamesTheBestAndTheFront) {

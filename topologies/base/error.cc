@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "topologies/base/shown.h"
+#include "topologies/base/utf8.h"
 
 namespace tandem {
 namespace {
@@ -39,10 +40,22 @@ std::size_t edit_distance(std::string_view a, std::string_view b) {
 
 }  // namespace
 
+FilePlace place_in(std::string_view text, std::size_t offset) {
+  const std::string_view before = text.substr(0, std::min(offset, text.size()));
+  const std::size_t begin = before.rfind('\n') + 1;  // 0 in the first line
+  return {.line = 1 + static_cast<int>(std::count(before.begin(), before.end(), '\n')),
+          .column = 1 + static_cast<int>(before.size() - begin)};
+}
+
+Diagnostic problem_at(std::string file, const FilePlace& place, std::string message, std::string path) {
+  return {std::move(file), place.line, place.column, std::move(path), std::move(message), place.byte};
+}
+
 std::string Diagnostic::text() const {
   std::string text = file;
   if (line > 0) text += (text.empty() ? "" : ":") + std::to_string(line);
   if (line > 0 && column > 0) text += ":" + std::to_string(column);
+  if (line == 0 && byte >= 0) text += (text.empty() ? "byte " : ":byte ") + std::to_string(byte);
   if (!path.empty()) text += (text.empty() ? "" : ": ") + path;
   return shown(text.empty() ? message : text + ": " + message);
 }
@@ -70,7 +83,7 @@ std::string shortened(const std::string& text) {
   if (text.size() <= kMost) return text;
   std::size_t size = 0;
   while (true) {
-    const std::size_t next = size + std::max<std::size_t>(1, utf8_character_size(std::string_view(text).substr(size)));
+    const std::size_t next = size + std::max<std::size_t>(1, utf8_size(std::string_view(text).substr(size)));
     if (next > kMost) return text.substr(0, size) + "...";
     size = next;
   }

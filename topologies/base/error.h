@@ -6,6 +6,7 @@
 // TANDEM_UNREACHABLE).
 #pragma once
 
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -20,17 +21,35 @@ class Error : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// One thing wrong in an input file. Line and column count from 1; 0 means "the file as a whole".
+// Where something begins in a file: a line and a column, from 1; in a file without lines a byte, from 0.
+struct FilePlace {
+  int line = 0;
+  int column = 0;
+  std::int64_t byte = -1;
+};
+
+// The place of what is wrong with the whole content of a text.
+inline constexpr FilePlace kBeginning{.line = 1, .column = 1};
+
+// Returns the place of the byte at `offset`, or of the end of the text where that is further on.
+FilePlace place_in(std::string_view text, std::size_t offset);
+
+// One thing wrong in an input file. Line and column count from 1; without a line and a byte it is the file as a whole,
+// which cannot be opened, is empty or too large.
 struct Diagnostic {
   std::string file;
   int line = 0;
   int column = 0;
   std::string path;  // where in the document, e.g. "workload.batch"; may be empty
   std::string message;
+  std::int64_t byte = -1;  // from 0, in a file without lines
 
-  // "file:line:column: path: message" in one line, leaving out what is not known (topologies/base/shown.h).
+  // "file:line:column: path: message" or "file:byte N: path: message" in one line, leaving out what is not known
+  // (topologies/base/shown.h).
   std::string text() const;
 };
+
+Diagnostic problem_at(std::string file, const FilePlace& place, std::string message, std::string path = "");
 
 // A program that uses Tandem as a library calls it wrongly: shapes that do not fit, a stream of another device, a rank
 // outside its group. The call that throws has changed nothing.

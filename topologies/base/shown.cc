@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <cstdint>
 
+#include "topologies/base/utf8.h"
+
 namespace tandem {
 namespace {
 
@@ -45,7 +47,7 @@ std::string without_controls(std::string_view text, std::string_view kept) {
   std::string result;
   result.reserve(text.size());
   while (!text.empty()) {
-    const std::size_t size = utf8_character_size(text);
+    const std::size_t size = utf8_size(text);
     const std::string_view character = text.substr(0, std::max<std::size_t>(1, size));
     text.remove_prefix(character.size());
     const std::uint32_t code = code_point(character);
@@ -107,27 +109,6 @@ std::string with_entities(const std::string& text) {
 }
 
 }  // namespace
-
-std::size_t utf8_character_size(std::string_view text) {
-  const auto byte = [text](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0U; };
-  const auto continues = [&](std::size_t from, std::size_t to) {
-    for (std::size_t i = from; i < to; ++i) {
-      if ((byte(i) & 0xC0U) != 0x80) return false;
-    }
-    return true;
-  };
-  if (text.empty()) return 0;
-  const unsigned first = byte(0), second = byte(1);
-  if (first < 0x80) return 1;
-  if (first >= 0xC2 && first < 0xE0 && continues(1, 2)) return 2;
-  // Neither an overlong form nor one half of a surrogate pair of UTF-16.
-  const bool is_three =
-      first >= 0xE0 && first < 0xF0 && !(first == 0xE0 && second < 0xA0) && !(first == 0xED && second >= 0xA0);
-  if (is_three && continues(1, 3)) return 3;
-  const bool is_four =
-      first >= 0xF0 && first < 0xF5 && !(first == 0xF0 && second < 0x90) && !(first == 0xF4 && second >= 0x90);
-  return is_four && continues(1, 4) ? 4 : 0;
-}
 
 std::string shown(std::string_view text) {
   return without_controls(text, "");

@@ -1,14 +1,10 @@
 // Names and values of files as terminals, logs and CI may show them.
 #pragma once
 
-#include <cstddef>
 #include <string>
 #include <string_view>
 
 namespace tandem {
-
-// Returns the length in bytes of the UTF-8 character at the beginning of the text; 0 if there is none.
-std::size_t utf8_character_size(std::string_view text);
 
 // Returns the text as one line of valid UTF-8 that does nothing but show: control characters, line breaks among them,
 // and those that turn the direction of a line are written as in C ("\x1b", "\n", "\u202e"), and so are bytes that are

@@ -98,8 +98,11 @@ void Diagnostics::throw_if_any() const {
     if (seen.insert(diagnostic.text()).second) unique.push_back(std::move(diagnostic));
   }
   if (const std::size_t more = unique.size(); more > kMostReported) {
+    Diagnostic rest = std::move(unique[kMostReported]);
+    rest.path.clear();
+    rest.message = fmt::format("{} more problems from here on", more - kMostReported);
     unique.resize(kMostReported);
-    unique.push_back({unique.back().file, 0, 0, "", fmt::format("{} more problems", more - kMostReported)});
+    unique.push_back(std::move(rest));
   }
   throw InputError(std::move(unique));
 }

@@ -7,8 +7,8 @@
 #include <sstream>
 #include <unordered_map>
 
-#include "topologies/base/shown.h"
 #include "topologies/base/strict_yaml.h"
+#include "topologies/base/utf8.h"
 
 namespace tandem {
 namespace {
@@ -30,7 +30,7 @@ void check_utf8(std::string_view text, const std::string& file) {
   }
   int line = 1, column = 1;
   for (std::size_t at = 0; at < text.size(); ++column) {
-    const std::size_t size = utf8_character_size(text.substr(at));
+    const std::size_t size = utf8_size(text.substr(at));
     if (size == 0) fail(file, line, column, "not UTF-8; save the file in that encoding");
     if (text[at] == '\n') {
       ++line;
@@ -42,12 +42,14 @@ void check_utf8(std::string_view text, const std::string& file) {
 
 // Refuses files that are not text, and names their kind.
 void check_text(std::string_view text, const std::string& file) {
-  if (text.starts_with("\x1f\x8b")) fail(file, 0, 0, "is a gzip file; unpack it first");
+  if (text.starts_with("\x1f\x8b")) fail(file, 1, 1, "is a gzip file; unpack it first");
   const std::string_view begin = text.substr(0, 4);
   const bool has_mark = begin.starts_with("\xFE\xFF") || begin.starts_with("\xFF\xFE");
   const auto zeros = std::count(begin.begin(), begin.end(), '\0');  // UTF-16 and UTF-32 have one to three of them
   const bool is_wide = has_mark || (zeros > 0 && zeros < static_cast<std::ptrdiff_t>(begin.size()));
-  if (!is_wide && text.find('\0') != std::string_view::npos) fail(file, 0, 0, "is not text");
+  if (const std::size_t zero = text.find('\0'); !is_wide && zero != std::string_view::npos) {
+    throw InputError({problem_at(file, place_in(text, zero), "is not text")});
+  }
 }
 
 // Bounds the brackets, because yaml-cpp stores something for every open one before it reports the first.
@@ -261,7 +263,7 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string file) {
     builder.check_last_quote(text);
   } catch (const YAML::Exception& error) {
     const bool known = !error.mark.is_null();
-    fail(document.file_, known ? error.mark.line + 1 : 0, known ? error.mark.column + 1 : 0,
+    fail(document.file_, known ? error.mark.line + 1 : 1, known ? error.mark.column + 1 : 1,
          "not valid YAML: " + error.msg);
   }
   if (document.root_ == nullptr) fail(document.file_, 0, 0, "the file is empty");

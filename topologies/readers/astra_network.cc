@@ -14,6 +14,7 @@ namespace {
 constexpr double kAstraGigabyte = 1024.0 * 1024 * 1024;
 constexpr double kAstraNanosecond = 1e-9;
 constexpr int kMostNpus = 1 << 16;
+constexpr int kMostFullyConnected = 1024;
 
 enum class Shape : std::uint8_t { ring, fully_connected, switched };
 
@@ -62,6 +63,9 @@ std::vector<AstraDimension> read_dimensions(const YamlReader& root) {
     if (product > kMostNpus) {
       counts.error(fmt::format("more than {} NPUs", kMostNpus));
       return {};
+    }
+    if (dimensions[i].shape == Shape::fully_connected && dimensions[i].npus > kMostFullyConnected) {
+      values_of(counts)[i].error(fmt::format("a complete graph of more than {} NPUs", kMostFullyConnected));
     }
   }
   return dimensions;
@@ -174,10 +178,6 @@ ImportedTopology import_astra_network(std::string_view text, const std::string& 
   root.finish();
   if (dimensions.empty() && problems.empty()) root.error("needs at least one dimension");
   problems.throw_if_any();
-  const bool is_fully = std::any_of(dimensions.begin(), dimensions.end(), [](const AstraDimension& one) {
-    return one.shape == Shape::fully_connected && one.npus > 1024;
-  });
-  if (is_fully) throw InputError({{.file = file, .path = "", .message = "a complete graph of more than 1024 NPUs"}});
   ImportedTopology imported =
       build_described(AstraGraph(dimensions).build(), file, options, std::filesystem::path(file).stem().string());
   imported.notes.insert(

@@ -59,8 +59,9 @@ class Builder {
   }
 
  private:
-  void problem(int line, std::string message) {
-    if (++problem_count_ <= 100) problems_.add({file_, line, line > 0 ? 1 : 0, "", std::move(message)});
+  void problem(const FilePlace& place, std::string message) {
+    if (++problem_count_ > 100) return;
+    problems_.add(problem_at(file_, place.line > 0 ? place : kBeginning, std::move(message)));
   }
   void note(const std::string& text) {
     const std::string full = file_ + ": " + text;
@@ -68,16 +69,17 @@ class Builder {
   }
 
   void read_kinds() {
-    if (graph_.nodes.empty()) problem(0, "has no node");
+    if (graph_.nodes.empty()) problem(kBeginning, "has no node");
     std::set<std::string> names;
     for (const DescribedNode& node : graph_.nodes) {
       const auto kind = kinds().find(node.kind);
       kinds_.push_back(kind == kinds().end() ? NodeKind::network_switch : kind->second);
       if (kind == kinds().end()) {
-        problem(node.line, fmt::format("node '{}' has {}; expected kind=gpu, cpu, nic, pcie_switch, nvswitch or switch",
-                                       node.name, node.kind.empty() ? "no kind" : "kind '" + node.kind + "'"));
+        problem(node.place,
+                fmt::format("node '{}' has {}; expected kind=gpu, cpu, nic, pcie_switch, nvswitch or switch", node.name,
+                            node.kind.empty() ? "no kind" : "kind '" + node.kind + "'"));
       }
-      if (!names.insert(node.name).second) problem(node.line, "two nodes named '" + node.name + "'");
+      if (!names.insert(node.name).second) problem(node.place, "two nodes named '" + node.name + "'");
     }
     neighbours_.resize(graph_.nodes.size());
     for (const DescribedLink& link : graph_.links) {
@@ -163,12 +165,12 @@ class Builder {
       const DescribedNode& node = graph_.nodes[i];
       if (kinds_[i] != NodeKind::gpu || device_of(i) != nullptr) continue;
       if (!node.architecture.empty()) {
-        return problem(node.line, fmt::format("GPU '{}' has an unknown architecture '{}' (known: {})", node.name,
-                                              node.architecture, nccl::known_architectures()));
+        return problem(node.place, fmt::format("GPU '{}' has an unknown architecture '{}' (known: {})", node.name,
+                                               node.architecture, nccl::known_architectures()));
       }
-      return problem(node.line, fmt::format("nothing tells which product GPU '{}' is; give --gpu NAME, such as --gpu "
-                                            "h100, or the machine with --complete-with NAME",
-                                            node.name));
+      return problem(node.place, fmt::format("nothing tells which product GPU '{}' is; give --gpu NAME, such as --gpu "
+                                             "h100, or the machine with --complete-with NAME",
+                                             node.name));
     }
   }
 
@@ -254,7 +256,7 @@ class Builder {
       node.device = device_of(index);
       if (node.kind == NodeKind::nic) node.port = port_of(index);
       if (node.kind == NodeKind::gpu && !node.device) {
-        problem(graph_.nodes[index].line,
+        problem(graph_.nodes[index].place,
                 fmt::format("GPU '{}' has an unknown architecture '{}' (known: {})", node.name,
                             graph_.nodes[index].architecture, nccl::known_architectures()));
         continue;
@@ -318,7 +320,7 @@ class Builder {
     for (const DescribedLink& link : graph_.links) {
       const LinkKind kind = kind_of(link);
       if (!link.kind.empty() && !link_kind_of(link.kind)) {
-        problem(link.line,
+        problem(link.place,
                 "unknown kind of link '" + link.kind + "', expected nvlink, pcie, c2c, cpu_interconnect or network");
       }
       const std::string ends = fmt::format("'{}' - '{}'", graph_.nodes[link.from].name, graph_.nodes[link.to].name);
@@ -327,14 +329,14 @@ class Builder {
         continue;
       }
       if (link.bytes_per_s && !(*link.bytes_per_s > 0)) {
-        problem(link.line, ends + ": its bandwidth must be greater than 0");
+        problem(link.place, ends + ": its bandwidth must be greater than 0");
         continue;
       }
       auto model = link.bytes_per_s
                        ? model_of(kind, *link.bytes_per_s, link.latency_s, kinds_[link.from], kinds_[link.to])
                        : borrowed_link(kind, link.latency_s);
       if (!model) {
-        problem(link.line, ends + " has no bandwidth, expected bw=\"50GB/s\", or a machine with --complete-with NAME");
+        problem(link.place, ends + " has no bandwidth, expected bw=\"50GB/s\", or a machine with --complete-with NAME");
         continue;
       }
       if (!link.bytes_per_s) {

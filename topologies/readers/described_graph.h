@@ -22,7 +22,7 @@ struct DescribedNode {
   double memory_bytes = 0;                   // likewise
   std::optional<double> port_bytes_per_s{};  // of a NIC
   std::string transport{};
-  int line = 0;  // 0: unknown
+  FilePlace place{};  // where the file describes it, if it says anything of it alone
 };
 
 struct DescribedLink {
@@ -30,7 +30,7 @@ struct DescribedLink {
   std::string kind{};  // nvlink, pcie, c2c, cpu_interconnect, network; empty: by its ends
   std::optional<double> bytes_per_s{}, latency_s{};
   Direction direction = Direction::duplex;
-  int line = 0;
+  FilePlace place{};
 };
 
 struct DescribedGraph {

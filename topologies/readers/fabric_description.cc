@@ -44,7 +44,7 @@ bool is_before(std::string_view a, std::string_view b) {
 }
 
 [[noreturn]] void refuse(const std::string& file, std::string message) {
-  throw InputError({{.file = file, .path = "", .message = std::move(message)}});
+  throw InputError({problem_at(file, kBeginning, std::move(message))});
 }
 
 // Returns the machine with plain node names such as "gpu0", as every worker of a cluster has them.

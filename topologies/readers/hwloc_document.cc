@@ -97,7 +97,7 @@ bool has_wide_domain(const Object& object) {
 
 class HwlocDocument {
  public:
-  HwlocDocument(std::string_view text, const std::string& file) : text_(text), file_(file) {
+  HwlocDocument(std::string_view text, const std::string& file) : places_(text), file_(file) {
     check_xml(text, file, read_);
   }
 
@@ -128,12 +128,13 @@ class HwlocDocument {
  private:
   using Set = std::vector<std::uint32_t>;
 
-  void problem(const Object& element, std::string message) {
-    problems_.add({file_, line_of(text_, element), 0, element.name(), std::move(message)});
+  void problem(const Object& element, std::string message, std::string_view attribute = "") {
+    problems_.add(problem_at(file_, places_.of(element, attribute), std::move(message), element.name()));
   }
   void bad_attribute(const Object& object, const char* name, const std::string& expected) {
     problem(object,
-            fmt::format("{}: expected {}, found '{}'", name, expected, shortened(object.attribute(name).value())));
+            fmt::format("{}: expected {}, found '{}'", name, expected, shortened(object.attribute(name).value())),
+            name);
   }
 
   void add_root(const Object& root, Object& made) {
@@ -349,7 +350,7 @@ class HwlocDocument {
     list.append_child(pugi::node_pcdata).set_value(text.c_str());
   }
 
-  std::string_view text_;
+  XmlPlaces places_;
   const std::string& file_;
   pugi::xml_document read_{}, made_{}, unused_{};
   Diagnostics problems_{};

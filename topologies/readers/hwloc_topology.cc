@@ -330,8 +330,7 @@ ImportedTopology import_hwloc(std::string_view text, const std::string& file, co
   // This fails on a bad file; loading all the same would describe this machine.
   if (hwloc_topology_set_xmlbuffer(topology.get(), copy.c_str(), static_cast<int>(copy.size()) + 1) != 0 ||
       hwloc_topology_load(topology.get()) != 0) {
-    throw InputError(
-        {{.file = file, .path = "", .message = "not a topology of hwloc; write it with `lstopo node.xml`"}});
+    throw InputError({problem_at(file, kBeginning, "not a topology of hwloc; write it with `lstopo node.xml`")});
   }
   HwlocGraph graph(topology.get());
   ImportedTopology imported =

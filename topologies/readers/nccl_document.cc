@@ -6,8 +6,6 @@
 #include <charconv>
 #include <cmath>
 
-#include "topologies/readers/xml_checks.h"
-
 namespace tandem::nccl {
 namespace {
 
@@ -32,17 +30,8 @@ std::optional<std::uint64_t> bus_number(std::string_view text) {
 }
 
 Document::Document(std::string_view text, std::string file, Diagnostics& diagnostics)
-    : text_(text), file_(std::move(file)), diagnostics_(diagnostics), line_starts_{0} {
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '\n') line_starts_.push_back(i + 1);
-  }
+    : places_(text), file_(std::move(file)), diagnostics_(diagnostics) {
   check_xml(text, file_, document_, true);
-}
-
-std::pair<int, int> Document::line_and_column(std::size_t offset) const {
-  const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
-  const auto line = static_cast<std::size_t>(after - line_starts_.begin());
-  return {static_cast<int>(line), static_cast<int>(offset - line_starts_[line - 1]) + 1};
 }
 
 // Returns a path such as "cpu[1].pci[0].gpu". The numbers tell equal siblings apart, and count from 0.
@@ -65,23 +54,11 @@ std::string Document::path_of(const pugi::xml_node& element) {
 
 void Document::problem(const pugi::xml_node& element, const std::string& message, std::string_view attribute) {
   if (++problems_ > kMostProblems) return;
-  // The offset is that of the name; the element begins with the '<' before it.
-  const auto name = static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, element.offset_debug()));
-  std::size_t offset = name - 1;
   std::string path = path_of(element);
   if (!attribute.empty() && element.attribute(std::string(attribute).c_str())) {
-    const std::string_view tag = text_.substr(name, text_.find('>', name) - name);
-    for (std::size_t at = tag.find(attribute); at != std::string_view::npos; at = tag.find(attribute, at + 1)) {
-      const char after = at + attribute.size() < tag.size() ? tag[at + attribute.size()] : '\0';
-      const bool begins = at > 0 && (tag[at - 1] == ' ' || tag[at - 1] == '\t' || tag[at - 1] == '\n');
-      if (!begins || (after != '=' && after != ' ')) continue;
-      offset = name + at;
-      break;
-    }
     path += (path.empty() ? "" : ".") + std::string(attribute);
   }
-  const auto [line, column] = line_and_column(offset);
-  diagnostics_.add({file_, line, column, path, message});
+  diagnostics_.add(problem_at(file_, places_.of(element, attribute), message, std::move(path)));
 }
 
 std::string Document::required_text(const pugi::xml_node& element, const char* attribute) {
@@ -162,8 +139,7 @@ void Document::note(const pugi::xml_node& element, const std::string& message) {
     return;
   }
   if (notes_.size() >= kMostNotes) return;
-  const auto offset = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, element.offset_debug()));
-  notes_.push_back({message, element ? line_and_column(offset).first : 0, 1});
+  notes_.push_back({message, element ? places_.of(element).line : 0, 1});
 }
 
 void Document::note(const std::string& message) {

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "topologies/base/strict_yaml.h"
+#include "topologies/readers/xml_checks.h"
 
 namespace tandem::nccl {
 
@@ -57,13 +58,11 @@ class Document {
     int line = 0;  // of the first; 0: the file as a whole
     int count = 0;
   };
-  std::pair<int, int> line_and_column(std::size_t offset) const;
   static std::string path_of(const pugi::xml_node& element);
 
-  std::string_view text_;
+  XmlPlaces places_;
   std::string file_;
   Diagnostics& diagnostics_;
-  std::vector<std::size_t> line_starts_;
   pugi::xml_document document_;
   int problems_ = 0;
   std::vector<Note> notes_;

@@ -56,7 +56,7 @@ Dimension dimension_of(std::string_view base) {
 
 class PlatformReader {
  public:
-  PlatformReader(std::string_view text, const std::string& file) : text_(text), file_(file) {
+  PlatformReader(std::string_view text, const std::string& file) : places_(text), file_(file) {
     check_xml(text, file, document_);
   }
 
@@ -69,16 +69,17 @@ class PlatformReader {
     return std::move(platform_);
   }
   std::vector<std::string> notes() const { return notes_; }
-  int line_of_route(std::size_t number) const { return line_of(text_, routes_[number].first); }
+  FilePlace place_of_route(std::size_t number) const { return places_.of(routes_[number].first); }
 
  private:
-  void problem(const XmlElement& element, std::string message) {
-    if (++problem_count_ <= 100) problems_.add({file_, line_of(text_, element), 0, element.name(), std::move(message)});
+  void problem(const XmlElement& element, std::string message, std::string_view attribute = "") {
+    if (++problem_count_ > 100) return;
+    problems_.add(problem_at(file_, places_.of(element, attribute), std::move(message), element.name()));
   }
   void note(const XmlElement& element, const std::string& message) {
     if (std::find(noted_.begin(), noted_.end(), message) != noted_.end()) return;
     noted_.push_back(message);
-    notes_.push_back(fmt::format("{}:{}: {}", file_, line_of(text_, element), message));
+    notes_.push_back(fmt::format("{}:{}: {}", file_, places_.of(element).line, message));
   }
 
   using Names = std::initializer_list<std::string_view>;
@@ -127,12 +128,13 @@ class PlatformReader {
     constexpr double kNoProblem = 1;  // a value that no later check refuses again
     if (!value) {
       problem(element,
-              fmt::format("{}: expected a number with a unit of {}, found '{}'", attribute, base, shortened(stated)));
+              fmt::format("{}: expected a number with a unit of {}, found '{}'", attribute, base, shortened(stated)),
+              attribute);
       return kNoProblem;
     }
     const std::string wrong = quantity_problem(*value, dimension_of(base), shortened(stated), true);
     if (wrong.empty()) return *value;
-    problem(element, fmt::format("{}: {}", attribute, wrong));
+    problem(element, fmt::format("{}: {}", attribute, wrong), attribute);
     return kNoProblem;
   }
 
@@ -181,7 +183,7 @@ class PlatformReader {
     DescribedNode node;
     node.name = id;
     node.kind = kind;
-    node.line = line_of(text_, element);
+    node.place = places_.of(element);
     if (id.empty()) problem(element, "has no id");
     if (!by_name_.emplace(id, nodes().size()).second) problem(element, "a second node '" + id + "'");
     if (const auto known = described_.find(id); known != described_.end()) describe(node, known->second);
@@ -225,7 +227,7 @@ class PlatformReader {
   void add_link(const XmlElement& element, const std::string& id) {
     PlatformLink link;
     link.id = id;
-    link.line = line_of(text_, element);
+    link.place = places_.of(element);
     link.bytes_per_s = number(element, "bandwidth", "Bps", 0);
     link.latency_s = number(element, "latency", "s", 0);
     note_unused(element, {"id", "bandwidth", "latency", "sharing_policy"});
@@ -295,7 +297,7 @@ class PlatformReader {
     link.bytes_per_s = rate;
     link.latency_s = latency_s;
     link.direction = direction;
-    link.line = line_of(text_, cluster.element);
+    link.place = places_.of(cluster.element);
     platform_.graph.links.push_back(std::move(link));
   }
 
@@ -364,7 +366,7 @@ class PlatformReader {
     note(element, "a FATPIPE limits every flow alone; here flows that enter it at one place share it");
   }
 
-  std::string_view text_;
+  XmlPlaces places_;
   const std::string& file_;
   pugi::xml_document document_{};
   Diagnostics problems_{};
@@ -386,7 +388,7 @@ ImportedTopology import_simgrid_platform(std::string_view text, const std::strin
   if (find_difference(platform, imported.topology)) {
     imported = build_described(join_routes(platform, true), file, options, name);
     if (const auto difference = find_difference(platform, imported.topology)) {
-      throw InputError({{file, reader.line_of_route(difference->number), 0, "route", difference->text}});
+      throw InputError({problem_at(file, reader.place_of_route(difference->number), difference->text, "route")});
     }
   }
   const std::vector<std::string> notes = reader.notes();

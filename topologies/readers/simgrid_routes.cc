@@ -241,7 +241,7 @@ class RouteGraph {
     link.bytes_per_s = like.bytes_per_s;
     link.latency_s = latency_s;
     link.direction = direction;
-    link.line = like.line;
+    link.place = like.place;
     graph_.links.push_back(std::move(link));
   }
 
@@ -284,7 +284,7 @@ class RouteGraph {
       if (places_[host] == host) continue;
       PlatformLink join;
       join.bytes_per_s = rates[places_[host]];
-      join.line = platform_.graph.nodes[host].line;
+      join.place = platform_.graph.nodes[host].place;
       add(host, places_[host], join, Direction::duplex, 0);
     }
   }

@@ -15,7 +15,7 @@ struct PlatformLink {
   double bytes_per_s = 0, latency_s = 0;
   Direction direction = Direction::duplex;
   bool is_fatpipe = false;  // limits each flow by itself
-  int line = 0;
+  FilePlace place{};
 };
 
 struct PlatformHop {

@@ -2,17 +2,10 @@
 
 #include <algorithm>
 
-#include "topologies/base/error.h"
-
 namespace tandem {
 namespace {
 
 constexpr int kDeepestXml = 512;
-
-int line_at(std::string_view text, std::size_t offset) {
-  return 1 + static_cast<int>(std::count(
-                 text.begin(), text.begin() + static_cast<std::ptrdiff_t>(std::min(offset, text.size())), '\n'));
-}
 
 // Stops at the first element that no reader should see.
 struct Inspector : pugi::xml_tree_walker {
@@ -37,18 +30,16 @@ void check_xml(std::string_view text, const std::string& file, pugi::xml_documen
   const unsigned how = pugi::parse_default | (comments ? pugi::parse_comments : 0U);
   const auto result = document.load_buffer(text.data(), text.size(), how, pugi::encoding_utf8);
   if (!result) {
-    const auto offset = std::min(static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, result.offset)), text.size());
-    const std::size_t begin = text.substr(0, offset).rfind('\n') + 1;  // 0 where there is none
-    throw InputError({Diagnostic{file, line_at(text, offset), static_cast<int>(offset - begin) + 1, "",
-                                 std::string("not valid XML: ") + result.description()}});
+    const auto offset = static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, result.offset));
+    throw InputError({problem_at(file, place_in(text, offset), std::string("not valid XML: ") + result.description())});
   }
   if (const std::size_t entity = text.find("<!ENTITY"); entity != std::string_view::npos) {
-    throw InputError({Diagnostic{file, line_at(text, entity), 0, "", "declares entities, which are not read"}});
+    throw InputError({problem_at(file, place_in(text, entity), "declares entities, which are not read")});
   }
   Inspector inspector;
   document.traverse(inspector);
   if (inspector.problem.empty()) return;
-  throw InputError({Diagnostic{file, line_of(text, inspector.place), 0, inspector.place.name(), inspector.problem}});
+  throw InputError({problem_at(file, XmlPlaces(text).of(inspector.place), inspector.problem, inspector.place.name())});
 }
 
 std::string root_element(std::string_view text) {
@@ -74,8 +65,30 @@ std::string root_element(std::string_view text) {
   return "";
 }
 
-int line_of(std::string_view text, const pugi::xml_node& element) {
-  return line_at(text, static_cast<std::size_t>(std::max<std::ptrdiff_t>(0, element.offset_debug())));
+XmlPlaces::XmlPlaces(std::string_view text) : text_(text) {
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '\n') line_starts_.push_back(i + 1);
+  }
+}
+
+FilePlace XmlPlaces::at(std::size_t offset) const {
+  const auto after = std::upper_bound(line_starts_.begin(), line_starts_.end(), offset);
+  const auto line = static_cast<std::size_t>(after - line_starts_.begin());
+  return {.line = static_cast<int>(line), .column = static_cast<int>(offset - line_starts_[line - 1]) + 1};
+}
+
+FilePlace XmlPlaces::of(const pugi::xml_node& element, std::string_view attribute) const {
+  // The offset is that of the name; the element begins with the '<' before it.
+  const auto name = static_cast<std::size_t>(std::max<std::ptrdiff_t>(1, element.offset_debug()));
+  if (attribute.empty() || !element.attribute(std::string(attribute).c_str())) return at(name - 1);
+  const std::string_view tag = text_.substr(name, text_.find('>', name) - name);
+  for (std::size_t found = tag.find(attribute); found != std::string_view::npos;
+       found = tag.find(attribute, found + 1)) {
+    const char after = found + attribute.size() < tag.size() ? tag[found + attribute.size()] : '\0';
+    const bool begins = found > 0 && (tag[found - 1] == ' ' || tag[found - 1] == '\t' || tag[found - 1] == '\n');
+    if (begins && (after == '=' || after == ' ')) return at(name + found);
+  }
+  return at(name - 1);
 }
 
 }  // namespace tandem

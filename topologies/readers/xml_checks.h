@@ -4,6 +4,9 @@
 #include <pugixml.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
+
+#include "topologies/base/error.h"
 
 namespace tandem {
 
@@ -14,7 +17,17 @@ void check_xml(std::string_view text, const std::string& file, pugi::xml_documen
 // Returns the name of the first element, such as "system" or "platform"; empty if there is none.
 std::string root_element(std::string_view text);
 
-// Returns the line of an element, from 1.
-int line_of(std::string_view text, const pugi::xml_node& element);
+// Finds what was parsed in its text, which must outlive this.
+class XmlPlaces {
+ public:
+  explicit XmlPlaces(std::string_view text);
+  // Returns where an element begins, or, where it has the attribute, where that does.
+  FilePlace of(const pugi::xml_node& element, std::string_view attribute = "") const;
+
+ private:
+  FilePlace at(std::size_t offset) const;
+  std::string_view text_;
+  std::vector<std::size_t> line_starts_{0};
+};
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <map>
 
 #include "topologies/base/shown.h"
+#include "topologies/base/utf8.h"
 #include "topologies/views/topology_text.h"
 
 namespace tandem {
@@ -18,7 +19,7 @@ std::string shortened_model(const std::string& model) {
   std::size_t size = 0, next = 0;
   while (next < kMostModel) {
     size = next;
-    next += std::max<std::size_t>(1, utf8_character_size(std::string_view(model).substr(size)));
+    next += std::max<std::size_t>(1, utf8_size(std::string_view(model).substr(size)));
   }
   return model.substr(0, size) + ".";
 }

@@ -146,7 +146,7 @@ TEST_F(Chakra, RanksAreInTheNamesOfFiles) {
   EXPECT_EQ(refusal([&] {
               read_traces({write("a.et", kMetadata + compute(0, 1)), write("b.et", kMetadata)});
             }),
-            "a.et: its name has no rank: expected a number before the ending, as in 'job.3.et'");
+            "a.et:byte 0: its name has no rank: expected a number before the ending, as in 'job.3.et'");
 }
 
 TEST_F(Chakra, AFileAloneStandsForTheRanksBesideIt) {
@@ -168,7 +168,7 @@ TEST_F(Chakra, AFileAloneStandsForTheRanksBesideIt) {
 TEST_F(Chakra, CollectivesOfAJobOfUnknownSizeAreNotFree) {
   const auto file = write("job.0.et", kMetadata + sum(0, 1 << 20));
   const std::string unknown =
-      "job.0.et: has 1 collectives among all ranks of its job and is its only file, so nothing says how many ranks are "
+      "job.0.et:byte 0: has 1 collectives among all ranks of its job and is its only file, so nothing says how many ranks are "
       "missing: give the files of all ranks, or their number (import: --devices, --workers; scenario: `ranks`)";
   EXPECT_EQ(refusal([&] { import_traces({file}, {}, folder_); }), unknown);
   const auto time_ns = [&](const ImportChoices& choices) {
@@ -183,7 +183,7 @@ TEST_F(Chakra, CollectivesOfAJobOfUnknownSizeAreNotFree) {
   EXPECT_EQ(refusal([&] {
               read_traces({file, folder_ / "job.1.et"}, 1);
             }),
-            "job.0.et: is of a job of 2 ranks, and `ranks` is 1");
+            "job.0.et:byte 0: is of a job of 2 ranks, and `ranks` is 1");
   // Work without collectives needs no other ranks, and groups say which there are.
   const auto silent = write("alone.0.et", kMetadata + compute(0, 5));
   EXPECT_EQ(refusal([&] { read_traces({silent}); }), "");
@@ -193,18 +193,18 @@ TEST_F(Chakra, CollectivesOfAJobOfUnknownSizeAreNotFree) {
 
 TEST_F(Chakra, BrokenFilesAreRefused) {
   const std::string good = kMetadata + compute(0, 5);
-  EXPECT_EQ(problem(kMetadata), "job.0.et: has no nodes");
+  EXPECT_EQ(problem(kMetadata), "job.0.et:byte 0: has no nodes");
   EXPECT_EQ(problem(good + compute(0, 5)), "job.0.et: has two nodes of id 0");
   EXPECT_EQ(problem(kMetadata + compute(0, 5, number(5, 1)) + compute(1, 5, number(5, 0))),
             "job.0.et: has a cycle: node 0 ('gemm') waits for itself, directly or by others");
   EXPECT_EQ(problem(kMetadata + compute(0, 5, number(4, 0))),
             "job.0.et: has a cycle: node 0 ('gemm') waits for itself, directly or by others");
   EXPECT_EQ(problem(good.substr(0, good.size() - 3)),
-            "job.0.et: byte 8: a message of 28 bytes ends beyond the file: is no Chakra trace, or a damaged one");
+            "job.0.et:byte 8: a message of 28 bytes ends beyond the file: is no Chakra trace, or a damaged one");
   EXPECT_EQ(problem(kMetadata + varint(std::uint64_t{1} << 40)),
-            "job.0.et: byte 8: a message of 1099511627776 bytes: is no Chakra trace, or a damaged one");
+            "job.0.et:byte 8: a message of 1099511627776 bytes: is no Chakra trace, or a damaged one");
   EXPECT_EQ(problem(kMetadata + std::string(12, '\xff')),
-            "job.0.et: byte 8: a length has more than nine bytes: is no Chakra trace, or a damaged one");
+            "job.0.et:byte 8: a length has more than nine bytes: is no Chakra trace, or a damaged one");
   EXPECT_THAT(problem(kMetadata + framed(number(1, 0) + "\x12\x7f"
                                                         "ab")),
               HasSubstr("a field of 127 bytes ends beyond its message"));
@@ -224,11 +224,11 @@ TEST_F(Chakra, KindsAreNotMixed) {
   EXPECT_EQ(refusal([&] {
               read_traces({chakra, kineto});
             }),
-            "job.0.et: is a trace of Chakra, and k.json is one of PyTorch's profiler");
+            "job.0.et:byte 0: is a trace of Chakra, and k.json is one of PyTorch's profiler");
   EXPECT_THAT(refusal([&] { read_traces({write("et.json", R"({"schema": "1.1.0-chakra.0.0.4", "nodes": []})")}); }),
               HasSubstr("has operators of the host and no times of the device"));
   EXPECT_EQ(refusal([&] { read_traces({write("g.json", "{\"1\": [0]}")}); }),
-            "g.json: has groups of ranks: give the traces, too");
+            "g.json:1:1: has groups of ranks: give the traces, too");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "scenarios/import/json_stream.h"
+#include "topologies/base/json_stream.h"
 
 #include <fmt/format.h>
 

@@ -167,7 +167,7 @@ TEST_F(Kineto, EachRankHasAFile) {
   const Imported both = import_traces({second, first}, {}, folder_);
   const Imported one = import_traces({first}, {}, folder_);
   EXPECT_GT(simulated_ns(both, first), simulated_ns(one, first));  // the first rank waits for the second
-  EXPECT_EQ(refusal([&] { import_traces({first, first}, {}, folder_); }), "rank0.json: is of rank 0, as rank0.json is");
+  EXPECT_EQ(refusal([&] { import_traces({first, first}, {}, folder_); }), "rank0.json:1:1: is of rank 0, as rank0.json is");
 }
 
 TEST_F(Kineto, FilesAreOfOneJobAndItsRanks) {
@@ -178,18 +178,18 @@ TEST_F(Kineto, FilesAreOfOneJobAndItsRanks) {
   EXPECT_EQ(refusal([&] {
               read_traces({two, four});
             }),
-            "rank1.json: is of a job of 4 ranks, and rank0.json of one of 2: give the files of one job");
+            "rank1.json:1:1: is of a job of 4 ranks, and rank0.json of one of 2: give the files of one job");
   const auto beyond =
       write("beyond.json", R"({"distributedInfo": {"rank": 5}, "traceEvents": [)" + kernel("a", 1, 2, 7, 1) + "]}");
   EXPECT_EQ(refusal([&] {
               read_traces({two, beyond});
             }),
-            "beyond.json: is of a job of at least 6 ranks, and rank0.json of one of 2: give the files of one job");
+            "beyond.json:1:1: is of a job of at least 6 ranks, and rank0.json of one of 2: give the files of one job");
   const auto silent = write("silent.json", fmt::format("[{}]", fmt::join(small_step(), ", ")));
   EXPECT_EQ(refusal([&] {
               read_traces({silent, two});
             }),
-            "silent.json: does not say its rank (distributedInfo) and is taken as rank 0, as rank0.json is");
+            "silent.json:1:1: does not say its rank (distributedInfo) and is taken as rank 0, as rank0.json is");
   std::vector<std::string> wide = small_step();
   wide.push_back(kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 900, 500, 20, 5,
                         R"(, "Collective name": "allreduce", "In msg nelems": 1, "Out msg nelems": 1, "dtype": "Float",
@@ -219,7 +219,7 @@ TEST(TraceRanks, GroupsOfOtherRanksHaveTheSameDistances) {
 
 TEST_F(Kineto, BrokenTracesAreRefused) {
   EXPECT_EQ(problem(R"({"traceEvents": []})"),
-            "x.json: has no kernels: record it with ProfilerActivity.CUDA among the activities");
+            "x.json:1:1: has no kernels: record it with ProfilerActivity.CUDA among the activities");
   EXPECT_EQ(problem(R"({"a": 1})"), "x.json:1:8: has no traceEvents");
   EXPECT_EQ(problem(R"({"traceEvents": 3})"), "x.json:1:17: expected a list of events");
   EXPECT_EQ(problem(R"({"traceEvents": [3]})"), "x.json:1:18: expected an event");

@@ -1,16 +1,16 @@
-#include "scenarios/import/json_stream.h"
+#include "topologies/base/json_stream.h"
 
 #include <fmt/format.h>
 
 #include <cmath>
 #include <cstdlib>
-
-#include "topologies/base/error.h"
+#include <utility>
 
 namespace tandem {
 namespace {
 
 constexpr int kEndOfFile = -1;
+constexpr std::size_t kMostDigits = 1000;
 
 std::string shown(int character) {
   if (character < 0x20 || character > 0x7e) return fmt::format("byte 0x{:02x}", character);
@@ -21,39 +21,74 @@ bool is_of_number(int c) {
   return (c >= '0' && c <= '9') || c == '-' || c == '+' || c == '.' || c == 'e' || c == 'E';
 }
 
-bool is_of_word(int c) {
+std::size_t digits_from(std::string_view text, std::size_t at) {
+  while (at < text.size() && text[at] >= '0' && text[at] <= '9') ++at;
+  return at;
+}
+
+// strtod and from_chars read more forms than JSON has, such as 01 and 1.
+bool is_number_of_json(std::string_view text) {
+  const std::size_t begin = text.starts_with('-') ? 1 : 0;
+  std::size_t at = digits_from(text, begin);
+  if (at == begin || (text[begin] == '0' && at > begin + 1)) return false;
+  if (at < text.size() && text[at] == '.') {
+    const std::size_t end = digits_from(text, at + 1);
+    if (end == at + 1) return false;
+    at = end;
+  }
+  if (at == text.size()) return true;
+  if (text[at] != 'e' && text[at] != 'E') return false;
+  const std::size_t exponent = at + 1 + (text.substr(at + 1).find_first_of("+-") == 0 ? 1 : 0);
+  return exponent < text.size() && digits_from(text, exponent) == text.size();
+}
+
+bool is_letter(int c) {
   return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z');
 }
 
 }  // namespace
 
-JsonStream::JsonStream(ByteSource& source) : source_(source) {
-  // A byte order mark.
-  if (peek() == 0xef) {
-    for (const int expected : {0xef, 0xbb, 0xbf}) {
-      if (take() != expected) fail("is no JSON: begins with unknown bytes");
-    }
+JsonStream::JsonStream(std::string file, std::function<std::string_view()> next_piece)
+    : file_(std::move(file)), next_piece_(std::move(next_piece)) {
+  skip_mark();
+}
+
+JsonStream::JsonStream(std::string file, std::string_view text, FilePlace place)
+    : file_(std::move(file)),
+      next_piece_([text, given = false]() mutable { return std::exchange(given, true) ? std::string_view() : text; }),
+      at_line_(place.line),
+      at_column_(place.column),
+      line_(place.line),
+      column_(place.column) {
+  skip_mark();
+}
+
+void JsonStream::skip_mark() {
+  if (peek() != 0xef) return;
+  for (const int expected : {0xef, 0xbb, 0xbf}) {
+    if (take() != expected) fail("is no JSON: begins with unknown bytes");
   }
-  at_column_ = 1;
+  at_column_ = column_;
 }
 
 void JsonStream::fail(const std::string& message) const {
-  throw InputError({{source_.name(), line_, column_, "", message}});
+  throw InputError({{file_, line_, column_, "", message}});
 }
 
 void JsonStream::refuse(const std::string& expected, int found) const {
   if (found == kEndOfFile) end_early(expected + " is missing");
-  fail(fmt::format("expected {}, found {}", expected, shown(found)));
+  const bool is_first = open_.empty() && wants_ == Wants::value;
+  fail(fmt::format("{}expected {}, found {}", is_first ? "is not JSON: " : "", expected, shown(found)));
 }
 
 void JsonStream::end_early(const std::string& where) const {
-  throw InputError({{source_.name(), at_line_, at_column_, "",
+  throw InputError({{file_, at_line_, at_column_, "",
                      fmt::format("the file ends too early ({}): it was cut short, or is still being written", where)}});
 }
 
 int JsonStream::refill() {
   if (is_done_) return kEndOfFile;
-  piece_ = source_.next();
+  piece_ = next_piece_();
   at_ = 0;
   is_done_ = piece_.empty();
   return is_done_ ? kEndOfFile : static_cast<unsigned char>(piece_[0]);
@@ -142,7 +177,7 @@ JsonPart JsonStream::value(int first) {
     string();
   } else if (first == '-' || (first >= '0' && first <= '9')) {
     found = numeral();
-  } else if (is_of_word(first)) {
+  } else if (is_letter(first)) {
     found = word();
   } else {
     refuse("a value", first);
@@ -152,17 +187,15 @@ JsonPart JsonStream::value(int first) {
 }
 
 JsonPart JsonStream::numeral() {
-  while (is_of_number(peek()) && text_.size() < 64) text_ += static_cast<char>(take());
+  while (is_of_number(peek()) && text_.size() < kMostDigits) text_ += static_cast<char>(take());
   if (text_ == "-" && peek() == 'I') return word();  // Python writes -Infinity
-  char* end = nullptr;
-  std::strtod(text_.c_str(), &end);
-  if (*end != '\0' && peek() == kEndOfFile) end_early(fmt::format("after '{}'", text_));
-  if (*end != '\0') fail(fmt::format("'{}' is no number", text_));
-  return JsonPart::number;
+  if (is_number_of_json(text_)) return JsonPart::number;
+  if (peek() == kEndOfFile) end_early(fmt::format("after '{}'", text_));
+  fail(fmt::format("'{}' is no number of JSON", text_));
 }
 
 JsonPart JsonStream::word() {
-  while (is_of_word(peek()) && text_.size() < 16) text_ += static_cast<char>(take());
+  while (is_letter(peek()) && text_.size() < 16) text_ += static_cast<char>(take());
   if (text_ == "true" || text_ == "false") return JsonPart::boolean;
   if (text_ == "null") return JsonPart::null;
   if (text_ == "NaN" || text_ == "Infinity" || text_ == "-Infinity") return JsonPart::number;
@@ -172,6 +205,12 @@ JsonPart JsonStream::word() {
 
 double JsonStream::number() const {
   return std::strtod(text_.c_str(), nullptr);
+}
+
+double JsonStream::finite_number() const {
+  const double value = number();
+  if (std::isfinite(value)) return value;
+  fail(is_number_of_json(text_) ? "is a number that is too large" : fmt::format("'{}' is no number of JSON", text_));
 }
 
 void JsonStream::string() {
@@ -248,18 +287,32 @@ unsigned JsonStream::hex4() {
   return code;
 }
 
-// Halves of surrogate pairs are kept apart: nothing here prints them.
+// Characters beyond U+FFFF are written as two halves, of which each is kept until the other one follows. A half alone
+// is not UTF-8.
 void JsonStream::add_utf8(unsigned code) {
+  const auto continuation = [](unsigned bits) { return static_cast<char>(0x80 | (bits & 0x3f)); };
+  const bool is_second = code >= 0xdc00 && code < 0xe000 && first_half_ > 0 && text_.size() == first_half_end_;
+  if (is_second) {
+    text_.resize(text_.size() - 3);
+    code = 0x10000 + ((first_half_ - 0xd800) << 10) + (code - 0xdc00);
+  }
   if (code < 0x80) {
     text_ += static_cast<char>(code);
   } else if (code < 0x800) {
     text_ += static_cast<char>(0xc0 | (code >> 6));
-    text_ += static_cast<char>(0x80 | (code & 0x3f));
-  } else {
+    text_ += continuation(code);
+  } else if (code < 0x10000) {
     text_ += static_cast<char>(0xe0 | (code >> 12));
-    text_ += static_cast<char>(0x80 | ((code >> 6) & 0x3f));
-    text_ += static_cast<char>(0x80 | (code & 0x3f));
+    text_ += continuation(code >> 6);
+    text_ += continuation(code);
+  } else {
+    text_ += static_cast<char>(0xf0 | (code >> 18));
+    text_ += continuation(code >> 12);
+    text_ += continuation(code >> 6);
+    text_ += continuation(code);
   }
+  first_half_ = code >= 0xd800 && code < 0xdc00 ? code : 0;
+  first_half_end_ = text_.size();
 }
 
 void JsonStream::skip() {
