@@ -31,7 +31,9 @@ struct Bandwidths {
   double busbw = 0;
 };
 
+// A size that was rounded down to nothing takes no time, and has the bandwidth that nccl-tests prints for it: 0.
 Bandwidths bandwidths_of(const CollectiveTable& table, const CollectiveRow& row, double time_us) {
+  if (!(time_us > 0)) return {};
   const double algbw = static_cast<double>(row.bytes) / time_us / 1e3;
   return {algbw, algbw * bus_factor(table.operation, table.devices).value_or(1)};
 }

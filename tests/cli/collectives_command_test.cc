@@ -188,5 +188,13 @@ TEST_F(CollectivesCommand, NamesWhatIsWrongOnTheCommandLine) {
   refused({"--topology", "./none.yaml"}, 3, "none.yaml");
 }
 
+// Eight bytes over as many devices are no whole element for each of their parts.
+TEST_F(CollectivesCommand, SizesThatRoundDownToNothingHaveNoBandwidth) {
+  const Outcome outcome = tandem(
+      {"collectives", "all_to_all", "--topology", "quadro-rtx8000", "--workers", "2", "-b", "8", "-e", "8", "-q"});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::Not(testing::AnyOf(testing::HasSubstr("inf"), testing::HasSubstr("nan"))));
+}
+
 }  // namespace
 }  // namespace tandem
