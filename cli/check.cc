@@ -12,7 +12,6 @@
 #include "cli/check_suite.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
-#include "cli/interrupt.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
 #include "cli/verdicts.h"
@@ -58,9 +57,18 @@ int code_for_bisect(const CheckedSuite& suite) {
   return any([](const CheckedScenario& one) { return one.cannot_be_judged; }) ? kCannotBeJudged : exit_code_of(suite);
 }
 
+// Appends to the history before anybody is told of the launches, so that no kill loses a line that was reported.
+// Returns why that failed.
+std::exception_ptr keep_launches(const CheckFlags& flags, const std::vector<HistoryLaunch>& launches) {
+  try {
+    if (!launches.empty()) append_history(flags.history, launches);
+    return nullptr;
+  } catch (const Error&) {
+    return std::current_exception();
+  }
+}
+
 int check_all(const CheckFlags& flags) {
-  handle_terminations();
-  handle_hangups();
   const Output output(flags.common);
   check_outputs_writable(flags);
   check_other_program(flags.against);
@@ -71,10 +79,11 @@ int check_all(const CheckFlags& flags) {
     write_outputs(flags, suite);
     std::rethrow_exception(failure);
   }
+  const std::exception_ptr unkept = keep_launches(flags, launches);
   print_result(flags, output, suite);
   write_outputs(flags, suite);
   write_check_page(flags, output, suite);
-  if (!launches.empty()) append_history(flags.history, launches);
+  if (unkept) std::rethrow_exception(unkept);
   return flags.bisect ? code_for_bisect(suite) : exit_code_of(suite);
 }
 

@@ -2,10 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -14,6 +11,7 @@
 #include "reports/report_json.h"
 #include "topologies/base/error.h"
 #include "topologies/base/shown.h"
+#include "topologies/base/whole_file.h"
 
 namespace tandem {
 namespace {
@@ -25,9 +23,11 @@ std::string environment(const char* variable) {
 
 // The steps of one job share the summary. No option asked for it, so the verdict does not depend on it.
 void append_summary(const std::string& file, const CheckedSuite& suite) {
-  std::ofstream out(file, std::ios::binary | std::ios::app);
-  if ((out << suite_markdown(suite)) && out.flush()) return;
-  std::cerr << fmt::format("tandem: no summary in {}: {}", shown(file), std::strerror(errno)) << std::endl;
+  try {
+    append_to_file(file, suite_markdown(suite));
+  } catch (const Error& error) {
+    std::cerr << fmt::format("tandem: no summary in {}: {}", shown(file), error.what()) << std::endl;
+  }
 }
 
 }  // namespace

@@ -46,6 +46,7 @@ struct CollectivesFlags {
 };
 
 constexpr std::int64_t kUsualBytes = 32 << 20;  // nccl-tests' default of -b and -e
+constexpr std::int64_t kMostRanks = 1 << 20;
 constexpr int kUsualIterations = 20;
 constexpr int kUsualWarmup = 5;
 
@@ -251,7 +252,9 @@ std::string problem_of(const CollectivesFlags& flags, const Prepared& prepared, 
     return fmt::format("more than {} sizes from {} to {} bytes: use a larger -i, or -f", kMostSizes,
                        prepared.least_bytes, prepared.most_bytes);
   }
-  const int ranks = job.workers * job.devices;
+  const std::int64_t ranks = std::int64_t{job.workers} * job.devices;
+  if (ranks > kMostRanks)
+    return fmt::format("{} machines of {} devices: at most {} devices take part", job.workers, job.devices, kMostRanks);
   if (flags.root >= ranks) return fmt::format("-r {}: there are {} devices", flags.root, ranks);
   if (flags.operation == "send_receive" && ranks < 2) return "send_receive needs at least two devices";
   return "";
@@ -289,7 +292,7 @@ int time_collectives(CollectivesFlags flags) {
   const Prepared prepared = prepare(flags);
   if (!prepared.problem.empty()) return usage_error(prepared.problem);
   ProgressLine progress(flags.common);
-  CollectiveResult result = run_collective(prepared.job, prepared.sweep, progress.of_steps(flags.operation));
+  CollectiveResult result = run_collective(prepared.job, prepared.sweep, progress.of_calls(flags.operation));
   progress.finish();
   if (result.settings.contains("nccl") && prepared.job.topology && !flags.common.quiet) {
     std::cerr << unread_nccl_variables(process_environment(), prepared.job.nccl);

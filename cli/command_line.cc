@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <optional>
 #include <string_view>
 
 #include "cli/command.h"
@@ -23,6 +24,8 @@ constexpr std::array<std::string_view, 3> kSpread = {"calibrate", "compare", "ru
 }  // namespace
 
 int run_command_line(int argc, char** argv) {
+  handle_signals();
+  open_standard_streams();
   CLI::App app("Run a distribution strategy on real devices and on a simulated cluster, and compare", "tandem");
   app.footer(
       "Exit codes: 0 ok, 1 regression or expectation not met, 2 usage, 3 invalid input, 4 not available,\n"
@@ -39,7 +42,7 @@ int run_command_line(int argc, char** argv) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    const int code = report_parse_error(app, error);
+    const int code = run_to_exit_code([&] { return report_parse_error(app, error); });
     // Not 2, which `git bisect run` takes as bad.
     const bool is_bisecting = std::any_of(argv, argv + argc, [](const char* word) { return word == kBisect; });
     return code != kOk && is_bisecting ? kCannotBeJudged : code;
@@ -55,10 +58,10 @@ int run_command_line(int argc, char** argv) {
         chosen.front()->get_name() + "`");
   }
   if (!chosen.empty()) set_purpose(fmt::format("tandem {} {}", tandem::version(), chosen.front()->get_name()));
-  handle_interrupts();
   return run_to_exit_code([&] {
-    // An interrupted mpirun sends SIGTERM to the ranks.
-    if (spreads && rank_of_process().count > 1) handle_terminations();
+    // An interrupted mpirun sends SIGTERM to the ranks, which end their job together.
+    std::optional<OrderlyEnd> together;
+    if (spreads && rank_of_process().count > 1) together.emplace();
     return action();
   });
 }

@@ -24,7 +24,9 @@ Outcome failed(ExitCode code, std::string_view message) {
 
 Outcome outcome_of(const std::function<int()>& action) {
   try {
-    return {action()};
+    const int code = action();
+    const std::string problem = stdout_problem();
+    return problem.empty() ? Outcome{code} : failed(kRunFailed, problem);
   } catch (const Interrupted&) {
     return failed(kInterrupted, "interrupted");
   } catch (const InputError& error) {

@@ -1,34 +1,68 @@
 #include "cli/interrupt.h"
 
-#include <atomic>
-#include <csignal>
+#include <fcntl.h>
+#include <signal.h>  // NOLINT(modernize-deprecated-headers): sigaction is POSIX
+#include <unistd.h>
 
+#include <atomic>
+#include <string_view>
+
+#include "cli/exit_codes.h"
 #include "engine/launched_job.h"
 
 namespace tandem {
 namespace {
 
 std::atomic<bool> requested = false;
-static_assert(std::atomic<bool>::is_always_lock_free, "a signal handler sets it");
+std::atomic<int> orderly_ends = 0;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free,
+              "a signal handler uses them");
+
+[[noreturn]] void end_now() {
+  constexpr std::string_view kMessage = "tandem: interrupted\n";
+  [[maybe_unused]] const auto written = write(STDERR_FILENO, kMessage.data(), kMessage.size());
+  _exit(kInterrupted);
+}
 
 void request(int signal) {
-  requested = true;
   interrupt_job(signal);
-  std::signal(signal, SIG_DFL);
+  if (orderly_ends == 0 || requested.exchange(true)) end_now();
+}
+
+void handle(int signal, void (*handler)(int)) {
+  struct sigaction action {};
+  action.sa_handler = handler;
+  action.sa_flags = SA_RESTART;
+  sigaction(signal, &action, nullptr);
+}
+
+bool is_ignored(int signal) {
+  struct sigaction action {};
+  return sigaction(signal, nullptr, &action) == 0 && action.sa_handler == SIG_IGN;
 }
 
 }  // namespace
 
-void handle_interrupts() {
-  std::signal(SIGINT, request);
+void handle_signals() {
+  handle(SIGINT, request);
+  handle(SIGTERM, request);
+  if (!is_ignored(SIGHUP)) handle(SIGHUP, request);
+  for (const int signal : {SIGPIPE, SIGXFSZ}) handle(signal, SIG_IGN);
 }
 
-void handle_terminations() {
-  std::signal(SIGTERM, request);
+// The wrong direction lets each use of the stream fail.
+void open_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (fcntl(stream, F_GETFD) < 0) open("/dev/null", stream == STDIN_FILENO ? O_WRONLY : O_RDONLY);
+  }
 }
 
-void handle_hangups() {
-  if (std::signal(SIGHUP, request) == SIG_IGN) std::signal(SIGHUP, SIG_IGN);
+OrderlyEnd::OrderlyEnd() {
+  ++orderly_ends;
+}
+
+OrderlyEnd::~OrderlyEnd() {
+  --orderly_ends;
 }
 
 bool interrupt_requested() {

@@ -1,6 +1,8 @@
-// Ctrl-C, and SIGTERM and SIGHUP where a command asks for it: the first one asks the work to stop at its next step, a
-// second one ends the program immediately. The ranks of a job end at the first one, because the engine that has joined
-// them looks at the signal itself (interrupt_job).
+// What signals do: Ctrl-C, SIGTERM and SIGHUP end the program with kInterrupted (docs/exit-codes.md). Usually the first
+// one does so immediately, which loses nothing, since files are written as a whole. During work that has something to
+// show or to end first (OrderlyEnd), the first one asks it to stop at its next step, and a second one ends the program
+// immediately. The ranks of a job end at the first one, because the engine that has joined them looks at the signal
+// itself (interrupt_job).
 #pragma once
 
 #include <exception>
@@ -13,9 +15,26 @@ class Interrupted : public std::exception {
   const char* what() const noexcept override { return "interrupted"; }
 };
 
-void handle_interrupts();    // once, at the start
-void handle_terminations();  // SIGTERM, too, from here on
-void handle_hangups();       // SIGHUP, too, unless it is ignored, as under nohup
+// Installs the handlers. Call it before anything else, also before the initializers of libraries; a second call changes
+// nothing. A SIGHUP that is ignored, as under nohup, stays so. A pipe or a limit of file sizes that ends the standard
+// output or a file becomes an error of the write, instead of the program's end.
+void handle_signals();
+
+// Opens those of the three standard streams that the program was started without, so that no file takes their place.
+// Writing to them fails.
+void open_standard_streams();
+
+// While one exists, the first signal asks the work to stop.
+//
+// Threads: any; the signal may arrive on any.
+class OrderlyEnd {
+ public:
+  OrderlyEnd();
+  ~OrderlyEnd();
+  OrderlyEnd(const OrderlyEnd&) = delete;
+  OrderlyEnd& operator=(const OrderlyEnd&) = delete;
+};
+
 bool interrupt_requested();
 void check_for_interrupt();  // throws Interrupted, except in a job
 

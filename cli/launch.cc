@@ -52,7 +52,11 @@ class Process {
     posix_spawn_file_actions_adddup2(&actions, fileno(error), STDERR_FILENO);
     posix_spawnattr_t attributes;
     posix_spawnattr_init(&attributes);
-    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETPGROUP | POSIX_SPAWN_SETSIGDEF);
+    sigset_t ignored_here;
+    sigemptyset(&ignored_here);
+    for (const int signal : {SIGPIPE, SIGXFSZ}) sigaddset(&ignored_here, signal);
+    posix_spawnattr_setsigdefault(&attributes, &ignored_here);
     posix_spawnattr_setpgroup(&attributes, 0);
     const int failure = posix_spawn(&id_, words.front(), &actions, &attributes, words.data(), environ);
     posix_spawnattr_destroy(&attributes);
@@ -95,6 +99,7 @@ class Process {
 }  // namespace
 
 LaunchResult launch(const std::vector<std::string>& command, double timeout_s) {
+  const OrderlyEnd orderly_end;  // of the process
   const File output = scratch_file();
   const File error = scratch_file();
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::duration<double>(timeout_s);

@@ -3,11 +3,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
-#include <cstring>
-#include <filesystem>
-#include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
 
@@ -17,6 +13,7 @@
 #include "reports/report_json.h"
 #include "topologies/base/error.h"
 #include "topologies/base/shown.h"
+#include "topologies/base/whole_file.h"
 
 namespace tandem {
 namespace {
@@ -26,55 +23,19 @@ bool is_set(const char* variable) {
   return value != nullptr && *value != '\0';
 }
 
-[[noreturn]] void cannot_write(const std::string& file) {
-  throw Error(fmt::format("cannot write {}: {}", file, std::strerror(errno)));
-}
-
 bool is_stdout(const std::string& file) {
   return file.empty() || file == "-" || file == "/dev/stdout" || file == "/dev/fd/1" || file == "/proc/self/fd/1";
 }
 
-using Write = std::function<void(std::ostream&)>;
+std::string stdout_error;  // why it could not be written; empty: it could
 
-// The stream's own failure tells more than what a writer throws for it.
-void write_to(std::ostream& stream, const std::string& name, const Write& write) {
+void write_stdout(const std::function<void(std::ostream&)>& write) {
   try {
-    if (stream) write(stream);
-  } catch (const Error&) {
-    if (stream) throw;
+    write_to(std::cout, "the standard output", write);
+  } catch (const Error& error) {
+    if (std::cout) throw;
+    if (stdout_error.empty()) stdout_error = error.what();
   }
-  if (!stream.flush()) cannot_write(name);
-}
-
-// Returns whether the path refers to an open file of a process, such as /dev/fd/3.
-bool is_open_file(const std::filesystem::path& file) {
-  std::error_code ignored;
-  const std::string path = std::filesystem::absolute(file, ignored).lexically_normal().string();
-  return path.starts_with("/dev/fd/") || path.starts_with("/proc/");
-}
-
-// Follows links to the file that is written, which need not exist yet.
-std::filesystem::path followed(std::filesystem::path file) {
-  constexpr int kMostLinks = 40;
-  std::error_code ignored;
-  for (int links = 0; links < kMostLinks && std::filesystem::is_symlink(file, ignored); ++links) {
-    if (is_open_file(file)) break;
-    file = file.parent_path() / std::filesystem::read_symlink(file, ignored);
-  }
-  return file;
-}
-
-// Returns whether the target is written to directly and never replaced: not a regular file, or one that a process has
-// open.
-bool is_stream(const std::filesystem::path& file) {
-  std::error_code ignored;
-  const std::filesystem::file_status status = std::filesystem::status(file, ignored);
-  return is_open_file(file) || (std::filesystem::exists(status) && !std::filesystem::is_regular_file(status));
-}
-
-void write_through(const std::string& file, const Write& write) {
-  std::ofstream out(file, std::ios::binary);
-  write_to(out, file, write);
 }
 
 std::string_view code_of(Color color) {
@@ -105,44 +66,22 @@ std::string colored(std::string_view text, Color color, const std::ostream& stre
 }
 
 void check_writable(const std::string& file) {
-  if (is_stdout(file)) return;
-  const std::filesystem::path target = followed(file);
-  const bool existed = std::filesystem::exists(target);
-  if (!std::ofstream(target, std::ios::app)) cannot_write(file);
-  std::error_code ignored;
-  if (!existed) std::filesystem::remove(target, ignored);
+  if (!is_stdout(file)) check_replaceable(file);
 }
 
 void write_file(const std::string& file, std::string_view text) {
   write_file(file, [text](std::ostream& stream) { stream << text; });
 }
 
-void write_file(const std::string& file, const Write& write) {
-  namespace fs = std::filesystem;
-  if (is_stdout(file)) return write_to(std::cout, "the standard output", write);
+void write_file(const std::string& file, const std::function<void(std::ostream&)>& write) {
+  if (is_stdout(file)) return write_stdout(write);
   const Phase phase("write " + file);
-  std::error_code error;
-  const fs::path target = followed(file);
-  const fs::path folder = target.has_parent_path() ? target.parent_path() : fs::path(".");
-  if (is_stream(target) || access(folder.c_str(), W_OK) != 0) return write_through(file, write);
-  // Writes beside the file, so that it is replaced in one step, and readers see either the whole old or the whole new
-  // text.
-  const fs::path beside = target.string() + fmt::format(".{}.tmp", getpid());
-  try {
-    write_through(beside.string(), write);
-  } catch (const Error&) {
-    const int reason = errno;
-    fs::remove(beside, error);
-    errno = reason;
-    cannot_write(file);
-  }
-  const fs::perms permissions = fs::status(target, error).permissions();
-  if (permissions != fs::perms::unknown) fs::permissions(beside, permissions, error);
-  fs::rename(beside, target, error);
-  if (!error) return;
-  std::error_code ignored;
-  fs::remove(beside, ignored);
-  throw Error(fmt::format("cannot write {}: {}", file, error.message()));
+  replace_file(file, write);
+}
+
+std::string stdout_problem() {
+  write_stdout([](std::ostream&) {});  // flushes it
+  return stdout_error;
 }
 
 bool is_page_alone(const CommonOptions& options) {

@@ -43,11 +43,14 @@ class Output {
 // there.
 bool is_page_alone(const CommonOptions& options);
 
-// These throw Error that names the file and the reason. A file is replaced as a whole: if its disk is full, it stays as
-// it was.
+// These throw Error that names the file and the reason. A file is replaced as a whole (topologies/base/whole_file.h).
+// They do not throw for the standard output, so that what else a command writes is written although nobody reads its
+// result; stdout_problem() then says why.
 void check_writable(const std::string& file);
 void write_file(const std::string& file, std::string_view text);
-// `write` may throw Error if the stream fails.
 void write_file(const std::string& file, const std::function<void(std::ostream&)>& write);
+
+// Returns why the standard output could not be written so far, or "".
+std::string stdout_problem();
 
 }  // namespace tandem

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <iostream>
 
-#include "cli/interrupt.h"
 #include "engine/launched_job.h"
 #include "engine/run_phase.h"
 
@@ -46,8 +45,13 @@ std::function<void(int, int)> ProgressLine::of_points(const std::string& what) {
   return counted(what + ": point");
 }
 
-std::function<void(int, int)> ProgressLine::counted(std::string what) {
-  return [this, what = std::move(what)](int done, int total) {
+std::function<void(std::int64_t, std::int64_t)> ProgressLine::of_calls(const std::string& what) {
+  begin(what);
+  return counted(what + ": call");
+}
+
+std::function<void(std::int64_t, std::int64_t)> ProgressLine::counted(std::string what) {
+  return [this, what = std::move(what)](std::int64_t done, std::int64_t total) {
     check_for_interrupt();
     progress_.update(what, done, total);
   };

@@ -1,13 +1,16 @@
-// The progress of a run on stderr, which is also where Ctrl-C is noticed.
+// The progress of a run on stderr, which is also where Ctrl-C is noticed: the work stops at the next step that it
+// tells.
 #pragma once
 
 #include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <string>
 #include <thread>
 
 #include "cli/common_options.h"
+#include "cli/interrupt.h"
 #include "reports/progress.h"
 
 namespace tandem {
@@ -27,12 +30,14 @@ class ProgressLine {
   std::function<void(int step, int steps)> of_steps(const std::string& what);
   std::function<void(int run, int runs)> of_runs(const std::string& what);
   std::function<void(int done, int points)> of_points(const std::string& what);
+  std::function<void(std::int64_t done, std::int64_t calls)> of_calls(const std::string& what);
   std::function<void(std::string_view stage, int done, int total)> of_stages(std::string what);
   void finish() { progress_.finish(); }
 
  private:
-  std::function<void(int, int)> counted(std::string what);
+  std::function<void(std::int64_t, std::int64_t)> counted(std::string what);
 
+  const OrderlyEnd orderly_end_{};
   Progress progress_;
   const bool is_quiet_;
   // Ticks, because a single step may take long. Ends before progress_ does. Not for sweeps, which fork.

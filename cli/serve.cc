@@ -64,6 +64,7 @@ bool can_serve() {
 }
 
 void serve(const Served& served, int port, const std::function<void(const std::string& address)>& ready) {
+  const OrderlyEnd orderly_end;
   sockaddr_in loopback{};
   loopback.sin_family = AF_INET;
   loopback.sin_port = htons(static_cast<std::uint16_t>(port));

@@ -8,7 +8,6 @@
 
 #include "cli/command.h"
 #include "cli/exit_codes.h"
-#include "cli/interrupt.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/phase.h"
@@ -111,7 +110,6 @@ int sweep_on_rank(const SweepFlags& flags, const Rank& rank) {
 // Ranks of one host read the same files, so the first of them reports for all what is wrong with these. The others end
 // without an error, because a launcher may kill all ranks as soon as one fails.
 int sweep(const SweepFlags& flags) {
-  handle_terminations();
   const Rank rank = rank_of_process();
   try {
     return sweep_on_rank(flags, rank);

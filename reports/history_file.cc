@@ -15,6 +15,7 @@
 #include "reports/history.h"
 #include "reports/json_fields.h"
 #include "reports/report_json.h"
+#include "topologies/base/whole_file.h"
 
 namespace tandem {
 namespace {
@@ -61,14 +62,7 @@ class LockedFile {
   void append(std::string_view text) const {
     const off_t before = size();
     check_ends_in_line(before);
-    for (std::string_view rest = text; !rest.empty();) {
-      const ssize_t written = write(descriptor_, rest.data(), rest.size());
-      if (written >= 0) {
-        rest.remove_prefix(static_cast<std::size_t>(written));
-      } else if (errno != EINTR) {
-        take_back(before);
-      }
-    }
+    append_whole(descriptor_, text, file_.string());
     if (fsync(descriptor_) != 0) take_back(before);
   }
 

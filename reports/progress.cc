@@ -29,7 +29,7 @@ Progress::~Progress() {
   finish();
 }
 
-void Progress::update(std::string_view what, int done, int total) {
+void Progress::update(std::string_view what, std::int64_t done, std::int64_t total) {
   if (!options_.stream) return;
   const std::lock_guard lock(mutex_);
   if (has_begun_ && (what != what_ || done <= done_)) began_s_ = updated_s_;  // other work, or the same again
@@ -76,7 +76,8 @@ void Progress::show(double now_s) {
   }
   line += fmt::format(", {:.0f} s", passed_s);
   if (has_begun_ && done_ > 0 && total_ > done_) {
-    line += fmt::format(", about {:.0f} s left", (now_s - began_s_) / done_ * (total_ - done_));
+    line += fmt::format(", about {:.0f} s left",
+                        (now_s - began_s_) / static_cast<double>(done_) * static_cast<double>(total_ - done_));
   }
   if (options_.terminal) {
     *options_.stream << "\r" << line << "\033[K" << std::flush;

@@ -4,6 +4,7 @@
 // Threads: all functions may be called from any thread.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <mutex>
 #include <ostream>
@@ -26,7 +27,7 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   // Shows "digits: 12 of 100, 6 s, about 44 s left". A total of 0 is unknown; it and the time left are then not shown.
-  void update(std::string_view what, int done, int total);
+  void update(std::string_view what, std::int64_t done, std::int64_t total);
   // Makes tick() show "digits: begins, 3 s" until the first update().
   void begin(std::string_view what);
   // Makes it show another phase there, "digits: finds routes, 3 s". `starts_again`: what was shown is done once more.
@@ -44,7 +45,7 @@ class Progress {
   std::string title_;  // of begin()
   std::string phase_;
   std::string what_;
-  int done_ = 0, total_ = 0;
+  std::int64_t done_ = 0, total_ = 0;
   bool has_begun_ = false;  // update() was called since begin()
   double updated_s_ = 0;    // time of the last update()
   double started_s_ = 0;

@@ -31,6 +31,10 @@ constexpr double kBytesOfARecord = 220;
 // mebibyte of it (engine/sim/simgrid_compat.h).
 constexpr double kAddressesOfASimulatedDevice = 1.2e6;
 
+// A task's stack and the guard beside it. More areas than the system allows end the simulation in SimGrid.
+constexpr double kAreasOfATask = 2;
+constexpr double kAreasOfLibraries = 2000;
+
 // The same of a device that is this machine's: digits on 64 to 1,000 replicas of engine cpu.
 constexpr double kBytesOfARealDevice = 6.3e6;
 
@@ -82,13 +86,21 @@ std::string values_text(const RunSize& size) {
 
 }  // namespace
 
+double bytes_of_records(double records) {
+  return kBytesOfARecord * records;
+}
+
 double RunSize::bytes() const {
   return kBytesOfADevice * static_cast<double>(devices) + kBytesOfASimulatedDevice * static_cast<double>(simulated) +
-         kBytesOfARecord * records + value_bytes;
+         bytes_of_records(records) + value_bytes;
 }
 
 double RunSize::addresses() const {
   return kAddressesOfASimulatedDevice * static_cast<double>(simulated) + bytes();
+}
+
+double RunSize::areas() const {
+  return kAreasOfATask * static_cast<double>(simulated);
 }
 
 RunSize size_of(const Scenario& scenario, double records_of_a_step, bool symmetry) {
@@ -119,11 +131,12 @@ std::string size_problem(const RunSize& size, double available_bytes) {
   if (size.bytes() <= available_bytes) return {};
   const auto text = [](double bytes) { return format_quantity(bytes, Dimension::bytes); };
   const std::string records = size.records > 0 ? fmt::format(" and their {:.3g} records", size.records) : "";
+  const std::string less = !size.less.empty() ? size.less
+                                              : fmt::format("fewer devices or steps, or engine: {{{}}}, need less",
+                                                            size.value_bytes > 0 ? "values: none" : "records: steps");
   return fmt::format(
-      "{} devices, {} of them simulated{}{}, need about {} of this machine's memory; {} is available (fewer devices or "
-      "steps, or engine: {{{}}}, need less)",
-      size.devices, size.simulated, values_text(size), records, text(size.bytes()), text(available_bytes),
-      size.value_bytes > 0 ? "values: none" : "records: steps");
+      "{} devices, {} of them simulated{}{}, need about {} of this machine's memory; {} is available ({})",
+      size.devices, size.simulated, values_text(size), records, text(size.bytes()), text(available_bytes), less);
 }
 
 std::string address_problem(const RunSize& size, double available_addresses) {
@@ -135,18 +148,42 @@ std::string address_problem(const RunSize& size, double available_addresses) {
       format_quantity(available_addresses, Dimension::bytes), size.value_bytes > 0 ? "values: none, or " : "or ");
 }
 
-std::string host_size_problem(std::int64_t devices, double device_bytes, double available_bytes) {
+std::string area_problem(const RunSize& size, double available_areas) {
+  if (size.areas() <= available_areas) return {};
+  return fmt::format(
+      "{} devices, {} of them simulated, need about {:.0f} areas of memory for their stacks; {:.0f} are available (a "
+      "larger vm.max_map_count, or fewer devices)",
+      size.devices, size.simulated, size.areas(), available_areas);
+}
+
+std::string host_size_problem(std::int64_t devices, double device_bytes, double available_bytes,
+                              const std::string& less) {
   const double bytes = static_cast<double>(devices) * std::max(device_bytes, kBytesOfARealDevice);
   if (bytes <= available_bytes) return {};
-  return fmt::format("{} devices need about {} of this machine's memory; {} is available (fewer devices need less)",
-                     devices, format_quantity(bytes, Dimension::bytes),
-                     format_quantity(available_bytes, Dimension::bytes));
+  return fmt::format("{} devices need about {} of this machine's memory; {} is available ({})", devices,
+                     format_quantity(bytes, Dimension::bytes), format_quantity(available_bytes, Dimension::bytes),
+                     less);
 }
 
 std::string thread_problem(std::int64_t devices, std::int64_t available_threads) {
   if (devices <= available_threads) return {};
   return fmt::format("{} devices need at least as many threads; this system allows {} (simulations need none)", devices,
                      available_threads);
+}
+
+std::string simulation_problem_here(const RunSize& size, double memory_share) {
+  std::string problem;
+  if (const auto addresses = available_addresses()) problem = address_problem(size, *addresses);
+  if (const auto areas = available_areas(); problem.empty() && areas) problem = area_problem(size, *areas);
+  const auto bytes = available_memory_bytes();
+  return problem.empty() && bytes ? size_problem(size, *bytes * memory_share) : problem;
+}
+
+std::string host_problem_here(std::int64_t devices, double device_bytes, double memory_share, const std::string& less) {
+  std::string problem;
+  if (const auto threads = available_threads()) problem = thread_problem(devices, *threads);
+  const auto bytes = available_memory_bytes();
+  return problem.empty() && bytes ? host_size_problem(devices, device_bytes, *bytes * memory_share, less) : problem;
 }
 
 std::optional<double> available_memory_bytes() {
@@ -164,6 +201,11 @@ std::optional<double> available_addresses() {
   if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
   const double used = number_in("/proc/self/statm").value_or(0) * static_cast<double>(sysconf(_SC_PAGESIZE));
   return std::max(0.0, static_cast<double>(limit.rlim_cur) - used);
+}
+
+std::optional<double> available_areas() {
+  const auto most = number_in("/proc/sys/vm/max_map_count");
+  return most ? std::optional(std::max(0.0, *most - kAreasOfLibraries)) : std::nullopt;
 }
 
 std::optional<std::int64_t> available_threads() {

@@ -23,12 +23,8 @@ std::optional<double> SizeCheck::memory_bytes() const {
   return bytes;
 }
 
-// Returns why a simulation of this size cannot run here; empty if it can.
 std::string SizeCheck::simulation_problem(const RunSize& size) const {
-  std::string problem;
-  if (const auto addresses = available_addresses()) problem = address_problem(size, *addresses);
-  const auto bytes = memory_bytes();
-  return problem.empty() && bytes ? size_problem(size, *bytes) : problem;
+  return simulation_problem_here(size, memory_share_);
 }
 
 // Returns the share of a simulation for which there is room.
@@ -47,13 +43,9 @@ RunSize SizeCheck::size(bool symmetry) {
 }
 
 std::string SizeCheck::problem_here() const {
-  const std::int64_t devices = training_devices(scenario_);
-  std::string problem;
-  if (const auto threads = available_threads()) problem = thread_problem(devices, *threads);
-  const auto bytes = memory_bytes();
-  if (!problem.empty() || !bytes) return problem;
   const bool computes_here = scenario_.devices.type == DeviceType::cpu;
-  return host_size_problem(devices, computes_here ? tensor_bytes_of_device(scenario_) : 0, *bytes);
+  return host_problem_here(training_devices(scenario_), computes_here ? tensor_bytes_of_device(scenario_) : 0,
+                           memory_share_);
 }
 
 void SizeCheck::before_run() {

@@ -47,10 +47,12 @@ struct CollectiveResult {
   std::vector<std::string> notes{};
 };
 
-// Runs the sweep. Worker 0 calls `progress`, which may be empty, after each size. Throws UnavailableError for devices
-// or element types that the engine lacks, and what the engine throws.
+// Runs the sweep. Of a model, at most 100 calls of a size are simulated, from which the mean of more follows. Worker 0
+// calls `progress`, which may be empty, now and then with the number of timed calls. Throws UnavailableError for
+// devices or element types that the engine lacks, SizeError for what this machine is too small for, and what the engine
+// throws.
 CollectiveResult run_collective(const CollectiveJob& job, const CollectiveSweep& sweep,
-                                const std::function<void(int done, int total)>& progress = {});
+                                const std::function<void(std::int64_t done, std::int64_t total)>& progress = {});
 
 // Returns the number of devices of the job's type that a machine has, or 0 where it is unknown.
 int devices_of_machine(const CollectiveJob& job);

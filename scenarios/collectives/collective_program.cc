@@ -7,13 +7,9 @@ namespace {
 
 constexpr int kSecondStream = kInputStream;  // a rank receives on it while it sends
 
-std::vector<DeviceId> all_devices(const Worker& worker) {
-  std::vector<DeviceId> ids;
-  for (const WorkerSpec& spec : worker.cluster()) {
-    for (int i = 0; i < spec.device_count; ++i) ids.push_back({spec.job, spec.task, spec.device_type, i});
-  }
-  return ids;
-}
+// So many calls are issued before the program waits for them, so that streams do not keep all calls of a long run.
+constexpr int kCallsUnderWay = 10'000;
+constexpr int kCallsOfProgress = 100;
 
 // One size on one worker: its buffers, and how a call is issued.
 class SizedCalls {
@@ -154,18 +150,35 @@ std::vector<Size> sizes_of(const CollectiveSweep& sweep, int ranks) {
   return sizes;
 }
 
-void run_sweep(Worker& worker, const CollectiveSweep& sweep, std::span<const Size> sizes,
-               std::span<std::atomic<std::int64_t>> wrong, const std::function<void(int done)>& progress) {
-  Communicator& group = worker.communicator(all_devices(worker));
+void run_sweep(Worker& worker, std::span<const DeviceId> group, const CollectiveSweep& sweep,
+               std::span<const Size> sizes, std::span<std::atomic<std::int64_t>> wrong,
+               const std::function<void(std::int64_t done)>& progress) {
+  Communicator& communicator = worker.communicator(group);
+  std::int64_t done = 0;
   for (std::size_t i = 0; i < sizes.size(); ++i) {
-    SizedCalls calls(worker, group, sweep, sizes[i]);
+    SizedCalls calls(worker, communicator, sweep, sizes[i]);
+    const auto issue = [&](int count, const auto& after_each) {
+      for (int call = 1; call <= count; ++call) {
+        calls.issue();
+        if (call % kCallsUnderWay == 0) calls.synchronize();
+        after_each(call);
+      }
+    };
+    const auto tell = [&] {
+      if (worker.index() == 0 && progress) progress(done);
+    };
     if (sweep.checks_values && worker.capabilities().carries_values) wrong[i] += calls.check();
-    for (int call = 0; call < sweep.warmup; ++call) calls.issue();
+    issue(sweep.warmup, [&](int call) {
+      if (call % kCallsOfProgress == 0) tell();
+    });
     calls.synchronize();
     worker.begin_step(static_cast<int>(i));
-    for (int call = 0; call < sweep.iterations; ++call) calls.issue();
+    issue(sweep.iterations, [&](int call) {
+      ++done;
+      if (call % kCallsOfProgress == 0) tell();
+    });
     worker.end_step();
-    if (worker.index() == 0 && progress) progress(static_cast<int>(i) + 1);
+    tell();
   }
 }
 

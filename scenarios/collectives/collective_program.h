@@ -22,8 +22,10 @@ bool works_in_place(CollectiveKind kind);
 
 std::vector<Size> sizes_of(const CollectiveSweep& sweep, int ranks);
 
-// Runs the sweep on this worker's devices. The timed calls of sizes[i] have step i. `wrong[i]` counts wrong elements.
-void run_sweep(Worker& worker, const CollectiveSweep& sweep, std::span<const Size> sizes,
-               std::span<std::atomic<std::int64_t>> wrong, const std::function<void(int done)>& progress);
+// Runs the sweep over `group` on this worker's devices. The timed calls of sizes[i] have step i. `wrong[i]` counts
+// wrong elements. Worker 0 calls `progress` now and then, with the number of timed calls so far.
+void run_sweep(Worker& worker, std::span<const DeviceId> group, const CollectiveSweep& sweep,
+               std::span<const Size> sizes, std::span<std::atomic<std::int64_t>> wrong,
+               const std::function<void(std::int64_t done)>& progress);
 
 }  // namespace tandem::collectives

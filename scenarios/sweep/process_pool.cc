@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <sched.h>
 #include <signal.h>  // NOLINT(modernize-deprecated-headers): kill is POSIX
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -122,11 +123,13 @@ class ProcessPool::Child {
 
 namespace {
 
-// Runs a child until there are no more jobs, or the parent is gone. A terminal's Ctrl-C reaches the child as well, but
-// the parent decides.
-[[noreturn]] void work(int jobs, int results, const ProcessPool::Job& job) {
-  for (const int signal : {SIGINT, SIGPIPE}) ::signal(signal, SIG_IGN);
-  ::signal(SIGTERM, SIG_DFL);
+// Runs a child until there are no more jobs, or the parent is gone. The signals of a terminal and of `timeout` reach
+// the child as well, but the parent decides. What kills the parent kills the child in the middle of its job, because it
+// has the parent's open files, and thereby their locks.
+[[noreturn]] void work(pid_t parent, int jobs, int results, const ProcessPool::Job& job) {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
+  prctl(PR_SET_PDEATHSIG, SIGKILL);
+  if (getppid() != parent) _exit(0);  // it was killed before
   for (int number = 0; read_all(jobs, &number, sizeof number);) {
     const std::string result = job(number);
     const auto size = static_cast<std::uint32_t>(result.size());
@@ -153,12 +156,13 @@ bool ProcessPool::add_child() {
     return false;
   }
   std::fflush(nullptr);
+  const pid_t parent = getpid();
   const pid_t process = fork();
   if (process == 0) {
     for (const auto& other : children_) other->forget();
     close(jobs[1]);
     close(results[0]);
-    work(jobs[0], results[1], job_);
+    work(parent, jobs[0], results[1], job_);
   }
   close(jobs[0]);
   close(results[1]);

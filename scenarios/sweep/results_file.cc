@@ -14,6 +14,7 @@
 #include "reports/json_fields.h"
 #include "reports/report_json.h"
 #include "reports/sweep_json.h"
+#include "topologies/base/whole_file.h"
 
 namespace tandem {
 namespace {
@@ -115,11 +116,11 @@ ResultsFile::ResultsFile(fs::path file, const SweepIdentity& identity) : file_(s
   descriptor_ = open(file_.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0666);
   if (descriptor_ < 0) fail(std::strerror(errno));
   struct stat status {};
-  is_regular_ = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
-  if (is_regular_ && flock(descriptor_, LOCK_EX | LOCK_NB) != 0) fail("another sweep is writing to it");
+  const bool is_regular = fstat(descriptor_, &status) == 0 && S_ISREG(status.st_mode);
+  if (is_regular && flock(descriptor_, LOCK_EX | LOCK_NB) != 0) fail("another sweep is writing to it");
   try {
-    if (is_regular_) stored_ = read_results(file_, identity);  // what was written before the lock
-    if (is_regular_ && stored_.is_cut && ftruncate(descriptor_, static_cast<off_t>(stored_.whole_bytes)) != 0) {
+    if (is_regular) stored_ = read_results(file_, identity);  // what was written before the lock
+    if (is_regular && stored_.is_cut && ftruncate(descriptor_, static_cast<off_t>(stored_.whole_bytes)) != 0) {
       throw Error(fmt::format("cannot write {}: {}", file_.string(), std::strerror(errno)));
     }
     if (stored_.whole_bytes == 0) add(head_of(identity));
@@ -134,17 +135,7 @@ ResultsFile::~ResultsFile() {
 }
 
 void ResultsFile::add(const std::string& line) {
-  struct stat before {};
-  if (fstat(descriptor_, &before) != 0) {
-    throw Error(fmt::format("cannot write {}: {}", file_.string(), std::strerror(errno)));
-  }
-  const ssize_t written = write(descriptor_, line.data(), line.size());
-  if (written == static_cast<ssize_t>(line.size())) return;
-  const std::string why = written < 0 ? std::strerror(errno) : "no space for a whole line";
-  if (is_regular_ && ftruncate(descriptor_, before.st_size) != 0) {
-    throw Error(fmt::format("cannot write {}: {}; its last line is cut", file_.string(), why));
-  }
-  throw Error(fmt::format("cannot write {}: {}", file_.string(), why));
+  append_whole(descriptor_, line, file_.string());
 }
 
 }  // namespace tandem

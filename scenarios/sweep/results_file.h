@@ -52,7 +52,6 @@ class ResultsFile {
  private:
   std::filesystem::path file_;
   int descriptor_ = -1;
-  bool is_regular_ = false;
   StoredPoints stored_;
 };
 

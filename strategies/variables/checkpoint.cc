@@ -1,17 +1,15 @@
 #include "strategies/variables/checkpoint.h"
 
-#include <fcntl.h>
 #include <fmt/format.h>
-#include <unistd.h>
 
 #include <boost/crc.hpp>
-#include <cerrno>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "strategies/base/errors.h"
 #include "strategies/base/strategy.h"
+#include "topologies/base/whole_file.h"
 
 namespace tandem {
 namespace {
@@ -37,34 +35,11 @@ std::uint64_t number_at(const std::vector<std::byte>& bytes, std::size_t at, std
   return number;
 }
 
-[[noreturn]] void refused(const std::string& what, const std::string& path) {
-  throw UnknownError(fmt::format("cannot {} {}: {}", what, path, std::strerror(errno)));
-}
-
-// Writes a temporary file, and renames it once it is complete on the disk.
-void write_atomically(const std::string& path, const std::string& bytes) {
-  const std::string temporary = fmt::format("{}.{}.tmp", path, ::getpid());
-  const int file = ::open(temporary.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0644);
-  if (file < 0) refused("write", temporary);
-  std::size_t written = 0;
-  while (written < bytes.size()) {
-    const ssize_t count = ::write(file, bytes.data() + written, bytes.size() - written);
-    if (count < 0 && errno == EINTR) continue;
-    if (count < 0) {
-      const int error = errno;
-      ::close(file);
-      ::unlink(temporary.c_str());
-      errno = error;
-      refused("write", temporary);
-    }
-    written += static_cast<std::size_t>(count);
-  }
-  const bool is_safe = ::fsync(file) == 0;
-  if (::close(file) != 0 || !is_safe || ::rename(temporary.c_str(), path.c_str()) != 0) {
-    const int error = errno;
-    ::unlink(temporary.c_str());
-    errno = error;
-    refused("write", path);
+void write_checkpoint(const std::string& path, const std::string& bytes) {
+  try {
+    replace_file(path, bytes);
+  } catch (const Error& error) {
+    throw UnknownError(error.what());
   }
 }
 
@@ -127,7 +102,7 @@ void Checkpoint::save(const std::string& path) const {
   file += header;
   file += data;
   append_number(file, checksum_of(reinterpret_cast<const std::byte*>(file.data()), file.size()), kChecksumBytes);
-  write_atomically(path, file);
+  write_checkpoint(path, file);
 }
 
 void Checkpoint::restore(const std::string& path) const {
