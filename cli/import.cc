@@ -11,6 +11,7 @@
 #include "cli/exit_codes.h"
 #include "cli/load.h"
 #include "cli/output.h"
+#include "cli/progress_line.h"
 #include "scenarios/activations.h"
 #include "scenarios/device_memory.h"
 #include "scenarios/import/trace.h"
@@ -137,6 +138,8 @@ int import_of_traces(const ImportFlags& flags) {
 
 int import(const ImportFlags& flags) {
   const std::string& file = flags.files.front();
+  ProgressLine progress(flags.common);
+  progress.begin(file);
   if (flags.files.size() > 1 || kind_of_file(file) == ImportKind::trace) return import_of_traces(flags);
   const bool has_output = !flags.common.output.empty() && flags.common.output != "-";
   const fs::path scenario_file = has_output ? fs::path(flags.common.output) : fs::path(file);

@@ -103,6 +103,11 @@ void Output::write_document(std::string_view text) const {
   write_file(options_.output, text);
 }
 
+void Output::write_document(const std::function<void(std::ostream&)>& write) const {
+  if (!reports_for_job() || is_page_alone(options_)) return;
+  write_file(options_.output, write);
+}
+
 void Output::write_json(const nlohmann::ordered_json& document) const {
   write_document(json_text(document));
 }

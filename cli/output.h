@@ -30,6 +30,7 @@ class Output {
   void write_text(std::string_view text) const;
   // Writes as it is what another program reads, or what is shown_output() with colors.
   void write_document(std::string_view text) const;
+  void write_document(const std::function<void(std::ostream&)>& write) const;  // what may be too large for memory
   void write_json(const nlohmann::ordered_json& document) const;
   bool wants_page() const { return !options_.html.empty(); }
   // Writes the document as a page where one is wanted. `name` is the document's in messages.

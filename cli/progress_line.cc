@@ -51,6 +51,7 @@ std::function<void(std::int64_t, std::int64_t)> ProgressLine::of_calls(const std
 }
 
 std::function<void(std::int64_t, std::int64_t)> ProgressLine::counted(std::string what) {
+  if (!orderly_end_) orderly_end_.emplace();
   return [this, what = std::move(what)](std::int64_t done, std::int64_t total) {
     check_for_interrupt();
     progress_.update(what, done, total);
@@ -58,6 +59,7 @@ std::function<void(std::int64_t, std::int64_t)> ProgressLine::counted(std::strin
 }
 
 std::function<void(std::string_view, int, int)> ProgressLine::of_stages(std::string what) {
+  if (!orderly_end_) orderly_end_.emplace();
   return [this, what = std::move(what)](std::string_view stage, int done, int total) {
     check_for_interrupt();
     progress_.update(what + ", " + std::string(stage), done, total);

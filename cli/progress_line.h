@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 
@@ -37,7 +38,7 @@ class ProgressLine {
  private:
   std::function<void(std::int64_t, std::int64_t)> counted(std::string what);
 
-  const OrderlyEnd orderly_end_{};
+  std::optional<OrderlyEnd> orderly_end_{};
   Progress progress_;
   const bool is_quiet_;
   // Ticks, because a single step may take long. Ends before progress_ does. Not for sweeps, which fork.

@@ -2,10 +2,8 @@
 
 #include <fmt/format.h>
 #include <sys/resource.h>
-#include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <map>
 
 #include "scenarios/alike.h"
@@ -14,6 +12,7 @@
 #include "scenarios/parallel_settings.h"
 #include "strategies/parallel/trainer.h"
 #include "strategies/strategies.h"
+#include "topologies/base/machine_memory.h"
 #include "topologies/base/units.h"
 
 namespace tandem {
@@ -42,24 +41,6 @@ constexpr double kBytesOfARealDevice = 6.3e6;
 // many one in their middle.
 constexpr std::int64_t kFew = 4;
 constexpr std::int64_t kManyWorkers = 65'536;
-
-// Returns the number after a word in a file, such as "MemAvailable:" in /proc/meminfo.
-std::optional<double> number_after(const char* file, std::string_view word) {
-  std::ifstream in(file);
-  std::string found;
-  double number = 0;
-  while (in >> found) {
-    if (found == word && in >> number) return number;
-  }
-  return std::nullopt;
-}
-
-std::optional<double> number_in(const char* file) {
-  std::ifstream in(file);
-  double number = 0;
-  if (in >> number) return number;
-  return std::nullopt;  // no such file, or "max"
-}
 
 std::int64_t simulated_workers(const Scenario& scenario) {
   std::map<int, std::int64_t> kinds;
@@ -184,23 +165,6 @@ std::string host_problem_here(std::int64_t devices, double device_bytes, double 
   if (const auto threads = available_threads()) problem = thread_problem(devices, *threads);
   const auto bytes = available_memory_bytes();
   return problem.empty() && bytes ? host_size_problem(devices, device_bytes, *bytes * memory_share, less) : problem;
-}
-
-std::optional<double> available_memory_bytes() {
-  constexpr double kKib = 1024;
-  std::optional<double> available = number_after("/proc/meminfo", "MemAvailable:");
-  if (available) *available *= kKib;
-  const auto limit = number_in("/sys/fs/cgroup/memory.max");
-  const auto used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit && used) available = std::min(available.value_or(*limit), std::max(0.0, *limit - *used));
-  return available;
-}
-
-std::optional<double> available_addresses() {
-  rlimit limit{};
-  if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY) return std::nullopt;
-  const double used = number_in("/proc/self/statm").value_or(0) * static_cast<double>(sysconf(_SC_PAGESIZE));
-  return std::max(0.0, static_cast<double>(limit.rlim_cur) - used);
 }
 
 std::optional<double> available_areas() {

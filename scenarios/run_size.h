@@ -49,12 +49,8 @@ std::string simulation_problem_here(const RunSize& size, double memory_share = 1
 std::string host_problem_here(std::int64_t devices, double device_bytes, double memory_share = 1,
                               const std::string& less = "fewer devices need less");
 
-// Return how much memory the system and the limits of this process's group still have to give, and how many threads
-// they allow; nothing where it is unknown.
-std::optional<double> available_memory_bytes();
+// Returns how many threads the system lets this process's user have; nothing where it is unknown.
 std::optional<std::int64_t> available_threads();
-// Returns what `ulimit -v` leaves of this process's address space, or nothing if there is no limit.
-std::optional<double> available_addresses();
 // Returns how many areas of memory the system lets this process have (vm.max_map_count), less a few for libraries.
 std::optional<double> available_areas();
 

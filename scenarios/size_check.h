@@ -8,14 +8,9 @@
 #include <string>
 
 #include "scenarios/run_size.h"
-#include "topologies/base/error.h"
+#include "topologies/base/machine_memory.h"
 
 namespace tandem {
-
-// This machine is too small for a run. Exit code 5.
-class SizeError : public RunError {
-  using RunError::RunError;
-};
 
 class SizeCheck {
  public:

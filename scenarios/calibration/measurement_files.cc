@@ -16,6 +16,8 @@
 namespace tandem {
 namespace {
 
+constexpr std::size_t kMostFittedTimes = 10'000;  // the time that a fit takes grows with their square
+
 bool is_report(std::string_view text) {
   return text.find("\"scenario_hash\"") != std::string_view::npos;
 }
@@ -126,6 +128,11 @@ void read(const std::filesystem::path& path, Measurements& measurements) {
   }
   std::vector<CollectiveTable> tables = tables_of(text, file, measurements.disturbances);
   if (tables.empty()) refuse(file, "holds no measured collective");
+  std::size_t rows = 0;
+  for (const CollectiveTable& table : tables) rows += table.rows.size();
+  if (rows > kMostFittedTimes) {
+    refuse(file, fmt::format("has {} times of collectives; at most {} are fitted", rows, kMostFittedTimes));
+  }
   for (CollectiveTable& table : tables) measurements.collectives.push_back(std::move(table));
 }
 

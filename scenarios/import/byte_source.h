@@ -22,7 +22,8 @@ class ByteSource {
   ByteSource& operator=(const ByteSource&) = delete;
 
   // Returns the next bytes, which are valid until the next call, and none at the end. Throws InputError for a file that
-  // grows meanwhile, and for a gzip file that is damaged, ends too early, or unpacks to more than a trace can be.
+  // grows meanwhile, and for a gzip file that is damaged, ends too early, or unpacks to more than a trace can be;
+  // SizeError for a trace that this machine has no memory for.
   std::string_view next();
 
   const std::string& name() const { return name_; }
@@ -34,6 +35,7 @@ class ByteSource {
     void operator()(std::FILE* file) const { std::fclose(file); }
   };
   std::size_t read();
+  void estimate_rest();
   void begin_unpacking();
   std::string_view unpack();
   // Refuse the file, or what it has at a byte.

@@ -81,6 +81,24 @@ std::string smi_of(int gpus) {
   return text + "\n";
 }
 
+// The output of nccl-tests for so many sizes, in microseconds that are those of 1 GB/s.
+std::string times_of(int sizes) {
+  std::string text =
+      "# nThread 1 nGpus 2 minBytes 1000 maxBytes 1000 step: 1000(bytes) warmup iters: 5 iters: 20 agg iters: 1 "
+      "validation: 1 graph: 0\n# all_reduce_perf\n"
+      "#  Rank  0 Group  0 Pid      1 on       node device  0 [0x00] GPU\n"
+      "#  Rank  1 Group  0 Pid      1 on       node device  1 [0x01] GPU\n"
+      "#       size         count      type   redop    root     time   algbw   busbw #wrong     time   algbw   busbw "
+      "#wrong\n"
+      "#        (B)    (elements)                               (us)  (GB/s)  (GB/s)            (us)  (GB/s)  (GB/s)\n";
+  for (int i = 1; i <= sizes; ++i) {
+    const std::string bytes = std::to_string(1000 * i), count = std::to_string(250 * i), time = std::to_string(i);
+    const std::string times = time + " 1.00 1.00 0 ";
+    text += bytes + " " + count + " float sum -1 " + times + times + "\n";
+  }
+  return text;
+}
+
 // Each node waits for the one before it; the first waits for the last.
 std::string long_circle() {
   constexpr int kNodes = 200'000;
@@ -182,6 +200,7 @@ std::map<std::string, Maker> deep_and_long_files() {
       {"million.jsonl", text_of([] { return repeated("{\"kind\":\"launch\"}\n", kMillion) + "{\"kind\":\"la"; })},
       {"many_gpus.txt", text_of([] { return smi_of(1500); })},
       {"chain.0.et", text_of(long_circle)},
+      {"many_times.txt", text_of([] { return times_of(10'001); })},
   };
 }
 

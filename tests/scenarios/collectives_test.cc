@@ -4,12 +4,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "reports/nccl_tests_reader.h"
 #include "reports/nccl_tests_writer.h"
 #include "scenarios/collectives/published_tables.h"
 #include "scenarios/collectives/sweep_sizes.h"
+#include "topologies/base/machine_memory.h"
 
 namespace tandem {
 namespace {
@@ -206,6 +208,40 @@ TEST(NcclTestsWriter, WritesWhatTheReaderReads) {
     EXPECT_EQ(tables[0].rows[0].bytes, 1 << 20);
     EXPECT_EQ(tables[0].rows[0].time_us(), 100.0);
   }
+}
+
+// Calls after the first ones are equal, also where some streams run ahead of others: the mean of 40 calls, half of
+// which are simulated, is that of 20 with a steady one for each of the others.
+TEST(Collectives, TheMeanOfManySimulatedCallsFollowsFromFew) {
+  for (const CollectiveKind kind : kKinds) {
+    const auto mean_us = [kind](int calls) {
+      CollectiveSweep sweep{.kind = kind, .sizes = {1 << 20}, .warmup = 0, .iterations = calls};
+      const CollectiveResult result = run_collective(on_h100s(8, 2), sweep);
+      const bool is_noted = std::any_of(result.notes.begin(), result.notes.end(), [](const std::string& note) {
+        return note.find("calls of each size were simulated") != std::string::npos;
+      });
+      EXPECT_EQ(is_noted, calls > 20);
+      return result.table.rows.at(0).time_us();
+    };
+    const double ten = 10 * mean_us(10), twenty = 20 * mean_us(20);
+    const double steady = (twenty - ten) / 10;
+    EXPECT_NEAR(1000 * mean_us(1000), twenty + 980 * steady, 1e-3 * 1000 * steady) << operation_of(kind);
+    EXPECT_NEAR(mean_us(1'000'000'000), steady, 1e-3 * steady) << operation_of(kind);
+  }
+}
+
+TEST(Collectives, WhatThisMachineIsTooSmallForIsRefused) {
+  const auto problem_of = [](const CollectiveJob& job, const CollectiveSweep& sweep) -> std::string {
+    try {
+      run_collective(job, sweep);
+      return "none";
+    } catch (const SizeError& error) {
+      return error.what();
+    }
+  };
+  EXPECT_THAT(problem_of(on_threads(2), {.sizes = {1 << 10}, .iterations = 1 << 30}),
+              HasSubstr("2 devices need about 472.4 GB of this machine's memory; "));
+  EXPECT_THAT(problem_of(on_threads(2), {.sizes = {std::int64_t{1} << 42}}), HasSubstr("2 devices need about "));
 }
 
 }  // namespace

@@ -67,6 +67,25 @@ TEST(RunSize, StacksTakeAddressSpace) {
             "(a higher limit, or fewer devices)");
 }
 
+TEST(RunSize, StacksTakeAreasOfMemory) {
+  const RunSize size{.devices = 40'000, .simulated = 40'000, .records = 0};
+  EXPECT_EQ(area_problem(size, 80'000), "");
+  EXPECT_EQ(area_problem(size, 63'530),
+            "40000 devices, 40000 of them simulated, need about 80000 areas of memory for their stacks; 63530 are "
+            "available (a larger vm.max_map_count, or fewer devices)");
+}
+
+TEST(RunSize, AnInputThatHasNoRoomIsRefused) {
+  check_memory("a small input", 1e6, "nothing needs less");
+  try {
+    check_memory("a trace of 3 PB", 9e15, "fewer steps need less");
+    FAIL() << "not refused";
+  } catch (const SizeError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("a trace of 3 PB needs about 9.000 PB of this machine's memory; "));
+    EXPECT_THAT(error.what(), HasSubstr(" is available (fewer steps need less)"));
+  }
+}
+
 TEST(SizeCheck, RefusesWhatTheLimitOfAddressSpaceHasNoRoomFor) {
   if (!kHasAddressLimits) GTEST_SKIP() << "sanitizers need all addresses";
   const Scenario alike = data_parallel(1000, 1000 * 8, 1000);

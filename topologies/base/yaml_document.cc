@@ -7,6 +7,7 @@
 #include <sstream>
 #include <unordered_map>
 
+#include "topologies/base/machine_memory.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/base/utf8.h"
 
@@ -251,6 +252,7 @@ YamlDocument YamlDocument::parse(std::string_view text, std::string file) {
   YamlDocument document;
   document.file_ = std::move(file);
   if (text.size() > kMostBytes) fail(document.file_, 0, 0, "larger than 16 MiB");
+  check_memory_of_text(document.file_, text.size());
   check_text(text, document.file_);
   check_utf8(text, document.file_);
   check_brackets(text, document.file_);

@@ -1,5 +1,6 @@
 #include "topologies/readers/topology_reader.h"
 
+#include "topologies/base/machine_memory.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/astra_network.h"
 #include "topologies/readers/fabric_description.h"
@@ -28,6 +29,7 @@ ImportedTopology import_xml(std::string_view text, const std::string& file, cons
 }
 
 ImportedTopology import_any(std::string_view text, const std::string& file, const ImportOptions& options) {
+  check_memory_of_text(file, text.size());
   if (is_xml(text)) return import_xml(text, file, options);
   if (is_nvidia_smi(text)) return import_nvidia_smi(text, file, options);
   if (is_slurm_conf(text)) return import_fabric(parse_slurm_conf(text, file), file, options);

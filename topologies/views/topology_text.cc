@@ -14,8 +14,7 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMostColumns = 40;       // devices of a machine in the table of paths
-constexpr std::size_t kMostFlowNodes = 20000;  // largest topology whose bisection is computed
+constexpr std::size_t kMostColumns = 40;  // devices of a machine in the table of paths
 
 std::string rate_text(double bytes_per_s) {
   return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);

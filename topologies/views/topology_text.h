@@ -8,6 +8,8 @@
 
 namespace tandem {
 
+inline constexpr std::size_t kMostFlowNodes = 20'000;  // of the largest topology whose bisection is computed
+
 // Prints the tree of a machine, its paths as `nvidia-smi topo -m` prints them, rings, rails, bisection bandwidth, and
 // where every figure comes from. For a cluster, prints the first machine and how it is joined to the others.
 std::string topology_text(const Topology& topology);
