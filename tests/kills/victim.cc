@@ -43,6 +43,8 @@ Victim::Victim(const std::filesystem::path& folder, const std::vector<std::strin
   std::vector<char*> words = {const_cast<char*>("tandem")};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
+  std::filesystem::remove(folder /
+                          (name + ".out"));  // of an earlier one; this one may be killed before it opens its own
   began_s_ = now_s();
   id_ = fork();
   if (id_ != 0) {
