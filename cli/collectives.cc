@@ -12,6 +12,7 @@
 #include "cli/nccl_environment.h"
 #include "cli/output.h"
 #include "cli/progress_line.h"
+#include "cli/unused_flags.h"
 #include "engine/engine_info.h"
 #include "reports/nccl_tests_writer.h"
 #include "scenarios/collectives/collective_job.h"
@@ -43,6 +44,7 @@ struct CollectivesFlags {
   bool checks_values = true;
   std::optional<CollectiveFidelity> collectives;
   std::map<std::string, std::string> nccl;
+  GivenFlags given;
 };
 
 constexpr std::int64_t kUsualBytes = 32 << 20;  // nccl-tests' default of -b and -e
@@ -214,6 +216,9 @@ CollectiveRun run_of(const CollectivesFlags& flags, const Prepared& prepared, co
     run.notes.push_back(
         fmt::format("{}: the table is not whole, left out are {}", flags.against, prepared.published->table.left_out));
   }
+  UnusedKeys unused;
+  find_unused_flags(flags.given, flags.nccl, job, sweep, result, unused);
+  for (std::string& note : unused.notes()) run.notes.push_back(std::move(note));
   return run;
 }
 
@@ -370,8 +375,11 @@ void add_collectives(CLI::App& app, Action& action) {
       "--against", flags->against,
       "Show the errors against these times: output of nccl-tests or of this command, or a file of measurements");
   add_common_options(*command, flags->common);
-  command->callback([flags, operation, &action] {
+  command->callback([flags, operation, command, &action] {
     flags->names_operation = operation->count() > 0;
+    for (const CLI::Option* option : command->get_options()) {
+      if (option->count() > 0) flags->given.insert(option->get_name());
+    }
     action = [flags] { return time_collectives(*flags); };
   });
 }

@@ -108,7 +108,7 @@ ImportedTopology topology_named(const std::string& name_or_file, const ImportOpt
   const bool is_file = name_or_file.find_first_of("/.") != std::string::npos;
   const std::vector<std::string> known = catalog_names();
   if (!is_file && std::find(known.begin(), known.end(), name_or_file) != known.end()) {
-    return {load_catalog_node(name_or_file), {}};
+    return {load_catalog_node(name_or_file), notes_of_unused(options)};
   }
   std::error_code ignored;
   if (!is_file && !fs::exists(name_or_file, ignored)) {

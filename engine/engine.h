@@ -48,6 +48,9 @@ struct Capabilities {
 enum class ValueMode : std::uint8_t { real, none };
 enum class CollectiveFidelity : std::uint8_t { fluid, message };
 
+// As many workers that are alike are simulated quickly, and each then has its own figures: none represents others.
+inline constexpr std::size_t kFewAlike = 4;
+
 struct EngineOptions {
   std::vector<WorkerSpec> workers = {WorkerSpec{}};
   std::shared_ptr<const Topology> topology;       // sim: required. Real engines: unused

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -93,6 +94,10 @@ struct Timeline {
   std::vector<LinkUse> links{};                 // simulations: those that carried anything
   std::vector<GpuUse> gpus{};                   // real ones, where the driver says it
   std::vector<std::string> notes;               // caveats for the reader: "extrapolated: all_reduce beyond 64 MB"
+  // Engines that model a machine: which inputs decided anything, among those that a run may have no use for. They are
+  // options by their names in EngineOptions ("collectives", "graphs", "nccl", "work_spread"), "channels_last" of
+  // ConvolutionShape, and figures of the topology by the id of their model ("nvlink.latency").
+  std::set<std::string> consulted{};
 };
 
 // Sorts as Timeline::records are: by start, then worker, device, stream; equal ones keep their order.

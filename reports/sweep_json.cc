@@ -38,6 +38,7 @@ nlohmann::ordered_json point_to_json(const SweptPoint& point) {
   }
   if (!point.limit.empty()) json["limit"] = point.limit;
   if (point.memory) json["memory_bytes"] = memory_to_json(*point.memory);
+  if (!point.unused.empty()) json["notes"] = point.unused;
   return json;
 }
 
@@ -51,6 +52,7 @@ SweptPoint point_from_json(const JsonField& field) {
   if (const JsonField devices = field.optional("devices"); devices.present()) point.devices = devices.small_count();
   if (const JsonField memory = field.optional("memory_bytes"); memory.present())
     point.memory = memory_from_json(memory);
+  for (const JsonField& note : field.optional("notes").items()) point.unused.push_back(note.text());
   if (point.state != PointState::done) return point;
   const JsonField throughput = field.required("throughput");
   const JsonField value = throughput.required("value");
@@ -79,6 +81,7 @@ nlohmann::ordered_json sweep_to_json(const SweepTable& table) {
                                  {"to", crossing.to},
                                  {"at", crossing.at}});
   }
+  json["notes"] = table.notes();
   json["points"] = SweepJson::array();
   for (const SweptPoint& point : table.points) json["points"].push_back(point_to_json(point));
   return json;

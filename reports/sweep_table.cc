@@ -1,5 +1,7 @@
 #include "reports/sweep_table.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <cmath>
@@ -100,6 +102,22 @@ SweptPoint swept_point(const Report& report, int devices) {
 int SweepTable::count(PointState state) const {
   return static_cast<int>(
       std::count_if(points.begin(), points.end(), [&](const SweptPoint& point) { return point.state == state; }));
+}
+
+std::vector<std::string> SweepTable::notes() const {
+  std::vector<std::string> order;
+  std::map<std::string, int> counts;
+  for (const SweptPoint& point : points) {
+    for (const std::string& note : point.unused) {
+      if (counts[note]++ == 0) order.push_back(note);
+    }
+  }
+  const int all = count(PointState::done);
+  for (std::string& note : order) {
+    const int with_it = counts[note];
+    if (with_it < all) note += fmt::format(" ({} of {} points)", with_it, all);
+  }
+  return order;
 }
 
 std::vector<std::size_t> SweepTable::ranking() const {

@@ -33,6 +33,7 @@ struct SweptPoint {
   PerStep per_step{};
   std::string limit{};  // limit_of(), or "memory"
   std::optional<MemoryNeed> memory{};
+  std::vector<std::string> unused{};  // notes about what the scenario says without an effect at this point
 };
 
 // Returns what a step waits for most: "compute", "communication" (exposed), "input" (exposed), "server" where a server
@@ -63,6 +64,8 @@ struct SweepTable {
   // Returns the indices of the points for which no other point is faster with as many or fewer devices, by devices.
   std::vector<std::size_t> pareto_front() const;
   std::vector<Crossing> crossings() const;
+  // Returns the notes of the points that are done, each once and with the number of its points unless all have it.
+  std::vector<std::string> notes() const;
 };
 
 // Returns a text for people: all points with `all`, otherwise the fastest of them and the front.

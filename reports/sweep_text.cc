@@ -137,6 +137,13 @@ std::string problems_text(const SweepTable& table) {
   return text;
 }
 
+std::string unused_text(const SweepTable& table) {
+  const std::vector<std::string> notes = table.notes();
+  std::string text = notes.empty() ? "" : "\nnotes\n";
+  for (const std::string& note : notes) text += wrapped_list("  - ", words_of(note), "");
+  return text;
+}
+
 }  // namespace
 
 std::string sweep_text(const SweepTable& table, bool all) {
@@ -159,7 +166,7 @@ std::string sweep_text(const SweepTable& table, bool all) {
   const std::vector<Crossing> crossings = table.crossings();
   if (!crossings.empty()) text += "\nwhere strategies cross, each at its best\n";
   for (const Crossing& crossing : crossings) text += crossing_text(crossing);
-  return text + problems_text(table);
+  return text + problems_text(table) + unused_text(table);
 }
 
 std::string sweep_csv(const SweepTable& table) {

@@ -12,6 +12,10 @@ constexpr int kMostPasses = 64;
 constexpr std::int64_t kMostKernel = 255;
 constexpr std::int64_t kMostExperts = 65536;
 
+bool is_norm(Pointwise operation) {
+  return operation == Pointwise::batch_norm || operation == Pointwise::layer_norm || operation == Pointwise::rms_norm;
+}
+
 class LayerReader {
  public:
   LayerReader(const YamlReader& map, const ModelSizes& sizes) : map_(map), sizes_(sizes) {}
@@ -130,10 +134,14 @@ class LayerReader {
                                  : layer_.convolution ? layer_.convolution->out_channels
                                  : layer_.gemm        ? layer_.gemm->columns
                                                       : 0;
-    const std::int64_t norm_columns = size(map_.optional("norm_size"), columns);
+    const YamlReader norm_size = map_.optional("norm_size");
+    const std::int64_t norm_columns = size(norm_size, columns);
+    if (norm_size && std::none_of(layer_.then.begin(), layer_.then.end(), is_norm)) {
+      norm_size.error("is for batch_norm, layer_norm and rms_norm, and `then` has none of them");
+    }
     for (const Pointwise operation : layer_.then) {
-      const bool is_norm = operation == Pointwise::batch_norm || operation == Pointwise::layer_norm;
-      const int tensors = is_norm ? 2 : operation == Pointwise::bias || operation == Pointwise::rms_norm ? 1 : 0;
+      const bool is_scaled = operation == Pointwise::bias || operation == Pointwise::rms_norm;
+      const int tensors = is_scaled ? 1 : is_norm(operation) ? 2 : 0;
       layer_.tensors.insert(layer_.tensors.end(), static_cast<std::size_t>(tensors),
                             operation == Pointwise::bias ? columns : norm_columns);
     }

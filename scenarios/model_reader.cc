@@ -48,6 +48,7 @@ Model read_model(const std::filesystem::path& path, const std::map<std::string, 
   model.layers = read_model_layers(layers, sizes);
   const bool has_gemm = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& l) { return !!l.gemm; });
   if (layers.is_list() && !has_gemm) layers.error("needs at least one layer with a gemm, convolution or dense");
+  if (problems.empty()) sizes.report_unused(root.optional("sizes"));
   if (problems.empty()) {
     check_total(root.required("parameters"), model.parameters(), "parameters", sizes.is_as_in_file());
     check_total(root.required("macs"), model.forward_macs(), "multiply-accumulates", sizes.is_as_in_file());

@@ -33,7 +33,9 @@ struct UnknownName {
 // A sum of products of names and whole numbers, from left to right. Throws std::invalid_argument, UnknownName.
 class Expression {
  public:
-  Expression(std::string_view text, const std::map<std::string, std::int64_t>& values) : rest_(text), values_(values) {}
+  // Adds the names that it reads to `used`.
+  Expression(std::string_view text, const std::map<std::string, std::int64_t>& values, std::set<std::string>& used)
+      : rest_(text), values_(values), used_(used) {}
 
   std::int64_t value() {
     std::int64_t sum = product();
@@ -82,6 +84,7 @@ class Expression {
     if (is_name(word)) {
       const auto found = values_.find(word);
       if (found == values_.end()) throw UnknownName{word};
+      used_.insert(word);
       return found->second;
     }
     std::int64_t number = 0;
@@ -94,6 +97,7 @@ class Expression {
 
   std::string_view rest_;
   const std::map<std::string, std::int64_t>& values_;
+  std::set<std::string>& used_;
 };
 
 template <typename Map>
@@ -135,7 +139,7 @@ std::int64_t ModelSizes::read(const YamlReader& value, std::int64_t least, std::
   const std::string text = value.text();
   if (text.empty() || is_number(text)) return value.whole_number(least, most, otherwise);
   try {
-    const std::int64_t result = Expression(text, values_).value();
+    const std::int64_t result = Expression(text, values_, used_).value();
     if (result >= least && result <= most) return result;
     value.error(fmt::format("must be from {} to {}, '{}' is {}", least, most, text, result));
   } catch (const UnknownName& unknown) {
@@ -144,6 +148,13 @@ std::int64_t ModelSizes::read(const YamlReader& value, std::int64_t least, std::
     value.error(fmt::format("'{}': {}", text, problem.what()));
   }
   return otherwise;
+}
+
+void ModelSizes::report_unused(const YamlReader& map) const {
+  if (!map) return;
+  for (const auto& [name, value] : map.entries()) {
+    if (!used_.contains(name)) value.error(fmt::format("no layer uses '{}', and the input neither", name));
+  }
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <map>
+#include <set>
 #include <string>
 
 #include "topologies/base/strict_yaml.h"
@@ -20,9 +21,12 @@ class ModelSizes {
   bool is_as_in_file() const { return is_as_in_file_; }
   // Returns a whole number or the value of an expression; reports what is neither, or out of range.
   std::int64_t read(const YamlReader& value, std::int64_t least, std::int64_t most, std::int64_t otherwise) const;
+  // Reports the names in `map`, which is `sizes`, that no expression had. Call it after everything has been read.
+  void report_unused(const YamlReader& map) const;
 
  private:
   std::map<std::string, std::int64_t> values_;
+  mutable std::set<std::string> used_;
   bool is_as_in_file_ = true;
 };
 

@@ -20,6 +20,7 @@
 #include "scenarios/run_facts.h"
 #include "scenarios/size_check.h"
 #include "scenarios/training.h"
+#include "scenarios/unused_keys.h"
 #include "scenarios/workloads/trace_replay.h"
 #include "strategies/base/errors.h"
 #include "strategies/strategies.h"
@@ -43,9 +44,26 @@ void check_strategy(const Scenario& scenario) {
   }
 }
 
+// Returns the flags that the options stand for, by the keys that they replace.
+std::map<std::string, std::string> flags_of(const Scenario& scenario, const RunOptions& options) {
+  std::map<std::string, std::string> flags;
+  const auto add = [&](bool is_given, const char* key, const char* flag) {
+    if (is_given) flags[key] = flag;
+  };
+  add(!options.engine.empty() && options.engine != scenario.engine.name, "engine.name", "--engine");
+  add(options.cross_device_ops.has_value(), "strategy.cross_device_ops", "--cross-device-ops");
+  add(options.values.has_value(), "engine.values", "--values");
+  add(options.collectives.has_value(), "engine.collectives", "--collectives");
+  add(options.graphs, "engine.graphs", "--graphs");
+  add(!options.symmetry, "engine.symmetry", "--no-symmetry");
+  for (const auto& [variable, value] : options.nccl) flags["engine.nccl." + variable] = "--nccl " + variable;
+  return flags;
+}
+
 // Returns the scenario with the options' changes.
 Scenario with_options(Scenario scenario, const RunOptions& options) {
   scenario.devices.type = device_type_for(scenario, options);
+  scenario.flags = flags_of(scenario, options);
   // If another engine is chosen, only those of the scenario's engine options are kept that mean the same on every
   // engine.
   if (!options.engine.empty() && options.engine != scenario.engine.name) {
@@ -241,6 +259,19 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
   return result;
 }
 
+void add_notes_of_unused_keys(const Scenario& scenario, RunResult& result) {
+  UnusedKeys unused;
+  find_unused_keys(scenario, result.report, result.timeline, unused);
+  const bool models_machine = engine_info(scenario.engine.name).needs_topology;
+  if (models_machine) {
+    const bool is_seen = !may_have_representatives(scenario);
+    find_unused_keys(*result.topology,
+                     is_seen ? result.timeline.consulted : with_links_of(*result.topology, result.timeline.consulted),
+                     unused);
+  }
+  for (std::string& note : unused.notes()) result.report.notes.push_back(std::move(note));
+}
+
 // Returns 0 if one replica needs more memory than there is.
 double throughput_alone(const Scenario& scenario) {
   try {
@@ -264,6 +295,7 @@ RunResult run_scenario(const Scenario& scenario, const RunOptions& options) {
       result.report.notes.push_back("computed on GPUs, the default of engine '" + changed.engine.name +
                                     "'; --device-type cpu computes on the scenario's CPU devices");
     }
+    add_notes_of_unused_keys(changed, result);
     // Weak scaling: one replica with its share of the batch. Simulations only, since they take no machine time.
     if (options.measures_scaling && result.report.deterministic && result.report.replicas > 1 &&
         devices_of_one_replica(changed) <= changed.devices.per_worker) {

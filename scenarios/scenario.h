@@ -127,6 +127,7 @@ struct Scenario {
   int warmup_steps = 0;  // how many of the first steps the report's figures leave out
   Expectations expect;
   std::shared_ptr<const SweepSettings> sweep{};  // null: none
+  std::map<std::string, std::string> flags{};    // by key: the flag of the command line that gave its value
 
   // The hash of the content (not the comments or the layout) of the file and of the files it names: content_hash().
   std::string hash;

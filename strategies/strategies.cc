@@ -34,6 +34,7 @@ std::vector<StrategyInfo> replicating_strategies() {
   return {
       {.name = "one_device",
        .one_device = true,
+       .packs_tensors = false,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<OneDeviceStrategy>(worker, only_device(worker, options));
@@ -54,6 +55,7 @@ std::vector<StrategyInfo> replicating_strategies() {
                                                                   MultiWorkerOptions{.packing = options.packing});
            }},
       {.name = "central_storage",
+       .packs_tensors = false,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<CentralStorageStrategy>(worker, options.devices);
@@ -61,6 +63,7 @@ std::vector<StrategyInfo> replicating_strategies() {
       {.name = "parameter_server",
        .several_workers = true,
        .parameter_servers = ServerUse::required,
+       .packs_tensors = false,
        .make =
            [](Worker& worker, const StrategyOptions& options) {
              return std::make_unique<ParameterServerStrategy>(
@@ -70,7 +73,7 @@ std::vector<StrategyInfo> replicating_strategies() {
 }
 
 StrategyInfo dividing(std::string name, ModelDivision division) {
-  return {.name = std::move(name), .several_workers = true, .division = std::move(division)};
+  return {.name = std::move(name), .several_workers = true, .packs_tensors = false, .division = std::move(division)};
 }
 
 std::vector<StrategyInfo> dividing_strategies() {

@@ -59,6 +59,7 @@ struct StrategyInfo {
   ServerUse parameter_servers = ServerUse::none;
   bool one_device = false;                      // runs one replica on one device
   std::vector<std::string> cross_device_ops{};  // that can be chosen besides "auto"
+  bool packs_tensors = true;                    // uses StrategyOptions::packing
   // Exactly one of these: a strategy either replicates the model or divides it.
   StrategyFactory make{};
   std::optional<ModelDivision> division{};

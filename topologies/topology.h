@@ -114,6 +114,12 @@ struct CollectiveSample {
   std::string algorithm{};  // "ring LL128", if it is known
 };
 
+// A key of a cluster that somebody wrote, and what it decides, as Timeline::consulted names it: "nvlink.latency".
+struct StatedKey {
+  std::string key;  // "cluster.overrides.nvlink.latency"
+  std::vector<std::string> decides;
+};
+
 using NodeIndex = std::uint32_t;
 using LinkIndex = std::uint32_t;
 inline constexpr int kNoWorker = -1;
@@ -205,6 +211,10 @@ class Topology {
   int nvlink_domain() const { return nvlink_domain_; }
   void set_nvlink_domain(int machines) { nvlink_domain_ = machines; }
 
+  // The keys of the fabric and of overrides, where this is a cluster; a run names those on which it does not depend.
+  const std::vector<StatedKey>& stated_keys() const { return stated_keys_; }
+  void set_stated_keys(std::vector<StatedKey> keys) { stated_keys_ = std::move(keys); }
+
   const std::vector<CollectiveSample>& collectives() const { return collectives_; }
 
   // The conditions of the measured figures, by name: GPU, clocks, driver, versions, date. For people to read.
@@ -253,6 +263,7 @@ class Topology {
   bool exchanges_in_turn_ = false;
   double share_spread_ = 0;
   int nvlink_domain_ = 1;
+  std::vector<StatedKey> stated_keys_;
 };
 
 }  // namespace tandem

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/sim/kernel_constants.h"
+#include "topologies/figures.h"
 
 namespace tandem::sim {
 namespace {
@@ -115,17 +116,21 @@ const RateCurve* DeviceCosts::own_curve(const Op& op) const {
 }
 
 double DeviceCosts::input_s(std::int64_t elements, double bytes) const {
+  use(&model_->input_element_s);
   if (model_->input_element_s.value <= 0) return 0;
   return static_cast<double>(elements) * model_->input_element_s.value + copy_s(bytes);
 }
 
 double DeviceCosts::kernel_s(const Op& op) const {
+  use(&waiting_);
   return waiting_ * undisturbed_kernel_s(op);
 }
 
 // Returns the time of a kernel, including the part of its start that the device's own overhead does not cover.
 double DeviceCosts::undisturbed_kernel_s(const Op& op) const {
   known(model_->memory_bandwidth_bytes_per_s, "memory bandwidth");
+  use(&model_->memory_latency_s);
+  use(&model_->multiprocessors);
   if (std::holds_alternative<ConvolutionShape>(op.cost.shape)) {
     return shaped_kernel_s({op.cost.shape, op.cost.bytes, op.cost.dtype});
   }
@@ -160,9 +165,11 @@ double DeviceCosts::shaped_kernel_s(const ShapedKernel& kernel) const {
   const auto known_s = shaped_kernels_.find(kernel);
   if (known_s != shaped_kernels_.end()) return known_s->second;
   const KernelRate rate = kernel_rate(kernel.dtype);
+  use(&model_->boost_clock_hz);
   double seconds = 0;
   if (const auto* convolution = std::get_if<ConvolutionShape>(&kernel.shape)) {
     if (convolution->images < kLeastImages) note_small();
+    depends_on_layout_ = depends_on_layout_ || rate.is_matrix_unit;
     seconds = kernels_->convolution_s(*convolution, rate, op_overhead_s());
   } else {
     seconds = kernels_->product_s(std::get<ProductShape>(kernel.shape), kernel.bytes, rate, op_overhead_s());
@@ -173,6 +180,7 @@ double DeviceCosts::shaped_kernel_s(const ShapedKernel& kernel) const {
 
 // The efficiency that a device model states is that of its largest products on tensor cores.
 KernelRate DeviceCosts::kernel_rate(DType dtype) const {
+  use(&model_->architecture);
   const bool is_matrix_unit = has_matrix_units(model_->architecture, dtype);
   const double efficiency =
       is_matrix_unit ? known(model_->gemm_efficiency, "GEMM efficiency") : kernel_constants::kMultiplyAddEfficiency;
@@ -188,6 +196,7 @@ bool DeviceCosts::goes_in_graph(const Op& op) const {
 
 double DeviceCosts::launch_overhead_of(const Op& op) const {
   if (!goes_in_graph(op)) return launch_overhead_s();
+  use(&has_graphs_);
   return shared(graph_launch_overhead_s_, model_->graph_launch_overhead_s, "launch overhead in graphs");
 }
 
@@ -270,13 +279,34 @@ double DeviceCosts::curve_s(const RateCurve& curve, double bytes, const char* wh
 }
 
 double DeviceCosts::known(const Figure& figure, const char* what) const {
+  use(&figure);
   if (figure.provenance == Provenance::assumed && noted_.insert(&figure).second) {
     notes_.add(fmt::format("assumed: {} of '{}'", what, model_->name));
   }
   return figure.value;
 }
 
+void DeviceCosts::add_consulted(std::set<std::string>& inputs) const {
+  const auto is_used = [this](const void* member) {
+    return std::find(used_.begin(), used_.end(), member) != used_.end();
+  };
+  const auto add = [&](std::string_view key, const void* member) {
+    if (is_used(member)) inputs.insert(fmt::format("{}.{}", model_->id, key));
+  };
+  for (const auto& [key, figure] : kDeviceFigures) add(key, &(model_.get()->*figure));
+  for (const auto& [dtype, peak] : model_->peak_flops_per_s) add(fmt::format("peak_flops.{}", name_of(dtype)), &peak);
+  add("copy_engines", &model_->copy_engines);
+  add("multiprocessors", &model_->multiprocessors);
+  add("architecture", &model_->architecture);
+  add("rates", &curves_);
+  if (is_used(&waiting_)) inputs.insert("work_spread");
+  if (is_used(&has_graphs_)) inputs.insert("graphs");
+  if (depends_on_layout_) inputs.insert("channels_last");
+  if (alone_) alone_->add_consulted(inputs);
+}
+
 const DeviceCosts::Curves* DeviceCosts::curves(DType dtype) const {
+  if (!curves_.empty()) use(&curves_);
   const auto found = curves_.find(dtype);
   return found == curves_.end() ? nullptr : &found->second;
 }

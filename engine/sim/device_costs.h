@@ -13,6 +13,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/op.h"
 #include "engine/sim/kernel_costs.h"
@@ -54,13 +55,30 @@ class DeviceCosts {
   double launch_overhead_of(const Op& op) const;
   double op_overhead_of(const Op& op) const;
   // The time until a thread that sleeps begins with work that is given to it.
-  double wake_up_s() const { return model_->wake_up_s.value; }
+  double wake_up_s() const {
+    use(&model_->wake_up_s);
+    return model_->wake_up_s.value;
+  }
   // The host time to take elements of so many bytes from a dataset; 0 where the model does not say what an element
   // costs.
   double input_s(std::int64_t elements, double bytes) const;
+  double memory_bytes() const {
+    use(&model_->memory_bytes);
+    return model_->memory_bytes.value;
+  }
   double synchronize_s() const { return known(model_->synchronize_s, "synchronisation time"); }
   const DeviceModel& model() const { return *model_; }
-  bool copies_occupy() const { return model_->copy_engines == 0; }
+  bool copies_occupy() const {
+    use(&model_->copy_engines);
+    return model_->copy_engines == 0;
+  }
+
+  // Adds what has decided a time so far, as Timeline::consulted names it, since the last forget_consulted().
+  void add_consulted(std::set<std::string>& inputs) const;
+  // All but the size of the memory, which is a limit at any time.
+  void forget_consulted() const {
+    std::erase_if(used_, [this](const void* member) { return member != &model_->memory_bytes; });
+  }
 
  private:
   struct Curves {
@@ -101,6 +119,10 @@ class DeviceCosts {
   void note_model() const;
   void note_small() const;
   bool goes_in_graph(const Op& op) const;
+  // Remembers that this member of the model, or of this object, has decided a time.
+  void use(const void* member) const {
+    if (std::find(used_.begin(), used_.end(), member) == used_.end()) used_.push_back(member);
+  }
 
   std::shared_ptr<const DeviceModel> model_;
   std::unique_ptr<DeviceCosts> alone_;  // with as many devices as cores; null where that makes no difference
@@ -113,8 +135,9 @@ class DeviceCosts {
   bool has_graphs_ = false;  // and the model knows what they cost
   Notes& notes_;
   mutable std::set<const Figure*> noted_;                                          // the assumed figures used so far
+  mutable std::vector<const void*> used_;                                          // members: see use()
   mutable std::unordered_map<ShapedKernel, double, HashOfKernel> shaped_kernels_;  // seconds; never iterated
-  mutable bool is_model_noted_ = false, is_small_noted_ = false;
+  mutable bool is_model_noted_ = false, is_small_noted_ = false, depends_on_layout_ = false;
 };
 
 }  // namespace tandem::sim

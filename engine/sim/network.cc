@@ -19,7 +19,7 @@ Network::Network(Simulation& simulation)
 // Latency is therefore spent here, and SimGrid sees flows without any, which share links evenly.
 void Network::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then) {
   RoutePtr route = platform_.route(from, to);  // throws where there is none, before anything has begun
-  const double latency_s = with_latency ? route->latency_s : 0;
+  const double latency_s = with_latency ? platform_.latency_s(*route) : 0;
   // Without bytes there is no flow: SimGrid would never report its end.
   if (bytes <= 0) return simulation_.at(Simulation::now_s() + latency_s, std::move(then));
   const auto begin = [this, pair = Pair{from, to}, bytes, route = std::move(route)](Then at_end) {
@@ -170,6 +170,16 @@ std::vector<LinkUse> Network::link_use() const {
                     .bytes_per_s = link.model->bandwidth_bytes_per_s.value});
   }
   return uses;
+}
+
+void Network::add_consulted(std::set<std::string>& inputs) const {
+  const Topology& topology = platform_.topology();
+  std::set<const LinkModel*> carrying;
+  for (const auto& [index, bytes] : carried_bytes_) {
+    carrying.insert(&topology.link_model(static_cast<LinkIndex>(index / 2)));
+  }
+  for (const LinkModel* model : carrying) inputs.insert(model->id + ".bandwidth");
+  for (const LinkModel* model : platform_.models_with_latency()) inputs.insert(model->id + ".latency");
 }
 
 void Network::occupy(const Route& route, int flows) {

@@ -24,7 +24,9 @@
 #include <cstdint>
 #include <memory>
 #include <random>
+#include <set>
 #include <span>
+#include <string>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -67,6 +69,8 @@ class Network {
 
   // Returns what the links have carried so far, by link and direction.
   std::vector<LinkUse> link_use() const;
+  // Adds the figures of links that have decided a time so far, as Timeline::consulted names them.
+  void add_consulted(std::set<std::string>& inputs) const;
 
  private:
   struct Bundle {

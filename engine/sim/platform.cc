@@ -110,4 +110,13 @@ Platform::Platform(const Topology& topology, Router& router, std::span<const Hos
 
 Platform::~Platform() = default;
 
+double Platform::latency_s(const Route& route) {
+  for (const Edge& hop : route.hops) {
+    const LinkModel* model = &topology_.link_model(hop.link);
+    const bool is_known = std::ranges::find(models_with_latency_, model) != models_with_latency_.end();
+    if (!is_known) models_with_latency_.push_back(model);
+  }
+  return route.latency_s;
+}
+
 }  // namespace tandem::sim

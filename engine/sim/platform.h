@@ -6,6 +6,7 @@
 #include <memory>
 #include <span>
 #include <unordered_map>
+#include <vector>
 
 #include "engine/sim/simgrid_compat.h"
 #include "topologies/routing.h"
@@ -33,6 +34,11 @@ class Platform {
   }
   std::shared_ptr<const Route> route(NodeIndex from, NodeIndex to) { return router_.route(from, to); }
 
+  // Returns the latency of a route that somebody waits for, and remembers the models of its links.
+  double latency_s(const Route& route);
+  const std::vector<const LinkModel*>& models_with_latency() const { return models_with_latency_; }
+  void forget_latencies() { models_with_latency_.clear(); }
+
   Router& router() { return router_; }
   // Flows that start from now on take this route; null: the route between their ends.
   void use_route(std::shared_ptr<const Route> route) { next_route_ = std::move(route); }
@@ -52,6 +58,7 @@ class Platform {
   Router& router_;
   std::shared_ptr<const Route> next_route_;
   std::unordered_map<NodeIndex, simgrid_compat::s4u::Host*> hosts_;
+  std::vector<const LinkModel*> models_with_latency_;  // each once
 };
 
 }  // namespace tandem::sim

@@ -97,7 +97,7 @@ Stream& SimDevice::stream(int index) {
 Tensor SimDevice::allocate(DType dtype, Shape shape) {
   const auto size_bytes = static_cast<std::size_t>(shape.element_count()) * size_of(dtype);
   if (!physical_.memory) {
-    physical_.memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = costs().model().memory_bytes.value});
+    physical_.memory = std::make_shared<MemoryPool>(MemoryPool{.capacity_bytes = costs().memory_bytes()});
   }
   const MemoryPool& pool = *physical_.memory;
   if (pool.capacity_bytes > 0 && pool.in_use_bytes + static_cast<double>(size_bytes) > pool.capacity_bytes) {

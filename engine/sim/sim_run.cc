@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <utility>
 
 #include "engine/sim/kernel_constants.h"
 #include "engine/sim/placement.h"
@@ -11,6 +12,7 @@
 #include "engine/sim/sim_worker.h"
 #include "engine/sim/slowest_device.h"
 #include "topologies/base/error.h"
+#include "topologies/figures.h"
 
 namespace tandem::sim {
 namespace {
@@ -174,6 +176,28 @@ std::vector<std::string> SimRun::pending_work() const {
   return lines;
 }
 
+// What decides only what comes before the first step is told apart.
+void SimRun::begin_steps() {
+  if (std::exchange(has_begun_steps_, true)) return;
+  for (const std::string& input : consulted()) before_steps_.insert(input + std::string(kBeforeSteps));
+  for (const auto& [key, costs] : costs_) costs->forget_consulted();
+  simulation_.platform().forget_latencies();
+  nccl_.forget_consulted();
+  depends_on_fidelity_ = false;
+}
+
+std::set<std::string> SimRun::consulted() const {
+  std::set<std::string> inputs = before_steps_;
+  for (const auto& [key, costs] : costs_) {
+    costs->add_consulted(inputs);
+    if (key.second > 1) inputs.insert(key.first->id + ".cores");
+  }
+  network_.add_consulted(inputs);
+  nccl_.add_consulted(inputs);
+  if (depends_on_fidelity_) inputs.insert("collectives");
+  return inputs;
+}
+
 Timeline SimRun::take_timeline() {
   Timeline timeline;
   timeline.engine = capabilities_.engine;
@@ -184,6 +208,7 @@ Timeline SimRun::take_timeline() {
   timeline.records = records_.take_sorted();
   timeline.links = network_.link_use();
   timeline.notes = notes_.take();
+  timeline.consulted = consulted();
   timeline.settings = {
       {"collectives", fidelity() == CollectiveFidelity::fluid ? "fluid" : "message"},
       {"network_model", "CM02"},

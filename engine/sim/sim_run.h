@@ -55,7 +55,10 @@ class SimRun {
   const Capabilities& capabilities() const { return capabilities_; }
   const Topology& topology() const { return *options_.topology; }
   bool carries_values() const { return capabilities_.carries_values; }
-  CollectiveFidelity fidelity() const { return options_.collectives.value_or(CollectiveFidelity::fluid); }
+  CollectiveFidelity fidelity() const {
+    depends_on_fidelity_ = true;
+    return options_.collectives.value_or(CollectiveFidelity::fluid);
+  }
   Simulation& simulation() { return simulation_; }
   Network& network() { return network_; }
   Scheduler& scheduler() { return scheduler_; }
@@ -74,6 +77,7 @@ class SimRun {
   SharedObjects& shared() { return shared_; }
   SimDevice& device(const DeviceId& id);  // throws UnavailableError naming the known ones
   int current_step() const;               // of the running task's worker
+  void begin_steps();                     // a worker begins its first step
   // The program of a worker has ended, or waits for the end of the job.
   void note_end_of_work(int worker);
   void await_end_of_job(int worker);
@@ -90,6 +94,7 @@ class SimRun {
   SimDevice* find_device(const DeviceId& id);  // null if there is none
   std::vector<std::string> pending_work() const;
   void fail_beyond();
+  std::set<std::string> consulted() const;
   Timeline take_timeline();
 
   const EngineOptions& options_;
@@ -114,6 +119,9 @@ class SimRun {
   std::vector<std::unique_ptr<SimWorker>> workers_;                                   // null: another one represents it
   std::set<int> working_;  // the running workers whose programs neither have ended nor wait for the end of the job
   WaitList joined_;        // the tasks that wait for it
+  mutable bool depends_on_fidelity_ = false;  // somebody has asked
+  bool has_begun_steps_ = false;
+  std::set<std::string> before_steps_;  // consulted before the first step
   RecordLog records_;
   SharedObjects shared_;  // the last member, because the objects may hold memory of the devices
 };

@@ -178,6 +178,7 @@ void SimWorker::begin_step(int step) {
   TANDEM_REQUIRE(step >= 0, "a negative step");
   TANDEM_REQUIRE(step_ == kNoStep, "a step begins within a step");
   if (run_.symmetry() != nullptr) run_.symmetry()->begin_step(step);
+  if (step == 0) run_.begin_steps();
   step_start_ns_ = now();
   step_ = step;
 }

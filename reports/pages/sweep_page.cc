@@ -290,6 +290,12 @@ std::string problems_section(const Points& points) {
                         std::move(table).finish()));
 }
 
+std::string unused_section(const JsonField& root) {
+  std::vector<std::string> notes;
+  for (const JsonField& note : root.optional("notes").items()) notes.push_back(note.text());
+  return notes.empty() ? "" : section("Notes", bullets(notes));
+}
+
 // Returns the document with only the `kept` points, the fastest among them.
 Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, std::size_t fastest) {
   Json shorter = Json::object();
@@ -386,7 +392,8 @@ Content sweep_content(const Json& document, const JsonOrigin& origin) {
                       parameters_section(points),
                       limits_section(points),
                       crossings_section(root),
-                      problems_section(points)};
+                      problems_section(points),
+                      unused_section(root)};
   reading.finish();
   return content;
 }

@@ -182,6 +182,7 @@ CollectiveResult run_collective(const CollectiveJob& job, const CollectiveSweep&
   result.deterministic = engine->capabilities().deterministic;
   result.settings = timeline.settings;
   result.notes = timeline.notes;
+  result.consulted = timeline.consulted;
   for (const TimelineDevice& device : timeline.devices) {
     const auto id = DeviceId::parse(device.name, {});
     if (id && id->type == job.device_type) result.devices.push_back(*id);

@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -45,6 +46,7 @@ struct CollectiveResult {
   std::string device_model{};       // "NVIDIA H100 SXM5"; empty: unknown
   std::map<std::string, std::string> settings{};
   std::vector<std::string> notes{};
+  std::set<std::string> consulted{};  // as in Timeline
 };
 
 // Runs the sweep. Of a model, at most 100 calls of a size are simulated, from which the mean of more follows. Worker 0

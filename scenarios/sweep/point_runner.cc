@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <iterator>
 #include <new>
 
 #include "scenarios/device_memory.h"
@@ -9,6 +11,7 @@
 #include "scenarios/runner.h"
 #include "scenarios/size_check.h"
 #include "scenarios/sweep/results_file.h"
+#include "scenarios/unused_keys.h"
 
 namespace tandem {
 namespace {
@@ -45,7 +48,9 @@ SweptPoint PointRunner::run(std::size_t number) {
     if (space_.files_hash(choice) != files_[number]) {
       throw RunError("a file that its values name has changed since the sweep began; run the sweep again");
     }
-    return swept_point(report, point.devices);
+    SweptPoint done = swept_point(report, point.devices);
+    std::copy_if(report.notes.begin(), report.notes.end(), std::back_inserter(done.unused), is_about_unused_keys);
+    return done;
   } catch (const MemoryError& error) {
     point.state = PointState::does_not_fit;
     point.problem = memory_text(error.need());

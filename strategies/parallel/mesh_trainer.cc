@@ -40,6 +40,15 @@ void check_division(const LinearStack& stack, const ParallelOptions& options) {
   for (int layer = 0; layer < stack.layers(); ++layer) layer_shard(stack, layer, options.tensor, 0);
 }
 
+bool sends_whole_matrices(const LinearStack& stack, const ParallelOptions& options) {
+  const std::vector<int> first_layers = stages_of(stack, options.stages());
+  for (int stage = 1; stage < options.stages(); ++stage) {
+    const int layer = first_layers[static_cast<std::size_t>(stage)];
+    if (layer_shard(stack, layer, options.tensor, 0).split == Split::columns) return true;
+  }
+  return false;
+}
+
 MeshTrainer::MeshTrainer(Worker& worker, LinearStack stack, const ParallelOptions& options)
     : worker_(worker), stack_(std::move(stack)), options_(options), layout_(worker, options) {
   check_division(stack_, options_);

@@ -10,6 +10,10 @@
 
 namespace tandem {
 
+// Returns whether a stage receives a matrix that all of its tensor-parallel devices need, so that
+// ParallelOptions::scatter_gather decides how.
+bool sends_whole_matrices(const LinearStack& stack, const ParallelOptions& options);
+
 class MeshTrainer final : public ParallelTrainer {
  public:
   MeshTrainer(Worker& worker, LinearStack stack, const ParallelOptions& options);

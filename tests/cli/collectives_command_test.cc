@@ -5,6 +5,7 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 
 class CollectivesCommand : public CommandLine {
  protected:
@@ -194,6 +195,47 @@ TEST_F(CollectivesCommand, SizesThatRoundDownToNothingHaveNoBandwidth) {
       {"collectives", "all_to_all", "--topology", "quadro-rtx8000", "--workers", "2", "-b", "8", "-e", "8", "-q"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
   EXPECT_THAT(outcome.out, testing::Not(testing::AnyOf(testing::HasSubstr("inf"), testing::HasSubstr("nan"))));
+}
+
+TEST_F(CollectivesCommand, NamesFlagsWithoutEffect) {
+  const auto notes = [this](std::vector<std::string> flags, const std::string& operation = "all_reduce") {
+    std::vector<std::string> command{"collectives", operation, "--topology", "hgx-h100", "-b",
+                                     "1M",          "-e",      "1M",         "--json"};
+    command.insert(command.end(), flags.begin(), flags.end());
+    const Outcome outcome = tandem(command);
+    EXPECT_EQ(outcome.exit_code, 0) << outcome.err;
+    std::string text;
+    const auto document = outcome.json();
+    for (const auto& note : document["notes"]) text += note.get<std::string>() + "\n";
+    return text;
+  };
+  EXPECT_THAT(notes({}), Not(HasSubstr("no effect")));
+  EXPECT_THAT(notes({"-r", "1"}), HasSubstr("has no effect here: --root: all_reduce has no root\n"));
+  EXPECT_THAT(notes({"-r", "1"}, "broadcast"), Not(HasSubstr("--root")));
+  EXPECT_THAT(notes({"--op", "max"}, "all_gather"),
+              HasSubstr("has no effect here: --op: all_gather reduces nothing\n"));
+  EXPECT_THAT(notes({"-i", "1K", "-f", "2"}), HasSubstr("--stepbytes: --stepfactor takes its place\n"));
+  EXPECT_THAT(notes({"-c", "1"}), HasSubstr("--check: tensors of a model hold no values\n"));
+  EXPECT_THAT(notes({"--nccl", "NCCL_PROTO=LL"}), Not(HasSubstr("--nccl")));
+  EXPECT_THAT(notes({"--nccl", "NCCL_MAX_NCHANNELS=64"}),
+              HasSubstr("has no effect here: --nccl NCCL_MAX_NCHANNELS: NCCL does the same without it\n"));
+  EXPECT_THAT(notes({"--nccl", "NCCL_PROTO=LL", "--collectives", "message"}),
+              HasSubstr("has no effect here: --nccl NCCL_PROTO: no collective here is one of NCCL's\n"));
+}
+
+TEST_F(CollectivesCommand, NamesKeysOfAClusterWithoutEffect) {
+  write("cluster.yaml",
+        "schema_version: 1\nname: c\ncluster: {node: hgx-h100, workers: 2, fabric: {kind: fat_tree, spines: 2}, "
+        "overrides: "
+        "{gpu: {peak_flops: {f64: 1TFLOPS}}, network: {bandwidth: 25GB/s}}}\n");
+  const Outcome outcome =
+      tandem({"collectives", "all_reduce", "--topology", "./cluster.yaml", "-b", "1M", "-e", "1M", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, HasSubstr("has no effect here: cluster.overrides.gpu.peak_flops.f64: no time of this run "
+                                     "depends on it"));
+  EXPECT_THAT(outcome.out, HasSubstr("may have no effect here: cluster.fabric.kind, cluster.fabric.spines: no data "
+                                     "crosses links between switches of the network"));
+  EXPECT_THAT(outcome.out, Not(HasSubstr("network.bandwidth")));
 }
 
 }  // namespace

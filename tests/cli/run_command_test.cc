@@ -312,5 +312,19 @@ TEST_F(RunCommand, AMeasurementStandsBesideWhatTheModelExpects) {
   EXPECT_THAT(tandem({"run", write_small_scenario(), "-q"}).out, testing::HasSubstr("needs --topology FILE"));
 }
 
+TEST_F(RunCommand, NamesFlagsWithoutEffect) {
+  write("two.yaml",
+        "schema_version: 1\nworkload: {kind: mlp, hidden: [16], batch: 64}\nstrategy: {name: parameter_server}\n"
+        "engine: {name: sim}\ntopology: {cluster: {node: hgx-h100, workers: 2}}\n"
+        "devices: {type: gpu, per_worker: 2}\nsteps: 2\n");
+  const Outcome outcome = tandem({"run", "two.yaml", "--nccl", "NCCL_ALGO=Ring", "--collectives", "message", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  for (const char* note : {"has no effect here: --nccl NCCL_ALGO: no collective here is one of NCCL's",
+                           "has no effect here: --collectives: no collective of this run depends on it"}) {
+    EXPECT_THAT(outcome.out, HasSubstr(note));
+  }
+  EXPECT_THAT(tandem({"run", "two.yaml"}).out, testing::Not(HasSubstr("no effect")));
+}
+
 }  // namespace
 }  // namespace tandem

@@ -232,5 +232,22 @@ TEST_F(Sweep, NeedsASweep) {
   EXPECT_THAT(outcome.err, HasSubstr("small.yaml:1:1: has no `sweep:`; docs/sweep.md describes it"));
 }
 
+TEST_F(Sweep, NamesSweptKeysWithoutEffect) {
+  write_sweep("  values: {devices.workers: [1, 2], workload.overlap_tensor: [true, false]}\n");
+  const std::string note = "has no effect here: workload.overlap_tensor: no layer is divided among devices";
+  const Outcome outcome = tandem({"sweep", "small.yaml", "--json", "--html", "page.html"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto document = outcome.json();
+  for (const auto& point : document["points"]) {
+    EXPECT_THAT(point["notes"].dump(), HasSubstr(note));
+    EXPECT_THAT(point["notes"].dump(), testing::Not(HasSubstr("sweep:")));
+  }
+  // One worker leaves a machine alone.
+  EXPECT_THAT(document["notes"].dump(), HasSubstr("the job has tasks on 1 of 2 machines (2 of 4 points)"));
+  EXPECT_THAT(tandem({"sweep", "small.yaml"}).out, HasSubstr("\nnotes\n"));
+  EXPECT_THAT(read("page.html"), HasSubstr(note));
+  EXPECT_THAT(tandem({"run", "small.yaml"}).out, HasSubstr("has no effect here: sweep: only `tandem sweep` reads it"));
+}
+
 }  // namespace
 }  // namespace tandem

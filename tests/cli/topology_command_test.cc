@@ -85,6 +85,15 @@ TEST_F(TopologyCommand, APartialFileIsCompletedWhereItIsUsed) {
   EXPECT_THAT(unknown.err, HasSubstr("did you mean 'azure-nd-v2'?"));
 }
 
+TEST_F(TopologyCommand, NamesOptionsForPartialFilesWhereNothingIsMissing) {
+  const Outcome shown = tandem({"topology", "show", "hgx-h100", "--gpu", "h200", "--complete-with", "dgx-a100"});
+  ASSERT_EQ(shown.exit_code, 0) << shown.err;
+  EXPECT_EQ(shown.err, "note: has no effect here: --gpu, --complete-with: the description lacks nothing\n");
+  const Outcome refused = tandem({"run", write_scenario("{cluster: {node: hgx-h100, gpu: h200, workers: 1}}")});
+  EXPECT_EQ(refused.exit_code, 3);
+  EXPECT_THAT(refused.err, HasSubstr("topology.cluster.node: lacks nothing: `gpu` and `complete_with` are for"));
+}
+
 TEST_F(TopologyCommand, WhatIsConvertedReadsBack) {
   ASSERT_EQ(tandem({"topology", "convert", sample("aws_p4d-24xl-topo.xml"), "-o", "node.yaml"}).exit_code, 0);
   EXPECT_THAT(read("node.yaml"), HasSubstr("# " + sample("aws_p4d-24xl-topo.xml") + ": assumed: links between 8 GPUs"));

@@ -115,5 +115,29 @@ TEST(Models, ParametersFollowFromTheFormOfALayer) {
   EXPECT_EQ(model.stack.text(), "layout nchw, fusion compiled, attention fused_softmax");
 }
 
+// What is wrong with a model, or an empty text.
+std::string problem_of(const std::string& text) {
+  const std::string file = testing::TempDir() + "/model_with_unused_keys.yaml";
+  std::ofstream(file) << text;
+  try {
+    read_model(file);
+  } catch (const InputError& error) {
+    return error.diagnostics().front().path + ": " + error.diagnostics().front().message;
+  }
+  return "";
+}
+
+TEST(Models, KeysWithoutEffectAreRefused) {
+  const std::string head = "schema_version: 1\nname: m\nsource: made up\ninput: 4\nparameters: 20\nmacs: 16\n";
+  const std::string dense = "layers:\n  - {name: a, dense: {rows: 1, inputs: 4, outputs: width}, then: [bias]}\n";
+  EXPECT_EQ(problem_of(head + "sizes: {width: 4}\n" + dense), "");
+  EXPECT_EQ(problem_of(head + "sizes: {width: 4, depth: 8}\n" + dense),
+            "sizes.depth: no layer uses 'depth', and the input neither");
+  std::string with_norm = head + "sizes: {width: 4}\n" + dense;
+  with_norm.replace(with_norm.find("then: [bias]"), 12, "then: [bias], norm_size: 2");
+  EXPECT_EQ(problem_of(with_norm),
+            "layers[0].norm_size: is for batch_norm, layer_norm and rms_norm, and `then` has none of them");
+}
+
 }  // namespace
 }  // namespace tandem

@@ -57,6 +57,7 @@ std::shared_ptr<Topology> one_by_one(const Topology& topology) {
   made->set_p2p(topology.p2p());
   made->set_nvlink_domain(topology.nvlink_domain());
   made->add_notes(topology.notes());
+  made->set_stated_keys(topology.stated_keys());
   return made;
 }
 

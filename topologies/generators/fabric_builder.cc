@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "topologies/base/error.h"
+#include "topologies/figures.h"
 
 namespace tandem {
 namespace {
@@ -202,7 +203,7 @@ double FabricBuilder::leaf_bytes_per_s(std::size_t place, std::size_t leaves_of_
 
 FabricBuilder::Cable FabricBuilder::cable_up(double bytes_per_s, const std::string& source, std::size_t like) const {
   auto model = std::make_shared<LinkModel>(*cables_[like]);
-  model->id = "uplink";
+  model->id = kUplink;
   model->hop_latency_s = {};  // counted where a message enters the network
   model->bandwidth_bytes_per_s.value = bytes_per_s;
   model->bandwidth_bytes_per_s.source = source + "; NIC: " + cables_[like]->bandwidth_bytes_per_s.source;

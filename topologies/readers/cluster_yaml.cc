@@ -4,6 +4,7 @@
 #include <map>
 #include <set>
 
+#include "topologies/figures.h"
 #include "topologies/generators/cluster.h"
 #include "topologies/readers/models_yaml.h"
 #include "topologies/readers/topology_forms.h"
@@ -103,6 +104,83 @@ void check_fabric_keys(const YamlReader& cluster) {
     nics.error("has no meaning with a fabric file, whose ports are the machine's NICs in their order");
 }
 
+// Adds the keys at and below `path`, which is that of a figure of a model. What is said about a figure, such as its
+// source, decides nothing. The nodes are looked at without a reader, for which every key that it returns is known.
+void add_stated(const YamlNode& value, const std::string& path, const std::string& figure,
+                std::vector<StatedKey>& stated) {
+  static const std::set<std::string> kRemarks{"provenance", "source", "date", "spread", "name"};
+  const auto is_value = [](const YamlNode::Entry& entry) { return entry.key == "value"; };
+  if (value.kind != YamlKind::map || std::any_of(value.entries.begin(), value.entries.end(), is_value)) {
+    if (is_figure_key(figure.substr(figure.find('.') + 1))) stated.push_back({path, {figure}});
+    return;
+  }
+  for (const YamlNode::Entry& entry : value.entries) {
+    if (kRemarks.contains(entry.key)) continue;
+    add_stated(*entry.value, fmt::format("{}.{}", path, entry.key), fmt::format("{}.{}", figure, entry.key), stated);
+  }
+}
+
+// Returns the models of the first machine and of the network, as far as they have a name.
+std::set<std::string> ids_of_models(const Topology& cluster) {
+  std::set<std::string> ids;
+  for (const NodeKind kind : {NodeKind::cpu, NodeKind::gpu, NodeKind::nic}) {
+    for (const NodeIndex index : cluster.nodes_of(0, kind)) {
+      const Node node = cluster.node(index);
+      if (node.device) ids.insert(node.device->id);
+      if (node.port) ids.insert(node.port->id);
+    }
+  }
+  for (LinkIndex link = 0; link < cluster.link_count(); ++link) ids.insert(cluster.link_model(link).id);
+  return ids;
+}
+
+// Returns the ids of the models of the cables to a machine's NICs.
+std::set<std::string> ids_of_cables(const Topology& cluster) {
+  std::set<std::string> ids;
+  for (const NodeIndex nic : cluster.nodes_of(0, NodeKind::nic)) {
+    if (const auto port = cluster.node(nic).port) ids.insert(port->id);
+  }
+  return ids;
+}
+
+// Adds the keys of a fabric. Its form decides something where data crosses links between its switches.
+void add_stated_of_fabric(const YamlReader& fabric, const Topology& cluster, std::vector<StatedKey>& stated) {
+  static const std::map<std::string, std::string> kFigures{{"latency", "latency"},
+                                                           {"hop_latency", "hop_latency"},
+                                                           {"transport", "transport"},
+                                                           {"nic_bandwidth", "bandwidth"}};
+  static const std::set<std::string> kNoFigures{"nics", "provenance", "source", "date"};
+  const std::string form = fmt::format("{}.bandwidth", kUplink);
+  if (fabric.is_scalar()) stated.push_back({fabric.path(), {form}});
+  if (!fabric.is_map()) return;
+  for (const YamlNode::Entry& entry : fabric.node()->entries) {
+    if (kNoFigures.contains(entry.key)) continue;
+    StatedKey& one = stated.emplace_back(StatedKey{fmt::format("{}.{}", fabric.path(), entry.key), {}});
+    const auto figure = kFigures.find(entry.key);
+    if (figure == kFigures.end()) {
+      one.decides = {form};
+      continue;
+    }
+    for (const std::string& id : ids_of_cables(cluster))
+      one.decides.push_back(fmt::format("{}.{}", id, figure->second));
+  }
+}
+
+// Returns what somebody wrote about the cluster, as figures of its models.
+std::vector<StatedKey> stated_keys_of(const YamlReader& map, const Topology& cluster) {
+  std::vector<StatedKey> stated;
+  const YamlReader overrides = map.optional("overrides");
+  const std::set<std::string> ids = overrides.is_map() ? ids_of_models(cluster) : std::set<std::string>();
+  if (overrides.is_map()) {
+    for (const YamlNode::Entry& entry : overrides.node()->entries) {
+      const std::string path = fmt::format("{}.{}", overrides.path(), entry.key);
+      if (ids.contains(entry.key)) add_stated(*entry.value, path, entry.key, stated);
+    }
+  }
+  if (!has_fabric_file(map)) add_stated_of_fabric(map.optional("fabric"), cluster, stated);
+  return stated;
+}
+
 std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, const std::string& name, int depth) {
   auto machine = read_machine(cluster.required("node"), cluster, depth);
   check_fabric_keys(cluster);
@@ -138,7 +216,9 @@ std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, 
 std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth) {
   const bool needs_workers = !has_fabric_file(cluster) && !cluster.has("hosts");
   const YamlReader workers = needs_workers ? cluster.required("workers") : cluster.optional("workers");
-  return read_cluster_of(cluster, workers.integer(1, 1 << 20, 1), name, depth);
+  auto topology = read_cluster_of(cluster, workers.integer(1, 1 << 20, 1), name, depth);
+  if (topology) topology->set_stated_keys(stated_keys_of(cluster, *topology));
+  return topology;
 }
 
 std::optional<Topology> read_cluster_map(const YamlReader& map, int workers) {

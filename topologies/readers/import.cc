@@ -122,6 +122,13 @@ void assume(const std::string& name, Figure& figure) {
 
 }  // namespace
 
+std::vector<std::string> notes_of_unused(const ImportOptions& options) {
+  std::string flags = options.gpu.empty() ? "" : "--gpu";
+  if (!options.complete_with.empty()) flags += flags.empty() ? "--complete-with" : ", --complete-with";
+  if (flags.empty()) return {};
+  return {fmt::format("has no effect here: {}: the description lacks nothing", flags)};
+}
+
 const PciGpu* stated_gpu(const ImportOptions& options) {
   if (options.gpu.empty()) return nullptr;
   const PciGpu* product = find_gpu_named(options.gpu);

@@ -26,6 +26,9 @@ struct ImportedTopology {
   std::vector<std::string> notes{};  // what was assumed and what was left out, for people
 };
 
+// Returns a note if there are options, for a description that lacks nothing.
+std::vector<std::string> notes_of_unused(const ImportOptions& options);
+
 // The value of ImportOptions::complete_with that means no machine.
 inline constexpr const char* kNoMachine = "none";
 

@@ -22,6 +22,9 @@ std::optional<Topology> read_machine_file(const YamlReader& machine, const std::
   try {
     const std::string text = read_input_file(path);
     if (!is_own_topology(text)) return import_text(text, path.string(), options).topology;
+    if (!options.gpu.empty() || !options.complete_with.empty()) {
+      machine.error("lacks nothing: `gpu` and `complete_with` are for descriptions that other programs write");
+    }
     const YamlDocument document = YamlDocument::parse(text, path.string());
     const YamlReader root(document, machine.diagnostics());
     if (root.has("cluster")) {
@@ -142,7 +145,7 @@ std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader
   if (name.empty()) return std::nullopt;
   const auto known = catalog_names();
   if (std::find(known.begin(), known.end(), name) != known.end()) {
-    return read_machine_file(machine, catalog_file(name), {}, depth);
+    return read_machine_file(machine, catalog_file(name), options, depth);
   }
   if (name.find_first_of("/.") == std::string::npos) {
     machine.unknown_word("catalog node", name, known);

@@ -50,6 +50,7 @@ ImportedTopology import_topology(const std::filesystem::path& path, const Import
   if (!is_own_topology(text)) return import_text(text, path.string(), options);
   Topology topology = parse_topology_yaml(text, path.string());
   std::vector<std::string> notes = topology.notes();
+  for (std::string& note : notes_of_unused(options)) notes.push_back(std::move(note));
   return {std::move(topology), std::move(notes)};
 }
 

@@ -16,6 +16,17 @@ namespace {
 constexpr std::size_t kMostKeptFlows = 1 << 18;  // in plans, about 20 MB
 constexpr double kSmallBytes = 64 * nccl::kMiB;  // below, a network's latency decides
 
+// Returns whether the call would go another way, or take another time, with these communicators.
+bool is_changed(const nccl::Plan& plan, nccl::Communicators& others, const std::vector<NodeIndex>& gpus,
+                const nccl::Call& call, int root) {
+  try {
+    const nccl::Plan other = others.of(gpus).plan(call, root, nccl::Flows::first_of_a_kind);
+    return other.algorithm != plan.algorithm || other.fixed_s != plan.fixed_s || other.transfer_s != plan.transfer_s;
+  } catch (const Error&) {
+    return true;  // refused
+  }
+}
+
 }  // namespace
 
 struct NcclGroups::Group {
@@ -32,7 +43,9 @@ struct NcclGroups::Group {
 
 NcclGroups::NcclGroups(const Topology& topology, const std::map<std::string, std::string>& variables,
                        nccl::Communicators& communicators)
-    : topology_(topology), variables_(variables), communicators_(communicators) {}
+    : topology_(topology), variables_(variables), communicators_(communicators) {
+  forget_consulted();
+}
 
 NcclGroups::~NcclGroups() = default;
 
@@ -70,7 +83,10 @@ bool NcclGroups::executes(const CollectiveGroup& group) {
 }
 
 std::string NcclGroups::start(SimRun& run, const CollectiveCall& call, Simulation::Then then) {
-  const auto plan = plan_of(run, group_of(call.group()), call);
+  Group& group = group_of(call.group());
+  const auto plan = plan_of(run, group, call);
+  was_used_ = has_calls_ = true;
+  crosses_machines_ |= group.communicator->facts().machine.domains > 1;
   run.simulation().at(Simulation::now_s() + plan->fixed_s, [&run, plan, then = std::move(then)] {
     guarded(run.scheduler(), [&] { play(run, *plan, then); });
   });
@@ -99,9 +115,11 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
     run.notes().add(fmt::format("NCCL_COLLNET_ENABLE has no effect: only switches of InfiniBand reduce (SHARP), and {}",
                                 facts.transport.empty() ? "the topology does not state the network's transport"
                                                         : "the network is '" + facts.transport + "'"));
+    without_.erase("NCCL_COLLNET_ENABLE");
   }
   const nccl::Flows flows = run.symmetry() != nullptr ? nccl::Flows::first_of_a_kind : nccl::Flows::all;
   nccl::Plan plan = communicator.plan({spec.kind, call.bytes(), reduces}, root, flows);
+  if (!without_.empty()) see_variables(run, group, {spec.kind, call.bytes(), reduces}, root, plan);
   fit_to_measured(run, group, call, reduces, plan);
   auto made = std::make_shared<const Playable>(playable(run, call, group, plan, key));
   if (kept_flows_ > kMostKeptFlows) {
@@ -112,8 +130,50 @@ std::shared_ptr<const NcclGroups::Playable> NcclGroups::plan_of(SimRun& run, Gro
   return group.plans.emplace(key, std::move(made)).first->second;
 }
 
+void NcclGroups::see_variables(SimRun& run, const Group& group, const nccl::Call& call, int root,
+                               const nccl::Plan& plan) {
+  for (auto at = without_.begin(); at != without_.end();) {
+    auto& [name, others] = *at;
+    if (!others) {
+      std::map<std::string, std::string> rest = variables_;
+      rest.erase(name);
+      others = std::make_unique<nccl::Communicators>(topology_, run.simulation().platform().router(),
+                                                     nccl::settings_of(rest));
+    }
+    at = is_changed(plan, *others, group.gpus, call, root) ? without_.erase(at) : std::next(at);
+  }
+}
+
+void NcclGroups::add_consulted(std::set<std::string>& inputs) const {
+  if (!has_calls_) return;
+  inputs.insert("nccl");
+  for (const auto& [name, value] : variables_) {
+    if (!without_.contains(name)) inputs.insert("nccl." + name);
+  }
+  std::set<const LinkModel*> seen;
+  for (LinkIndex index = 0; index < topology_.link_count(); ++index) {
+    const LinkModel& model = topology_.link_model(index);
+    if (!seen.insert(&model).second) continue;
+    if (model.kind == LinkKind::nvlink) inputs.insert(model.id + ".bandwidth");
+    if (model.kind == LinkKind::nvlink || crosses_machines_) inputs.insert(model.id + ".latency");
+    if (model.kind != LinkKind::network || !crosses_machines_ || !is_of_nic(index)) continue;
+    for (const char* key : {"hop_latency", "transport"}) inputs.insert(fmt::format("{}.{}", model.id, key));
+  }
+}
+
+void NcclGroups::forget_consulted() {
+  has_calls_ = crosses_machines_ = false;
+  if (variables_.empty()) return;
+  for (const auto& [name, value] : variables_) without_.try_emplace(name);
+  for (auto& [known, group] : groups_) group->plans.clear();  // which are compared when they are made
+}
+
+bool NcclGroups::is_of_nic(LinkIndex index) const {
+  const Link link = topology_.link(index);
+  return topology_.kind(link.from) == NodeKind::nic || topology_.kind(link.to) == NodeKind::nic;
+}
+
 const nccl::Communicator& NcclGroups::communicator_of(Group& group) {
-  was_used_ = true;
   if (group.communicator == nullptr) group.communicator = &communicators_.of(group.gpus);
   return *group.communicator;
 }

@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <tuple>
 #include <vector>
@@ -37,6 +38,10 @@ class NcclGroups {
   std::string start(SimRun& run, const CollectiveCall& call, Simulation::Then then);
 
   bool was_used() const { return was_used_; }
+  // Adds the variables and the figures of the topology that have decided anything so far, as Timeline::consulted names
+  // them.
+  void add_consulted(std::set<std::string>& inputs) const;
+  void forget_consulted();
   std::string text() const;  // for the report: "model of 2.30.7, from links and public constants; NCCL_ALGO=ring"
 
  private:
@@ -66,6 +71,9 @@ class NcclGroups {
   // Needs a plan whose flows include all kinds.
   symmetry::CallFlows class_flows(SimRun& run, const CollectiveCall& call, Group& group, const nccl::Plan& plan,
                                   const Key& key);
+  bool is_of_nic(LinkIndex index) const;
+  // Finds out which variables this call depends on, by plans without them.
+  void see_variables(SimRun& run, const Group& group, const nccl::Call& call, int root, const nccl::Plan& plan);
   static std::vector<symmetry::PlannedFlow> planned_flows(const Group& group, const nccl::Plan& plan);
   static void append_route(SimRun& run, const symmetry::Via& via, Route& into);
   Network::RoutePtr route(SimRun& run, const symmetry::Via& via);
@@ -79,6 +87,9 @@ class NcclGroups {
   std::map<ViaNics, Network::RoutePtr> routes_;
   std::map<std::pair<int, int>, const nccl::Communicator*> measured_;  // by devices and nodes
   std::size_t kept_flows_ = 0;                                         // in the plans of all groups
+  // By a variable on which no plan has depended yet: NCCL without it.
+  std::map<std::string, std::unique_ptr<nccl::Communicators>> without_;
+  bool has_calls_ = false, crosses_machines_ = false;  // since forget_consulted()
 };
 
 }  // namespace tandem::sim

@@ -35,7 +35,7 @@ void SchedulePlayer::start_flows() {
       continue;
     }
     const auto route = run_.simulation().platform().route(from.node(), to.node());
-    slowest_latency_s_ = std::max(slowest_latency_s_, route->latency_s);
+    slowest_latency_s_ = std::max(slowest_latency_s_, run_.simulation().platform().latency_s(*route));
     slowest_bytes_per_s_ = std::min(slowest_bytes_per_s_, route->bandwidth_bytes_per_s);
     pairs[flow.bytes].emplace_back(from.node(), to.node());
   }

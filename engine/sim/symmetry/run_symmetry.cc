@@ -178,7 +178,7 @@ void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes,
   if (from.worker() != to.worker()) return give_up("devices of different workers copy from each other");
   Platform& platform = run_.simulation().platform();
   const auto route = platform.route(from.node(), to.node());
-  const double latency_s = with_latency ? route->latency_s : 0;
+  const double latency_s = with_latency ? platform.latency_s(*route) : 0;
   if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
   CallFlows& flows = copies_[{from.node(), to.node()}];
   if (flows.source < 0) {
@@ -205,7 +205,7 @@ void RunSymmetry::send(const CollectiveGroup& pair, double bytes, Then then) {
   const SimDevice& from = *pair.devices()[0];
   const SimDevice& to = *pair.devices()[1];
   Platform& platform = run_.simulation().platform();
-  const double latency_s = platform.route(from.node(), to.node())->latency_s;
+  const double latency_s = platform.latency_s(*platform.route(from.node(), to.node()));
   if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
   const PlannedFlow only{.via = {.from = from.node(), .to = to.node()}, .bytes = bytes};
   const CallFlows flows = flows_of(

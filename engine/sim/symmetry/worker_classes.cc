@@ -12,8 +12,6 @@ namespace {
 constexpr char32_t kOutside = 0x1000000;    // the other end of a link is no node of the same machine
 constexpr char32_t kOneOfMany = 0x2000000;  // the number of the machine's kind follows
 
-constexpr std::size_t kFew = 4;  // so few workers are simulated quickly, and each then has its own figures
-
 // Classes of so many members have a witness in their middle, too. It costs as much as the worker that it checks,
 // however many that worker represents: 0.1 s of BERT-large's 0.3 s on 128 machines, and of 0.75 s on 4,096; 0.15 s
 // of 1.9 s on 16,384 (`tandem run`, CPU time, 2026-11-24). Here it is some 3 %.
@@ -127,7 +125,7 @@ std::vector<int> WorkerClasses::running_members(int index) const {
 }
 
 bool WorkerClasses::saves_work() const {
-  return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return members.size() > kFew; });
+  return std::any_of(members_.begin(), members_.end(), [](const auto& members) { return members.size() > kFewAlike; });
 }
 
 void WorkerClasses::split(int index, std::span<const std::uint32_t> part_of_member, bool members_differ) {

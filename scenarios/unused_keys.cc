@@ -1,0 +1,334 @@
+#include "scenarios/unused_keys.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "engine/engine_info.h"
+#include "scenarios/alike.h"
+#include "scenarios/job.h"
+#include "scenarios/parallel_settings.h"
+#include "scenarios/sweep/sweep_settings.h"
+#include "strategies/parallel/mesh_trainer.h"
+#include "strategies/parallel/trainer.h"
+#include "strategies/strategies.h"
+#include "topologies/base/strict_yaml.h"
+#include "topologies/figures.h"
+
+namespace tandem {
+namespace {
+
+// A run, as the rules see it.
+struct Run {
+  const Scenario& scenario;
+  const Report& report;
+  const Timeline& timeline;
+  const EngineInfo& engine = engine_info(scenario.engine.name);
+  const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
+  const LayersSettings* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
+  bool is_trace = std::holds_alternative<TraceSettings>(scenario.workload.kind);
+
+  bool consulted(const std::string& input) const { return timeline.consulted.contains(input); }
+  bool models_machine() const { return engine.needs_topology; }
+  bool divides_model() const { return strategy.division && !is_trace; }
+  std::string engine_text() const { return fmt::format("engine '{}'", engine.name); }
+};
+
+// The rules. Each returns why its key has no effect, or nothing where it has one.
+
+std::string why_packing(const Run& run) {
+  if (!run.strategy.packs_tensors) return fmt::format("strategy '{}' packs no tensors", run.strategy.name);
+  if (run.layers != nullptr)
+    return "gradients of a table of layers are added up bucket by bucket (workload.bucket_bytes)";
+  return run.report.replicas > 1 ? "" : "one replica has nothing to add up";
+}
+
+std::string why_placement(const Run& run) {
+  const int servers = parameter_servers(run.scenario);
+  if (servers == 0) return "there is no parameter server";
+  return servers == 1 ? "the only parameter server keeps every variable" : "";
+}
+
+std::string why_scatter_gather(const Run& run) {
+  if (!run.divides_model()) return "";
+  const ParallelOptions options = parallel_options(run.scenario);
+  if (options.tensor == 1 || options.stages() == 1) return "needs devices along both tensor and pipeline";
+  if (run.layers != nullptr) {
+    return run.layers->sequence_parallel ? "with sequence_parallel every device has rows of its own to send" : "";
+  }
+  const auto& mlp = std::get<MlpSettings>(run.scenario.workload.kind);
+  return sends_whole_matrices(linear_stack(mlp), options) ? "" : "every device has columns of its own to send";
+}
+
+std::string why_optimizer_is_whole(const Run& run) {
+  if (!run.divides_model()) return "";
+  const ParallelOptions options = parallel_options(run.scenario);
+  return options.data * options.context > 1 ? "" : "no two devices have the same parameters";
+}
+
+std::string why_values(const Run& run) {
+  const bool carries = run.models_machine() ? run.scenario.engine.values == ValueMode::real
+                                            : run.scenario.engine.values.value_or(ValueMode::real) == ValueMode::real;
+  return carries ? "" : "tensors hold no values (engine.values)";
+}
+
+std::string why_spread(const Run& run) {
+  if (!run.models_machine()) return run.engine_text() + " measures, and does not predict";
+  if (devices_in_step(run.scenario) <= 1) return "no device waits for another in a step";
+  return run.consulted("work_spread") ? "" : "only times of GPUs that follow from their figures depend on it";
+}
+
+std::string why_layout(const Run& run) {
+  const std::vector<Layer>& layers = run.layers->model.layers;
+  const auto is_convolution = [](const Layer& layer) { return layer.convolution.has_value(); };
+  if (std::none_of(layers.begin(), layers.end(), is_convolution)) {
+    return fmt::format("model '{}' has no convolutions", run.layers->model.name);
+  }
+  if (!run.models_machine()) return run.engine_text() + " computes convolutions as matrix products";
+  return run.consulted("channels_last") ? "" : "no convolution runs on matrix units";
+}
+
+std::string why_fusion(const Run& run) {
+  if (run.layers->model.depends_on_stack()) return "";
+  return fmt::format("model '{}' has no operations beside its layers", run.layers->model.name);
+}
+
+std::string why_attention(const Run& run) {
+  const std::vector<Layer>& layers = run.layers->model.layers;
+  const auto has_scores = [](const Layer& layer) { return layer.scores != Layer::Scores::none; };
+  const bool has_attention = std::any_of(layers.begin(), layers.end(), has_scores);
+  return has_attention ? "" : fmt::format("model '{}' has no attention", run.layers->model.name);
+}
+
+// Returns whether all gradients of the model fill less than one bucket of this size.
+bool fits_in_bucket(const LayersSettings& layers, std::int64_t bucket_bytes) {
+  const DType type = layers.parameter_dtype.value_or(layers.dtype == DType::tf32 ? DType::f32 : layers.dtype);
+  return layers.model.parameters() * static_cast<std::int64_t>(size_of(type)) < bucket_bytes;
+}
+
+std::string why_bucket(const Run& run) {
+  const std::int64_t least = std::min(run.layers->bucket_bytes, LayersSettings{}.bucket_bytes);
+  return fits_in_bucket(*run.layers, least) ? "all gradients fill less than one bucket" : "";
+}
+
+std::string why_overlap(const Run& run) {
+  const bool is_one_bucket =
+      !run.layers->variables_are_tensors && fits_in_bucket(*run.layers, run.layers->bucket_bytes);
+  const bool ends_with_gradients = run.layers->model.layers.front().parameters() > 0;
+  if (is_one_bucket && ends_with_gradients)
+    return "all gradients fill less than one bucket, which the last one completes";
+  if (parameter_servers(run.scenario) > 0) return "";
+  if (!run.divides_model()) return run.report.replicas > 1 ? "" : "one replica has nothing to add up";
+  const ParallelOptions options = parallel_options(run.scenario);
+  return options.data * options.context > 1 ? "" : "one replica has nothing to add up";
+}
+
+std::string why_tensor(const Run& run) {
+  const bool divides_layers = run.divides_model() && parallel_options(run.scenario).tensor > 1;
+  return divides_layers ? "" : "no layer is divided among devices (strategy.tensor)";
+}
+
+std::string why_variables(const Run& run) {
+  if (!run.divides_model()) return "";
+  return fmt::format("strategy '{}' keeps no variables, but the parameters of its part of the model",
+                     run.strategy.name);
+}
+
+std::string why_collectives(const Run& run) {
+  return run.consulted("collectives") ? "" : "no collective of this run depends on it";
+}
+
+std::string why_graphs(const Run& run) {
+  const bool is_for_gpus = run.scenario.devices.type == DeviceType::gpu;
+  return is_for_gpus || !run.models_machine() ? "" : "processors launch no graphs";
+}
+
+// Where workers may represent others, the results are the same whether they do: no note tells the reports apart.
+std::string why_symmetry(const Run& run) {
+  return run.engine.symmetry ? "" : run.engine_text() + " runs every worker";
+}
+
+std::string why_no_values(const Run& run) {
+  const bool is_asked = run.scenario.engine.values == ValueMode::real;
+  const bool learns = std::holds_alternative<MlpSettings>(run.scenario.workload.kind);
+  return is_asked && !learns ? "this workload computes no values that a report has" : "";
+}
+
+std::string why_workers(const Run& run) {
+  std::set<int> used;
+  for (const WorkerSpec& task : tasks_of(run.scenario)) used.insert(task.topology_worker);
+  const int machines = run.scenario.topology ? run.scenario.topology->worker_count() : 1;
+  const auto count = static_cast<int>(used.size());
+  return count == machines ? "" : fmt::format("the job has tasks on {} of {} machines", count, machines);
+}
+
+std::string why_chief(const Run& /*run*/) {
+  return "it changes the name of the first worker's task, and nothing that the task does";
+}
+
+std::string why_sweep(const Run& /*run*/) {
+  return "only `tandem sweep` reads it";
+}
+
+using Why = std::string (*)(const Run&);
+struct Rule {
+  std::string_view key;
+  Why why;
+  bool is_of_layers = false;  // only workloads of kind `layers` have the key
+};
+
+// The keys of a scenario that have an effect in some runs only.
+constexpr Rule kRules[] = {
+    {"strategy.num_packs", why_packing},
+    {"strategy.bytes_per_pack", why_packing},
+    {"strategy.placement", why_placement},
+    {"strategy.scatter_gather", why_scatter_gather},
+    {"strategy.distributed_optimizer", why_optimizer_is_whole},
+    {"strategy.overlap_gather", why_optimizer_is_whole},
+    {"engine.values", why_no_values},
+    {"engine.collectives", why_collectives},
+    {"engine.graphs", why_graphs},
+    {"engine.symmetry", why_symmetry},
+    {"devices.chief", why_chief},
+    {"topology.cluster.workers", why_workers},
+    {"workload.spread", why_spread},
+    {"workload.learning_rate", why_values},
+    {"workload.seed", why_values},
+    {"workload.stack.layout", why_layout, true},
+    {"workload.stack.fusion", why_fusion, true},
+    {"workload.stack.attention", why_attention, true},
+    {"workload.bucket_bytes", why_bucket, true},
+    {"workload.overlap", why_overlap, true},
+    {"workload.overlap_tensor", why_tensor, true},
+    {"workload.sequence_parallel", why_tensor, true},
+    {"workload.variables", why_variables, true},
+    {"sweep", why_sweep},
+};
+
+// Returns whether the file has the key, whatever the command line says.
+bool is_in_file(const Scenario& scenario, std::string_view key) {
+  return scenario.document && node_at(scenario.document->root(), key) != nullptr;
+}
+
+// Returns the key as the user gave it, in the file or by a flag; empty: not at all.
+std::string key_as_given(const Scenario& scenario, const std::string& key) {
+  const auto flag = scenario.flags.find(key);
+  if (flag != scenario.flags.end()) return flag->second;
+  return is_in_file(scenario, key) ? key : "";
+}
+
+// Another engine than the scenario's takes none of these keys from it.
+void find_keys_of_other_engine(const Run& run, UnusedKeys& unused) {
+  for (const char* key : {"engine.values", "engine.collectives", "engine.nccl", "engine.symmetry"}) {
+    if (!is_in_file(run.scenario, key) || run.scenario.flags.contains(key)) continue;
+    unused.add(key, fmt::format("it is for the scenario's own engine, and this is {}", run.engine_text()));
+  }
+}
+
+void find_keys_of_trace(const Run& run, UnusedKeys& unused) {
+  if (!is_in_file(run.scenario, "strategy")) return;
+  const YamlNode* strategy = node_at(run.scenario.document->root(), "strategy");
+  for (const YamlNode::Entry& entry : strategy->entries) {
+    if (entry.key != "name")
+      unused.add("strategy." + entry.key, "a trace does what was recorded, whatever the strategy");
+  }
+}
+
+}  // namespace
+
+void UnusedKeys::add(const std::string& key, const std::string& why, const char* opening) {
+  const auto known = std::find_if(reasons_.begin(), reasons_.end(),
+                                  [&](const Reason& reason) { return reason.opening == opening && reason.why == why; });
+  if (known != reasons_.end()) {
+    known->keys += ", " + key;
+  } else {
+    reasons_.push_back({opening, key, why});
+  }
+}
+
+std::vector<std::string> UnusedKeys::notes() const {
+  std::vector<std::string> notes;
+  for (const Reason& reason : reasons_) {
+    notes.push_back(fmt::format("{}{}: {}", reason.opening, reason.keys, reason.why));
+  }
+  return notes;
+}
+
+void find_unused_keys(const Scenario& scenario, const Report& report, const Timeline& timeline, UnusedKeys& unused) {
+  const Run run{.scenario = scenario, .report = report, .timeline = timeline};
+  const bool is_other_engine = scenario.flags.contains("engine.name");
+  if (is_other_engine) find_keys_of_other_engine(run, unused);
+  if (run.is_trace) find_keys_of_trace(run, unused);
+  for (const Rule& rule : kRules) {
+    const std::string key = key_as_given(scenario, std::string(rule.key));
+    if (key.empty() || (rule.is_of_layers && run.layers == nullptr)) continue;
+    if (is_other_engine && rule.key.starts_with("engine.") && !scenario.flags.contains(std::string(rule.key))) continue;
+    if (run.is_trace && rule.key.starts_with("strategy.")) continue;
+    if (const std::string why = rule.why(run); !why.empty()) unused.add(key, why);
+  }
+  find_unused_variables(
+      scenario.engine.nccl, timeline.consulted,
+      [&](const std::string& variable) { return key_as_given(scenario, "engine.nccl." + variable); }, unused);
+}
+
+void find_unused_variables(const std::map<std::string, std::string>& nccl, const Consulted& consulted,
+                           const std::function<std::string(const std::string&)>& key_of, UnusedKeys& unused) {
+  const bool is_used = consulted.contains("nccl");
+  for (const auto& [variable, value] : nccl) {
+    if (consulted.contains("nccl." + variable)) continue;
+    if (consulted.contains(fmt::format("nccl.{}{}", variable, kBeforeSteps))) {
+      unused.add_doubtful(key_of(variable), "only what comes before the first step depends on it");
+      continue;
+    }
+    unused.add(key_of(variable), is_used ? "NCCL does the same without it" : "no collective here is one of NCCL's");
+  }
+}
+
+void find_unused_keys(const Topology& topology, const Consulted& consulted, UnusedKeys& unused) {
+  const std::string form = fmt::format("{}.bandwidth", kUplink);
+  for (const StatedKey& stated : topology.stated_keys()) {
+    const auto any_is = [&](std::string_view when) {
+      return std::any_of(stated.decides.begin(), stated.decides.end(), [&](const std::string& input) {
+        return consulted.contains(input + std::string(when)) || (when.empty() && input.ends_with(".memory"));
+      });
+    };
+    const bool is_form = std::find(stated.decides.begin(), stated.decides.end(), form) != stated.decides.end();
+    if (any_is("")) continue;
+    if (is_form) {
+      unused.add_doubtful(stated.key, "no data crosses links between switches of the network");
+    } else if (any_is(kBeforeSteps)) {
+      unused.add_doubtful(stated.key, "only what comes before the first step depends on it");
+    } else {
+      unused.add(stated.key, "no time of this run depends on it");
+    }
+  }
+}
+
+bool may_have_representatives(const Scenario& scenario) {
+  std::map<int, std::size_t> sizes;
+  std::size_t most = 0;
+  for (const int task : alike_tasks(scenario)) most = std::max(most, ++sizes[task]);
+  return most > kFewAlike;
+}
+
+Consulted with_links_of(const Topology& topology, Consulted consulted) {
+  for (const StatedKey& stated : topology.stated_keys()) {
+    for (const std::string& input : stated.decides) {
+      const std::string key = input.substr(input.find('.') + 1);
+      const bool is_of_link =
+          key == "transport" || std::any_of(kLinkFigures.begin(), kLinkFigures.end(),
+                                            [&](const auto& figure) { return figure.first == key; });
+      if (is_of_link) consulted.insert(input);
+    }
+  }
+  return consulted;
+}
+
+bool is_about_unused_keys(std::string_view note) {
+  return note.starts_with("has no effect here: ") || note.starts_with("may have no effect here: ");
+}
+
+}  // namespace tandem
