@@ -1,0 +1,261 @@
+// Every key of the JSON Schema, in scenarios of every kind: another value changes the results, is refused, or is named
+// in a note, and what is named changes nothing.
+#include <gtest/gtest.h>
+
+#include <fmt/format.h>
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <set>
+
+#include "scenarios/scenario_schema.h"
+#include "tests/scenarios/silent_keys.h"
+
+namespace tandem {
+namespace {
+
+using Json = nlohmann::json;
+
+// Adds the keys of an object's description, with those of the objects in it: "devices.type".
+void add_keys(const Json& schema, const Json& description, const std::string& path, std::set<std::string>& keys) {
+  if (description.contains("$ref")) {
+    const std::string name = description["$ref"].get<std::string>().substr(std::string("#/definitions/").size());
+    return add_keys(schema, schema["definitions"][name], path, keys);
+  }
+  for (const char* choice : {"anyOf", "oneOf"}) {
+    if (!description.contains(choice)) continue;
+    for (const Json& one : description[choice]) add_keys(schema, one, path, keys);
+  }
+  if (!description.contains("properties")) return;
+  for (const auto& [key, value] : description["properties"].items()) {
+    const std::string below = path.empty() ? key : path + "." + key;
+    keys.insert(below);
+    add_keys(schema, value, below, keys);
+  }
+}
+
+std::set<std::string> keys_of_schema() {
+  const Json schema = Json::parse(scenario_schema());
+  std::set<std::string> keys;
+  add_keys(schema, schema, "", keys);
+  for (const char* kind : {"mlp", "layers", "trace"}) {
+    add_keys(schema, schema["definitions"][kind], "workload", keys);
+  }
+  return keys;
+}
+
+struct Values {
+  std::vector<std::string> others{};
+  std::string why_never{};  // why no run can show a change: the reason for the reader of this test
+};
+
+// Other values for every key. Those that are refused in one scenario are accepted in another.
+const std::map<std::string, Values>& other_values() {
+  const std::string is_map = "its keys have rows of their own";
+  static const std::map<std::string, Values> kValues{
+      {"schema_version", {{}, "there is only one version"}},
+      {"name", {{"other"}}},
+      {"description", {{}, "a text for human readers"}},
+      {"steps", {{"4"}}},
+      {"warmup_steps", {{"0"}}},
+      {"workload", {{}, is_map}},
+      {"workload.kind", {{"mlp", "layers"}}},
+      {"workload.batch", {{"36"}}},
+      {"workload.spread", {{"0.5"}}},
+      {"workload.data", {{"files/rows.csv"}}},
+      {"workload.hidden", {{"[24]"}}},
+      {"workload.learning_rate", {{"0.01"}}},
+      {"workload.momentum", {{"0.5"}}},
+      {"workload.seed", {{"7"}}},
+      {"workload.model", {{"layers_small"}}},
+      {"workload.sizes", {{"{tokens: 16}", "{width: 8}"}}},
+      {"workload.stack", {{}, is_map}},
+      {"workload.stack.layout", {{"nhwc"}}},
+      {"workload.stack.fusion", {{"none"}}},
+      {"workload.stack.attention", {{"flash"}}},
+      {"workload.dtype", {{"f32", "f64"}}},
+      {"workload.parameter_dtype", {{"f64"}}},
+      {"workload.optimizer", {{"lamb"}}},
+      {"workload.bucket_bytes", {{"4kB", "200"}}},
+      {"workload.overlap", {{"false"}}},
+      {"workload.overlap_tensor", {{"false"}}},
+      {"workload.sequence_parallel", {{"true"}}},
+      {"workload.gradient_accumulation_steps", {{"2"}}},
+      {"workload.activation_checkpointing", {{"true"}}},
+      {"workload.variables", {{"tensors"}}},
+      {"workload.files", {{"[../../../docs/examples/trace.json, ../../../docs/examples/trace.json]"}}},
+      {"workload.ranks", {{"4", "16"}}},
+      {"workload.replicas", {{"16"}}},
+      {"workload.gradients", {{"divided"}}},
+      {"strategy", {{}, is_map}},
+      {"strategy.name", {{"one_device", "mirrored", "multi_worker_mirrored", "fully_sharded"}}},
+      {"strategy.placement", {{"by_size", "by_hash"}}},
+      {"strategy.cross_device_ops", {{"hierarchical_copy", "reduction_to_one_device"}}},
+      {"strategy.num_packs", {{"0", "3"}}},
+      {"strategy.bytes_per_pack", {{"1kB"}}},
+      {"strategy.micro_batches", {{"2", "4"}}},
+      {"strategy.virtual_stages", {{"2"}}},
+      {"strategy.scatter_gather", {{"false"}}},
+      {"strategy.distributed_optimizer", {{"true"}}},
+      {"strategy.overlap_gather", {{"true"}}},
+      {"strategy.data", {{"2"}}},
+      {"strategy.tensor", {{"4"}}},
+      {"strategy.pipeline", {{"4"}}},
+      {"strategy.context", {{"2"}}},
+      {"strategy.expert", {{"2"}}},
+      {"engine", {{}, is_map}},
+      {"engine.name", {{}, "another engine is another world: its own tests compare the two"}},
+      {"engine.values", {{"real"}}},
+      {"engine.collectives", {{"message"}}},
+      {"engine.nccl",
+       {{"{NCCL_ALGO: Tree}", "{NCCL_ALGO: Ring}", "{NCCL_PROTO: LL}", "{NCCL_MAX_NCHANNELS: 1}",
+         "{devices_per_process: 8}", "{NCCL_NVLS_ENABLE: 0}", "{NCCL_COLLNET_ENABLE: 1}"}}},
+      {"engine.symmetry", {{}, "it decides how much is simulated, and changes no result: symmetry_test.cc"}},
+      {"engine.graphs", {{"true"}}},
+      {"engine.records", {{"collectives", "steps"}}},
+      {"devices", {{}, is_map}},
+      {"devices.type", {{"cpu"}}},
+      {"devices.per_worker", {{"1", "3"}}},
+      {"devices.workers", {{"1"}}},
+      {"devices.chief", {{"true"}}},
+      {"devices.ps", {{"2"}}},
+      {"topology", {{"dgx-a100"}}},
+      {"topology.schema_version", {{}, "there is only one version"}},
+      {"topology.name", {{"other"}}},
+      {"topology.cluster", {{}, is_map}},
+      {"topology.cluster.node", {{"dgx-a100"}}},
+      {"topology.cluster.workers", {{"3"}}},
+      {"topology.cluster.fabric", {{"fat_tree", "torus"}}},
+      {"topology.cluster.fabric.kind", {{"dragonfly"}}},
+      {"topology.cluster.hosts", {{"[a, b]"}}},
+      {"topology.cluster.gpu", {{"H200"}}},
+      {"topology.cluster.complete_with", {{"dgx-a100"}}},
+      {"topology.cluster.overrides", {{"{gpu: {memory_bandwidth: 100GB/s}}"}}},
+      {"expect", {{}, is_map}},
+      {"expect.min_test_accuracy", {{}, "the command compares it with the report"}},
+      {"expect.max_final_loss", {{}, "the command compares it with the report"}},
+      {"expect.max_step_time", {{}, "the command compares it with the report"}},
+      {"expect.min_throughput", {{}, "the command compares it with the report"}},
+      {"expect.max_exposed_communication", {{}, "the command compares it with the report"}},
+      {"sweep", {{"{values: {steps: [4]}}"}}},
+      {"sweep.values", {{}, "a sweep has tests of its own"}},
+      {"sweep.where", {{}, "a sweep has tests of its own"}},
+  };
+  return kValues;
+}
+
+// Keys that no scenario below may change the results by, whatever it is: they are refused or named in a note.
+bool is_never_changing(const std::string& key) {
+  static const std::set<std::string> kKeys{"devices.chief",
+                                           "sweep",
+                                           "topology.cluster.hosts",
+                                           "topology.cluster.gpu",
+                                           "topology.cluster.complete_with",
+                                           "topology.cluster.fabric",
+                                           "topology.cluster.fabric.kind",
+                                           "workload.kind",
+                                           "workload.files",
+                                           "workload.ranks",
+                                           "workload.replicas",
+                                           "strategy.data",
+                                           "strategy.context",
+                                           "strategy.expert",
+                                           "strategy.tensor",
+                                           "strategy.pipeline"};
+  return kKeys.contains(key);
+}
+
+const std::string kTwo = "topology: {cluster: {node: hgx-h100, workers: 2}}\n";
+const std::string kMlp = "workload: {kind: mlp, hidden: [32, 16], batch: 72}\n";
+const std::string kTable =
+    "workload: {kind: layers, model: files/forms.yaml, batch: 72, dtype: bf16, bucket_bytes: 100}\n";
+const std::string kGpt =
+    "workload: {kind: layers, model: gpt, sizes: {tokens: 32, hidden: 64, heads: 4, layers: 4, vocabulary: 512}, "
+    "batch: 72, dtype: bf16, bucket_bytes: 64kB}\n";
+const std::string kTrace = "workload: {kind: trace, files: [../../../docs/examples/trace.json]}\n";
+
+std::string scenario(const std::string& workload, const std::string& strategy, const std::string& topology,
+                     const std::string& devices, const std::string& engine = "name: sim") {
+  return fmt::format(
+      "name: base\n{}strategy: {{{}}}\n{}devices: {{type: gpu, {}}}\nengine: {{{}}}\nsteps: 3\nwarmup_steps: 1\n",
+      workload, strategy, topology, devices, engine);
+}
+
+// Scenarios of every family of strategies and every kind of workload.
+std::map<std::string, std::string> scenarios() {
+  const std::string real = "name: sim, values: real", cpu = "topology: {cluster: {node: cpu-host, workers: 4}}\n";
+  std::map<std::string, std::string> all{
+      {"one mlp with values", scenario(kMlp, "name: one_device", kTwo, "workers: 1, per_worker: 1", real)},
+      {"mlp on four workers", scenario(kMlp, "name: multi_worker_mirrored",
+                                      "topology: {cluster: {node: hgx-h100, workers: 4}}\n", "per_worker: 1")},
+      {"gpt on processors",
+       "name: base\n" + std::string(kGpt).replace(kGpt.find("bf16"), 4, "f32") +
+           "strategy: {name: multi_worker_mirrored}\n" + cpu +
+           "devices: {type: cpu, per_worker: 2}\nengine: {name: sim}\nsteps: 3\nwarmup_steps: 1\n"},
+      {"table in one bucket", scenario(kTable.substr(0, kTable.find(", bucket")) + "}\n", "name: multi_worker_mirrored",
+                                       kTwo, "per_worker: 2")},
+      {"two servers", scenario(kTable.substr(0, kTable.find(", bucket")) + ", variables: tensors}\n",
+                               "name: parameter_server", kTwo, "per_worker: 1, ps: 2")},
+      {"trace", scenario(kTrace, "name: multi_worker_mirrored", kTwo, "workers: 1, per_worker: 8")},
+      {"mesh of data and tensor", scenario(kGpt, "name: mesh, data: 2, tensor: 2", kTwo, "per_worker: 2")},
+      {"mesh of data with divided state",
+       scenario(kGpt, "name: mesh, data: 4, distributed_optimizer: true", kTwo, "per_worker: 2")},
+      {"mesh of tensor and pipeline",
+       scenario(kGpt, "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwo, "per_worker: 2")},
+      {"mlp mesh of tensor and pipeline",
+       scenario("workload: {kind: mlp, hidden: [32, 32, 32], batch: 72}\n",
+                "name: mesh, tensor: 2, pipeline: 2, micro_batches: 2", kTwo, "per_worker: 2")},
+  };
+  for (const auto& [name, workload] : {std::pair{"mlp", kMlp}, {"table", kTable}, {"gpt", kGpt}}) {
+    const auto add = [&](const char* strategy, const std::string& topology, const char* devices) {
+      all[fmt::format("{} {}", strategy, name)] =
+          scenario(workload, std::string("name: ") + strategy, topology, devices);
+    };
+    add("one_device", kTwo, "workers: 1, per_worker: 1");
+    add("mirrored", kTwo, "workers: 1, per_worker: 2");
+    add("multi_worker_mirrored", kTwo, "per_worker: 2");
+    add("central_storage", kTwo, "workers: 1, per_worker: 2");
+    add("parameter_server", kTwo, "per_worker: 2");
+    add("fully_sharded", kTwo, "per_worker: 2");
+    add("tensor_parallel", kTwo, "workers: 1, per_worker: 2");
+    add("pipeline_parallel", kTwo, "workers: 1, per_worker: 2");
+  }
+  return all;
+}
+
+TEST(SilentKeys, EveryKeyOfTheSchemaHasARow) {
+  std::set<std::string> rows;
+  for (const auto& [key, values] : other_values()) {
+    rows.insert(key);
+    EXPECT_NE(values.others.empty(), values.why_never.empty()) << key;
+  }
+  EXPECT_EQ(keys_of_schema(), rows);
+}
+
+TEST(SilentKeys, NoKeyOfAScenarioIsSilentlyUnused) {
+  Scenarios runs;
+  std::set<std::string> changing;
+  for (const auto& [name, text] : scenarios()) {
+    const Answer before = runs.run(text);
+    if (before.is_refused && name.find("parallel") != std::string::npos) continue;  // not every model can be divided
+    ASSERT_FALSE(before.is_refused) << name << ": " << before.refusal;
+    EXPECT_EQ(runs.run(text).results, before.results) << name << " is not repeatable";
+    for (const auto& [key, values] : other_values()) {
+      for (const std::string& value : values.others) {
+        if (Scenarios::has(text, key, value)) continue;
+        const Effect effect = runs.effect(text, before, key, value);
+        EXPECT_NE(effect, Effect::silent) << name << ": " << key << ": " << value << " changes nothing";
+        if (key == "devices.chief") continue;  // the results have the names of tasks in them
+        EXPECT_NE(effect, Effect::wrong) << name << ": " << key << ": " << value << " is said to change nothing";
+        if (effect == Effect::changed) changing.insert(key);
+      }
+    }
+  }
+  for (const auto& [key, values] : other_values()) {
+    if (values.others.empty()) continue;
+    EXPECT_NE(changing.contains(key), is_never_changing(key)) << key;
+  }
+}
+
+}  // namespace
+}  // namespace tandem
