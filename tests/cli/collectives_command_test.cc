@@ -216,7 +216,7 @@ TEST_F(CollectivesCommand, NamesFlagsWithoutEffect) {
               HasSubstr("has no effect here: --op: all_gather reduces nothing\n"));
   EXPECT_THAT(notes({"-i", "1K", "-f", "2"}), HasSubstr("--stepbytes: --stepfactor takes its place\n"));
   EXPECT_THAT(notes({"-c", "1"}), HasSubstr("--check: tensors of a model hold no values\n"));
-  EXPECT_THAT(notes({"--nccl", "NCCL_PROTO=LL"}), Not(HasSubstr("--nccl")));
+  EXPECT_THAT(notes({"--nccl", "NCCL_PROTO=Simple"}), Not(HasSubstr("--nccl")));
   EXPECT_THAT(notes({"--nccl", "NCCL_MAX_NCHANNELS=64"}),
               HasSubstr("has no effect here: --nccl NCCL_MAX_NCHANNELS: NCCL does the same without it\n"));
   EXPECT_THAT(notes({"--nccl", "NCCL_PROTO=LL", "--collectives", "message"}),

@@ -187,7 +187,7 @@ std::map<std::string, std::string> scenarios() {
   std::map<std::string, std::string> all{
       {"one mlp with values", scenario(kMlp, "name: one_device", kTwo, "workers: 1, per_worker: 1", real)},
       {"mlp on four workers", scenario(kMlp, "name: multi_worker_mirrored",
-                                      "topology: {cluster: {node: hgx-h100, workers: 4}}\n", "per_worker: 1")},
+                                       "topology: {cluster: {node: hgx-h100, workers: 4}}\n", "per_worker: 1")},
       {"gpt on processors",
        "name: base\n" + std::string(kGpt).replace(kGpt.find("bf16"), 4, "f32") +
            "strategy: {name: multi_worker_mirrored}\n" + cpu +
