@@ -1,6 +1,7 @@
 #include "strategies/base/replica_context.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <numeric>
 
@@ -9,8 +10,10 @@
 #include "strategies/base/replica_group.h"
 #include "strategies/base/strategy.h"
 #include "strategies/values/host_values.h"
+#include "strategies/values/means.h"
 #include "strategies/values/regroup.h"
 #include "strategies/values/shapes.h"
+#include "strategies/variables/variable.h"
 
 namespace tandem {
 
@@ -32,10 +35,18 @@ void ReplicaContext::check_current() const {
   throw RuntimeError("called on the replica context of another strategy: mixing different strategies");
 }
 
-Value ReplicaContext::merge_call(const MergeFunction& function, const Value::Parts& arguments) {
+std::string MergePurpose::text() const {
+  if (variables.empty()) return call.empty() ? "merge_call()" : call;
+  std::vector<std::string> names;
+  for (const Variable* variable : variables) names.push_back("'" + variable->name() + "'");
+  return fmt::format("{} of variable{} {}", call, names.size() > 1 ? "s" : "", fmt::join(names, ", "));
+}
+
+Value ReplicaContext::merge_call(const MergeFunction& function, const Value::Parts& arguments,
+                                 const MergePurpose& purpose) {
   TANDEM_REQUIRE(function, "merge_call() of no function");
   check_current();
-  if (group_) return group_->merge_call(local_id_, function, arguments);
+  if (group_) return group_->merge_call(local_id_, function, arguments, purpose);
   const ModeGuard cross(Mode{.strategy = &strategy_});
   return select_replica(0, function(strategy_, arguments));
 }
@@ -48,13 +59,15 @@ Value ReplicaContext::all_reduce(ReduceOp op, const Value& value, const Communic
   return merge_call(
       [op, &options](Strategy& strategy, const Value::Parts& merged) {
         StrategyImplementation& implementation = strategy.extended().implementation();
-        return map_structure(merged.front(), [&](const Value& leaf) {
+        return map_structure(merged.front(), [&](const Value& merged_leaf) {
+          const bool is_alone = strategy.num_replicas_in_sync() == 1;
+          const Value leaf = is_alone ? merged_leaf : as_mean_operand(op, merged_leaf);
           // If all parts are components of one variable, they come as that variable.
           if (!leaf.is(ValueKind::variable)) return implementation.all_reduce(op, leaf, options);
           return implementation.all_reduce(op, Value::per_replica(leaf.variable()->component_values()), options);
         });
       },
-      {own});
+      {own}, {"all_reduce() by " + std::string(name_of(op))});
 }
 
 Value ReplicaContext::all_gather(const Value& value, int axis) {
@@ -70,7 +83,7 @@ Value ReplicaContext::all_gather(const Value& value, int axis) {
               leaf, axis, strategy.num_replicas_in_sync() == 1 ? std::vector<Device*>{} : extended.worker_devices());
         });
       },
-      {value});
+      {value}, {fmt::format("all_gather() along axis {}", axis)});
 }
 
 // Returns the sum of the sizes of the replicas before this one; if tensors hold no data, assumes that all sizes are
@@ -98,7 +111,7 @@ PendingReduction ReplicaContext::all_reduce_async(ReduceOp op, const std::vector
         strategy.extended().implementation().begin_all_reduce(op, merged.front());
         return Value();
       },
-      {mine});
+      {mine}, {"all_reduce_async() by " + std::string(name_of(op))});
   // No replica reaches the next merge point before all have resumed from this one, so the events have not been
   // replaced.
   return {device().compute_stream(), strategy_.extended().implementation().all_reduce_end(local_id_)};

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "engine/worker.h"
@@ -16,9 +17,18 @@ namespace tandem {
 
 class Strategy;
 class ReplicaGroup;
+class Variable;
 struct VariableSpec;
 
 using MergeFunction = std::function<Value(Strategy& strategy, const Value::Parts& arguments)>;
+
+// What a replica is about to do where it meets the others, who must do the same.
+struct MergePurpose {
+  std::string call{};                        // "all_reduce() by SUM"; empty: a merge_call of the program
+  std::vector<const Variable*> variables{};  // that it changes
+  bool operator==(const MergePurpose&) const = default;
+  std::string text() const;  // "assign_add() of variable 'w'"
+};
 
 // A reduction that runs while the replica goes on. The tensors it covers may be used after wait().
 class PendingReduction {
@@ -52,9 +62,9 @@ class ReplicaContext {
 
   // Waits until every replica of this worker has called it, then calls replica 0's `function` once, in cross-replica
   // context, with each argument regrouped over the replicas, and returns this replica's part of the result. Throws
-  // RuntimeError, naming who waits, when some replicas end without a call. All replicas have to make this and the
-  // following calls in the same order.
-  Value merge_call(const MergeFunction& function, const Value::Parts& arguments = {});
+  // RuntimeError, naming who waits, when some replicas end without a call, and naming both calls when two replicas meet
+  // with different purposes. All replicas have to make this and the following calls in the same order.
+  Value merge_call(const MergeFunction& function, const Value::Parts& arguments = {}, const MergePurpose& purpose = {});
 
   // Combines each leaf of a nested value element-wise over the replicas. Leaves the arguments as they are. A variable
   // counts as this replica's component. IndexedSlices are concatenated in replica order, and for MEAN divided by the

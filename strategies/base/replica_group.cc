@@ -102,9 +102,11 @@ std::string ReplicaGroup::replicas_in(State state) const {
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-Value ReplicaGroup::merge_call(int index, const MergeFunction& function, const Value::Parts& arguments) {
+Value ReplicaGroup::merge_call(int index, const MergeFunction& function, const Value::Parts& arguments,
+                               const MergePurpose& purpose) {
   Replica& replica = replicas_[static_cast<std::size_t>(index)];
   replica.arguments = arguments;
+  replica.purpose = purpose;
   replica.state = State::merging;
   ++replica.merge_calls;
   if (index == 0) merge_function_ = function;
@@ -113,7 +115,20 @@ Value ReplicaGroup::merge_call(int index, const MergeFunction& function, const V
   return std::move(replica.result);
 }
 
+void ReplicaGroup::check_purposes() const {
+  const Replica& first = replicas_.front();
+  for (std::size_t i = 1; i < replicas_.size(); ++i) {
+    if (replicas_[i].purpose == first.purpose) continue;
+    const auto id = [](const Replica& replica) { return replica.context->replica_id_in_sync_group(); };
+    throw RuntimeError(
+        fmt::format("replicas meet in different calls: replica {} in {}, replica {} in {}; all replicas "
+                    "make the same calls in the same order",
+                    id(first), first.purpose.text(), id(replicas_[i]), replicas_[i].purpose.text()));
+  }
+}
+
 void ReplicaGroup::merge() {
+  check_purposes();
   Value::Parts merged;
   for (std::size_t a = 0; a < replicas_.front().arguments.size(); ++a) {
     Value::Parts same;

@@ -23,7 +23,8 @@ class ReplicaGroup {
   // before any replica runs, for an argument with fewer parts than there are replicas.
   Value run(const ReplicaFunction& function, const Value::Parts& arguments);
   // ReplicaContext::merge_call of a replica.
-  Value merge_call(int replica, const MergeFunction& function, const Value::Parts& arguments);
+  Value merge_call(int replica, const MergeFunction& function, const Value::Parts& arguments,
+                   const MergePurpose& purpose);
 
   // Returns the variable that a replica asks for. For replica 0, `make` makes it; the other replicas get the variables
   // of the same canonical name in the order of creation. Throws RuntimeError when none is left.
@@ -40,6 +41,7 @@ class ReplicaGroup {
     int merge_calls = 0;
     std::map<std::string, std::size_t> variables{};  // asked for so far, by canonical name
     Value::Parts arguments;                          // of its merge_call
+    MergePurpose purpose;                            // of its merge_call
     Value result;                                    // of its merge_call, then of the replica function
   };
   struct Stopped {};  // unwinds replicas that wait when another one has failed
@@ -49,6 +51,7 @@ class ReplicaGroup {
   void give_baton(int replica);
   void pass_on(int replica);
   void merge();
+  void check_purposes() const;
   void fail(std::exception_ptr failure);
   std::string replicas_in(State state) const;
 

@@ -9,6 +9,7 @@
 #include "strategies/base/replica_context.h"
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset_v1.h"
+#include "strategies/values/means.h"
 #include "strategies/values/regroup.h"
 #include "strategies/values/shapes.h"
 
@@ -47,21 +48,19 @@ Tensor sum_over_axes(const Tensor& tensor, const Axes& axes, double& elements) {
 
 // Divides in the tensor's type where that is floating-point, else in f64.
 Tensor divided(const Tensor& sum, double elements) {
-  Stream& stream = sum.device().compute_stream();
-  const bool is_floating = sum.dtype() != DType::i32 && sum.dtype() != DType::i64 && sum.dtype() != DType::u8;
-  Tensor quotient = sum.device().allocate(is_floating ? sum.dtype() : DType::f64, sum.shape());
-  if (!is_floating) stream.launch(op::cast(quotient, sum));
-  stream.launch(op::scale_add(quotient, is_floating ? sum : quotient, 1 / elements, 0));
+  const Tensor operand = is_whole(sum.dtype()) ? as_f64(sum) : sum;
+  Tensor quotient = sum.device().allocate(operand.dtype(), sum.shape());
+  sum.device().compute_stream().launch(op::scale_add(quotient, operand, 1 / elements, 0));
   return quotient;
 }
 
 // Returns what each local replica would get for an argument of run().
 Value::Parts seen_by_replicas(const Strategy& strategy, const Value& leaf) {
   if (leaf.is_distributed()) return leaf.parts();
-  if (!leaf.is(ValueKind::variable)) return Value::Parts(strategy.experimental_local_results(leaf).size(), leaf);
+  if (!leaf.is(ValueKind::variable)) return Value::Parts(strategy.extended().worker_devices().size(), leaf);
   Value::Parts values = leaf.variable()->component_values();
   if (values.size() > 1) return values;
-  return Value::Parts(strategy.experimental_local_results(0.0).size(), values.front());
+  return Value::Parts(strategy.extended().worker_devices().size(), values.front());
 }
 
 // Sums in each replica its own value, or the value that all share, and reduces the sums, as TensorFlow does.
@@ -80,13 +79,10 @@ Value reduce_over_axes(Strategy& strategy, ReduceOp op, const Value& leaf, const
   return divided(sum, extended.implementation().reduce_number(ReduceOp::sum, elements).number());
 }
 
-Value sync_on_read_parts(const Value& leaf) {
-  if (!leaf.is(ValueKind::variable) || leaf.variable()->kind() != VariableKind::sync_on_read) return leaf;
-  return Value::per_replica(leaf.variable()->component_values());
-}
-
-bool is_one_object(const Value& value) {
-  return value.is(ValueKind::variable) && value.variable()->kind() == VariableKind::aggregating;
+// Whether the value has a part for each local replica.
+bool has_parts(const Value& value) {
+  if (value.is(ValueKind::variable)) return value.variable()->kind() != VariableKind::aggregating;
+  return value.is_distributed() || value.is_nest();
 }
 
 }  // namespace
@@ -126,7 +122,7 @@ Value Strategy::run(const ReplicaFunction& function, const Value::Parts& argumen
 Value Strategy::reduce(ReduceOp op, const Value& value, const std::optional<Axes>& axes) {
   require_cross_replica(*this, "reduce()");
   return map_structure(value, [&](const Value& given) -> Value {
-    Value leaf = sync_on_read_parts(given);
+    Value leaf = opened_if_sync_on_read(given);
     if (axes && !axes->list().empty()) return reduce_over_axes(*this, op, leaf, *axes);
     if (leaf.is(ValueKind::mirrored) || leaf.is(ValueKind::variable)) {
       if (op == ReduceOp::sum && num_replicas_in_sync() > 1) {
@@ -157,7 +153,7 @@ Value Strategy::gather(const Value& value, int axis) {
 }
 
 Value::Parts Strategy::experimental_local_results(const Value& value) const {
-  if (this == &default_strategy() || is_one_object(value)) return {value};
+  if (this == &default_strategy() || !has_parts(value)) return {value};
   Value::Parts results;
   for (std::size_t i = 0; i < extended_->worker_devices().size(); ++i) {
     results.push_back(map_structure(select_replica(static_cast<int>(i), value), [&](const Value& leaf) -> Value {

@@ -82,7 +82,8 @@ class Strategy {
   Value gather(const Value& value, int axis);
 
   // Returns one value per local replica: for a nested value its structure with that replica's parts, for a variable
-  // with a component per device that component's value. May be called in any context.
+  // with a component per device that component's value. A value that is neither distributed nor nested comes once. May
+  // be called in any context.
   Value::Parts experimental_local_results(const Value& value) const;
 
   // Creates a variable where this strategy keeps its variables. May also be called in a replica context, by all

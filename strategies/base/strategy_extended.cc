@@ -8,6 +8,7 @@
 #include "strategies/base/replica_context.h"
 #include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
+#include "strategies/values/means.h"
 #include "strategies/values/regroup.h"
 
 namespace tandem {
@@ -21,6 +22,19 @@ void check_pair(ReduceOp op, const ReducePair& pair) {
     throw AssertionError(
         "SUM of a mirrored value: it is equal on all replicas; use MEAN, or broadcast_to() for copies");
   }
+}
+
+// What is reduced for a value: the parts of a sync-on-read variable, and for a mean of integers their f64.
+std::vector<ReducePair> operands_of(const StrategyExtended& extended, ReduceOp op,
+                                    const std::vector<ReducePair>& pairs) {
+  std::vector<ReducePair> operands;
+  for (const auto& [given, destinations] : pairs) {
+    check_pair(op, {given, destinations});
+    const bool is_variable = given.is(ValueKind::variable);  // which the reduction must not change
+    const Value value = is_variable ? copy_of_tensors(opened_if_sync_on_read(given)) : given;
+    operands.emplace_back(extended.num_replicas_in_sync() > 1 ? as_mean_operand(op, value) : value, destinations);
+  }
+  return operands;
 }
 
 }  // namespace
@@ -53,9 +67,8 @@ std::vector<Value> StrategyExtended::batch_reduce_to(ReduceOp op, const std::vec
                                                      const CommunicationOptions& options) {
   check_communication_options(options);
   require_cross_replica(strategy(), "batch_reduce_to()");
-  for (const ReducePair& pair : pairs) check_pair(op, pair);
   std::vector<ReducePair> kept;
-  for (const auto& [value, destinations] : pairs) {
+  for (const auto& [value, destinations] : operands_of(*this, op, pairs)) {
     // The only replica of a worker has a bare tensor; it is reduced in place with those of the other workers.
     const bool is_part = in_multi_worker_mode() && value.is(ValueKind::tensor);
     kept.emplace_back(is_part ? copy_of_tensors(Value::per_replica({value})).parts().front() : copy_of_tensors(value),
@@ -73,8 +86,7 @@ ReductionInFlight StrategyExtended::begin_batch_reduce_to(ReduceOp op, const std
                                                           const CommunicationOptions& options) {
   check_communication_options(options);
   require_cross_replica(strategy(), "begin_batch_reduce_to()");
-  for (const ReducePair& pair : pairs) check_pair(op, pair);
-  return do_batch_reduce_to(op, pairs, options);
+  return do_batch_reduce_to(op, operands_of(*this, op, pairs), options);
 }
 
 Value StrategyExtended::broadcast_to(const Value& value, const Destinations& destinations) {
@@ -93,7 +105,8 @@ Value StrategyExtended::update(const std::shared_ptr<Variable>& variable, const 
   const Mode* mode = current_mode();
   if (mode && mode->replica && mode->strategy == strategy_) {
     return mode->replica->merge_call(
-        [&](Strategy&, const Value::Parts& merged) { return do_update(variable, function, merged, group); }, arguments);
+        [&](Strategy&, const Value::Parts& merged) { return do_update(variable, function, merged, group); }, arguments,
+        {"update()", {variable.get()}});
   }
   require_cross_replica(strategy(), "update()");
   const ModeGuard cross(Mode{.strategy = strategy_});
@@ -127,7 +140,7 @@ Value StrategyExtended::update_non_slot(const std::vector<Device*>& colocate_wit
         [&](Strategy&, const Value::Parts& merged) {
           return do_update_non_slot(colocate_with, function, merged, group);
         },
-        arguments);
+        arguments, {"update_non_slot()"});
   }
   require_cross_replica(strategy(), "update_non_slot()");
   const ModeGuard cross(Mode{.strategy = strategy_});

@@ -10,6 +10,7 @@
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/tower_strategy.h"
 #include "strategies/tower/values.h"
+#include "strategies/values/means.h"
 
 namespace tandem::tower {
 namespace {
@@ -33,12 +34,6 @@ Value as_mirrored(const Value& value) {
 Value copied(const std::vector<Device*>& devices, const Value& value) {
   if (devices.empty()) throw ValueError("a reduction or broadcast needs a destination");
   return copies_on(devices, value);
-}
-
-// Replaces a tower-local variable by its components as a value per device.
-Value opened(const Value& value) {
-  if (!value.is(ValueKind::variable) || value.variable()->kind() != VariableKind::sync_on_read) return value;
-  return Value::per_replica(value.variable()->component_values());
 }
 
 bool are_integers(const Value::Parts& parts) {
@@ -73,7 +68,7 @@ Value divided(const Value& sum, double count) {
     const Value quotient = sum.number() / count;
     return sum.is_integer() ? as_integer(quotient) : quotient;
   }
-  const Tensor& tensor = sum.tensor();
+  const Tensor tensor = as_mean_operand(ReduceOp::mean, sum).tensor();
   Tensor quotient = tensor.device().allocate(tensor.dtype(), tensor.shape());
   tensor.device().compute_stream().launch(op::scale_add(quotient, tensor, 1 / count, 0));
   return quotient;
@@ -96,7 +91,7 @@ Value DistributionStrategy::reduce(std::string_view method, const Value& value,
                                    const Destinations& destinations) const {
   require_cross_tower_context(*strategy_, "reduce()");
   const VariableAggregation aggregation = aggregation_of(method);
-  const Value parts = opened(value);
+  const Value parts = opened_if_sync_on_read(value);
   if (!is_direct() && !parts.is(ValueKind::per_replica)) {
     if (worker_devices().size() != 1) {
       throw AssertionError(fmt::format("a {} is reduced that is no value per device", name_of(value.kind())));
@@ -114,7 +109,7 @@ std::vector<Value> DistributionStrategy::batch_reduce(VariableAggregation aggreg
   std::vector<ReducePair> together;
   std::vector<std::size_t> places;
   for (std::size_t i = 0; i < pairs.size(); ++i) {
-    const Value value = opened(pairs[i].first);
+    const Value value = opened_if_sync_on_read(pairs[i].first);
     const bool is_dense = value.is(ValueKind::per_replica) && value.parts().front().is(ValueKind::tensor);
     if (is_direct() || !is_dense || aggregation == kOnlyFirstTower) {
       results[i] = reduced(aggregation, value, pairs[i].second);
@@ -153,7 +148,7 @@ Value DistributionStrategy::broadcast_first(const Value& value, const std::vecto
 Value DistributionStrategy::reduced(VariableAggregation aggregation, const Value& given,
                                     const Destinations& destinations) const {
   if (is_direct()) return reduced_directly(aggregation, given);
-  Value value = opened(given);
+  Value value = opened_if_sync_on_read(given);
   if (value.is(ValueKind::mirrored) || value.is(ValueKind::variable)) {
     throw AssertionError("a mirrored value is reduced, which is equal on all devices");
   }

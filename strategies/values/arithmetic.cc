@@ -11,14 +11,11 @@
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/cross_device/copies.h"
+#include "strategies/values/means.h"
 #include "strategies/variables/variable.h"
 
 namespace tandem {
 namespace {
-
-bool is_whole(DType dtype) {
-  return dtype == DType::i32 || dtype == DType::i64 || dtype == DType::u8;
-}
 
 std::int64_t whole_operand(std::string_view operation, double number) {
   if (number == std::trunc(number)) return static_cast<std::int64_t>(number);
@@ -86,12 +83,6 @@ Tensor filled_like(const Tensor& like, double number) {
   Tensor tensor = like.device().allocate(like.dtype(), like.shape());
   like.device().compute_stream().launch(op::fill(tensor, number));
   return tensor;
-}
-
-Tensor as_f64(const Tensor& tensor) {
-  Tensor cast = tensor.device().allocate(DType::f64, tensor.shape());
-  tensor.device().compute_stream().launch(op::cast(cast, tensor));
-  return cast;
 }
 
 Tensor on_tensors(Operator operation, Tensor a, Tensor b) {

@@ -12,6 +12,7 @@ struct Value::Node {
   ValueKind kind = ValueKind::none;
   bool is_literal = false, is_integer = false;
   double number = 0;
+  std::int64_t integer = 0;  // where is_integer
   std::string text{};
   Tensor tensor{};
   IndexedSlices slices{};
@@ -73,7 +74,7 @@ Value Value::literal(double number) {
 
 Value Value::integer(std::int64_t number) {
   return Value(std::make_shared<Node>(
-      Node{.kind = ValueKind::number, .is_integer = true, .number = static_cast<double>(number)}));
+      Node{.kind = ValueKind::number, .is_integer = true, .number = static_cast<double>(number), .integer = number}));
 }
 
 Value Value::nest(ValueKind kind, Parts parts, std::vector<std::string> places) {
@@ -154,6 +155,10 @@ double Value::number() const {
 bool Value::is_integer() const {
   if (!is(ValueKind::number)) wrong_kind(ValueKind::number, kind());
   return node_->is_integer;
+}
+std::int64_t Value::integer_number() const {
+  if (!is_integer()) throw TypeError(fmt::format("expected an integer, found {}", node_->number));
+  return node_->integer;
 }
 const std::string& Value::text() const {
   if (!is(ValueKind::text)) wrong_kind(ValueKind::text, kind());

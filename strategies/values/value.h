@@ -83,8 +83,9 @@ class Value {
   bool contains_indexed_slices() const;
 
   // Each throws TypeError, naming both kinds, when the value is of another kind.
-  double number() const;
-  bool is_integer() const;  // of numbers: made from an integer
+  double number() const;                // the nearest to an integer beyond 2^53
+  bool is_integer() const;              // of numbers: made from an integer
+  std::int64_t integer_number() const;  // exactly; TypeError for another number
   const std::string& text() const;
   const Tensor& tensor() const;
   const IndexedSlices& slices() const;

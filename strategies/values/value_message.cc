@@ -39,13 +39,6 @@ void put_variable(ByteWriter& bytes, const Variable& variable, const Strategy& s
   bytes.put(spec.synchronization).put(spec.aggregation);
 }
 
-// An integer beyond 2^63, which a double may round up to, becomes the largest.
-Value integer_of(double number) {
-  constexpr double kBeyond = 0x1p63;
-  return Value::integer(number < kBeyond ? static_cast<std::int64_t>(number)
-                                         : std::numeric_limits<std::int64_t>::max());
-}
-
 Value get_variable(ByteReader& bytes, const ValueSource& source) {
   const std::string shared_name = bytes.get_text();
   VariableSpec spec{.name = bytes.get_text()};
@@ -113,7 +106,8 @@ void put_value(ByteWriter& bytes, std::vector<Tensor>& tensors, const Value& val
     case ValueKind::none:
       return;
     case ValueKind::number:
-      bytes.put(value.is_integer()).put(value.number());
+      bytes.put(value.is_integer());
+      value.is_integer() ? bytes.put(value.integer_number()) : bytes.put(value.number());
       return;
     case ValueKind::text:
       bytes.put_text(value.text());
@@ -155,11 +149,8 @@ Value get_value(ByteReader& bytes, const ValueSource& source, std::size_t part) 
   switch (kind) {
     case ValueKind::none:
       return {};
-    case ValueKind::number: {
-      const auto is_integer = bytes.get<bool>();
-      const auto number = bytes.get<double>();
-      return is_integer ? integer_of(number) : Value(number);
-    }
+    case ValueKind::number:
+      return bytes.get<bool>() ? Value::integer(bytes.get<std::int64_t>()) : Value(bytes.get<double>());
     case ValueKind::text:
       return bytes.get_text();
     case ValueKind::tensor:

@@ -1,5 +1,11 @@
 #include "strategies/variables/apply_gradients.h"
 
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <string>
+#include <utility>
+
 #include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
@@ -11,36 +17,56 @@ void apply_constraint(Variable& variable) {
   if (variable.constraint()) variable.assign(variable.constraint()(variable.value()));
 }
 
+namespace {
+
+struct Given {
+  Value::Fields gradients{};  // by the address of the variable, and a number where it occurs again
+  std::vector<std::string> names{};
+  std::vector<std::shared_ptr<Variable>> variables{};
+};
+
+Given given(const std::vector<GradientAndVariable>& gradients_and_variables) {
+  Given result;
+  for (const auto& [gradient, variable] : gradients_and_variables) {
+    if (gradient.is(ValueKind::none)) continue;
+    const auto before = std::ranges::count(result.variables, variable);
+    result.names.push_back(fmt::format("{} {}", fmt::ptr(variable.get()), before));
+    result.gradients.emplace(result.names.back(), gradient);
+    result.variables.push_back(variable);
+  }
+  if (result.variables.empty()) throw ValueError("apply_gradients() is given no gradient for any variable");
+  return result;
+}
+
+}  // namespace
+
+// The replicas' gradients meet by their variables, in the order of the first replica.
 void apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables, const ValueRule& rule) {
   ReplicaContext* const replica = get_replica_context();
   if (!replica) {
     throw RuntimeError("apply_gradients() is called in a cross-replica context; call it in a replica context");
   }
-  Value::Parts gradients;
-  std::vector<std::shared_ptr<Variable>> variables;
-  for (const auto& [gradient, variable] : gradients_and_variables) {
-    if (gradient.is(ValueKind::none)) continue;
-    gradients.push_back(gradient);
-    variables.push_back(variable);
-  }
-  if (gradients.empty()) throw ValueError("apply_gradients() is given no gradient for any variable");
+  const Given mine = given(gradients_and_variables);
   const UpdateFunction change = [&rule](Variable& variable, const Value::Parts& arguments) {
     rule(variable, arguments.front());
     apply_constraint(variable);
     return Value();
   };
+  MergePurpose purpose{"apply_gradients()", pointers_to(mine.variables)};
+  std::ranges::sort(purpose.variables, {}, [](const Variable* one) { return std::pair(one->name(), one); });
   replica->merge_call(
       [&](Strategy& strategy, const Value::Parts& merged) {
         StrategyExtended& extended = strategy.extended();
+        const Value::Fields& gradients = merged.front().fields();
         std::vector<ReducePair> pairs;
-        for (std::size_t i = 0; i < variables.size(); ++i) {
-          pairs.emplace_back(merged[i], Destinations(variables[i]));
+        for (std::size_t i = 0; i < mine.variables.size(); ++i) {
+          pairs.emplace_back(gradients.at(mine.names[i]), Destinations(mine.variables[i]));
         }
         const std::vector<Value> sums = extended.batch_reduce_to(ReduceOp::sum, pairs);
-        for (std::size_t i = 0; i < variables.size(); ++i) extended.update(variables[i], change, {sums[i]});
+        for (std::size_t i = 0; i < sums.size(); ++i) extended.update(mine.variables[i], change, {sums[i]});
         return Value();
       },
-      gradients);
+      {Value::map(mine.gradients)}, purpose);
 }
 
 }  // namespace tandem

@@ -19,6 +19,22 @@ Tensor brought_to(Device& device, const Tensor& tensor) {
   return fetched;
 }
 
+// Fills with a number, also with an integer beyond 2^53, which a double does not hold: first with the part of it that a
+// double holds, then the rest is added.
+void fill_exactly(const Tensor& tensor, const Value& number) {
+  Stream& stream = tensor.device().compute_stream();
+  constexpr std::int64_t kExact = std::int64_t{1} << 53, kRest = (1 << 11) - 1;
+  const std::int64_t integer = number.is_integer() ? number.integer_number() : 0;
+  if (tensor.dtype() != DType::i64 || (integer <= kExact && integer >= -kExact)) {
+    stream.launch(as_update(op::fill(tensor, number.number())));
+    return;
+  }
+  const Tensor rest = tensor.device().allocate(DType::i64, tensor.shape());
+  stream.launch(as_update(op::fill(tensor, static_cast<double>(integer & ~kRest))));
+  stream.launch(as_update(op::fill(rest, static_cast<double>(integer & kRest))));
+  stream.launch(as_update(op::scale_add(tensor, rest, 1, 1)));
+}
+
 }  // namespace
 
 Op as_update(Op op) {
@@ -53,7 +69,7 @@ Tensor operand_beside(const Tensor& component, const Value& value) {
   check_operand(component, now);
   if (!now.is(ValueKind::number)) return brought_to(device, now.tensor());
   Tensor filled = device.allocate(component.dtype(), component.shape());
-  device.compute_stream().launch(as_update(op::fill(filled, now.number())));
+  fill_exactly(filled, now);
   return filled;
 }
 
@@ -61,7 +77,7 @@ void apply_change(Change change, const Tensor& component, const Value& value) {
   Stream& stream = component.device().compute_stream();
   if (change == Change::assign && value.is(ValueKind::number)) {
     check_operand(component, value);
-    stream.launch(as_update(op::fill(component, value.number())));
+    fill_exactly(component, value);
     return;
   }
   const Tensor from = operand_beside(component, value);

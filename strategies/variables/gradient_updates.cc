@@ -15,7 +15,7 @@ void GradientUpdates::begin(const Variables& variables, const std::vector<Tensor
         batches_.push_back({variables, strategy.extended().begin_batch_reduce_to(ReduceOp::sum, pairs)});
         return Value();
       },
-      Value::Parts(gradients.begin(), gradients.end()));
+      Value::Parts(gradients.begin(), gradients.end()), {"the reduction of gradients", pointers_to(variables)});
 }
 
 void GradientUpdates::apply(const GradientRule& rule) {

@@ -61,7 +61,7 @@ Tensor assign_moving_average(const std::shared_ptr<Variable>& variable, const Va
                      zero_debias);
           return Value();
         },
-        {value});
+        {value}, {"assign_moving_average()", {variable.get()}});
   } else {
     update_all(variable, value, decay, zero_debias);
   }

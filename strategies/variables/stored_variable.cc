@@ -125,10 +125,12 @@ Tensor StoredVariable::change(Change change, const Value& value) {
         check_aggregation();
         return change_merged(change, value);
       }
-      get_replica_context()->merge_call([&](Strategy&, const Value::Parts&) {
-        change_all(change, value);
-        return Value();
-      });
+      get_replica_context()->merge_call(
+          [&](Strategy&, const Value::Parts&) {
+            change_all(change, value);
+            return Value();
+          },
+          {}, {std::string(name_of(change)), {this}});
       return this->value();
     case Where::cross_replica:
       change_all(change, value);

@@ -144,6 +144,29 @@ Tensor Variable::change(Change change, const Value& value) {
   TANDEM_UNREACHABLE("a Where outside its enumerators");
 }
 
+std::string_view name_of(Change change) {
+  switch (change) {
+    case Change::assign:
+      return "assign()";
+    case Change::add:
+      return "assign_add()";
+    case Change::subtract:
+      return "assign_sub()";
+  }
+  TANDEM_UNREACHABLE("a Change outside its enumerators");
+}
+
+std::vector<const Variable*> pointers_to(const std::vector<std::shared_ptr<Variable>>& variables) {
+  std::vector<const Variable*> pointers;
+  for (const auto& variable : variables) pointers.push_back(variable.get());
+  return pointers;
+}
+
+Value opened_if_sync_on_read(const Value& value) {
+  if (!value.is(ValueKind::variable) || value.variable()->kind() != VariableKind::sync_on_read) return value;
+  return Value::per_replica(value.variable()->component_values());
+}
+
 Value Variable::aggregated(Strategy& strategy, const Value& merged) const {
   if (spec_.aggregation == VariableAggregation::only_first_replica) return select_replica(0, merged);
   if (spec_.aggregation == VariableAggregation::mean && !has_mean(dtype()) && merged.is_distributed()) {
@@ -159,7 +182,7 @@ Tensor Variable::change_merged(Change change, const Value& value) {
         change_all(change, aggregated(strategy, merged.front()));
         return Value();
       },
-      {value});
+      {value}, {std::string(tandem::name_of(change)), {this}});
   return this->value();
 }
 
@@ -196,7 +219,7 @@ Tensor Variable::scatter_merged(kernel::Scatter operation, const IndexedSlices& 
         scatter_all(operation, aggregated(strategy, merged.front()));
         return Value();
       },
-      {Value(slices)});
+      {Value(slices)}, {"a scatter", {this}});
   return value();
 }
 

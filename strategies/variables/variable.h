@@ -47,6 +47,7 @@ enum class VariableKind : std::uint8_t { plain, mirrored, sync_on_read, aggregat
 std::string_view name_of(VariableKind kind);
 
 enum class Change : std::uint8_t { assign, add, subtract };
+std::string_view name_of(Change change);  // "assign_add()"
 
 class Variable : public std::enable_shared_from_this<Variable> {
  public:
@@ -152,6 +153,11 @@ class Variable : public std::enable_shared_from_this<Variable> {
 VariableSpec checked_spec(VariableSpec spec);
 // Whether variables of this type can aggregate by MEAN, as those of floating-point types can.
 bool has_mean(DType dtype);
+
+std::vector<const Variable*> pointers_to(const std::vector<std::shared_ptr<Variable>>& variables);
+
+// Returns a sync-on-read variable as the value that each replica has, and any other value as it is.
+Value opened_if_sync_on_read(const Value& value);
 // Returns the name by which the replicas' variables are matched: "foo/bar" for "foo_1/bar_1".
 std::string canonical_name(std::string_view name);
 
