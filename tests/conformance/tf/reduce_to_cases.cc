@@ -149,7 +149,10 @@ const bool added = add_cases({
        Json list = Json::array();
        for (std::size_t i = 0; i < stage.strategy.extended().worker_devices().size(); ++i) {
          Json one = Json::array();
-         for (const Value& result : results) one.push_back(stage.locals(result)[i]);
+         for (const Value& result : results) {
+           const Json locals = stage.locals(result);  // one of a value on the processor
+           one.push_back(locals[locals.size() == 1 ? 0 : i]);
+         }
          list.push_back(one);
        }
        return list;
