@@ -82,7 +82,6 @@ TEST(SilentKeys, NoKeyOfAFabricIsSilentlyUnused) {
       std::string with_fabric = text;
       with_fabric.replace(text.find("workers: 2"), 10, "workers: 2, fabric: " + fabric);
       for (const auto& [key, values] : rows) {
-        if (key == "latency" && name == "mirrored") continue;  // as below
         if (key == "rails" && fabric.find("fat_tree") != std::string::npos)
           continue;  // every machine has leaves of its own
         expect_no_silence(name + " on " + fabric, with_fabric, "topology.cluster.fabric." + key, values);
@@ -131,8 +130,6 @@ TEST(SilentKeys, NoOverrideIsSilentlyUnused) {
   for (const auto& [name, text] : jobs()) {
     for (const auto& [id, figures] : figures_of(load_catalog_node(kMachine))) {
       for (const auto& [key, values] : figures) {
-        // NCCL's own latencies are those of usual links; what others add to them has tests of its own.
-        if (key == "latency" && (name == "mirrored" || name == "graphs")) continue;
         expect_no_silence(name, text, fmt::format("topology.cluster.overrides.{}.{}", id, key), values);
       }
     }

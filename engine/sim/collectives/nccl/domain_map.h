@@ -10,6 +10,11 @@
 
 namespace tandem::sim::nccl {
 
+// In GB/s, NCCL's unit.
+inline double gbs_of(const LinkModel& model) {
+  return model.bandwidth_bytes_per_s.value / 1e9;
+}
+
 // The links of each node. The links inside machines that are alike are stored once.
 class Neighbours {
  public:

@@ -11,6 +11,7 @@
 #include "engine/sim/collectives/nccl/domain_map.h"
 #include "engine/sim/collectives/nccl/latencies.h"
 #include "engine/sim/collectives/nccl/link_unit.h"
+#include "engine/sim/collectives/nccl/nic_choice.h"
 #include "engine/sim/collectives/nccl/ring_packing.h"
 #include "topologies/base/error.h"
 
@@ -18,17 +19,12 @@ namespace tandem::sim::nccl {
 namespace {
 
 constexpr double kGiga = 1e9;
-constexpr double kHalf = 0.5;
-
-double gbs_of(const LinkModel& model) {
-  return model.bandwidth_bytes_per_s.value / kGiga;
-}
 
 // The survey of one group.
 class GroupSurvey {
  public:
   GroupSurvey(const Topology& topology, DomainMap& map, std::span<const NodeIndex> gpus)
-      : topology_(topology), map_(map), gpus_(gpus) {}
+      : topology_(topology), map_(map), nics_(topology, map), gpus_(gpus) {}
 
   Survey run() {
     group_by_domain();
@@ -187,7 +183,8 @@ class GroupSurvey {
 
   void describe_network() {
     Machine& machine = survey_.machine;
-    choose_nics();
+    if (first().size() != domain_gpus_.size())
+      domain_nics_ = nics_.chosen(domain_gpus_, domain_nics_, gpus_at(first()));
     for (const NodeIndex nic : domain_nics_) {
       double gbs = 0;
       map_.neighbours.each(nic, LinkKind::network, [&](NodeIndex, const LinkModel& model) {
@@ -197,7 +194,7 @@ class GroupSurvey {
       if (gbs <= 0) continue;
       ++machine.nics;
       machine.nic_gbs = machine.nics == 1 ? gbs : std::min(machine.nic_gbs, gbs);
-      machine.nics_are_near &= has_near_gpu(nic);
+      machine.nics_are_near &= nics_.has_near_gpu(nic);
     }
     if (machine.nics > 0) return place_ports();
     // The description of the machines has no NICs: assumes one link, as wide as the route.
@@ -226,72 +223,10 @@ class GroupSurvey {
     }
   }
 
-  // If a group has only some of a machine's GPUs, each GPU takes the NICs nearest to it, as many as its own link to the
-  // host can use: NCCL's search knows no other GPU through which data could go. GPUs that share near NICs begin with
-  // different ones (ncclTopoSelectNets and ncclTopoGetLocalNet in src/graph/{search,topo}.cc, 2.28.9).
-  void choose_nics() {
-    if (first().size() == domain_gpus_.size()) return;
-    domain_nics_ = chosen_nics(domain_gpus_, domain_nics_, first());
-  }
-
-  std::vector<NodeIndex> chosen_nics(const std::vector<NodeIndex>& gpus, const std::vector<NodeIndex>& nics,
-                                     const std::vector<int>& members) const {
-    std::vector<NodeIndex> chosen;
-    for (const int position : members) {
-      std::size_t taken = 0;
-      double gbs = 0;
-      for (const NodeIndex nic : nics_by_distance(gpu(position), gpus, nics)) {
-        const auto route = map_.router.route(gpu(position), nic);
-        const double most = gbs_of(topology_.link_model(route->hops.front().link));
-        if (taken > 0 && gbs + kHalf * nic_gbs(nic) > most) break;
-        gbs += std::min(nic_gbs(nic), route->bandwidth_bytes_per_s / kGiga);
-        ++taken;
-        if (std::ranges::find(chosen, nic) == chosen.end()) chosen.push_back(nic);
-      }
-    }
-    std::ranges::sort(chosen);
-    return chosen;
-  }
-
-  // Returns the nearest NICs first. Several GPUs that are equally near to several NICs begin with different ones.
-  std::vector<NodeIndex> nics_by_distance(NodeIndex from, const std::vector<NodeIndex>& gpus,
-                                          const std::vector<NodeIndex>& nics) const {
-    std::map<Distance, std::vector<NodeIndex>> near;
-    for (const NodeIndex nic : nics) {
-      if (is_connected_nic(nic)) near[distance(from, nic)].push_back(nic);
-    }
-    std::vector<NodeIndex> sorted;
-    for (auto& [away, equal] : near) {
-      std::ptrdiff_t before = 0;
-      for (const NodeIndex other : gpus) {
-        if (other == from) break;
-        if (distance(other, equal.front()) == away) ++before;
-      }
-      std::rotate(equal.begin(), equal.begin() + before % std::ssize(equal), equal.end());
-      sorted.insert(sorted.end(), equal.begin(), equal.end());
-    }
-    return sorted;
-  }
-
-  // Distances as NCCL's types of paths distinguish them: the number of links between CPUs on the way, and of CPUs.
-  using Distance = std::pair<int, int>;
-  Distance distance(NodeIndex from, NodeIndex nic) const {
-    Distance found{0, 0};
-    NodeIndex at = from;
-    for (const Edge& hop : map_.router.route(from, nic)->hops) {
-      const Link link = topology_.link(hop.link);
-      at = hop.forward ? link.to : link.from;
-      if (topology_.link_model(hop.link).kind == LinkKind::cpu_interconnect) ++found.first;
-      if (topology_.kind(at) == NodeKind::cpu) found.second = 1;
-    }
-    return found;
-  }
-
-  double nic_gbs(NodeIndex nic) const {
-    double gbs = 0;
-    map_.neighbours.each(nic, LinkKind::network,
-                         [&](NodeIndex, const LinkModel& model) { gbs = std::max(gbs, gbs_of(model)); });
-    return gbs;
+  std::vector<NodeIndex> gpus_at(const std::vector<int>& positions) const {
+    std::vector<NodeIndex> gpus;
+    for (const int position : positions) gpus.push_back(gpu(position));
+    return gpus;
   }
 
   // Returns the NICs of a domain that the group uses. Domains whose members have the same places use the same NICs.
@@ -299,14 +234,15 @@ class GroupSurvey {
     std::vector<NodeIndex> gpus, nics;
     for (const NodeIndex node : known_nodes(members)) {
       if (topology_.kind(node) == NodeKind::gpu) gpus.push_back(node);
-      if (is_connected_nic(node)) nics.push_back(node);
+      if (nics_.is_connected(node)) nics.push_back(node);
     }
     if (members.size() == gpus.size()) return nics;
     std::vector<std::size_t> places;
     for (const int position : members) places.push_back(place_in(gpus, gpu(position)));
     auto [known, is_new] = chosen_.try_emplace({places, gpus.size(), nics.size()});
     if (is_new) {
-      for (const NodeIndex nic : chosen_nics(gpus, nics, members)) known->second.push_back(place_in(nics, nic));
+      for (const NodeIndex nic : nics_.chosen(gpus, nics, gpus_at(members)))
+        known->second.push_back(place_in(nics, nic));
     }
     std::vector<NodeIndex> chosen;
     for (const std::size_t place : known->second) chosen.push_back(nics[place]);
@@ -339,7 +275,7 @@ class GroupSurvey {
     std::vector<std::size_t> nearest;
     std::vector<int> uses(first().size(), 0);
     for (const NodeIndex nic : domain_nics_) {
-      if (!is_connected_nic(nic)) continue;
+      if (!nics_.is_connected(nic)) continue;
       std::pair<std::size_t, int> best{std::numeric_limits<std::size_t>::max(), 0};
       std::size_t place = 0;
       for (std::size_t i = 0; i < first().size(); ++i) {
@@ -362,31 +298,9 @@ class GroupSurvey {
     survey_.machine.nic_gbs = std::min(survey_.machine.nic_gbs, gbs);
   }
 
-  bool is_connected_nic(NodeIndex node) const {
-    bool is_connected = false;
-    if (topology_.kind(node) != NodeKind::nic) return false;
-    map_.neighbours.each(node, LinkKind::network, [&](NodeIndex, const LinkModel&) { is_connected = true; });
-    return is_connected;
-  }
-
-  // Whether a NIC reaches a GPU through PCIe switches alone.
-  bool has_near_gpu(NodeIndex nic) const {
-    std::vector<NodeIndex> reached = {nic};
-    for (std::size_t i = 0; i < reached.size(); ++i) {
-      bool is_near = false;
-      map_.neighbours.each(reached[i], LinkKind::pcie, [&](NodeIndex other, const LinkModel&) {
-        const NodeKind kind = topology_.kind(other);
-        is_near |= kind == NodeKind::gpu;
-        const bool is_new = std::find(reached.begin(), reached.end(), other) == reached.end();
-        if (kind == NodeKind::pcie_switch && is_new) reached.push_back(other);
-      });
-      if (is_near) return true;
-    }
-    return false;
-  }
-
   const Topology& topology_;
   DomainMap& map_;
+  NicChoice nics_;
   std::span<const NodeIndex> gpus_;
   LinkUnit unit_{};
   std::vector<NodeIndex> domain_gpus_;  // all GPUs of the first domain, in the machines that have some of the group

@@ -1,0 +1,88 @@
+#include "engine/sim/collectives/nccl/nic_choice.h"
+
+#include <algorithm>
+#include <map>
+
+namespace tandem::sim::nccl {
+
+std::vector<NodeIndex> NicChoice::chosen(const std::vector<NodeIndex>& gpus, const std::vector<NodeIndex>& nics,
+                                         const std::vector<NodeIndex>& members) const {
+  std::vector<NodeIndex> chosen;
+  for (const NodeIndex gpu : members) {
+    std::size_t taken = 0;
+    double gbs = 0;
+    for (const NodeIndex nic : by_distance(gpu, gpus, nics)) {
+      const auto route = map_.router.route(gpu, nic);
+      const double most = gbs_of(topology_.link_model(route->hops.front().link));
+      if (taken > 0 && gbs + 0.5 * gbs_of_cable(nic) > most) break;
+      gbs += std::min(gbs_of_cable(nic), route->bandwidth_bytes_per_s / 1e9);
+      ++taken;
+      if (std::ranges::find(chosen, nic) == chosen.end()) chosen.push_back(nic);
+    }
+  }
+  std::ranges::sort(chosen);
+  return chosen;
+}
+
+// Returns the nearest NICs first. Several GPUs that are equally near to several NICs begin with different ones.
+std::vector<NodeIndex> NicChoice::by_distance(NodeIndex from, const std::vector<NodeIndex>& gpus,
+                                              const std::vector<NodeIndex>& nics) const {
+  std::map<Distance, std::vector<NodeIndex>> near;
+  for (const NodeIndex nic : nics) {
+    if (is_connected(nic)) near[distance(from, nic)].push_back(nic);
+  }
+  std::vector<NodeIndex> sorted;
+  for (auto& [away, equal] : near) {
+    std::ptrdiff_t before = 0;
+    for (const NodeIndex other : gpus) {
+      if (other == from) break;
+      if (distance(other, equal.front()) == away) ++before;
+    }
+    std::rotate(equal.begin(), equal.begin() + before % std::ssize(equal), equal.end());
+    sorted.insert(sorted.end(), equal.begin(), equal.end());
+  }
+  return sorted;
+}
+
+NicChoice::Distance NicChoice::distance(NodeIndex from, NodeIndex nic) const {
+  Distance found{0, 0};
+  NodeIndex at = from;
+  for (const Edge& hop : map_.router.route(from, nic)->hops) {
+    const Link link = topology_.link(hop.link);
+    at = hop.forward ? link.to : link.from;
+    if (topology_.link_model(hop.link).kind == LinkKind::cpu_interconnect) ++found.first;
+    if (topology_.kind(at) == NodeKind::cpu) found.second = 1;
+  }
+  return found;
+}
+
+double NicChoice::gbs_of_cable(NodeIndex nic) const {
+  double gbs = 0;
+  map_.neighbours.each(nic, LinkKind::network,
+                       [&](NodeIndex, const LinkModel& model) { gbs = std::max(gbs, gbs_of(model)); });
+  return gbs;
+}
+
+bool NicChoice::is_connected(NodeIndex node) const {
+  bool is_connected = false;
+  if (topology_.kind(node) != NodeKind::nic) return false;
+  map_.neighbours.each(node, LinkKind::network, [&](NodeIndex, const LinkModel&) { is_connected = true; });
+  return is_connected;
+}
+
+bool NicChoice::has_near_gpu(NodeIndex nic) const {
+  std::vector<NodeIndex> reached = {nic};
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    bool is_near = false;
+    map_.neighbours.each(reached[i], LinkKind::pcie, [&](NodeIndex other, const LinkModel&) {
+      const NodeKind kind = topology_.kind(other);
+      is_near |= kind == NodeKind::gpu;
+      const bool is_new = std::find(reached.begin(), reached.end(), other) == reached.end();
+      if (kind == NodeKind::pcie_switch && is_new) reached.push_back(other);
+    });
+    if (is_near) return true;
+  }
+  return false;
+}
+
+}  // namespace tandem::sim::nccl
