@@ -139,7 +139,8 @@ TEST_F(CheckHistory, LosesNoLineWhenTwoJobsWriteAtOnce) {
 TEST_F(CheckHistory, RefusesFilesThatAreNoHistory) {
   write("h.jsonl", "hello\n");
   EXPECT_EQ(tandem({"history", "h.jsonl"}).exit_code, 3);
-  const std::string problem = "h.jsonl:1:1: is no history; `tandem check --history` begins one if there is no such file\n";
+  const std::string problem =
+      "h.jsonl:1:1: is no history; `tandem check --history` begins one if there is no such file\n";
   EXPECT_EQ(tandem({"history", "h.jsonl"}).err, problem);
   const Outcome text = check();
   EXPECT_EQ(text.exit_code, 3);

@@ -63,8 +63,9 @@ TEST_F(ReportCommand, RefusesAReportWhosePartsDoNotAddUp) {
     command.insert(command.end(), more.begin(), more.end());
     const Outcome outcome = tandem(command);
     EXPECT_EQ(outcome.exit_code, 3);
-    EXPECT_THAT(outcome.err, testing::MatchesRegex("edited.json:[0-9]+:[0-9]+: per_step_ns: its parts add up to [0-9]+ ns, but the "
-                                                   "median of step_time_ns is 7 ns; was the document edited.\n"));
+    EXPECT_THAT(outcome.err,
+                testing::MatchesRegex("edited.json:[0-9]+:[0-9]+: per_step_ns: its parts add up to [0-9]+ ns, but the "
+                                      "median of step_time_ns is 7 ns; was the document edited.\n"));
     EXPECT_EQ(outcome.out, "");
   }
   EXPECT_FALSE(exists("edited.html"));

@@ -168,7 +168,8 @@ TEST_F(Chakra, AFileAloneStandsForTheRanksBesideIt) {
 TEST_F(Chakra, CollectivesOfAJobOfUnknownSizeAreNotFree) {
   const auto file = write("job.0.et", kMetadata + sum(0, 1 << 20));
   const std::string unknown =
-      "job.0.et:byte 0: has 1 collectives among all ranks of its job and is its only file, so nothing says how many ranks are "
+      "job.0.et:byte 0: has 1 collectives among all ranks of its job and is its only file, so nothing says how many "
+      "ranks are "
       "missing: give the files of all ranks, or their number (import: --devices, --workers; scenario: `ranks`)";
   EXPECT_EQ(refusal([&] { import_traces({file}, {}, folder_); }), unknown);
   const auto time_ns = [&](const ImportChoices& choices) {

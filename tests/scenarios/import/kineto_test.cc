@@ -167,7 +167,10 @@ TEST_F(Kineto, EachRankHasAFile) {
   const Imported both = import_traces({second, first}, {}, folder_);
   const Imported one = import_traces({first}, {}, folder_);
   EXPECT_GT(simulated_ns(both, first), simulated_ns(one, first));  // the first rank waits for the second
-  EXPECT_EQ(refusal([&] { import_traces({first, first}, {}, folder_); }), "rank0.json:1:1: is of rank 0, as rank0.json is");
+  EXPECT_EQ(refusal([&] {
+              import_traces({first, first}, {}, folder_);
+            }),
+            "rank0.json:1:1: is of rank 0, as rank0.json is");
 }
 
 TEST_F(Kineto, FilesAreOfOneJobAndItsRanks) {

@@ -117,7 +117,8 @@ TEST_F(Megatron, SequencesAreDivided) {
 }
 
 TEST_F(Megatron, SaysWhatIsWrongAndWhere) {
-  EXPECT_EQ(problem("x --num-layers 4"), "job.sh:1:3: --hidden-size: is missing, and the size of the model depends on it");
+  EXPECT_EQ(problem("x --num-layers 4"),
+            "job.sh:1:3: --hidden-size: is missing, and the size of the model depends on it");
   const std::string sizes = "--num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16\n";
   EXPECT_EQ(problem(sizes + " --pipeline-model-parallel-size 3"),
             "job.sh:2:2: --pipeline-model-parallel-size: 3 does not divide 4 layers");
