@@ -53,7 +53,7 @@ TEST_F(BadInput, DamagedGzipFilesAreRefused) {
     return refusal([&] { read_json(write(name, bytes)); });
   };
   EXPECT_EQ(read("short.gz", packed.substr(0, packed.size() / 2)),
-            "short.gz: is a gzip file that ends too early: copy or write it again");
+            "short.gz:byte 21203: is a gzip file that ends too early: copy or write it again");
   packed[packed.size() / 2] = static_cast<char>(packed[packed.size() / 2] ^ 0x55);
   EXPECT_THAT(read("changed.gz", packed), testing::Not(testing::IsEmpty()));
 }
@@ -61,7 +61,8 @@ TEST_F(BadInput, DamagedGzipFilesAreRefused) {
 // 128 MiB of blanks in 128 KiB.
 TEST_F(BadInput, WhatUnpacksWithoutEndIsRefused) {
   const auto file = write_packed("bomb.gz", std::string(1 << 20, ' '), 128);
-  EXPECT_EQ(refusal([&] { read_json(file); }), "bomb.gz: unpacks to more than 300 times its size, which no trace does");
+  EXPECT_EQ(refusal([&] { read_json(file); }),
+            "bomb.gz:byte 65495: unpacks to more than 300 times its size, which no trace does");
 }
 
 TEST_F(BadInput, BrokenJsonIsRefusedWhereItIsBroken) {

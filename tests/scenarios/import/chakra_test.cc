@@ -116,7 +116,7 @@ TEST_F(Chakra, GroupsComeFromAFileOfTheirOwn) {
   EXPECT_EQ(refusal([&] {
               this->trace(nodes, 4, {{"8", {0, 1}}});
             }),
-            "job.0.et: node 0 ('sum') is of the group '7', which the file of groups does not have");
+            "job.0.et:byte 9: node 0 ('sum') is of the group '7', which the file of groups does not have");
   EXPECT_THAT(refusal([&] { this->trace(nodes, 4, {{"7", {1, 2}}}); }), HasSubstr("rank 0 among them"));
   EXPECT_EQ(read_chakra_groups(write("g.json", "{\"7\": [0, 1]}")), (ChakraGroups{{"7", {0, 1}}}));
   EXPECT_EQ(refusal([&] { read_chakra_groups(write("g.json", "{\"7\": [0, -1]}")); }),
@@ -134,7 +134,7 @@ TEST_F(Chakra, JsonHasTheSameNodes) {
   EXPECT_THAT(trace.notes, ElementsAre(HasSubstr("1 dependencies are on nodes that are not in the file"),
                                        HasSubstr("1 collectives say no operation or size")));
   EXPECT_EQ(refusal([&] { read_chakra_json(write("x.json", R"({"workload_graph": [{"Name": "a"}]})")); }),
-            "x.json:1:33: a node has no Id");
+            "x.json:1:21: a node has no Id");
   EXPECT_EQ(refusal([&] { read_chakra_json(write("x.json", R"({"workload_graph": [{"Id": -1}]})")); }),
             "x.json:1:28: expected a number from 0 to 10^15");
 }
@@ -195,11 +195,11 @@ TEST_F(Chakra, CollectivesOfAJobOfUnknownSizeAreNotFree) {
 TEST_F(Chakra, BrokenFilesAreRefused) {
   const std::string good = kMetadata + compute(0, 5);
   EXPECT_EQ(problem(kMetadata), "job.0.et:byte 0: has no nodes");
-  EXPECT_EQ(problem(good + compute(0, 5)), "job.0.et: has two nodes of id 0");
+  EXPECT_EQ(problem(good + compute(0, 5)), "job.0.et:byte 38: has two nodes of id 0");
   EXPECT_EQ(problem(kMetadata + compute(0, 5, number(5, 1)) + compute(1, 5, number(5, 0))),
-            "job.0.et: has a cycle: node 0 ('gemm') waits for itself, directly or by others");
+            "job.0.et:byte 9: has a cycle: node 0 ('gemm') waits for itself, directly or by others");
   EXPECT_EQ(problem(kMetadata + compute(0, 5, number(4, 0))),
-            "job.0.et: has a cycle: node 0 ('gemm') waits for itself, directly or by others");
+            "job.0.et:byte 9: has a cycle: node 0 ('gemm') waits for itself, directly or by others");
   EXPECT_EQ(problem(good.substr(0, good.size() - 3)),
             "job.0.et:byte 8: a message of 28 bytes ends beyond the file: is no Chakra trace, or a damaged one");
   EXPECT_EQ(problem(kMetadata + varint(std::uint64_t{1} << 40)),
@@ -211,7 +211,8 @@ TEST_F(Chakra, BrokenFilesAreRefused) {
               HasSubstr("a field of 127 bytes ends beyond its message"));
   EXPECT_THAT(problem(kMetadata + framed("\x0b")), HasSubstr("a field has the unknown form 3"));
   EXPECT_THAT(problem(kMetadata + framed(std::string(1, '\0'))), HasSubstr("a field has no number"));
-  EXPECT_THAT(problem(kMetadata + compute(0, std::uint64_t{1} << 63)), HasSubstr("'duration_micros' is 9.2"));
+  EXPECT_THAT(problem(kMetadata + compute(0, std::uint64_t{1} << 63)),
+              HasSubstr("'duration_micros' must be 0 or from 1 fs to 1 day, found 9.2"));
   EXPECT_THAT(problem(kMetadata + framed(number(1, 0) + number(3, 9))),
               HasSubstr("node 0 ('') is of the unknown type 9"));
   EXPECT_THAT(problem(kMetadata + framed(number(1, 0) + number(3, 5) + attribute("comm_dst", 9, 4)), 2),

@@ -75,7 +75,7 @@ TEST_F(JsonFiles, SayWhereTheyAreBroken) {
   EXPECT_EQ(problem("[1}"), "x.json:1:3: '}' does not close the '[' before it");
   EXPECT_EQ(problem("{a: 1}"), "x.json:1:2: expected a key in quotes, found 'a'");
   EXPECT_EQ(problem("[1,]"), "x.json:1:4: expected a value, found ']'");
-  EXPECT_EQ(problem("[1-2]"), "x.json:1:2: '1-2' is no number");
+  EXPECT_EQ(problem("[1-2]"), "x.json:1:2: '1-2' is no number of JSON");
   EXPECT_EQ(problem("[tru]"), "x.json:1:2: 'tru' is no word of JSON: expected true, false or null");
   EXPECT_EQ(problem("[\"abc\n\"]"), "x.json:1:2: a string has no end in its line");
   EXPECT_EQ(problem("[\"\\x\"]"), "x.json:1:2: a string has an unknown escape: '\\' and 'x'");

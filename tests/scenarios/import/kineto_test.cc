@@ -198,18 +198,18 @@ TEST_F(Kineto, FilesAreOfOneJobAndItsRanks) {
                         R"(, "Collective name": "allreduce", "In msg nelems": 1, "Out msg nelems": 1, "dtype": "Float",
                         "Group size": 2, "Process Group Ranks": "[0, 5]")"));
   EXPECT_EQ(refusal([&] { read_kineto(trace(wide, 0, 2)); }),
-            "rank0.json: a collective is among the ranks 0 to 5, and the job has 2 ranks (distributedInfo)");
+            "rank0.json:11:60: a collective is among the ranks 0 to 5, and the job has 2 ranks (distributedInfo)");
 }
 
 TEST_F(Kineto, GroupsMustMatch) {
   std::vector<std::string> more = small_step();
   more.push_back(kernel("ncclDevKernel_AllReduce_Sum_f32_RING_LL", 900, 500, 20, 5, kSumOfTwo));
   const auto first = trace(small_step(), 0, 2), second = trace(more, 1, 2);
-  EXPECT_EQ(
-      refusal([&] {
-        read_traces({first, second});
-      }),
-      "rank1.json: has 2 collectives of the group [0, 1], and rank0.json has 1: traces of the same steps are needed");
+  EXPECT_EQ(refusal([&] {
+              read_traces({first, second});
+            }),
+            "rank1.json:11:60: has 2 collectives of the group [0, 1], and rank0.json has 1: traces of the same steps "
+            "are needed");
 }
 
 TEST(TraceRanks, GroupsOfOtherRanksHaveTheSameDistances) {

@@ -228,7 +228,7 @@ TEST_F(Megatron, SaysWhatAScriptLeavesOpen) {
       "$DATA "
       "--seq-length 16 --num-layers 4 --num-attention-heads 4\n";
   EXPECT_EQ(problem(text),
-            "job.sh: --hidden-size: is missing, and the size of the model depends on it; line 1: $1 has no "
+            "job.sh:4:39: --hidden-size: is missing, and the size of the model depends on it; line 1: $1 has no "
             "value in this file: taken as empty");
   EXPECT_THAT(job("x.py $EXTRA --num-layers 4 --hidden-size 32 --num-attention-heads 4 --seq-length 16").assumed,
               Contains("line 1: $EXTRA has no value in this file: what it would add is left out"));
