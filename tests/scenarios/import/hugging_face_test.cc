@@ -159,7 +159,7 @@ TEST_F(HuggingFace, AVisionTowerIsCountedApart) {
 // As the files of Gemma 3 are: google/gemma-3-4b-it has 4.30 billion parameters.
 TEST_F(HuggingFace, PartsHaveTheirFamilysDefaults) {
   const std::string config = R"({"model_type": "gemma3", "text_config": {"model_type": "gemma3_text",
-    "hidden_size": 2560, "intermediate_size": 8240, "num_hidden_layers": 34, "sliding_window": 824}})";
+    "hidden_size": 2560, "intermediate_size": 10240, "num_hidden_layers": 34, "sliding_window": 1024}})";
   const HuggingFaceModel model = read_hugging_face(read_json(write("c.json", config)), "c.json", 0);
   EXPECT_EQ(table_of(model.spec).parameters(), 3'880'263'168);
   EXPECT_THAT(model.assumed,
