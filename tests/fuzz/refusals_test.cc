@@ -70,7 +70,16 @@ TEST_P(Refusals, NameAPlace) {
   EXPECT_GT(refused, 0);
 }
 
-INSTANTIATE_TEST_SUITE_P(Fuzz, Refusals, testing::ValuesIn(targets().begin(), targets().end()),
+// Those that only read: a run of what was read may find that its machine cannot do it, which no line says.
+std::vector<Target> readers() {
+  std::vector<Target> found;
+  for (const Target& target : targets()) {
+    if (!std::string_view(target.name).starts_with("run_")) found.push_back(target);
+  }
+  return found;
+}
+
+INSTANTIATE_TEST_SUITE_P(Fuzz, Refusals, testing::ValuesIn(readers()),
                          [](const auto& instance) { return std::string(instance.param.name); });
 
 }  // namespace

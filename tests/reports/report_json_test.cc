@@ -161,7 +161,7 @@ TEST(ReportJson, RefusesOtherDocuments) {
   EXPECT_THAT(problems_in("[]"), testing::ElementsAre("baseline.json:1:1: expected an object"));
   EXPECT_THAT(
       problems_in("{\"kind\": \"report\", \"schema_version\": 2}"),
-      testing::ElementsAre("baseline.json:1:37: schema_version: version 2 is not known; this Tandem reads version 1"));
+      testing::ElementsAre("baseline.json:1:38: schema_version: version 2 is not known; this Tandem reads version 1"));
   EXPECT_THAT(
       problems_in("{\"kind\": "),
       testing::ElementsAre(testing::StartsWith("baseline.json:1:10: the file ends too early (a value is missing)")));
