@@ -155,7 +155,7 @@ TEST_F(CalibrateFrom, RefusesWhatItCannotRead) {
   write("empty.yaml", "schema_version: 1\ncluster: {node: dgx-a100, workers: 2}\n");
   const Outcome outcome = tandem({"calibrate", "--from", "empty.yaml", "--topology", "dgx-a100"});
   EXPECT_EQ(outcome.exit_code, 3);
-  EXPECT_THAT(outcome.err, HasSubstr("empty.yaml: holds no measured collective"));
+  EXPECT_THAT(outcome.err, HasSubstr("empty.yaml:1:1: holds no measured collective"));
   EXPECT_EQ(tandem({"calibrate", "--from", "missing.txt", "--topology", "dgx-a100"}).exit_code, 3);
   EXPECT_THAT(tandem({"calibrate", "--from", "empty.yaml", "--topology", "dgx-a10"}).err,
               HasSubstr("did you mean 'dgx-a100'?"));

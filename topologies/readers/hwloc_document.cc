@@ -225,6 +225,9 @@ class HwlocDocument {
       return nullptr;
     }
     copy(object, made, {"cpuset"});
+    if (!made.attribute("complete_cpuset")) {  // libhwloc 2.9 compares those of siblings without asking
+      made.append_attribute("complete_cpuset") = object.attribute("cpuset").value();
+    }
     if (type == "PU") check_processor(object, *set);
     if (type == "NUMANode") copy_memory(object, made);
     set_ = *set;

@@ -113,7 +113,7 @@ TEST_F(DeviceFitTest, NotesThroughputsThatNoFactorFits) {
 
 TEST_F(DeviceFitTest, RefusesAThroughputThatNoSpeedGives) {
   EXPECT_THAT([&] { fit_device(load_catalog_node("dgx-a100"), measured(throughput_of_resnet("2375000"))); },
-              ThrowsMessage<InputError>(HasSubstr("one-gpu.yaml: no speed of the device gives 2375.0 k per s")));
+              ThrowsMessage<InputError>(HasSubstr("one-gpu.yaml:3:5: no speed of the device gives 2375.0 k per s")));
 }
 
 TEST_F(DeviceFitTest, RefusesFilesThatSayNothing) {

@@ -46,8 +46,8 @@ TEST_F(HuggingFace, ParametersAreThePublishedOnes) {
     ++count;
     exact += static_cast<double>(found) == published ? 1 : 0;
   }
-  EXPECT_EQ(count, 82);
-  EXPECT_EQ(exact, 73);
+  EXPECT_EQ(count, 90);
+  EXPECT_EQ(exact, 74);
 }
 
 // Full and sliding layers differ in their heads, and keys are wider than values.
