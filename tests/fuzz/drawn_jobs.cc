@@ -190,7 +190,8 @@ std::string drawn_sweep(Draws& draw) {
                                   "strategy.name: [mirrored, multi_worker_mirrored, central_storage, mesh]",
                                   "workload.momentum: [0, 0.9]", "steps: [1, 2]", "engine.symmetry: ['off', auto]",
                                   "topology: [hgx-h100, dgx-a100, {cluster: {node: hgx-b200, workers: 2}}]"});
-  const std::string where = draw.word({"", "  where: [batch % replicas == 0]\n", "  where: [batch <= 4]\n"});
+  const std::string where =
+      draw.word({"", "  where: [batch % replicas == 0]\n", "  where: [batch <= 4]\n", "  where: [batch > 99]\n"});
   return fmt::format(
       "schema_version: 1\nname: drawn\nworkload: {{kind: mlp, hidden: [16], batch: 4}}\nstrategy: {{name: {}}}\n"
       "engine: {{name: sim}}\ntopology: {}\ndevices: {{type: gpu, per_worker: {}}}\nsteps: 2\nwarmup_steps: 0\n"
