@@ -136,8 +136,8 @@ TEST_F(CheckPairs, SaysWhatTheReportOfAnOlderProgramLacks) {
   auto older = now;
   for (const char* field : {"per_step_ns", "step_time_ns"}) older.erase(field);
   const std::string lacks = problem_with(older);
-  EXPECT_THAT(lacks, HasSubstr("(./older): step_time_ns: is missing\n"));
-  EXPECT_THAT(lacks, HasSubstr("(./older): per_step_ns: is missing\n"));
+  EXPECT_THAT(lacks, HasSubstr("(./older):1:1: step_time_ns: is missing\n"));
+  EXPECT_THAT(lacks, HasSubstr("(./older):1:1: per_step_ns: is missing\n"));
   EXPECT_THAT(lacks, HasSubstr("reads; is it an older Tandem, or another program?\n"));
   older = now;
   older["schema_version"] = 0;

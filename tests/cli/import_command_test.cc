@@ -113,8 +113,8 @@ TEST_F(ImportCommand, RefusesOptionsThatAFileMakesNothingOf) {
     options.insert(options.begin(), {"import", file(name), "-o", "x.yaml"});
     const Outcome outcome = tandem(options);
     EXPECT_EQ(outcome.exit_code, 3) << outcome.out;
-    EXPECT_THAT(outcome.err, testing::StartsWith(file(name) + ": "));
-    return outcome.err.substr(std::min(outcome.err.size(), file(name).size() + 2));
+    EXPECT_THAT(outcome.err, testing::StartsWith(file(name) + ":1:1: "));
+    return outcome.err.substr(std::min(outcome.err.size(), file(name).size() + 6));
   };
   for (const char* option : {"--batch", "--dtype", "--optimizer", "--recompute"}) {
     std::vector<std::string> words{option};
