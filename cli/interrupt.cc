@@ -26,7 +26,8 @@ static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_alw
 
 void request(int signal) {
   interrupt_job(signal);
-  if (orderly_ends == 0 || requested.exchange(true)) end_now();
+  if (requested.exchange(true)) _exit(kInterrupted);  // what the first one said is enough
+  if (orderly_ends == 0) end_now();
 }
 
 void handle(int signal, void (*handler)(int)) {
