@@ -31,7 +31,7 @@ class JsonField {
   int positive_count() const;  // likewise, of 1 or more
   std::int64_t integer() const;
   double number() const;
-  double number_or_null() const;  // null, which stands for a number that is not finite, reads as NaN
+  double number_or_null() const;  // null, as writers print a number that is not finite, reads as NaN
   std::vector<JsonField> items() const;
   std::vector<std::pair<std::string, JsonField>> entries() const;
 

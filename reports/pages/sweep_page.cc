@@ -1,7 +1,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cmath>
 #include <limits>
 #include <map>
 #include <set>
@@ -290,7 +289,7 @@ std::string problems_section(const Points& points) {
                         std::move(table).finish()));
 }
 
-std::string unused_section(const JsonField& root) {
+std::string sweep_notes(const JsonField& root) {
   std::vector<std::string> notes;
   for (const JsonField& note : root.optional("notes").items()) notes.push_back(note.text());
   return notes.empty() ? "" : section("Notes", bullets(notes));
@@ -393,7 +392,7 @@ Content sweep_content(const Json& document, const JsonOrigin& origin) {
                       limits_section(points),
                       crossings_section(root),
                       problems_section(points),
-                      unused_section(root)};
+                      sweep_notes(root)};
   reading.finish();
   return content;
 }

@@ -53,7 +53,7 @@ std::size_t launcher_length(const ShellCommand& words) {
 struct LauncherOption {
   std::string_view option, flag;
 };
-// Of torchrun, srun, mpirun, deepspeed and accelerate.
+// Options of torchrun, srun, mpirun, deepspeed and accelerate, and the flags that mean the same.
 constexpr std::array kLauncherOptions = {
     LauncherOption{"ntasks_per_node", "nproc_per_node"},
     LauncherOption{"gres", "nproc_per_node"},

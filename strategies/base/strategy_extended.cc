@@ -28,8 +28,9 @@ void check_pair(ReduceOp op, const ReducePair& pair) {
 std::vector<ReducePair> operands_of(const StrategyExtended& extended, ReduceOp op,
                                     const std::vector<ReducePair>& pairs) {
   std::vector<ReducePair> operands;
-  for (const auto& [given, destinations] : pairs) {
-    check_pair(op, {given, destinations});
+  for (const ReducePair& pair : pairs) {
+    check_pair(op, pair);
+    const auto& [given, destinations] = pair;
     const bool is_variable = given.is(ValueKind::variable);  // which the reduction must not change
     const Value value = is_variable ? copy_of_tensors(opened_if_sync_on_read(given)) : given;
     operands.emplace_back(extended.num_replicas_in_sync() > 1 ? as_mean_operand(op, value) : value, destinations);

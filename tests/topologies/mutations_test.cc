@@ -4,8 +4,8 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <random>
 
+#include "tests/fuzz/damage.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/topology_reader.h"
 
@@ -26,47 +26,11 @@ std::vector<std::string> sample_files() {
   return files;
 }
 
-class Damage {
- public:
-  explicit Damage(unsigned seed) : random_(seed) {}
-
-  std::string of(std::string text) {
-    for (std::size_t count = 1 + below(4); count > 0 && !text.empty(); --count) {
-      const std::size_t at = below(text.size());
-      const std::size_t length = std::min(text.size() - at, 1 + below(40));
-      switch (below(6)) {
-        case 0:
-          text[at] = static_cast<char>(below(256));
-          break;
-        case 1:
-          text.erase(at, length);
-          break;
-        case 2:
-          text.insert(at, text.substr(below(text.size()), length));
-          break;
-        case 3:
-          text.resize(at);
-          break;
-        case 4:
-          text.insert(at, std::string(1 + below(2000), "<{[\"0 "[below(6)]));
-          break;
-        default:
-          text.replace(at, length, std::to_string(random_()));
-      }
-    }
-    return text;
-  }
-
- private:
-  std::size_t below(std::size_t limit) { return random_() % limit; }
-  std::mt19937 random_;
-};
-
 class Mutations : public testing::TestWithParam<std::string> {};
 
 TEST_P(Mutations, AreReadOrRefused) {
   const std::string text = read_input_file(GetParam());
-  Damage damage(static_cast<unsigned>(std::filesystem::path(GetParam()).filename().string().size()));
+  fuzz::Damage damage(static_cast<unsigned>(std::filesystem::path(GetParam()).filename().string().size()));
   ImportOptions options;
   options.gpu = "a100";
   for (int i = 0; i < kMutations; ++i) {

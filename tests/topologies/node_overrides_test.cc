@@ -103,7 +103,7 @@ TEST(NodeOverrides, AreAppliedToVariantsAndBehindFabricFiles) {
   EXPECT_EQ(peak(behind, "w1.gpu0"), 989.0 / 2);
 }
 
-std::string refusal(const std::string& overrides) {
+std::string refusal_of_override(const std::string& overrides) {
   try {
     h100s(overrides);
   } catch (const InputError& error) {
@@ -113,13 +113,14 @@ std::string refusal(const std::string& overrides) {
 }
 
 TEST(NodeOverrides, AreRefusedWhereTheyNameNothing) {
-  EXPECT_THAT(refusal("w1.gpu9: {slowdown: 2}"),
+  EXPECT_THAT(refusal_of_override("w1.gpu9: {slowdown: 2}"),
               HasSubstr("unknown device or link model, or node 'w1.gpu9'; did you mean 'w1.gpu"));
-  EXPECT_THAT(refusal("w9.gpu1: {slowdown: 2}"), HasSubstr("did you mean 'w0.gpu1'"));
-  EXPECT_THAT(refusal("w1.gpu1 - w1.gpu2: {slowdown: 2}"), HasSubstr("unknown device or link model, or node"));
-  EXPECT_THAT(refusal("w1.gpu1: {bandwidth: 1GB/s}"), HasSubstr("unknown key 'bandwidth'"));
-  EXPECT_THAT(refusal("w1.nic1: {memory: 1GB}"), HasSubstr("unknown key 'memory'"));
-  EXPECT_THAT(refusal("w1.gpu1: {slowdown: 0.5}"), HasSubstr("slowdown"));
+  EXPECT_THAT(refusal_of_override("w9.gpu1: {slowdown: 2}"), HasSubstr("did you mean 'w0.gpu1'"));
+  EXPECT_THAT(refusal_of_override("w1.gpu1 - w1.gpu2: {slowdown: 2}"),
+              HasSubstr("unknown device or link model, or node"));
+  EXPECT_THAT(refusal_of_override("w1.gpu1: {bandwidth: 1GB/s}"), HasSubstr("unknown key 'bandwidth'"));
+  EXPECT_THAT(refusal_of_override("w1.nic1: {memory: 1GB}"), HasSubstr("unknown key 'memory'"));
+  EXPECT_THAT(refusal_of_override("w1.gpu1: {slowdown: 0.5}"), HasSubstr("slowdown"));
 }
 
 TEST(NodeOverrides, DifferFromTheirTwins) {

@@ -61,7 +61,7 @@ bool has_unusual_link(const Topology& topology, LinkIndex first) {
   return false;
 }
 
-// The links of machines that are alike are looked at once.
+// Examines the links of machines that are alike only once.
 bool has_unusual_link(const Topology& topology) {
   const Topology* seen = nullptr;
   for (int worker = 0; worker < topology.machine_count(); ++worker) {
