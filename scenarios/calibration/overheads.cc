@@ -232,7 +232,7 @@ void run_unrecorded_program(Worker& worker, const Plan& plan, std::vector<TinyOp
 // Runs products on one stream and copies from the host on another for about the same time, each alone and both
 // together.
 void measure_overlap(Worker& worker, const Plan& plan, Findings& findings) {
-  constexpr int kCopies = 8;
+  constexpr int kCopiesAtOnce = 8;
   Device& device = *worker.devices().front();
   const std::int64_t count = largest(plan.copy_bytes) / 4;
   Products products(worker, device, plan);
@@ -240,7 +240,7 @@ void measure_overlap(Worker& worker, const Plan& plan, Findings& findings) {
   worker.cpu().compute_stream().launch(op::fill(here, 1));
   worker.cpu().synchronize();
   const auto copies = [&] {
-    for (int i = 0; i < kCopies; ++i) device.stream(kInputStream).copy(there, here);
+    for (int i = 0; i < kCopiesAtOnce; ++i) device.stream(kInputStream).copy(there, here);
   };
   products.launch(1);
   copies();
