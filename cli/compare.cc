@@ -20,6 +20,7 @@
 #include "scenarios/job.h"
 #include "scenarios/machine_watch.h"
 #include "scenarios/runner.h"
+#include "scenarios/unused_keys.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 
 namespace tandem {
@@ -185,11 +186,12 @@ int compare_engines(CompareFlags flags) {
     const auto topology = topology_for(flags, scenario, progress, disturbance);
     if (!disturbance.empty()) disturbance = "while the machine was calibrated, " + disturbance;
     for (const Variant& variant : variants_of(flags)) {
-      const RunResult measured = run_variant(flags, scenario, variant, flags.engines[0], {}, topology, progress);
+      RunResult measured = run_variant(flags, scenario, variant, flags.engines[0], {}, topology, progress);
       if (!reports_for_job()) continue;
       std::optional<int> workers;
       if (joined_job() != nullptr) workers = measured.report.workers;
-      const RunResult predicted = run_variant(flags, scenario, variant, flags.engines[1], workers, topology, progress);
+      RunResult predicted = run_variant(flags, scenario, variant, flags.engines[1], workers, topology, progress);
+      keep_unused_in_both(measured.report.notes, predicted.report.notes);
       compared.comparisons.push_back(compare(measured.report, predicted.report, disturbance));
       if (!output.wants_page()) continue;
       compared.measured_details = details_json(measured);

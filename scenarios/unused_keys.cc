@@ -237,6 +237,22 @@ void find_keys_of_trace(const Run& run, UnusedKeys& unused) {
   }
 }
 
+// Returns the keys that these notes name as unused.
+std::set<std::string> keys_in(const std::vector<std::string>& notes) {
+  std::set<std::string> keys;
+  for (const std::string& note : notes) {
+    if (!is_about_unused_keys(note)) continue;
+    const std::size_t begin = note.find(": ") + 2;
+    std::string_view listed = std::string_view(note).substr(begin, note.find(": ", begin) - begin);
+    while (!listed.empty()) {
+      const std::size_t end = std::min(listed.find(", "), listed.size());
+      keys.emplace(listed.substr(0, end));
+      listed.remove_prefix(std::min(end + 2, listed.size()));
+    }
+  }
+  return keys;
+}
+
 }  // namespace
 
 void UnusedKeys::add(const std::string& key, const std::string& why, const char* opening) {
@@ -325,6 +341,19 @@ Consulted with_links_of(const Topology& topology, Consulted consulted) {
     }
   }
   return consulted;
+}
+
+void keep_unused_in_both(std::vector<std::string>& notes, std::vector<std::string>& others) {
+  const std::set<std::string> mine = keys_in(notes), theirs = keys_in(others);
+  const auto drop = [](std::vector<std::string>& from, const std::set<std::string>& unused) {
+    std::erase_if(from, [&](const std::string& note) {
+      const std::set<std::string> keys = keys_in({note});
+      return !keys.empty() &&
+             std::none_of(keys.begin(), keys.end(), [&](const auto& key) { return unused.contains(key); });
+    });
+  };
+  drop(notes, theirs);
+  drop(others, mine);
 }
 
 bool is_about_unused_keys(std::string_view note) {

@@ -47,6 +47,9 @@ bool may_have_representatives(const Scenario& scenario);
 // Returns `consulted` with every figure of a link that somebody wrote.
 Consulted with_links_of(const Topology& topology, Consulted consulted);
 
+// Leaves out of the notes of two runs of one scenario those on keys of which the other run has a use.
+void keep_unused_in_both(std::vector<std::string>& notes, std::vector<std::string>& others);
+
 // Returns whether a note is one of these.
 bool is_about_unused_keys(std::string_view note);
 

@@ -27,6 +27,18 @@ TEST_F(CompareCommand, MeasuresPredictsAndShowsTheErrors) {
   }
 }
 
+// The simulation carries no values, so that a learning rate matters to the measured run only.
+TEST_F(CompareCommand, NotesKeysThatNeitherRunUsed) {
+  const std::string file = write("rates.yaml",
+                                 "schema_version: 1\nname: rates\nworkload: {kind: mlp, batch: 32, hidden: [16], "
+                                 "learning_rate: 0.2}\nstrategy: {name: mirrored, num_packs: 4}\ndevices: {per_worker: "
+                                 "1}\nsteps: 12\nwarmup_steps: 2\n");
+  const Outcome outcome = tandem({"compare", file, "--topology", "machine.yaml", "--tries", "1"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  EXPECT_THAT(outcome.out, testing::Not(HasSubstr("learning_rate")));
+  EXPECT_THAT(outcome.out, HasSubstr("has no effect here: strategy.num_packs"));
+}
+
 TEST_F(CompareCommand, PrintsBothReportsOfEveryVariantAsJson) {
   const Outcome outcome = tandem({"compare", write_small_scenario(), "--topology", "machine.yaml", "--replicas", "1,2",
                                   "--cross-device-ops", "nccl,reduction_to_one_device", "--tries", "2", "--json"});
