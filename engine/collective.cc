@@ -8,6 +8,7 @@
 #include <set>
 
 #include "engine/communicator.h"
+#include "engine/purpose.h"
 
 namespace tandem {
 namespace {
@@ -200,7 +201,7 @@ std::optional<double> checked_timeout(std::optional<double> timeout_s) {
   return timeout_s && std::isfinite(*timeout_s) ? timeout_s : std::nullopt;
 }
 
-std::string call_text(CollectiveKind kind, std::int64_t sequence, const std::vector<DeviceId>& devices,
+std::string call_text(CollectiveKind kind, Name purpose, std::int64_t sequence, const std::vector<DeviceId>& devices,
                       const std::function<bool(int rank)>& has_arrived) {
   constexpr int kNamedAtMost = 4;
   std::string missing;
@@ -210,15 +211,20 @@ std::string call_text(CollectiveKind kind, std::int64_t sequence, const std::vec
     missing += (missing.empty() ? "; missing " : ", ") + devices[rank].text();
   }
   if (missing_count > kNamedAtMost) missing += fmt::format(" and {} more", missing_count - kNamedAtMost);
-  return fmt::format("{} #{} ({} of {} devices arrived{})", name_of(kind), sequence,
+  const std::string cause = purpose.empty() ? "" : " for " + shown_beginning(purpose);
+  return fmt::format("{} #{}{} ({} of {} devices arrived{})", name_of(kind), sequence, cause,
                      static_cast<int>(devices.size()) - missing_count, devices.size(), missing);
 }
 
 RunError call_mismatch(std::int64_t sequence, std::string_view caller, const CollectiveSpec& spec,
                        std::string_view other_caller, const CollectiveSpec& other_spec) {
+  const auto [purpose, other_purpose] = shown_difference(spec.purpose, other_spec.purpose);
+  const auto text_of = [](const CollectiveSpec& one, const std::string& cause) {
+    return cause.empty() ? one.text() : fmt::format("{} for {}", one.text(), cause);
+  };
   return RunError(fmt::format(
       "collective #{}: {} calls {}, {} calls {}; all workers of a group must make the same calls in the same order",
-      sequence, caller, spec.text(), other_caller, other_spec.text()));
+      sequence, caller, text_of(spec, purpose), other_caller, text_of(other_spec, other_purpose)));
 }
 
 DeadlineExceededError deadline_exceeded(std::string_view call, const std::vector<DeviceId>& devices,

@@ -12,6 +12,7 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/name.h"
 #include "topologies/base/dtype.h"
 #include "topologies/base/error.h"
 
@@ -55,9 +56,10 @@ struct CollectiveSpec {
   std::int64_t count = 0;  // elements of one part, see input_parts()
   Reduction reduction = Reduction::sum;
   int root = 0;
+  Name purpose{};  // of the program's call, see engine/purpose.h; empty: none
 
   bool operator==(const CollectiveSpec&) const = default;
-  std::string text() const;  // "all_reduce of 10 f32 (sum)"
+  std::string text() const;  // "all_reduce of 10 f32 (sum)", without the purpose
   std::size_t part_bytes() const { return static_cast<std::size_t>(count) * size_of(dtype); }
   // The size in nccl-tests' definition: the larger of a rank's input and output.
   std::size_t buffer_bytes(int ranks) const;
@@ -85,8 +87,8 @@ std::optional<double> checked_timeout(std::optional<double> timeout_s);
 
 // Texts of the engines' messages.
 //
-// Describes a call under way: "all_reduce #5 (4 of 8 devices arrived; missing /job:..., ...)".
-std::string call_text(CollectiveKind kind, std::int64_t sequence, const std::vector<DeviceId>& devices,
+// Describes a call under way: "all_reduce #5 for read() of variable 'v' (4 of 8 devices arrived; missing /job:...)".
+std::string call_text(CollectiveKind kind, Name purpose, std::int64_t sequence, const std::vector<DeviceId>& devices,
                       const std::function<bool(int rank)>& has_arrived);
 // Makes the error of two callers (devices or workers) that disagree about call `sequence` of their group.
 RunError call_mismatch(std::int64_t sequence, std::string_view caller, const CollectiveSpec& spec,

@@ -1,5 +1,7 @@
 #include "engine/communicator.h"
 
+#include "engine/task.h"
+
 namespace tandem {
 
 void Communicator::all_reduce(Tensors buffers, Reduction reduction, Streams streams) {
@@ -28,7 +30,9 @@ void Communicator::all_to_all(Tensors outputs, Tensors inputs, Streams streams) 
 }
 
 void Communicator::check_and_call(const CollectiveSpec& kind, Tensors outputs, Tensors inputs, Streams streams) {
-  call(check_operands(kind, *this, outputs, inputs, streams), outputs, inputs, streams);
+  CollectiveSpec spec = check_operands(kind, *this, outputs, inputs, streams);
+  spec.purpose = Task::current().purpose();
+  call(spec, outputs, inputs, streams);
 }
 
 }  // namespace tandem

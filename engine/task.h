@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "engine/name.h"
+
 namespace tandem {
 
 class Worker;
@@ -26,6 +28,10 @@ class Task {
   // Storage for the layer above, which keeps the current strategy and replica context here. Empty in a new task.
   std::any& context() { return context_; }
 
+  // What its collectives are for (engine/purpose.h); empty where no call of the program is their cause.
+  Name purpose() const { return purpose_; }
+  void set_purpose(Name purpose) { purpose_ = purpose; }
+
   // For engines: finds the task of the current actor on a thread that runs a simulation. Returns null outside actors.
   using Provider = Task* (*)();
   static void set_provider_of_this_thread(Provider provider);
@@ -35,6 +41,7 @@ class Task {
   std::string name_;
   Worker* worker_;
   std::any context_;
+  Name purpose_;
 };
 
 // For engines: thrown by blocking calls of a run that another task's exception has ended. Not derived from

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <tuple>
 
+#include "engine/purpose.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 
@@ -70,6 +71,10 @@ std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const Varia
   std::shared_ptr<Variable> variable = MirroredExtended::make_variable(spec);
   std::vector<Stream*> streams;
   for (Device* device : worker_devices()) streams.push_back(&device->compute_stream());
+  const CallPurpose noted([&] {
+    return fmt::format("the creation of variable '{}' {}{}", canonical_name(spec.name), name_of(spec.dtype),
+                       spec.shape.text());
+  });
   if (in_sync_ == nullptr) in_sync_ = &worker().communicator(group());
   in_sync_->broadcast(variable->components(), 0, streams);
   return variable;

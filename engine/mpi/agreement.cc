@@ -89,6 +89,7 @@ std::shared_ptr<const Agreement::Ballot> Agreement::vote(const CallId& id, const
         post_(process, MessageKind::vote, [&](ByteWriter& bytes) {
           bytes.put(id);
           put_spec(bytes, vote.spec);
+          put_purpose(bytes, process, vote.spec.purpose);
           bytes.put_text(vote.values);
         });
       }
@@ -144,6 +145,8 @@ void Agreement::handle(int from, MessageKind kind, ByteReader& bytes) {
     const std::lock_guard lock(mutex_);
     const auto id = bytes.get<CallId>();
     if (kind == MessageKind::order) return give_places(id, bytes.get_list<int>());
+    Ballot::Vote vote;  // read also where it comes too late: it may bring the text of a purpose
+    if (kind == MessageKind::vote) vote = get_vote(from, bytes);
     if (has_ended(id)) {
       if (is_stopped_ && kind == MessageKind::vote) say_refused(from, id, {});
       return;
@@ -151,7 +154,7 @@ void Agreement::handle(int from, MessageKind kind, ByteReader& bytes) {
     const std::shared_ptr<Ballot> ballot = ballot_of(id);
     switch (kind) {
       case MessageKind::vote:
-        handle_vote(from, id, *ballot, bytes);
+        handle_vote(from, id, *ballot, std::move(vote));
         break;
       case MessageKind::refuse:
         refuse_here(*ballot, get_error(bytes));
@@ -179,9 +182,24 @@ void Agreement::handle(int from, MessageKind kind, ByteReader& bytes) {
   break_waiting();
 }
 
-void Agreement::handle_vote(int from, const CallId& id, Ballot& ballot, ByteReader& bytes) {
+void Agreement::put_purpose(ByteWriter& bytes, int to, Name purpose) {
+  const auto next = static_cast<std::uint32_t>(sent_purposes_.size() + 1);
+  const auto [known, is_new] =
+      purpose.empty() ? std::pair(sent_purposes_.end(), false) : sent_purposes_.try_emplace({to, purpose}, next);
+  bytes.put(purpose.empty() ? 0 : known->second).put(is_new);
+  if (is_new) bytes.put_text(purpose.text());
+}
+
+Agreement::Ballot::Vote Agreement::get_vote(int from, ByteReader& bytes) {
   Ballot::Vote vote{.spec = get_spec(bytes), .values = {}};
+  const auto number = bytes.get<std::uint32_t>();
+  if (bytes.get<bool>()) known_purposes_[{from, number}] = Name(bytes.get_text());
+  if (number != 0) vote.spec.purpose = known_purposes_.at({from, number});
   vote.values = bytes.get_text();
+  return vote;
+}
+
+void Agreement::handle_vote(int from, const CallId& id, Ballot& ballot, Ballot::Vote vote) {
   if (is_stopped_ && !ballot.has_voted_) return say_refused(from, id, {});
   take_vote(from, id, ballot, std::move(vote));
 }
@@ -294,6 +312,8 @@ void Agreement::begin_next_run() {
   ballots_.clear();
   groups_.clear();
   breaks_.clear();
+  sent_purposes_.clear();
+  known_purposes_.clear();
   job_turn_.store(0);
   std::fill(places_given_.begin(), places_given_.end(), 0);
   is_stopped_ = false;
@@ -305,7 +325,8 @@ std::vector<OpenCall> Agreement::open_calls() {
   for (const auto& [id, ballot] : ballots_) {
     const auto call = ballot->call_.lock();
     if (!call) continue;
-    OpenCall& each = open.emplace_back(OpenCall{.id = id, .kind = call->spec().kind, .devices = {}, .arrived = {}});
+    OpenCall& each = open.emplace_back(
+        OpenCall{.id = id, .kind = call->spec().kind, .purpose = call->spec().purpose, .devices = {}, .arrived = {}});
     for (int rank = 0; rank < call->ranks(); ++rank) {
       each.devices.push_back(call->device(rank).id().text());
       if (call->has_arrived(rank)) each.arrived.push_back(rank);
@@ -316,7 +337,7 @@ std::vector<OpenCall> Agreement::open_calls() {
 
 std::string Agreement::text_of(const CallId& id, const threads::CollectiveCall& call, const Ballot& ballot) const {
   const SpanningGroup& group = *ballot.group_;
-  return call_text(call.spec().kind, id.number, group.devices, [&](int rank) {
+  return call_text(call.spec().kind, call.spec().purpose, id.number, group.devices, [&](int rank) {
     return call.has_arrived(rank) || ballot.votes_.contains(group.owners[static_cast<std::size_t>(rank)]);
   });
 }

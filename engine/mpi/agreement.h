@@ -110,7 +110,9 @@ class Agreement {
   bool has_ended(const CallId& id) const;
   void note_ended(const CallId& id);
   std::shared_ptr<Ballot> ballot_of(const CallId& id);
-  void handle_vote(int from, const CallId& id, Ballot& ballot, ByteReader& bytes);
+  void put_purpose(ByteWriter& bytes, int to, Name purpose);
+  Ballot::Vote get_vote(int from, ByteReader& bytes);
+  void handle_vote(int from, const CallId& id, Ballot& ballot, Ballot::Vote vote);
   void take_vote(int from, const CallId& id, Ballot& ballot, Ballot::Vote vote);
   void decide_if_complete(const CallId& id, Ballot& ballot);
   void go(const CallId& id, Ballot& ballot);  // as the group's leader
@@ -131,6 +133,9 @@ class Agreement {
   std::map<CallId, std::shared_ptr<Ballot>> ballots_;
   std::map<std::uint64_t, Group> groups_;
   std::vector<Break> breaks_;  // to be passed to calls of this process after unlocking
+  // A purpose is sent to a process once, with a number; then the number alone.
+  std::map<std::pair<int, Name>, std::uint32_t> sent_purposes_;   // by receiver
+  std::map<std::pair<int, std::uint32_t>, Name> known_purposes_;  // by sender
   int tags_ = 0;
   std::atomic<std::int64_t> job_turn_{0};
   std::vector<std::int64_t> places_given_;  // in the order of each process, on rank 0

@@ -89,12 +89,13 @@ inline bool spans_processes(std::int64_t record_sequence) {
 struct OpenCall {
   CallId id;
   CollectiveKind kind = CollectiveKind::all_reduce;
+  std::string purpose{};             // engine/purpose.h
   std::vector<std::string> devices;  // by rank of the group
   std::vector<int> arrived;          // ranks of the group
 };
 
 inline void put_call(ByteWriter& bytes, const OpenCall& call) {
-  bytes.put(call.id).put(call.kind).put(static_cast<std::uint64_t>(call.devices.size()));
+  bytes.put(call.id).put(call.kind).put_text(call.purpose).put(static_cast<std::uint64_t>(call.devices.size()));
   for (const std::string& device : call.devices) bytes.put_text(device);
   bytes.put_list(call.arrived);
 }
@@ -102,6 +103,7 @@ inline OpenCall get_call(ByteReader& bytes) {
   OpenCall call;
   call.id = bytes.get<CallId>();
   call.kind = bytes.get<CollectiveKind>();
+  call.purpose = bytes.get_text();
   for (auto left = bytes.get<std::uint64_t>(); left > 0; --left) call.devices.push_back(bytes.get_text());
   call.arrived = bytes.get_list<int>();
   return call;

@@ -263,7 +263,7 @@ const std::byte* CollectiveCall::input(int rank, std::size_t offset) const {
 // Other processes' part of a call is not known here, so the text is a mark that is replaced where it is known.
 std::string CollectiveCall::text() const {
   if (spans_processes() && !is_done_.load()) return call_mark(record_sequence());
-  return call_text(spec_.kind, sequence_, device_ids(),
+  return call_text(spec_.kind, spec_.purpose, sequence_, device_ids(),
                    [this](int rank) { return is_done_.load() || has_arrived(rank); });
 }
 

@@ -5,6 +5,7 @@
 
 #include <numeric>
 
+#include "engine/purpose.h"
 #include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_group.h"
@@ -38,7 +39,7 @@ void ReplicaContext::check_current() const {
 std::string MergePurpose::text() const {
   if (variables.empty()) return call.empty() ? "merge_call()" : call;
   std::vector<std::string> names;
-  for (const Variable* variable : variables) names.push_back("'" + variable->name() + "'");
+  for (const Variable* variable : variables) names.push_back("'" + canonical_name(variable->name()) + "'");
   return fmt::format("{} of variable{} {}", call, names.size() > 1 ? "s" : "", fmt::join(names, ", "));
 }
 
@@ -47,6 +48,7 @@ Value ReplicaContext::merge_call(const MergeFunction& function, const Value::Par
   TANDEM_REQUIRE(function, "merge_call() of no function");
   check_current();
   if (group_) return group_->merge_call(local_id_, function, arguments, purpose);
+  const CallPurpose noted([&] { return purpose.text(); });
   const ModeGuard cross(Mode{.strategy = &strategy_});
   return select_replica(0, function(strategy_, arguments));
 }

@@ -27,7 +27,7 @@ struct MergePurpose {
   std::string call{};                        // "all_reduce() by SUM"; empty: a merge_call of the program
   std::vector<const Variable*> variables{};  // that it changes
   bool operator==(const MergePurpose&) const = default;
-  std::string text() const;  // "assign_add() of variable 'w'"
+  std::string text() const;  // "assign_add() of variable 'w'", by its canonical_name()
 };
 
 // A reduction that runs while the replica goes on. The tensors it covers may be used after wait().

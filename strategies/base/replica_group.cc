@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "engine/purpose.h"
 #include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_arguments.h"
@@ -120,10 +121,11 @@ void ReplicaGroup::check_purposes() const {
   for (std::size_t i = 1; i < replicas_.size(); ++i) {
     if (replicas_[i].purpose == first.purpose) continue;
     const auto id = [](const Replica& replica) { return replica.context->replica_id_in_sync_group(); };
+    const auto [ours, others] = shown_difference(first.purpose.text(), replicas_[i].purpose.text());
     throw RuntimeError(
         fmt::format("replicas meet in different calls: replica {} in {}, replica {} in {}; all replicas "
                     "make the same calls in the same order",
-                    id(first), first.purpose.text(), id(replicas_[i]), replicas_[i].purpose.text()));
+                    id(first), ours, id(replicas_[i]), others));
   }
 }
 
@@ -142,6 +144,7 @@ void ReplicaGroup::merge() {
   }
   for (Replica& replica : replicas_) replica.arguments.clear();  // only the merge function holds them now
   const InheritedCreators creators(creators_);                   // not those that the last replica has opened
+  const CallPurpose noted([&] { return replicas_.front().purpose.text(); });
   const ModeGuard cross(Mode{.strategy = &strategy_});
   const Value result = merge_function_(strategy_, merged);
   for (std::size_t i = 0; i < replicas_.size(); ++i) {

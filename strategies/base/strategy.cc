@@ -1,9 +1,11 @@
 #include "strategies/base/strategy.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
+#include "engine/purpose.h"
 #include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
@@ -30,6 +32,11 @@ std::vector<int> positive_axes(const Axes& axes, const Shape& shape) {
     throw InvalidArgumentError(fmt::format("an axis of a tensor of shape {} is named twice", shape.text()));
   }
   return positive;
+}
+
+std::string text_of(const std::optional<Axes>& axes) {
+  if (!axes || axes->list().empty()) return "";
+  return fmt::format(" along ax{} {}", axes->list().size() > 1 ? "es" : "is", fmt::join(axes->list(), ", "));
 }
 
 // Sums a replica's tensor over the axes, on its device, and adds the number of elements along them to `elements`.
@@ -121,6 +128,7 @@ Value Strategy::run(const ReplicaFunction& function, const Value::Parts& argumen
 
 Value Strategy::reduce(ReduceOp op, const Value& value, const std::optional<Axes>& axes) {
   require_cross_replica(*this, "reduce()");
+  const CallPurpose noted([&] { return fmt::format("reduce() by {}{}", name_of(op), text_of(axes)); });
   return map_structure(value, [&](const Value& given) -> Value {
     Value leaf = opened_if_sync_on_read(given);
     if (axes && !axes->list().empty()) return reduce_over_axes(*this, op, leaf, *axes);
@@ -144,6 +152,7 @@ Value Strategy::gather(const Value& value, int axis) {
     throw RuntimeError("gather() was called in a replica context; use all_gather() of the replica context");
   }
   require_cross_replica(*this, "gather()");
+  const CallPurpose noted([&] { return fmt::format("gather() along axis {}", axis); });
   return map_structure(value, [&](const Value& leaf) {
     if (leaf.is(ValueKind::sparse)) throw NotImplementedError("gather does not support IndexedSlices");
     return extended_->implementation().gather_to(

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/purpose.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/base/strategy.h"
@@ -68,6 +69,7 @@ std::vector<Value> StrategyExtended::batch_reduce_to(ReduceOp op, const std::vec
                                                      const CommunicationOptions& options) {
   check_communication_options(options);
   require_cross_replica(strategy(), "batch_reduce_to()");
+  const CallPurpose noted([&] { return fmt::format("reduce_to() by {}", name_of(op)); });
   std::vector<ReducePair> kept;
   for (const auto& [value, destinations] : operands_of(*this, op, pairs)) {
     // The only replica of a worker has a bare tensor; it is reduced in place with those of the other workers.
@@ -87,6 +89,7 @@ ReductionInFlight StrategyExtended::begin_batch_reduce_to(ReduceOp op, const std
                                                           const CommunicationOptions& options) {
   check_communication_options(options);
   require_cross_replica(strategy(), "begin_batch_reduce_to()");
+  const CallPurpose noted([&] { return fmt::format("reduce_to() by {}", name_of(op)); });
   return do_batch_reduce_to(op, operands_of(*this, op, pairs), options);
 }
 

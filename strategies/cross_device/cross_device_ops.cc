@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "engine/purpose.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/packing.h"
@@ -25,6 +26,17 @@ void check_groups(const std::vector<TensorGroup>& groups, std::size_t devices) {
       }
     }
   }
+}
+
+// What workers must agree on: "SUM of f32[2, 3], f32[4]".
+std::string shapes_of(ReduceOp op, const std::vector<TensorGroup>& groups) {
+  std::string text = fmt::format("{} of", name_of(op));
+  for (const TensorGroup& group : groups) {
+    const Tensor& tensor = group.front();
+    text +=
+        fmt::format("{}{}{}", &group == &groups.front() ? " " : ", ", name_of(tensor.dtype()), tensor.shape().text());
+  }
+  return text;
 }
 
 // Returns one value per device.
@@ -83,6 +95,8 @@ std::vector<Event> CrossDeviceOps::all_reduce(ReduceOp op, const std::vector<Ten
   check_communication_options(options);
   check_groups(groups, devices_.size());
   if (group_size() == 1) return {Event()};  // one replica: the value is its own sum and mean
+  std::optional<CallDetail> noted;
+  if (group_size() > static_cast<int>(devices_.size())) noted.emplace(shapes_of(op, groups));
   const Issue issue(*this, options);
   for (std::size_t d = 0; d < devices_.size(); ++d) stream(d).wait(devices_[d]->compute_stream().record());
   const Packing packing = options.bytes_per_pack > 0 ? Packing{.bytes_per_pack = options.bytes_per_pack} : packing_;

@@ -82,7 +82,9 @@ Dataset Dataset::raw_reader(std::vector<std::string> names, FileReader read) {
 
 Dataset Dataset::read_files(const std::vector<std::string>& names, FileReader read) {
   return list_files(names).flat_map(
-      [read = std::move(read)](const Element& name) { return raw_reader({name.tensor().text()}, read); });
+      [read = std::move(read), sampled = std::make_shared<nodes::SampledFile>()](const Element& name) {
+        return Dataset(nodes::reader({name.tensor().text()}, read, sampled));
+      });
 }
 
 Dataset Dataset::zip(const std::vector<Dataset>& datasets) {

@@ -28,7 +28,7 @@ int replicas_per_worker(const InputWorkers& workers) {
 
 // Returns all data in batches of one replica's size, in the order in which `worker` uses them.
 Dataset rebatched(const Dataset& dataset, std::int64_t global_batch, const InputWorkers& workers, int worker) {
-  if (workers.num_replicas_in_sync <= 1) return dataset;
+  if (workers.num_replicas_in_sync <= 1) return dataset.prefetch(1);
   const int replicas = replicas_per_worker(workers);
   const Dataset batches =
       global_batch == kUnknownBatchSize

@@ -1,15 +1,36 @@
 // Functions that make the nodes of a Dataset's graph. Internal to strategies/input.
 #pragma once
 
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "strategies/input/dataset.h"
 
 namespace tandem::nodes {
+
+// What was read of files to see the form of their records, so that no file is read again for that. Threads: any.
+class SampledFile {
+ public:
+  // Returns a record of any file that was read, else of this one; nothing for one without records.
+  std::optional<Element> element(const std::string& name, const Dataset::FileReader& read);
+  // Hands over the records of a file that was read, once; then all that is left is dropped.
+  std::optional<std::vector<Element>> take(const std::string& name);
+
+ private:
+  std::mutex mutex_;  // guards the rest; not held while a file is read
+  std::optional<Element> element_;
+  std::map<std::string, std::vector<Element>> unused_;
+};
 
 NodePtr range(std::int64_t start, std::int64_t stop, std::int64_t step);
 NodePtr slices(StructurePtr structure, std::vector<HostTensor> arrays);
 NodePtr elements(std::vector<Element> elements);
 NodePtr generator(std::function<Dataset::Generator()> start, ElementSpec spec);
-NodePtr reader(std::vector<std::string> names, Dataset::FileReader read);
+// Readers that share `sampled` read files of one form; null: this one alone.
+NodePtr reader(std::vector<std::string> names, Dataset::FileReader read, std::shared_ptr<SampledFile> sampled = {});
 
 NodePtr zip(std::vector<NodePtr> inputs);
 NodePtr concatenate(NodePtr first, NodePtr second);

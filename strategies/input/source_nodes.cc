@@ -105,14 +105,19 @@ class Generated final : public NodeOf<Generated> {
 
 class Reader final : public NodeOf<Reader> {
  public:
-  Reader(std::vector<std::string> names, Dataset::FileReader read)
-      : NodeOf(DatasetOp::reader, {}), names_(std::move(names)), read_(std::move(read)) {}
+  Reader(std::vector<std::string> names, Dataset::FileReader read, std::shared_ptr<SampledFile> sampled)
+      : NodeOf(DatasetOp::reader, {}),
+        names_(std::move(names)),
+        read_(std::move(read)),
+        sampled_(sampled ? std::move(sampled) : std::make_shared<SampledFile>()) {}
   IteratorPtr iterate(const MemoryPtr& /*memory*/) const override {
     return make_iterator([this, file = std::size_t{0}, record = std::size_t{0},
                           records = std::vector<Element>()]() mutable -> std::optional<Element> {
       while (record == records.size()) {
         if (file == names_.size()) return std::nullopt;
-        records = read_(names_[file++]);
+        const std::string& name = names_[file++];
+        std::optional<std::vector<Element>> known = sampled_->take(name);
+        records = known ? *std::move(known) : read_(name);
         record = 0;
       }
       return records[record++];
@@ -122,14 +127,41 @@ class Reader final : public NodeOf<Reader> {
     const auto first = sample();
     return first ? spec_of(*first) : ElementSpec{};
   }
+  std::optional<Element> sample() const override {
+    for (const std::string& name : names_) {
+      if (auto element = sampled_->element(name, read_)) return element;
+    }
+    return std::nullopt;
+  }
   std::int64_t cardinality() const override { return kUnknownCardinality; }
 
  private:
   std::vector<std::string> names_;
   Dataset::FileReader read_;
+  std::shared_ptr<SampledFile> sampled_;
 };
 
 }  // namespace
+
+std::optional<Element> SampledFile::element(const std::string& name, const Dataset::FileReader& read) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (element_) return element_;
+  }
+  std::vector<Element> records = read(name);
+  const std::lock_guard lock(mutex_);
+  if (!records.empty()) element_ = records.front();
+  unused_.emplace(name, std::move(records));
+  return element_;
+}
+
+std::optional<std::vector<Element>> SampledFile::take(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  auto found = unused_.extract(name);
+  unused_.clear();
+  if (found.empty()) return std::nullopt;
+  return std::move(found.mapped());
+}
 
 NodePtr range(std::int64_t start, std::int64_t stop, std::int64_t step) {
   return std::make_shared<Range>(start, stop, step);
@@ -143,8 +175,8 @@ NodePtr elements(std::vector<Element> elements) {
 NodePtr generator(std::function<Dataset::Generator()> start, ElementSpec spec) {
   return std::make_shared<Generated>(std::move(start), std::move(spec));
 }
-NodePtr reader(std::vector<std::string> names, Dataset::FileReader read) {
-  return std::make_shared<Reader>(std::move(names), std::move(read));
+NodePtr reader(std::vector<std::string> names, Dataset::FileReader read, std::shared_ptr<SampledFile> sampled) {
+  return std::make_shared<Reader>(std::move(names), std::move(read), std::move(sampled));
 }
 
 }  // namespace tandem::nodes

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <numeric>
 #include <string>
 #include <utility>
 
@@ -38,9 +40,24 @@ Given given(const std::vector<GradientAndVariable>& gradients_and_variables) {
   return result;
 }
 
+// Returns the places of the variables in the order in which they were created, which is the same on all workers; on one
+// worker, as they are.
+std::vector<std::size_t> order_of(const StrategyExtended& extended,
+                                  const std::vector<std::shared_ptr<Variable>>& variables) {
+  std::vector<std::size_t> places(variables.size());
+  std::iota(places.begin(), places.end(), 0);
+  if (extended.num_replicas_in_sync() == static_cast<int>(extended.worker_devices().size())) return places;
+  std::map<const Variable*, std::size_t> created;
+  for (const std::weak_ptr<Variable>& variable : extended.variables()) {
+    created.emplace(variable.lock().get(), created.size());
+  }
+  std::ranges::stable_sort(places, {}, [&](std::size_t place) { return created[variables[place].get()]; });
+  return places;
+}
+
 }  // namespace
 
-// The replicas' gradients meet by their variables, in the order of the first replica.
+// The replicas' gradients meet by their variables: on one worker in the order of the first replica.
 void apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables, const ValueRule& rule) {
   ReplicaContext* const replica = get_replica_context();
   if (!replica) {
@@ -59,11 +76,12 @@ void apply_gradients(const std::vector<GradientAndVariable>& gradients_and_varia
         StrategyExtended& extended = strategy.extended();
         const Value::Fields& gradients = merged.front().fields();
         std::vector<ReducePair> pairs;
-        for (std::size_t i = 0; i < mine.variables.size(); ++i) {
+        const std::vector<std::size_t> order = order_of(extended, mine.variables);
+        for (const std::size_t i : order) {
           pairs.emplace_back(gradients.at(mine.names[i]), Destinations(mine.variables[i]));
         }
         const std::vector<Value> sums = extended.batch_reduce_to(ReduceOp::sum, pairs);
-        for (std::size_t i = 0; i < sums.size(); ++i) extended.update(mine.variables[i], change, {sums[i]});
+        for (std::size_t i = 0; i < sums.size(); ++i) extended.update(mine.variables[order[i]], change, {sums[i]});
         return Value();
       },
       {Value::map(mine.gradients)}, purpose);

@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "engine/purpose.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/strategy.h"
 #include "strategies/values/host_values.h"
@@ -71,6 +72,7 @@ Value SyncOnReadVariable::share_of(const Value& value) {
 }
 
 Tensor SyncOnReadVariable::aggregate() {
+  const CallPurpose noted([&] { return fmt::format("read() of variable '{}'", canonical_name(name())); });
   if (aggregation() == VariableAggregation::only_first_replica) return component_value(0);
   const Value::Parts values = component_values();
   const Value total = strategy().extended().implementation().all_reduce(
@@ -92,8 +94,10 @@ Tensor SyncOnReadVariable::scatter(kernel::Scatter /*operation*/, const IndexedS
 }
 
 Tensor SyncOnReadVariable::saved_value() {
-  return copied_to_host(strategy().extended().worker(),
-                        aggregation() == VariableAggregation::none ? component_value(0) : aggregate());
+  const CallPurpose noted([&] { return fmt::format("a checkpoint of variable '{}'", canonical_name(name())); });
+  return copied_to_host(strategy().extended().worker(), aggregation() == VariableAggregation::none
+                                                            ? component_value(0)
+                                                            : aggregate());
 }
 
 void SyncOnReadVariable::restore(const Tensor& saved) {

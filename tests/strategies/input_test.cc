@@ -8,6 +8,7 @@
 #include "strategies/base/errors.h"
 #include "strategies/input/distributed_dataset_v1.h"
 #include "strategies/mirrored.h"
+#include "strategies/multi_worker_mirrored.h"
 #include "strategies/values/host_values.h"
 #include "tests/conformance/strategy_testing.h"
 
@@ -100,7 +101,7 @@ TEST_P(Input, IsMadeWhileTheConsumerIsBusy) {
 }
 
 TEST_P(Input, OfReplicasIsMadeWhileTheConsumerIsBusy) {
-  run(2, [this](Worker& worker) {
+  const auto program = [this](Worker& worker) {
     MirroredStrategy strategy(worker, devices_of(worker));
     const Time ahead = [&] {
       auto steps = strategy.experimental_distribute_dataset(slow_range(worker, 6).batch(1)).iterator();
@@ -111,6 +112,30 @@ TEST_P(Input, OfReplicasIsMadeWhileTheConsumerIsBusy) {
       return time_of(worker, [&] { return elements.next().has_value(); });
     };
     expect_faster(ahead, one_after_another);
+  };
+  run(2, program);
+  run(1, program);  // one replica like several: else scaling to two would look too good
+}
+
+// A file is read once to see the form of all; then each worker reads those of its shard.
+TEST_P(Input, FilesOfTwoWorkersAreOpenedOnce) {
+  open_world(GetParam(), 2, 1)->run([](Worker& worker) {
+    MultiWorkerMirroredStrategy strategy(worker);
+    std::vector<std::string> opened;
+    const Dataset files = Dataset::read_files({"a", "b", "c", "d"}, [&opened](const std::string& name) {
+      opened.push_back(name);
+      return std::vector<Element>(8, Element(HostTensor::scalar<std::int64_t>(name[0])));
+    });
+    auto steps = strategy.experimental_distribute_dataset(files.batch(4)).iterator();
+    const Value step = steps.get_next();
+    EXPECT_THAT(host_values(worker, step.tensor()), testing::Each(worker.index() == 0 ? 'a' : 'b'));
+    if (worker.index() == 0) {
+      EXPECT_THAT(opened, ElementsAre("a"));
+    } else {
+      EXPECT_THAT(opened, ElementsAre("a", "b"));
+    }
+    while (steps.next()) {
+    }
   });
 }
 

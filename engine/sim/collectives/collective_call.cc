@@ -90,7 +90,7 @@ void CollectiveCall::end() {
 }
 
 std::string CollectiveCall::text() const {
-  return call_text(spec_.kind, sequence_, group_.device_ids(), [this](int rank) {
+  return call_text(spec_.kind, spec_.purpose, sequence_, group_.device_ids(), [this](int rank) {
     return group_.place_of(rank) < 0 || arrivals_[place_of(rank)].stream != nullptr;
   });
 }

@@ -1,0 +1,163 @@
+// Workers whose programs do different things, in every world: their collectives are not taken for one another, and the
+// message names what each program did. On mpi, every worker is a rank of its own only under mpirun (tests/mpi).
+#include <gmock/gmock.h>
+
+#include "strategies/base/errors.h"
+#include "strategies/input/dataset.h"
+#include "strategies/input/distributed_dataset.h"
+#include "strategies/multi_worker_mirrored.h"
+#include "strategies/values/host_values.h"
+#include "strategies/variables/apply_gradients.h"
+#include "tests/conformance/strategy_testing.h"
+
+namespace tandem {
+namespace {
+
+using testing::AllOf;
+using testing::Each;
+using testing::HasSubstr;
+
+class Workers : public InEveryWorld {
+ protected:
+  using Part = std::function<void(MultiWorkerMirroredStrategy&)>;
+
+  // Runs two workers, whose number of devices is given, and returns the message with which the run ends.
+  std::string message_of_run(int devices, const Part& part) const {
+    EngineOptions options = world_options(GetParam(), 2, devices);
+    options.deadlock_timeout_s = 5;
+    return message_of<Error>([&] {
+      open_engine(GetParam().engine, options)->run([&](Worker& worker) {
+        MultiWorkerMirroredStrategy strategy(worker);
+        part(strategy);
+      });
+    });
+  }
+  static int worker_of(Strategy& strategy) { return strategy.extended().worker().index(); }
+  static bool is_first(Strategy& strategy) { return worker_of(strategy) == 0; }
+};
+INSTANTIATE_TEST_SUITE_P(All, Workers, testing::ValuesIn(built_worlds()), name_of_world);
+
+std::shared_ptr<Variable> variable_of(Strategy& strategy, const std::string& name, VariableSynchronization when = {}) {
+  return strategy.create_variable(
+      {.name = name, .shape = {1}, .synchronization = when, .aggregation = VariableAggregation::sum});
+}
+
+Value ones(Shape shape) {
+  return filled(get_replica_context()->device(), shape, 1);
+}
+
+TEST_P(Workers, SumAndMeanAreNotAdded) {
+  const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
+    strategy.run([&](const Value::Parts&) {
+      return get_replica_context()->all_reduce(is_first(strategy) ? ReduceOp::sum : ReduceOp::mean, ones({2}));
+    });
+  });
+  EXPECT_THAT(message, AllOf(HasSubstr("calls all_reduce of 2 f32 (sum) for all_reduce() by SUM, SUM of f32[2]"),
+                             HasSubstr("calls all_reduce of 2 f32 (sum) for all_reduce() by MEAN, MEAN of f32[2]"),
+                             HasSubstr("must make the same calls in the same order")));
+}
+
+TEST_P(Workers, TensorsOfOtherShapesAndAsManyElementsAreNotAdded) {
+  const std::string message = message_of_run(2, [](MultiWorkerMirroredStrategy& strategy) {
+    strategy.run([&](const Value::Parts&) {
+      return get_replica_context()->all_reduce(ReduceOp::sum, ones(is_first(strategy) ? Shape{2, 3} : Shape{3, 2}));
+    });
+  });
+  EXPECT_THAT(message, AllOf(HasSubstr("all_reduce() by SUM, SUM of f32[2, 3]"),
+                             HasSubstr("all_reduce() by SUM, SUM of f32[3, 2]")));
+}
+
+TEST_P(Workers, GradientsInAnotherOrderMeetByTheirVariables) {
+  const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
+    Worker& worker = strategy.extended().worker();
+    const auto a = variable_of(strategy, "a"), b = variable_of(strategy, "b");
+    const auto rule = [](Variable& variable, const Value& sum) { variable.assign_add(sum); };
+    strategy.run([&](const Value::Parts&) {
+      Device& device = get_replica_context()->device();
+      const Value one = filled(device, {1}, 1), ten = filled(device, {1}, 10);
+      is_first(strategy) ? apply_gradients({{one, a}, {ten, b}}, rule) : apply_gradients({{ten, b}, {one, a}}, rule);
+      return Value();
+    });
+    EXPECT_EQ(host_values(worker, a->read()).at(0), 2);
+    EXPECT_EQ(host_values(worker, b->read()).at(0), 20);
+  });
+  EXPECT_EQ(message, "no error");
+}
+
+TEST_P(Workers, GradientsOfOtherVariablesAreRefused) {
+  const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
+    const auto a = variable_of(strategy, "a"), b = variable_of(strategy, "b");
+    strategy.run([&](const Value::Parts&) {
+      apply_gradients({{ones({1}), is_first(strategy) ? a : b}},
+                      [](Variable& variable, const Value& sum) { variable.assign_add(sum); });
+      return Value();
+    });
+  });
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("apply_gradients() of variable 'a'"), HasSubstr("apply_gradients() of variable 'b'")));
+}
+
+TEST_P(Workers, AMetricThatTheFirstWorkerReadsAloneIsNamed) {
+  const std::string alone = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
+    const auto accuracy = variable_of(strategy, "accuracy", VariableSynchronization::on_read);
+    if (is_first(strategy)) accuracy->read();
+    strategy.extended().worker().cpu().synchronize();
+    for (Device* device : strategy.extended().worker_devices()) device->synchronize();
+  });
+  EXPECT_THAT(alone, AllOf(HasSubstr("all_reduce #"), HasSubstr("for read() of variable 'accuracy'")));
+  const std::string beside = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
+    const auto accuracy = variable_of(strategy, "accuracy", VariableSynchronization::on_read);
+    const auto w = variable_of(strategy, "w");
+    if (is_first(strategy)) accuracy->read();
+    strategy.run([&](const Value::Parts&) {
+      w->assign_add(ones({1}));
+      return Value();
+    });
+  });
+  EXPECT_THAT(beside, AllOf(HasSubstr("for read() of variable 'accuracy', SUM of f32[1]"),
+                            HasSubstr("for assign_add() of variable 'w', SUM of f32[1]")));
+}
+
+TEST_P(Workers, AVariableThatOneWorkerCreatesIsNamed) {
+  const std::string message = message_of_run(
+      1, [](MultiWorkerMirroredStrategy& strategy) { variable_of(strategy, is_first(strategy) ? "w" : "u"); });
+  EXPECT_THAT(message, AllOf(HasSubstr("for the creation of variable 'w' f32[1]"),
+                             HasSubstr("for the creation of variable 'u' f32[1]")));
+}
+
+TEST_P(Workers, TheNextStepOfADatasetThatOneWorkerAsksForIsNamed) {
+  const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
+    const DistributedDataset dataset =
+        strategy.distribute_datasets_from_function([](const InputContext&) { return Dataset::range(4).batch(1); });
+    DistributedIterator iterator = dataset.iterator();
+    while (iterator.next()) {
+      if (!is_first(strategy)) break;
+    }
+    strategy.reduce(ReduceOp::sum, 1);
+  });
+  EXPECT_THAT(message,
+              AllOf(HasSubstr("for the next step of a distributed dataset"), HasSubstr("for reduce() by SUM")));
+}
+
+// Of long lists only the part in which they differ is shown.
+TEST_P(Workers, TheFirstDifferenceOfManyVariablesIsShown) {
+  const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
+    std::vector<GradientAndVariable> gradients;
+    std::vector<std::shared_ptr<Variable>> variables;
+    for (int i = 0; i < 40; ++i) variables.push_back(variable_of(strategy, "layer" + std::to_string(i)));
+    strategy.run([&](const Value::Parts&) {
+      for (int i = 0; i < 40; ++i) {
+        if (i != (is_first(strategy) ? 21 : 30)) {
+          gradients.emplace_back(ones({1}), variables[static_cast<std::size_t>(i)]);
+        }
+      }
+      apply_gradients(gradients, [](Variable& variable, const Value& sum) { variable.assign_add(sum); });
+      return Value();
+    });
+  });
+  EXPECT_THAT(message, AllOf(HasSubstr("for ... "), HasSubstr("'layer20', 'layer21'"),
+                             HasSubstr("'layer20', 'layer22'"), testing::Not(HasSubstr("'layer0',"))));
+}
+
+}  // namespace
+}  // namespace tandem
