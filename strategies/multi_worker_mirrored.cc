@@ -75,6 +75,7 @@ std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const Varia
     return fmt::format("the creation of variable '{}' {}{}", canonical_name(spec.name), name_of(spec.dtype),
                        spec.shape.text());
   });
+  const MeetingOfWorkers meeting(unmet_changes());
   if (in_sync_ == nullptr) in_sync_ = &worker().communicator(group());
   in_sync_->broadcast(variable->components(), 0, streams);
   return variable;

@@ -88,8 +88,6 @@ void ReplicaGroup::pass_on(int index) {
         "replicas made a different number of merge_call calls: {} waiting in merge_call, {} finished without it",
         replicas_in(State::merging), replicas_in(State::finished)));
   }
-  merge();
-  for (Replica& replica : replicas_) replica.state = State::running;
   give_baton(0);
 }
 
@@ -113,6 +111,7 @@ Value ReplicaGroup::merge_call(int index, const MergeFunction& function, const V
   if (index == 0) merge_function_ = function;
   pass_on(index);
   take_baton(index, fmt::format("merge_call {} of all replicas", replica.merge_calls));
+  if (index == 0) merge();
   return std::move(replica.result);
 }
 
@@ -143,12 +142,13 @@ void ReplicaGroup::merge() {
     merged.push_back(regroup(same));
   }
   for (Replica& replica : replicas_) replica.arguments.clear();  // only the merge function holds them now
-  const InheritedCreators creators(creators_);                   // not those that the last replica has opened
+  const InheritedCreators creators(creators_);                   // not those that replica 0 has opened
   const CallPurpose noted([&] { return replicas_.front().purpose.text(); });
   const ModeGuard cross(Mode{.strategy = &strategy_});
   const Value result = merge_function_(strategy_, merged);
   for (std::size_t i = 0; i < replicas_.size(); ++i) {
     replicas_[i].result = select_replica(static_cast<int>(i), result);
+    replicas_[i].state = State::running;
   }
 }
 

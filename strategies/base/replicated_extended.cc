@@ -132,7 +132,14 @@ Value ReplicatedExtended::shared_value(ReduceOp op, const Value& value) const {
                   name_of(op), num_replicas_in_sync(), what, num_replicas_in_sync()));
 }
 
+void ReplicatedExtended::note_change(std::string_view call, const Variable& variable) {
+  if (spans_workers()) {
+    unmet_changes_.add(fmt::format("{} of variable '{}'", call, canonical_name(variable.name())));
+  }
+}
+
 Value ReplicatedExtended::reduce_number(ReduceOp op, const Value& value) {
+  const MeetingOfWorkers meeting(unmet_changes_);
   double sum = 0;
   const Value::Parts bare = {value};
   const Value::Parts& parts = value.is_distributed() ? value.parts() : bare;
@@ -150,6 +157,7 @@ Value ReplicatedExtended::reduce_number(ReduceOp op, const Value& value) {
 
 Value ReplicatedExtended::reduce_over_workers(ReduceOp op, const Value& value) {
   if (!spans_workers()) return shared_value(op, value);
+  const MeetingOfWorkers meeting(unmet_changes_);
   if (value.is(ValueKind::number)) return reduce_number(op, value);
   if (value.is(ValueKind::sparse)) return reduce_slices_over_hosts(op, value.slices());
   const Tensor& tensor = value.tensor();
@@ -173,6 +181,7 @@ Value ReplicatedExtended::reduce_slices_over_hosts(ReduceOp op, const IndexedSli
 }
 
 Value ReplicatedExtended::all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options) {
+  const MeetingOfWorkers meeting(unmet_changes_);
   if (!value.is_distributed()) {
     if (!spans_workers()) return shared_value(op, value);
     return all_reduce(op, Value::per_replica(Value::Parts(devices_.size(), value)), options);  // once per replica
@@ -189,6 +198,7 @@ Value ReplicatedExtended::all_reduce(ReduceOp op, const Value& value, const Comm
 }
 
 void ReplicatedExtended::begin_all_reduce(ReduceOp op, const Value& tensors) {
+  const MeetingOfWorkers meeting(unmet_changes_);
   std::vector<TensorGroup> groups;
   for (const Value& leaf : tensors.parts()) {
     const Value::Parts bare = {leaf};
@@ -213,6 +223,7 @@ Value ReplicatedExtended::gather_to(const Value& value, int axis, const std::vec
     for (Device* device : to) results.emplace_back(concatenated(*device, parts, axis));
     return results.size() == 1 ? results.front() : Value::mirrored(std::move(results));
   }
+  const MeetingOfWorkers meeting(unmet_changes_);
   const std::vector<Tensor> whole = gather_over_group(worker_, devices_, group_, parts, axis);
   Value::Parts results;
   for (Device* device : to) {
@@ -234,6 +245,7 @@ InputWorkers ReplicatedExtended::input_workers() {
 
 ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std::vector<ReducePair>& pairs,
                                                          const CommunicationOptions& options) {
+  const MeetingOfWorkers meeting(unmet_changes_);
   std::vector<ReducePair> distributed;
   std::vector<std::size_t> places;
   std::vector<Value> values(pairs.size());

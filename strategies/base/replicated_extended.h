@@ -8,6 +8,7 @@
 
 #include "strategies/base/replica_group.h"
 #include "strategies/base/strategy.h"
+#include "strategies/base/unmet_changes.h"
 #include "strategies/cross_device/cross_device_ops.h"
 
 namespace tandem {
@@ -32,6 +33,7 @@ class ReplicatedExtended : public StrategyExtended {
   Worker& worker() const override { return worker_; }
   int first_replica_id() const override { return first_replica_id_; }
   std::string cross_device_ops_name() const override { return std::string(cross_device_ops_->name()); }
+  void note_change(std::string_view call, const Variable& variable) override;
 
  protected:
   Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override;
@@ -49,6 +51,7 @@ class ReplicatedExtended : public StrategyExtended {
   Value reduce_number(ReduceOp op, const Value& value) override;
   Value reduce_over_workers(ReduceOp op, const Value& value) override;
 
+  UnmetChanges& unmet_changes() { return unmet_changes_; }
   CrossDeviceOps& cross_device_ops() { return *cross_device_ops_; }
   const std::vector<DeviceId>& group() const { return group_; }  // all devices in sync, in replica order
 
@@ -67,6 +70,7 @@ class ReplicatedExtended : public StrategyExtended {
   std::shared_ptr<CrossDeviceOps> cross_device_ops_;
   std::unique_ptr<CrossDeviceOps> integer_ops_;             // made when 32-bit integers are first reduced
   std::vector<std::unique_ptr<ReplicaGroup>> idle_groups_;  // one is in use per level of nested run() calls
+  UnmetChanges unmet_changes_;                              // of this worker; none where there is only one
   std::vector<Event> ends_;                                 // of the last begin_all_reduce
 };
 

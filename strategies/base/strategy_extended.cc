@@ -6,6 +6,7 @@
 
 #include "engine/purpose.h"
 #include "strategies/base/errors.h"
+#include "strategies/base/own_change.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/base/strategy.h"
 #include "strategies/cross_device/copies.h"
@@ -113,6 +114,7 @@ Value StrategyExtended::update(const std::shared_ptr<Variable>& variable, const 
         {"update()", {variable.get()}});
   }
   require_cross_replica(strategy(), "update()");
+  const OwnChange noted(strategy(), "update()", *variable);
   const ModeGuard cross(Mode{.strategy = strategy_});
   return do_update(variable, function, arguments, group);
 }

@@ -103,6 +103,9 @@ class StrategyExtended : protected StrategyImplementation {
   // The value of a variable in cross-replica context, where sync-on-read ones are aggregated.
   static Tensor read_var(Variable& variable) { return variable.read(); }
 
+  // Notes a change of a variable in which this worker does not meet the others, who all have to make it.
+  virtual void note_change(std::string_view /*call*/, const Variable& /*variable*/) {}
+
   // Calls `function` `iterations` times with the iterator's next elements and returns what it set last (see
   // MultiStepContext). Initial loop values must have the structure of the outputs (ValueError).
   MultiStepContext run_steps(const StepFunction& function, DistributedIterator& iterator, int iterations = 1,

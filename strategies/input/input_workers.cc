@@ -27,7 +27,7 @@ std::function<bool(bool)> agree_over(Worker& worker, std::vector<DeviceId> devic
     if (host.has_values()) host.values<float>()[0] = has_data ? 1.0F : 0.0F;
     stream.copy(flag, host);
     Stream* const streams[] = {&stream};
-    const CallPurpose noted([] { return "the next step of a distributed dataset"; });
+    const CallPurpose noted([] { return "the next step of a distributed dataset that has an end"; });
     communicator.all_reduce({&flag, 1}, Reduction::maximum, streams);
     stream.copy(host, flag);
     stream.synchronize();

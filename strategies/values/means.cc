@@ -2,6 +2,9 @@
 
 #include <utility>
 
+#include "engine/device.h"
+#include "engine/op.h"
+
 namespace tandem {
 
 bool is_whole(DType dtype) {

@@ -6,6 +6,7 @@
 
 #include "strategies/base/context.h"
 #include "strategies/base/errors.h"
+#include "strategies/base/own_change.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/base/strategy.h"
 #include "strategies/values/host_values.h"
@@ -167,8 +168,11 @@ Value opened_if_sync_on_read(const Value& value) {
   return Value::per_replica(value.variable()->component_values());
 }
 
-Value Variable::aggregated(Strategy& strategy, const Value& merged) const {
-  if (spec_.aggregation == VariableAggregation::only_first_replica) return select_replica(0, merged);
+Value Variable::aggregated(std::string_view call, Strategy& strategy, const Value& merged) const {
+  if (spec_.aggregation == VariableAggregation::only_first_replica) {  // each worker takes its own first replica's
+    strategy.extended().note_change(call, *this);
+    return select_replica(0, merged);
+  }
   if (spec_.aggregation == VariableAggregation::mean && !has_mean(dtype()) && merged.is_distributed()) {
     throw ValueError(
         fmt::format("variable '{}' of type {} cannot aggregate by MEAN", name(), tandem::name_of(dtype())));
@@ -179,7 +183,7 @@ Value Variable::aggregated(Strategy& strategy, const Value& merged) const {
 Tensor Variable::change_merged(Change change, const Value& value) {
   get_replica_context()->merge_call(
       [this, change](Strategy& strategy, const Value::Parts& merged) {
-        change_all(change, aggregated(strategy, merged.front()));
+        change_all(change, aggregated(tandem::name_of(change), strategy, merged.front()));
         return Value();
       },
       {value}, {std::string(tandem::name_of(change)), {this}});
@@ -187,6 +191,7 @@ Tensor Variable::change_merged(Change change, const Value& value) {
 }
 
 void Variable::change_all(Change change, const Value& value) {
+  const OwnChange noted(strategy_, tandem::name_of(change), *this);
   strategy_.extended().update(shared_from_this(),
                               [change](Variable& variable, const Value::Parts& arguments) {
                                 variable.change_component(change, variable.current_component(), arguments.front());
@@ -196,6 +201,7 @@ void Variable::change_all(Change change, const Value& value) {
 }
 
 void Variable::scatter_all(kernel::Scatter operation, const Value& slices) {
+  const OwnChange noted(strategy_, "a scatter", *this);
   strategy_.extended().update(shared_from_this(),
                               [operation](Variable& variable, const Value::Parts& arguments) {
                                 variable.scatter_component(operation, variable.current_component(),
@@ -216,7 +222,7 @@ Tensor Variable::scatter_merged(kernel::Scatter operation, const IndexedSlices& 
   }
   get_replica_context()->merge_call(
       [this, operation](Strategy& strategy, const Value::Parts& merged) {
-        scatter_all(operation, aggregated(strategy, merged.front()));
+        scatter_all(operation, aggregated("a scatter", strategy, merged.front()));
         return Value();
       },
       {Value(slices)}, {"a scatter", {this}});

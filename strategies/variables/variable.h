@@ -131,7 +131,7 @@ class Variable : public std::enable_shared_from_this<Variable> {
   // For kinds that combine the replicas' values first, in a replica context.
   Tensor change_merged(Change change, const Value& value);
   Tensor scatter_merged(kernel::Scatter operation, const IndexedSlices& slices);
-  Value aggregated(Strategy& strategy, const Value& merged) const;
+  Value aggregated(std::string_view call, Strategy& strategy, const Value& merged) const;
   // Change all components through the strategy's update(), in a cross-replica context.
   void change_all(Change change, const Value& value);
   void scatter_all(kernel::Scatter operation, const Value& slices);

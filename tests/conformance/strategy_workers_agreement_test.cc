@@ -139,6 +139,38 @@ TEST_P(Workers, TheNextStepOfADatasetThatOneWorkerAsksForIsNamed) {
               AllOf(HasSubstr("for the next step of a distributed dataset"), HasSubstr("for reduce() by SUM")));
 }
 
+// assign() in a cross-replica context goes to this worker's components only, and so does the first replica's value.
+TEST_P(Workers, AChangeThatOneWorkerMakesAloneIsFoundWhereTheyMeetNext) {
+  const auto message = [&](const Part& change) {
+    return message_of_run(1, [&](MultiWorkerMirroredStrategy& strategy) {
+      change(strategy);
+      strategy.reduce(ReduceOp::sum, 1);
+    });
+  };
+  EXPECT_THAT(
+      message([](MultiWorkerMirroredStrategy& strategy) {
+        const auto w = variable_of(strategy, "w");
+        w->assign(1);
+        for (int i = 0; i < (is_first(strategy) ? 3 : 2); ++i) w->assign_add(1);
+      }),
+      AllOf(HasSubstr("for reduce() by SUM, after assign() of variable 'w', assign_add() of variable 'w' (3 times)"),
+            HasSubstr("for reduce() by SUM, after assign() of variable 'w', assign_add() of variable 'w' (2 times)")));
+  EXPECT_THAT(message([](MultiWorkerMirroredStrategy& strategy) {
+                const auto step = strategy.create_variable(
+                    {.name = "step", .shape = {1}, .aggregation = VariableAggregation::only_first_replica});
+                strategy.run([&](const Value::Parts&) {
+                  if (is_first(strategy)) step->assign_add(ones({1}));
+                  return Value();
+                });
+              }),
+              HasSubstr("for reduce() by SUM, after assign_add() of variable 'step'"));
+  EXPECT_EQ(message([](MultiWorkerMirroredStrategy& strategy) {
+              const auto w = variable_of(strategy, "w");
+              w->assign(1 + worker_of(strategy));  // each its own value, as their programs say
+            }),
+            "no error");
+}
+
 // Of long lists only the part in which they differ is shown.
 TEST_P(Workers, TheFirstDifferenceOfManyVariablesIsShown) {
   const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {

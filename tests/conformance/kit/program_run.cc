@@ -1,0 +1,197 @@
+#include "tests/conformance/kit/program_run.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "strategies/base/errors.h"
+#include "strategies/base/replica_context.h"
+#include "strategies/values/host_values.h"
+#include "strategies/variables/apply_gradients.h"
+
+namespace tandem {
+namespace {
+
+Tensor filled(const Shape& shape, double value, DType dtype = DType::f32) {
+  Device& device = get_replica_context()->device();
+  Tensor tensor = device.allocate(dtype, shape);
+  if (tensor.element_count() > 0) device.compute_stream().launch(op::fill(tensor, value));
+  return tensor;
+}
+
+Value gradient_of(const Statement& statement, int replica) {
+  if (!statement.is_sparse) return filled({2}, statement.amount.of(replica));
+  return IndexedSlices{filled({1}, statement.amount.of(replica)), filled({1}, 1, DType::i64), Shape{2}};
+}
+
+void descend(Variable& variable, const Value& sum) {
+  if (sum.is(ValueKind::sparse)) {
+    variable.scatter_sub(sum.slices());
+  } else {
+    variable.assign_sub(sum);
+  }
+}
+
+class ProgramRun {
+ public:
+  ProgramRun(Worker& worker, Strategy& strategy, const DrawnProgram& program, const ProgramWorld& world)
+      : worker_(worker), strategy_(strategy), program_(program), world_(world), expected_(program, world) {
+    for (std::size_t v = 0; v < program.variables.size(); ++v) {
+      const DrawnVariable& drawn = program.variables[v];
+      variables_.push_back(strategy.create_variable({.name = fmt::format("v{}", v),
+                                                     .dtype = drawn.dtype,
+                                                     .shape = {2},
+                                                     .synchronization = drawn.synchronization,
+                                                     .aggregation = drawn.aggregation}));
+    }
+  }
+
+  std::string difference() {
+    for (std::size_t step = 0; step < program_.steps.size() && difference_.empty(); ++step) {
+      const ExpectedProgram::Step expected = is_judged_ ? expected_.next_step() : ExpectedProgram::Step();
+      const std::string error = error_of([&] { run(step, expected); });
+      if (!is_judged_) continue;  // of several workers: the run will end with an error
+      if (expected.is_refused != !error.empty()) {
+        note(step, expected.is_refused ? "was not refused" : "was refused: " + error);
+      }
+      compare_variables(step, expected.is_refused);
+      if (expected.is_refused) break;
+    }
+    if (world_.workers > 1) strategy_.reduce(ReduceOp::sum, 1);  // a last meeting, in which what is left must come out
+    return difference_;
+  }
+
+ private:
+  // On several workers a refusal ends the run.
+  template <typename Function>
+  std::string error_of(const Function& function) {
+    if (world_.workers > 1) {
+      function();
+      return "";
+    }
+    try {
+      function();
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  }
+  void note(std::size_t step, const std::string& text) {
+    if (difference_.empty()) difference_ = fmt::format("step {} {}", step, text);
+  }
+  void compare(std::size_t step, std::string_view what, const std::vector<double>& found,
+               const std::vector<double>& expected) {
+    if (found == expected) return;
+    note(step, fmt::format("{}: [{}], must be [{}]", what, fmt::join(found, ", "), fmt::join(expected, ", ")));
+  }
+  std::vector<double> numbers_of(const Value& value) {
+    if (value.is(ValueKind::number)) return {value.number()};
+    return host_values(worker_, value.tensor());
+  }
+
+  void run(std::size_t step, const ExpectedProgram::Step& expected) {
+    if (expected.is_refused && world_.workers > 1) is_judged_ = false;
+    const ProgramStep& drawn = program_.steps[step];
+    std::vector<Value> results;  // of the first replica here
+    const Value returned = strategy_.run([&](const Value::Parts&) {
+      const int replica = get_replica_context()->replica_id_in_sync_group();
+      for (std::size_t i = 0; i < drawn.statements.size(); ++i) {
+        const auto statement = program_.of_replica(replica, step, i);
+        if (!statement) continue;
+        const Value result = execute(*statement, replica);
+        if (!result.is(ValueKind::none) && get_replica_context()->local_replica_id() == 0) results.push_back(result);
+      }
+      return Value(filled({2}, drawn.amount.of(replica)));
+    });
+    std::vector<double> after;
+    using After = ProgramStep::After;
+    switch (drawn.after) {
+      case After::nothing:
+        break;
+      case After::reduce_sum:
+        after = numbers_of(strategy_.reduce(ReduceOp::sum, returned));
+        break;
+      case After::reduce_mean:
+        after = numbers_of(strategy_.reduce(ReduceOp::mean, returned));
+        break;
+      case After::gather:
+        after = numbers_of(strategy_.gather(returned, 0));
+        break;
+      case After::assign:
+        variables_[static_cast<std::size_t>(drawn.variable)]->assign(Value(drawn.amount.of(0)));
+        break;
+    }
+    if (!is_judged_ || expected.is_refused) return;
+    compare(step, "after run()", after, expected.after);
+    for (std::size_t r = 0; r < std::min(results.size(), expected.results.size()); ++r) {
+      compare(step, fmt::format("result {}", r), numbers_of(results[r]), expected.results[r]);
+    }
+    if (results.size() != expected.results.size()) note(step, fmt::format("has {} results", results.size()));
+  }
+
+  Value execute(const Statement& statement, int replica) {
+    ReplicaContext& context = *get_replica_context();
+    const double amount = statement.amount.of(replica);
+    switch (statement.kind) {
+      case Statement::Kind::change: {
+        Variable& variable = *variables_[static_cast<std::size_t>(statement.variable)];
+        const Value value = statement.is_number ? Value(amount) : Value(filled({2}, amount, variable.dtype()));
+        if (statement.change == Change::assign) variable.assign(value);
+        if (statement.change == Change::add) variable.assign_add(value);
+        if (statement.change == Change::subtract) variable.assign_sub(value);
+        return {};
+      }
+      case Statement::Kind::all_reduce:
+        return context.all_reduce(statement.op, filled({2}, amount));
+      case Statement::Kind::all_gather: {
+        const std::int64_t rows = statement.amount.base + statement.amount.by_replica * replica;
+        return context.all_gather(filled({rows}, replica + 1), 0);
+      }
+      case Statement::Kind::apply_gradients: {
+        std::vector<GradientAndVariable> pairs;
+        for (const int v : statement.variables) {
+          pairs.emplace_back(gradient_of(statement, replica), variables_[static_cast<std::size_t>(v)]);
+        }
+        apply_gradients(pairs, descend);
+        return {};
+      }
+    }
+    return {};
+  }
+
+  // After a refusal, a replica may not have come to its own changes of sync-on-read variables.
+  void compare_variables(std::size_t step, bool was_refused) {
+    for (int v = 0; v < static_cast<int>(variables_.size()) && is_judged_; ++v) {
+      Variable& variable = *variables_[static_cast<std::size_t>(v)];
+      const bool is_on_read = variable.spec().synchronization == VariableSynchronization::on_read;
+      if (is_on_read && was_refused && world_.replicates_variables) continue;
+      const std::vector<Tensor>& components = variable.components();
+      const int first = worker_.index() * world_.local_replicas();
+      for (int c = 0; c < static_cast<int>(components.size()); ++c) {
+        const Elements& expected = expected_.component(v, first + c);
+        compare(step, fmt::format("component {} of v{}", c, v),
+                host_values(worker_, components[static_cast<std::size_t>(c)]), {expected.begin(), expected.end()});
+      }
+      compare(step, fmt::format("v{}.read()", v), {host_values(worker_, variable.read()).at(0)},
+              {expected_.read(v, worker_.index())});
+    }
+  }
+
+  Worker& worker_;
+  Strategy& strategy_;
+  const DrawnProgram& program_;
+  const ProgramWorld world_;
+  ExpectedProgram expected_;
+  std::vector<std::shared_ptr<Variable>> variables_;
+  bool is_judged_ = true;
+  std::string difference_;
+};
+
+}  // namespace
+
+std::string difference_of(Worker& worker, Strategy& strategy, const DrawnProgram& program, const ProgramWorld& world) {
+  return ProgramRun(worker, strategy, program, world).difference();
+}
+
+}  // namespace tandem
