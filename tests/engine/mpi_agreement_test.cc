@@ -13,7 +13,9 @@
 namespace tandem::mpi {
 namespace {
 
+using testing::AllOf;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::ThrowsMessage;
 
 constexpr CallId kFirst{.group = 7, .number = 0}, kSecond{.group = 7, .number = 1};
@@ -44,15 +46,15 @@ class AgreementTest : public testing::Test {
     }
   }
 
-  std::shared_ptr<threads::CollectiveCall> call(const CallId& id, std::int64_t count = 4) {
+  std::shared_ptr<threads::CollectiveCall> call(const CallId& id, std::int64_t count = 4, Name purpose = {}) {
     std::vector<Device*> devices;
     for (const auto& device : devices_) devices.push_back(device.get());
-    return std::make_shared<threads::CollectiveCall>(control_, CollectiveSpec{.count = count}, devices, id.number,
-                                                     std::make_shared<NoExecutor>(), 1);
+    return std::make_shared<threads::CollectiveCall>(control_, CollectiveSpec{.count = count, .purpose = purpose},
+                                                     devices, id.number, std::make_shared<NoExecutor>(), 1);
   }
   std::shared_ptr<const Agreement::Ballot> vote(int process, const CallId& id, std::optional<std::string> values = {},
-                                                std::int64_t count = 4) {
-    calls_.push_back(call(id, count));
+                                                std::int64_t count = 4, Name purpose = {}) {
+    calls_.push_back(call(id, count, purpose));
     of(process).note_opened(id, group_, calls_.back());
     const CallOrder order = values ? CallOrder::none : CallOrder::group;
     return of(process).vote(id, *calls_.back(), order, std::move(values).value_or(""));
@@ -198,6 +200,28 @@ TEST_F(AgreementTest, CallsThatDifferAreRefusedByAllInTheSameWords) {
   for (int process = 0; process < kProcesses; ++process) {
     EXPECT_THAT(([&] { of(process).take(kFirst); }),
                 ThrowsMessage<RunError>(testing::StartsWith("collective #0: rank ")));
+  }
+}
+
+// A purpose is sent with the first call that has it, and with a number in those that follow, here the second one.
+TEST_F(AgreementTest, ProcessesThatDifferInPurposeAreRefused) {
+  for (const CallId& id : {kFirst, kSecond}) {
+    const bool is_first = id == kFirst;
+    for (int process = 0; process < kProcesses; ++process) {
+      vote(process, id, {}, 4, is_first || process < 2 ? "reduce() by SUM" : "read() of variable 'v'");
+    }
+    deliver_all();
+    for (int process = 0; process < kProcesses; ++process) {
+      if (is_first) {
+        EXPECT_NO_THROW(of(process).take(id));
+        continue;
+      }
+      EXPECT_THAT(
+          [&] { of(process).take(id); },
+          ThrowsMessage<RunError>(AllOf(HasSubstr("rank 2 calls all_reduce of 4 f32 (sum) for read() of variable "
+                                                  "'v'"),
+                                        HasSubstr("calls all_reduce of 4 f32 (sum) for reduce() by SUM"))));
+    }
   }
 }
 

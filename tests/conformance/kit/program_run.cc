@@ -3,8 +3,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
+#include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cstdlib>
+#include <mutex>
+
+#include "engine/launched_job.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/values/host_values.h"
@@ -31,6 +36,11 @@ void descend(Variable& variable, const Value& sum) {
   } else {
     variable.assign_sub(sum);
   }
+}
+
+int from_environment(const char* name, int otherwise) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? otherwise : std::atoi(value);
 }
 
 class ProgramRun {
@@ -192,6 +202,44 @@ class ProgramRun {
 
 std::string difference_of(Worker& worker, Strategy& strategy, const DrawnProgram& program, const ProgramWorld& world) {
   return ProgramRun(worker, strategy, program, world).difference();
+}
+
+void expect_drawn_programs(const ProgramWorld& world, const ProgramRunner& run) {
+  const auto problem_of = [&](const std::string& bytes) {
+    fuzz::Draws draws(bytes);
+    const DrawnProgram program = drawn_program(draws, world);
+    std::mutex mutex;  // guards what the workers of real engines note
+    std::string difference, error;
+    try {
+      run([&](Worker& worker, Strategy& strategy) {
+        const std::string found = difference_of(worker, strategy, program, world);
+        const std::lock_guard lock(mutex);
+        if (difference.empty()) difference = found;
+      });
+    } catch (const Error& ending) {
+      error = ending.what();
+    }
+    if (!difference.empty()) return difference;
+    const bool must_end = world.workers > 1 && is_refused(program, world);
+    if (must_end == !error.empty()) return std::string();
+    return must_end ? "was not refused" : "ended with: " + error;
+  };
+  constexpr std::size_t kBytes = 96;
+  const int programs = from_environment("TANDEM_DRAWN_PROGRAMS", 12);
+  const int first = from_environment("TANDEM_DRAWN_SEED", 1);
+  for (int seed = first; seed < first + programs; ++seed) {
+    std::string bytes = fuzz::bytes_of_seed(static_cast<std::uint32_t>(seed), kBytes);
+    std::string problem = problem_of(bytes);
+    if (problem.empty()) continue;
+    if (rank_of_process().count == 1) {  // ranks would not shrink alike
+      bytes = fuzz::shrunk(bytes, [&](const std::string& fewer) { return !problem_of(fewer).empty(); });
+      problem = problem_of(bytes);
+    }
+    fuzz::Draws draws(bytes);
+    ADD_FAILURE() << "seed " << seed << ", in its simplest form: " << problem << "\n"
+                  << drawn_program(draws, world).text();
+    return;
+  }
 }
 
 }  // namespace tandem

@@ -1,4 +1,6 @@
 // Our own strategies, through the kit that strategies of others are tested with.
+#include "strategies/cluster_coordinator.h"
+#include "tests/conformance/kit/program_run.h"
 #include "tests/conformance/kit/strategy_conformance.h"
 
 namespace tandem {
@@ -22,6 +24,34 @@ INSTANTIATE_TEST_SUITE_P(Server, StrategyConformance, testing::ValuesIn(in_every
                          StrategyConformance::name);
 INSTANTIATE_TEST_SUITE_P(All, StrategyAtScale, testing::Values(kMirrored, kOneDevice, kMultiWorker, kCentral, kServer),
                          StrategyAtScale::name);
+
+// A coordinator schedules the whole program on its only worker.
+class CoordinatedPrograms : public ReachingOthers<InEveryWorld> {};
+INSTANTIATE_TEST_SUITE_P(Worlds, CoordinatedPrograms, testing::ValuesIn(built_worlds()), name_of_world);
+
+TEST_P(CoordinatedPrograms, ComeToWhatTheyMust) {
+  for (const int replicas : {1, 2}) {
+    EngineOptions options = world_options(GetParam(), 3, replicas);
+    options.workers[0].job = "chief";
+    options.workers[1].job = "worker";
+    options.workers[2].job = "ps";
+    options.workers[0].device_count = options.workers[2].device_count = 0;
+    options.workers[1].task = options.workers[2].task = 0;
+    expect_drawn_programs({.replicas = replicas, .replicates_variables = false}, [&](const auto& program) {
+      open_engine(GetParam().engine, options)->run([&](Worker& worker) {
+        if (worker.job() != "chief") return;
+        ParameterServerStrategyV2 strategy(worker);
+        ClusterCoordinator::coordinate(strategy, [&](ClusterCoordinator& coordinator) {
+          coordinator.schedule([&] {
+            program(worker, strategy);
+            return Value();
+          });
+          coordinator.join();
+        });
+      });
+    });
+  }
+}
 
 }  // namespace
 }  // namespace tandem

@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 
-#include "engine/launched_job.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/input/dataset.h"
@@ -272,59 +271,13 @@ TEST_P(StrategyConformance, RandomCallsEndAlikeInEveryWorld) {
   }
 }
 
-int from_environment(const char* name, int otherwise) {
-  const char* const value = std::getenv(name);
-  return value == nullptr ? otherwise : std::atoi(value);
-}
-
-// What the workers of one run of a program say, or the error with which it ends.
-struct ProgramAnswer {
-  std::string difference{}, error{};
-};
-
 TEST_P(StrategyConformance, DrawnProgramsComeToWhatTheyMust) {
   const StrategyUnderTest& tested = GetParam();
   const ProgramWorld world{.replicas = tested.replicas,
                            .workers = tested.workers,
                            .replicates_variables = tested.traits.replicates_variables,
                            .trains_in_step = tested.traits.trains_in_step};
-  const auto answer_of = [&](const std::string& bytes) {
-    fuzz::Draws draws(bytes);
-    const DrawnProgram program = drawn_program(draws, world);
-    std::mutex mutex;  // guards what the workers of real engines note
-    ProgramAnswer answer;
-    try {
-      under_strategy(tested.world, [&](Worker& worker, Strategy& strategy) {
-        const std::string difference = difference_of(worker, strategy, program, world);
-        const std::lock_guard lock(mutex);
-        if (answer.difference.empty()) answer.difference = difference;
-      });
-    } catch (const Error& error) {
-      answer.error = error.what();
-    }
-    return answer;
-  };
-  const auto problem_of = [&](const std::string& bytes) {
-    fuzz::Draws draws(bytes);
-    const DrawnProgram program = drawn_program(draws, world);
-    const ProgramAnswer answer = answer_of(bytes);
-    if (!answer.difference.empty()) return answer.difference;
-    const bool must_end = world.workers > 1 && is_refused(program, world);
-    if (must_end == !answer.error.empty()) return std::string();
-    return must_end ? "was not refused" : "ended with: " + answer.error;
-  };
-  const int programs = from_environment("TANDEM_DRAWN_PROGRAMS", 12);
-  const int first = from_environment("TANDEM_DRAWN_SEED", 1);
-  for (int seed = first; seed < first + programs; ++seed) {
-    std::string bytes = fuzz::bytes_of_seed(static_cast<std::uint32_t>(seed), 96);
-    if (problem_of(bytes).empty()) continue;
-    if (rank_of_process().count == 1) {
-      bytes = fuzz::shrunk(bytes, [&](const std::string& fewer) { return !problem_of(fewer).empty(); });
-    }
-    fuzz::Draws draws(bytes);
-    FAIL() << "seed " << seed << ", in its simplest form: " << problem_of(bytes) << "\n"
-           << drawn_program(draws, world).text();
-  }
+  expect_drawn_programs(world, [&](const StrategyProgram& program) { under_strategy(tested.world, program); });
 }
 
 const World* simulated_world() {
