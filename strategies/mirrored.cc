@@ -73,7 +73,7 @@ Value MirroredExtended::do_update(const std::shared_ptr<Variable>& variable, con
   if (!variable_created_in_scope(*variable)) {
     throw AssertionError(
         fmt::format("update() of variable '{}', which was not created under this strategy: it has no "
-                    "component on each of its devices",
+                    "component on each of its devices; create it inside the strategy's scope",
                     variable->name()));
   }
   return ReplicatedExtended::do_update(variable, function, arguments, group);

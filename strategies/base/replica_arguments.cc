@@ -11,7 +11,7 @@ void check_arguments(std::string_view call, const Value::Parts& arguments, std::
                      std::string_view of_what) {
   for (std::size_t i = 0; i < arguments.size(); ++i) {
     map_structure(arguments[i], [&](const Value& leaf) {
-      if (leaf.is_distributed() && leaf.parts().size() < count) {
+      if (leaf.is_distributed() && leaf.parts().size() != count) {
         throw ValueError(fmt::format("{} needs a part for each of {} {}, and argument {} is a {} of {} parts", call,
                                      count, of_what, i, name_of(leaf.kind()), leaf.parts().size()));
       }

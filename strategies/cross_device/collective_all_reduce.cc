@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/gather.h"
@@ -13,12 +14,13 @@ namespace {
 
 std::vector<DeviceId> ids_of(const std::vector<Device*>& devices) {
   std::vector<DeviceId> ids;
-  for (const Device* device : devices) ids.push_back(device->id());
+  for (const Device* device : checked_devices(devices, "cross-device operations")) ids.push_back(device->id());
   return ids;
 }
 
 // A collective is called for this worker's devices only: the programs of other workers call it for theirs.
-std::vector<Device*> checked_own(const Worker& worker, std::vector<Device*> devices) {
+std::vector<Device*> checked_own(const Worker& worker, const std::vector<Device*>& given) {
+  std::vector<Device*> devices = checked_devices(given, "cross-device operations");
   for (const Device* device : devices) {
     if (device->worker() == worker.index()) continue;
     throw ValueError(
@@ -56,7 +58,7 @@ Packing packing_with(const Packing& packing, const CommunicationOptions& options
 CollectiveAllReduce::CollectiveAllReduce(Worker& worker, std::vector<Device*> devices,
                                          const std::vector<DeviceId>& group, Packing packing,
                                          const CommunicationOptions& options)
-    : CrossDeviceOps(worker, checked_own(worker, std::move(devices)), packing_with(packing, options)),
+    : CrossDeviceOps(worker, checked_own(worker, devices), packing_with(packing, options)),
       group_(checked_group(group, ids_of(this->devices()))),
       communicator_(worker.communicator(group_)),
       timeout_s_(options.timeout_seconds) {

@@ -6,6 +6,7 @@
 #include <mutex>
 
 #include "engine/purpose.h"
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/packing.h"
@@ -46,6 +47,15 @@ Value::Parts parts_of(const Value& value) {
   return {value};
 }
 
+// A reduction takes tensors only, also as variables, or IndexedSlices only.
+void check_same_kind(const Value::Parts& parts) {
+  for (std::size_t i = 1; i < parts.size(); ++i) {
+    if (parts[i].is(ValueKind::sparse) == parts[0].is(ValueKind::sparse)) continue;
+    throw TypeError(fmt::format("a reduction of {} at place 0 and {} at place {}: all devices give the same kind",
+                                with_article(parts[0].kind()), with_article(parts[i].kind()), i));
+  }
+}
+
 IndexedSlices scaled(const IndexedSlices& slices, double factor) {
   Device& device = slices.values.device();
   const Tensor rows = device.allocate(slices.values.dtype(), slices.values.shape());
@@ -67,7 +77,10 @@ Value as_mirrored(const Value& value) {
 }  // namespace
 
 CrossDeviceOps::CrossDeviceOps(Worker& worker, std::vector<Device*> devices, Packing packing)
-    : worker_(worker), devices_(std::move(devices)), packing_(packing), issuing_(worker.make_monitor()) {
+    : worker_(worker),
+      devices_(checked_devices(std::move(devices), "cross-device operations")),
+      packing_(packing),
+      issuing_(worker.make_monitor()) {
   check_packing(packing_);
 }
 
@@ -175,10 +188,11 @@ Value CrossDeviceOps::reduce_apart(ReduceOp op, const Value& value, const std::v
   const Value::Parts parts = parts_of(value);
   if (parts.empty()) throw ValueError("a reduction of no values");
   const Value& first = parts.front();
+  check_same_kind(parts);
   if (first.is(ValueKind::sparse)) return reduce_slices(op, parts, destinations, options);
   if (!first.is(ValueKind::tensor) && !first.is(ValueKind::variable)) {
-    throw ValueError(fmt::format("a reduction of a {}: it takes tensors, variables and IndexedSlices, one a device",
-                                 name_of(value.kind())));
+    throw ValueError(fmt::format("a reduction of {}: it takes tensors, variables and IndexedSlices, one a device",
+                                 with_article(first.kind())));
   }
   if (group_size() > static_cast<int>(devices_.size()) && parts.size() == devices_.size()) {
     return reduce_over_workers(op, parts, destinations, options);

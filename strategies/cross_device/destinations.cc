@@ -2,10 +2,14 @@
 
 #include <fmt/format.h>
 
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/variables/variable.h"
 
 namespace tandem {
+
+Destinations::Destinations(std::vector<Device*> devices)
+    : devices_(checked_devices(std::move(devices), "a destination")) {}
 
 Destinations::Destinations(const Value& value) : devices_(tandem::devices_of(value)) {
   if (value.is(ValueKind::variable)) variable_ = value.variable();

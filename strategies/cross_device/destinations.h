@@ -20,10 +20,10 @@ class Destinations {
   Destinations(const char* device) : names_({device}) {}             // NOLINT(google-explicit-constructor)
   Destinations(std::string device) : names_({std::move(device)}) {}  // NOLINT(google-explicit-constructor)
   Destinations(std::vector<std::string> devices) : names_(std::move(devices)), is_list_(true) {}  // NOLINT
-  Destinations(Device& device) : devices_({&device}) {}                         // NOLINT(google-explicit-constructor)
-  Destinations(std::vector<Device*> devices) : devices_(std::move(devices)) {}  // NOLINT(google-explicit-constructor)
-  Destinations(const Value& value);                                             // NOLINT(google-explicit-constructor)
-  Destinations(const std::shared_ptr<Variable>& variable);                      // NOLINT(google-explicit-constructor)
+  Destinations(Device& device) : devices_({&device}) {}  // NOLINT(google-explicit-constructor)
+  Destinations(std::vector<Device*> devices);  // NOLINT(google-explicit-constructor): ValueError for a null pointer
+  Destinations(const Value& value);            // NOLINT(google-explicit-constructor)
+  Destinations(const std::shared_ptr<Variable>& variable);  // NOLINT(google-explicit-constructor)
 
   bool is_empty() const { return names_.empty() && devices_.empty(); }
   bool is_list() const { return is_list_; }

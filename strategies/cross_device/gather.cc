@@ -64,7 +64,12 @@ std::vector<Shape> exchanged_shapes(Worker& worker, const std::vector<DeviceId>&
 void check_shapes(const std::vector<Shape>& shapes, int axis) {
   const Shape& first = shapes.front();
   for (const Shape& shape : shapes) {
-    bool matches = shape.rank() == first.rank() && axis >= 0 && axis < shape.rank();
+    if (axis < 0 || axis >= shape.rank()) {
+      throw InvalidArgumentError(fmt::format("gather along axis {} of shape {}, which has rank {}: the axis is {}",
+                                             axis, shape.text(), shape.rank(),
+                                             shape.rank() == 1 ? "0" : fmt::format("from 0 to {}", shape.rank() - 1)));
+    }
+    bool matches = shape.rank() == first.rank();
     for (int i = 0; matches && i < shape.rank(); ++i) matches = i == axis || shape[i] == first[i];
     if (!matches) {
       throw InvalidArgumentError(

@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/choose.h"
 #include "strategies/cross_device/collective_all_reduce.h"
@@ -30,6 +31,7 @@ std::vector<std::string> cross_device_ops_names() {
 std::unique_ptr<CrossDeviceOps> make_cross_device_ops(std::string_view name, Worker& worker,
                                                       std::vector<Device*> devices, const std::vector<DeviceId>& group,
                                                       Packing packing, const CommunicationOptions& options) {
+  devices = checked_devices(std::move(devices), "cross-device operations");
   const bool spans_workers = group.size() > devices.size();
   if (name.empty() || name == "auto") {
     name = spans_workers ? "collective" : option_name_of(choose_for_mirrored(worker, devices).algorithm);

@@ -5,12 +5,18 @@
 #include <algorithm>
 #include <set>
 
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/input/autoshard.h"
 #include "strategies/values/regroup.h"
 
 namespace tandem {
 namespace {
+
+WorkerDeviceMap checked_map(WorkerDeviceMap devices) {
+  for (const auto& [name, of_worker] : devices) checked_devices(of_worker, fmt::format("worker '{}'", name));
+  return devices;
+}
 
 constexpr int kStepsAhead = 2;  // the step in use and the one being copied
 
@@ -113,7 +119,7 @@ DistributedIteratorV1 make_input_fn_iterator(const InputFunction& function, cons
 }
 
 MultiWorkerIteratorV1::MultiWorkerIteratorV1(Iterators iterators, WorkerDeviceMap devices)
-    : devices_(std::move(devices)) {
+    : devices_(checked_map(std::move(devices))) {
   const auto find = [&](const std::string& name) {
     return std::find_if(iterators.begin(), iterators.end(), [&](const auto& entry) { return entry.first == name; });
   };
@@ -149,7 +155,7 @@ Value MultiWorkerIteratorV1::get_next() {
 
 MultiWorkerDatasetV1::MultiWorkerDatasetV1(const DatasetFunctionV1& function, Worker& client, WorkerDeviceMap devices,
                                            bool auto_shard_dataset)
-    : devices_(std::move(devices)) {
+    : devices_(checked_map(std::move(devices))) {
   for (std::size_t i = 0; i < devices_.size(); ++i) {
     const InputWorkers workers{.worker = client,
                                .devices = devices_[i].second,

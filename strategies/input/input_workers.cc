@@ -3,12 +3,14 @@
 #include <fmt/format.h>
 
 #include "engine/purpose.h"
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 
 namespace tandem {
 
 void check_input_workers(const InputWorkers& workers) {
   if (workers.devices.empty()) throw ValueError("distributed input needs at least one device");
+  checked_devices(workers.devices, "distributed input");
   if (workers.num_workers < 1 || workers.pipeline_id < 0 || workers.pipeline_id >= workers.num_workers) {
     throw ValueError(fmt::format("input pipeline {} of {} workers: the id is from 0 and below their number",
                                  workers.pipeline_id, workers.num_workers));

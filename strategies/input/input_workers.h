@@ -26,7 +26,8 @@ struct InputWorkers {
   std::function<bool(bool has_data)> any_worker_has_data{};
 };
 
-// Throws ValueError without devices, for a pipeline id that is no worker's, and for wrong options.
+// Throws ValueError without devices, for a null pointer among them, for a pipeline id that is no worker's, and for
+// wrong options.
 void check_input_workers(const InputWorkers& workers);
 
 // Makes a function for any_worker_has_data: a maximum over one device of every worker, `devices[i]` on worker i. It

@@ -23,7 +23,7 @@ Value as_per_device(const Value& value) {
     return Value::per_replica(Value::Parts(components.begin(), components.end()));
   }
   if (devices_of(value).empty()) {
-    throw ValueError(fmt::format("a {} is no value per device and has no device of its own", name_of(value.kind())));
+    throw ValueError(fmt::format("{} is no value per device and has no device of its own", with_article(value.kind())));
   }
   return Value::per_replica({value});
 }

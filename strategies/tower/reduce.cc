@@ -94,7 +94,7 @@ Value DistributionStrategy::reduce(std::string_view method, const Value& value,
   const Value parts = opened_if_sync_on_read(value);
   if (!is_direct() && !parts.is(ValueKind::per_replica)) {
     if (worker_devices().size() != 1) {
-      throw AssertionError(fmt::format("a {} is reduced that is no value per device", name_of(value.kind())));
+      throw AssertionError(fmt::format("{} is reduced that is no value per device", with_article(value.kind())));
     }
     return reduced(aggregation, parts, destinations.is_empty() ? Destinations(worker_devices()) : destinations);
   }

@@ -4,6 +4,7 @@
 #include <algorithm>
 
 #include "strategies/base/default_strategy.h"
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/tower_strategy.h"
@@ -31,7 +32,7 @@ Value DistributionStrategy::update(const Value& variable, const UpdateFunction& 
   require_cross_tower_context(*strategy_, "update()");
   const bool is_variable = variable.is(ValueKind::variable);
   if (!is_variable && is_stored(*strategy_)) throw ValueError("update() takes a variable");
-  if (!is_variable) throw AssertionError(fmt::format("update() of a {}, not a variable", name_of(variable.kind())));
+  if (!is_variable) throw AssertionError(fmt::format("update() of {}, not a variable", with_article(variable.kind())));
   const std::shared_ptr<Variable>& target = variable.variable();
   const bool is_distributed = target->kind() == VariableKind::mirrored || target->kind() == VariableKind::sync_on_read;
   if (!is_distributed && !is_direct() && !is_stored(*strategy_)) {
@@ -59,6 +60,7 @@ Value DistributionStrategy::update(const Value& variable, const UpdateFunction& 
 Value DistributionStrategy::update_non_slot(const std::vector<Device*>& colocate_with, const NonSlotFunction& function,
                                             const Value::Parts& arguments, bool grouped) const {
   require_cross_tower_context(*strategy_, "update_non_slot()");
+  checked_devices(colocate_with, "update_non_slot()");
   Value::Parts by_device;
   for (const Value& argument : arguments) {
     by_device.push_back(is_direct() ? argument : in_device_order(colocate_with, argument, true));
@@ -86,6 +88,7 @@ std::unique_ptr<VariableCreatorScope> DistributionStrategy::colocate_vars_with(
 std::unique_ptr<VariableCreatorScope> DistributionStrategy::colocate_vars_with(
     const std::vector<Device*>& devices) const {
   require_scope(*strategy_, "colocate_vars_with()");
+  checked_devices(devices, "colocate_vars_with()");
   StrategyExtended& extended = strategy_->extended();
   const auto there = [&devices](const std::vector<Device*>& found) {
     return std::is_permutation(found.begin(), found.end(), devices.begin(), devices.end());

@@ -89,7 +89,7 @@ DistributedValues DistributedValues::of(const Value& value) {
   } else if (value.is_distributed()) {
     parts = value.parts();
   } else {
-    throw TypeError(fmt::format("expected a distributed value, found a {}", name_of(value.kind())));
+    throw TypeError(fmt::format("expected a distributed value, found {}", with_article(value.kind())));
   }
   const std::vector<std::string> names = value.is_distributed() ? value.places() : std::vector<std::string>{};
   const bool is_placed = has_places(value);

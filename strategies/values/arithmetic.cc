@@ -164,8 +164,8 @@ Value apply(Operator operation, const Value& a, const Value& b) {
   const Value left = operand(a), right = operand(b);
   const auto is_operand = [](const Value& v) { return v.is(ValueKind::number) || v.is(ValueKind::tensor); };
   if (!is_operand(left) || !is_operand(right)) {
-    throw TypeError(fmt::format("operator {} on a {} and a {}: it takes numbers and tensors", name_of(operation),
-                                name_of(left.kind()), name_of(right.kind())));
+    throw TypeError(fmt::format("operator {} on {} and {}: it takes numbers and tensors", name_of(operation),
+                                with_article(left.kind()), with_article(right.kind())));
   }
   if (left.is(ValueKind::tensor) && right.is(ValueKind::tensor)) {
     return on_tensors(operation, left.tensor(), right.tensor());
@@ -204,7 +204,7 @@ Value element(const Value& value, std::int64_t index) {
   const Value part = current_part(value);
   const bool is_rows = part.is(ValueKind::tensor) && part.tensor().shape().rank() > 0;
   if (!is_rows && !part.is(ValueKind::list) && !part.is(ValueKind::tuple)) {
-    throw TypeError(fmt::format("a {} has no elements", name_of(part.kind())));
+    throw TypeError(fmt::format("{} has no elements", with_article(part.kind())));
   }
   const std::int64_t count = is_rows ? part.tensor().shape()[0] : static_cast<std::int64_t>(part.parts().size());
   if (index < 0 || index >= count) throw ValueError(fmt::format("element {} of {}", index, count));
@@ -216,7 +216,7 @@ Value element(const Value& value, std::int64_t index) {
 Value field(const Value& value, const std::string& name) {
   const Value part = current_part(value);
   const bool has_it = part.is(ValueKind::map) && part.fields().contains(name);
-  if (!has_it) throw AttributeError(fmt::format("a {} has no field '{}'", name_of(part.kind()), name));
+  if (!has_it) throw AttributeError(fmt::format("{} has no field '{}'", with_article(part.kind()), name));
   return part.fields().at(name);
 }
 

@@ -25,7 +25,7 @@ struct Value::Node {
 namespace {
 
 [[noreturn]] void wrong_kind(ValueKind wanted, ValueKind found) {
-  throw TypeError(fmt::format("expected a value that is a {}, found a {}", name_of(wanted), name_of(found)));
+  throw TypeError(fmt::format("expected a value that is {}, found {}", with_article(wanted), with_article(found)));
 }
 
 }  // namespace
@@ -56,6 +56,11 @@ std::string_view name_of(ValueKind kind) {
       return "variable";
   }
   TANDEM_UNREACHABLE("a ValueKind outside its enumerators");
+}
+
+std::string with_article(ValueKind kind) {
+  if (kind == ValueKind::none) return "nothing";
+  return fmt::format("{} {}", kind == ValueKind::sparse ? "an" : "a", name_of(kind));
 }
 
 Value::Value(double number) : node_(std::make_shared<Node>(Node{.kind = ValueKind::number, .number = number})) {}

@@ -37,6 +37,7 @@ enum class ValueKind : std::uint8_t {
   variable,
 };
 std::string_view name_of(ValueKind kind);
+std::string with_article(ValueKind kind);  // "a tensor", "an IndexedSlices", "nothing"
 
 // tf.IndexedSlices: some rows of a tensor of shape `dense_shape` whose other rows are zero. Row i of `values` [n, ...]
 // is row indices[i] (i64, [n]) of that tensor; rows named twice add up. Both tensors are on one device.

@@ -55,6 +55,19 @@ std::vector<std::size_t> order_of(const StrategyExtended& extended,
   return places;
 }
 
+// A gradient is dense in all replicas or sparse in all of them.
+void check_kinds(const Variable& variable, const Value& gradient) {
+  if (!gradient.is(ValueKind::per_replica)) return;
+  const Value::Parts& parts = gradient.parts();
+  const auto other = std::ranges::find_if(parts, [&](const Value& part) { return part.kind() != parts[0].kind(); });
+  if (other == parts.end()) return;
+  throw TypeError(
+      fmt::format("the gradient of variable '{}' is {} on replica 0 of this worker and {} on replica {}: all replicas "
+                  "give the same "
+                  "kind, dense or IndexedSlices",
+                  variable.name(), with_article(parts[0].kind()), with_article(other->kind()), other - parts.begin()));
+}
+
 }  // namespace
 
 // The replicas' gradients meet by their variables: on one worker in the order of the first replica.
@@ -78,6 +91,7 @@ void apply_gradients(const std::vector<GradientAndVariable>& gradients_and_varia
         std::vector<ReducePair> pairs;
         const std::vector<std::size_t> order = order_of(extended, mine.variables);
         for (const std::size_t i : order) {
+          check_kinds(*mine.variables[i], gradients.at(mine.names[i]));
           pairs.emplace_back(gradients.at(mine.names[i]), Destinations(mine.variables[i]));
         }
         const std::vector<Value> sums = extended.batch_reduce_to(ReduceOp::sum, pairs);
