@@ -10,6 +10,7 @@ namespace {
 class OneDeviceExtended final : public ReplicatedExtended {
  public:
   OneDeviceExtended(Worker& worker, Device& device) : ReplicatedExtended(worker, {.devices = {&device}}) {}
+  bool has_one_replica_by_kind() const override { return true; }
 
  protected:
   std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override {

@@ -18,6 +18,7 @@ namespace {
 class DefaultExtended final : public StrategyExtended {
  public:
   int num_replicas_in_sync() const override { return 1; }
+  bool has_one_replica_by_kind() const override { return true; }
   const std::vector<Device*>& worker_devices() const override { no_devices(); }
   const std::vector<Device*>& parameter_devices() const override { no_devices(); }
   std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) override {

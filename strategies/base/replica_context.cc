@@ -10,6 +10,7 @@
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_group.h"
 #include "strategies/base/strategy.h"
+#include "strategies/cross_device/copies.h"
 #include "strategies/values/host_values.h"
 #include "strategies/values/means.h"
 #include "strategies/values/regroup.h"
@@ -17,6 +18,16 @@
 #include "strategies/variables/variable.h"
 
 namespace tandem {
+namespace {
+
+// Returns a number as an object of its own, as TensorFlow makes a tensor of it in each replica; anything else
+// unchanged.
+Value own_number(const Value& leaf) {
+  if (!leaf.is(ValueKind::number)) return leaf;
+  return leaf.is_integer() ? Value::integer(leaf.integer_number()) : Value(leaf.number());
+}
+
+}  // namespace
 
 int ReplicaContext::num_replicas_in_sync() const {
   return strategy_.num_replicas_in_sync();
@@ -56,20 +67,30 @@ Value ReplicaContext::merge_call(const MergeFunction& function, const Value::Par
 Value ReplicaContext::all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options) {
   check_communication_options(options);
   const Value own = map_structure(value, [](const Value& leaf) -> Value {
-    return leaf.is(ValueKind::variable) ? Value(leaf.variable()->value()) : leaf;
+    return leaf.is(ValueKind::variable) ? Value(leaf.variable()->value()) : own_number(leaf);
   });
-  return merge_call(
-      [op, &options](Strategy& strategy, const Value::Parts& merged) {
+  const std::size_t replicas = group_ ? group_->size() : 1;
+  const Value combined = merge_call(
+      [op, replicas, &options](Strategy& strategy, const Value::Parts& merged) {
         StrategyImplementation& implementation = strategy.extended().implementation();
         return map_structure(merged.front(), [&](const Value& merged_leaf) {
           const bool is_alone = strategy.num_replicas_in_sync() == 1;
           const Value leaf = is_alone ? merged_leaf : as_mean_operand(op, merged_leaf);
           // If all parts are components of one variable, they come as that variable.
-          if (!leaf.is(ValueKind::variable)) return implementation.all_reduce(op, leaf, options);
+          if (!leaf.is(ValueKind::variable)) {
+            const bool is_shared = replicas > 1 && !leaf.is_distributed();  // and counts once for each replica
+            return implementation.all_reduce(op, is_shared ? Value::per_replica(Value::Parts(replicas, leaf)) : leaf,
+                                             options);
+          }
           return implementation.all_reduce(op, Value::per_replica(leaf.variable()->component_values()), options);
         });
       },
       {own}, {"all_reduce() by " + std::string(name_of(op))});
+  return map_structure(combined, [this](const Value& leaf) -> Value {
+    if (group_ && leaf.is(ValueKind::tensor)) return copy_on(device(), leaf.tensor());
+    if (group_ && leaf.is(ValueKind::sparse)) return copy_on(device(), leaf.slices());
+    return own_number(leaf);
+  });
 }
 
 Value ReplicaContext::all_gather(const Value& value, int axis) {

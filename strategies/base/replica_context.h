@@ -66,8 +66,9 @@ class ReplicaContext {
   // with different purposes. All replicas have to make this and the following calls in the same order.
   Value merge_call(const MergeFunction& function, const Value::Parts& arguments = {}, const MergePurpose& purpose = {});
 
-  // Combines each leaf of a nested value element-wise over the replicas. Leaves the arguments as they are. A variable
-  // counts as this replica's component. IndexedSlices are concatenated in replica order, and for MEAN divided by the
+  // Combines each leaf of a nested value element-wise over the replicas. Leaves the arguments as they are. Each replica
+  // gets a value of its own, tensors on its device. A variable counts as this replica's component, a value that all
+  // replicas share once for each of them. IndexedSlices are concatenated in replica order, and for MEAN divided by the
   // number of replicas. Fields of `options` that are set override the strategy's for this call.
   Value all_reduce(ReduceOp op, const Value& value, const CommunicationOptions& options = {});
   Value all_reduce(std::string_view op, const Value& value, const CommunicationOptions& options = {}) {

@@ -19,6 +19,8 @@ class ReplicaGroup {
   // One replica per device; their ids among all in sync begin at `first_id`.
   ReplicaGroup(Strategy& strategy, Worker& worker, const std::vector<Device*>& devices, int first_id);
 
+  std::size_t size() const { return replicas_.size(); }
+
   // Calls `function` once per replica, regroups what they return, and rethrows the first failure. Throws ValueError,
   // before any replica runs, for an argument with fewer parts than there are replicas.
   Value run(const ReplicaFunction& function, const Value::Parts& arguments);

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_arguments.h"
 #include "strategies/cross_device/choose.h"
@@ -19,7 +20,8 @@
 namespace tandem {
 namespace {
 
-std::vector<Device*> checked(std::vector<Device*> devices) {
+std::vector<Device*> checked(const std::vector<Device*>& given) {
+  std::vector<Device*> devices = checked_devices(given, "a strategy");
   if (devices.empty()) throw ValueError("a strategy needs at least one device");
   std::unordered_set<const Device*> seen;
   for (const Device* device : devices) {
@@ -253,12 +255,14 @@ ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std:
     const auto& [value, destinations] = pairs[i];
     const bool is_component = is_component_of_one_device(value);
     if (value.is(ValueKind::per_replica) && !value.parts().empty() && value.parts().front().is(ValueKind::number)) {
-      values[i] = reduce_number(op, value);
+      values[i] = number_on(destinations, worker_, reduce_number(op, value));
     } else if (value.is(ValueKind::per_replica) || is_component) {
       distributed.emplace_back(is_component ? Value::per_replica({value}) : value, destinations);
       places.push_back(i);
     } else if (value.is(ValueKind::mirrored) || value.is(ValueKind::variable)) {
       values[i] = value;
+    } else if (value.is(ValueKind::number)) {
+      values[i] = number_on(destinations, worker_, reduce_over_workers(op, value));
     } else {
       values[i] = copies_on(destinations.resolve(worker_), reduce_over_workers(op, value));
     }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <mutex>
 
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/cross_device/copies.h"
 #include "strategies/values/regroup.h"
@@ -33,7 +34,7 @@ StoredExtended::StoredExtended(Worker& worker, std::vector<Device*> compute_devi
                                std::vector<Device*> parameter_devices)
     : ReplicatedExtended(worker,
                          {.devices = std::move(compute_devices), .cross_device_ops = "reduction_to_one_device"}),
-      parameter_devices_(std::move(parameter_devices)),
+      parameter_devices_(checked_devices(std::move(parameter_devices), "a strategy's parameters")),
       monitor_(worker.make_monitor()) {}
 
 std::vector<Device*> StoredExtended::non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) {
@@ -128,11 +129,13 @@ ReductionInFlight StoredExtended::do_batch_reduce_to(ReduceOp op, const std::vec
                                                      const CommunicationOptions& /*options*/) {
   ReductionInFlight result;
   for (const auto& [value, destinations] : pairs) {
-    if (value.is(ValueKind::mirrored) || value.is(ValueKind::variable) || value.is(ValueKind::number) ||
-        holds_numbers(value)) {
-      result.values.push_back(value.is(ValueKind::per_replica) ? reduce_number(op, value)
-                              : value.is(ValueKind::number)    ? reduce_over_workers(op, value)
-                                                               : value);
+    if (value.is(ValueKind::mirrored) || value.is(ValueKind::variable)) {
+      result.values.push_back(value);
+      continue;
+    }
+    if (holds_numbers(value)) {
+      const Value number = value.is(ValueKind::per_replica) ? reduce_number(op, value) : reduce_over_workers(op, value);
+      result.values.push_back(number_on(destinations, worker(), number));
       continue;
     }
     const std::vector<Device*> to = destinations.resolve(worker());
@@ -155,18 +158,25 @@ ReductionInFlight StoredExtended::do_batch_reduce_to(ReduceOp op, const std::vec
 Value StoredExtended::do_update(const std::shared_ptr<Variable>& variable, const UpdateFunction& function,
                                 const Value::Parts& arguments, bool group) {
   const auto stored = std::dynamic_pointer_cast<StoredVariable>(variable);
-  if (!stored)
-    throw ValueError(fmt::format("'{}' is no variable of strategy '{}'", variable->name(), strategy().name()));
+  const bool is_plain = !stored && variable->kind() == VariableKind::plain;
+  if (!stored && !is_plain) {
+    throw ValueError(
+        fmt::format("update() of variable '{}', which is {} and was not created under this '{}' strategy: create it "
+                    "inside the strategy's scope",
+                    variable->name(), name_of(variable->kind()), strategy().name()));
+  }
   Value::Parts here;
   for (const Value& argument : arguments) here.push_back(arrived(argument, *variable->devices().front()));
   Value result;
-  const Staleness staleness = stored->apply(
-      [&] {
-        const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = 0});
-        result = function(*variable, here);
-      },
-      current_worker());
-  note_update(staleness);
+  const auto update = [&] {
+    const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = 0});
+    result = function(*variable, here);
+  };
+  if (is_plain) {
+    update();
+  } else {
+    note_update(stored->apply(update, current_worker()));
+  }
   return combine_updates({result}, group);
 }
 

@@ -220,7 +220,7 @@ DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunc
 Value Strategy::experimental_distribute_values_from_function(
     const std::function<Value(const ValueContext&)>& function) {
   require_cross_replica(*this, "experimental_distribute_values_from_function()");
-  if (this == &default_strategy()) return function(ValueContext());
+  if (extended_->has_one_replica_by_kind()) return function(ValueContext());
   Value::Parts parts;
   for (int i = 0; i < static_cast<int>(extended_->worker_devices().size()); ++i) {
     parts.push_back(function(ValueContext(extended_->first_replica_id() + i, num_replicas_in_sync())));

@@ -57,7 +57,8 @@ class Strategy {
   StrategyExtended& extended() { return *extended_; }
   const StrategyExtended& extended() const { return *extended_; }
   int num_replicas_in_sync() const;
-  // The resolver that named the cluster; null for strategies of one worker.
+  // The resolver that the strategy was given, or else one made of the run's cluster. Null for the strategies whose
+  // replicas and variables are on one worker: Mirrored, OneDevice, CentralStorage and the default one.
   const ClusterResolver* cluster_resolver() const;
 
   // Makes this strategy current, in cross-replica context, for the life of the result. Throws RuntimeError inside
@@ -66,7 +67,7 @@ class Strategy {
 
   // Calls `function` once per replica, in its replica context, with each argument's part, and regroups the results.
   // Replicas advance in order, one at a time, up to a merge_call or their end. Rethrows the first exception of a
-  // replica. Throws ValueError for an argument with fewer parts than this worker has replicas.
+  // replica. Throws ValueError for an argument with fewer or more parts than this worker has replicas.
   Value run(const ReplicaFunction& function, const Value::Parts& arguments = {});
 
   // Combines the values of all replicas, each leaf of a nested value by itself: element-wise, and with axes also over
@@ -100,7 +101,8 @@ class Strategy {
   // TensorFlow 1's form of experimental_distribute_dataset: an iterator that can be initialised again.
   DistributedIteratorV1 make_dataset_iterator(const Dataset& dataset);
 
-  // Calls `function` once per local replica and wraps the results per replica, even where they are one object.
+  // Calls `function` once per local replica and wraps the results per replica, even where they are one object or where
+  // there is one replica. The strategies that always have one, OneDevice and the default one, return it bare.
   Value experimental_distribute_values_from_function(const std::function<Value(const ValueContext&)>& function);
 
  private:

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "engine/purpose.h"
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/own_change.h"
 #include "strategies/base/replica_context.h"
@@ -140,6 +141,7 @@ void StrategyExtended::replica_update(const std::shared_ptr<Variable>& variable,
 Value StrategyExtended::update_non_slot(const std::vector<Device*>& colocate_with, const NonSlotFunction& function,
                                         const Value::Parts& arguments, bool group) {
   TANDEM_REQUIRE(function, "update_non_slot() of no function");
+  checked_devices(colocate_with, "update_non_slot()");
   const Mode* mode = current_mode();
   if (mode && mode->replica && mode->strategy == strategy_) {
     return mode->replica->merge_call(

@@ -46,6 +46,8 @@ class StrategyExtended : protected StrategyImplementation {
   virtual bool should_checkpoint() const { return true; }
   virtual bool should_save_summary() const { return true; }
   virtual const ClusterResolver* cluster_resolver() const { return nullptr; }
+  // Whether every strategy of this kind has one replica, so that its values are never wrapped.
+  virtual bool has_one_replica_by_kind() const { return false; }
   virtual bool in_multi_worker_mode() const { return false; }
 
   // Strategy::run() under its older name.
@@ -54,10 +56,11 @@ class StrategyExtended : protected StrategyImplementation {
   // Combines a value per replica on the destinations: bare on one device, mirrored on several. `op` may be a text in
   // any letter case. Fields of `options` that are set override the strategy's for this call. Throws AssertionError for
   // a list of destinations and for SUM of a mirrored value, and ValueError for options that check_communication_options
-  // refuses. See Strategy::reduce for values that all replicas share.
-  Value reduce_to(ReduceOp op, const Value& value, const Destinations& destinations,
+  // refuses. Numbers are on no device: they need no destination (tensors do: ValueError), and are bare unless there are
+  // several. See Strategy::reduce for values that all replicas share.
+  Value reduce_to(ReduceOp op, const Value& value, const Destinations& destinations = {},
                   const CommunicationOptions& options = {});
-  Value reduce_to(std::string_view op, const Value& value, const Destinations& destinations,
+  Value reduce_to(std::string_view op, const Value& value, const Destinations& destinations = {},
                   const CommunicationOptions& options = {});
   // Does the same for several values, which may be packed together. Throws ValueError when some are 32-bit integers,
   // which need other cross-device operations than the rest.

@@ -36,6 +36,10 @@ Value copies_on(const std::vector<Device*>& devices, const Value& value) {
   return copies.size() == 1 ? copies.front() : Value::mirrored(std::move(copies));
 }
 
+Value number_on(const Destinations& destinations, Worker& worker, const Value& number) {
+  return destinations.is_empty() ? number : copies_on(destinations.resolve(worker), number);
+}
+
 Value copy_of_tensors(const Value& value) {
   if (!value.is(ValueKind::per_replica)) return value;
   Value::Parts copies;

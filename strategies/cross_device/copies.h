@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "engine/op.h"
+#include "strategies/cross_device/destinations.h"
 #include "strategies/values/value.h"
 
 namespace tandem {
@@ -17,6 +18,8 @@ IndexedSlices copy_on(Device& device, const IndexedSlices& slices);
 
 // Returns one copy per device of a tensor, slices or number: bare on one device, mirrored on several.
 Value copies_on(const std::vector<Device*>& devices, const Value& value);
+// Does so for a number, which needs no destination.
+Value number_on(const Destinations& destinations, Worker& worker, const Value& number);
 
 // Copies every tensor of a dense per-replica value on its own device, so that the originals stay as they are. Returns
 // any other value unchanged.

@@ -15,8 +15,8 @@ void check_same_structure(const Value::Parts& parts) {
   const Value& first = parts.front();
   for (const Value& part : parts) {
     if (part.kind() != first.kind()) {
-      throw AssertionError(fmt::format("replicas returned different structures: a {} and a {}", name_of(first.kind()),
-                                       name_of(part.kind())));
+      throw AssertionError(fmt::format("replicas returned different structures: {} and {}", with_article(first.kind()),
+                                       with_article(part.kind())));
     }
     if (!first.is(ValueKind::map) && part.parts().size() != first.parts().size()) {
       throw AssertionError(fmt::format("replicas returned a {} of {} and of {} elements", name_of(first.kind()),
@@ -80,7 +80,7 @@ Value regroup_leaf(const Value::Parts& parts, Wrap wrap) {
 Value regroup_as(const Value::Parts& parts, Wrap wrap) {
   TANDEM_REQUIRE(!parts.empty(), "nothing to regroup");
   const Value& first = parts.front();
-  if (parts.size() == 1 && !first.is_nest() && !is_sequence(wrap)) {
+  if (parts.size() == 1 && !first.is_nest() && !is_sequence(wrap) && wrap != Wrap::always_per_replica) {
     const std::shared_ptr<Variable> container = container_of(parts);
     return container ? Value(container) : first;
   }

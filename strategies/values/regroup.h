@@ -7,7 +7,8 @@ namespace tandem {
 
 // Combines the replicas' results, in replica order. Lists, tuples and maps are regrouped element by element
 // (AssertionError when their structures differ). A leaf that is the identical object in all of them stays bare unless
-// `always_wrap` is set; other leaves become per-replica values. With one part the part itself is returned.
+// `always_wrap` is set; other leaves become per-replica values. With one part that part itself is returned,
+// unless `always_wrap` is set.
 Value regroup(const Value::Parts& parts, bool always_wrap = false);
 
 // Combines results that are equal by contract: like regroup(), but with mirrored leaves.

@@ -53,7 +53,7 @@ TEST_P(Strategies, AllReduceLeavesItsArgumentsAndKeepsTheStructure) {
     });
     const Value& first = result.parts()[0].parts()[0];
     EXPECT_THAT(floats_of(worker, first.parts()[1].tensor()), testing::Each(3.0F));
-    EXPECT_EQ(result.parts()[0].parts()[1].number(), 2);
+    EXPECT_EQ(result.parts()[0].parts()[1].parts()[0].number(), 2);
     EXPECT_THAT(floats_of(worker, result.parts()[1].parts()[0].tensor()), testing::Each(1.0F));
   });
 }
