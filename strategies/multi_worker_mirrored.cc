@@ -64,8 +64,10 @@ std::vector<DeviceId> devices_in_sync(Worker& worker) {
 MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, const MultiWorkerOptions& options)
     : MirroredExtended(worker, spec_of(worker, options)), cluster_resolver_(resolver_of(worker, options)) {}
 
-MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec)
-    : MirroredExtended(worker, spec), cluster_resolver_(resolver_of_run(worker)) {}
+MultiWorkerMirroredExtended::MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec,
+                                                         std::shared_ptr<const ClusterResolver> cluster_resolver)
+    : MirroredExtended(worker, spec),
+      cluster_resolver_(resolver_of(worker, {.cluster_resolver = std::move(cluster_resolver)})) {}
 
 std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const VariableSpec& spec) {
   std::shared_ptr<Variable> variable = MirroredExtended::make_variable(spec);

@@ -29,8 +29,9 @@ class MultiWorkerMirroredExtended : public MirroredExtended {
   // many devices, for options that name both a resolver and devices, and for a resolver that contradicts the run.
   MultiWorkerMirroredExtended(Worker& worker, const MultiWorkerOptions& options);
   // Computes on `spec.devices` of this worker, which are part of `spec.group`. All workers in the group have equally
-  // many devices.
-  MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec);
+  // many devices. Without a resolver, cluster_resolver() returns one made of the run's cluster.
+  MultiWorkerMirroredExtended(Worker& worker, const ReplicatedSpec& spec,
+                              std::shared_ptr<const ClusterResolver> cluster_resolver = {});
 
   bool experimental_between_graph() const override { return true; }
   bool should_checkpoint() const override { return first_replica_id() == 0; }

@@ -92,7 +92,8 @@ ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vect
       next_task_(placement_over(options_.placement, static_cast<int>(parameter_devices().size()))),
       has_servers_(!server_devices(worker).empty()),
       is_chief_(is_first_worker(worker)) {
-  if (options_.cluster_resolver) check_cluster_of_run(*options_.cluster_resolver, worker);
+  if (!options_.cluster_resolver) options_.cluster_resolver = resolver_of_run(worker);
+  check_cluster_of_run(*options_.cluster_resolver, worker);
   const auto make_names = [&worker] { return std::make_shared<VariableNames>(worker); };
   // Stored variables, and therefore their names, live to the end of the run, whichever strategy object made them.
   names_ =

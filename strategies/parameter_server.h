@@ -20,7 +20,8 @@ namespace tandem {
 struct ParameterServerOptions {
   VariablePlacement placement = VariablePlacement::round_robin;
   Partitioner partitioner{};  // used by create_sharded_variable; empty: variables are not sharded
-  // Checked against the run (cluster/run_cluster.h), and what cluster_resolver() returns.
+  // Checked against the run (cluster/run_cluster.h), and what cluster_resolver() returns; by default one made of the
+  // run's cluster.
   std::shared_ptr<const ClusterResolver> cluster_resolver{};
 };
 

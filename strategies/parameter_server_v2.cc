@@ -64,7 +64,8 @@ ParameterServerV2Extended::ParameterServerV2Extended(Worker& chief, Partitioner 
       next_task_(static_cast<int>(parameter_devices().size())),
       worker_devices_(devices_by_worker(chief)),
       monitor_(chief.make_monitor()) {
-  if (cluster_resolver_) check_cluster_of_run(*cluster_resolver_, chief);
+  if (!cluster_resolver_) cluster_resolver_ = resolver_of_run(chief);
+  check_cluster_of_run(*cluster_resolver_, chief);
 }
 
 ParameterServerV2Extended::Assignment::Assignment(ParameterServerV2Extended& extended, int worker)

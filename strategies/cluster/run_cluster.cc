@@ -43,20 +43,24 @@ std::vector<WorkerSpec> workers_of(const ClusterSpec& cluster, DeviceType type, 
 }
 
 void check_cluster_of_run(const ClusterResolver& resolver, const Worker& worker) {
-  const ClusterSpec cluster = resolver.cluster_spec();
+  const std::string job = resolver.task_type().value_or("");
+  check_cluster_of_run(resolver.cluster_spec(), job, resolver.task_id(), worker, "the cluster resolver");
+}
+
+void check_cluster_of_run(const ClusterSpec& cluster, const std::string& job, std::optional<int> task,
+                          const Worker& worker, std::string_view source) {
   if (!cluster) return;
   const std::set<std::string> described = without_evaluators(tasks_of(cluster));
   const std::set<std::string> found = without_evaluators(tasks_of(worker.cluster()));
   if (described != found) {
-    throw ValueError(fmt::format("the cluster resolver describes the tasks {}, and the run has {}",
-                                 fmt::join(described, ", "), fmt::join(found, ", ")));
+    throw ValueError(fmt::format("{} describes the tasks {}, and the run has {}", source, fmt::join(described, ", "),
+                                 fmt::join(found, ", ")));
   }
-  const std::string job = resolver.task_type().value_or("");
   if (job.empty()) return;
-  const std::string task = task_text(job, resolver.task_id().value_or(worker.task()));
+  const std::string told = task_text(job, task.value_or(worker.task()));
   const std::string here = task_text(worker.job(), worker.task());
-  if (task == here) return;
-  throw ValueError(fmt::format("the cluster resolver says that this is {}, and the run has made it {}", task, here));
+  if (told == here) return;
+  throw ValueError(fmt::format("{} says that this is {}, and the run has made it {}", source, told, here));
 }
 
 std::shared_ptr<const ClusterResolver> resolver_of_run(const Worker& worker) {
@@ -68,7 +72,7 @@ std::shared_ptr<const ClusterResolver> resolver_of_run(const Worker& worker) {
   for (auto& [job, tasks] : addresses) jobs.emplace(job, JobTasks(std::move(tasks)));
   AcceleratorCounts accelerators;
   const int count = static_cast<int>(worker.devices().size());
-  if (worker.devices().front()->id().type == DeviceType::gpu) accelerators["GPU"] = count;
+  if (count > 0 && worker.devices().front()->id().type == DeviceType::gpu) accelerators["GPU"] = count;
   return std::make_shared<SimpleResolver>(
       ClusterSpec(std::move(jobs)), SimpleResolverOptions{.task = {.task_type = worker.job(), .task_id = worker.task()},
                                                           .num_accelerators = accelerators});

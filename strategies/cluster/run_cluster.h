@@ -2,9 +2,11 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <set>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "engine/worker.h"
@@ -23,6 +25,11 @@ std::vector<WorkerSpec> workers_of(const ClusterSpec& cluster, DeviceType type, 
 // ValueError with both descriptions where the tasks of its cluster, evaluators aside, are others than those of the run,
 // and where it says that this program's task is another one.
 void check_cluster_of_run(const ClusterResolver& resolver, const Worker& worker);
+
+// Does so for a cluster, and a task of it, that `source` says: "the cluster of configure()". An empty job or no task
+// contradicts nothing.
+void check_cluster_of_run(const ClusterSpec& cluster, const std::string& job, std::optional<int> task,
+                          const Worker& worker, std::string_view source);
 
 // Makes a resolver of the run's cluster. Its workers have no network addresses, so job and task are used in their
 // place.

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "strategies/base/errors.h"
+#include "strategies/cluster/run_cluster.h"
 #include "strategies/cross_device/choose.h"
 #include "strategies/cross_device/gather.h"
 #include "strategies/mirrored.h"
@@ -95,9 +96,25 @@ std::vector<DeviceId> training_tasks(const ClusterSpec& cluster) {
   return tasks;
 }
 
+ClusterTask task_of(const ClusterResolver& resolver) {
+  return {.type = resolver.task_type().value_or(""), .id = resolver.task_id()};
+}
+
+std::shared_ptr<const ClusterResolver> checked_resolver(std::shared_ptr<const ClusterResolver> resolver,
+                                                        const Worker& worker) {
+  if (!resolver) throw ValueError("a null pointer is no cluster resolver; leave it out, and call configure()");
+  check_cluster_of_run(*resolver, worker);
+  return resolver;
+}
+
 void check_task(const ClusterTask& task) {
   if (!task.type.empty() && task.id) return;
   throw ValueError("with a cluster, configure() needs the task type and the task id, too");
+}
+
+// Refuses a cluster and a task that are not those of the run.
+void check_configured(const ClusterSpec& cluster, const ClusterTask& task, const Worker& worker) {
+  check_cluster_of_run(cluster, task.type, task.id, worker, "the cluster of configure()");
 }
 
 std::shared_ptr<Strategy> collective_of_one(Worker& worker, std::optional<int> num_gpus, Release release) {
@@ -134,15 +151,17 @@ MirroredStrategy::MirroredStrategy(Worker& worker, MirroredOptions options)
       worker_(&worker),
       options_(std::move(options)) {}
 
-void MirroredStrategy::configure(const ClusterSpec& cluster, const ClusterTask& /*task*/) {
+void MirroredStrategy::configure(const ClusterSpec& cluster, const ClusterTask& task) {
   if (!cluster) return;
   const std::optional<int> num_gpus = options_.num_gpus ? options_.num_gpus : options_.num_gpus_per_worker;
   if (!num_gpus) throw ValueError("with a cluster, the number of GPUs per worker must be given");
+  const std::vector<DeviceId> tasks = training_tasks(cluster);
+  check_configured(cluster, task, *worker_);
   std::vector<Device*> devices;
-  for (const DeviceId& task : training_tasks(cluster)) {
+  for (const DeviceId& one : tasks) {
     for (int i = 0; i < std::max(1, *num_gpus); ++i) {
       const DeviceType type = *num_gpus > 0 ? DeviceType::gpu : DeviceType::cpu;
-      devices.push_back(&worker_->device({.job = task.job, .task = task.task, .type = type, .index = i}));
+      devices.push_back(&worker_->device({.job = one.job, .task = one.task, .type = type, .index = i}));
     }
   }
   become(mirrored_on(*worker_, std::move(devices), options_));
@@ -158,33 +177,51 @@ CollectiveAllReduceStrategy::CollectiveAllReduceStrategy(Worker& worker, std::op
       num_gpus_(num_gpus_per_worker),
       release_(release) {}
 
+CollectiveAllReduceStrategy::CollectiveAllReduceStrategy(Worker& worker,
+                                                         std::shared_ptr<const ClusterResolver> cluster_resolver,
+                                                         std::optional<int> num_gpus_per_worker, Release release)
+    : CollectiveAllReduceStrategy(worker, num_gpus_per_worker, release) {
+  cluster_resolver_ = checked_resolver(std::move(cluster_resolver), worker);
+  configure(cluster_resolver_->cluster_spec(), task_of(*cluster_resolver_));
+}
+
 void CollectiveAllReduceStrategy::configure(const ClusterSpec& cluster, const ClusterTask& task) {
   if (!cluster || is_configured_) return;
   check_task(task);
   if (task.type != "chief" && task.type != "worker") {
     throw ValueError(fmt::format("task type '{}': a collective all-reduce has tasks chief and worker", task.type));
   }
-  const std::size_t tasks = training_tasks(cluster).size();
-  if (const std::size_t there = first_devices_in_sync(*worker_, 0).size(); there != tasks) {
-    throw ValueError(fmt::format("a cluster of {} chiefs and workers, but there are {}", tasks, there));
-  }
+  training_tasks(cluster);  // throws where there are none
+  check_configured(cluster, task, *worker_);
   ReplicatedSpec spec{.devices = worker_devices(),
                       .group = num_gpus_ ? first_devices_in_sync(*worker_, *num_gpus_) : devices_in_sync(*worker_)};
-  become(std::make_shared<TowerStrategy>(
-      "collective_all_reduce",
-      std::make_unique<TowerExtended<MultiWorkerMirroredExtended>>(release_, *worker_, std::move(spec)),
-      TowerStrategy::Settings{.release = release_}));
+  become(std::make_shared<TowerStrategy>("collective_all_reduce",
+                                         std::make_unique<TowerExtended<MultiWorkerMirroredExtended>>(
+                                             release_, *worker_, std::move(spec), cluster_resolver_),
+                                         TowerStrategy::Settings{.release = release_}));
   is_configured_ = true;
 }
 
 ParameterServerStrategy::ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker)
     : DistributionStrategy(
-          std::make_shared<tandem::ParameterServerStrategy>(worker, some_devices(worker, num_gpus_per_worker))) {}
+          std::make_shared<tandem::ParameterServerStrategy>(worker, some_devices(worker, num_gpus_per_worker))),
+      worker_(&worker) {}
+
+ParameterServerStrategy::ParameterServerStrategy(Worker& worker,
+                                                 std::shared_ptr<const ClusterResolver> cluster_resolver,
+                                                 std::optional<int> num_gpus_per_worker)
+    : DistributionStrategy(std::make_shared<tandem::ParameterServerStrategy>(
+          worker, some_devices(worker, num_gpus_per_worker),
+          ParameterServerOptions{.cluster_resolver = checked_resolver(cluster_resolver, worker)})),
+      worker_(&worker) {
+  configure(cluster_resolver->cluster_spec(), task_of(*cluster_resolver));
+}
 
 void ParameterServerStrategy::configure(const ClusterSpec& cluster, const ClusterTask& task) {
   if (!cluster || is_configured_) return;
   check_task(task);
   if (!cluster.has_job("ps") || cluster.num_tasks("ps") == 0) throw ValueError("the cluster has no ps task");
+  check_configured(cluster, task, *worker_);
   is_configured_ = true;
 }
 

@@ -1,11 +1,13 @@
 // The strategies of TensorFlow 1's contrib.distribute: how they are constructed and told which cluster they are in.
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "strategies/base/options.h"
+#include "strategies/cluster/cluster_resolver.h"
 #include "strategies/one_device.h"
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/variables.h"
@@ -29,7 +31,8 @@ class MirroredStrategy final : public DistributionStrategy {
   explicit MirroredStrategy(Worker& worker, MirroredOptions options = {});
   // Moves to the devices of every chief and worker of the cluster; the program runs on one of them. There "auto"
   // reduces to one device, since collectives need a program on every worker. ValueError when the number of GPUs per
-  // worker was not given, for a cluster without such tasks, and when cross_tower_ops names a collective.
+  // worker was not given, for a cluster without such tasks or with others than the run, and when cross_tower_ops names
+  // a collective.
   void configure(const ClusterSpec& cluster, const ClusterTask& task = {}) override;
 
  private:
@@ -50,12 +53,17 @@ class CollectiveAllReduceStrategy final : public DistributionStrategy {
   // compute devices, whatever they are.
   explicit CollectiveAllReduceStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = 0,
                                        Release release = Release::v1_12);
-  // ValueError for a missing task type or id, a type other than chief and worker, a cluster without such tasks or with
-  // another number of them than there are. A second cluster is ignored.
+  // As TensorFlow 1.14: configured with the resolver's cluster and task, unless it describes none. The resolver is then
+  // what strategy().cluster_resolver() returns.
+  CollectiveAllReduceStrategy(Worker& worker, std::shared_ptr<const ClusterResolver> cluster_resolver,
+                              std::optional<int> num_gpus_per_worker = 0, Release release = Release::v1_12);
+  // ValueError for a missing task type or id, a type other than chief and worker, a cluster without such tasks, and for
+  // tasks other than those of the run (cluster/run_cluster.h). A second cluster is ignored.
   void configure(const ClusterSpec& cluster, const ClusterTask& task = {}) override;
 
  private:
   Worker* worker_;
+  std::shared_ptr<const ClusterResolver> cluster_resolver_;
   std::optional<int> num_gpus_;
   Release release_;
   bool is_configured_ = false;
@@ -67,11 +75,17 @@ class ParameterServerStrategy final : public DistributionStrategy {
   // Computes on GPU:0 and so on, for 0 on CPU:0; for nullopt, which TensorFlow does not have, on all compute devices of
   // this worker, whatever they are.
   explicit ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = 0);
-  // ValueError for a missing task type or id, and for a cluster without ps tasks. A second cluster is ignored. The
-  // engine already knows which tasks there are and which of them this is.
+  // As TensorFlow 1.14: configured with the resolver's cluster and task, unless it describes none. The resolver is what
+  // strategy().cluster_resolver() returns.
+  ParameterServerStrategy(Worker& worker, std::shared_ptr<const ClusterResolver> cluster_resolver,
+                          std::optional<int> num_gpus_per_worker = 0);
+  // ValueError for a missing task type or id, for a cluster without ps tasks, and for tasks other than those of the run
+  // (cluster/run_cluster.h): the engine already knows which tasks there are and which of them this is. A second cluster
+  // is ignored.
   void configure(const ClusterSpec& cluster, const ClusterTask& task = {}) override;
 
  private:
+  Worker* worker_;
   bool is_configured_ = false;
 };
 

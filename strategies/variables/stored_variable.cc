@@ -80,6 +80,13 @@ Tensor StoredVariable::value() {
   TANDEM_UNREACHABLE("a Where outside its enumerators");
 }
 
+// There is one update, so there is one result, on the host of the worker that computes.
+Value StoredVariable::result_for_all(Device& device) {
+  const DeviceId& id = device.id();
+  return brought_to(
+      strategy().extended().worker().device({.job = id.job, .task = id.task, .type = DeviceType::cpu, .index = 0}));
+}
+
 Tensor StoredVariable::component_value(int /*component*/) {
   if (where() == Where::update) return snapshot();  // apply() holds the monitor
   const std::lock_guard lock(*stored_->shared);

@@ -60,6 +60,7 @@ class StoredVariable final : public Variable {
 
  protected:
   Tensor change(Change change, const Value& value) override;
+  Value result_for_all(Device& device) override;
 
  private:
   void check_aggregation() const;

@@ -5,6 +5,7 @@
 #include <ostream>
 
 #include "strategies/base/context.h"
+#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/own_change.h"
 #include "strategies/base/replica_context.h"
@@ -181,16 +182,28 @@ Value Variable::aggregated(std::string_view call, Strategy& strategy, const Valu
 }
 
 Tensor Variable::change_merged(Change change, const Value& value) {
-  get_replica_context()->merge_call(
-      [this, change](Strategy& strategy, const Value::Parts& merged) {
+  ReplicaContext& replica = *get_replica_context();
+  const Value result = replica.merge_call(
+      [this, change, &replica](Strategy& strategy, const Value::Parts& merged) {
         change_all(change, aggregated(tandem::name_of(change), strategy, merged.front()));
-        return Value();
+        return result_for_all(replica.device());
       },
       {value}, {std::string(tandem::name_of(change)), {this}});
-  return this->value();
+  return result.is(ValueKind::tensor) ? result.tensor() : this->value();
+}
+
+void Variable::check_own_context(std::string_view call) const {
+  const Mode* mode = current_mode();
+  if (!mode || mode->strategy == &strategy_ || mode->strategy == &default_strategy()) return;
+  throw RuntimeError(fmt::format(
+      "{} of variable '{}' in a context of a strategy that did not create it (mixing different strategies): it was "
+      "created outside this '{}' strategy's scope, by {} '{}' strategy; create it inside the scope",
+      call, name(), mode->strategy->name(), mode->strategy->name() == strategy_.name() ? "another" : "the",
+      strategy_.name()));
 }
 
 void Variable::change_all(Change change, const Value& value) {
+  check_own_context(tandem::name_of(change));
   const OwnChange noted(strategy_, tandem::name_of(change), *this);
   strategy_.extended().update(shared_from_this(),
                               [change](Variable& variable, const Value::Parts& arguments) {
@@ -201,6 +214,7 @@ void Variable::change_all(Change change, const Value& value) {
 }
 
 void Variable::scatter_all(kernel::Scatter operation, const Value& slices) {
+  check_own_context("a scatter");
   const OwnChange noted(strategy_, "a scatter", *this);
   strategy_.extended().update(shared_from_this(),
                               [operation](Variable& variable, const Value::Parts& arguments) {
@@ -220,13 +234,14 @@ Tensor Variable::scatter_merged(kernel::Scatter operation, const IndexedSlices& 
                     "have no meaning",
                     name(), tandem::name_of(aggregation())));
   }
-  get_replica_context()->merge_call(
-      [this, operation](Strategy& strategy, const Value::Parts& merged) {
+  ReplicaContext& replica = *get_replica_context();
+  const Value result = replica.merge_call(
+      [this, operation, &replica](Strategy& strategy, const Value::Parts& merged) {
         scatter_all(operation, aggregated("a scatter", strategy, merged.front()));
-        return Value();
+        return result_for_all(replica.device());
       },
       {Value(slices)}, {"a scatter", {this}});
-  return value();
+  return result.is(ValueKind::tensor) ? result.tensor() : value();
 }
 
 Tensor Variable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {

@@ -89,8 +89,9 @@ class Variable : public std::enable_shared_from_this<Variable> {
   // In a cross-replica context, and outside every scope, all components get the update, and `value` may be per replica.
   // In an update context only the component being updated changes. What happens in a replica context depends on kind
   // and aggregation: see docs/tensorflow.md. Numbers fill the shape. Returns value() as the caller sees it, but in an
-  // update context the component itself, which update() regroups to the variable. ValueError for a tensor of
-  // another element type or number of elements, TypeError for a fraction given to a variable of integers.
+  // update context the component itself, which update() regroups to the variable, and in the replica contexts of an
+  // aggregating variable one tensor that all replicas share, on their host: their update is one update. ValueError for
+  // a tensor of another element type or number of elements, TypeError for a fraction given to a variable of integers.
   Tensor assign(const Value& value) { return change(Change::assign, value); }
   Tensor assign_add(const Value& value) { return change(Change::add, value); }
   Tensor assign_sub(const Value& value) { return change(Change::subtract, value); }
@@ -131,7 +132,12 @@ class Variable : public std::enable_shared_from_this<Variable> {
   // For kinds that combine the replicas' values first, in a replica context.
   Tensor change_merged(Change change, const Value& value);
   Tensor scatter_merged(kernel::Scatter operation, const IndexedSlices& slices);
+  // What all replicas get from such a change as one object; nothing: each gets value(). `device` is the first
+  // replica's.
+  virtual Value result_for_all(Device& /*device*/) { return {}; }
   Value aggregated(std::string_view call, Strategy& strategy, const Value& merged) const;
+  // Throws RuntimeError, naming the call, in a context of a strategy that did not create the variable.
+  void check_own_context(std::string_view call) const;
   // Change all components through the strategy's update(), in a cross-replica context.
   void change_all(Change change, const Value& value);
   void scatter_all(kernel::Scatter operation, const Value& slices);

@@ -128,7 +128,9 @@ Json parameter_server_without_gpus(const CaseWorld& world) {
 }
 
 Json parameter_server(const CaseWorld& world) {
-  return world.on_worker([](Worker& worker) -> Json {
+  const std::vector<WorkerSpec> run = {{.job = "worker", .device_count = 1}, {.job = "ps", .device_count = 0}};
+  return world.on_cluster(run, [](Worker& worker) -> Json {
+    if (worker.job() == "ps") return nullptr;
     tower::ParameterServerStrategy towers(worker);
     const ClusterSpec cluster = {{"worker", {"w0:1"}}, {"ps", {"p0:1"}}};
     const Json refused = {{"each",
@@ -138,7 +140,7 @@ Json parameter_server(const CaseWorld& world) {
     towers.configure(cluster, {.type = "worker", .id = 0});
     const Json again = error_of([&] { towers.configure(two_workers()); });
     return {{"refused", refused}, {"second_is_ignored", again}, {"roles", roles(towers)}};
-  });
+  })[0];
 }
 
 const bool added = add_cases({
