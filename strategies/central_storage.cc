@@ -1,5 +1,6 @@
 #include "strategies/central_storage.h"
 
+#include "strategies/base/context.h"
 #include "strategies/base/stored_extended.h"
 
 namespace tandem {
@@ -17,6 +18,8 @@ class CentralStorageExtended final : public StoredExtended {
 };
 
 }  // namespace
+
+CentralStorageStrategy::CentralStorageStrategy() : CentralStorageStrategy(worker_of_task()) {}
 
 CentralStorageStrategy::CentralStorageStrategy(Worker& worker, std::vector<Device*> compute_devices,
                                                Device* parameter_device)

@@ -11,6 +11,8 @@ namespace tandem {
 // by default the only compute device, or CPU:0 where there are several.
 class CentralStorageStrategy final : public Strategy {
  public:
+  // On the worker whose program the calling task runs (RuntimeError outside a program).
+  CentralStorageStrategy();
   explicit CentralStorageStrategy(Worker& worker, std::vector<Device*> compute_devices = {},
                                   Device* parameter_device = nullptr);
 };

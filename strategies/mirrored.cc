@@ -4,6 +4,8 @@
 
 #include <map>
 
+#include "strategies/base/context.h"
+#include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/variables/components.h"
 #include "strategies/variables/replicated_variables.h"
@@ -78,6 +80,10 @@ Value MirroredExtended::do_update(const std::shared_ptr<Variable>& variable, con
   }
   return ReplicatedExtended::do_update(variable, function, arguments, group);
 }
+
+MirroredStrategy::MirroredStrategy() : MirroredStrategy(worker_of_task()) {}
+
+MirroredStrategy::MirroredStrategy(Worker& worker) : MirroredStrategy(worker, all_devices_of(worker)) {}
 
 MirroredStrategy::MirroredStrategy(Worker& worker, std::vector<Device*> devices, std::string_view cross_device_ops,
                                    Packing packing)

@@ -23,6 +23,11 @@ class MirroredExtended : public ReplicatedExtended {
 
 class MirroredStrategy final : public Strategy {
  public:
+  // On the worker whose program the calling task runs (RuntimeError outside a program): on all its compute devices, or
+  // on its CPU where it has none.
+  MirroredStrategy();
+  // On those of `worker`.
+  explicit MirroredStrategy(Worker& worker);
   // `devices` are this worker's, at least one (ValueError). `cross_device_ops`: see make_cross_device_ops.
   MirroredStrategy(Worker& worker, std::vector<Device*> devices, std::string_view cross_device_ops = "auto",
                    Packing packing = {});

@@ -6,6 +6,7 @@
 #include <tuple>
 
 #include "engine/purpose.h"
+#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 
@@ -82,6 +83,9 @@ std::shared_ptr<Variable> MultiWorkerMirroredExtended::make_variable(const Varia
   in_sync_->broadcast(variable->components(), 0, streams);
   return variable;
 }
+
+MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(const MultiWorkerOptions& options)
+    : MultiWorkerMirroredStrategy(worker_of_task(), options) {}
 
 MultiWorkerMirroredStrategy::MultiWorkerMirroredStrategy(Worker& worker, const MultiWorkerOptions& options)
     : Strategy("multi_worker_mirrored", std::make_unique<MultiWorkerMirroredExtended>(worker, options)) {}

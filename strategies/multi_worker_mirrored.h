@@ -50,6 +50,8 @@ class MultiWorkerMirroredExtended : public MirroredExtended {
 
 class MultiWorkerMirroredStrategy final : public Strategy {
  public:
+  // On the worker whose program the calling task runs (RuntimeError outside a program).
+  explicit MultiWorkerMirroredStrategy(const MultiWorkerOptions& options = {});
   explicit MultiWorkerMirroredStrategy(Worker& worker, const MultiWorkerOptions& options = {});
 };
 

@@ -1,5 +1,6 @@
 #include "strategies/one_device.h"
 
+#include "strategies/base/context.h"
 #include "strategies/base/replicated_extended.h"
 #include "strategies/variables/components.h"
 #include "strategies/variables/replicated_variables.h"
@@ -23,5 +24,8 @@ class OneDeviceExtended final : public ReplicatedExtended {
 
 OneDeviceStrategy::OneDeviceStrategy(Worker& worker, Device& device)
     : Strategy("one_device", std::make_unique<OneDeviceExtended>(worker, device)) {}
+
+OneDeviceStrategy::OneDeviceStrategy(const std::string& device)
+    : OneDeviceStrategy(worker_of_task(), *Destinations(device).resolve(worker_of_task()).front()) {}
 
 }  // namespace tandem

@@ -1,6 +1,8 @@
 // tf.distribute.OneDeviceStrategy: one replica on one device.
 #pragma once
 
+#include <string>
+
 #include "strategies/base/strategy.h"
 
 namespace tandem {
@@ -9,6 +11,9 @@ namespace tandem {
 class OneDeviceStrategy final : public Strategy {
  public:
   OneDeviceStrategy(Worker& worker, Device& device);
+  // On the device of this name, "/gpu:0", of the worker whose program the calling task runs. RuntimeError outside a
+  // program, ValueError for a text that names no device, UnavailableError for a device that is not there.
+  explicit OneDeviceStrategy(const std::string& device);
 };
 
 }  // namespace tandem

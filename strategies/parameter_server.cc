@@ -7,6 +7,7 @@
 #include <map>
 #include <mutex>
 
+#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/input/input_workers.h"
@@ -142,6 +143,9 @@ InputWorkers ParameterServerExtended::input_workers() {
   }
   return workers;
 }
+
+ParameterServerStrategy::ParameterServerStrategy(ParameterServerOptions options)
+    : ParameterServerStrategy(worker_of_task(), {}, std::move(options)) {}
 
 ParameterServerStrategy::ParameterServerStrategy(Worker& worker, std::vector<Device*> devices,
                                                  ParameterServerOptions options)

@@ -60,6 +60,8 @@ class ParameterServerExtended final : public StoredExtended {
 // when it computes on several.
 class ParameterServerStrategy final : public Strategy {
  public:
+  // On the worker whose program the calling task runs (RuntimeError outside a program).
+  explicit ParameterServerStrategy(ParameterServerOptions options = {});
   // Computes on `devices`, by default on all of the worker's. ValueError when `worker` is a ps task, which calls
   // Server::join() or just returns, and for a resolver that contradicts the run.
   explicit ParameterServerStrategy(Worker& worker, std::vector<Device*> devices = {},

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <any>
+#include <utility>
 
 #include "engine/task.h"
 #include "strategies/base/default_strategy.h"
@@ -15,6 +16,7 @@ namespace {
 struct TaskModes {
   std::vector<Mode> stack;
   std::vector<VariableCreator> creators;
+  std::vector<std::shared_ptr<const OpenDeviceScope>> devices;
   Strategy* set_strategy = nullptr;
   Mode set_mode;
 };
@@ -71,6 +73,13 @@ Strategy* get_cross_replica_context() {
   return mode && !mode->replica ? mode->strategy : nullptr;
 }
 
+Worker& worker_of_task() {
+  if (Worker* worker = Task::current().worker()) return *worker;
+  throw RuntimeError(
+      "no worker's program is running here, so there is no current worker: make the strategy inside the program that "
+      "Engine::run() calls, or give it a worker");
+}
+
 void experimental_set_strategy(Strategy* strategy) {
   TaskModes& task = modes();
   if (!task.stack.empty())
@@ -79,7 +88,14 @@ void experimental_set_strategy(Strategy* strategy) {
   task.set_mode = Mode{.strategy = strategy};
 }
 
-ModeGuard::ModeGuard(Mode mode) : stack_(modes().stack) {
+std::vector<std::shared_ptr<const OpenDeviceScope>>& open_device_scopes() {
+  return modes().devices;
+}
+
+ModeGuard::ModeGuard(Mode mode)
+    : stack_(modes().stack),
+      hides_devices_((mode.replica && mode.replica != &default_replica_context()) || mode.update_replica.has_value()) {
+  if (hides_devices_) hidden_devices_ = std::exchange(modes().devices, {});
   stack_.push_back(mode);
   depth_ = stack_.size();
 }
@@ -87,6 +103,7 @@ ModeGuard::ModeGuard(Mode mode) : stack_(modes().stack) {
 ModeGuard::~ModeGuard() {
   TANDEM_REQUIRE_IN_DESTRUCTOR(stack_.size() == depth_, "scopes left in the wrong order");
   stack_.pop_back();
+  if (hides_devices_) modes().devices = std::move(hidden_devices_);
 }
 
 VariableCreatorScope::VariableCreatorScope(VariableCreator creator) {
@@ -104,9 +121,10 @@ const std::vector<VariableCreator>& variable_creators() {
 }
 
 InheritedCreators::InheritedCreators(const std::vector<VariableCreator>& creators)
-    : before_(std::exchange(modes().creators, creators)) {}
+    : before_(std::exchange(modes().creators, creators)), devices_before_(std::exchange(modes().devices, {})) {}
 InheritedCreators::~InheritedCreators() {
   modes().creators = std::move(before_);
+  modes().devices = std::move(devices_before_);
 }
 
 StrategyScope::StrategyScope(Strategy& strategy, bool enters_cross_replica_context) {
@@ -117,13 +135,16 @@ StrategyScope::StrategyScope(Strategy& strategy, bool enters_cross_replica_conte
   });
   modes_ = modes().stack.size();
   creators_ = modes().creators.size();
+  devices_ = modes().devices.size();
 }
 
 bool StrategyScope::is_innermost() const {
-  return modes().stack.size() == modes_ && modes().creators.size() == creators_;
+  return modes().stack.size() == modes_ && modes().creators.size() == creators_ && modes().devices.size() == devices_;
 }
 
 void StrategyScope::leave() {
+  if (modes().devices.size() != devices_)
+    throw RuntimeError("device scope nesting error: one that was opened inside this scope is still open");
   if (modes().creators.size() != creators_)
     throw RuntimeError("variable creator scope nesting error: one that was opened inside this scope is still open");
   if (!is_innermost()) throw RuntimeError("scope nesting error: a scope that was opened inside this one is still open");

@@ -1,6 +1,7 @@
 #include "strategies/base/default_strategy.h"
 
 #include "engine/task.h"
+#include "strategies/base/device_scope.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/replica_context.h"
 #include "strategies/input/input_workers.h"
@@ -24,7 +25,7 @@ class DefaultExtended final : public StrategyExtended {
   std::vector<Device*> non_slot_devices(const std::vector<std::shared_ptr<Variable>>& variables) override {
     return variables.empty() ? std::vector<Device*>{} : variables.front()->devices();
   }
-  // Returns the running task's worker; variables are on its CPU.
+  // Returns the running task's worker; variables are on its CPU unless a device scope says otherwise.
   Worker& worker() const override {
     if (!Task::current().worker()) no_devices();
     return *Task::current().worker();
@@ -33,7 +34,8 @@ class DefaultExtended final : public StrategyExtended {
  protected:
   std::shared_ptr<Variable> make_variable(const VariableSpec& spec) override {
     Device& host = worker().cpu();
-    return std::make_shared<PlainVariable>(strategy(), spec, make_components(spec, {&host}, host).front());
+    Device& device = spec.colocate_with ? *spec.colocate_with->devices().front() : device_of_scopes(worker(), spec);
+    return std::make_shared<PlainVariable>(strategy(), spec, make_components(spec, {&device}, host).front());
   }
   Value all_reduce(ReduceOp /*op*/, const Value& value, const CommunicationOptions& /*options*/) override {
     return value;

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "engine/worker.h"
 #include "strategies/base/errors.h"
 
 namespace tandem {
@@ -15,6 +16,11 @@ std::vector<Device*> checked_devices(std::vector<Device*> devices, std::string_v
       fmt::format("the device at place {} of the {} of {} is a null pointer; list devices of a worker, as "
                   "Worker::devices() has them",
                   null - devices.begin(), devices.size(), whose));
+}
+
+std::vector<Device*> all_devices_of(Worker& worker) {
+  if (worker.devices().empty()) return {&worker.cpu()};
+  return {worker.devices().begin(), worker.devices().end()};
 }
 
 }  // namespace tandem

@@ -196,7 +196,12 @@ Value ReplicatedExtended::all_reduce(ReduceOp op, const Value& value, const Comm
     parts.push_back(copies_on(own, part));
   }
   const std::vector<ReducePair> pairs = {{copy_of_tensors(Value::per_replica(parts)), Destinations(devices_)}};
-  return ops_for(pairs).begin_batch_reduce(op, pairs, options).wait().front();
+  return begin_reduction(op, pairs, options).wait().front();
+}
+
+ReductionInFlight ReplicatedExtended::begin_reduction(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                                      const CommunicationOptions& options) {
+  return ops_for(pairs).begin_batch_reduce(op, pairs, options);
 }
 
 void ReplicatedExtended::begin_all_reduce(ReduceOp op, const Value& tensors) {
@@ -267,7 +272,7 @@ ReductionInFlight ReplicatedExtended::do_batch_reduce_to(ReduceOp op, const std:
       values[i] = copies_on(destinations.resolve(worker_), reduce_over_workers(op, value));
     }
   }
-  ReductionInFlight result = ops_for(distributed).begin_batch_reduce(op, distributed, options);
+  ReductionInFlight result = begin_reduction(op, distributed, options);
   for (std::size_t i = 0; i < places.size(); ++i) values[places[i]] = result.values[i];
   result.values = std::move(values);
   return result;
@@ -292,13 +297,13 @@ Value ReplicatedExtended::do_update(const std::shared_ptr<Variable>& variable, c
 
 Value ReplicatedExtended::do_update_non_slot(const std::vector<Device*>& devices, const NonSlotFunction& function,
                                              const Value::Parts& arguments, bool group) {
+  if (devices.empty()) throw AssertionError("update_non_slot() on no device: see non_slot_devices()");
   check_arguments("update_non_slot()", arguments, devices.size(), "devices");
   Value::Parts results;
   for (int i = 0; i < static_cast<int>(devices.size()); ++i) {
     const ModeGuard mode(Mode{.strategy = &strategy(), .update_replica = i});
     results.push_back(function(arguments_of(i, arguments)));
   }
-  if (results.empty()) throw AssertionError("update_non_slot() on no device: see non_slot_devices()");
   return combine_updates(results, group);
 }
 

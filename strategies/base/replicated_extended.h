@@ -52,6 +52,10 @@ class ReplicatedExtended : public StrategyExtended {
   Value reduce_over_workers(ReduceOp op, const Value& value) override;
 
   UnmetChanges& unmet_changes() { return unmet_changes_; }
+  // Starts to reduce values with one part per device of this worker.
+  virtual ReductionInFlight begin_reduction(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                            const CommunicationOptions& options);
+
   CrossDeviceOps& cross_device_ops() { return *cross_device_ops_; }
   const std::vector<DeviceId>& group() const { return group_; }  // all devices in sync, in replica order
 

@@ -22,8 +22,7 @@ bool holds_numbers(const Value& value) {
 }  // namespace
 
 std::vector<Device*> or_all_of(Worker& worker, std::vector<Device*> devices) {
-  if (!devices.empty()) return devices;
-  return {worker.devices().begin(), worker.devices().end()};
+  return devices.empty() ? all_devices_of(worker) : devices;
 }
 
 std::vector<Device*> local_parameter_device(Worker& worker, const std::vector<Device*>& compute) {

@@ -61,7 +61,7 @@ class StoredExtended : public ReplicatedExtended {
   std::unique_ptr<Monitor> monitor_;  // guards arrivals_: tasks of several workers may use one strategy
 };
 
-// Returns the devices, or all of the worker's where none are given.
+// Returns the devices, or all of the worker's (all_devices_of) where none are given.
 std::vector<Device*> or_all_of(Worker& worker, std::vector<Device*> devices);
 // Returns where variables go without a parameter server: the only compute device, else the worker's CPU:0.
 std::vector<Device*> local_parameter_device(Worker& worker, const std::vector<Device*>& compute);

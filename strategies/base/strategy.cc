@@ -206,6 +206,11 @@ DistributedIteratorV1 Strategy::make_dataset_iterator(const Dataset& dataset) {
       {{experimental_distribute_dataset(dataset), extended_->implementation().input_workers().devices}});
 }
 
+DistributedIteratorV1 Strategy::make_input_fn_iterator(const InputFunction& function, InputReplicationMode mode) {
+  require_cross_replica(*this, "make_input_fn_iterator()");
+  return tandem::make_input_fn_iterator(function, extended_->implementation().input_workers(), mode);
+}
+
 DistributedDataset Strategy::distribute_datasets_from_function(const DatasetFunction& function) {
   return distribute_datasets_from_function(function, InputOptions{});
 }

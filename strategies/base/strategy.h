@@ -101,6 +101,11 @@ class Strategy {
   // TensorFlow 1's form of experimental_distribute_dataset: an iterator that can be initialised again.
   DistributedIteratorV1 make_dataset_iterator(const Dataset& dataset);
 
+  // TensorFlow 1's forms with an input function, called once for this worker's input pipeline: see
+  // input/distributed_dataset_v1.h.
+  DistributedIteratorV1 make_input_fn_iterator(const InputFunction& function,
+                                               InputReplicationMode mode = InputReplicationMode::per_worker);
+
   // Calls `function` once per local replica and wraps the results per replica, even where they are one object or where
   // there is one replica. The strategies that always have one, OneDevice and the default one, return it bare.
   Value experimental_distribute_values_from_function(const std::function<Value(const ValueContext&)>& function);

@@ -20,6 +20,7 @@ namespace tandem {
 // get one row more.
 std::vector<std::int64_t> rebatch(std::int64_t global_batch, int replicas);
 
+class DistributedIteratorV1;
 struct DistributedInput;  // shared by a dataset and its iterators
 
 // tf.experimental.Optional.
@@ -82,6 +83,11 @@ class DistributedDataset {
 
   // Starts at the first step. Later iterations repeat what cache() kept and shuffle anew where they should.
   DistributedIterator iterator() const { return DistributedIterator(input_); }
+
+  // TensorFlow 1's forms (input/distributed_dataset_v1.h): iterators that begin at the first step again after
+  // initialize().
+  DistributedIteratorV1 make_one_shot_iterator() const;
+  DistributedIteratorV1 make_initializable_iterator() const;
 
   // For `for (const Value& step : dataset)`: the steps of iterator().
   class Steps;

@@ -8,6 +8,7 @@
 #include "strategies/base/device_list.h"
 #include "strategies/base/errors.h"
 #include "strategies/input/autoshard.h"
+#include "strategies/input/distributed_input.h"
 #include "strategies/values/regroup.h"
 
 namespace tandem {
@@ -86,6 +87,14 @@ Value DistributedIteratorV1::get_next() {
     devices.push_back(pipelines_[w].devices);
   }
   return over_all_devices(values, devices);
+}
+
+DistributedIteratorV1 DistributedDataset::make_one_shot_iterator() const {
+  return make_initializable_iterator();
+}
+
+DistributedIteratorV1 DistributedDataset::make_initializable_iterator() const {
+  return DistributedIteratorV1({{*this, input_->workers.devices}});
 }
 
 DistributedDatasetV1::DistributedDatasetV1(Dataset dataset, const InputWorkers& workers)

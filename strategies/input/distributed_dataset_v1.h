@@ -58,8 +58,6 @@ DistributedDatasetV1 distribute_dataset_v1(const DatasetFunctionV1& function, co
 // Calls an input function once for each worker. It returns a dataset, whose elements are dealt to the devices, or a
 // function, which is called once for every replica of a step and throws OutOfRangeError at its end. ValueError for a
 // mode other than PER_WORKER, and for an empty function.
-using ElementFunction = std::function<Element()>;
-using InputFunction = std::function<std::variant<Dataset, ElementFunction>(const InputContext& context)>;
 DistributedIteratorV1 make_input_fn_iterator(const InputFunction& function, const InputWorkers& workers,
                                              InputReplicationMode mode = InputReplicationMode::per_worker);
 DistributedIteratorV1 make_input_fn_iterator(const InputFunction& function, const std::vector<InputWorkers>& workers,

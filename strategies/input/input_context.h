@@ -2,10 +2,15 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
+#include <variant>
 
 namespace tandem {
+
+class Dataset;
+class Element;
 
 class InputContext {
  public:
@@ -52,5 +57,9 @@ struct InputOptions {
 // Throws ValueError for a buffer size below 0, and for a dataset that is placed on a device in the mode PER_WORKER, or
 // while elements are fetched to devices in the mode PER_REPLICA.
 void check_input_options(const InputOptions& options);
+
+// What make_input_fn_iterator() takes: a function that returns a dataset, or a function that makes one element.
+using ElementFunction = std::function<Element()>;
+using InputFunction = std::function<std::variant<Dataset, ElementFunction>(const InputContext& context)>;
 
 }  // namespace tandem

@@ -168,6 +168,10 @@ DistributedDatasetV1 DistributionStrategy::distribute_dataset(const DatasetFunct
   return distribute_dataset_v1(function, input_workers(), settings_of(*strategy_).auto_shard_dataset);
 }
 
+DistributedDatasetV1 DistributionStrategy::distribute_dataset(const Dataset& dataset) const {
+  return distribute_dataset([&dataset] { return std::optional(dataset); });
+}
+
 DistributedIteratorV1 DistributionStrategy::make_input_fn_iterator(const InputFunction& function,
                                                                    InputReplicationMode mode) const {
   return tandem::make_input_fn_iterator(function, input_workers(), mode);

@@ -111,6 +111,7 @@ class DistributionStrategy {
   // Deals whole elements to the devices: see distribute_dataset_v1. Each worker has an input pipeline of its own, also
   // where this program drives the devices of all of them. May be called anywhere.
   DistributedDatasetV1 distribute_dataset(const DatasetFunctionV1& function) const;
+  DistributedDatasetV1 distribute_dataset(const Dataset& dataset) const;  // the same for each pipeline
   DistributedIteratorV1 make_input_fn_iterator(const InputFunction& function,
                                                InputReplicationMode mode = InputReplicationMode::per_worker) const;
   // Calls `function` `iterations` times with the iterator's next elements, tuples opened, and returns what the last

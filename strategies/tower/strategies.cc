@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "strategies/base/context.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/cross_device/choose.h"
@@ -22,6 +23,30 @@ class CollectiveOfOneWorker : public MirroredExtended {
  public:
   using MirroredExtended::MirroredExtended;
   bool experimental_between_graph() const override { return true; }
+};
+
+// Reduces with an object of the program's.
+class MirroredWithOps : public MirroredExtended {
+ public:
+  MirroredWithOps(Worker& worker, const ReplicatedSpec& spec, std::shared_ptr<CrossTowerOps> ops)
+      : MirroredExtended(worker, spec), ops_(std::move(ops)) {}
+  std::string cross_device_ops_name() const override { return "cross_tower_ops"; }
+
+ protected:
+  ReductionInFlight begin_reduction(ReduceOp op, const std::vector<ReducePair>& pairs,
+                                    const CommunicationOptions& /*options*/) override {
+    ReductionInFlight result;
+    if (pairs.empty()) return result;
+    const auto aggregation = op == ReduceOp::sum ? VariableAggregation::sum : VariableAggregation::mean;
+    for (const Value& value : ops_->batch_reduce(aggregation, pairs)) {
+      const bool is_on_one = value.is_distributed() && value.parts().size() == 1;
+      result.values.push_back(is_on_one ? value.parts().front() : value);
+    }
+    return result;
+  }
+
+ private:
+  std::shared_ptr<CrossTowerOps> ops_;
 };
 
 Device& device_named(Worker& worker, const std::string& name) {
@@ -75,14 +100,21 @@ void choose_cross_tower_ops(const Worker& worker, ReplicatedSpec& spec) {
 }
 
 std::shared_ptr<Strategy> mirrored_on(Worker& worker, std::vector<Device*> devices, const MirroredOptions& options) {
+  const auto* object = std::get_if<std::shared_ptr<CrossTowerOps>>(&options.cross_tower_ops);
+  const auto* name = std::get_if<std::string>(&options.cross_tower_ops);
   ReplicatedSpec spec{
-      .devices = std::move(devices), .cross_device_ops = options.cross_tower_ops, .packing = options.packing};
+      .devices = std::move(devices), .cross_device_ops = name ? *name : "auto", .packing = options.packing};
   choose_cross_tower_ops(worker, spec);
-  return std::make_shared<TowerStrategy>(
-      "mirrored", std::make_unique<TowerExtended<MirroredExtended>>(options.release, worker, std::move(spec)),
-      TowerStrategy::Settings{.release = options.release,
-                              .auto_shard_dataset = options.auto_shard_dataset,
-                              .prefetch_on_device = options.prefetch_on_device});
+  std::unique_ptr<StrategyExtended> extended;
+  if (object && *object) {
+    extended = std::make_unique<TowerExtended<MirroredWithOps>>(options.release, worker, std::move(spec), *object);
+  } else {
+    extended = std::make_unique<TowerExtended<MirroredExtended>>(options.release, worker, std::move(spec));
+  }
+  return std::make_shared<TowerStrategy>("mirrored", std::move(extended),
+                                         TowerStrategy::Settings{.release = options.release,
+                                                                 .auto_shard_dataset = options.auto_shard_dataset,
+                                                                 .prefetch_on_device = options.prefetch_on_device});
 }
 
 // Returns the chief's tasks and then the workers', by index.
@@ -146,6 +178,8 @@ std::vector<DeviceId> first_devices_in_sync(Worker& worker, int count) {
   return all;
 }
 
+MirroredStrategy::MirroredStrategy(MirroredOptions options) : MirroredStrategy(worker_of_task(), std::move(options)) {}
+
 MirroredStrategy::MirroredStrategy(Worker& worker, MirroredOptions options)
     : DistributionStrategy(mirrored_on(worker, devices_of(worker, options), options)),
       worker_(&worker),
@@ -169,6 +203,8 @@ void MirroredStrategy::configure(const ClusterSpec& cluster, const ClusterTask& 
 
 OneDeviceStrategy::OneDeviceStrategy(Worker& worker, const std::string& device)
     : DistributionStrategy(std::make_shared<tandem::OneDeviceStrategy>(worker, device_named(worker, device))) {}
+
+CollectiveAllReduceStrategy::CollectiveAllReduceStrategy() : CollectiveAllReduceStrategy(worker_of_task()) {}
 
 CollectiveAllReduceStrategy::CollectiveAllReduceStrategy(Worker& worker, std::optional<int> num_gpus_per_worker,
                                                          Release release)
@@ -201,6 +237,8 @@ void CollectiveAllReduceStrategy::configure(const ClusterSpec& cluster, const Cl
                                          TowerStrategy::Settings{.release = release_}));
   is_configured_ = true;
 }
+
+ParameterServerStrategy::ParameterServerStrategy() : ParameterServerStrategy(worker_of_task()) {}
 
 ParameterServerStrategy::ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker)
     : DistributionStrategy(

@@ -4,20 +4,26 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <variant>
 #include <vector>
 
 #include "strategies/base/options.h"
 #include "strategies/cluster/cluster_resolver.h"
 #include "strategies/one_device.h"
+#include "strategies/tower/cross_tower_ops.h"
 #include "strategies/tower/distribution_strategy.h"
 #include "strategies/tower/variables.h"
 
 namespace tandem::tower {
 
+// By name: "auto" is choose_automatically_v1, for others see make_cross_device_ops. Or an object that reduces whatever
+// these towers reduce; a null pointer is "auto".
+using CrossTowerOpsChoice = std::variant<std::string, std::shared_ptr<CrossTowerOps>>;
+
 struct MirroredOptions {
   std::optional<std::vector<std::string>> devices{};     // by name; at least one, none twice (AssertionError)
   std::optional<int> num_gpus{}, num_gpus_per_worker{};  // at most one of them: GPU:0 and so on, for 0 CPU:0
-  std::string cross_tower_ops = "auto";                  // choose_automatically_v1, or see make_cross_device_ops
+  CrossTowerOpsChoice cross_tower_ops = "auto";
   Packing packing{};
   std::optional<bool> prefetch_on_device{};  // false: leave input on the host
   bool auto_shard_dataset = false;           // divide input files among the workers
@@ -28,6 +34,9 @@ struct MirroredOptions {
 // worker's GPUs, or on CPU:0 if it has none. ValueError for more than one of devices, num_gpus and num_gpus_per_worker.
 class MirroredStrategy final : public DistributionStrategy {
  public:
+  // On the worker whose program the calling task runs (RuntimeError outside a program), as the other constructors
+  // without a worker.
+  explicit MirroredStrategy(MirroredOptions options = {});
   explicit MirroredStrategy(Worker& worker, MirroredOptions options = {});
   // Moves to the devices of every chief and worker of the cluster; the program runs on one of them. There "auto"
   // reduces to one device, since collectives need a program on every worker. ValueError when the number of GPUs per
@@ -51,6 +60,7 @@ class CollectiveAllReduceStrategy final : public DistributionStrategy {
  public:
   // Uses GPU:0 and so on of each worker, for 0 its CPU:0; for nullopt, which TensorFlow does not have, all of its
   // compute devices, whatever they are.
+  CollectiveAllReduceStrategy();
   explicit CollectiveAllReduceStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = 0,
                                        Release release = Release::v1_12);
   // As TensorFlow 1.14: configured with the resolver's cluster and task, unless it describes none. The resolver is then
@@ -74,6 +84,7 @@ class ParameterServerStrategy final : public DistributionStrategy {
  public:
   // Computes on GPU:0 and so on, for 0 on CPU:0; for nullopt, which TensorFlow does not have, on all compute devices of
   // this worker, whatever they are.
+  ParameterServerStrategy();
   explicit ParameterServerStrategy(Worker& worker, std::optional<int> num_gpus_per_worker = 0);
   // As TensorFlow 1.14: configured with the resolver's cluster and task, unless it describes none. The resolver is what
   // strategy().cluster_resolver() returns.

@@ -4,6 +4,7 @@
 #include "strategies/cross_device/copies.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/cross_device/reduction_to_one_device.h"
+#include "strategies/mirrored.h"
 #include "tests/conformance/tf/groups.h"
 
 namespace tandem::cross_device_ops_cases {
@@ -167,6 +168,46 @@ Json error_of_making(const Stage& stage, const char* name, int num_packs) {
       [&] { make_cross_device_ops(name, stage.worker, {&stage.device(0)}, group, Packing{.num_packs = num_packs}); });
 }
 
+// Sums on the first device, and counts the calls.
+class CountedOps final : public CrossDeviceOps {
+ public:
+  CountedOps(Worker& worker, std::vector<Device*> devices) : CrossDeviceOps(worker, std::move(devices)) {}
+  std::string_view name() const override { return "nccl"; }
+  int calls = 0;
+
+ private:
+  void sum_in_place(const std::vector<TensorGroup>& groups) override {
+    ++calls;
+    for (const TensorGroup& group : groups) {
+      for (std::size_t d = 1; d < group.size(); ++d) add_from_peer(0, group[0], group[d]);
+      for (std::size_t d = 1; d < group.size(); ++d) copy_to_peer(d, group[d], 0, group[0]);
+    }
+  }
+};
+
+// Which operations a Mirrored strategy uses for a variable of the type: those that it was given, or its own for others.
+std::string ops_used_for(const Stage& stage, DType dtype) {
+  const auto given = std::make_shared<CountedOps>(stage.worker, devices_at(stage));
+  MirroredStrategy strategy(stage.worker, devices_at(stage), given);
+  const Stage of_given(stage.worker, strategy, stage.spec);
+  const auto v = of_given.var(1, VariableAggregation::sum, VariableSynchronization::automatic, dtype);
+  run_each(of_given, [&] { v->assign_add(stage.tensor(replica().device(), Shape{}, {2.0 + replica_id()}, dtype)); });
+  if (of_given.components(*v) != Json({6.0, 6.0})) return "ops that add wrongly";
+  return given->calls > 0 ? "the given ones" : "ReductionToOneDevice";
+}
+
+// Reduces a pair of values of these types in one batch.
+Json batch_of(const Stage& stage, DType first, DType second) {
+  const auto value = [&](DType dtype) {
+    return Value::per_replica(
+        {stage.tensor(stage.device(0), {1}, {1}, dtype), stage.tensor(stage.device(1), {1}, {2}, dtype)});
+  };
+  return error_of([&] {
+    stage.strategy.extended().batch_reduce_to(kSum,
+                                              {{value(first), devices_at(stage)}, {value(second), devices_at(stage)}});
+  });
+}
+
 const bool added = add_cases({
     {"xdo-002", staged([](Stage& stage) {
        ReductionToOneDevice ops(stage.worker, devices_at(stage), {}, &stage.worker.cpu());
@@ -217,6 +258,16 @@ const bool added = add_cases({
        const Json first = error_of_making(stage, "nccl", -1), second = error_of_making(stage, "hierarchical_copy", -1);
        return {{"first_two", common({first, second})},
                {"third", error_of_making(stage, "nccl", 0).is_null() ? "ok" : "refused"}};
+     })},
+    {"xdo-019", staged([](Stage& stage) -> Json {
+       if (ops_used_for(stage, DType::f32) != "the given ones") return {{"ops", "not the given ones for f32"}};
+       return {{"ops", ops_used_for(stage, DType::i32)}};
+     })},
+    {"xdo-val-004", staged([](Stage& stage) -> Json {
+       for (const DType alone : {DType::i32, DType::f32}) {
+         if (const Json error = batch_of(stage, alone, alone); !error.is_null()) return {{"alone", error}};
+       }
+       return batch_of(stage, DType::i32, DType::f32);
      })},
     {"xdo-ops-x01", staged([](Stage& stage) {
        return of_all_ops(stage, [&](CrossDeviceOps& ops) { return ToEveryDestination(stage, ops).outcome(); });
