@@ -2,7 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <ranges>
+#include <vector>
 
 #include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
@@ -22,8 +22,10 @@ namespace {
 // Merges the open scopes, the innermost first, as TensorFlow applies them to an op.
 std::string merged_scopes(const PlacedOp& op) {
   std::string text;
-  for (const auto& scope : open_device_scopes() | std::views::reverse) {
-    text = scope->setter ? scope->setter->device_of(op, text) : scope->spec.merged_with(DeviceSpec::parse(text)).text();
+  const std::vector<std::shared_ptr<const OpenDeviceScope>>& scopes = open_device_scopes();
+  for (auto open = scopes.rbegin(); open != scopes.rend(); ++open) {
+    const OpenDeviceScope& scope = **open;
+    text = scope.setter ? scope.setter->device_of(op, text) : scope.spec.merged_with(DeviceSpec::parse(text)).text();
   }
   return text;
 }
