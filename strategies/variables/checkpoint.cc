@@ -2,11 +2,13 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <boost/crc.hpp>
 #include <cstring>
 #include <fstream>
 #include <nlohmann/json.hpp>
 
+#include "strategies/base/default_strategy.h"
 #include "strategies/base/errors.h"
 #include "strategies/base/strategy.h"
 #include "topologies/base/whole_file.h"
@@ -58,7 +60,40 @@ double element_at(const std::byte* bytes, std::int64_t i) {
   return static_cast<double>(value);
 }
 
+// Whether this worker is the chief or, in a cluster without one, task 0 of a job that computes.
+bool leads(const Worker& worker) {
+  const auto is_chief = [](const std::string& job) { return job == "chief" || job == "master"; };
+  if (is_chief(worker.job())) return worker.task() == 0;
+  const auto cluster = worker.cluster();
+  if (std::ranges::any_of(cluster, [&](const WorkerSpec& spec) { return is_chief(spec.job); })) return false;
+  return worker.task() == 0 && worker.job() != "ps" && worker.job() != "evaluator";
+}
+
 }  // namespace
+
+void Checkpoint::require_outside_run(const std::string& call) {
+  const Mode* mode = current_mode();
+  if (!mode || (!mode->replica && !mode->update_replica)) return;
+  const int replicas = mode->strategy->num_replicas_in_sync();
+  throw RuntimeError(
+      mode->replica
+          ? fmt::format("{} is called inside run(), where each of {} replicas calls it; call it once, after run()",
+                        call, replicas)
+          : fmt::format("{} is called inside update(), once for each component of a variable; call it once, after "
+                        "update()",
+                        call));
+}
+
+bool Checkpoint::writes() const {
+  bool is_distributed = false, writes = true;
+  for (const auto& [name, variable] : variables_) {
+    if (variable.strategy == &default_strategy()) continue;
+    is_distributed = true;
+    writes = writes && variable.strategy->extended().should_checkpoint();
+  }
+  if (is_distributed) return writes;
+  return has_strategy() ? get_strategy().extended().should_checkpoint() : leads(worker_);
+}
 
 void Checkpoint::add(const std::string& name, Saveable saveable) {
   if (!variables_.emplace(name, std::move(saveable)).second) {
@@ -67,25 +102,23 @@ void Checkpoint::add(const std::string& name, Saveable saveable) {
 }
 
 void Checkpoint::add(const std::string& name, const std::shared_ptr<Variable>& variable) {
-  const bool writes = variable->strategy().extended().should_checkpoint();
-  add(name, Saveable{variable->dtype(), variable->shape(), writes, [variable] { return variable->saved_value(); },
+  add(name, Saveable{variable->dtype(), variable->shape(), &variable->strategy(),
+                     [variable] { return variable->saved_value(); },
                      [variable](const Tensor& saved) { variable->restore(saved); }});
 }
 
 void Checkpoint::add(const std::string& name, const ShardedVariable& variable) {
-  const bool writes = variable.variables().front()->strategy().extended().should_checkpoint();
-  add(name, Saveable{variable.dtype(), variable.shape(), writes,
+  add(name, Saveable{variable.dtype(), variable.shape(), &variable.variables().front()->strategy(),
                      [variable, this] { return variable.concatenated_on(worker_.cpu()); },
                      [variable](const Tensor& saved) { ShardedVariable(variable).assign(Value(saved)); }});
 }
 
 void Checkpoint::save(const std::string& path) const {
+  require_outside_run(fmt::format("Checkpoint::save() of '{}'", path));
   nlohmann::json tensors = nlohmann::json::array();
   std::string data;
-  bool writes = variables_.empty();
   for (const auto& [name, variable] : variables_) {
     const Tensor tensor = variable.saved();
-    writes = writes || variable.writes;
     worker_.cpu().synchronize();
     if (!tensor.has_values()) throw RuntimeError("this engine carries no values: there is nothing to save");
     const auto dimensions = variable.shape.dimensions();
@@ -95,7 +128,7 @@ void Checkpoint::save(const std::string& path) const {
                        {"offset", data.size()}});
     data.append(static_cast<const char*>(tensor.data()), tensor.size_bytes());
   }
-  if (!writes) return;
+  if (!writes()) return;
   const std::string header = nlohmann::json{{"version", 1}, {"tensors", tensors}}.dump();
   std::string file(kMark);
   append_number(file, header.size(), kLengthBytes);
@@ -106,6 +139,7 @@ void Checkpoint::save(const std::string& path) const {
 }
 
 void Checkpoint::restore(const std::string& path) const {
+  require_outside_run(fmt::format("Checkpoint::restore() of '{}'", path));
   const CheckpointReader reader(path);
   for (const auto& [name, variable] : variables_) {
     const CheckpointReader::Entry& entry = reader.entry(name);

@@ -2,8 +2,9 @@
 // component 0, a sync-on-read variable as its aggregated value, a sharded variable as a whole; docs/checkpoints.md
 // describes the file.
 //
-// Calls are made in a cross-replica context. In a multi-worker strategy every worker makes them; only the worker whose
-// should_checkpoint() is true writes.
+// save() and restore() are called outside run(), in a cross-replica context or in the default state: RuntimeError in a
+// replica or update context, where every replica would write the file. In a multi-worker strategy every worker calls
+// them, since reading a variable may take all workers. One worker writes: writes() says which.
 #pragma once
 
 #include <functional>
@@ -17,11 +18,13 @@
 
 namespace tandem {
 
+class Strategy;
 class Worker;
 
 class Checkpoint {
  public:
   explicit Checkpoint(Worker& worker) : worker_(worker) {}
+  Worker& worker() const { return worker_; }
   // ValueError for a name that the checkpoint has already.
   void add(const std::string& name, const std::shared_ptr<Variable>& variable);
   void add(const std::string& name, const ShardedVariable& variable);
@@ -33,11 +36,19 @@ class Checkpoint {
   // for another shape or element type. Everything is checked before the first variable changes.
   void restore(const std::string& path) const;
 
+  // Whether this worker is the one that writes. It is decided once for the whole checkpoint, by should_checkpoint() of
+  // all strategies that have a variable in it. Variables of the default strategy, created outside every scope, exist in
+  // each worker's program and have no say, unless there are no others: then the strategy decides in whose scope the
+  // call is made and, outside every scope, the chief writes, or task 0 of its job where the cluster has no chief.
+  bool writes() const;
+  // RuntimeError, naming `call` ("CheckpointManager::save() of 'model'"), inside run() and update().
+  static void require_outside_run(const std::string& call);
+
  private:
   struct Saveable {
     DType dtype;
     Shape shape;
-    bool writes;
+    const Strategy* strategy;
     std::function<Tensor()> saved;
     std::function<void(const Tensor&)> restore;
   };
