@@ -17,6 +17,7 @@ class OperandVisitor {
   void operator()(kernel::Fill& kernel) const { all(kernel.to); }
   void operator()(kernel::Elementwise& kernel) const { all(kernel.to, kernel.a, kernel.b); }
   void operator()(kernel::ScaleAdd& kernel) const { all(kernel.to, kernel.a); }
+  void operator()(kernel::SquareRoot& kernel) const { all(kernel.to, kernel.a); }
   void operator()(kernel::Relu& kernel) const { all(kernel.to, kernel.a); }
   void operator()(kernel::ReluGradient& kernel) const { all(kernel.to, kernel.gradient, kernel.output); }
   void operator()(kernel::AddBias& kernel) const { all(kernel.to, kernel.bias); }

@@ -89,6 +89,16 @@ Op scale_add(Tensor to, Tensor a, double alpha, double beta) {
   return make(kName, cost, kernel::ScaleAdd{std::move(to), std::move(a), alpha, beta});
 }
 
+// Summands of zero cost nothing.
+Op square_root(Tensor to, Tensor a, double inside, double outside) {
+  check_like(to, a, "square_root");
+  TANDEM_REQUIRE(is_floating(to.dtype()), "square_root of integers");
+  const int flops = 1 + (inside != 0 ? 1 : 0) + (outside != 0 ? 1 : 0);
+  const OpCost cost{flops * count_of(to), 2 * bytes_of(to), to.dtype()};
+  static const Name kName("square_root");
+  return make(kName, cost, kernel::SquareRoot{std::move(to), std::move(a), inside, outside});
+}
+
 Op relu(Tensor to, Tensor a) {
   check_like(to, a, "relu");
   const OpCost cost{count_of(to), 2 * bytes_of(to), to.dtype()};

@@ -54,6 +54,11 @@ struct ScaleAdd {
   Tensor to, a;
   double alpha = 1, beta = 0;
 };
+// to[i] = sqrt(a[i] + inside) + outside, of floating-point types, rounded as IEEE 754 says.
+struct SquareRoot {
+  Tensor to, a;
+  double inside = 0, outside = 0;
+};
 struct Relu {
   Tensor to, a;
 };
@@ -109,9 +114,9 @@ struct HostFunction {
 }  // namespace kernel
 
 using Kernel =
-    std::variant<kernel::Gemm, kernel::Fill, kernel::Elementwise, kernel::ScaleAdd, kernel::Relu, kernel::ReluGradient,
-                 kernel::AddBias, kernel::SumAxis, kernel::SoftmaxCrossEntropy, kernel::Cast, kernel::ScatterRows,
-                 kernel::CopyBlocks, kernel::CopyMany, kernel::HostFunction>;
+    std::variant<kernel::Gemm, kernel::Fill, kernel::Elementwise, kernel::ScaleAdd, kernel::SquareRoot, kernel::Relu,
+                 kernel::ReluGradient, kernel::AddBias, kernel::SumAxis, kernel::SoftmaxCrossEntropy, kernel::Cast,
+                 kernel::ScatterRows, kernel::CopyBlocks, kernel::CopyMany, kernel::HostFunction>;
 
 struct Op {
   Name name;
@@ -132,6 +137,7 @@ Op gemm(Tensor c, Tensor a, Tensor b, bool transpose_a = false, bool transpose_b
 Op fill(Tensor to, double value);
 Op elementwise(kernel::Binary operation, Tensor to, Tensor a, Tensor b);
 Op scale_add(Tensor to, Tensor a, double alpha, double beta);
+Op square_root(Tensor to, Tensor a, double inside = 0, double outside = 0);
 Op relu(Tensor to, Tensor a);
 Op relu_gradient(Tensor to, Tensor gradient, Tensor output);
 Op add_bias(Tensor to, Tensor bias);

@@ -17,6 +17,7 @@ struct OperandsOf {
   Operands operator()(const kernel::Fill& op) const { return {&op.to}; }
   Operands operator()(const kernel::Elementwise& op) const { return {&op.to, &op.a, &op.b}; }
   Operands operator()(const kernel::ScaleAdd& op) const { return {&op.to, &op.a}; }
+  Operands operator()(const kernel::SquareRoot& op) const { return {&op.to, &op.a}; }
   Operands operator()(const kernel::Relu& op) const { return {&op.to, &op.a}; }
   Operands operator()(const kernel::ReluGradient& op) const { return {&op.to, &op.gradient, &op.output}; }
   Operands operator()(const kernel::AddBias& op) const { return {&op.to, &op.bias}; }
@@ -54,6 +55,10 @@ struct Launch {
   }
   void operator()(const kernel::ScaleAdd& op) const {
     launch_scale_add(at.stream, op.to.dtype(), op.to.data(), op.a.data(), op.alpha, op.beta, op.to.element_count());
+  }
+  void operator()(const kernel::SquareRoot& op) const {
+    launch_square_root(at.stream, op.to.dtype(), op.to.data(), op.a.data(), op.inside, op.outside,
+                       op.to.element_count());
   }
   void operator()(const kernel::Relu& op) const {
     launch_relu(at.stream, op.to.dtype(), op.to.data(), op.a.data(), op.to.element_count());

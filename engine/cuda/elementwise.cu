@@ -1,3 +1,4 @@
+#include <cmath>
 #include <cstring>
 #include <initializer_list>
 
@@ -122,6 +123,18 @@ template <typename T>
 struct Scaling {
   Wide<T> alpha;
   __device__ Wide<T> operator()(const Wide<T>* x) const { return multiply(alpha, x[0]); }
+};
+
+template <typename T>
+struct Root {
+  Wide<T> inside, outside;
+  __device__ Wide<T> operator()(const Wide<T>* x) const {
+    if constexpr (std::is_same_v<Wide<T>, double>) {
+      return ::sqrt(x[0] + inside) + outside;
+    } else {
+      return ::sqrtf(x[0] + inside) + outside;
+    }
+  }
 };
 
 template <typename T>
@@ -278,6 +291,18 @@ void launch_scale_add(cudaStream_t stream, DType dtype, void* to, const void* a,
       launch(stream, count, is_aligned, Map<T, 1, Scaling<T>>{target, {source}, {wide_alpha}});
     } else {
       launch(stream, count, is_aligned, Map<T, 2, ScaledSum<T>>{target, {source, target}, {wide_alpha, wide_beta}});
+    }
+  });
+}
+
+void launch_square_root(cudaStream_t stream, DType dtype, void* to, const void* a, double inside, double outside,
+                        std::int64_t count) {
+  with_type(dtype, [&]<typename T>() {
+    if constexpr (!std::is_integral_v<T>) {
+      launch(stream, count, are_aligned({to, a}),
+             Map<T, 1, Root<T>>{static_cast<T*>(to),
+                                {static_cast<const T*>(a)},
+                                {converted<Wide<T>>(inside), converted<Wide<T>>(outside)}});
     }
   });
 }

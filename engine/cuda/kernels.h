@@ -36,6 +36,9 @@ void launch_arithmetic(cudaStream_t stream, DType dtype, Arithmetic operation, v
 // to = alpha * a + beta * to; `to` is not read where beta is 0.
 void launch_scale_add(cudaStream_t stream, DType dtype, void* to, const void* a, double alpha, double beta,
                       std::int64_t count);
+// to = sqrt(a + inside) + outside, of floating types.
+void launch_square_root(cudaStream_t stream, DType dtype, void* to, const void* a, double inside, double outside,
+                        std::int64_t count);
 void launch_relu(cudaStream_t stream, DType dtype, void* to, const void* a, std::int64_t count);
 void launch_relu_gradient(cudaStream_t stream, DType dtype, void* to, const void* gradient, const void* output,
                           std::int64_t count);

@@ -22,6 +22,7 @@ class Identity {
   void operator()(const kernel::Fill& op) { add(op.to, op.value); }
   void operator()(const kernel::Elementwise& op) { add(op.operation, op.to, op.a, op.b); }
   void operator()(const kernel::ScaleAdd& op) { add(op.to, op.a, op.alpha, op.beta); }
+  void operator()(const kernel::SquareRoot& op) { add(op.to, op.a, op.inside, op.outside); }
   void operator()(const kernel::Relu& op) { add(op.to, op.a); }
   void operator()(const kernel::ReluGradient& op) { add(op.to, op.gradient, op.output); }
   void operator()(const kernel::AddBias& op) { add(op.to, op.bias); }

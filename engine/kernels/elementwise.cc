@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 
 #include "engine/kernels/element_types.h"
@@ -115,6 +116,14 @@ void execute_scale_add(const kernel::ScaleAdd& op) {
         return wrapped_add(wrapped_multiply(beta, old), wrapped_multiply(alpha, x));
       });
     }
+  });
+}
+
+void execute_square_root(const kernel::SquareRoot& op) {
+  with_floating_type(op.to.dtype(), "square_root", [&]<typename T>() {
+    const T inside = converted<T>(op.inside), outside = converted<T>(op.outside);
+    map_unary(elements<T>(op.to), static_cast<const T*>(elements<T>(op.a)), op.to.element_count(),
+              [inside, outside](T x) { return std::sqrt(x + inside) + outside; });
   });
 }
 

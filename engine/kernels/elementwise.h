@@ -8,6 +8,7 @@ namespace tandem {
 void execute_fill(const kernel::Fill& fill);
 void execute_elementwise(const kernel::Elementwise& elementwise);
 void execute_scale_add(const kernel::ScaleAdd& scale_add);
+void execute_square_root(const kernel::SquareRoot& square_root);
 void execute_relu(const kernel::Relu& relu);
 void execute_relu_gradient(const kernel::ReluGradient& relu_gradient);
 void execute_add_bias(const kernel::AddBias& add_bias);

@@ -15,6 +15,7 @@ struct Executor {
   void operator()(const kernel::Fill& op) const { execute_fill(op); }
   void operator()(const kernel::Elementwise& op) const { execute_elementwise(op); }
   void operator()(const kernel::ScaleAdd& op) const { execute_scale_add(op); }
+  void operator()(const kernel::SquareRoot& op) const { execute_square_root(op); }
   void operator()(const kernel::Relu& op) const { execute_relu(op); }
   void operator()(const kernel::ReluGradient& op) const { execute_relu_gradient(op); }
   void operator()(const kernel::AddBias& op) const { execute_add_bias(op); }

@@ -20,6 +20,7 @@ class FieldVisitor {
   void operator()(kernel::Fill& kernel) const { all(kernel.value); }
   void operator()(kernel::Elementwise& kernel) const { all(kernel.operation); }
   void operator()(kernel::ScaleAdd& kernel) const { all(kernel.alpha, kernel.beta); }
+  void operator()(kernel::SquareRoot& kernel) const { all(kernel.inside, kernel.outside); }
   void operator()(kernel::Relu& /*kernel*/) const {}
   void operator()(kernel::ReluGradient& /*kernel*/) const {}
   void operator()(kernel::AddBias& /*kernel*/) const {}

@@ -226,6 +226,16 @@ TEST_P(Kernels, Rectifiers) {
           GetParam(), true);
 }
 
+TEST_P(FloatingKernels, SquareRoot) {
+  for (const std::int64_t count : {1, 31, 1000}) {
+    const auto sample = [count](double inside, double outside) {
+      return Sample{{{count}, {count}}, [=](const Tensors& t) { return op::square_root(t[0], t[1], inside, outside); }};
+    };
+    compare("square_root", sample(0, 0), GetParam());
+    compare("square_root with summands", sample(2, 0.5), GetParam());
+  }
+}
+
 TEST_P(Kernels, AddBias) {
   for (const auto& [rows, columns] : {std::pair{37, 45}, {37, 48}, {1, 1}, {3, 9000}, {700, 16}, {0, 5}}) {
     compare("add_bias", {{{rows, columns}, {columns}}, [](const Tensors& t) { return op::add_bias(t[0], t[1]); }},

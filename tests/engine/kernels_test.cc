@@ -116,6 +116,16 @@ TYPED_TEST(ArithmeticKernels, ReluKeepsWhatIsPositive) {
   EXPECT_THAT(values_of<T>(gradient), ElementsAre(first > 0 ? 5 : 0, 0, 7, 8));
 }
 
+TEST(SquareRoot, IsThatOfIeee754WithItsSummands) {
+  const Tensor a = host_tensor<double>({3}, {0, 4, 2});
+  const Tensor to = host_tensor(DType::f64, {3});
+  execute(op::square_root(to, a).kernel);
+  EXPECT_THAT(values_of<double>(to), ElementsAre(0, 2, std::sqrt(2.0)));
+  execute(op::square_root(a, a, 5, 0.25).kernel);
+  EXPECT_THAT(values_of<double>(a), ElementsAre(std::sqrt(5.0) + 0.25, 3.25, std::sqrt(7.0) + 0.25));
+  EXPECT_THROW(op::square_root(host_tensor(DType::i32, {1}), host_tensor(DType::i32, {1})), UsageError);
+}
+
 TYPED_TEST(ArithmeticKernels, AccumulateReduces) {
   using T = TypeParam;
   for (const Reduction reduction : {Reduction::sum, Reduction::maximum, Reduction::minimum}) {

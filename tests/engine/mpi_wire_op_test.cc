@@ -46,6 +46,7 @@ TEST(WireOp, OperandsAndFieldsOfEveryKernelArrive) {
   ops.push_back(op::fill(f32({3}), 7));
   ops.push_back(op::elementwise(kernel::Binary::divide, f32({3}), f32({3}), f32({3})));
   ops.push_back(op::scale_add(f32({3}), f32({3}), -0.25, 3));
+  ops.push_back(op::square_root(f32({3}), f32({3}), 0.5, 3));
   ops.push_back(op::relu(f32({3}), f32({3})));
   ops.push_back(op::relu_gradient(f32({3}), f32({3}), f32({3})));
   ops.push_back(op::add_bias(f32({2, 3}), f32({3})));

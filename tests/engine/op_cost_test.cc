@@ -41,6 +41,8 @@ TEST(OpCost, CountsElementsReadAndWritten) {
   expect_cost(op::fill(a, 1), "fill", 0, 120);
   expect_cost(op::elementwise(kernel::Binary::add, a, a, b), "add", 30, 360);
   expect_cost(op::elementwise(kernel::Binary::minimum, a, a, b), "minimum", 30, 360);
+  expect_cost(op::square_root(a, b), "square_root", 30, 240);
+  expect_cost(op::square_root(a, b, 1, 2), "square_root", 90, 240);
   expect_cost(op::relu(a, b), "relu", 30, 240);
   expect_cost(op::relu_gradient(a, b, b), "relu_gradient", 30, 360);
   expect_cost(op::add_bias(a, bias), "add_bias", 30, 252);
