@@ -40,19 +40,23 @@ Given given(const std::vector<GradientAndVariable>& gradients_and_variables) {
   return result;
 }
 
-// Returns the places of the variables in the order in which they were created, which is the same on all workers; on one
-// worker, as they are.
-std::vector<std::size_t> order_of(const StrategyExtended& extended,
-                                  const std::vector<std::shared_ptr<Variable>>& variables) {
-  std::vector<std::size_t> places(variables.size());
-  std::iota(places.begin(), places.end(), 0);
-  if (extended.num_replicas_in_sync() == static_cast<int>(extended.worker_devices().size())) return places;
+// Puts the variables into the order in which they were created, which is the same on all workers; on one worker, leaves
+// them as they are.
+Given ordered(const StrategyExtended& extended, const Given& given) {
+  if (extended.num_replicas_in_sync() == static_cast<int>(extended.worker_devices().size())) return given;
   std::map<const Variable*, std::size_t> created;
   for (const std::weak_ptr<Variable>& variable : extended.variables()) {
     created.emplace(variable.lock().get(), created.size());
   }
-  std::ranges::stable_sort(places, {}, [&](std::size_t place) { return created[variables[place].get()]; });
-  return places;
+  std::vector<std::size_t> places(given.variables.size());
+  std::iota(places.begin(), places.end(), 0);
+  std::ranges::stable_sort(places, {}, [&](std::size_t place) { return created[given.variables[place].get()]; });
+  Given result{.gradients = given.gradients};
+  for (const std::size_t place : places) {
+    result.names.push_back(given.names[place]);
+    result.variables.push_back(given.variables[place]);
+  }
+  return result;
 }
 
 // A gradient is dense in all replicas or sparse in all of them.
@@ -63,15 +67,50 @@ void check_kinds(const Variable& variable, const Value& gradient) {
   if (other == parts.end()) return;
   throw TypeError(
       fmt::format("the gradient of variable '{}' is {} on replica 0 of this worker and {} on replica {}: all replicas "
-                  "give the same "
-                  "kind, dense or IndexedSlices",
+                  "give the same kind, dense or IndexedSlices",
                   variable.name(), with_article(parts[0].kind()), with_article(other->kind()), other - parts.begin()));
+}
+
+// Whether some component is on a device of another worker than the gradient.
+bool is_elsewhere(const Variable& variable, const Value& gradient) {
+  const Value& first = gradient.is_distributed() ? gradient.parts().front() : gradient;
+  if (!first.is(ValueKind::tensor)) return false;
+  return std::ranges::any_of(
+      variable.devices(), [&](const Device* device) { return device->worker() != first.tensor().device().worker(); });
+}
+
+std::vector<Value> summed(StrategyExtended& extended, const Given& given, const Value::Fields& gradients,
+                          const GradientHandling& handling) {
+  std::vector<Value> sums(given.variables.size());
+  std::vector<ReducePair> pairs;
+  std::vector<std::size_t> places;
+  for (std::size_t i = 0; i < sums.size(); ++i) {
+    const Value& gradient = gradients.at(given.names[i]);
+    check_kinds(*given.variables[i], gradient);
+    if (!handling.aggregates) {
+      sums[i] = gradient;
+    } else if (handling.keeps_sums_here && is_elsewhere(*given.variables[i], gradient)) {
+      sums[i] = extended.implementation().all_reduce(ReduceOp::sum, gradient);
+    } else {
+      pairs.emplace_back(gradient, Destinations(given.variables[i]));
+      places.push_back(i);
+    }
+  }
+  if (pairs.empty()) return sums;
+  const std::vector<Value> reduced = extended.batch_reduce_to(ReduceOp::sum, pairs);
+  for (std::size_t i = 0; i < reduced.size(); ++i) sums[places[i]] = reduced[i];
+  return sums;
 }
 
 }  // namespace
 
-// The replicas' gradients meet by their variables: on one worker in the order of the first replica.
 void apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables, const ValueRule& rule) {
+  apply_gradients(gradients_and_variables, rule, {});
+}
+
+// The replicas' gradients meet by their variables: on one worker in the order of the first replica.
+void apply_gradients(const std::vector<GradientAndVariable>& gradients_and_variables, const ValueRule& rule,
+                     const GradientHandling& handling) {
   ReplicaContext* const replica = get_replica_context();
   if (!replica) {
     throw RuntimeError("apply_gradients() is called in a cross-replica context; call it in a replica context");
@@ -87,15 +126,11 @@ void apply_gradients(const std::vector<GradientAndVariable>& gradients_and_varia
   replica->merge_call(
       [&](Strategy& strategy, const Value::Parts& merged) {
         StrategyExtended& extended = strategy.extended();
-        const Value::Fields& gradients = merged.front().fields();
-        std::vector<ReducePair> pairs;
-        const std::vector<std::size_t> order = order_of(extended, mine.variables);
-        for (const std::size_t i : order) {
-          check_kinds(*mine.variables[i], gradients.at(mine.names[i]));
-          pairs.emplace_back(gradients.at(mine.names[i]), Destinations(mine.variables[i]));
-        }
-        const std::vector<Value> sums = extended.batch_reduce_to(ReduceOp::sum, pairs);
-        for (std::size_t i = 0; i < sums.size(); ++i) extended.update(mine.variables[order[i]], change, {sums[i]});
+        const Given together = ordered(extended, mine);
+        std::vector<Value> sums = summed(extended, together, merged.front().fields(), handling);
+        if (handling.before) handling.before(strategy, together.variables, sums);
+        for (std::size_t i = 0; i < sums.size(); ++i) extended.update(together.variables[i], change, {sums[i]});
+        if (handling.after) handling.after();
         return Value();
       },
       {Value::map(mine.gradients)}, purpose);

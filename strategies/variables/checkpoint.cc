@@ -74,11 +74,9 @@ bool leads(const Worker& worker) {
 void Checkpoint::require_outside_run(const std::string& call) {
   const Mode* mode = current_mode();
   if (!mode || (!mode->replica && !mode->update_replica)) return;
-  const int replicas = mode->strategy->num_replicas_in_sync();
   throw RuntimeError(
       mode->replica
-          ? fmt::format("{} is called inside run(), where each of {} replicas calls it; call it once, after run()",
-                        call, replicas)
+          ? fmt::format("{} is called inside run(), once for each replica; call it once, after run()", call)
           : fmt::format("{} is called inside update(), once for each component of a variable; call it once, after "
                         "update()",
                         call));
@@ -144,8 +142,9 @@ void Checkpoint::restore(const std::string& path) const {
   for (const auto& [name, variable] : variables_) {
     const CheckpointReader::Entry& entry = reader.entry(name);
     if (entry.dtype != variable.dtype || entry.shape != variable.shape) {
-      throw ValueError(fmt::format("{}: '{}' is {} {}, and the variable is {} {}", path, name, name_of(entry.dtype),
-                                   entry.shape.text(), name_of(variable.dtype), variable.shape.text()));
+      throw ValueError(fmt::format("{}: '{}' is {} {}, and the variable is {} {}{}", path, name, name_of(entry.dtype),
+                                   entry.shape.text(), name_of(variable.dtype), variable.shape.text(),
+                                   variable.explanation.empty() ? "" : ": " + variable.explanation));
     }
   }
   for (const auto& [name, variable] : variables_) {

@@ -28,6 +28,16 @@ class Checkpoint {
   // ValueError for a name that the checkpoint has already.
   void add(const std::string& name, const std::shared_ptr<Variable>& variable);
   void add(const std::string& name, const ShardedVariable& variable);
+  // Adds anything that is a tensor when it is saved.
+  struct Saveable {
+    DType dtype;
+    Shape shape;
+    const Strategy* strategy;       // of its parts: see writes()
+    std::function<Tensor()> saved;  // on the host's device
+    std::function<void(const Tensor&)> restore;
+    std::string explanation{};  // of its shape, for the error about another one
+  };
+  void add(const std::string& name, Saveable saveable);
 
   // Writes a new file beside `path` and renames it when it is complete, so that a crash leaves the old file or the new
   // one. UnknownError when the file system refuses, RuntimeError where the engine carries no values.
@@ -45,15 +55,6 @@ class Checkpoint {
   static void require_outside_run(const std::string& call);
 
  private:
-  struct Saveable {
-    DType dtype;
-    Shape shape;
-    const Strategy* strategy;
-    std::function<Tensor()> saved;
-    std::function<void(const Tensor&)> restore;
-  };
-  void add(const std::string& name, Saveable saveable);
-
   Worker& worker_;
   std::map<std::string, Saveable> variables_;
 };

@@ -50,6 +50,7 @@ class StoredVariable final : public Variable {
   Tensor component_value(int component) override;
   Tensor scatter(kernel::Scatter operation, const IndexedSlices& slices) override;
   Tensor saved_value() override;
+  std::optional<std::int64_t> write_count() const override { return std::nullopt; }
   const std::string& shared_name() const { return stored_->shared_name; }
 
   // Calls `update` while no other worker issues one, and counts it as this worker's. The work that it issues follows

@@ -96,6 +96,7 @@ Tensor Variable::changed_component() {
 const Tensor& Variable::writable(int component, Contents contents) {
   const auto i = static_cast<std::size_t>(component);
   Tensor& memory = components_.at(i);
+  ++writes_;
   if (!snapshots_[i].are_held()) return memory;
   const Tensor held = memory;
   memory = held.device().allocate(held.dtype(), held.shape());

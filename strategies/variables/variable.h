@@ -69,6 +69,9 @@ class Variable : public std::enable_shared_from_this<Variable> {
   std::string text() const;  // "Variable 'w' (mirrored, f32 [2, 3], 2 components)"
   friend std::ostream& operator<<(std::ostream& out, const Variable& variable);
 
+  // How often components have been written to so far: as long as it stays the same, so do the values. Nothing where
+  // other workers write to them, too.
+  virtual std::optional<std::int64_t> write_count() const { return writes_; }
   // The memory of the components as it is now. Assignments write to it or replace it.
   const std::vector<Tensor>& components() const { return components_; }
   std::vector<Device*> devices() const;  // one per component, in order
@@ -151,6 +154,7 @@ class Variable : public std::enable_shared_from_this<Variable> {
   VariableSpec spec_;
   std::vector<Tensor> components_;
   std::vector<Snapshots> snapshots_;  // one per component
+  std::int64_t writes_ = 0;
   std::map<std::string, std::shared_ptr<Variable>> slots_;
 };
 

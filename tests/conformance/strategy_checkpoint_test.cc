@@ -107,7 +107,7 @@ TEST_P(Strategies, CheckpointsAreRefusedWhereEveryReplicaWouldWriteThem) {
     };
     EXPECT_EQ(refused([&] { checkpoint.save(folder / "w"); }),
               "Checkpoint::save() of '" + folder / "w" +
-                  "' is called inside run(), where each of 2 replicas calls it; call it once, after run()");
+                  "' is called inside run(), once for each replica; call it once, after run()");
     EXPECT_THAT(refused([&] { checkpoint.restore(folder / "w"); }), HasSubstr("Checkpoint::restore()"));
     EXPECT_THAT(refused([&] { manager.save(); }), HasSubstr("CheckpointManager::save() in '" + folder / "managed"));
     EXPECT_THAT(refused([&] { manager.restore_or_initialize(); }), HasSubstr("restore_or_initialize()"));
