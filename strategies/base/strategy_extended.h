@@ -45,6 +45,8 @@ class StrategyExtended : protected StrategyImplementation {
   virtual bool experimental_should_init() const { return true; }
   virtual bool should_checkpoint() const { return true; }
   virtual bool should_save_summary() const { return true; }
+  // Whether tensors must have the same shapes in every step.
+  virtual bool experimental_require_static_shapes() const { return false; }
   virtual const ClusterResolver* cluster_resolver() const { return nullptr; }
   // Whether every strategy of this kind has one replica, so that its values are never wrapped.
   virtual bool has_one_replica_by_kind() const { return false; }

@@ -2,6 +2,7 @@
 // what the headers declare, and must have every name of tensorflow_names.txt.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cctype>
 #include <filesystem>
 #include <fstream>
@@ -140,6 +141,15 @@ TEST(Tensorflow, EveryRowNamesWhatItsHeaderDeclares) {
     SCOPED_TRACE("docs/tensorflow.md:" + std::to_string(row.line) + ": " + row.tensorflow);
     check_row(row);
   }
+}
+
+TEST(Tensorflow, ThePageCountsItsRows) {
+  const std::vector<Row> all = rows();
+  const auto absent = std::count_if(all.begin(), all.end(), [](const Row& row) { return row.tandem == "absent"; });
+  const auto with = static_cast<std::ptrdiff_t>(all.size()) - absent;
+  const std::string counts = "of " + std::to_string(all.size()) + " rows, " + std::to_string(with) +
+                             " have a counterpart, and " + std::to_string(absent) + " are absent";
+  EXPECT_NE(contents(kRoot / "docs/tensorflow.md").find(counts), std::string::npos) << counts;
 }
 
 TEST(Tensorflow, EveryNameOfTheFivePagesHasARow) {
