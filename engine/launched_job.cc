@@ -41,6 +41,11 @@ std::atomic<LaunchedJob*> the_job{nullptr};
 std::atomic<int> the_signal{0};
 static_assert(std::atomic<int>::is_always_lock_free, "a signal handler sets it");
 
+TaskList& tasks() {
+  static TaskList list;
+  return list;
+}
+
 std::string& stated_purpose() {
   static std::string purpose;
   return purpose;
@@ -78,6 +83,17 @@ std::string count_variable_of_process() {
     if (std::getenv(launcher.index) != nullptr && std::getenv(launcher.count) != nullptr) return launcher.count;
   }
   return "";
+}
+
+void set_tasks(TaskList list) {
+  TANDEM_REQUIRE(
+      list.names.size() == list.addresses.size() && list.index >= 0 && list.index < static_cast<int>(list.names.size()),
+      "each task has a name and an address, and this process is one of them");
+  tasks() = std::move(list);
+}
+
+const TaskList& tasks_of_process() {
+  return tasks();
 }
 
 std::string host_name() {

@@ -1,5 +1,5 @@
-// Processes that mpirun or srun has started together: the rank of this one and, where an engine spreads a run over
-// them, what the command needs to speak for all of them.
+// Processes that mpirun or srun has started together, or that are the tasks of one cluster: the rank of this one and,
+// where an engine spreads a run over them, what the command needs to speak for all of them.
 //
 // Threads: one, except for reports_for_job() and the signal.
 #pragma once
@@ -21,6 +21,17 @@ struct Rank {
 // Throws RunError for numbers that are no ranks. `variable` returns the value of a variable, or null.
 Rank rank_of_process(const std::function<const char*(const char* name)>& variable);
 Rank rank_of_process();  // by this process's environment
+
+// The tasks of a cluster, each started by itself, without a launcher: they meet at their addresses.
+struct TaskList {
+  std::vector<std::string> names{};      // by rank: "chief 0", "worker 0"
+  std::vector<std::string> addresses{};  // "host:port"
+  int index = 0;                         // this process
+};
+// Says that this process is one of them. An engine that spreads a run over processes (EngineInfo::join) then joins
+// them, unless a launcher has started this process together with others. Call it before any engine is opened.
+void set_tasks(TaskList tasks);
+const TaskList& tasks_of_process();  // empty at first
 
 std::string host_name();
 // The variable that tells the number of the processes, such as "OMPI_COMM_WORLD_SIZE"; "" where there is none.

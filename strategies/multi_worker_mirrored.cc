@@ -30,6 +30,7 @@ ReplicatedSpec spec_of(Worker& worker, const MultiWorkerOptions& options) {
     if (options.cluster_resolver) throw ValueError("cluster_resolver and devices cannot be set at the same time");
     return {.devices = options.devices, .packing = options.packing, .communication = options.communication};
   }
+  check_chiefs_of_run(worker);
   for (const WorkerSpec& spec : training_workers(worker)) {
     if (spec.device_count != static_cast<int>(worker.devices().size())) {
       throw ValueError(fmt::format("{} {} has {} devices and {} {} has {}: all workers need as many", spec.job,
@@ -42,11 +43,9 @@ ReplicatedSpec spec_of(Worker& worker, const MultiWorkerOptions& options) {
           .communication = options.communication};
 }
 
-// Returns the resolver of the options, or one made of the run's cluster.
+// With devices of this worker alone, other tasks take no part.
 std::shared_ptr<const ClusterResolver> resolver_of(const Worker& worker, const MultiWorkerOptions& options) {
-  if (!options.cluster_resolver) return resolver_of_run(worker);
-  check_cluster_of_run(*options.cluster_resolver, worker);
-  return options.cluster_resolver;
+  return options.devices.empty() ? checked_resolver(worker, options.cluster_resolver) : resolver_of_run(worker);
 }
 
 }  // namespace

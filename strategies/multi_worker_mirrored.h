@@ -16,8 +16,8 @@ struct MultiWorkerOptions {
   // A bytes_per_pack that is set overrides `packing`. A collective that not all workers join within timeout_seconds
   // ends the run with DeadlineExceededError.
   CommunicationOptions communication{};
-  // Checked against the run (cluster/run_cluster.h), and what cluster_resolver() returns; by default one made of the
-  // run's cluster.
+  // Checked against the run (cluster/run_cluster.h), and what cluster_resolver() returns; by default one of TF_CONFIG,
+  // or of the run's cluster where TF_CONFIG describes none.
   std::shared_ptr<const ClusterResolver> cluster_resolver{};
   // This worker's devices, which are then the only ones; by default all devices of all workers. Not with a resolver.
   std::vector<Device*> devices{};
@@ -26,7 +26,8 @@ struct MultiWorkerOptions {
 class MultiWorkerMirroredExtended : public MirroredExtended {
  public:
   // All workers of the jobs "chief" and "worker" take part, the chief first. Throws ValueError unless all have equally
-  // many devices, for options that name both a resolver and devices, and for a resolver that contradicts the run.
+  // many devices and at most one is a chief, for options that name both a resolver and devices, and for a resolver or a
+  // TF_CONFIG that contradicts the run.
   MultiWorkerMirroredExtended(Worker& worker, const MultiWorkerOptions& options);
   // Computes on `spec.devices` of this worker, which are part of `spec.group`. All workers in the group have equally
   // many devices. Without a resolver, cluster_resolver() returns one made of the run's cluster.

@@ -28,6 +28,7 @@ std::vector<Device*> servers_or_local(Worker& worker, const std::vector<Device*>
   if (worker.job() == "ps") {
     throw ValueError(fmt::format("ps task {} keeps variables for the others and runs no strategy", worker.task()));
   }
+  check_chiefs_of_run(worker);
   std::vector<Device*> servers = server_devices(worker);
   return servers.empty() ? local_parameter_device(worker, compute) : servers;
 }
@@ -93,8 +94,7 @@ ParameterServerExtended::ParameterServerExtended(Worker& worker, const std::vect
       next_task_(placement_over(options_.placement, static_cast<int>(parameter_devices().size()))),
       has_servers_(!server_devices(worker).empty()),
       is_chief_(is_first_worker(worker)) {
-  if (!options_.cluster_resolver) options_.cluster_resolver = resolver_of_run(worker);
-  check_cluster_of_run(*options_.cluster_resolver, worker);
+  options_.cluster_resolver = checked_resolver(worker, options_.cluster_resolver);
   const auto make_names = [&worker] { return std::make_shared<VariableNames>(worker); };
   // Stored variables, and therefore their names, live to the end of the run, whichever strategy object made them.
   names_ =

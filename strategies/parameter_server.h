@@ -20,8 +20,8 @@ namespace tandem {
 struct ParameterServerOptions {
   VariablePlacement placement = VariablePlacement::round_robin;
   Partitioner partitioner{};  // used by create_sharded_variable; empty: variables are not sharded
-  // Checked against the run (cluster/run_cluster.h), and what cluster_resolver() returns; by default one made of the
-  // run's cluster.
+  // Checked against the run (cluster/run_cluster.h), and what cluster_resolver() returns; by default one of TF_CONFIG,
+  // or of the run's cluster where TF_CONFIG describes none.
   std::shared_ptr<const ClusterResolver> cluster_resolver{};
 };
 
@@ -63,7 +63,7 @@ class ParameterServerStrategy final : public Strategy {
   // On the worker whose program the calling task runs (RuntimeError outside a program).
   explicit ParameterServerStrategy(ParameterServerOptions options = {});
   // Computes on `devices`, by default on all of the worker's. ValueError when `worker` is a ps task, which calls
-  // Server::join() or just returns, and for a resolver that contradicts the run.
+  // Server::join() or just returns, and for a resolver or a TF_CONFIG that contradicts the run.
   explicit ParameterServerStrategy(Worker& worker, std::vector<Device*> devices = {},
                                    ParameterServerOptions options = {});
   // Creates a variable in shards along axis 0, as the partitioner says; consecutive shards go to consecutive servers.

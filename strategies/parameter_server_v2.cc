@@ -60,13 +60,10 @@ ParameterServerV2Extended::ParameterServerV2Extended(Worker& chief, Partitioner 
                                                      std::shared_ptr<const ClusterResolver> cluster_resolver)
     : StoredExtended(chief, own_devices(chief), checked_servers(chief)),
       partitioner_(std::move(partitioner)),
-      cluster_resolver_(std::move(cluster_resolver)),
+      cluster_resolver_(checked_resolver(chief, std::move(cluster_resolver))),
       next_task_(static_cast<int>(parameter_devices().size())),
       worker_devices_(devices_by_worker(chief)),
-      monitor_(chief.make_monitor()) {
-  if (!cluster_resolver_) cluster_resolver_ = resolver_of_run(chief);
-  check_cluster_of_run(*cluster_resolver_, chief);
-}
+      monitor_(chief.make_monitor()) {}
 
 ParameterServerV2Extended::Assignment::Assignment(ParameterServerV2Extended& extended, int worker)
     : extended_(extended) {

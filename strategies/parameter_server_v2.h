@@ -97,9 +97,9 @@ class ParameterServerV2Extended final : public StoredExtended {
 class ParameterServerStrategyV2 final : public Strategy {
  public:
   // `chief` is the worker that runs this program. ValueError for a cluster that has jobs other than chief, worker, ps
-  // and evaluator, more than one chief, no worker or no ps, and for a resolver that contradicts the run
-  // (cluster/run_cluster.h). Without a partitioner variables are not sharded. cluster_resolver() returns the resolver,
-  // or one made of the run's cluster.
+  // and evaluator, more than one chief, no worker or no ps, and for a resolver or a TF_CONFIG that contradicts
+  // the run (cluster/run_cluster.h). Without a partitioner variables are not sharded. cluster_resolver() returns the
+  // resolver; by default one of TF_CONFIG, or of the run's cluster where TF_CONFIG describes none.
   explicit ParameterServerStrategyV2(Worker& chief, Partitioner partitioner = {},
                                      std::shared_ptr<const ClusterResolver> cluster_resolver = {});
   // Ends WorkerFunctions::serve() on all workers, if this strategy has had a coordinator, and waits until those that it

@@ -39,8 +39,9 @@ JobTasks job_tasks_of(const std::string& job, const Json& tasks) {
   } else if (tasks.is_object()) {
     for (const auto& [index, address] : tasks.items()) by_index[index_of(job, index)] = address_of(job, address);
   } else {
-    throw TypeError(
-        fmt::format("tasks of job '{}' must be a list or a map from index to address, not {}", job, tasks.type_name()));
+    throw TypeError(fmt::format("tasks of job '{}' must be a list or a map from index to address, not {}{}", job,
+                                tasks.is_string() ? "the text " : "",
+                                tasks.is_string() ? tasks.dump() : tasks.type_name()));
   }
   return by_index;
 }

@@ -1,6 +1,7 @@
 #include "strategies/cluster/cluster_util.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <nlohmann/json.hpp>
 
@@ -15,6 +16,13 @@ bool is_task_type(const std::string& type) {
 
 int count_of(const ClusterSpec& cluster, const std::string& job) {
   return cluster.has_job(job) ? cluster.num_tasks(job) : 0;
+}
+
+// "a:1 and b:1".
+std::string addresses_of(const ClusterSpec& cluster, const std::string& job) {
+  std::vector<std::string> addresses;
+  for (const auto& [task, address] : cluster.by_job().at(job).by_index()) addresses.push_back(address);
+  return fmt::format("{}", fmt::join(addresses, " and "));
 }
 
 std::string first_task(const std::string& job) {
@@ -58,14 +66,19 @@ void validate_cluster_spec(const ClusterSpec& cluster, const std::string& task_t
   if (!task_type.empty() && task_type != "evaluator" && !cluster.has_job(task_type)) {
     throw ValueError(fmt::format("task_type '{}' not found in {}", task_type, cluster.text()));
   }
-  for (const char* single : {"chief", "evaluator"}) {
-    if (const int count = count_of(cluster, single); count > 1) {
-      throw ValueError(fmt::format("there must be at most one '{}' task, the cluster has {}", single, count));
-    }
-  }
+  check_single_tasks(cluster);
   if (cluster.has_job(task_type) && task_id >= cluster.num_tasks(task_type)) {
     throw ValueError(fmt::format("the task_id {} exceeds the maximum id of {}, {}", task_id, task_type,
                                  cluster.num_tasks(task_type) - 1));
+  }
+}
+
+void check_single_tasks(const ClusterSpec& cluster) {
+  for (const char* single : {"chief", "evaluator"}) {
+    if (const int count = count_of(cluster, single); count > 1) {
+      throw ValueError(fmt::format("there must be at most one '{}' task, the cluster has {}: {}", single, count,
+                                   addresses_of(cluster, single)));
+    }
   }
 }
 

@@ -1,7 +1,8 @@
 // TensorFlow's multi_worker_util: the role of a task in its cluster.
 //
 // Task types are "chief", "worker", "evaluator" and "ps"; an empty task type is TensorFlow's None. Every function
-// except normalize_cluster_spec and coordination_leader validates the cluster first. Pure functions, for any thread.
+// except normalize_cluster_spec, check_single_tasks and coordination_leader validates the cluster first. Pure
+// functions, for any thread.
 #pragma once
 
 #include <string>
@@ -20,6 +21,9 @@ ClusterSpec normalize_cluster_spec(std::string_view json);
 // ValueError for an unknown job or task type, a type that the cluster does not have (except the evaluator), more than
 // one chief or evaluator, and an id that is not below the number of tasks.
 void validate_cluster_spec(const ClusterSpec& cluster, const std::string& task_type, int task_id);
+
+// ValueError, with their addresses, for more than one chief or evaluator.
+void check_single_tasks(const ClusterSpec& cluster);
 
 // Also requires at least one worker and one ps, as a parameter server strategy does (ValueError).
 void validate_parameter_server_cluster(const ClusterSpec& cluster, const std::string& task_type, int task_id);

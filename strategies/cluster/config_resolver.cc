@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "strategies/base/errors.h"
@@ -15,7 +16,11 @@ using Json = nlohmann::json;
 // Throws ValueError for text that is not JSON, and TypeError for JSON that is not an object.
 Json parsed(const std::string& text) {
   Json document = Json::parse(text, nullptr, false);
-  if (document.is_discarded()) throw ValueError(fmt::format("TF_CONFIG is not JSON: '{}'", text));
+  if (document.is_discarded()) {
+    const bool has_other_quotes = text.find('\'') != std::string::npos && text.find('"') == std::string::npos;
+    throw ValueError(fmt::format("TF_CONFIG is not JSON: {}{}", text,
+                                 has_other_quotes ? "; JSON has double quotes, as json.dumps() writes them" : ""));
+  }
   if (!document.is_object()) throw TypeError(fmt::format("TF_CONFIG must be a map, not {}", document.type_name()));
   return document;
 }
@@ -37,6 +42,9 @@ std::optional<std::string> text_field(const Json& config, const char* name) {
 }
 
 int index_of(const Json& index) {
+  if (index.is_number_float() && index.get<double>() != std::floor(index.get<double>())) {
+    throw ValueError(fmt::format("task index {} must be a whole number", index.dump()));
+  }
   if (index.is_number()) return index.get<int>();
   if (!index.is_string()) throw TypeError(fmt::format("task index {} must be a number", index.dump()));
   const std::optional<int> number = whole_number(index.get<std::string>());

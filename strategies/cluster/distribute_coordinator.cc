@@ -8,6 +8,7 @@
 #include "engine/worker.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/cluster_resolver.h"
+#include "strategies/cluster/run_cluster.h"
 #include "strategies/cluster/tf_config_resolver.h"
 
 namespace tandem {
@@ -149,6 +150,7 @@ void run_independent(const WorkerFunction& function, const CoordinatorOptions& o
   if (type != "chief" && type != "worker" && type != "evaluator" && type != "ps") {
     throw ValueError(fmt::format("unexpected task_type '{}' (known: chief, worker, evaluator, ps)", type));
   }
+  if (type == "evaluator") check_evaluator_is_alone();
   const bool serves = type != "evaluator" || options.evaluator_serves;
   const std::function<void()> join = serves ? start_server(options) : nullptr;
   if (type == "evaluator") return run(eval_or(function, options), type, options.task_id);

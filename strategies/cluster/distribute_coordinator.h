@@ -82,7 +82,8 @@ void use_tasks_of(Worker& worker, CoordinatorOptions& options);
 // and
 //   worker calls worker_fn; with any other strategy only the leader does, and the others wait for their server, as a ps
 //   always does.
-// Throws ValueError for a task type that does not fit, and rethrows what a function throws.
+// Throws RuntimeError for an evaluator among the ranks of a launch, whose others would wait for it, ValueError for a
+// task type that does not fit, and rethrows what a function throws.
 void run_distribute_coordinator(const WorkerFunction& worker_fn, CoordinatorOptions options);
 
 }  // namespace tandem

@@ -12,6 +12,7 @@
 #include <cstring>
 #include <set>
 
+#include "engine/launched_job.h"
 #include "engine/worker.h"
 #include "strategies/base/errors.h"
 #include "strategies/cluster/run_cluster.h"
@@ -72,11 +73,21 @@ ServerDef make_server_def(const ClusterSpec& cluster, const std::optional<std::s
   return {.cluster = cluster, .job_name = job, .task_index = task, .protocol = protocol};
 }
 
+// Whether the engine listens at this task's address, because this process is the task (start_task_of).
+bool does_engine_listen(const ServerDef& definition) {
+  const TaskList& tasks = tasks_of_process();
+  if (tasks.names.empty()) return false;
+  const auto mine = static_cast<std::size_t>(tasks.index);
+  return tasks.names[mine] == task_text(definition.job_name, definition.task_index) &&
+         tasks.addresses[mine] == definition.cluster.task_address(definition.job_name, definition.task_index);
+}
+
 // The listening socket, and a pipe whose closing end wakes join().
 class Server::Sockets {
  public:
-  explicit Sockets(int port) {
+  Sockets(int port, bool does_engine_listen) : port_(port) {
     if (pipe(stop_) != 0) refuse(port);
+    if (does_engine_listen) return;
     listener_ = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     const int on = 1;
     setsockopt(listener_, SOL_SOCKET, SO_REUSEADDR, &on, sizeof(on));  // a port that only lingers is free
@@ -93,6 +104,7 @@ class Server::Sockets {
   Sockets& operator=(const Sockets&) = delete;
 
   int port() const {
+    if (listener_ < 0) return port_;
     sockaddr_in address{};
     socklen_t size = sizeof(address);
     getsockname(listener_, as_sockaddr(address), &size);
@@ -114,7 +126,7 @@ class Server::Sockets {
   bool is_started() const { return state_ == State::started; }
   void stop() {
     if (state_.exchange(State::stopped) == State::stopped) return;
-    shutdown(listener_, SHUT_RDWR);
+    if (listener_ >= 0) shutdown(listener_, SHUT_RDWR);
     [[maybe_unused]] const auto written = write(stop_[1], "x", 1);  // stays there: every join() returns
   }
 
@@ -133,13 +145,15 @@ class Server::Sockets {
     throw UnknownError(fmt::format("could not start a server on port {}: {}", port, std::strerror(error)));
   }
 
-  int listener_ = -1;
+  const int port_;
+  int listener_ = -1;  // -1: the engine listens
   int stop_[2] = {-1, -1};
   std::atomic<State> state_ = State::created;
 };
 
 Server::Server(ServerDef definition, bool start) : definition_(std::move(definition)) {
-  sockets_ = std::make_unique<Sockets>(own_port(definition_));
+  const int port = own_port(definition_);
+  sockets_ = std::make_unique<Sockets>(port, does_engine_listen(definition_));
   port_ = sockets_->port();
   if (start) sockets_->start();
 }

@@ -28,7 +28,8 @@ ServerDef make_server_def(const ClusterSpec& cluster, const std::optional<std::s
 
 class Server {
  public:
-  // Binds the task's port on all interfaces, for port 0 any free port. InvalidArgumentError for an address in the
+  // Binds the task's port on all interfaces, for port 0 any free port; no port where the engine itself listens at the
+  // address of this task (start_task_of). InvalidArgumentError for an address in the
   // cluster that is no "host:port" and for a task that the cluster does not have; NotFoundError for a protocol other
   // than grpc; UnknownError when the port is in use.
   explicit Server(ServerDef definition, bool start = true);

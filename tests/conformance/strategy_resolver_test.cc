@@ -1,12 +1,16 @@
 // Strategies whose cluster comes from a resolver, in every world: it must be that of the run.
 #include <gmock/gmock.h>
 
+#include <cstdlib>
+
 #include "strategies/base/errors.h"
+#include "strategies/cluster/distribute_coordinator.h"
 #include "strategies/cluster/resolvers.h"
 #include "strategies/cluster/run_cluster.h"
 #include "strategies/cluster/simple_resolver.h"
 #include "strategies/cluster/tf_config_resolver.h"
 #include "strategies/multi_worker_mirrored.h"
+#include "strategies/parameter_server.h"
 #include "strategies/parameter_server_v2.h"
 #include "tests/conformance/strategy_testing.h"
 
@@ -102,10 +106,124 @@ TEST_P(ResolvedClusters, ContradictionsAreRefusedWithBoth) {
     refuses(kChiefWorkerAndServer, "worker", worker.task(),
             "the cluster resolver describes the tasks chief 0, ps 0, worker 0, and the run has worker 0, worker 1");
     refuses(R"({"worker": ["a:1", "b:1"], "evaluator": ["c:1"]})", "evaluator", 0,
-            "the cluster resolver says that this is evaluator 0, and the run has made it " + here);
+            "the cluster resolver says that this is evaluator 0, and the run has made it " + here +
+                "; an evaluator is no task of the cluster, and trains with no strategy of it");
+    const std::string only = ", and describes only the tasks worker 0, worker 1";
+    refuses(kTwoWorkers, "worker", 2, "the cluster resolver says that this is worker 2" + only);
+    refuses(kTwoWorkers, "worker", -1, "the cluster resolver says that this is worker -1" + only);
+    refuses(kTwoWorkers, "chief", 0, "the cluster resolver says that this is chief 0" + only);
+    const auto without_index = std::make_shared<SimpleResolver>(ClusterSpec::from_json(kTwoWorkers),
+                                                                SimpleResolverOptions{.task = {.task_type = "worker"}});
+    EXPECT_THAT([&] { MultiWorkerMirroredStrategy(worker, {.cluster_resolver = without_index}); },
+                ThrowsMessage<ValueError>("the cluster resolver says that this is a worker, and not its index"));
     const auto servers = std::make_shared<SimpleResolver>(ClusterSpec::from_json(kChiefWorkerAndServer));
     EXPECT_THAT([&] { ParameterServerStrategy(worker, {}, {.cluster_resolver = servers}); },
                 testing::Throws<ValueError>());
+  });
+}
+
+class TfConfigOfProcess {
+ public:
+  explicit TfConfigOfProcess(const std::string& text) { setenv("TF_CONFIG", text.c_str(), 1); }
+  ~TfConfigOfProcess() { unsetenv("TF_CONFIG"); }
+  TfConfigOfProcess(const TfConfigOfProcess&) = delete;
+  TfConfigOfProcess& operator=(const TfConfigOfProcess&) = delete;
+};
+
+// A strategy without a resolver.
+TEST_P(ResolvedClusters, TfConfigIsTheDefault) {
+  const auto expect_addresses = [](const Strategy& strategy, const Worker& worker) {
+    const ClusterResolver* resolver = strategy.cluster_resolver();
+    ASSERT_NE(resolver, nullptr);
+    EXPECT_EQ(resolver->cluster_spec().task_address(worker.job(), worker.task()),
+              worker.job() == "chief" ? "a:1" : "b:1");
+  };
+  {
+    const TfConfigOfProcess config(R"({"cluster": )" + kChiefAndWorker + "}");
+    run(kChiefAndWorker, [&](Worker& worker) {
+      const MultiWorkerMirroredStrategy strategy(worker);
+      expect_addresses(strategy, worker);
+      const MultiWorkerMirroredStrategy alone(worker, {.devices = {worker.devices().front()}});
+      EXPECT_EQ(alone.num_replicas_in_sync(), 1);
+    });
+    run(kTwoWorkers, [](Worker& worker) {
+      EXPECT_THAT(
+          [&] { MultiWorkerMirroredStrategy strategy(worker); },
+          ThrowsMessage<ValueError>("TF_CONFIG describes the tasks chief 0, worker 0, and the run has worker 0, "
+                                    "worker 1; give the run those tasks, or unset TF_CONFIG"));
+    });
+  }
+  const TfConfigOfProcess config(R"({"cluster": )" + kChiefWorkerAndServer + "}");
+  run(kChiefWorkerAndServer, [&](Worker& worker) {
+    if (worker.job() == "ps") return;
+    if (worker.job() == "chief") expect_addresses(ParameterServerStrategyV2(worker), worker);
+    expect_addresses(ParameterServerStrategy(worker), worker);
+  });
+  run(kTwoWorkers, [](Worker& worker) {
+    EXPECT_THAT([&] { ParameterServerStrategy strategy(worker); }, testing::Throws<ValueError>());
+  });
+}
+
+// Nor TF_CONFIG: the resolver of the run.
+TEST_P(ResolvedClusters, EveryStrategyOfSeveralTasksHasAResolver) {
+  run(kChiefWorkerAndServer, [](Worker& worker) {
+    if (worker.job() == "ps") return;
+    ASSERT_NE(ParameterServerStrategy(worker).cluster_resolver(), nullptr);
+    EXPECT_EQ(ParameterServerStrategy(worker).cluster_resolver()->task_type(), worker.job());
+    if (worker.job() != "chief") return;
+    ASSERT_NE(ParameterServerStrategyV2(worker).cluster_resolver(), nullptr);
+    EXPECT_EQ(ParameterServerStrategyV2(worker).cluster_resolver()->cluster_spec().num_tasks("ps"), 1);
+  });
+}
+
+// One process has one TF_CONFIG, which is that of only one of the run's workers.
+TEST(TfConfig, OfOneProcessIsThatOfAllItsWorkers) {
+  const TfConfigOfProcess config(R"({"cluster": )" + kTwoWorkers + R"(, "task": {"type": "worker", "index": 1}})");
+  EngineOptions options;
+  options.workers = workers_of(ClusterSpec::from_json(kTwoWorkers), DeviceType::cpu, 1);
+  open_engine("cpu", options)->run([](Worker& worker) {
+    const MultiWorkerMirroredStrategy strategy(worker);
+    EXPECT_EQ(strategy.cluster_resolver()->task_id(), worker.task());
+    EXPECT_EQ(strategy.cluster_resolver()->master("worker", 1), "b:1");
+  });
+}
+
+// Its TF_CONFIG describes the cluster that it evaluates.
+TEST(TfConfig, OfAnEvaluatorIsNotThatOfItsRun) {
+  const TfConfigOfProcess config(R"({"cluster": )" + kTwoWorkers + R"(, "task": {"type": "evaluator", "index": 0}})");
+  open_engine("cpu", {})->run([](Worker& worker) {
+    const MultiWorkerMirroredStrategy strategy(worker);
+    EXPECT_EQ(strategy.num_replicas_in_sync(), 1);
+    EXPECT_EQ(strategy.cluster_resolver()->task_type(), "worker");
+  });
+}
+
+// The other ranks would wait until their limit for a rank that joins no run.
+TEST(Evaluator, IsNoRankOfALaunch) {
+  const TfConfigOfProcess config(R"({"cluster": )" + kTwoWorkers + R"(, "task": {"type": "evaluator", "index": 0}})");
+  int calls = 0;
+  const auto evaluate = [&] {
+    run_distribute_coordinator([&](const WorkerContext&) { ++calls; }, {.mode = CoordinatorMode::independent_worker});
+  };
+  evaluate();
+  EXPECT_EQ(calls, 1) << "by itself";
+  setenv("PMI_RANK", "2", 1);
+  setenv("PMI_SIZE", "3", 1);
+  EXPECT_THAT(evaluate, ThrowsMessage<RuntimeError>(testing::StartsWith("an evaluator was launched as rank 2 of 3")));
+  EXPECT_THAT([] { start_task_of(TfConfigResolver()); }, testing::Throws<RuntimeError>());
+  unsetenv("PMI_RANK");
+  unsetenv("PMI_SIZE");
+  EXPECT_EQ(calls, 1);
+}
+
+// The run's own cluster, without a resolver.
+TEST_P(ResolvedClusters, TwoChiefsAreRefused) {
+  EngineOptions options = world_options(GetParam(), 2, 1);
+  for (WorkerSpec& spec : options.workers) spec.job = "chief";
+  const char* const message = "there must be at most one 'chief' task, the run has chief 0 and chief 1";
+  open_engine(GetParam().engine, std::move(options))->run([&](Worker& worker) {
+    EXPECT_THAT([&] { MultiWorkerMirroredStrategy strategy(worker); }, ThrowsMessage<ValueError>(message));
+    EXPECT_THAT([&] { ParameterServerStrategy strategy(worker); }, ThrowsMessage<ValueError>(message));
   });
 }
 
@@ -145,7 +263,47 @@ TEST(WorkersOf, AnotherJobIsRefused) {
       [] {
         workers_of(ClusterSpec{{"tester", {"a:1"}}}, DeviceType::cpu, 1);
       },
-      ThrowsMessage<ValueError>("job 'tester' of the cluster (known: chief, worker, ps, evaluator)"));
+      ThrowsMessage<ValueError>("unknown job 'tester' of the cluster (known: chief, worker, ps, evaluator)"));
+  EXPECT_THAT(
+      [] {
+        workers_of(ClusterSpec{{"worker_hosts", {"a:1"}}}, DeviceType::cpu, 1);
+      },
+      ThrowsMessage<ValueError>(testing::EndsWith("did you mean 'worker'?")));
+}
+
+TEST(WorkersOf, TwoChiefsAreRefused) {
+  EXPECT_THAT(
+      [] {
+        workers_of(ClusterSpec{{"chief", {"a:1", "b:1"}}, {"worker", {"c:1"}}}, DeviceType::cpu, 1);
+      },
+      ThrowsMessage<ValueError>("there must be at most one 'chief' task, the cluster has 2: a:1 and b:1"));
+}
+
+TEST(WorkersOf, TwoTasksOfOneAddressAreRefused) {
+  EXPECT_THAT(
+      [] {
+        workers_of(ClusterSpec{{"ps", {"a:1"}}, {"worker", {"b:1", "a:1"}}}, DeviceType::cpu, 1);
+      },
+      ThrowsMessage<ValueError>("ps 0 and worker 1 have the same address a:1, must have one each"));
+  const ClusterSpec any_ports{{"worker", {"localhost:0", "localhost:0"}}};
+  EXPECT_EQ(workers_of(any_ports, DeviceType::cpu, 1).size(), 2U);
+}
+
+TEST(TfConfig, WhatPeopleWriteHasAMessage) {
+  const auto read = [](const char* text) {
+    const FixedEnvironment variables{{"TF_CONFIG", text}};
+    const TfConfigResolver resolver(TaskQuery{}, variables);
+    resolver.cluster_spec();
+    resolver.task_id();
+  };
+  EXPECT_THAT([&] { read("{'cluster': {'worker': ['a:1']}}"); },
+              ThrowsMessage<ValueError>("TF_CONFIG is not JSON: {'cluster': {'worker': ['a:1']}}; JSON has double "
+                                        "quotes, as json.dumps() writes them"));
+  EXPECT_THAT([&] { read(R"({"cluster": {"worker": "a:1,b:1"}})"); },
+              ThrowsMessage<TypeError>("tasks of job 'worker' must be a list or a map from index to address, not the "
+                                       "text \"a:1,b:1\""));
+  EXPECT_THAT([&] { read(R"({"task": {"type": "worker", "index": 0.5}})"); },
+              ThrowsMessage<ValueError>("task index 0.5 must be a whole number"));
 }
 
 }  // namespace
