@@ -11,6 +11,7 @@
 #include "cli/calibrate_from.h"
 #include "cli/command.h"
 #include "cli/exit_codes.h"
+#include "cli/join.h"
 #include "cli/output.h"
 #include "cli/phase.h"
 #include "cli/progress_line.h"
@@ -170,7 +171,7 @@ int calibrate_machine(CalibrateFlags flags) {
   const EngineInfo& engine = engine_info(flags.engine);
   check_engine_of_launch(engine);
   if (engine.join != nullptr) {
-    LaunchedJob* const job = engine.join();
+    LaunchedJob* const job = join_processes(&engine);
     check_tf_config(job == nullptr ? Rank() : job->rank(), process_environment());
     if (job != nullptr) return calibrate_launched(*job, flags);
   }

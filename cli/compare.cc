@@ -7,6 +7,7 @@
 #include "cli/command.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
+#include "cli/join.h"
 #include "cli/load.h"
 #include "cli/output.h"
 #include "cli/page_document.h"
@@ -122,7 +123,7 @@ std::shared_ptr<const Topology> topology_for(const CompareFlags& flags, const Sc
 // follows.
 void join_launched(CompareFlags& flags) {
   const EngineInfo* engine = find_engine(flags.engines.front());
-  if (engine == nullptr || engine->join == nullptr || engine->join() == nullptr) return;
+  if (join_processes(engine) == nullptr) return;
   flags.tries = 1;
 }
 

@@ -9,6 +9,7 @@
 #include "cli/exit_codes.h"
 #include "cli/expectations.h"
 #include "cli/explore.h"
+#include "cli/join.h"
 #include "cli/load.h"
 #include "cli/nccl_environment.h"
 #include "cli/output.h"
@@ -58,18 +59,14 @@ void check_traces(const RunFlags& flags, const Scenario& scenario) {
   for (int worker = 0; worker < workers; ++worker) check_writable(trace_file(flags.trace, worker));
 }
 
-// Joins before anything is read, so that a file that ranks cannot read is reported only once.
-void join_launched(const RunFlags& flags) {
-  const EngineInfo* engine = find_engine(flags.run.engine);
-  if (engine != nullptr && engine->join != nullptr) engine->join();
-}
-
 int run(RunFlags flags) {
-  join_launched(flags);
+  // Before anything is read, so that a file that ranks cannot read is reported only once.
+  join_processes(find_engine(flags.run.engine));
   const Output output(flags.common);
   ProgressLine progress(flags.common);
   progress.begin(flags.scenario);
   const Scenario scenario = scenario_from(flags.scenario);
+  if (flags.run.engine.empty()) join_processes(find_engine(scenario.engine.name));
   flags.run.topology = topology_from(flags.topology, flags.common, flags.import);
   check_traces(flags, scenario);
   flags.run.progress = progress.of_steps(scenario.name);

@@ -9,6 +9,7 @@
 #include "reports/report.h"
 #include "scenarios/job.h"
 #include "strategies/base/errors.h"
+#include "strategies/cluster/run_cluster.h"
 #include "strategies/cluster/tf_config_resolver.h"
 
 namespace tandem {
@@ -64,6 +65,11 @@ std::string addresses_of(const ClusterSpec& cluster) {
   return fmt::format("{}", fmt::join(jobs, " and "));
 }
 
+// A message of TF_CONFIG's reader begins with its name.
+std::string about_tf_config(const std::string& text) {
+  return text.starts_with("TF_CONFIG") ? text : "TF_CONFIG: " + text;
+}
+
 // Describes no tasks where there is no TF_CONFIG, or no cluster in it.
 Described described_by(const Environment& variables) {
   if (!variables.get("TF_CONFIG")) return {};
@@ -73,7 +79,7 @@ Described described_by(const Environment& variables) {
     if (cluster.by_job().empty()) return {};
     return {counts_of(cluster), addresses_of(cluster), resolver.task_type(), resolver.task_id()};
   } catch (const Error& error) {
-    throw UnavailableError(fmt::format("TF_CONFIG: {}", error.what()));
+    throw UnavailableError(about_tf_config(error.what()));
   }
 }
 
@@ -94,15 +100,38 @@ void refuse_evaluator(const Described& described, const Rank& rank) {
       described.text(), rank.index, rank.count, text_of(described.counts)));
 }
 
+// Whether the processes of this job were started one by one.
+bool are_tasks_of_tf_config() {
+  return rank_of_process().count == 1 && !tasks_of_process().names.empty();
+}
+
+// Sets whether the first worker is the chief and, where the strategy uses parameter servers, how many there are.
+void take_jobs_of_tf_config(Scenario& scenario) {
+  const TaskCounts counts = described_by(process_environment()).counts;
+  scenario.devices.chief = counts.contains("chief");
+  if (parameter_servers(scenario) > 0 && counts.contains("ps")) scenario.devices.ps = counts.at("ps");
+}
+
 }  // namespace
+
+void take_task_of_tf_config() {
+  if (!process_environment().get("TF_CONFIG")) return;
+  try {
+    start_task_of(TfConfigResolver());
+  } catch (const Error& error) {
+    throw UnavailableError(about_tf_config(error.what()));
+  }
+}
 
 void take_workers_of_launch(Scenario& scenario, const std::optional<int>& workers) {
   const EngineInfo* engine = find_engine(scenario.engine.name);
   if (engine == nullptr) return;
   check_engine_of_launch(*engine);
   if (engine->join == nullptr) return;
+  take_task_of_tf_config();
   LaunchedJob* const job = engine->join();
   if (job == nullptr) return check_lone_process(described_by(process_environment()));
+  if (are_tasks_of_tf_config()) take_jobs_of_tf_config(scenario);
   const int ranks = job->rank().count;
   const int servers = parameter_servers(scenario);
   if (ranks <= servers) {
@@ -150,6 +179,10 @@ void check_tf_config(const std::vector<WorkerSpec>& tasks, const Rank& rank, con
   const int task = described.task.value_or(mine.task);
   const TaskCounts counts = counts_of(tasks);
   if (described.counts == counts && job == mine.job && task == mine.task) return;
+  if (are_tasks_of_tf_config()) {
+    throw UnavailableError(fmt::format("TF_CONFIG describes a cluster of {}, and the scenario runs on {}",
+                                       text_of(described.counts), text_of(counts)));
+  }
   throw UnavailableError(fmt::format(
       "TF_CONFIG says that this process is {} {} of a cluster of {}; the launch has made it rank {} of {}, which is {} "
       "{} of a cluster of {}; start each rank with its own TF_CONFIG, or without one",

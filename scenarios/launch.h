@@ -13,6 +13,10 @@
 
 namespace tandem {
 
+// Makes this process the task of TF_CONFIG's cluster that TF_CONFIG says (start_task_of), for engines that spread over
+// processes. Throws UnavailableError, with what is wrong in TF_CONFIG.
+void take_task_of_tf_config();
+
 // Sets the number of workers that train to fit the launch, which has one task for each rank. Changes nothing for a
 // process that was not launched with others. `workers` is the number that the user asked for. Throws InputError for too
 // few ranks, and UnavailableError if the launch has another number than the user asked for, or as the next functions

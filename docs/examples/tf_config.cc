@@ -2,10 +2,10 @@
 // is. Without TF_CONFIG the process trains alone.
 //
 //   tandem-tf-config
+//   TF_CONFIG=... tandem-tf-config                                        each task in a terminal of its own
 //   mpirun -n 3 sh -c 'export TF_CONFIG=...; exec tandem-tf-config'       two workers and a parameter server
 #include <cstdio>
 #include <exception>
-#include <memory>
 
 #include "engine/engine.h"
 #include "strategies/cluster/run_cluster.h"
@@ -19,8 +19,8 @@ namespace {
 
 using namespace tandem;
 
-void train(Worker& worker, const std::shared_ptr<const ClusterResolver>& resolver) {
-  ParameterServerStrategy strategy(worker, {}, {.cluster_resolver = resolver});
+void train(Worker& worker) {
+  ParameterServerStrategy strategy(worker);
   const auto weight = strategy.create_variable({.name = "weight"});
   for (int step = 0; step < 100; ++step) {
     strategy.run([&](const Value::Parts&) -> Value {
@@ -36,13 +36,14 @@ void train(Worker& worker, const std::shared_ptr<const ClusterResolver>& resolve
 
 int main() {
   try {
-    const auto resolver = std::make_shared<TfConfigResolver>();
-    const ClusterSpec cluster = resolver->cluster_spec();
+    const TfConfigResolver resolver;
+    const ClusterSpec cluster = resolver.cluster_spec();
+    start_task_of(resolver);
     EngineOptions options;
     options.workers = workers_of(cluster, DeviceType::cpu, 1);
     open_engine("mpi", std::move(options))->run([&](Worker& worker) {
-      if (worker.job() == "ps") return Server(cluster, resolver->task_type(), resolver->task_id()).join(worker);
-      train(worker, resolver);
+      if (worker.job() == "ps") return Server(cluster, worker.job(), worker.task()).join(worker);
+      train(worker);
     });
     return 0;
   } catch (const std::exception& error) {

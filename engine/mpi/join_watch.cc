@@ -15,7 +15,15 @@
 namespace tandem::mpi {
 namespace {
 
-double timeout_s() {
+// The process can only exit: MPI, which could abort the job, has not begun. The launcher then ends the other ranks.
+[[noreturn]] void give_up(const std::string& reason, int exit_code) {
+  std::fputs(fmt::format("tandem: {}; the job ends\n", reason).c_str(), stderr);
+  _exit(exit_code);
+}
+
+}  // namespace
+
+double join_timeout_s() {
   constexpr double kUsual = 120, kMost = 1e6;
   const char* text = std::getenv("TANDEM_MPI_JOIN_S");
   if (text == nullptr) return kUsual;
@@ -25,15 +33,7 @@ double timeout_s() {
   throw Error(fmt::format("TANDEM_MPI_JOIN_S is '{}', must be a number of seconds greater than 0", text));
 }
 
-// The process can only exit: MPI, which could abort the job, has not begun. The launcher then ends the other ranks.
-[[noreturn]] void give_up(const std::string& reason, int exit_code) {
-  std::fputs(fmt::format("tandem: {}; the job ends\n", reason).c_str(), stderr);
-  _exit(exit_code);
-}
-
-}  // namespace
-
-JoinWatch::JoinWatch(Rank rank) : thread_([this, rank, timeout = timeout_s()] { watch(rank, timeout); }) {}
+JoinWatch::JoinWatch(Rank rank) : thread_([this, rank, timeout = join_timeout_s()] { watch(rank, timeout); }) {}
 
 JoinWatch::~JoinWatch() {
   {

@@ -10,9 +10,12 @@
 
 namespace tandem::mpi {
 
-// Watches from construction to destruction. After TANDEM_MPI_JOIN_S seconds, 120 if the environment does not set it,
-// says why on stderr and exits with kRunFailed; after a signal (signal_to_job), with kInterrupted. Throws Error where
-// TANDEM_MPI_JOIN_S is no number above 0.
+// How long a process waits for all others of its job to begin: TANDEM_MPI_JOIN_S seconds, 120 if the environment does
+// not set it. Throws Error where that is no number above 0.
+double join_timeout_s();
+
+// Watches from construction to destruction. After join_timeout_s(), says why on stderr and exits with kRunFailed;
+// after a signal (signal_to_job), with kInterrupted.
 class JoinWatch {
  public:
   explicit JoinWatch(Rank rank);

@@ -66,14 +66,14 @@ void Messenger::end_without(int rank) {
     if (to != rank) transport_.post(to, bytes.put(MessageKind::lost).put_text(reason).take());
   }
   if (coordinator_) std::this_thread::sleep_for(kFarewell);
-  transport_.abort(kRunFailed);
+  transport_.abort(kRunFailed, reason);
 }
 
 void Messenger::end_with(const std::string& reason) {
   const std::string& place = places_[static_cast<std::size_t>(transport_.rank())];
   std::fputs(fmt::format("tandem: {} ends: {}\n", place, reason).c_str(), stderr);
   std::this_thread::sleep_for(2 * kFarewell);
-  transport_.abort(kRunFailed);
+  transport_.abort(kRunFailed, reason);
 }
 
 // Rank 0 ends the job for all, because a launcher that is interrupted sends the signal to all ranks and the user wants
@@ -91,11 +91,10 @@ void Messenger::check_signal() {
 }
 
 void Messenger::end_interrupted(int rank, int signal) {
-  std::fputs(fmt::format("tandem: {} was interrupted (SIG{}); the job ends\n", places_[static_cast<std::size_t>(rank)],
-                         sigabbrev_np(signal))
-                 .c_str(),
-             stderr);
-  transport_.abort(kInterrupted);
+  const std::string reason = fmt::format("{} was interrupted (SIG{}); the job ends",
+                                         places_[static_cast<std::size_t>(rank)], sigabbrev_np(signal));
+  std::fputs(fmt::format("tandem: {}\n", reason).c_str(), stderr);
+  transport_.abort(kInterrupted, reason);
 }
 
 }  // namespace tandem::mpi

@@ -64,7 +64,8 @@ class MpiEngine final : public Engine {
       const std::vector<std::string>& hosts = session->hosts();
       const std::size_t machines = std::set<std::string>(hosts.begin(), hosts.end()).size();
       settings_["ranks"] = fmt::format("{} on {} host{}", hosts.size(), machines, machines == 1 ? "" : "s");
-      settings_["mpi"] = session->transport().library();
+      const bool is_launched = rank_of_process().count > 1;
+      settings_[is_launched ? "mpi" : "connections"] = is_launched ? session->transport().library() : "TCP";
     } else {
       settings_["ranks"] = "1";
     }

@@ -1,6 +1,7 @@
-// The mpi engine: the processes that mpirun or srun has started, as a cluster. Each process has workers of its own.
-// Their devices are threads like those of the cpu engine, and MPI executes collectives between processes; or they are
-// the process's GPUs, and NCCL does. A process that was started alone has all workers and needs no MPI.
+// The mpi engine: the processes that mpirun or srun has started, as a cluster, or the tasks of a cluster that were
+// started one by one (set_tasks). Each process has workers of its own. Their devices are threads like those of the cpu
+// engine, and MPI executes collectives between processes, or TCP connections do between tasks; or they are the
+// process's GPUs, and NCCL does. A process that was started alone has all workers. Only a launch needs MPI.
 #pragma once
 
 #include <memory>

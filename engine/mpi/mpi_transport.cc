@@ -256,7 +256,7 @@ class MpiTransport final : public Transport {
     return transfer;
   }
 
-  [[noreturn]] void abort(int exit_code) override {
+  [[noreturn]] void abort(int exit_code, const std::string&) override {
     api().Abort(MPI_COMM_WORLD, exit_code);
     _exit(exit_code);
   }

@@ -8,6 +8,8 @@
 #include "engine/bytes.h"
 #include "engine/mpi/build_identity.h"
 #include "engine/mpi/join_watch.h"
+#include "engine/mpi/tcp_join.h"
+#include "engine/mpi/tcp_transport.h"
 #include "engine/mpi/transport_library.h"
 
 namespace tandem::mpi {
@@ -63,11 +65,24 @@ ReadStatus read_status(const std::string& text) {
 
 Session* Session::join() {
   static std::unique_ptr<Session> session;
-  if (session || rank_of_process().count == 1) return session.get();
+  if (session) return session.get();
+  const TaskList& tasks = tasks_of_process();
+  const bool is_launched = rank_of_process().count > 1;
+  const int count = is_launched ? rank_of_process().count : static_cast<int>(tasks.names.size());
+  if (count <= 1) return nullptr;
   if (const std::string& reason = reason_to_refuse_jobs(); !reason.empty()) {
-    throw UnavailableError(fmt::format("engine 'mpi' cannot use the {} processes that were launched: {}",
-                                       rank_of_process().count, reason));
+    throw UnavailableError(fmt::format("engine 'mpi' cannot use the {} {}: {}", count,
+                                       is_launched ? "processes that were launched" : "tasks of the cluster", reason));
   }
+  Transport& transport = is_launched ? join_launch() : open_tcp_transport(tasks, join_timeout_s());
+  session.reset(new Session(transport, is_launched ? TaskList() : tasks));
+  set_joined_job(session.get());
+  session->begin();
+  return session.get();
+}
+
+// All processes that the launcher has started together, by MPI.
+Transport& Session::join_launch() {
   const JoinWatch watch(rank_of_process());
   Transport& transport = open_transport();
   if (transport.size() == 1) {
@@ -77,16 +92,15 @@ Session* Session::join() {
                     "of that MPI",
                     rank_of_process().count, transport.library()));
   }
-  session.reset(new Session(transport));
-  set_joined_job(session.get());
-  session->begin();
-  return session.get();
+  return transport;
 }
 
-Session::Session(Transport& transport) : transport_(transport) {
+Session::Session(Transport& transport, const TaskList& tasks) : transport_(transport) {
   for (std::string& text : transport.gather(introduction())) {
     hosts_.push_back(first_line_of(text));
-    places_.push_back(fmt::format("rank {} on {}", places_.size(), hosts_.back()));
+    const std::size_t rank = places_.size();
+    places_.push_back(tasks.names.empty() ? fmt::format("rank {} on {}", rank, hosts_.back())
+                                          : place_of_task(tasks, static_cast<int>(rank)));
     Stated& program = programs_.emplace_back();
     program["command"] = first_line_of(text);
     program["program build"] = first_line_of(text);
@@ -102,7 +116,7 @@ void Session::begin() {
 
 Session::~Session() {
   set_joined_job(nullptr);
-  if (!messenger_) return;
+  if (has_parted_) return;
   messenger_.reset();
   transport_.finalize();
 }
@@ -140,6 +154,7 @@ std::string Session::of_rank(int rank, const std::string& failure) const {
 }
 
 void Session::part() {
+  has_parted_ = true;
   transport_.gather("");
   messenger_.reset();
   transport_.finalize();

@@ -1,4 +1,5 @@
-// This process's membership in the job that a launcher has started: MPI itself, and the messenger.
+// This process's membership in the job that a launcher has started, or whose tasks were started one by one: the
+// transport, and the messenger.
 //
 // Threads: one at a time.
 #pragma once
@@ -16,9 +17,10 @@ namespace tandem::mpi {
 
 class Session final : public LaunchedJob {
  public:
-  // Joins the job at the first call. Returns null where this process is alone, which needs no MPI. Throws
-  // UnavailableError where MPI cannot be used, and where refuse_jobs() forbids it; and RunError, on all ranks, if they
-  // have different purposes or are different builds, whose messages may differ.
+  // Joins the job at the first call: by MPI where a launcher has started this process with others, else the tasks of
+  // set_tasks() by TCP. Returns null where this process is alone. Throws UnavailableError where MPI or this task's
+  // address cannot be used, and where refuse_jobs() forbids it; RunError where tasks do not meet; and RunError, on all
+  // ranks, if they have different purposes or are different builds, whose messages may differ.
   static Session* join();
   ~Session() override;
   Session(const Session&) = delete;
@@ -40,7 +42,8 @@ class Session final : public LaunchedJob {
   void meet(const std::map<std::string, std::string>& what);
 
  private:
-  explicit Session(Transport& transport);
+  Session(Transport& transport, const TaskList& tasks);  // no tasks: ranks of a launch
+  static Transport& join_launch();
   void begin();
   // Returns what all processes say. Throws RunError if one of them has left.
   std::vector<std::string> exchange(const std::map<std::string, std::string>& what);
@@ -57,6 +60,7 @@ class Session final : public LaunchedJob {
   std::map<std::string, std::string> stated_;
   std::map<int, std::string> failures_;  // by rank, of the processes that have ended with one
   bool has_met_end_ = false;             // a process has left, so the processes meet no more
+  bool has_parted_ = false;
 };
 
 }  // namespace tandem::mpi

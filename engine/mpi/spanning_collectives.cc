@@ -64,9 +64,9 @@ void SpanningCollectives::execute(const threads::CollectiveCall& call) {
   try {
     execute_by_mpi(host, {.ranks = group().processes, .group = group().hash, .tag = agreed.tag});
   } catch (const std::exception& error) {  // out of memory; the other processes would stay inside the call
-    std::fputs(fmt::format("tandem: {} on rank {}: {}\n", call.spec().text(), transport_.rank(), error.what()).c_str(),
-               stderr);
-    transport_.abort(kRunFailed);
+    const std::string reason = fmt::format("{} on rank {}: {}", call.spec().text(), transport_.rank(), error.what());
+    std::fputs(fmt::format("tandem: {}\n", reason).c_str(), stderr);
+    transport_.abort(kRunFailed, reason);
   }
   messenger().end_turn(id, CallOrder::group);
   host.store();

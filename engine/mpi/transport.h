@@ -1,5 +1,6 @@
-// What the mpi engine needs from MPI, without MPI's header. The implementation is a separate library (mpi_transport.cc)
-// that is opened when it is first needed, so the program itself depends on no MPI.
+// What the mpi engine needs from MPI, without MPI's header. That implementation is a separate library
+// (mpi_transport.cc), which is opened when it is first needed, so the program itself depends on no MPI. Another one
+// (tcp_transport.h) is for tasks that no launcher has started.
 //
 // Threads: any, except where said otherwise. Failures end the job, as MPI's own do.
 #pragma once
@@ -79,9 +80,9 @@ class Transport {
   virtual std::unique_ptr<Transfer> begin_receive(int from, TagChooser chooser, int tag, void* data,
                                                   std::int64_t bytes) = 0;
 
-  // Ends every process of the job.
-  [[noreturn]] virtual void abort(int exit_code) = 0;
-  // Leaves MPI, and waits until all ranks do. Nothing else may be called afterwards.
+  // Ends every process of the job. Where no launcher ends them, each says `reason`, as the caller has said already.
+  [[noreturn]] virtual void abort(int exit_code, const std::string& reason) = 0;
+  // Leaves the job, and waits until all ranks do. Nothing else may be called afterwards.
   virtual void finalize() = 0;
 };
 

@@ -32,7 +32,9 @@ inline int workers_here(const World& world, int workers) {
 // The message of a run that fails. Where another process has failed, its rank and host come first.
 inline testing::Matcher<const std::string&> says(const World& world, const std::string& message) {
   if (workers_here(world, 2) == 2) return message;
-  return testing::AnyOf(message, testing::AllOf(testing::StartsWith("rank "), testing::EndsWith(": " + message)));
+  return testing::AnyOf(message, testing::AllOf(testing::AnyOf(testing::StartsWith("rank "),
+                                                               testing::ContainsRegex("^[a-z]+ [0-9]+ at ")),
+                                                testing::EndsWith(": " + message)));
 }
 
 // Compute devices of all workers: every worker has as many as this one.

@@ -44,13 +44,13 @@ TEST_F(TfConfig, TfConfigsOfOtherClustersAreNamed) {
   EXPECT_THAT(ended.err, HasSubstr("worker [a:1, b1:1] instead of worker [a:1, b0:1]"));
 }
 
-TEST_F(TfConfig, ATfConfigOfSeveralTasksNeedsALaunch) {
-  const std::string config = tf_config(kTwoWorkers, "worker", "1");
+TEST_F(TfConfig, ATaskThatWasStartedAloneWaitsForTheOthers) {
+  const std::string config =
+      "export TANDEM_MPI_JOIN_S=1; " + tf_config(R"({"worker": ["127.0.0.1:1", "127.0.0.1:47813"]})", "worker", "1");
   for (const std::string& command : {"run " + kDigits, std::string("calibrate --quick -o cluster.yaml")}) {
     const Ended ended = shell(config + "exec " TANDEM_BINARY " " + command + " --engine mpi -q");
-    EXPECT_EQ(ended.exit_code, 4) << ended.err;
-    EXPECT_THAT(ended.err, HasSubstr("tandem: TF_CONFIG says that this process is worker 1 of a cluster of 2 x worker; "
-                                     "it was launched alone"));
+    EXPECT_EQ(ended.exit_code, 5) << ended.err;
+    EXPECT_THAT(ended.err, HasSubstr("tandem: worker 1 at 127.0.0.1:47813 has waited 1 s for worker 0 at 127.0.0.1:1"));
   }
   const Ended ended = shell(ranks(
       3, tf_config(kTwoWorkers, "worker", "0") + "exec $TANDEM calibrate --engine mpi --quick -q -o cluster.yaml"));
@@ -98,8 +98,8 @@ TEST_F(TfConfig, AProgramTakesItsClusterFromTfConfig) {
   expect_no_orphan(3);
   ended = with_tasks("worker 0 worker 0 ps 0");
   EXPECT_NE(ended.exit_code, 0);
-  EXPECT_THAT(ended.err, testing::ContainsRegex("rank 1 on .*: the cluster resolver says that this is worker 0, and "
-                                                "the run has made it worker 1\n"));
+  EXPECT_THAT(ended.err, testing::ContainsRegex("rank 1 on .*: TF_CONFIG says that this is worker 0, and the run has "
+                                                "made it worker 1\n"));
   ended = with_tasks("worker 0 worker 1 worker 1");
   EXPECT_NE(ended.exit_code, 0);
   EXPECT_THAT(ended.err, HasSubstr("the server of worker 1 in the program of ps 0"));

@@ -1,0 +1,17 @@
+#include "cli/join.h"
+
+#include "cli/interrupt.h"
+#include "scenarios/launch.h"
+
+namespace tandem {
+
+LaunchedJob* join_processes(const EngineInfo* engine) {
+  if (engine == nullptr || engine->join == nullptr) return nullptr;
+  take_task_of_tf_config();
+  if (!tasks_of_process().names.empty()) {
+    static const OrderlyEnd together;  // until the process ends
+  }
+  return engine->join();
+}
+
+}  // namespace tandem
