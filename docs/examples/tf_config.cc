@@ -42,7 +42,7 @@ int main() {
     EngineOptions options;
     options.workers = workers_of(cluster, DeviceType::cpu, 1);
     open_engine("mpi", std::move(options))->run([&](Worker& worker) {
-      if (worker.job() == "ps") return Server(cluster, worker.job(), worker.task()).join(worker);
+      if (worker.job() == "ps") return Server(cluster, resolver.task_type(), resolver.task_id()).join(worker);
       train(worker);
     });
     return 0;
