@@ -81,6 +81,11 @@ int ParameterServerV2Extended::assigned_worker() const {
   return found == assigned_.end() ? kCoordinator : found->second;
 }
 
+const std::vector<Device*>& ParameterServerV2Extended::worker_devices() const {
+  const int assigned = assigned_worker();
+  return assigned == kCoordinator ? StoredExtended::worker_devices() : devices_of_worker(assigned);
+}
+
 int ParameterServerV2Extended::current_worker() const {
   const ReplicaContext* replica = get_replica_context();
   if (replica && &replica->strategy() == &strategy()) return replica->device().worker();
@@ -93,7 +98,13 @@ Value ParameterServerV2Extended::do_call_for_each_replica(const ReplicaFunction&
   const int assigned = assigned_worker();
   if (assigned == kCoordinator) return StoredExtended::do_call_for_each_replica(function, arguments);
   const std::vector<Device*>& devices = devices_of_worker(assigned);
-  if (devices.size() > 1) return ReplicaGroup(strategy(), worker(), devices, 0).run(function, arguments);
+  if (devices.size() > 1) {
+    const ReplicaFunction assigned_function = [&](const Value::Parts& mine) {
+      const Assignment assignment(*this, assigned);  // each replica has a task of its own
+      return function(mine);
+    };
+    return ReplicaGroup(strategy(), worker(), devices, 0).run(assigned_function, arguments);
+  }
   ReplicaContext context(strategy(), 0, 0, devices.front(), nullptr);
   const ModeGuard mode(Mode{.strategy = &strategy(), .replica = &context});
   Value::Parts mine;

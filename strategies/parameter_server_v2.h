@@ -22,6 +22,8 @@ class ParameterServerV2Extended final : public StoredExtended {
   ParameterServerV2Extended(Worker& chief, Partitioner partitioner,
                             std::shared_ptr<const ClusterResolver> cluster_resolver);
 
+  // In a scheduled function those of the worker that it runs on, else the coordinator's own.
+  const std::vector<Device*>& worker_devices() const override;
   int num_replicas_in_sync() const override { return static_cast<int>(replicas_per_worker()); }
   bool in_multi_worker_mode() const override { return true; }
   const ClusterResolver* cluster_resolver() const override { return cluster_resolver_.get(); }

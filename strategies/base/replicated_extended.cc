@@ -222,7 +222,7 @@ Value ReplicatedExtended::gather_to(const Value& value, int axis, const std::vec
   const Value::Parts bare = {value};
   std::vector<Tensor> parts;
   for (const Value& part : value.is_distributed() ? value.parts() : bare) {
-    parts.push_back(gathered_part(worker_, *devices_.at(parts.size()), part));
+    parts.push_back(gathered_part(worker_, *worker_devices().at(parts.size()), part));
   }
   if (!spans_workers()) {
     check_gather(parts, axis);

@@ -43,7 +43,8 @@ Given given(const std::vector<GradientAndVariable>& gradients_and_variables) {
 // Puts the variables into the order in which they were created, which is the same on all workers; on one worker, leaves
 // them as they are.
 Given ordered(const StrategyExtended& extended, const Given& given) {
-  if (extended.num_replicas_in_sync() == static_cast<int>(extended.worker_devices().size())) return given;
+  const int replicas = extended.num_replicas_in_sync();
+  if (replicas == 1 || replicas == static_cast<int>(extended.worker_devices().size())) return given;
   std::map<const Variable*, std::size_t> created;
   for (const std::weak_ptr<Variable>& variable : extended.variables()) {
     created.emplace(variable.lock().get(), created.size());

@@ -188,7 +188,7 @@ TEST_P(ConfiguredTowers, ConfigureRefusesWhatTheRunIsNot) {
               "the cluster of configure() describes the tasks ps 0, ps 1, ps 2, ps 3, ps 4, worker 0, and the run has "
               "ps 0, worker 0");
     EXPECT_EQ(message_of<ValueError>([&] { servers.configure(cluster, {.type = "worker", .id = 7}); }),
-              "the cluster of configure() says that this is worker 7, and the run has made it worker 0");
+              "the cluster of configure() says that this is worker 7, and describes only the tasks ps 0, worker 0");
     servers.configure(cluster, {.type = "worker", .id = 0});
     servers.configure(five, {.type = "worker", .id = 7});  // a second cluster is ignored
 

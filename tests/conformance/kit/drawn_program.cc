@@ -302,12 +302,11 @@ bool is_refused(const DrawnProgram& program, const ProgramWorld& world) {
                      [&](const ProgramStep&) { return expected.next_step().is_refused; });
 }
 
-double ExpectedProgram::read(int variable, int worker) const {
+double ExpectedProgram::read(int variable, int first_replica) const {
   const DrawnVariable& drawn = program_.variables[static_cast<std::size_t>(variable)];
-  const int own = worker * world_.local_replicas();
   if (!world_.replicates_variables || drawn.synchronization != VariableSynchronization::on_read ||
       drawn.aggregation == VariableAggregation::only_first_replica) {
-    return component(variable, own)[0];
+    return component(variable, first_replica)[0];
   }
   double sum = 0;
   for (int r = 0; r < world_.replicas; ++r) sum += component(variable, r)[0];

@@ -99,7 +99,8 @@ class ExpectedProgram {
 
   // After the steps so far, of one that was refused what came before the refusal.
   const Elements& component(int variable, int replica) const;
-  double read(int variable, int worker) const;  // element 0 of read() in cross-replica context
+  // Element 0 of read() in the cross-replica context of the worker whose first replica this is.
+  double read(int variable, int first_replica) const;
 
  private:
   bool is_local(const Statement& statement) const;

@@ -177,14 +177,14 @@ class ProgramRun {
       const bool is_on_read = variable.spec().synchronization == VariableSynchronization::on_read;
       if (is_on_read && was_refused && world_.replicates_variables) continue;
       const std::vector<Tensor>& components = variable.components();
-      const int first = worker_.index() * world_.local_replicas();
+      const int first = strategy_.extended().first_replica_id();
       for (int c = 0; c < static_cast<int>(components.size()); ++c) {
         const Elements& expected = expected_.component(v, first + c);
         compare(step, fmt::format("component {} of v{}", c, v),
                 host_values(worker_, components[static_cast<std::size_t>(c)]), {expected.begin(), expected.end()});
       }
       compare(step, fmt::format("v{}.read()", v), {host_values(worker_, variable.read()).at(0)},
-              {expected_.read(v, worker_.index())});
+              {expected_.read(v, strategy_.extended().first_replica_id())});
     }
   }
 
