@@ -205,7 +205,8 @@ std::string Coordinator::text_of(const OpenCall& call) const {
   }
   std::vector<DeviceId> devices;
   for (const std::string& device : call.devices) devices.push_back(DeviceId::parse(device, {}).value());
-  return call_text(call.kind, Name(call.purpose), call.id.number, devices, [&](int rank) { return arrived.contains(rank); });
+  return call_text(call.kind, Name(call.purpose), call.id.number, devices,
+                   [&](int rank) { return arrived.contains(rank); });
 }
 
 }  // namespace tandem::mpi

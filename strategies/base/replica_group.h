@@ -1,7 +1,8 @@
 // The replicas of one run(): they advance in replica order, one at a time, each up to its next merge_call or its end.
 //
-// Only the replica that holds the baton runs, so what the replicas share needs no lock of its own. When all have reached
-// a merge point, replica 0 runs its merge function, which may use what is on its stack, also when the run is stopped.
+// Only the replica that holds the baton runs, so what the replicas share needs no lock of its own. When all have
+// reached a merge point, replica 0 runs its merge function, which may use what is on its stack, also when the run is
+// stopped.
 #pragma once
 
 #include <exception>

@@ -95,9 +95,8 @@ Tensor SyncOnReadVariable::scatter(kernel::Scatter /*operation*/, const IndexedS
 
 Tensor SyncOnReadVariable::saved_value() {
   const CallPurpose noted([&] { return fmt::format("a checkpoint of variable '{}'", canonical_name(name())); });
-  return copied_to_host(strategy().extended().worker(), aggregation() == VariableAggregation::none
-                                                            ? component_value(0)
-                                                            : aggregate());
+  return copied_to_host(strategy().extended().worker(),
+                        aggregation() == VariableAggregation::none ? component_value(0) : aggregate());
 }
 
 void SyncOnReadVariable::restore(const Tensor& saved) {
