@@ -208,7 +208,9 @@ LaunchedJob* join_mpi_job() {
 
 LibraryVersions mpi_libraries() {
   const std::string found = mpi::found_mpi();
-  return {{"mpi", fmt::format("{} (built with {})", found.empty() ? "not found" : found, TANDEM_MPI_VERSION)}};
+  constexpr std::string_view kBuiltWith = TANDEM_MPI_VERSION;
+  if (kBuiltWith.empty()) return {{"mpi", "none (over TCP only)"}};
+  return {{"mpi", fmt::format("{} (built with {})", found.empty() ? "not found" : found, kBuiltWith)}};
 }
 
 }  // namespace tandem

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include <filesystem>
+#include <string_view>
 #include <system_error>
 
 #include "topologies/base/error.h"
@@ -24,6 +25,12 @@ std::string transport_library() {
 // RTLD_GLOBAL: the components that Open MPI loads later look for its symbols there.
 Transport& open_transport() {
   const std::string file = transport_library();
+  constexpr std::string_view kVersion = TANDEM_MPI_VERSION;
+  if (file.empty() && kVersion.empty()) {
+    throw UnavailableError(
+        "engine 'mpi': this program was built without MPI (Debian: libopenmpi-dev), so it cannot be launched by mpirun "
+        "or srun; tasks that TF_CONFIG describes meet over TCP without it");
+  }
   if (file.empty()) {
     throw UnavailableError(
         fmt::format("engine 'mpi': {} is not beside this program's libraries", TANDEM_MPI_LIBRARY_NAME));
