@@ -142,7 +142,7 @@ std::vector<std::string> CheckpointManager::checkpoints() const {
   return paths;
 }
 
-std::optional<std::string> train::latest_checkpoint(const std::string& directory) {
+std::optional<std::string> latest_checkpoint(const std::string& directory) {
   const std::optional<CheckpointState> state = read_checkpoint_state(directory);
   if (!state) return {};
   const std::string path = (fs::path(directory) / state->latest).string();

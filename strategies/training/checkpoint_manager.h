@@ -64,11 +64,8 @@ class CheckpointManager {
   std::optional<std::int64_t> saved_step_;
 };
 
-namespace train {
-
 // tf.train.latest_checkpoint: the name, with the directory, of the latest checkpoint that the directory's state names,
 // or nothing where there is no state. DataLossError for a damaged state, NotFoundError if the checkpoint is not there.
 std::optional<std::string> latest_checkpoint(const std::string& directory);
 
-}  // namespace train
 }  // namespace tandem

@@ -18,7 +18,7 @@
 #include "strategies/values/host_values.h"
 #include "strategies/variables/checkpoint.h"
 
-namespace tandem::random {
+namespace tandem {
 namespace {
 
 constexpr std::int64_t kWordsOfState = 6;
@@ -60,7 +60,7 @@ double standard_normal(const PhiloxWords& words) {
 
 }  // namespace
 
-Generator::Generator(Strategy& strategy, std::string name, PhiloxKey key)
+RandomGenerator::RandomGenerator(Strategy& strategy, std::string name, PhiloxKey key)
     : strategy_(&strategy), name_(std::move(name)) {
   check_whole_program("a random generator's creation");
   StrategyExtended& extended = strategy.extended();
@@ -86,11 +86,11 @@ Generator::Generator(Strategy& strategy, std::string name, PhiloxKey key)
   start(key);
 }
 
-Generator Generator::from_seed(std::int64_t seed, const std::string& name) {
+RandomGenerator RandomGenerator::from_seed(std::int64_t seed, const std::string& name) {
   return {get_strategy(), name, key_of(seed)};
 }
 
-void Generator::check_whole_program(const char* call) const {
+void RandomGenerator::check_whole_program(const char* call) const {
   const ReplicaContext* replica = get_replica_context();
   const bool is_inside_run = replica && &replica->strategy() != &default_strategy();
   if (is_inside_run || (current_mode() && current_mode()->update_replica)) {
@@ -98,7 +98,7 @@ void Generator::check_whole_program(const char* call) const {
   }
 }
 
-void Generator::start(PhiloxKey key) {
+void RandomGenerator::start(PhiloxKey key) {
   for (std::size_t row = 0; row < streams_.size(); ++row) {
     const bool is_last = row + 1 == streams_.size();
     streams_[row] = {};
@@ -108,13 +108,13 @@ void Generator::start(PhiloxKey key) {
   is_ahead_ = true;
 }
 
-void Generator::reset_from_seed(std::int64_t seed) {
+void RandomGenerator::reset_from_seed(std::int64_t seed) {
   check_whole_program("reset_from_seed()");
   start(key_of(seed));
 }
 
 // If somebody has assigned the state, or a checkpoint has restored it, the streams go on from there.
-void Generator::take_assigned_state() {
+void RandomGenerator::take_assigned_state() {
   if (state_->write_count() == writes_) return;
   const std::vector<double> words = host_values(state_->strategy().extended().worker(), state_->value());
   writes_ = state_->write_count();
@@ -127,7 +127,7 @@ void Generator::take_assigned_state() {
   is_ahead_ = false;
 }
 
-const std::shared_ptr<Variable>& Generator::state() {
+const std::shared_ptr<Variable>& RandomGenerator::state() {
   take_assigned_state();
   if (!is_ahead_) return state_;
   std::vector<double> words;
@@ -141,7 +141,7 @@ const std::shared_ptr<Variable>& Generator::state() {
   return state_;
 }
 
-Generator::Place Generator::place(const char* call) {
+RandomGenerator::Place RandomGenerator::place(const char* call) {
   const ReplicaContext* replica = get_replica_context();
   const bool is_inside_run = replica && &replica->strategy() != &default_strategy();
   if (strategy_ != &default_strategy()) {
@@ -167,7 +167,7 @@ Generator::Place Generator::place(const char* call) {
 
 // Fills a tensor with make.operator()<T>(words of its element).
 template <typename Make>
-Tensor Generator::drawn(const char* call, DType dtype, const Shape& shape, const Make& make) {
+Tensor RandomGenerator::drawn(const char* call, DType dtype, const Shape& shape, const Make& make) {
   take_assigned_state();
   const Place place = this->place(call);
   Device& host = default_strategy().extended().worker().cpu();
@@ -203,7 +203,7 @@ Tensor Generator::drawn(const char* call, DType dtype, const Shape& shape, const
   return copy_on(place.device, tensor);
 }
 
-Tensor Generator::uniform(const Shape& shape, double minval, double maxval, DType dtype) {
+Tensor RandomGenerator::uniform(const Shape& shape, double minval, double maxval, DType dtype) {
   const bool is_whole = dtype == DType::i32 || dtype == DType::i64;
   if (!(minval < maxval)) throw ValueError(fmt::format("uniform() in [{}, {}), which is empty", minval, maxval));
   if (is_whole && (minval != std::trunc(minval) || maxval != std::trunc(maxval))) {
@@ -224,7 +224,7 @@ Tensor Generator::uniform(const Shape& shape, double minval, double maxval, DTyp
   });
 }
 
-Tensor Generator::uniform_full_int(const Shape& shape, DType dtype) {
+Tensor RandomGenerator::uniform_full_int(const Shape& shape, DType dtype) {
   if (dtype != DType::i32 && dtype != DType::i64) {
     throw TypeError(fmt::format("uniform_full_int() of type {}; it draws i32 and i64", name_of(dtype)));
   }
@@ -233,7 +233,7 @@ Tensor Generator::uniform_full_int(const Shape& shape, DType dtype) {
   });
 }
 
-Tensor Generator::normal(const Shape& shape, double mean, double stddev, DType dtype) {
+Tensor RandomGenerator::normal(const Shape& shape, double mean, double stddev, DType dtype) {
   if (dtype != DType::f32 && dtype != DType::f64) {
     throw TypeError(fmt::format("normal() of type {}; it draws f32 and f64", name_of(dtype)));
   }
@@ -242,7 +242,7 @@ Tensor Generator::normal(const Shape& shape, double mean, double stddev, DType d
   });
 }
 
-void Generator::skip(std::int64_t count) {
+void RandomGenerator::skip(std::int64_t count) {
   if (count < 0) throw ValueError(fmt::format("skip() of {} elements; it must not be negative", count));
   take_assigned_state();
   const auto move = [&](Stream& stream) {
@@ -257,11 +257,11 @@ void Generator::skip(std::int64_t count) {
   is_ahead_ = true;
 }
 
-std::vector<Generator> Generator::split(int count) {
+std::vector<RandomGenerator> RandomGenerator::split(int count) {
   check_whole_program("split()");
   if (count < 0) throw ValueError(fmt::format("split() into {} generators; it must not be negative", count));
   take_assigned_state();
-  std::vector<Generator> generators;
+  std::vector<RandomGenerator> generators;
   for (int i = 0; i < count; ++i) {
     Stream& stream = streams_.back();
     const PhiloxWords words = philox(stream.counter, stream.key);
@@ -272,7 +272,7 @@ std::vector<Generator> Generator::split(int count) {
   return generators;
 }
 
-void Generator::add_to(Checkpoint& checkpoint) {
+void RandomGenerator::add_to(Checkpoint& checkpoint) {
   const bool is_in_sync = strategy_->num_replicas_in_sync() + 1 == static_cast<int>(streams_.size());
   if (!is_in_sync) {
     throw NotImplementedError(
@@ -295,7 +295,7 @@ void Generator::add_to(Checkpoint& checkpoint) {
 }
 
 // The sum over the workers, of which the first one has the last row.
-Tensor Generator::saved() {
+Tensor RandomGenerator::saved() {
   const Tensor rows = state()->value();
   if (here_ + 1 == streams_.size()) return rows;
   Device& host = rows.device();
@@ -305,7 +305,7 @@ Tensor Generator::saved() {
   return strategy_->extended().implementation().reduce_over_workers(ReduceOp::sum, Value(mine)).tensor();
 }
 
-void Generator::restore(const Tensor& saved) {
+void RandomGenerator::restore(const Tensor& saved) {
   state_->assign(Value(saved));
   take_assigned_state();
   for (std::size_t row = 0; row + 1 < streams_.size(); ++row) {
@@ -314,4 +314,4 @@ void Generator::restore(const Tensor& saved) {
   is_ahead_ = true;
 }
 
-}  // namespace tandem::random
+}  // namespace tandem

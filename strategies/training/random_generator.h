@@ -26,13 +26,11 @@ namespace tandem {
 class Checkpoint;
 class Worker;
 
-namespace random {
-
-class Generator {
+class RandomGenerator {
  public:
   // Made in a cross-replica context or the default state (RuntimeError in a replica context). NotImplementedError under
   // a strategy whose coordinator schedules functions.
-  static Generator from_seed(std::int64_t seed, const std::string& name = "generator");
+  static RandomGenerator from_seed(std::int64_t seed, const std::string& name = "generator");
 
   // Numbers in [minval, maxval), of f32 or f64, or of i32 or i64 with whole bounds, which for i64 are below 2^53 in
   // size. ValueError unless minval is less than maxval, TypeError for other types.
@@ -46,7 +44,7 @@ class Generator {
   // all of them. ValueError for a negative count.
   void skip(std::int64_t count);
   // Makes generators with other keys, under the same strategy, and moves on. Called as from_seed(), by all workers.
-  std::vector<Generator> split(int count);
+  std::vector<RandomGenerator> split(int count);
   // Starts again from a seed. Called as from_seed(), by all workers.
   void reset_from_seed(std::int64_t seed);
 
@@ -68,7 +66,7 @@ class Generator {
     Stream& stream;
     Device& device;
   };
-  Generator(Strategy& strategy, std::string name, PhiloxKey key);
+  RandomGenerator(Strategy& strategy, std::string name, PhiloxKey key);
 
   void check_whole_program(const char* call) const;
   void start(PhiloxKey key);
@@ -89,5 +87,4 @@ class Generator {
   bool is_ahead_ = false;                 // of state_
 };
 
-}  // namespace random
 }  // namespace tandem

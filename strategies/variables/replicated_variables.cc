@@ -108,6 +108,10 @@ Tensor PlainVariable::change(Change change, const Value& value) {
   return changed_component();
 }
 
+void PlainVariable::restore(const Tensor& saved) {
+  change_component(Change::assign, 0, Value(saved));
+}
+
 Tensor PlainVariable::scatter(kernel::Scatter operation, const IndexedSlices& slices) {
   scatter_component(operation, 0, slices);
   return changed_component();

@@ -46,6 +46,7 @@ class PlainVariable final : public Variable {
   PlainVariable(Strategy& strategy, VariableSpec spec, Tensor component)
       : Variable(strategy, std::move(spec), {std::move(component)}) {}
   VariableKind kind() const override { return VariableKind::plain; }
+  void restore(const Tensor& saved) override;  // also in another strategy's scope
   Tensor scatter(kernel::Scatter operation, const IndexedSlices& slices) override;
 
  protected:

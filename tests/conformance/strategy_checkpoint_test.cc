@@ -84,6 +84,9 @@ TEST_P(Strategies, OneWorkerWritesACheckpointAlsoOfVariablesFromOutsideTheScope)
     check(outside, "outside", 1);
     const Scope scope = strategy.scope();
     check(mixed, "mixed in scope", 1);
+    mixed.restore(folder / "mixed in scope");
+    EXPECT_EQ(host_number(worker, epoch->read()), 1);
+    epoch->assign(worker.index() + 1.0);
     check(outside, "outside in scope", 1);
     check(empty, "empty", 0);
   });
@@ -144,7 +147,7 @@ TEST_P(Strategies, AManagerKeepsTheNewestCheckpointsOfAllWorkers) {
     EXPECT_EQ(manager.restore_or_initialize(), std::nullopt);
     EXPECT_EQ(initialized, 1);
     EXPECT_EQ(manager.latest_checkpoint(), std::nullopt);
-    EXPECT_EQ(train::latest_checkpoint(directory), std::nullopt);
+    EXPECT_EQ(latest_checkpoint(directory), std::nullopt);
     sum_over_workers(strategy, 0);
     for (int i = 1; i <= 4; ++i) {
       w->assign(Value(i));
@@ -154,7 +157,7 @@ TEST_P(Strategies, AManagerKeepsTheNewestCheckpointsOfAllWorkers) {
     sum_over_workers(strategy, 0);
     EXPECT_THAT(folder.files("new/managed"), UnorderedElementsAre("checkpoint", "ckpt-3", "ckpt-4"));
     EXPECT_THAT(manager.checkpoints(), ElementsAre(directory + "/ckpt-3", directory + "/ckpt-4"));
-    EXPECT_EQ(train::latest_checkpoint(directory), directory + "/ckpt-4");
+    EXPECT_EQ(latest_checkpoint(directory), directory + "/ckpt-4");
     EXPECT_THAT(contents(directory + "/checkpoint"),
                 HasSubstr("model_checkpoint_path: \"ckpt-4\"\nall_model_checkpoint_paths: \"ckpt-3\"\n"
                           "all_model_checkpoint_paths: \"ckpt-4\"\n"));
@@ -275,9 +278,9 @@ TEST_P(CheckpointFolder, RefusesDamagedStatesAndBadOptions) {
     EXPECT_THAT(refusal(latest + "paths: 3"), HasSubstr("unknown key 'paths' (model_checkpoint_path, "));
     EXPECT_THAT(refusal(latest + "last_preserved_timestamp: soon"), HasSubstr("'soon' is no timestamp"));
     EXPECT_THAT(refusal(latest + "all_model_checkpoint_timestamps: 1"), HasSubstr("0 checkpoints have 1 timestamps"));
-    EXPECT_THAT(message_of<DataLossError>([&] { train::latest_checkpoint(directory); }), HasSubstr("damaged state"));
+    EXPECT_THAT(message_of<DataLossError>([&] { latest_checkpoint(directory); }), HasSubstr("damaged state"));
     write(file, latest);
-    EXPECT_EQ(message_of<NotFoundError>([&] { train::latest_checkpoint(directory); }),
+    EXPECT_EQ(message_of<NotFoundError>([&] { latest_checkpoint(directory); }),
               file + " names the checkpoint " + directory + "/ckpt-1, which is not there");
     EXPECT_THAT(message_of<NotFoundError>([&] { CheckpointManager(checkpoint, directory).restore_or_initialize(); }),
                 HasSubstr("ckpt-1: no such checkpoint"));

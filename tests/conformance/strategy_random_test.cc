@@ -63,7 +63,7 @@ TEST_P(Strategies, EveryReplicaHasAStreamOfItsOwn) {
     CentralStorageStrategy central(worker, devices_of(worker));
     for (Strategy* strategy : {static_cast<Strategy*>(&mirrored), static_cast<Strategy*>(&central)}) {
       const Scope scope = strategy->scope();
-      auto generator = random::Generator::from_seed(7);
+      auto generator = RandomGenerator::from_seed(7);
       const auto first = drawn(worker, *strategy, [&] { return generator.uniform({2, 2}); });
       const auto second = drawn(worker, *strategy, [&] { return generator.uniform({3}); });
       for (int replica = 0; replica < 4; ++replica) {
@@ -78,7 +78,7 @@ TEST_P(Strategies, StreamsDoNotDependOnTheWorkersThatShareTheReplicas) {
   open_world(GetParam(), 2, 2)->run([](Worker& worker) {
     MultiWorkerMirroredStrategy strategy(worker);
     const Scope scope = strategy.scope();
-    auto generator = random::Generator::from_seed(7);
+    auto generator = RandomGenerator::from_seed(7);
     const auto values = drawn(worker, strategy, [&] { return generator.uniform({3}); });
     for (int local = 0; local < 2; ++local) {
       EXPECT_EQ(values[static_cast<std::size_t>(local)], expected_uniform(2 * worker.index() + local, 0, 3));
@@ -88,7 +88,7 @@ TEST_P(Strategies, StreamsDoNotDependOnTheWorkersThatShareTheReplicas) {
 
 TEST_P(Strategies, RandomNumbersAreDistributedAsAsked) {
   run(1, [](Worker& worker) {
-    auto generator = random::Generator::from_seed(1);
+    auto generator = RandomGenerator::from_seed(1);
     const auto moments = [&](const Tensor& tensor) {
       const std::vector<double> values = host_values(worker, tensor);
       double sum = 0, squares = 0;
@@ -128,8 +128,8 @@ TEST_P(Strategies, GeneratorsSkipSplitAndStartAgain) {
   run(2, [](Worker& worker) {
     MirroredStrategy strategy(worker, devices_of(worker));
     const Scope scope = strategy.scope();
-    auto a = random::Generator::from_seed(7), b = random::Generator::from_seed(7);
-    const auto next = [&](random::Generator& generator) {
+    auto a = RandomGenerator::from_seed(7), b = RandomGenerator::from_seed(7);
+    const auto next = [&](RandomGenerator& generator) {
       return drawn(worker, strategy, [&] { return generator.uniform({2}); });
     };
     drawn(worker, strategy, [&] { return a.normal({5}); });
@@ -144,11 +144,11 @@ TEST_P(Strategies, GeneratorsSkipSplitAndStartAgain) {
     EXPECT_EQ(of_a[1], expected_uniform(1, 17, 2));
     EXPECT_THAT(message_of<ValueError>([&] { a.skip(-1); }), HasSubstr("must not be negative"));
 
-    std::vector<random::Generator> children = a.split(2), more = a.split(1), same = b.split(2);
+    std::vector<RandomGenerator> children = a.split(2), more = a.split(1), same = b.split(2);
     EXPECT_EQ(next(children[0]), next(same[0]));
     EXPECT_EQ(next(children[1]), next(same[1]));
     std::set<std::vector<double>> streams;
-    for (random::Generator* child : {&children[0], &children[1], &more[0]}) {
+    for (RandomGenerator* child : {&children[0], &children[1], &more[0]}) {
       for (const auto& values : next(*child)) streams.insert(values);
     }
     EXPECT_EQ(streams.size(), 6u);
@@ -170,8 +170,7 @@ TEST_P(Strategies, GeneratorsSkipSplitAndStartAgain) {
       });
     };
     EXPECT_THAT(refused([&] { a.split(1); }), HasSubstr("split() ('generator') is called inside run()"));
-    EXPECT_THAT(refused([&] { random::Generator::from_seed(1); }),
-                HasSubstr("creation ('generator') is called inside"));
+    EXPECT_THAT(refused([&] { RandomGenerator::from_seed(1); }), HasSubstr("creation ('generator') is called inside"));
     EXPECT_EQ(
         message_of<RuntimeError>([&] { a.uniform({1}); }),
         "uniform() of random generator 'generator' is called outside run() of strategy 'mirrored', in whose scope "
@@ -181,7 +180,7 @@ TEST_P(Strategies, GeneratorsSkipSplitAndStartAgain) {
 
 TEST_P(Strategies, ReplicasOfAWorkerTakeTurnsAtAGeneratorFromOutsideTheScope) {
   open_world(GetParam(), 2, 2)->run([](Worker& worker) {
-    auto generator = random::Generator::from_seed(7, "outside");
+    auto generator = RandomGenerator::from_seed(7, "outside");
     EXPECT_EQ(host_values(worker, generator.uniform({2})), expected_uniform(0, 0, 2));
     MirroredStrategy mirrored(worker, devices_of(worker));
     const auto values = drawn(worker, mirrored, [&] { return generator.uniform({3}); });
@@ -202,9 +201,9 @@ TEST_P(Strategies, GeneratorsGoOnFromACheckpointOfAsManyReplicas) {
                                .string();
   open_world(GetParam(), 2, 2)->run([&](Worker& worker) {
     MultiWorkerMirroredStrategy strategy(worker);
-    const auto generator = std::make_shared<random::Generator>([&] {
+    const auto generator = std::make_shared<RandomGenerator>([&] {
       const Scope scope = strategy.scope();
-      return random::Generator::from_seed(7);
+      return RandomGenerator::from_seed(7);
     }());
     Checkpoint checkpoint(worker);
     generator->add_to(checkpoint);
@@ -223,9 +222,9 @@ TEST_P(Strategies, GeneratorsGoOnFromACheckpointOfAsManyReplicas) {
     strategy.reduce(ReduceOp::sum, Value(0.0));
 
     MirroredStrategy fewer(worker, devices_of(worker));
-    const auto other = std::make_shared<random::Generator>([&] {
+    const auto other = std::make_shared<RandomGenerator>([&] {
       const Scope scope = fewer.scope();
-      return random::Generator::from_seed(7);
+      return RandomGenerator::from_seed(7);
     }());
     Checkpoint of_fewer(worker);
     other->add_to(of_fewer);
@@ -239,7 +238,7 @@ TEST_P(Strategies, GeneratorsGoOnFromACheckpointOfAsManyReplicas) {
   open_world(GetParam(), 1, 4)->run([&](Worker& worker) {
     MirroredStrategy strategy(worker, devices_of(worker));
     const Scope scope = strategy.scope();
-    auto generator = random::Generator::from_seed(1);
+    auto generator = RandomGenerator::from_seed(1);
     Checkpoint checkpoint(worker);
     generator.add_to(checkpoint);
     checkpoint.restore(file);

@@ -110,7 +110,7 @@ TEST(Launch, ATfConfigThatIsNoneIsNamed) {
   EXPECT_THAT(([] {
                 check_tf_config(kTasks, {0, 3}, with("{"));
               }),
-              ThrowsMessage<UnavailableError>(testing::StartsWith("TF_CONFIG: ")));
+              ThrowsMessage<UnavailableError>(testing::StartsWith("TF_CONFIG is not JSON")));
 }
 
 }  // namespace

@@ -179,8 +179,14 @@ class CountedOps final : public CrossDeviceOps {
   void sum_in_place(const std::vector<TensorGroup>& groups) override {
     ++calls;
     for (const TensorGroup& group : groups) {
-      for (std::size_t d = 1; d < group.size(); ++d) add_from_peer(0, group[0], group[d]);
-      for (std::size_t d = 1; d < group.size(); ++d) copy_to_peer(d, group[d], 0, group[0]);
+      for (std::size_t d = 1; d < group.size(); ++d) {
+        order_after(0, d);
+        add_from_peer(0, group[0], group[d]);
+      }
+      for (std::size_t d = 1; d < group.size(); ++d) {
+        copy_to_peer(d, group[d], 0, group[0]);
+        order_after(0, d);
+      }
     }
   }
 };
