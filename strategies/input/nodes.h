@@ -1,8 +1,7 @@
 // Functions that make the nodes of a Dataset's graph. Internal to strategies/input.
 #pragma once
 
-#include <map>
-#include <mutex>
+#include <atomic>
 #include <optional>
 #include <string>
 #include <vector>
@@ -11,18 +10,21 @@
 
 namespace tandem::nodes {
 
-// What was read of files to see the form of their records, so that no file is read again for that. Threads: any.
+// What was read of files to see the form of their records, so that no file is read again for that. Threads: any; nobody
+// waits: what another thread is busy with counts as not known, and is read again.
 class SampledFile {
  public:
   // Returns a record of any file that was read, else of this one; nothing for one without records.
   std::optional<Element> element(const std::string& name, const Dataset::FileReader& read);
-  // Hands over the records of a file that was read, once; then all that is left is dropped.
+  // Hands over the records of a file that was read, once; then they are dropped, whichever file was asked for.
   std::optional<std::vector<Element>> take(const std::string& name);
 
  private:
-  std::mutex mutex_;  // guards the rest; not held while a file is read
+  class Turn;
+  std::atomic_flag busy_ = ATOMIC_FLAG_INIT;
   std::optional<Element> element_;
-  std::map<std::string, std::vector<Element>> unused_;
+  std::string name_;  // of the file whose records these are
+  std::vector<Element> records_;
 };
 
 NodePtr range(std::int64_t start, std::int64_t stop, std::int64_t step);

@@ -1,5 +1,7 @@
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "strategies/base/errors.h"
 #include "strategies/input/nodes.h"
 
@@ -143,24 +145,41 @@ class Reader final : public NodeOf<Reader> {
 
 }  // namespace
 
-std::optional<Element> SampledFile::element(const std::string& name, const Dataset::FileReader& read) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (element_) return element_;
+// Exclusive use, unless somebody else has it.
+class SampledFile::Turn {
+ public:
+  explicit Turn(SampledFile& file) : file_(file), has_(!file.busy_.test_and_set(std::memory_order_acquire)) {}
+  ~Turn() {
+    if (has_) file_.busy_.clear(std::memory_order_release);
   }
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+  explicit operator bool() const { return has_; }
+
+ private:
+  SampledFile& file_;
+  const bool has_;
+};
+
+std::optional<Element> SampledFile::element(const std::string& name, const Dataset::FileReader& read) {
+  if (const Turn turn(*this); turn && element_) return element_;
   std::vector<Element> records = read(name);
-  const std::lock_guard lock(mutex_);
-  if (!records.empty()) element_ = records.front();
-  unused_.emplace(name, std::move(records));
-  return element_;
+  if (records.empty()) return std::nullopt;
+  Element first = records.front();
+  if (const Turn turn(*this); turn && !element_) {
+    element_ = first;
+    name_ = name;
+    records_ = std::move(records);
+  }
+  return first;
 }
 
 std::optional<std::vector<Element>> SampledFile::take(const std::string& name) {
-  const std::lock_guard lock(mutex_);
-  auto found = unused_.extract(name);
-  unused_.clear();
-  if (found.empty()) return std::nullopt;
-  return std::move(found.mapped());
+  const Turn turn(*this);
+  if (!turn || records_.empty()) return std::nullopt;
+  std::vector<Element> records = std::exchange(records_, {});
+  if (name_ != name) return std::nullopt;
+  return records;
 }
 
 NodePtr range(std::int64_t start, std::int64_t stop, std::int64_t step) {
