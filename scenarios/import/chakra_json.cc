@@ -29,6 +29,13 @@ void read_json_deps(JsonStream& json, std::vector<std::uint64_t>& deps) {
   while (json.next() != JsonPart::end_array) deps.push_back(static_cast<std::uint64_t>(number_in(json)));
 }
 
+// Whether a value is another one than what stands where nothing was set.
+bool says_something(const JsonStream& json) {
+  if (json.part() == JsonPart::null) return false;
+  const std::string_view text = json.text();
+  return text != "0" && text != "false" && !(json.part() == JsonPart::string && text.empty());
+}
+
 ChakraNode read_json_node(JsonStream& json) {
   ChakraNode node;
   node.place = json.place();
@@ -72,7 +79,7 @@ ChakraNode read_json_node(JsonStream& json) {
       node.tag = number_in(json);
     } else if (key == "pg_name") {
       node.group = json.text();
-    } else if (is_unused_chakra_attribute(key) && json.text() != "0" && json.text() != "false") {
+    } else if (is_unused_chakra_attribute(key) && says_something(json)) {
       node.unused.push_back(key);
     }
     json.skip();

@@ -71,6 +71,13 @@ constexpr std::array kLauncherOptions = {
     LauncherOption{"num_processes", "world_size"},
 };
 
+// Whether a word is a program that starts the processes of a job.
+bool is_launcher(const std::string& word) {
+  constexpr std::array<std::string_view, 6> kLaunchers = {"srun", "mpirun", "mpiexec", "orterun", "jsrun", "aprun"};
+  const std::string program = word.substr(word.rfind('/') + 1);
+  return std::find(kLaunchers.begin(), kLaunchers.end(), program) != kLaunchers.end();
+}
+
 class ScriptFlags {
  public:
   ScriptFlags(ShellScript script, Flags& flags) : script_(std::move(script)), flags_(flags) {}
@@ -133,18 +140,28 @@ class ScriptFlags {
   void read_batch_options() {
     const auto set = [&](const char* variable, const char* flag) {
       const std::vector<ShellWord>* value = script_.values.find(variable);
-      if (value == nullptr || flags_.find(flag) != nullptr) return;
-      flags_.add(
-          {.name = flag, .value = value->front().text, .line = value->front().line, .column = value->front().column});
+      if (value == nullptr || value->empty() || flags_.find(flag) != nullptr) return;
+      ShellWord option = value->front();
+      option.shown = variable;
+      const std::string& devices = value->front().text;  // "8", or "gpu:a100:8" of an option --gres
+      set_devices(option, flag, devices.substr(devices.rfind(':') + 1));
     };
     set("SLURM_NNODES", "nnodes");
     set("SLURM_GPUS_ON_NODE", "nproc_per_node");
     set("SLURM_NTASKS_PER_NODE", "nproc_per_node");
   }
 
+  // Programs may start each other: srun starts the tasks, and torchrun in each of them the processes of its machine.
+  // Then the number of tasks is not that of the processes.
   void read_launcher(const ShellCommand& words) {
+    const bool starts_processes = std::any_of(words.begin(), words.end(), [](const ShellWord& word) {
+      return name_of_flag(word.shown.substr(0, word.shown.find('='))) == "nproc_per_node" &&
+             word.shown.starts_with('-');
+    });
+    std::string program;  // whose options these are
     for (std::size_t i = 0; i < words.size(); ++i) {
       const std::string& text = words[i].shown;
+      if (is_launcher(text)) program = text.substr(text.rfind('/') + 1);
       const std::size_t equals = text.find('=');
       if (!text.starts_with('-')) {
         if (equals != std::string::npos && is_shell_name(text.substr(0, equals)))
@@ -155,11 +172,15 @@ class ScriptFlags {
       const auto known = std::find_if(kLauncherOptions.begin(), kLauncherOptions.end(),
                                       [&](const LauncherOption& option) { return option.option == name; });
       if (known == kLauncherOptions.end()) continue;
+      const bool is_short = name == "n" || name == "N" || name == "np";  // other programs have such options, too
+      const bool counts_tasks = name == "n" || name == "np" || name == "ntasks";
+      if ((is_short && program.empty()) || (counts_tasks && starts_processes)) continue;
       std::string value = equals != std::string::npos ? text.substr(equals + 1)
                           : i + 1 < words.size()      ? words[i + 1].shown
                                                       : "";
       if (name == "gres") value = value.substr(value.rfind(':') + 1);
-      set_devices(words[i], std::string(known->flag), value);
+      const bool is_of_mpi = name == "N" && program.starts_with("mpi");  // processes of a machine
+      set_devices(words[i], is_of_mpi ? "nproc_per_node" : std::string(known->flag), value);
     }
   }
 
@@ -169,7 +190,9 @@ class ScriptFlags {
       return note(word.line, fmt::format("{} {} is not known here (--devices, --workers)",
                                          word.shown.substr(0, word.shown.find('=')), value));
     }
-    const bool is_one_task = name_of_flag(word.shown).starts_with("ntasks_per_node") && value == "1";
+    const bool counts_tasks =
+        name_of_flag(word.shown).starts_with("ntasks_per_node") || word.shown == "SLURM_NTASKS_PER_NODE";
+    const bool is_one_task = counts_tasks && value == "1";
     if (is_one_task) return;  // it starts the processes of its node itself
     flags_.add({.name = flag, .value = value, .line = word.line, .column = word.column});
   }

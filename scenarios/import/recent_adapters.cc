@@ -35,7 +35,7 @@ std::vector<bool> layers_in(const std::vector<std::int64_t>& list, std::size_t l
 AttentionSpec::Linear mamba2_of_granite(const ConfigValues& config, std::int64_t hidden) {
   const std::int64_t heads = config.size({"mamba_n_heads"}, 128);
   const std::int64_t expanded = product(config.size({"mamba_expand"}, 2), hidden);
-  const std::int64_t size = config.text({"mamba_d_head"}, "auto") == "auto" && !config.has({"mamba_d_head"})
+  const std::int64_t size = !config.has({"mamba_d_head"}) || config.text({"mamba_d_head"}, "auto") == "auto"
                                 ? std::max<std::int64_t>(1, expanded / heads)
                                 : config.size({"mamba_d_head"});
   const std::int64_t state = config.size({"mamba_d_state"}, 256);

@@ -13,8 +13,9 @@ constexpr int kDeepestArithmetic = 100;
 
 class Arithmetic {
  public:
-  Arithmetic(std::string_view text, const ShellVariable& variable, int depth)
-      : text_(text), variable_(variable), depth_(depth) {}
+  // `operands_left` bounds the work of an expression and of all variables in it.
+  Arithmetic(std::string_view text, const ShellVariable& variable, int depth, int& operands_left)
+      : text_(text), variable_(variable), depth_(depth), operands_left_(operands_left) {}
 
   std::optional<long long> value() {
     const long long result = choice();
@@ -124,6 +125,7 @@ class Arithmetic {
   }
 
   long long operand() {
+    if (--operands_left_ < 0) return fail();
     const std::size_t begin = at_;
     while (at_ < text_.size() && (std::isalnum(static_cast<unsigned char>(text_[at_])) != 0 || text_[at_] == '_'))
       ++at_;
@@ -139,13 +141,14 @@ class Arithmetic {
   long long variable_value(const std::string& name) {
     const auto text = depth_ < 8 ? variable_(name) : std::nullopt;
     if (!text) return fail();
-    const auto value = Arithmetic(*text, variable_, depth_ + 1).value();
+    const auto value = Arithmetic(*text, variable_, depth_ + 1, operands_left_).value();
     return value ? *value : fail();
   }
 
   std::string_view text_;
   const ShellVariable& variable_;
   int depth_;
+  int& operands_left_;
   std::size_t at_ = 0;
   int nested_ = 0;
   bool has_failed_ = false;
@@ -154,7 +157,8 @@ class Arithmetic {
 }  // namespace
 
 std::optional<long long> shell_arithmetic(std::string_view expression, const ShellVariable& variable) {
-  return Arithmetic(expression, variable, 0).value();
+  int operands_left = 100'000;
+  return Arithmetic(expression, variable, 0, operands_left).value();
 }
 
 }  // namespace tandem

@@ -364,7 +364,14 @@ class ShellRun : private ShellCursor {
 
   // Its words are where the string is.
   void run_string(const std::string& text, const ShellWord& at) {
-    ShellTokens tokens = shell_tokens(text, "");
+    ShellTokens tokens;
+    try {
+      tokens = shell_tokens(text, "");
+    } catch (const InputError&) {
+      script_.notes.push_back(
+          fmt::format("line {}: a string that is executed is not read: its quotes do not match", at.line));
+      return;
+    }
     for (ShellToken& token : tokens.tokens) {
       token.line = at.line;
       token.column = at.column;

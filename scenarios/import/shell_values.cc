@@ -277,10 +277,13 @@ class ShellExpansion {
       inside.remove_prefix(index.size() + 2);
     }
     Value value = name == "@" || name == "*" ? Value{.is_list = true} : indexed(name, index, raw);
-    if (counts)
-      return known(std::to_string(index.empty()                   ? value.words.front().text.size()
-                                  : values_.find(name) == nullptr ? 0
-                                                                  : value.words.size()));
+    if (counts) {
+      const bool counts_characters = index.empty() && !value.is_list && !value.words.empty();
+      const bool is_set = values_.find(name) != nullptr;
+      return known(std::to_string(counts_characters ? value.words.front().text.size()
+                                  : is_set          ? value.words.size()
+                                                    : 0));
+    }
     return inside.empty() ? value : changed(std::move(value), inside, raw);
   }
 

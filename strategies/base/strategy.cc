@@ -177,7 +177,8 @@ std::shared_ptr<Variable> Strategy::create_variable(const VariableSpec& spec) {
   const Scope scope = current_mode() || this == &default_strategy() ? nullptr : this->scope();
   const auto make = [this](const VariableSpec& wanted) {
     std::shared_ptr<Variable> variable = extended_->implementation().make_variable(checked_spec(wanted));
-    extended_->note_variable(variable);
+    // The default strategy is that of all workers, whose programs may run at the same time; nobody asks it.
+    if (this != &default_strategy()) extended_->note_variable(variable);
     return variable;
   };
   NextCreator next = [this, &make](const VariableSpec& wanted) {

@@ -210,6 +210,18 @@ TEST_F(Megatron, LaunchersSayHowManyDevicesThereAre) {
   EXPECT_EQ(job("#SBATCH --nodes=8\n#SBATCH --gres=gpu:4\nsrun python" + sizes).nodes, 8);
   EXPECT_EQ(job("#SBATCH --nodes=8\n#SBATCH --gres=gpu:4\nsrun python" + sizes).devices, 4);
   EXPECT_EQ(job("srun --ntasks-per-node=1 torchrun --nproc_per_node 8" + sizes).devices, 8);
+  // Each task of srun starts the processes of its machine.
+  for (const char* tasks : {"srun -N 8 -n 8", "srun -N 8 --ntasks 8"}) {
+    const MegatronJob nested = job(tasks + std::string(" torchrun --nproc_per_node 8") + sizes);
+    EXPECT_EQ(nested.nodes, 8);
+    EXPECT_EQ(nested.devices, 8);
+    EXPECT_EQ(nested.world, std::nullopt);
+  }
+  EXPECT_EQ(job("nice -n 10 python" + sizes).world, std::nullopt) << "an option of another program";
+  EXPECT_EQ(job("numactl -N 0 python" + sizes).nodes, std::nullopt);
+  EXPECT_EQ(job("mpirun -np 16 -N 8 python" + sizes).devices, 8);
+  EXPECT_EQ(job("#SBATCH --nodes=2\n#SBATCH --ntasks-per-node=1\nsrun torchrun" + sizes).devices, std::nullopt);
+  EXPECT_EQ(job("SLURM_NNODES=()\npython" + sizes).nodes, std::nullopt);
   const MegatronJob unknown = job("torchrun --nnodes $N --nproc_per_node gpu" + sizes);
   EXPECT_FALSE(unknown.nodes);
   EXPECT_FALSE(unknown.devices);

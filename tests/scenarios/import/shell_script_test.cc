@@ -104,6 +104,13 @@ TEST(ShellScript, NothingGoesOnForEver) {
   EXPECT_THAT(
       notes("L='1 2 3 4 5 6 7 8 9 0 a b c d e f g h i j k l m n o p q r s t u v w x y z 1 2 3 4 5 6 7 8 9 0'\n" + loop),
       testing::Contains(HasSubstr("the script goes on for too long")));
+  std::string sums = "a8=1\n";  // 20^7 operands
+  for (int i = 1; i < 8; ++i) {
+    sums += "a" + std::to_string(i) + "='";
+    for (int term = 0; term < 20; ++term) sums += (term > 0 ? "+a" : "a") + std::to_string(i + 1);
+    sums += "'\n";
+  }
+  EXPECT_FALSE(read_shell_script(sums + "x $((a1))\n", "x.sh").commands.empty());
   EXPECT_THROW(read_shell_script("A=" + std::string(100'000, 'a') + "\nx " +
                                      std::string(2000, '#').replace(0, 2000, "$A$A$A$A$A$A$A$A$A$A$A$A"),
                                  "x.sh"),
@@ -129,6 +136,9 @@ TEST(ShellScript, NothingUnbalancedHangs) {
                            "f() { f; }\nf",
                            "[[ ! ! ! ( ( a",
                            "x ${#}",
+                           "x ${#@} ${#*}",
+                           "a=()\nx ${#a} ${#a[0]} ${#a[@]}",
+                           "eval 'x \"'",
                            "${",
                            "$("}) {
     try {
@@ -138,6 +148,8 @@ TEST(ShellScript, NothingUnbalancedHangs) {
     }
   }
   EXPECT_THAT(commands("f() { f; }\nf\nx"), testing::Contains("x"));
+  EXPECT_THAT(commands("eval 'y \"'\nx"), testing::Contains("x"));
+  EXPECT_THAT(notes("eval 'y \"'\nx"), testing::Contains(HasSubstr("line 1: a string that is executed is not read")));
 }
 
 }  // namespace
