@@ -67,10 +67,13 @@ constexpr CostOfNode kShown{150, 0.6e-6}, kChecked{20, 0.3e-6}, kConverted{150, 
 // Refuses a topology that this machine has no memory for, and tells those who wait what it takes.
 void estimate(const Topology& topology, const CostOfNode& cost, ProgressLine& progress) {
   const auto nodes = static_cast<double>(topology.node_count());
-  const std::string what = fmt::format("{} machines with {:.0f} nodes", topology.worker_count(), nodes);
+  const int machines = topology.worker_count();
+  const std::string what = fmt::format("{} machine{} with {:.0f} nodes", machines, machines == 1 ? "" : "s", nodes);
   check_memory(what, nodes * cost.bytes, "fewer machines need less");
   progress.begin(topology.name());
-  tell_phase({.text = fmt::format("{} take about {:.0f} s", what, nodes * cost.seconds)});
+  if (const double seconds = nodes * cost.seconds; seconds >= 1) {
+    tell_phase({.text = fmt::format("{} take about {:.0f} s", what, seconds)});
+  }
 }
 
 int show(const TopologyFlags& flags) {
@@ -78,6 +81,7 @@ int show(const TopologyFlags& flags) {
   const ImportedTopology imported = topology_named(flags.file, flags.import);
   ProgressLine progress(flags.common);
   estimate(imported.topology, kShown, progress);
+  progress.finish();
   if (!flags.svg.empty()) write_file(flags.svg, topology_svg(imported.topology));
   if (output.json()) {
     output.write_json(json_of(imported.topology, imported.notes));
@@ -94,6 +98,7 @@ int convert(const TopologyFlags& flags) {
   print_notes(imported.notes, flags.common);
   ProgressLine progress(flags.common);
   estimate(imported.topology, kConverted, progress);
+  progress.finish();
   output.write_document([&](std::ostream& text) {
     if (flags.format == "dot") return write_dot(imported.topology, text);
     if (flags.format == "graphml") return write_graphml(imported.topology, text);

@@ -49,7 +49,7 @@ struct CollectiveResult {
   std::set<std::string> consulted{};  // as in Timeline
 };
 
-// Runs the sweep. Of a model, at most 100 calls of a size are simulated, from which the mean of more follows. Worker 0
+// Runs the sweep. Of a model, at most 20 calls of a size are simulated, from which the mean of more follows. Worker 0
 // calls `progress`, which may be empty, now and then with the number of timed calls. Throws UnavailableError for
 // devices or element types that the engine lacks, SizeError for what this machine is too small for, and what the engine
 // throws.

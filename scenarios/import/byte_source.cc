@@ -26,7 +26,7 @@ constexpr int kGzipWindow = 15 + 16;  // zlib's number for gzip with the largest
 
 }  // namespace
 
-ByteSource::ByteSource(const std::filesystem::path& file) : name_(file.string()) {
+ByteSource::ByteSource(const std::filesystem::path& file, Reads reads) : name_(file.string()), reads_(reads) {
   std::error_code ignored;
   const auto kind = std::filesystem::status(file, ignored).type();
   if (kind == std::filesystem::file_type::not_found) fail("no such file");
@@ -58,6 +58,7 @@ std::size_t ByteSource::read() {
   if (count == 0 && std::ferror(file_.get()) != 0) fail(fmt::format("cannot be read: {}", std::strerror(errno)));
   read_bytes_ += static_cast<std::int64_t>(count);
   if (read_bytes_ > size_) fail("grows while it is read: wait for its writer to end, or copy it first");
+  if (reads_ == Reads::beginning) return count;
   if (read_bytes_ / kBetweenEstimates > (read_bytes_ - static_cast<std::int64_t>(count)) / kBetweenEstimates) {
     estimate_rest();
   }
@@ -119,7 +120,7 @@ std::string_view ByteSource::unpack() {
 }
 
 std::string beginning_of(const std::filesystem::path& file, std::int64_t most) {
-  ByteSource source(file);
+  ByteSource source(file, ByteSource::Reads::beginning);
   std::string text;
   for (std::string_view piece = source.next(); !piece.empty() && static_cast<std::int64_t>(text.size()) < most;
        piece = source.next()) {

@@ -15,15 +15,16 @@ namespace tandem {
 
 class ByteSource {
  public:
+  enum class Reads : bool { all, beginning };  // how much of the file is wanted
   // Opens a regular file. Throws InputError for a folder, a pipe, a device, and a file that cannot be read.
-  explicit ByteSource(const std::filesystem::path& file);
+  explicit ByteSource(const std::filesystem::path& file, Reads reads = Reads::all);
   ~ByteSource();
   ByteSource(const ByteSource&) = delete;
   ByteSource& operator=(const ByteSource&) = delete;
 
   // Returns the next bytes, which are valid until the next call, and none at the end. Throws InputError for a file that
   // grows meanwhile, and for a gzip file that is damaged, ends too early, or unpacks to more than a trace can be;
-  // SizeError for a trace that this machine has no memory for.
+  // SizeError for a trace that is read as a whole and that this machine has no memory for.
   std::string_view next();
 
   const std::string& name() const { return name_; }
@@ -43,6 +44,7 @@ class ByteSource {
   [[noreturn]] void fail_here(const std::string& message);
 
   std::string name_;
+  const Reads reads_;
   bool has_failed_ = false;
   std::unique_ptr<std::FILE, CloseFile> file_;
   std::vector<char> packed_, unpacked_;

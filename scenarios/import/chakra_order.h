@@ -12,9 +12,8 @@ namespace tandem {
 // - an op starts when all that it waits for has ended and its resource is free: the multiprocessors, the memory or the
 //   host, each of which executes one op at a time, that with the smallest id first;
 // - a send starts regardless of its receive, which is therefore issued beforehand and waits for nothing. What comes
-// after
-//   a receive waits for its message and for what the receive itself waits for (Kind::join). Messages are matched by
-//   ranks, tag and size;
+//   after a receive waits for its message and for what the receive itself waits for (Kind::join). Messages are matched
+//   by ranks, tag and size;
 // - sends to one rank, receives from one rank and collectives of one group have a stream each.
 //
 // Where a rank has no trace, sends and receives are work of this rank alone. Ranks that wait for each other in a circle
