@@ -65,14 +65,20 @@ class JsonReader {
       if (const std::int64_t code = version.whole_number(0, 100000000); code > 0) version_ = version_text(code);
     }
     const YamlReader config = root_.optional("config");
-    devices_per_process_ =
-        config.optional("ngpus").integer(1, 1 << 16, 1) * config.optional("nthreads").integer(1, 1 << 16, 1);
+    const std::int64_t of_thread = config.optional("ngpus").whole_number(1, 1 << 16, 1);
+    const std::int64_t of_process = of_thread * config.optional("nthreads").whole_number(1, 1 << 16, 1);
     // The first device of each process is listed. Older versions have the list beside the configuration.
     YamlReader list = config.optional("devices");
     if (!list.present()) list = root_.optional("devices");
     const auto processes = list.list();
     for (const YamlReader& process : processes) hosts_.insert(process.optional("hostname").text(""));
-    devices_ = static_cast<int>(processes.size()) * devices_per_process_;
+    const std::int64_t devices = of_process * std::max<std::int64_t>(1, std::ssize(processes));
+    if (devices >= kMostRanks) {
+      return config.error(fmt::format("{} processes with {} devices each: more than {} devices", processes.size(),
+                                      of_process, kMostRanks - 1));
+    }
+    devices_per_process_ = static_cast<int>(of_process);
+    devices_ = processes.empty() ? 0 : static_cast<int>(devices);
     if (!config.present()) devices_per_process_ = 0;
   }
 
@@ -94,8 +100,8 @@ class JsonReader {
 
   void read_result(const YamlReader& result) {
     CollectiveRow row;
-    row.bytes = result.required("size").whole_number(0, std::int64_t{1} << 50);
-    row.count = result.optional("count").whole_number(0, std::int64_t{1} << 50);
+    row.bytes = result.required("size").whole_number(0, kMostBytes);
+    row.count = result.optional("count").whole_number(0, kMostBytes);
     const std::string dtype = result.required("type").text();
     const std::string redop = result.optional("redop").text("");
     const int root = root_of(result.optional("root"));
@@ -138,12 +144,25 @@ class JsonReader {
     }
     const YamlReader time = group.has("cpu_time") ? group.optional("cpu_time") : group.required("time");
     Figures read{.time_us = time.number({.above = 0}),
-                 .algbw = group.required("alg_bw").number({.least = 0}),
-                 .busbw = group.required("bus_bw").number({.least = 0})};
+                 .algbw = bandwidth(group.required("alg_bw")),
+                 .busbw = bandwidth(group.required("bus_bw"))};
+    report(time, time_problem(read.time_us, text_of(time)));
     if (const YamlReader wrong = group.optional("nwrong"); wrong.is_scalar()) {
-      row.wrong = std::max(row.wrong.value_or(0), static_cast<std::int64_t>(wrong.number({.least = 0})));
+      row.wrong = std::max(row.wrong.value_or(0), wrong_elements(wrong.number({.least = 0})));
     }
     return read;
+  }
+
+  static double bandwidth(const YamlReader& stated) {
+    const double gb_per_s = stated.number({.least = 0});
+    report(stated, bandwidth_problem(gb_per_s, text_of(stated)));
+    return gb_per_s;
+  }
+  static std::string text_of(const YamlReader& stated) {
+    return stated.is_scalar() ? shortened(stated.node()->text) : "";
+  }
+  static void report(const YamlReader& stated, const std::string& problem) {
+    if (!problem.empty()) stated.error(problem);
   }
 
   const YamlReader& root_;

@@ -35,13 +35,19 @@ std::optional<Number> number_in(std::string_view text) {
   return value;
 }
 
+// Returns the word that follows a word; nothing where there is none.
+inline const Word* word_after(const std::vector<Word>& words, std::string_view word) {
+  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
+    if (words[i].text == word) return &words[i + 1];
+  }
+  return nullptr;
+}
+
 // Returns the number that follows a word.
 template <typename Number>
 std::optional<Number> number_after(const std::vector<Word>& words, std::string_view word) {
-  for (std::size_t i = 0; i + 1 < words.size(); ++i) {
-    if (words[i].text == word) return number_in<Number>(words[i + 1].text);
-  }
-  return {};
+  const Word* const next = word_after(words, word);
+  return next == nullptr ? std::nullopt : number_in<Number>(next->text);
 }
 
 std::string_view after_colon(std::string_view word);  // "8" of "[1,0]<stdout>:8"

@@ -78,11 +78,35 @@ class TextReader {
     if (const auto most = line.find("maxBytes "); most != line.npos) {
       begin_run();
       announced_.most_bytes = number_after<std::int64_t>(words, "maxBytes").value_or(0);
-      announced_.devices_per_process =
-          number_after<int>(words, "nGpus").value_or(0) * number_after<int>(words, "nThread").value_or(1);
+      read_devices_per_process(words);
     }
     if (line.find("NCCL version ") != line.npos) read_version(words);
-    if (line.find("Rank") != line.npos && line.find("Pid") != line.npos) ranks_.add(words);
+    const bool is_of_rank = line.find("Rank") != line.npos && line.find("Pid") != line.npos;
+    if (!is_of_rank) return;
+    if (is_small(words, "Rank") && is_small(words, "device")) return ranks_.add(words);
+    ranks_.add_ellipsis(line_);  // so that the number of ranks is no second problem
+  }
+
+  void read_devices_per_process(const std::vector<Word>& words) {
+    if (!is_small(words, "nGpus") || !is_small(words, "nThread")) return;
+    const std::int64_t gpus = number_after<std::int64_t>(words, "nGpus").value_or(0);
+    const std::int64_t threads = number_after<std::int64_t>(words, "nThread").value_or(1);
+    announced_.devices_per_process = static_cast<int>(std::min(gpus * threads, kMostRanks));
+    if (gpus * threads < kMostRanks) return;
+    problem(*word_after(words, "nGpus"),
+            fmt::format("a process with {} devices, more than {}", gpus * threads, kMostRanks - 1));
+  }
+
+  // Refuses a whole number after a word that is negative or too large to be that of a rank or device.
+  bool is_small(const std::vector<Word>& words, std::string_view name) {
+    const Word* const stated = word_after(words, name);
+    const std::string_view digits = stated == nullptr ? "" : stated->text.substr(stated->text.starts_with('-') ? 1 : 0);
+    if (digits.empty() || digits.find_first_not_of("0123456789") != std::string_view::npos) return true;
+    const auto number = number_in<std::int64_t>(stated->text);
+    if (number && *number >= 0 && *number < kMostRanks) return true;
+    problem(*stated,
+            fmt::format("{}: must be from 0 to {}, found {}", name, kMostRanks - 1, stated->text.substr(0, 40)));
+    return false;
   }
 
   // Rows or ranks are left out here.
@@ -279,8 +303,8 @@ class TextReader {
 
   std::int64_t count(const Word& word, std::string_view what) {
     const auto value = number_in<std::int64_t>(word.text);
-    if (value && *value >= 0) return *value;
-    bad_word(word, what);
+    if (value && *value >= 0 && *value <= kMostBytes) return *value;
+    bad_word(word, value && *value > 0 ? fmt::format("{} up to {}", what, kMostBytes) : std::string(what));
     return 0;
   }
 
@@ -295,11 +319,18 @@ class TextReader {
     return value.value_or(-1);
   }
 
-  double figure(const Word& word, std::string_view what) {
+  using FigureProblem = std::string (*)(double value, std::string_view written);
+
+  double figure(const Word& word, std::string_view what, FigureProblem problem_of = nullptr) {
     const auto value = number_in<double>(word.text);
-    if (value && std::isfinite(*value) && *value >= 0) return *value;
-    bad_word(word, what);
-    return 0;
+    if (!value || !std::isfinite(*value) || *value < 0) {
+      bad_word(word, what);
+      return 0;
+    }
+    const std::string wrong = problem_of == nullptr ? "" : problem_of(*value, word.text.substr(0, 40));
+    if (!wrong.empty()) problem(word, fmt::format("{} {}", what, wrong));
+    is_bad_row_ = is_bad_row_ || !wrong.empty();
+    return *value;
   }
 
   // Returns nothing if a group was not measured, which is N/A in all of its columns.
@@ -309,14 +340,14 @@ class TextReader {
                     [](const Word& word) { return word.text == "N/A"; })) {
       return {};
     }
-    const Figures read{.time_us = figure(words[first], "a time in us"),
-                       .algbw = figure(words[first + 1], "a bandwidth in GB/s"),
-                       .busbw = figure(words[first + 2], "a bandwidth in GB/s")};
+    const Figures read{.time_us = figure(words[first], "a time in us", time_problem),
+                       .algbw = figure(words[first + 1], "a bandwidth in GB/s", bandwidth_problem),
+                       .busbw = figure(words[first + 2], "a bandwidth in GB/s", bandwidth_problem)};
     if (columns_.figures < 4) return read;
     const Word& wrong = words[first + 3];
     if (wrong.text != "N/A") {
       const double elements = figure(wrong, "a number of wrong elements or N/A");
-      if (columns_.counts_wrong) row.wrong = std::max(row.wrong.value_or(0), static_cast<std::int64_t>(elements));
+      if (columns_.counts_wrong) row.wrong = std::max(row.wrong.value_or(0), wrong_elements(elements));
     }
     return read;
   }

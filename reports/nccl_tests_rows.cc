@@ -6,6 +6,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "topologies/base/units.h"
+
 namespace tandem::nccl_tests {
 namespace {
 
@@ -18,6 +20,19 @@ double rounding_of(double bandwidth) {
 }
 
 }  // namespace
+
+std::int64_t wrong_elements(double written) {
+  return static_cast<std::int64_t>(std::min(std::ceil(written), static_cast<double>(kMostBytes)));
+}
+
+std::string time_problem(double us, std::string_view written) {
+  if (us == 0) return "";  // refused with the row
+  return quantity_problem(us * 1e-6, Dimension::seconds, fmt::format("{} us", written));
+}
+
+std::string bandwidth_problem(double gb_per_s, std::string_view written) {
+  return quantity_problem(gb_per_s * 1e9, Dimension::bytes_per_second, fmt::format("{} GB/s", written), true);
+}
 
 void TableBuilder::problem(const Place& place, std::string message) {
   if (has_problem_) return;

@@ -1,6 +1,7 @@
 // The figures of a row of nccl-tests, and a builder of tables from rows. For the readers of this folder.
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -17,6 +18,16 @@ struct Figures {
   double algbw = 0;  // GB/s
   double busbw = 0;
 };
+
+// Limits of what a file says, far above any run, so that sums and products of its numbers fit.
+inline constexpr std::int64_t kMostBytes = std::int64_t{1} << 50;  // likewise of elements
+inline constexpr std::int64_t kMostRanks = std::int64_t{1} << 24;  // likewise of the devices of a machine
+
+// Return a number of wrong elements, which is 1 or more where `written` is above 0, and why a time or bandwidth cannot
+// be one (quantity_problem).
+std::int64_t wrong_elements(double written);
+std::string time_problem(double us, std::string_view written);
+std::string bandwidth_problem(double gb_per_s, std::string_view written);
 
 struct Place {
   int line = 0;
