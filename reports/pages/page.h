@@ -12,9 +12,9 @@
 
 namespace tandem {
 
-// Returns the page of a document. `file` is the document's name in messages. With `offers_trace`, the page is served
-// beside "trace.json" and has a button that opens it in Perfetto. Throws InputError for a document of a kind without a
-// page, and for what the readers of its kind refuse.
+// Returns the page of a document. `origin` is where the document was read from, for messages. With `offers_trace`, the
+// page is served beside "trace.json" and has a button that opens it in Perfetto. Throws InputError for a document of a
+// kind without a page, and for what the readers of its kind refuse.
 std::string page_of(const nlohmann::ordered_json& document, const JsonOrigin& origin, bool offers_trace = false);
 
 }  // namespace tandem

@@ -12,7 +12,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
-#include <iostream>
 #include <string>
 
 #include "tests/fuzz/run_checks.h"
@@ -87,7 +86,6 @@ int expect_all_hold(const Check& check, const std::function<std::string(Draws&)>
     const std::string bytes = bytes_of_seed(static_cast<std::uint32_t>(seed), kBytes);
     const std::string answer = answer_of_child(check, bytes);
     ran += answer.front() == kHolds ? 1 : 0;
-    if (answer.front() == kRefused && std::getenv("VERB")) std::cerr << answer << "\n";
     if (answer.front() != kFails) continue;
     const std::string simplest = shrunk(bytes, fails);
     Draws draws(simplest);

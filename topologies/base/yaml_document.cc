@@ -276,7 +276,6 @@ YamlNode& YamlDocument::own(const YamlNode& node) {
   return *nodes_.emplace_back(std::make_unique<YamlNode>(node));
 }
 
-// Copies the maps on the path first, because they may belong to the base and be aliased elsewhere in it.
 namespace {
 
 // Returns the length of the first key of a path. A key that the map has may contain dots: "w1.gpu3".
@@ -292,6 +291,7 @@ std::size_t key_length(const YamlNode& map, std::string_view path) {
 
 }  // namespace
 
+// Copies the maps on the path first, because they may belong to the base and be aliased elsewhere in it.
 void YamlDocument::change(YamlNode& map, std::string_view path, const YamlNode* value) {
   TANDEM_CHECK(map.kind == YamlKind::map, "a change below a value that is no map");
   const std::string_view key = path.substr(0, key_length(map, path));
