@@ -109,6 +109,27 @@ TEST_F(WholeFile, IsCheckedWithoutAChange) {
   EXPECT_EQ(error_of([] { replace_file("/dev/full", "text"); }), "cannot write /dev/full: No space left on device");
 }
 
+// Root may write everything, so a process of another user tries.
+TEST_F(WholeFile, IsNotReplacedIfItIsReadOnly) {
+  replace_file(path(), "old");
+  fs::permissions(path(), fs::perms::owner_read | fs::perms::others_read);
+  fs::permissions(folder_, fs::perms::all);
+  constexpr int kRefused = 0, kReplaced = 1, kIsRoot = 2;
+  const pid_t child = fork();
+  if (child == 0) {
+    constexpr uid_t kNobody = 65534;
+    if (getuid() == 0 && setuid(kNobody) != 0) _exit(kIsRoot);
+    const std::string refusal = error_of([&] { replace_file(path(), "new"); });
+    _exit(refusal == "cannot write " + path() + ": Permission denied" ? kRefused : kReplaced);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  if (WEXITSTATUS(status) == kIsRoot) GTEST_SKIP() << "root has no other user here";
+  EXPECT_EQ(WEXITSTATUS(status), kRefused);
+  EXPECT_EQ(read(), "old");
+  EXPECT_EQ(files(), 1);
+}
+
 TEST_F(WholeFile, LosesNoLineOfSeveralWriters) {
   const std::string line(5000, 'x');
   constexpr int kWriters = 4, kLines = 50;

@@ -2,8 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstdlib>
+#include <limits>
 #include <utility>
 
 namespace tandem {
@@ -71,6 +73,11 @@ void JsonStream::skip_mark() {
   at_column_ = column_;
 }
 
+FilePlace JsonStream::here() const {
+  constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+  return {.line = static_cast<int>(std::min(at_line_, kMost)), .column = static_cast<int>(std::min(at_column_, kMost))};
+}
+
 void JsonStream::fail(const std::string& message) const {
   throw InputError({{file_, line_, column_, "", message}});
 }
@@ -82,7 +89,7 @@ void JsonStream::refuse(const std::string& expected, int found) const {
 }
 
 void JsonStream::end_early(const std::string& where) const {
-  throw InputError({{file_, at_line_, at_column_, "",
+  throw InputError({{file_, here().line, here().column, "",
                      fmt::format("the file ends too early ({}): it was cut short, or is still being written", where)}});
 }
 
@@ -118,8 +125,8 @@ JsonPart JsonStream::next() {
   text_.clear();
   while (true) {
     skip_blanks();
-    line_ = at_line_;
-    column_ = at_column_;
+    line_ = here().line;
+    column_ = here().column;
     const int first = peek();
     switch (wants_) {
       case Wants::nothing:
@@ -215,6 +222,7 @@ double JsonStream::finite_number() const {
 
 void JsonStream::string() {
   take();
+  first_half_ = 0;
   while (true) {
     // Most strings have no escape: copies as much as there is.
     std::size_t to = at_;
@@ -223,7 +231,7 @@ void JsonStream::string() {
       ++to;
     }
     text_.append(piece_.substr(at_, to - at_));
-    at_column_ += static_cast<int>(to - at_);
+    at_column_ += static_cast<std::int64_t>(to - at_);
     at_ = to;
     if (text_.size() > kMostText) fail(fmt::format("a string of more than {} MiB", kMostText >> 20));
     const int c = peek();

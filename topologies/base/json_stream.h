@@ -81,13 +81,14 @@ class JsonStream {
   unsigned hex4();
   void add_utf8(unsigned code);
   void after_value();
+  FilePlace here() const;  // the largest int stands for all beyond
 
   std::string file_;
   std::function<std::string_view()> next_piece_;
   std::string_view piece_;
   std::size_t at_ = 0;
   bool is_done_ = false;
-  int at_line_ = 1, at_column_ = 1;
+  std::int64_t at_line_ = 1, at_column_ = 1;  // a line may be longer than an int counts
   int line_ = 1, column_ = 1;
   JsonPart part_ = JsonPart::null;
   Wants wants_ = Wants::value;

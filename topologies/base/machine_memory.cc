@@ -13,7 +13,7 @@ namespace tandem {
 namespace {
 
 // Returns the number after a word in a file, such as "MemAvailable:" in /proc/meminfo.
-std::optional<double> number_after(const char* file, std::string_view word) {
+std::optional<double> number_after(const std::string& file, std::string_view word) {
   std::ifstream in(file);
   std::string found;
   double number = 0;
@@ -33,13 +33,18 @@ std::optional<double> number_in(const char* file) {
 }
 
 std::optional<double> available_memory_bytes() {
+  return available_memory_bytes("/proc/meminfo", "/sys/fs/cgroup");
+}
+
+// What a group uses includes the files that it has read; the system gives back those that were not used for long.
+std::optional<double> available_memory_bytes(const std::string& meminfo, const std::string& group) {
   constexpr double kKib = 1024;
-  std::optional<double> available = number_after("/proc/meminfo", "MemAvailable:");
+  std::optional<double> available = number_after(meminfo, "MemAvailable:");
   if (available) *available *= kKib;
-  const auto limit = number_in("/sys/fs/cgroup/memory.max");
-  const auto used = number_in("/sys/fs/cgroup/memory.current");
-  if (limit && used) available = std::min(available.value_or(*limit), std::max(0.0, *limit - *used));
-  return available;
+  const auto limit = number_in((group + "/memory.max").c_str()), used = number_in((group + "/memory.current").c_str());
+  if (!limit || !used) return available;
+  const double kept = std::max(0.0, *used - number_after(group + "/memory.stat", "inactive_file").value_or(0));
+  return std::min(available.value_or(*limit), std::max(0.0, *limit - kept));
 }
 
 std::optional<double> available_addresses() {

@@ -19,6 +19,8 @@ class SizeError : public RunError {
 // Returns how much memory the system and the limits of this process's group still have to give; nothing where it is
 // unknown.
 std::optional<double> available_memory_bytes();
+// The same from a copy of /proc/meminfo and the folder of a control group.
+std::optional<double> available_memory_bytes(const std::string& meminfo, const std::string& group);
 // Returns what `ulimit -v` leaves of this process's address space, or nothing if there is no limit.
 std::optional<double> available_addresses();
 

@@ -154,6 +154,7 @@ void replace_file(const std::string& file, const Write& write) {
     std::ofstream out(file, std::ios::binary);
     return write_to(out, file, write);
   }
+  if (access(target.c_str(), W_OK) != 0 && errno != ENOENT) cannot_write(file);  // it is to stay as it is
   NewText text(target);
   if (text.descriptor() < 0) cannot_write(file);
   DescriptorBuffer buffer(text.descriptor());
