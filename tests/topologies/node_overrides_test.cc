@@ -55,6 +55,9 @@ TEST(NodeOverrides, ChangeWhatAPatternNames) {
     for (const char* gpu : {"w0.gpu3", "w1.gpu3", "w2.gpu3"}) EXPECT_EQ(peak(topology, gpu), 500) << key;
     EXPECT_EQ(peak(topology, "w2.gpu4"), 989) << key;
   }
+  const Topology first = h100s("\"w0*\": {slowdown: 2}");
+  EXPECT_EQ(peak(first, "w0.gpu3"), 989.0 / 2);
+  EXPECT_EQ(peak(first, "w1.gpu3"), 989);
   EXPECT_EQ(peak(h100s("w2: {gpu0: {slowdown: 4}}"), "w2.gpu0"), 989.0 / 4) << "as a sweep writes it";
   EXPECT_EQ(peak(h100s("gpu1: {slowdown: 4}", "workers: 1"), "w0.gpu1"), 989.0 / 4);
   EXPECT_EQ(peak(h100s("w0.gpu1: {slowdown: 4}", "workers: 1"), "w0.gpu1"), 989.0 / 4);
@@ -121,6 +124,7 @@ TEST(NodeOverrides, AreRefusedWhereTheyNameNothing) {
   EXPECT_THAT(refusal_of_override("w1.gpu1: {bandwidth: 1GB/s}"), HasSubstr("unknown key 'bandwidth'"));
   EXPECT_THAT(refusal_of_override("w1.nic1: {memory: 1GB}"), HasSubstr("unknown key 'memory'"));
   EXPECT_THAT(refusal_of_override("w1.gpu1: {slowdown: 0.5}"), HasSubstr("slowdown"));
+  EXPECT_THAT(refusal_of_override("w1.gpu1: {slowdown: 2000}"), HasSubstr("must be from 1 to 1000, found 2000"));
 }
 
 TEST(NodeOverrides, DifferFromTheirTwins) {

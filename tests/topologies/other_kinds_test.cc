@@ -154,6 +154,15 @@ TEST(SlurmConf, BlocksAreJoinedByACore) {
               ElementsAre("w0.nic0", "fabric.b1", "fabric.core", "fabric.b2", "w2.nic0"));
 }
 
+// The NVSwitches of a domain are named "fabric.nvswitch0" and so on.
+TEST(SlurmConf, ASwitchMayHaveTheNameOfAnNvswitch) {
+  ImportOptions options;
+  options.complete_with = "gb200-nvl72";
+  const Topology topology = import_text("SwitchName=nvswitch0 Nodes=n[1-2]\n", "topology.conf", options).topology;
+  EXPECT_EQ(topology.kind(node_named(topology, "fabric.nvswitch0")), NodeKind::nvswitch);
+  EXPECT_EQ(topology.kind(node_named(topology, "fabric.nvswitch0_2")), NodeKind::network_switch);
+}
+
 TEST(SlurmYaml, TheDefaultTopologyIsTheTreeOfTheConf) {
   const ImportedTopology conf = made("topology.conf", "", "hgx-h100"),
                          yaml = made("slurm_topology.yaml", "", "hgx-h100");
@@ -248,6 +257,22 @@ TEST(GraphFiles, MachinesAreWhatIsJoinedWithoutTheNetwork) {
   EXPECT_EQ(topology.worker_count(), 2);
   EXPECT_EQ(topology.node(node_named(topology, "n0")).port->bandwidth_bytes_per_s.value, 25e9);
   EXPECT_EQ(rate_between(topology, "g0", "g1"), 24e9);
+}
+
+// Both latencies are 1 us, and only one is the file's.
+TEST(GraphFiles, ACableHasTheUsualLatencyOfItsNicsTransport) {
+  const Topology topology =
+      import_text(
+          "graph t { c0 [kind=cpu]; n0 [kind=nic, transport=tcp]; c1 [kind=cpu]; n1 [kind=nic, transport=tcp]; s "
+          "[kind=switch]; n0 -- s [bw=\"10GB/s\"]; n1 -- s [bw=\"10GB/s\", lat=\"1us\"]; c0 -- n0 [bw=\"24GB/s\"]; c1 "
+          "-- n1 [bw=\"24GB/s\"]; }",
+          "t.dot", {})
+          .topology;
+  const Figure assumed = topology.link_model(0).latency_s, stated = topology.link_model(1).latency_s;
+  EXPECT_EQ(assumed.value, 1e-6);
+  EXPECT_EQ(assumed.provenance, Provenance::assumed);
+  EXPECT_EQ(stated.value, 1e-6);
+  EXPECT_EQ(stated.provenance, Provenance::vendor);
 }
 
 // --- hwloc ---

@@ -1,6 +1,7 @@
 // What a file has and no reader uses is named in a note, and notes reach whoever reads the topology.
 #include <gmock/gmock.h>
 
+#include <algorithm>
 #include <filesystem>
 
 #include "tests/topologies/testing.h"
@@ -55,6 +56,16 @@ TEST(UnusedKeys, OfASimgridPlatformAreNoted) {
   EXPECT_THAT(notes_of(text), Not(Contains(HasSubstr("no effect"))));
 }
 
+TEST(UnusedKeys, OfASimgridPlatformHaveALimit) {
+  std::string zones;
+  for (int i = 0; i < 300; ++i) zones += "<prop id=\"p" + std::to_string(i) + "\" value=\"1\"/>";
+  const auto notes = notes_of(simgrid("", "", zones + zones));
+  EXPECT_THAT(notes, Contains(HasSubstr("property 'p0' has no effect here")));
+  EXPECT_EQ(
+      std::count_if(notes.begin(), notes.end(), [](const auto& note) { return note.find("property") != note.npos; }),
+      200);
+}
+
 TEST(UnusedKeys, TheStateOfASimgridHostIsItsSpeed) {
   const auto flops = [](const std::string& host) {
     const Topology topology = import_text(simgrid("", host), "f", {}).topology;
@@ -81,6 +92,25 @@ TEST(UnusedKeys, OfGraphsAreNotedButThoseOfDrawings) {
       "key=\"k\">cpu</data></node><edge source=\"a\" target=\"b\"><data key=\"r\">1GB/s</data><data "
       "key=\"c\">3</data></edge></graph></graphml>";
   EXPECT_THAT(notes_of(graphml, "g.graphml"), Contains("g.graphml: attribute 'capacity' has no effect here"));
+}
+
+// yEd draws by keys without a name, and indents its values.
+TEST(UnusedKeys, OfDrawingsHaveNoNote) {
+  const std::string dot =
+      "graph g { a [kind=cpu, peripheries=2, group=x]; b [kind=cpu]; a -- b [bw=\"50GB/s\", headlabel=x, taillabel=x, "
+      "minlen=2, constraint=false, labelfontsize=8, lhead=x, ltail=x]; }";
+  EXPECT_THAT(notes_of(dot, "g.dot"), Not(Contains(HasSubstr("no effect"))));
+  const std::string graphml =
+      "<graphml><key id=\"d0\" for=\"node\" yfiles.type=\"nodegraphics\"/><key id=\"k\" for=\"node\" "
+      "attr.name=\"kind\"><default>\n  cpu\n</default></key><key id=\"r\" for=\"edge\" attr.name=\"bw\"/><graph "
+      "edgedefault=\"undirected\"><node id=\"a\"><data key=\"d0\"><shape/></data></node><node id=\"b\"><data "
+      "key=\"k\">\n  gpu\n</data></node><edge source=\"a\" target=\"b\"><data key=\"r\">\t1GB/s "
+      "</data></edge></graph></graphml>";
+  const ImportedTopology read = import_text(graphml, "g.graphml", {.gpu = "h100"});
+  EXPECT_THAT(read.notes, Not(Contains(HasSubstr("no effect"))));
+  EXPECT_EQ(read.topology.kind(node_named(read.topology, "a")), NodeKind::cpu);
+  EXPECT_EQ(read.topology.kind(node_named(read.topology, "b")), NodeKind::gpu);
+  EXPECT_EQ(read.topology.link_model(0).bandwidth_bytes_per_s.value, 1e9);
 }
 
 TEST(UnusedKeys, ALatencyWithoutABandwidthIsUsed) {

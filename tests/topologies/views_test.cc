@@ -128,6 +128,28 @@ std::vector<std::string> findings_in(const Topology& topology) {
   return texts;
 }
 
+// An older machine in a cluster is no slow one.
+TEST(TopologyCheck, ComparesOneProductOnly) {
+  Topology topology("mixed");
+  const auto middle = add_test_node(topology, "switch", NodeKind::network_switch, kNoWorker);
+  for (const int worker : {0, 1}) {
+    const double speed = worker == 0 ? 1 : 2;
+    const auto device = std::make_shared<DeviceModel>();
+    device->name = worker == 0 ? "old" : "new";
+    std::vector<NodeIndex> gpus;
+    for (const char* name : {".gpu0", ".gpu1"}) {
+      const std::string of_machine = "w" + std::to_string(worker) + name;
+      gpus.push_back(
+          topology.add_node({.name = of_machine, .kind = NodeKind::gpu, .worker = worker, .device = device}));
+    }
+    topology.add_link(gpus[0], gpus[1], test_link(LinkKind::nvlink, speed * 100e9, 1e-6));
+    const auto nic = add_test_node(topology, "w" + std::to_string(worker) + ".nic0", NodeKind::nic, worker);
+    for (const NodeIndex gpu : gpus) topology.add_link(gpu, nic, test_link(LinkKind::pcie, speed * 24e9, 1e-6));
+    topology.add_link(nic, middle, test_link(LinkKind::network, speed * 25e9, 1e-6));
+  }
+  EXPECT_THAT(findings_in(topology), testing::Not(testing::Contains(HasSubstr("twin"))));
+}
+
 // Machines of two NICs, and a switch for each of `islands`, which has the names of the NICs at it.
 Topology machines_at(int machines, const std::vector<std::vector<std::string>>& islands) {
   Topology topology("islands");

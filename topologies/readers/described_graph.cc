@@ -206,6 +206,19 @@ class Builder {
     return model = made;
   }
 
+  std::string transport_of(std::size_t nic) const {
+    const DescribedNode& node = graph_.nodes[nic];
+    const PciNic* card = find_pci_nic(node.vendor, node.product);
+    return node.transport.empty() && card != nullptr ? std::string(card->transport) : node.transport;
+  }
+  // A cable has the transport of the NIC at its end.
+  std::string transport_of(const DescribedLink& link) const {
+    for (const std::size_t end : {link.from, link.to}) {
+      if (kinds_[end] == NodeKind::nic) return transport_of(end);
+    }
+    return "";
+  }
+
   // Returns a NIC's port: the stated one, else one as wide as its cable, else the card's fastest, else the port of the
   // machine from which missing figures are taken.
   std::shared_ptr<const LinkModel> port_of(std::size_t index) {
@@ -213,9 +226,8 @@ class Builder {
     const PciNic* card = find_pci_nic(node.vendor, node.product);
     const std::optional<double> rate = node.port_bytes_per_s ? node.port_bytes_per_s : cables_[index];
     if (rate) {
-      const std::string transport =
-          node.transport.empty() && card != nullptr ? std::string(card->transport) : node.transport;
-      return model_of(LinkKind::network, *rate, std::nullopt, NodeKind::nic, NodeKind::network_switch, transport);
+      return model_of(LinkKind::network, *rate, std::nullopt, NodeKind::nic, NodeKind::network_switch,
+                      transport_of(index));
     }
     if (card != nullptr && card->bytes_per_s > 0) return card_port(*card);
     if (borrowed_.port) {
@@ -284,8 +296,8 @@ class Builder {
 
   std::shared_ptr<const LinkModel> model_of(LinkKind kind, double rate, std::optional<double> latency_s, NodeKind from,
                                             NodeKind to, const std::string& transport = "") {
-    const double usual_s = usual_latency_s(kind, from, to);
-    auto& known = models_[{kind, rate, latency_s.value_or(usual_s), transport}];
+    const double usual_s = usual_latency_s(kind, from, to, transport);
+    auto& known = models_[{kind, rate, latency_s.value_or(usual_s), latency_s.has_value(), transport}];
     if (known) return known;
     auto model = std::make_shared<LinkModel>();
     model->kind = kind;
@@ -332,9 +344,10 @@ class Builder {
         problem(link.place, ends + ": its bandwidth must be greater than 0");
         continue;
       }
-      auto model = link.bytes_per_s
-                       ? model_of(kind, *link.bytes_per_s, link.latency_s, kinds_[link.from], kinds_[link.to])
-                       : borrowed_link(kind, link.latency_s);
+      const std::string transport = kind == LinkKind::network ? transport_of(link) : "";
+      auto model = link.bytes_per_s ? model_of(kind, *link.bytes_per_s, link.latency_s, kinds_[link.from],
+                                               kinds_[link.to], transport)
+                                    : borrowed_link(kind, link.latency_s);
       if (!model) {
         problem(link.place, ends + " has no bandwidth, expected bw=\"50GB/s\", or a machine with --complete-with NAME");
         continue;
@@ -362,7 +375,7 @@ class Builder {
   Borrowed borrowed_{};
   std::map<std::string, std::shared_ptr<const DeviceModel>> devices_{};
   std::map<std::tuple<int, double, double>, std::shared_ptr<const DeviceModel>> processors_{};
-  std::map<std::tuple<LinkKind, double, double, std::string>, std::shared_ptr<const LinkModel>> models_{};
+  std::map<std::tuple<LinkKind, double, double, bool, std::string>, std::shared_ptr<const LinkModel>> models_{};
   std::map<std::pair<LinkKind, double>, std::shared_ptr<const LinkModel>> late_{};  // borrowed, with a stated latency
   std::map<const PciNic*, std::shared_ptr<const LinkModel>> cards_{};
   std::map<LinkKind, int> counts_{};

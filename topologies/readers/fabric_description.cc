@@ -234,10 +234,12 @@ class Composer {
   // Cables without a width are as wide as all ports below them, so switches are visited from the leaves up.
   void add_switches(Topology& topology) {
     std::vector<NodeIndex> nodes;
-    std::set<std::string> taken;
+    std::map<std::string, int> suffixes;
     for (const std::string& name : fabric_.switches) {
       std::string unique = "fabric." + name;
-      for (int suffix = 2; !taken.insert(unique).second; ++suffix) unique = fmt::format("fabric.{}_{}", name, suffix);
+      for (int& suffix = suffixes.emplace(name, 1).first->second; topology.find(unique);) {
+        unique = fmt::format("fabric.{}_{}", name, ++suffix);
+      }
       Node node;
       node.name = unique;
       node.kind = NodeKind::network_switch;

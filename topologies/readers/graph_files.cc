@@ -35,12 +35,14 @@ class OtherAttributes {
     static const std::set<std::string_view> kRead{"name", "kind",      "device", "architecture", "worker",
                                                   "port", "transport", "bw",     "lat",          "duplex"};
     static const std::set<std::string_view> kDrawn{
-        "arrowhead", "arrowsize", "arrowtail", "bb",        "bgcolor",   "center",   "class",    "color",
-        "comment",   "dir",       "fillcolor", "fixedsize", "fontcolor", "fontname", "fontsize", "headport",
-        "height",    "href",      "id",        "label",     "labelloc",  "layout",   "len",      "margin",
-        "nodesep",   "nojustify", "ordering",  "overlap",   "penwidth",  "pos",      "rank",     "rankdir",
-        "ranksep",   "ratio",     "shape",     "sides",     "size",      "splines",  "style",    "tailport",
-        "tooltip",   "url",       "URL",       "width",     "x",         "xlabel",   "y",        "z"};
+        "arrowhead", "arrowsize",  "arrowtail", "bb",        "bgcolor",     "center",    "class",    "color",
+        "comment",   "constraint", "dir",       "fillcolor", "fixedsize",   "fontcolor", "fontname", "fontsize",
+        "group",     "headlabel",  "headport",  "height",    "href",        "id",        "label",    "labelfontsize",
+        "labelloc",  "layout",     "len",       "lhead",     "ltail",       "margin",    "minlen",   "nodesep",
+        "nojustify", "ordering",   "overlap",   "penwidth",  "peripheries", "pos",       "rank",     "rankdir",
+        "ranksep",   "ratio",      "shape",     "sides",     "size",        "splines",   "style",    "taillabel",
+        "tailport",  "tooltip",    "url",       "URL",       "width",       "x",         "xlabel",   "y",
+        "z"};
     return kRead.contains(name) || kDrawn.contains(name);
   }
 
@@ -73,7 +75,7 @@ class Description {
                                  const char* example) {
     if (stated.text.empty()) return std::nullopt;
     const auto value = parse_quantity(stated.text, dimension);
-    if (!value || *value < 0) {
+    if (!value) {
       problem(stated.place, fmt::format("{}: expected {}, found '{}'", what, example, shortened(stated.text)));
     } else if (const std::string wrong = quantity_problem(*value, dimension, shortened(stated.text), true);
                !wrong.empty()) {

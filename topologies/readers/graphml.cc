@@ -53,23 +53,31 @@ class GraphmlReader {
     const GraphElement otherwise = element.child("default");
     keys_[element.attribute("id").value()] = {.name = element.attribute("attr.name").value(),
                                               .of = element.attribute("for").value(),
-                                              .value = {otherwise.child_value(), places_.of(element)}};
+                                              .value = {value_of(otherwise), places_.of(element)}};
   }
 
-  // Returns the attributes of a node or edge.
+  // Tools that indent their files put blanks around a value.
+  static std::string value_of(const GraphElement& element) {
+    constexpr const char* kBlanks = " \t\r\n";
+    const std::string_view text = element.child_value();
+    const std::size_t begin = std::min(text.find_first_not_of(kBlanks), text.size());
+    return std::string(text.substr(begin, text.find_last_not_of(kBlanks) + 1 - begin));
+  }
+
+  // Returns the attributes of a node or edge. Keys without attr.name are those of a drawing, as yEd writes them.
   Attributes attributes_of(const GraphElement& element) {
     Attributes attributes;
     for (const auto& [id, key] : keys_) {
       const bool is_for_it = key.of.empty() || key.of == "all" || key.of == element.name();
-      if (is_for_it && !key.value.text.empty()) attributes[key.name] = key.value;
+      if (is_for_it && !key.name.empty() && !key.value.text.empty()) attributes[key.name] = key.value;
     }
     for (const GraphElement& data : element.children("data")) {
       const std::string id = data.attribute("key").value();
       const auto key = keys_.find(id);
       if (key == keys_.end()) {
         problem(data, fmt::format("no key '{}' is declared", shortened(id)), "key");
-      } else {
-        attributes[key->second.name] = {data.child_value(), places_.of(data)};
+      } else if (!key->second.name.empty()) {
+        attributes[key->second.name] = {value_of(data), places_.of(data)};
       }
     }
     return attributes;

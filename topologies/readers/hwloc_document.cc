@@ -235,9 +235,12 @@ class HwlocDocument {
   }
 
   void copy_memory(const Object& object, Object& made) {
+    if (!object.attribute("local_memory")) return;
     const std::string_view text = object.attribute("local_memory").value();
-    const double bytes = static_cast<double>(number_of(text).value_or(0));
-    if (const std::string wrong = quantity_problem(bytes, Dimension::bytes, text, true); !wrong.empty()) {
+    const auto bytes = number_of(text);
+    if (!bytes) return bad_attribute(object, "local_memory", "a whole number of bytes");
+    if (const std::string wrong = quantity_problem(static_cast<double>(*bytes), Dimension::bytes, text, true);
+        !wrong.empty()) {
       return problem(object, "local_memory: " + wrong);
     }
     copy(object, made, {"local_memory"});

@@ -6,12 +6,12 @@
 #include <map>
 #include <set>
 
+#include "topologies/base/units.h"
 #include "topologies/readers/models_yaml.h"
 
 namespace tandem {
 namespace {
 
-constexpr double kMostSlowdown = 1e6;
 constexpr std::size_t kMostSuggestions = 1 << 14;  // names among which a nearest one is looked for
 
 // `*` is any text, `?` any character.
@@ -61,7 +61,7 @@ std::set<NodeIndex> nodes_named(std::string_view pattern, const Topology& topolo
 }
 
 double read_slowdown(const YamlReader& map) {
-  return map.optional("slowdown").number({.least = 1, .most = kMostSlowdown, .otherwise = 1});
+  return map.optional("slowdown").number({.least = kSlowdowns.least, .most = kSlowdowns.most, .otherwise = 1});
 }
 
 void scale(Figure& figure, double factor, const std::string& source) {
@@ -230,8 +230,15 @@ std::vector<NodeOverride> node_overrides(const std::string& key, const YamlReade
 
 bool is_for_every_machine(const std::string& key) {
   if (key.starts_with("*.") || key.starts_with("w*.")) return true;
-  const std::size_t dot = key.find('.');
-  return dot == std::string::npos;
+  if (key.find('.') != std::string::npos) return false;
+  for (std::size_t begin = 0; begin != std::string::npos;) {  // both ends of "gpu0 - w1*"
+    const bool is_of_some = key.size() > begin + 1 && key[begin] == 'w' &&
+                            std::string_view("0123456789?").find(key[begin + 1]) != std::string_view::npos;
+    if (is_of_some) return false;
+    const std::size_t dash = key.find(" - ", begin);
+    begin = dash == std::string::npos ? dash : dash + 3;
+  }
+  return true;
 }
 
 bool apply(const NodeOverride& change, Topology& topology) {

@@ -19,6 +19,8 @@ namespace {
 
 using XmlElement = pugi::xml_node;
 
+constexpr std::size_t kMostNotes = 200;
+
 // "450GBps", "10kBps", "1Gbps", "1.3us", "900Tf": SimGrid's units.
 std::optional<double> simgrid_quantity(std::string_view text, std::string_view base) {
   double value = 0;
@@ -77,8 +79,7 @@ class PlatformReader {
     problems_.add(problem_at(file_, places_.of(element, attribute), std::move(message), element.name()));
   }
   void note(const XmlElement& element, const std::string& message) {
-    if (std::find(noted_.begin(), noted_.end(), message) != noted_.end()) return;
-    noted_.push_back(message);
+    if (noted_.size() >= kMostNotes || !noted_.emplace(message, notes_.size()).second) return;
     notes_.push_back(fmt::format("{}:{}: {}", file_, places_.of(element).line, message));
   }
 
@@ -371,9 +372,9 @@ class PlatformReader {
   pugi::xml_document document_{};
   Diagnostics problems_{};
   int problem_count_ = 0;
-  std::vector<std::string> notes_{}, noted_{};
+  std::vector<std::string> notes_{};
   Platform platform_{};
-  std::map<std::string, std::size_t> by_name_{}, by_link_{};
+  std::map<std::string, std::size_t> by_name_{}, by_link_{}, noted_{};
   std::map<std::string, std::string> described_{};
   std::vector<std::pair<XmlElement, bool>> routes_{};  // and whether it is a complete route
 };

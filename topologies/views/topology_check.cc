@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <tuple>
 
 #include "topologies/views/paths.h"
 #include "topologies/views/topology_text.h"
@@ -210,32 +211,40 @@ class Check {
     }
   }
 
-  // Compares the GPUs of machines that have as many of them, and NICs at one place of all machines.
+  // Compares GPUs of one product in machines that have as many of them, and NICs at one place of machines with as many
+  // and with the same GPUs.
   void check_twins() {
     const RatesOfLinks rates(topology_);
-    std::map<std::pair<std::size_t, std::string>, Rates> gpus_alike;  // by GPUs of the machine and what is compared
-    std::map<std::pair<std::size_t, std::size_t>, Rates> nics_alike;  // by NICs of the machine and place
+    std::map<std::tuple<std::size_t, std::string, std::string>, Rates> gpus_alike;  // GPUs, product, what is compared
+    std::map<std::tuple<std::size_t, std::string, std::size_t>, Rates> nics_alike;  // NICs, GPUs' product, place
     int rank = 0;
     for (int worker = 0; worker < topology_.worker_count(); ++worker) {
       const auto gpus = topology_.nodes_of(worker, NodeKind::gpu), nics = topology_.nodes_of(worker, NodeKind::nic);
       for (const NodeIndex gpu : gpus) {
+        const std::string product = product_of(gpu);
         for (const auto& [kind, what] : {std::pair{LinkKind::nvlink, "GB/s of NVLink"},
                                          {LinkKind::pcie, "GB/s of PCIe"},
                                          {LinkKind::c2c, "GB/s of C2C"}}) {
-          gpus_alike[{gpus.size(), what}][rates.of(gpu, kind) / 1e9].push_back({gpu, rank});
+          gpus_alike[{gpus.size(), product, what}][rates.of(gpu, kind) / 1e9].push_back({gpu, rank});
         }
         if (const auto& device = topology_.device(gpu)) {
-          gpus_alike[{gpus.size(), "TFLOPS as " + device->name}][fastest(*device) / 1e12].push_back({gpu, rank});
+          gpus_alike[{gpus.size(), product, "TFLOPS as " + product}][fastest(*device) / 1e12].push_back({gpu, rank});
         }
         ++rank;
       }
+      const std::string product = gpus.empty() ? "" : product_of(gpus.front());
       for (std::size_t i = 0; i < nics.size(); ++i) {
         const double gbs = rates.of(nics[i], LinkKind::network) / 1e9;
-        if (gbs > 0) nics_alike[{nics.size(), i}][gbs].push_back({nics[i], -1});
+        if (gbs > 0) nics_alike[{nics.size(), product, i}][gbs].push_back({nics[i], -1});
       }
     }
-    for (const auto& [alike, groups] : gpus_alike) report_twins(groups, alike.second, "GPU");
+    for (const auto& [alike, groups] : gpus_alike) report_twins(groups, std::get<2>(alike), "GPU");
     for (const auto& [alike, groups] : nics_alike) report_twins(groups, "GB/s of network", "NIC");
+  }
+
+  std::string product_of(NodeIndex gpu) const {
+    const auto& device = topology_.device(gpu);
+    return device ? device->name : "";
   }
 
   static double fastest(const DeviceModel& device) {
