@@ -179,8 +179,8 @@ class ScriptFlags {
                           : i + 1 < words.size()      ? words[i + 1].shown
                                                       : "";
       if (name == "gres") value = value.substr(value.rfind(':') + 1);
-      const bool is_of_mpi = name == "N" && program.starts_with("mpi");  // processes of a machine
-      set_devices(words[i], is_of_mpi ? "nproc_per_node" : std::string(known->flag), value);
+      const bool counts_processes = name == "N" && program != "srun";  // of a machine; with srun, machines
+      set_devices(words[i], counts_processes ? "nproc_per_node" : std::string(known->flag), value);
     }
   }
 
