@@ -17,37 +17,41 @@
 
 namespace tandem {
 
-// Notes which call of the program is executed, for the life of the object. A call inside another one belongs to that
-// one: the outermost counts.
-class CallPurpose {
+// Restores the running task's purpose at the end of its life.
+class PurposeScope {
  public:
-  // `text()` makes the words, where they count.
-  template <std::invocable Text>
-  explicit CallPurpose(const Text& text) : task_(Task::current()), before_(task_.purpose()) {
-    if (before_.empty()) task_.set_purpose(Name(std::string(text())));
-  }
-  ~CallPurpose() { task_.set_purpose(before_); }
-  CallPurpose(const CallPurpose&) = delete;
-  CallPurpose& operator=(const CallPurpose&) = delete;
+  PurposeScope(const PurposeScope&) = delete;
+  PurposeScope& operator=(const PurposeScope&) = delete;
+
+ protected:
+  PurposeScope() : task_(Task::current()), before_(task_.purpose()) {}
+  ~PurposeScope() { task_.set_purpose(before_); }
+
+  Name before() const { return before_; }
+  void set(Name purpose) { task_.set_purpose(purpose); }
 
  private:
   Task& task_;
   const Name before_;
 };
 
-// Adds to the purpose what else the ranks must agree on, such as the shapes of tensors, for the life of the object.
-class CallDetail {
+// Notes which call of the program is executed, for the life of the object. A call inside another one belongs to that
+// one: the outermost counts.
+class CallPurpose : PurposeScope {
  public:
-  explicit CallDetail(const std::string& detail) : task_(Task::current()), before_(task_.purpose()) {
-    task_.set_purpose(before_.empty() ? Name(detail) : Name(before_.text() + ", " + detail));
+  // `text()` makes the words, where they count.
+  template <std::invocable Text>
+  explicit CallPurpose(const Text& text) {
+    if (before().empty()) set(Name(std::string(text())));
   }
-  ~CallDetail() { task_.set_purpose(before_); }
-  CallDetail(const CallDetail&) = delete;
-  CallDetail& operator=(const CallDetail&) = delete;
+};
 
- private:
-  Task& task_;
-  const Name before_;
+// Adds to the purpose what else the ranks must agree on, such as the shapes of tensors, for the life of the object.
+class CallDetail : PurposeScope {
+ public:
+  explicit CallDetail(const std::string& detail) {
+    set(before().empty() ? Name(detail) : Name(before().text() + ", " + detail));
+  }
 };
 
 // Shortens two long texts to the part in which they differ.

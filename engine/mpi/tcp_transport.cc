@@ -5,14 +5,13 @@
 
 #include <algorithm>
 #include <cstdio>
-#include <cstring>
 #include <deque>
 #include <mutex>
-#include <numeric>
 #include <utility>
 
 #include "engine/kernels/kernels.h"
 #include "engine/mpi/tcp_join.h"
+#include "engine/mpi/tcp_parts.h"
 #include "engine/mpi/tcp_peer.h"
 #include "topologies/base/dtype.h"
 
@@ -52,23 +51,6 @@ std::uint64_t channel_key(const Channel& channel) {
     key ^= key >> 31;
   }
   return key;
-}
-
-std::byte* at(void* data, std::int64_t offset) {
-  return static_cast<std::byte*>(data) + offset;
-}
-const std::byte* at(const void* data, std::int64_t offset) {
-  return static_cast<const std::byte*>(data) + offset;
-}
-
-void copy_bytes(void* to, const void* from, std::int64_t bytes) {
-  if (bytes > 0 && to != from) std::memcpy(to, from, static_cast<std::size_t>(bytes));
-}
-
-std::vector<std::int64_t> ends_of(std::span<const int> counts, std::int64_t scale) {
-  std::vector<std::int64_t> places(counts.size() + 1, 0);
-  for (std::size_t i = 0; i < counts.size(); ++i) places[i + 1] = places[i] + counts[i] * scale;
-  return places;
 }
 
 class TcpTransport final : public Transport {
@@ -124,7 +106,7 @@ class TcpTransport final : public Transport {
   }
 
   void all_reduce(const Channel& channel, void* data, std::int64_t count, DType dtype, Reduction reduction) override {
-    const std::vector<std::int64_t> first = parts_of(count, channel, dtype);
+    const std::vector<std::int64_t> first = equal_parts(count, channel.ranks.size(), element_bytes(dtype));
     reduce_parts(channel, data, first, dtype, reduction);
     Exchange exchange(*this, channel);
     const int mine = place_in(channel);
@@ -137,7 +119,7 @@ class TcpTransport final : public Transport {
 
   void reduce(const Channel& channel, int root, void* data, std::int64_t count, DType dtype,
               Reduction reduction) override {
-    const std::vector<std::int64_t> first = parts_of(count, channel, dtype);
+    const std::vector<std::int64_t> first = equal_parts(count, channel.ranks.size(), element_bytes(dtype));
     reduce_parts(channel, data, first, dtype, reduction);
     Exchange exchange(*this, channel);
     const int mine = place_in(channel);
@@ -160,7 +142,7 @@ class TcpTransport final : public Transport {
 
   void all_gather(const Channel& channel, const void* from, void* to, std::int64_t part_bytes,
                   std::span<const int> parts) override {
-    const std::vector<std::int64_t> first = ends_of(parts, part_bytes);
+    const std::vector<std::int64_t> first = parts_of_counts(parts, part_bytes);
     Exchange exchange(*this, channel);
     const int mine = place_in(channel);
     for (const int place : exchange.others()) {
@@ -173,12 +155,13 @@ class TcpTransport final : public Transport {
 
   void reduce_scatter(const Channel& channel, const void* from, void* to, std::span<const int> counts, DType dtype,
                       Reduction reduction) override {
-    add_in_order(channel, from, ends_of(counts, element_bytes(dtype)), to, dtype, reduction);
+    add_in_order(channel, from, parts_of_counts(counts, element_bytes(dtype)), to, dtype, reduction);
   }
 
   void all_to_all(const Channel& channel, const void* from, std::span<const int> send_parts, void* to,
                   std::span<const int> receive_parts, std::int64_t part_bytes) override {
-    const std::vector<std::int64_t> out = ends_of(send_parts, part_bytes), in = ends_of(receive_parts, part_bytes);
+    const std::vector<std::int64_t> out = parts_of_counts(send_parts, part_bytes),
+                                    in = parts_of_counts(receive_parts, part_bytes);
     Exchange exchange(*this, channel);
     const int mine = place_in(channel);
     for (const int place : exchange.others()) {
@@ -260,9 +243,6 @@ class TcpTransport final : public Transport {
   };
 
   static std::size_t index(int rank_or_place) { return static_cast<std::size_t>(rank_or_place); }
-  static std::int64_t length(const std::vector<std::int64_t>& first, int place) {
-    return first[index(place) + 1] - first[index(place)];
-  }
   static std::int64_t element_bytes(DType dtype) { return static_cast<std::int64_t>(size_of(dtype)); }
 
   Peer& peer(int rank) { return *peers_[index(rank)]; }
@@ -274,17 +254,6 @@ class TcpTransport final : public Transport {
     std::vector<int> others = ranks;
     std::erase(others, rank());
     return others;
-  }
-
-  // Where the part of each place begins, in bytes, and where the last one ends.
-  static std::vector<std::int64_t> parts_of(std::int64_t count, const Channel& channel, DType dtype) {
-    const auto places = static_cast<std::int64_t>(channel.ranks.size());
-    std::vector<std::int64_t> first;
-    for (std::int64_t place = 0; place <= places; ++place) {
-      first.push_back(count / places * place + std::min(place, count % places));
-      first.back() *= element_bytes(dtype);
-    }
-    return first;
   }
 
   std::shared_ptr<Sent> begin_frame(int to, FrameStream stream, std::uint64_t group, int tag, const void* data,

@@ -362,21 +362,12 @@ class ShellRun : private ShellCursor {
     return true;
   }
 
-  // Its words are where the string is.
   void run_string(const std::string& text, const ShellWord& at) {
-    ShellTokens tokens;
-    try {
-      tokens = shell_tokens(text, "");
-    } catch (const InputError&) {
-      script_.notes.push_back(
-          fmt::format("line {}: a string that is executed is not read: its quotes do not match", at.line));
-      return;
+    if (const auto tokens = tokens_at(at.line, at.column, text)) {
+      ShellRun(*tokens, script_, state_, depth_ + nested_).all();
+    } else {
+      note(at.line, "a string that is executed is not read: its quotes do not match");
     }
-    for (ShellToken& token : tokens.tokens) {
-      token.line = at.line;
-      token.column = at.column;
-    }
-    ShellRun(tokens.tokens, script_, state_, depth_ + nested_).all();
   }
 
   ShellScript& script_;

@@ -283,4 +283,17 @@ ShellTokens shell_tokens(std::string_view text, const std::string& file) {
   return ShellLexer(text, file).all();
 }
 
+std::optional<std::vector<ShellToken>> tokens_at(int line, int column, std::string_view text) {
+  try {
+    std::vector<ShellToken> tokens = shell_tokens(text, "").tokens;
+    for (ShellToken& token : tokens) {
+      token.line = line;
+      token.column = column;
+    }
+    return tokens;
+  } catch (const InputError&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace tandem

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -36,5 +37,8 @@ struct ShellTokens {
 
 // Throws InputError for a quoted text without an end.
 ShellTokens shell_tokens(std::string_view text, const std::string& file);
+// Returns the tokens of a string that is executed, such as that of eval, each at the place where the string is.
+// Empty for a string with a quotation that has no end.
+std::optional<std::vector<ShellToken>> tokens_at(int line, int column, std::string_view text);
 
 }  // namespace tandem

@@ -111,7 +111,7 @@ Value ReplicaGroup::merge_call(int index, const MergeFunction& function, const V
   if (index == 0) merge_function_ = function;
   pass_on(index);
   take_baton(index, fmt::format("merge_call {} of all replicas", replica.merge_calls));
-  if (index == 0) merge();
+  if (index == 0) merge();  // all have come here: only then does pass_on() give replica 0 the baton
   return std::move(replica.result);
 }
 
