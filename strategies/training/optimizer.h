@@ -59,8 +59,8 @@ class Optimizer {
 
   // Sums the gradients over the replicas, unless `skip_gradients_aggregation` says that they are the same on all
   // replicas already, and updates each variable and its slots where they are stored. Then adds one to iterations().
-  // Of IndexedSlices with a row twice, the rows are added up first; for optimizers that change only these rows the host
-  // reads their indices, which blocks it. Without values all rows are taken as different ones.
+  // Rows that IndexedSlices name twice are added up first. If an optimizer changes only the named rows, the host reads
+  // the indices, which blocks it. Without values all rows are taken as different ones.
   //
   // Throws as tandem::apply_gradients() does; ValueError for a variable of another strategy than the current one, and
   // InvalidArgumentError for slices with a row that the variable does not have.

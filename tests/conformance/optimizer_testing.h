@@ -8,12 +8,11 @@
 #include <memory>
 
 #include "strategies/base/context.h"
-#include "strategies/central_storage.h"
 #include "strategies/mirrored.h"
 #include "strategies/one_device.h"
 #include "strategies/training/optimizers.h"
 #include "strategies/values/host_values.h"
-#include "tests/conformance/strategy_testing.h"
+#include "tests/conformance/each_strategy.h"
 
 namespace tandem::optimizer_testing {
 using optimizers::Optimizer;
@@ -40,18 +39,6 @@ inline std::map<std::string, MakeOptimizer> every_optimizer() {
       {"adam", making<Adam>(AdamOptions{.learning_rate = 0.125})},
       {"amsgrad", making<Adam>(AdamOptions{.learning_rate = 0.125, .amsgrad = true})},
       {"adamw", making<AdamW>(AdamWOptions{.weight_decay = 0.25, .adam = {.learning_rate = 0.125}})}};
-}
-
-// Under each kind of strategy that keeps variables in its own way, with two devices.
-inline void under_each_strategy_of(Worker& worker, const std::function<void(Strategy&)>& test) {
-  OneDeviceStrategy one(worker, *worker.devices()[1]);
-  MirroredStrategy mirrored(worker, devices_of(worker));
-  CentralStorageStrategy central(worker, devices_of(worker));
-  for (Strategy* strategy :
-       {static_cast<Strategy*>(&one), static_cast<Strategy*>(&mirrored), static_cast<Strategy*>(&central)}) {
-    SCOPED_TRACE(strategy->name());
-    test(*strategy);
-  }
 }
 
 inline std::shared_ptr<Variable> weights(Strategy& strategy, const std::string& name, Shape shape, double initial = 1) {

@@ -23,7 +23,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// Of Random123's file kat_vectors.
+// The known answers are those in Random123's file kat_vectors.
 TEST(Philox, GivesTheKnownAnswers) {
   EXPECT_EQ(philox({}, {}), (PhiloxWords{0x6627e8d5, 0xe169c58d, 0xbc57ac4c, 0x9b00dbd8}));
   constexpr std::uint32_t kOnes = 0xffffffff;

@@ -171,7 +171,7 @@ TEST_P(Workers, AChangeThatOneWorkerMakesAloneIsFoundWhereTheyMeetNext) {
             "no error");
 }
 
-// Of long lists only the part in which they differ is shown.
+// A message shows only the part in which long lists differ.
 TEST_P(Workers, TheFirstDifferenceOfManyVariablesIsShown) {
   const std::string message = message_of_run(1, [](MultiWorkerMirroredStrategy& strategy) {
     std::vector<GradientAndVariable> gradients;

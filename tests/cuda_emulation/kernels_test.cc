@@ -227,12 +227,9 @@ TEST_P(Kernels, Rectifiers) {
 }
 
 TEST_P(FloatingKernels, SquareRoot) {
-  for (const std::int64_t count : {1, 31, 1000}) {
-    const auto sample = [count](double inside, double outside) {
-      return Sample{{{count}, {count}}, [=](const Tensors& t) { return op::square_root(t[0], t[1], inside, outside); }};
-    };
-    compare("square_root", sample(0, 0), GetParam());
-    compare("square_root with summands", sample(2, 0.5), GetParam());
+  for (const auto& [count, in, out] : {std::tuple<std::int64_t, double, double>{1, 0, 0}, {31, 2, 0.5}, {1000, 0, 0}}) {
+    const auto root = [in = in, out = out](const Tensors& t) { return op::square_root(t[0], t[1], in, out); };
+    compare("square_root", {{{count}, {count}}, root}, GetParam());
   }
 }
 

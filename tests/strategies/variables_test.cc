@@ -10,7 +10,7 @@
 #include "strategies/one_device.h"
 #include "strategies/values/host_values.h"
 #include "strategies/variables/apply_gradients.h"
-#include "tests/conformance/strategy_testing.h"
+#include "tests/conformance/each_strategy.h"
 
 namespace tandem {
 namespace {
@@ -23,17 +23,9 @@ class Variables : public Strategies {};
 
 using StrategyTest = std::function<void(Worker&, Strategy&)>;
 
-// Under each kind of strategy that keeps variables in its own way, with two devices.
 void under_each_strategy(const World& world, const StrategyTest& test) {
   open_world(world, 1, 2)->run([&](Worker& worker) {
-    OneDeviceStrategy one(worker, *worker.devices()[1]);
-    MirroredStrategy mirrored(worker, devices_of(worker));
-    CentralStorageStrategy central(worker, devices_of(worker));
-    for (Strategy* strategy :
-         {static_cast<Strategy*>(&one), static_cast<Strategy*>(&mirrored), static_cast<Strategy*>(&central)}) {
-      SCOPED_TRACE(strategy->name());
-      test(worker, *strategy);
-    }
+    under_each_strategy_of(worker, [&](Strategy& strategy) { test(worker, strategy); });
   });
 }
 

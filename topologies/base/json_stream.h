@@ -81,7 +81,7 @@ class JsonStream {
   unsigned hex4();
   void add_utf8(unsigned code);
   void after_value();
-  FilePlace here() const;  // the largest int stands for all beyond
+  FilePlace here() const;  // a line or column beyond the largest int counts as that
 
   std::string file_;
   std::function<std::string_view()> next_piece_;
