@@ -113,7 +113,7 @@ void add_baseline_options(CLI::App& command, CheckFlags& flags) {
       [&flags](const std::string& text) {
         flags.limits.max_step_time_ns = std::llround(seconds_of("--max-step-time", text) * 1e9);
       },
-      "A budget for the median step time, such as 12.5ms");
+      "A budget for the mean step time, such as 12.5ms");
   for (const char* const of_baselines : {"--always", "--tolerance", "--max-step-time"}) {
     command.get_option(of_baselines)->needs("--baseline");
   }

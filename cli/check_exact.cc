@@ -90,7 +90,7 @@ CheckedScenario store_golden(const CheckFlags& flags, const Scenario& scenario, 
     checked.reason += fmt::format("; it was disturbed ({}), and no standard for later runs: store it again later",
                                   lost_text(*report.machine_use));
   }
-  checked.step_time = report.summary.step_time.median;
+  checked.step_time = report.summary.step_time.mean;
   checked.samples = report.summary.step_time.samples;
   checked.report = std::make_shared<Report>(report);
   checked.text = fmt::format("{}: {}\n", title_of(report), checked.reason);
@@ -121,8 +121,8 @@ CheckedScenario checked_by(const CheckResult& result, const Report& report, cons
   checked.exit_code = code_of(result, report);
   checked.cannot_be_judged = result.is_of_another_job && result.verdict == Verdict::model_changed;
   checked.reason = reasons_text(result);
-  checked.step_time = report.summary.step_time.median;
-  checked.reference = baseline.summary.step_time.median;
+  checked.step_time = report.summary.step_time.*result.figure;
+  checked.reference = baseline.summary.step_time.*result.figure;
   checked.change = result.change;
   checked.samples = report.summary.step_time.samples;
   checked.report = std::make_shared<Report>(report);

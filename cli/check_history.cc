@@ -81,7 +81,7 @@ HistoryLaunch HistoryCheck::launch_once(ProgressLine& progress) {
   progress.of_stages(name_)("launch", launches_, limits_.launches);
   const Report report = launched_report(
       {.program = this_program(), .scenario = file_, .number = ++launches_, .timeout_s = flags_.launch_timeout_s});
-  if (report.summary.step_time.median <= 0) {
+  if (report.summary.step_time.mean <= 0) {
     throw InputError({{.file = file_, .path = "", .message = "its steps take no time"}});
   }
   unmet_ = unmet_expectations(expect_, report);
@@ -100,7 +100,7 @@ HistoryLaunch HistoryCheck::launch_undisturbed(ProgressLine& progress) {
 void HistoryCheck::run(ProgressLine& progress) {
   std::vector<HistoryLaunch> launches = {launch_undisturbed(progress)};
   const auto level = level_of(level_launches(history_, launches.front(), limits_), limits_);
-  if (!flags_.update && level && is_suspect(*level, launches.front().step_time.median, limits_)) {
+  if (!flags_.update && level && is_suspect(*level, launches.front().step_time.*level->figure, limits_)) {
     while (static_cast<int>(launches.size()) < limits_.launches) launches.push_back(launch_undisturbed(progress));
   }
   progress.finish();

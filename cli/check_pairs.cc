@@ -17,9 +17,10 @@ namespace tandem {
 namespace {
 
 Nanoseconds median_of_program(std::span<const Launch> launches, bool is_new) {
+  const StepFigure figure = compared_figure(launches);
   std::vector<Nanoseconds> times;
   for (const Launch& launch : launches) {
-    if (launch.is_new == is_new) times.push_back(launch.report.summary.step_time.median);
+    if (launch.is_new == is_new) times.push_back(launch.report.summary.step_time.*figure);
   }
   return median_of(std::move(times));
 }

@@ -22,7 +22,8 @@ double metric(const Report& report, const std::string& name) {
 }
 
 double exposed_share(const Report& report) {
-  const Nanoseconds step = report.summary.step_time.median;
+  if (!report.has_parts()) return kNotThere;
+  const Nanoseconds step = report.summary.step_time.mean;
   const Nanoseconds exposed = report.summary.per_step.exposed_communication;
   return step > 0 ? static_cast<double>(exposed) / static_cast<double>(step) : 0;
 }
@@ -56,7 +57,7 @@ std::vector<std::string> unmet_expectations(const Expectations& expect, const Re
   const auto at_most = [&](const std::optional<double>& bound, const char* what, double value, auto text) {
     if (bound) require(value <= *bound, what, value, "at most " + text(*bound), text);
   };
-  const double step_s = static_cast<double>(report.summary.step_time.median) * 1e-9;
+  const double step_s = static_cast<double>(report.summary.step_time.mean) * 1e-9;
   at_least(expect.min_test_accuracy, "test_accuracy", metric(report, "test_accuracy"));
   at_most(expect.max_final_loss, "the final loss", report.loss.empty() ? kNotThere : report.loss.back(), number_text);
   at_most(expect.max_step_time_s, "the step time", step_s, seconds_text);

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
@@ -17,7 +18,10 @@ namespace {
 std::map<std::string, Nanoseconds> times_of(const Report& report) {
   std::map<std::string, Nanoseconds> times = parts_of(report);
   const StepTime& step = report.summary.step_time;
-  times.insert({{"step_time.median", step.median}, {"step_time.min", step.min}, {"step_time.p95", step.p95}});
+  times.insert({{"step_time.mean", step.mean},
+                {"step_time.median", step.median},
+                {"step_time.min", step.min},
+                {"step_time.p95", step.p95}});
   return times;
 }
 
@@ -55,7 +59,7 @@ const CheckedFigure& first_of(const std::vector<CheckedFigure>& differences) {
 void find_first_difference(const Report& report, const Report& baseline, CheckResult& result) {
   const CheckedFigure& first = first_of(result.differences);
   result.first_difference = first;
-  const Nanoseconds change = report.summary.step_time.median - baseline.summary.step_time.median;
+  const Nanoseconds change = report.summary.step_time.mean - baseline.summary.step_time.mean;
   std::string share;
   if (change != 0 && first.name.starts_with("per_step.")) {
     result.first_share = static_cast<double>(first.current_ns - first.baseline_ns) / static_cast<double>(change);
@@ -131,6 +135,7 @@ double relative_deviation(const StepTime& time) {
 void check_measured(const Report& report, const Report& baseline, const CheckLimits& limits, CheckResult& result) {
   const StepTime& now = report.summary.step_time;
   const StepTime& then = baseline.summary.step_time;
+  const StepFigure figure = result.figure;
   result.noise = std::hypot(relative_deviation(now), relative_deviation(then));
   const double beyond = std::abs(result.change) - result.tolerance;
   const std::string limits_text =
@@ -148,7 +153,8 @@ void check_measured(const Report& report, const Report& baseline, const CheckLim
     result.reasons.push_back(
         fmt::format("{} was disturbed: {}", is_slower ? "the run" : "the baseline", lost_text(*doubtful.machine_use)));
   } else if (beyond <= 0) {
-    result.reasons.push_back("the change of the median step time is within the tolerance (" + limits_text + ")");
+    result.reasons.push_back(
+        fmt::format("the change of the {} step time is within the tolerance ({})", name_of(figure), limits_text));
   } else if (beyond <= result.noise) {
     result.verdict = Verdict::inconclusive;
     result.reasons.push_back("the change is beyond the tolerance, but not by more than the noise (" + limits_text +
@@ -160,17 +166,19 @@ void check_measured(const Report& report, const Report& baseline, const CheckLim
                              "those of another program, --history with earlier ones");
   }
   if (result.verdict != Verdict::ok) {
-    result.differences.push_back({.name = "step_time.median", .baseline_ns = then.median, .current_ns = now.median});
+    result.differences.push_back({.name = fmt::format("step_time.{}", name_of(figure)),
+                                  .baseline_ns = then.*figure,
+                                  .current_ns = now.*figure});
   }
   append(result.reasons, model_changes(report, baseline));
 }
 
 void check_budget(const Report& report, const CheckLimits& limits, CheckResult& result) {
-  const Nanoseconds median = report.summary.step_time.median;
-  if (!limits.max_step_time_ns || median <= *limits.max_step_time_ns) return;
+  const Nanoseconds mean = report.summary.step_time.mean;
+  if (!limits.max_step_time_ns || mean <= *limits.max_step_time_ns) return;
   result.verdict = Verdict::regressed;
   result.reasons.insert(result.reasons.begin(), fmt::format("the step takes {}, over its budget of {}",
-                                                            time_text(median), time_text(*limits.max_step_time_ns)));
+                                                            time_text(mean), time_text(*limits.max_step_time_ns)));
 }
 
 }  // namespace
@@ -194,6 +202,7 @@ std::string_view name_of(Verdict verdict) {
 std::map<std::string, Nanoseconds> parts_of(const Report& report) {
   std::map<std::string, Nanoseconds> parts;
   for (const auto& [name, time] : step_figures()) {
+    if (!report.has_parts()) break;
     parts[fmt::format("per_step.{}", name)] = report.summary.per_step.*time;
   }
   for (const CollectiveSummary& collective : report.summary.collectives) {
@@ -207,11 +216,17 @@ std::string setting_of(const Report& report, const std::string& name) {
   return found == report.settings.end() ? "(none)" : found->second;
 }
 
+StepFigure compared_figure(const Report& report, const Report& baseline) {
+  if (report.deterministic && baseline.deterministic) return &StepTime::mean;
+  return compared_figure(std::array{report.summary.step_time, baseline.summary.step_time});
+}
+
 CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits) {
   CheckResult result;
-  const Nanoseconds now = report.summary.step_time.median;
-  const Nanoseconds then = baseline.summary.step_time.median;
   const bool simulated = report.deterministic && baseline.deterministic;
+  result.figure = compared_figure(report, baseline);
+  const Nanoseconds now = report.summary.step_time.*result.figure;
+  const Nanoseconds then = baseline.summary.step_time.*result.figure;
   result.tolerance = limits.tolerance.value_or(simulated ? 0 : kMeasuredTolerance);
   if (then > 0) result.change = static_cast<double>(now) / static_cast<double>(then) - 1;
   if (std::vector<std::string> changes = job_changes(report, baseline, limits.compares_content); !changes.empty()) {

@@ -1,7 +1,7 @@
 // Compares a report with a stored baseline: did the timings change?
 //
 // Simulated times have no noise: they must be equal, or within the tolerance if one is given. Measured times are
-// compared by the ratio of the medians. A change within the tolerance is ok. A larger one is inconclusive, because two
+// compared by the ratio of the medians, or of the means where steps are uneven (compared_figure()). A change within the tolerance is ok. A larger one is inconclusive, because two
 // launches of one program differ as well: paired_check.h and history.h judge measured times.
 #pragma once
 
@@ -40,7 +40,8 @@ std::string change_text(const CheckedFigure& figure);  // "+3.2 %", or "-" if th
 
 struct CheckResult {
   Verdict verdict = Verdict::ok;
-  double change = 0;     // current / baseline - 1, medians of the step time
+  StepFigure figure = &StepTime::mean;  // the one compared
+  double change = 0;                    // current / baseline - 1, of this figure of the step time
   double tolerance = 0;  // the one applied
   double noise = 0;      // of both runs combined, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
@@ -56,6 +57,9 @@ struct CheckResult {
 std::map<std::string, Nanoseconds> parts_of(const Report& report);
 // Returns a setting of the report's scenario; "(none)" if it has none of that name.
 std::string setting_of(const Report& report, const std::string& name);
+
+// Returns the mean for two simulations, whose times are exact; else as for runs with noise (step_time.h).
+StepFigure compared_figure(const Report& report, const Report& baseline);
 
 CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits);
 

@@ -29,7 +29,6 @@ struct StepWait {
 struct DeviceCalls {
   RankWaits waits;
   std::vector<StepWait> waiting;
-  std::vector<Interval> waiting_in_groups;  // not in transfers between two ranks
   std::vector<Interval> transfers;
   std::map<int, std::vector<Interval>> waiting_for;  // by the device that comes last
   std::map<int, int> others;  // those that share calls in which it is awaited; how many devices each of them represents
@@ -74,14 +73,14 @@ class DevicesCalls {
     const bool is_group = collective_of_record(ranks.last->name) != CollectiveKind::send_receive;
     for (const Record* record : ranks.records) {
       DeviceCalls& calls = devices_[record->device];
+      if (!is_group) continue;
       ++calls.waits.calls;
       calls.transfers.push_back({ranks.last_arrival(), record->end_ns});
       const Interval wait{record->start_ns, ranks.last_arrival()};
       calls.waiting.push_back({wait, *index_of(steps_, record->step)});
       calls.waiting_for[ranks.last->device].push_back(wait);
-      if (is_group) calls.waiting_in_groups.push_back(wait);
     }
-    if (awaited == nullptr) return;
+    if (awaited == nullptr || !is_group) return;
     DeviceCalls& slowest = devices_[awaited->device];
     ++slowest.waits.last_arrivals;
     add_others(ranks, slowest);
@@ -103,7 +102,6 @@ class DevicesCalls {
   void sum_up(int device, DeviceCalls& calls) {
     calls.waits.device = device;
     calls.waits.waited_by_step = waited_by_step(std::move(calls.waiting), steps_.size());
-    calls.waits.waited_in_groups = length_of(union_of(std::move(calls.waiting_in_groups)));
     calls.waits.transferred = length_of(union_of(std::move(calls.transfers)));
     for (auto& [awaited, waits] : calls.waiting_for) {
       const auto& others = devices_.at(awaited).others;

@@ -1,4 +1,7 @@
 // Splits the time of each rank in collectives into waiting for the last rank and transfer.
+//
+// Transfers between two ranks (send and receive) do not count: they are no meeting of a group. A stage of a pipeline
+// posts a receive as soon as it has nothing else to do, so the time until its input comes says nothing about the sender.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +13,7 @@
 
 namespace tandem {
 
-// The time of one device in the collectives of some steps. A rank waits from its own arrival to the last rank's; from
+// The time of one device in the collectives of some steps; zero for one that takes part in transfers alone. A rank waits from its own arrival to the last rank's; from
 // then to its own end, data is transferred. A moment at which several calls of a device wait counts once, for the step
 // of the call that began to wait first; so does one at which several transfer.
 struct RankWaits {
@@ -19,13 +22,13 @@ struct RankWaits {
   int last_arrivals = 0;                    // calls in which others waited for it (CallRanks::awaited)
   Nanoseconds transferred = 0;              // over all calls
   Nanoseconds caused = 0;                   // how long the devices that share calls with it waited for it; their mean
-  Nanoseconds waited_in_groups = 0;         // in calls that are not transfers between two ranks
   std::vector<Nanoseconds> waited_by_step;  // in the order of the steps that were asked for
 
   Nanoseconds waited() const;
 };
 
-// Returns the waits of every device that took part in a collective of one of the `steps`, which must ascend; by device.
+// Returns the waits of every device that took part in a collective or a transfer of one of the `steps`, which must
+// ascend; by device.
 std::vector<RankWaits> waits_of(const Timeline& timeline, const std::vector<int>& steps);
 
 // Returns how many workers each representative represents; nothing where every worker has its own records.

@@ -27,10 +27,18 @@ ComparedFigure figure_of(std::string name, double measured, double predicted) {
 
 std::vector<ComparedFigure> figures_of(const Report& measured, const Report& predicted) {
   std::vector<ComparedFigure> figures;
-  figures.push_back(figure_of("step_time", static_cast<double>(measured.summary.step_time.median),
-                              static_cast<double>(predicted.summary.step_time.median)));
+  figures.push_back(figure_of("step_time", static_cast<double>(measured.summary.step_time.mean),
+                              static_cast<double>(predicted.summary.step_time.mean)));
+  if (measured.summary.step_time.is_uneven() || predicted.summary.step_time.is_uneven()) {
+    figures.push_back(figure_of("median_step_time", static_cast<double>(measured.summary.step_time.median),
+                                static_cast<double>(predicted.summary.step_time.median)));
+  }
   figures.push_back(figure_of("throughput", measured.throughput(), predicted.throughput()));
   for (const auto& [name, time] : step_figures()) {
+    if (!measured.has_parts() || !predicted.has_parts()) {
+      figures.push_back({.name = name, .error = {}});
+      continue;
+    }
     figures.push_back(figure_of(name, static_cast<double>(measured.summary.per_step.*time),
                                 static_cast<double>(predicted.summary.per_step.*time)));
   }
@@ -127,10 +135,26 @@ void note_differences(Comparison& comparison) {
   differ("the number of replicas", comparison.measured.replicas, comparison.predicted.replicas);
   differ("the strategy", comparison.measured.strategy, comparison.predicted.strategy);
   differ("cross-device ops", comparison.measured.cross_device_ops, comparison.predicted.cross_device_ops);
+  if (!comparison.has_parts()) {
+    const Report& without = comparison.measured.has_parts() ? comparison.predicted : comparison.measured;
+    comparison.notes.push_back(fmt::format("the parts of a step are not compared: the run on engine {} has no records of "
+                                           "them (records: {})",
+                                           without.engine, name_of(without.records)));
+  }
   differ("the work of a step", comparison.measured.units_per_step, comparison.predicted.units_per_step);
+  const auto add_long = [&](const char* which, const Report& report) {
+    const std::string steps = long_steps_text(report.summary.step_time);
+    if (!steps.empty()) comparison.notes.push_back(fmt::format("{} run: {}", which, steps));
+  };
+  add_long("measured", comparison.measured);
+  add_long("predicted", comparison.predicted);
 }
 
 }  // namespace
+
+bool Comparison::has_parts() const {
+  return measured.has_parts() && predicted.has_parts();
+}
 
 const ComparedFigure& Comparison::figure(std::string_view name) const {
   const auto found =

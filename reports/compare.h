@@ -53,6 +53,7 @@ struct Comparison {
   double noise = 0;                // median absolute deviation / median of the measured step times
   std::vector<std::string> notes;  // what does not match, or is in only one of the reports
 
+  bool has_parts() const;  // whether both know the parts of a step; else these figures are 0, without an error
   // Returns the figure of that name, which must be one of `figures`.
   const ComparedFigure& figure(std::string_view name) const;
 };

@@ -60,11 +60,15 @@ void add_figure(TextTable& table, const Comparison& comparison, std::string_view
 void add_step(TextTable& table, const Comparison& comparison) {
   const ComparedFigure& throughput = comparison.figure("throughput");
   add_figure(table, comparison, "step_time", "step time");
+  if (comparison.measured.summary.step_time.is_uneven() || comparison.predicted.summary.step_time.is_uneven()) {
+    add_figure(table, comparison, "median_step_time", "  median step");
+  }
   table.add({"throughput", rate_text(throughput.measured, comparison.measured.throughput_unit),
              rate_text(throughput.predicted, comparison.predicted.throughput_unit), error_cell(throughput.error)});
 }
 
 void add_parts(TextTable& table, const Comparison& comparison) {
+  if (!comparison.has_parts()) return;
   for (const PartRow& row : kPartRows) add_figure(table, comparison, row.figure, row.label);
 }
 

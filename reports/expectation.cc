@@ -10,12 +10,11 @@
 namespace tandem {
 namespace {
 
-// Returns how long a device waits for slower ranks while nothing else runs on it. A stage of a pipeline that waits for
-// its input is no skew: that is how pipelines work.
+// Returns how long a device waits for slower ranks while nothing else runs on it.
 Nanoseconds skew_of(const Report& report) {
   std::int64_t waiting = 0, devices = 0;
   for (const RankWaiting& rank : report.summary.ranks) {
-    waiting += rank.group_waiting * rank.devices;
+    waiting += rank.waiting * rank.devices;
     devices += rank.devices;
   }
   return devices == 0 ? 0 : std::min(waiting / devices, report.summary.per_step.exposed_communication);
@@ -46,10 +45,10 @@ std::optional<bool> Expectation::is_normal(Nanoseconds measured) const {
 
 Expectation expectation_of(const Report& measured, const Report& predicted) {
   Expectation expectation{.topology = predicted.topology,
-                          .step_time = predicted.summary.step_time.median,
+                          .step_time = predicted.summary.step_time.mean,
                           .band = predicted.expected_error.value_or(ErrorBand{}),
                           .largest = {}};
-  const bool is_slower = measured.summary.step_time.median > expectation.step_time;
+  const bool is_slower = measured.summary.step_time.mean > expectation.step_time;
   std::array<GapTerm, 7> terms = terms_of(measured);
   const std::array<GapTerm, 7> expected = terms_of(predicted);
   for (std::size_t i = 0; i < terms.size(); ++i) terms[i].time -= expected[i].time;
@@ -57,7 +56,8 @@ Expectation expectation_of(const Report& measured, const Report& predicted) {
     return is_slower ? a.time < b.time : a.time > b.time;
   });
   const bool explains = is_slower ? largest->time > 0 : largest->time < 0;
-  if (explains && measured.summary.step_time.median != expectation.step_time) expectation.largest = *largest;
+  const bool has_terms = measured.has_parts() && predicted.has_parts();
+  if (has_terms && explains && measured.summary.step_time.mean != expectation.step_time) expectation.largest = *largest;
   return expectation;
 }
 

@@ -20,10 +20,10 @@ std::string signed_time(Nanoseconds time) {
 }  // namespace
 
 std::string gap_text(const Report& report, const Expectation& expected) {
-  const Nanoseconds median = report.summary.step_time.median;
+  const Nanoseconds mean = report.summary.step_time.mean;
   if (report.is_disturbed()) return "not compared, for the run was disturbed";
-  const std::string gap = fmt::format("this run is {} from it", error_text(expected.gap_of(median)));
-  const std::optional<bool> is_normal = expected.is_normal(median);
+  const std::string gap = fmt::format("this run is {} from it", error_text(expected.gap_of(mean)));
+  const std::optional<bool> is_normal = expected.is_normal(mean);
   if (!is_normal) return gap + "; how far the model may be off is not known";
   return fmt::format("{}, {} the model's {}", gap, *is_normal ? "within" : "OUTSIDE",
                      whole_percent(*expected.band.relative));
@@ -31,7 +31,7 @@ std::string gap_text(const Report& report, const Expectation& expected) {
 
 std::string largest_term_text(const Report& report, const Expectation& expected) {
   if (!expected.largest || report.is_disturbed()) return "";
-  return fmt::format("of these {}, {} explains {}", signed_time(report.summary.step_time.median - expected.step_time),
+  return fmt::format("of these {}, {} explains {}", signed_time(report.summary.step_time.mean - expected.step_time),
                      expected.largest->name, signed_time(expected.largest->time));
 }
 
@@ -74,7 +74,7 @@ std::string critical_path_text(const Report& report) {
   add("input", path->input);
   add("communication", path->communication,
       fmt::format(" (exposed {})",
-                  share_of(report.summary.per_step.exposed_communication, report.summary.step_time.median)));
+                  share_of(report.summary.per_step.exposed_communication, report.summary.step_time.mean)));
   add("other", path->other);
   add("idle", path->idle);
   return wrapped_list("critical path: ", parts, ",");
@@ -91,7 +91,7 @@ std::string waiting_text(const Report& report) {
   }
   TANDEM_CHECK(devices > 0, "a rank of no device");
   const auto of_step = [&](Nanoseconds time) {
-    return fmt::format("{} ({})", time_text(time), share_of(time, report.summary.step_time.median));
+    return fmt::format("{} ({})", time_text(time), share_of(time, report.summary.step_time.mean));
   };
   const std::string text = fmt::format(
       "in the collectives of a step a rank waits {} for the last one and transfers for {}; most of all for "

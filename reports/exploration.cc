@@ -46,7 +46,7 @@ std::string verdict_text(const Exploration& exploration) {
 }  // namespace
 
 void Exploration::add(const Report& run) {
-  const Nanoseconds time = run.summary.step_time.median;
+  const Nanoseconds time = run.summary.step_time.mean;
   min_step_time = completed == 0 ? time : std::min(min_step_time, time);
   max_step_time = completed == 0 ? time : std::max(max_step_time, time);
   if (const auto count = run.settings.find("schedule_choices"); count != run.settings.end()) {
@@ -73,7 +73,7 @@ std::string difference_of_values(const Report& run, const Report& unseeded) {
 
 std::string exploration_text(const Exploration& exploration) {
   std::string text = title_of(exploration.unseeded) + "\n" + verdict_text(exploration);
-  text += fmt::format("step time   {:>12}   without a seed", time_text(exploration.unseeded.summary.step_time.median));
+  text += fmt::format("step time   {:>12}   without a seed", time_text(exploration.unseeded.summary.step_time.mean));
   if (exploration.completed > 0) {
     text +=
         fmt::format("; {} to {} with one", time_text(exploration.min_step_time), time_text(exploration.max_step_time));

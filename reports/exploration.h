@@ -24,7 +24,7 @@ struct Exploration {
   int schedules = 0;              // number asked for
   int completed = 0;              // number of runs with the same outcome as the unseeded run
   std::uint64_t choices = 0;      // how often a seed decided who went first, summed over the runs
-  Nanoseconds min_step_time = 0;  // over the median step times of the completed runs
+  Nanoseconds min_step_time = 0;  // over the mean step times of the completed runs
   Nanoseconds max_step_time = 0;
   std::optional<FailedSchedule> failure;  // the first one, which ends the exploration
 

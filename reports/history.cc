@@ -19,20 +19,20 @@ namespace {
 constexpr double kDeviationOfMad = 1.4826;
 // Finding change points takes time in proportion to the square of the length, too long for longer series.
 
-double log_of(const HistoryLaunch& launch) {
-  return std::log(static_cast<double>(launch.step_time.median));
+double log_of(const HistoryLaunch& launch, StepFigure figure) {
+  return std::log(static_cast<double>(launch.step_time.*figure));
 }
 
-std::vector<double> logs_of(std::span<const HistoryLaunch> launches) {
+std::vector<double> logs_of(std::span<const HistoryLaunch> launches, StepFigure figure) {
   std::vector<double> logs;
   logs.reserve(launches.size());
-  for (const HistoryLaunch& launch : launches) logs.push_back(log_of(launch));
+  for (const HistoryLaunch& launch : launches) logs.push_back(log_of(launch, figure));
   return logs;
 }
 
-Nanoseconds median_time(const std::vector<HistoryLaunch>& launches) {
+Nanoseconds median_time(const std::vector<HistoryLaunch>& launches, StepFigure figure) {
   std::vector<Nanoseconds> times;
-  for (const HistoryLaunch& launch : launches) times.push_back(launch.step_time.median);
+  for (const HistoryLaunch& launch : launches) times.push_back(launch.step_time.*figure);
   return median_of(std::move(times));
 }
 
@@ -66,12 +66,12 @@ void decide(HistoryResult& result, const HistoryLimits& limits) {
 void decide_exact(const HistoryLaunch& before, const HistoryLaunch& launch, HistoryResult& result) {
   const bool is_same_job = before.scenario_hash == launch.scenario_hash;
   const std::string when = before.commit.empty() ? before.date : "commit " + before.commit;
-  if (launch.step_time.median == before.step_time.median) {
+  if (launch.step_time.mean == before.step_time.mean) {
     result.reason = fmt::format("as at {}{}", when, is_same_job ? "" : ", though the scenario has another content");
     return;
   }
   result.verdict = !is_same_job ? Verdict::model_changed : result.change > 0 ? Verdict::regressed : Verdict::improved;
-  const auto [now, then] = time_texts(launch.step_time.median, before.step_time.median);
+  const auto [now, then] = time_texts(launch.step_time.mean, before.step_time.mean);
   result.reason = fmt::format("{} now, {} at {}{}; --update accepts the new time", now, then, when,
                               is_same_job ? "" : ", when the scenario had another content");
 }
@@ -80,7 +80,7 @@ void decide_exact(const HistoryLaunch& before, const HistoryLaunch& launch, Hist
 std::vector<ChangePoint> exact_changes(const std::vector<HistoryLaunch>& launches) {
   std::vector<ChangePoint> changes;
   for (std::size_t i = 1; i < launches.size(); ++i) {
-    const Nanoseconds was = launches[i - 1].step_time.median, is = launches[i].step_time.median;
+    const Nanoseconds was = launches[i - 1].step_time.mean, is = launches[i].step_time.mean;
     if (is == was) continue;
     changes.push_back(
         {.index = static_cast<int>(i), .change = static_cast<double>(is) / static_cast<double>(was) - 1, .p_value = 0});
@@ -89,11 +89,12 @@ std::vector<ChangePoint> exact_changes(const std::vector<HistoryLaunch>& launche
 }
 
 void find_changes(HistorySeries& series, double margin) {
+  const StepFigure figure = compared_figure(series.launches);
   std::vector<double> logs;
   std::vector<int> indices;
   for (std::size_t i = 0; i < series.launches.size(); ++i) {
     if (series.launches[i].disturbed) continue;
-    logs.push_back(log_of(series.launches[i]));
+    logs.push_back(log_of(series.launches[i], figure));
     indices.push_back(static_cast<int>(i));
   }
   const std::size_t first = logs.size() - std::min(logs.size(), kMostSearched);
@@ -142,13 +143,22 @@ std::vector<HistoryLaunch> level_launches(std::span<const HistoryLaunch> history
   return counted;
 }
 
+StepFigure compared_figure(std::span<const HistoryLaunch> launches) {
+  if (!launches.empty() && launches.back().exact) return &StepTime::mean;
+  std::vector<StepTime> times;
+  for (const HistoryLaunch& launch : launches) times.push_back(launch.step_time);
+  return compared_figure(times);
+}
+
 std::optional<HistoryLevel> level_of(std::span<const HistoryLaunch> launches, const HistoryLimits& limits) {
   if (static_cast<int>(launches.size()) < limits.fewest) return std::nullopt;
-  std::vector<double> logs = logs_of(launches);
+  const StepFigure figure = compared_figure(launches);
+  std::vector<double> logs = logs_of(launches, figure);
   const double centre = median_of(logs);
   for (double& log : logs) log = std::abs(log - centre);
   const double least = std::exp(-centre);  // a nanosecond
   return HistoryLevel{.launches = static_cast<int>(launches.size()),
+                      .figure = figure,
                       .step_time = std::llround(std::exp(centre)),
                       .spread = std::max(kDeviationOfMad * median_of(std::move(logs)), least)};
 }
@@ -162,9 +172,8 @@ HistoryResult judge_launches(std::span<const HistoryLaunch> history, std::vector
                              const HistoryLimits& limits) {
   TANDEM_REQUIRE(!launches.empty(), "a verdict needs a launch");
   const std::vector<HistoryLaunch> counted = level_launches(history, launches.front(), limits);
-  HistoryResult result{.known = static_cast<int>(counted.size()),
-                       .level = level_of(counted, limits),
-                       .step_time = median_time(launches)};
+  HistoryResult result{.known = static_cast<int>(counted.size()), .level = level_of(counted, limits)};
+  result.step_time = median_time(launches, result.level ? result.level->figure : compared_figure(launches));
   result.launches = std::move(launches);
   if (result.level) {
     result.change = result.level->change_of(result.step_time);
@@ -177,7 +186,7 @@ HistoryResult judge_launches(std::span<const HistoryLaunch> history, std::vector
 }
 
 HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch launch) {
-  HistoryResult result{.verdict = Verdict::ok, .step_time = launch.step_time.median};
+  HistoryResult result{.verdict = Verdict::ok, .step_time = launch.step_time.mean};
   const HistoryLaunch* before = nullptr;
   for (const HistoryLaunch& known : history) {
     if (!known.is_of(launch)) continue;
@@ -187,7 +196,7 @@ HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch 
   if (before == nullptr) {
     result.reason = "the first one of its history";
   } else {
-    result.level = HistoryLevel{.launches = result.known, .step_time = before->step_time.median};
+    result.level = HistoryLevel{.launches = result.known, .figure = &StepTime::mean, .step_time = before->step_time.mean};
     result.change = result.level->change_of(result.step_time);
     decide_exact(*before, launch, result);
   }

@@ -1,8 +1,8 @@
 // The history of a scenario, a file of JSON lines, one for each launch, and the verdict over a new launch by its
 // history.
 //
-// The launches of one scenario on one machine have a level: the median of the logarithms of their median step times,
-// and a spread: their median absolute deviation, scaled to the standard deviation of normal noise. A launch is suspect
+// The launches of one scenario on one machine have a level: the median of the logarithms of their median step times, or
+// of the means where steps are uneven (step_time.h), and a spread: their median absolute deviation, scaled to the standard deviation of normal noise. A launch is suspect
 // if it is beyond the margin and its robust z is beyond a limit. Two more launches decide: the verdict follows from the
 // median of the three. Simulations repeat exactly, so each run is equal to the one before it or not.
 //
@@ -67,7 +67,8 @@ struct HistoryLimits {
 // What the launches of one series let us expect of the next one.
 struct HistoryLevel {
   int launches = 0;
-  Nanoseconds step_time = 0;  // the level
+  StepFigure figure = &StepTime::median;  // of each launch
+  Nanoseconds step_time = 0;              // the level
   double spread = 0;          // relative, at least the clock's nanosecond
 
   double change_of(Nanoseconds step_time) const;  // relative to the level
@@ -78,6 +79,8 @@ struct HistoryLevel {
 // no regressions, from the last accepted one on, at most HistoryLimits::window of them.
 std::vector<HistoryLaunch> level_launches(std::span<const HistoryLaunch> history, const HistoryLaunch& launch,
                                           const HistoryLimits& limits);
+// Returns the figure by which launches of one series are compared: the mean for simulations, whose times are exact.
+StepFigure compared_figure(std::span<const HistoryLaunch> launches);
 // Returns nothing if there are too few launches.
 std::optional<HistoryLevel> level_of(std::span<const HistoryLaunch> launches, const HistoryLimits& limits);
 bool is_suspect(const HistoryLevel& level, Nanoseconds step_time, const HistoryLimits& limits);
@@ -86,7 +89,7 @@ struct HistoryResult {
   Verdict verdict = Verdict::inconclusive;
   int known = 0;                        // launches that count for the level
   std::optional<HistoryLevel> level{};  // empty: they are too few
-  Nanoseconds step_time = 0;            // the median of the new launches
+  Nanoseconds step_time = 0;            // the median of the new launches' figures
   double change = 0;                    // from the level
   double z = 0;
   double visible = 0;                     // the least change that would be suspect

@@ -23,12 +23,13 @@ std::string short_commit(const HistoryLaunch& launch) {
 }
 
 HistoryJson launches_to_json(const std::vector<HistoryLaunch>& launches) {
+  const StepFigure figure = compared_figure(launches);
   HistoryJson list = HistoryJson::array();
   for (const HistoryLaunch& launch : launches) {
     list.push_back({{"commit", launch.commit},
                     {"date", launch.date},
                     {"tandem_version", launch.tandem_version},
-                    {"step_time_ns", launch.step_time.median},
+                    {"step_time_ns", launch.step_time.*figure},
                     {"mad_ns", launch.step_time.median_absolute_deviation},
                     {"samples", launch.step_time.samples},
                     {"disturbed", launch.disturbed},
@@ -44,7 +45,7 @@ HistoryLaunch launch_of(const JsonField& field, const HistoryLaunch& series) {
   launch.commit = field.required("commit").text();
   launch.date = field.required("date").text();
   launch.tandem_version = field.required("tandem_version").text();
-  launch.step_time.median = field.required("step_time_ns").count();
+  launch.step_time.mean = launch.step_time.median = field.required("step_time_ns").count();
   launch.step_time.median_absolute_deviation = field.required("mad_ns").count();
   launch.step_time.samples = field.required("samples").small_count();
   launch.disturbed = field.required("disturbed").boolean();
@@ -104,9 +105,10 @@ std::vector<Level> levels_of(const HistorySeries& series) {
 }
 
 std::string level_time(const HistorySeries& series, const Level& level) {
+  const StepFigure figure = compared_figure(series.launches);
   std::vector<Nanoseconds> times;
   for (std::size_t i = level.begin; i < level.end; ++i) {
-    if (!series.launches[i].disturbed) times.push_back(series.launches[i].step_time.median);
+    if (!series.launches[i].disturbed) times.push_back(series.launches[i].step_time.*figure);
   }
   if (times.empty()) return "-";
   const Nanoseconds median = median_of(times);
@@ -119,10 +121,11 @@ std::string series_text(const HistorySeries& series) {
   const HistoryLaunch& last = series.launches.back();
   std::size_t disturbed = 0;
   for (const HistoryLaunch& launch : series.launches) disturbed += launch.disturbed ? 1 : 0;
+  const StepFigure figure = compared_figure(series.launches);
   std::string text = shown(series.text()) + "\n";
   text += fmt::format("{} launches{}; the last one {}, {}, {}\n", series.launches.size(),
                       series.is_exact() ? "" : fmt::format(", {} of them disturbed", disturbed),
-                      time_text(last.step_time.median), shown(last.date), name_of(last.verdict));
+                      time_text(last.step_time.*figure), shown(last.date), name_of(last.verdict));
   TextTable table(2);
   table.add({"from", "commit", "launches", "step time", "change", "p"});
   table.add_rule();
@@ -133,6 +136,10 @@ std::string series_text(const HistorySeries& series) {
                level.change != nullptr && !series.is_exact() ? fmt::format("{:.3f}", level.change->p_value) : ""});
   }
   text += "\n" + table.text();
+  if (const std::string longer = long_steps_text(last.step_time); !longer.empty()) {
+    text += fmt::format("step times are {}s; of the last launch, median {}: {}\n", name_of(figure),
+                        time_text(last.step_time.median), longer);
+  }
   if (series.is_shortened()) text += fmt::format("changes are those of the last {} launches\n", kMostSearched);
   return text;
 }

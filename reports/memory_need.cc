@@ -17,11 +17,11 @@ constexpr std::array<MemoryPart, 7> kMemoryParts{{{"parameters", &MemoryNeed::pa
                                                   {"input", &MemoryNeed::input},
                                                   {"workspace", &MemoryNeed::workspace}}};
 
-std::string bytes_text(std::int64_t bytes) {
+}  // namespace
+
+std::string memory_size_text(std::int64_t bytes) {
   return format_quantity(static_cast<double>(bytes), Dimension::bytes);
 }
-
-}  // namespace
 
 std::int64_t MemoryNeed::total() const {
   std::int64_t sum = 0;
@@ -34,12 +34,12 @@ std::span<const MemoryPart> memory_parts() {
 }
 
 std::string memory_text(const MemoryNeed& need) {
-  std::string text = "needs " + bytes_text(need.total());
-  if (need.available > 0) text += " of " + bytes_text(need.available);
+  std::string text = "needs " + memory_size_text(need.total());
+  if (need.available > 0) text += " of " + memory_size_text(need.available);
   const char* separator = ": ";
   for (const MemoryPart& part : memory_parts()) {
     if (need.*part.bytes == 0) continue;
-    text += fmt::format("{}{} {}", separator, part.name, bytes_text(need.*part.bytes));
+    text += fmt::format("{}{} {}", separator, part.name, memory_size_text(need.*part.bytes));
     separator = ", ";
   }
   return text;

@@ -35,6 +35,8 @@ struct MemoryPart {
 };
 std::span<const MemoryPart> memory_parts();  // those that add up to the total, in their order
 
+// Returns "12.15 GB".
+std::string memory_size_text(std::int64_t bytes);
 // Returns "needs 96.3 GB of 80.0 GB: parameters 12.0 GB, gradients 12.0 GB, ...", without parts of 0.
 std::string memory_text(const MemoryNeed& need);
 

@@ -101,11 +101,18 @@ bool LaunchOrder::is_new(int launch) const {
   return is_outer == begins_with_new;
 }
 
+StepFigure compared_figure(std::span<const Launch> launches) {
+  std::vector<StepTime> times;
+  for (const Launch& launch : launches) times.push_back(launch.report.summary.step_time);
+  return compared_figure(times);
+}
+
 std::vector<double> log_ratios_of(const std::vector<Launch>& launches) {
+  const StepFigure figure = compared_figure(launches);
   std::vector<double> ratios;
   for (std::size_t i = 0; i + 1 < launches.size(); i += 2) {
-    ratios.push_back(log_ratio(launches[i], launches[i + 1], launches[i].report.summary.step_time.median,
-                               launches[i + 1].report.summary.step_time.median));
+    ratios.push_back(log_ratio(launches[i], launches[i + 1], launches[i].report.summary.step_time.*figure,
+                               launches[i + 1].report.summary.step_time.*figure));
   }
   return ratios;
 }
@@ -172,7 +179,7 @@ void check_comparable(const Report& report, const Report& first, const std::stri
   // Reports of earlier versions say nothing of it.
   if (!report.system.empty() && !first.system.empty()) same("the system", report.system, first.system);
   same("the number of hardware threads", setting_of(report, "hardware_threads"), setting_of(first, "hardware_threads"));
-  if (report.summary.step_time.median <= 0) {
+  if (report.summary.step_time.mean <= 0) {
     throw InputError({{.file = name, .path = "", .message = "its steps take no time"}});
   }
 }

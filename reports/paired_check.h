@@ -89,6 +89,8 @@ class LaunchOrder {
   std::uint64_t seed_;
 };
 
+// Returns the figure of the step time by which the launches are compared.
+StepFigure compared_figure(std::span<const Launch> launches);
 // Returns the differences of neighbouring launches: 0 and 1, 2 and 3, ...
 std::vector<double> log_ratios_of(const std::vector<Launch>& launches);
 // Adds the phases and collectives that all launches have.

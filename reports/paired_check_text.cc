@@ -95,10 +95,12 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   }
   json["seed"] = seed;
   json["launches"] = Object::array();
+  const StepFigure compared = compared_figure(launches);
+  json["figure"] = name_of(compared);
   for (const Launch& launch : launches) {
     json["launches"].push_back({{"program", launch.is_new ? "new" : "old"},
                                 {"tandem_version", launch.report.tandem_version},
-                                {"step_time_ns", launch.report.summary.step_time.median},
+                                {"step_time_ns", launch.report.summary.step_time.*compared},
                                 {"disturbed", launch.report.is_disturbed()}});
     if (const auto& use = launch.report.machine_use) json["launches"].back()["lost"] = use->lost();
   }

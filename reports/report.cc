@@ -4,6 +4,8 @@
 #include <array>
 #include <cmath>
 
+#include "engine/collective.h"
+
 namespace tandem {
 
 std::string_view version() {
@@ -13,7 +15,7 @@ std::string_view version() {
 namespace {
 
 double rate(double units, const StepTime& time) {
-  const double step_s = static_cast<double>(time.median) * 1e-9;
+  const double step_s = static_cast<double>(time.mean) * 1e-9;
   return step_s > 0 && std::isfinite(units) ? units / step_s : 0;
 }
 
@@ -34,6 +36,11 @@ std::span<const StepPart> step_parts() {
 
 std::span<const StepPart> step_figures() {
   return kFigures;
+}
+
+const CallShare* awaited_rank(const CollectiveSummary& collective) {
+  if (collective_of_record(collective.operation) == CollectiveKind::send_receive) return nullptr;
+  return awaited_rank(collective.ranks);
 }
 
 double MachineUse::lost() const {

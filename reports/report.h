@@ -19,20 +19,14 @@
 #include "reports/error_bands.h"
 #include "reports/expectation.h"
 #include "reports/memory_need.h"
+#include "reports/model_work.h"
+#include "reports/step_time.h"
 #include "reports/waiting.h"
 
 namespace tandem {
 
 // Returns the version of this build of Tandem, "0.1.0".
 std::string_view version();
-
-struct StepTime {
-  Nanoseconds median = 0;
-  Nanoseconds min = 0;
-  Nanoseconds p95 = 0;  // nearest rank
-  Nanoseconds median_absolute_deviation = 0;
-  int samples = 0;
-};
 
 // The parts of a step's time. Every instant of a step belongs to one of the first six: to the first of them, in this
 // order, whose work runs on the device then, so that they add up to the step. Work is exposed while none of an earlier
@@ -90,7 +84,7 @@ struct ReportedClass {
   int devices = 0;             // of all of them
 };
 
-// The steps of one worker. The parts add up to its own median step.
+// The steps of one worker. The parts add up to the mean of its own steps.
 struct WorkerSummary {
   StepTime step_time;
   PerStep per_step;
@@ -101,7 +95,7 @@ inline constexpr std::size_t kMostRanksOfCalls = 64;
 
 struct Summary {
   StepTime step_time;
-  PerStep per_step;  // the mean over the devices that train; adds up to step_time.median
+  PerStep per_step;  // the mean over the devices that train; adds up to step_time.mean
   std::optional<OtherDevices> other_devices{};
   std::vector<CollectiveSummary> collectives;  // by operation, devices, bytes
   std::vector<WorkerSummary> workers;          // for each worker that has steps and is simulated, by index
@@ -113,8 +107,13 @@ struct Summary {
 // lasts as long as that of the slowest worker. each_its_own: the steps of each worker count by themselves.
 enum class Pace : std::uint8_t { in_step, each_its_own };
 
-// Summarizes a timeline. Throws Error when no step remains after the warm-up.
-Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace = Pace::in_step);
+// Returns the rank for which the others wait in calls of a collective; null if that is not known, or they do not wait,
+// or the calls are transfers between two ranks, where the receiver may be early on purpose.
+const CallShare* awaited_rank(const CollectiveSummary& collective);
+
+// Summarizes a timeline with records of that level. Throws Error when no step remains after the warm-up.
+Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace = Pace::in_step,
+                  RecordLevel records = RecordLevel::all);
 
 // What this machine did while the steps were measured, in processor time.
 struct MachineUse {
@@ -170,7 +169,8 @@ struct Report {
   bool asynchronous = false;  // each worker steps at its own pace, on its share of the batch
   int steps = 0;
   int warmup_steps = 0;
-  bool deterministic = false;  // a simulation: times compare exactly
+  RecordLevel records = RecordLevel::all;  // what the run recorded; see has_parts()
+  bool deterministic = false;              // a simulation: times compare exactly
   double units_per_step = 0;   // examples in one global batch
   std::string throughput_unit = "examples/s";
   std::vector<ReportedClass> classes;  // simulations: the workers that ran, where others did not; by index
@@ -181,15 +181,20 @@ struct Report {
   std::map<std::string, std::string> settings;
   std::vector<CalibratedRange> calibrated{};  // predictions: the measured collectives on which they rest
   std::optional<MemoryNeed> memory{};         // of a device, where it is a prediction
+  std::optional<ModelWork> work{};            // of a table of layers
+  std::optional<JobPrice> price{};            // if the topology states what a machine costs
   std::optional<MachineUse> machine_use{};    // of a measured run, where the system reports it
   std::vector<std::string> notes;
   std::optional<Expectation> expectation{};   // what the model expects of a measured run on its topology
   std::optional<ErrorBand> expected_error{};  // of a prediction; empty: the document is of an earlier version
 
+  // Returns whether the parts of a step are known, which takes records of all work. Else Summary::per_step, those of
+  // workers and other devices, and the critical path say nothing.
+  bool has_parts() const { return records == RecordLevel::all; }
   bool is_disturbed() const { return machine_use && machine_use->is_disturbed(); }
 
-  // Returns units_per_step / median step time. For an asynchronous run, returns the sum over the workers of a worker's
-  // share of the units / its median step time. Returns 0 when no time passed.
+  // Returns units_per_step / mean step time. For an asynchronous run, returns the sum over the workers of a worker's
+  // share of the units / its mean step time. Returns 0 when no time passed.
   double throughput() const;
 };
 

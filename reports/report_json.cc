@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "reports/memory_json.h"
+#include "reports/model_work_json.h"
 #include "topologies/base/shown.h"
 
 namespace tandem {
@@ -89,7 +90,6 @@ Json ranks_to_json(const std::vector<RankWaiting>& ranks) {
     list.push_back({{"device", rank.device},
                     {"devices", rank.devices},
                     {"waiting_ns", rank.waiting},
-                    {"group_waiting_ns", rank.group_waiting},
                     {"transfer_ns", rank.transfer},
                     {"caused_ns", rank.caused},
                     {"comes_last", rank.comes_last}});
@@ -116,7 +116,7 @@ Json critical_path_to_json(const CriticalPath& path) {
 
 // A disturbed run is not compared.
 Json expectation_to_json(const Expectation& expectation, const Report& report) {
-  const Nanoseconds measured = report.summary.step_time.median;
+  const Nanoseconds measured = report.summary.step_time.mean;
   const bool compares = !report.is_disturbed();
   const std::optional<bool> normal = expectation.is_normal(measured);
   Json json = {{"topology", expectation.topology},
@@ -154,12 +154,21 @@ Json map_to_json(const std::map<std::string, Value>& values) {
 
 }  // namespace
 
+nlohmann::ordered_json long_steps_to_json(const LongSteps& steps) {
+  Json json = {{"count", steps.count}, {"time_ns", steps.time}, {"others_ns", steps.others}};
+  if (steps.every > 0) json["every"] = steps.every;
+  return json;
+}
+
 nlohmann::ordered_json step_time_to_json(const StepTime& time) {
-  return {{"median", time.median},
-          {"min", time.min},
-          {"p95", time.p95},
-          {"mad", time.median_absolute_deviation},
-          {"samples", time.samples}};
+  Json json = {{"mean", time.mean},
+               {"median", time.median},
+               {"min", time.min},
+               {"p95", time.p95},
+               {"mad", time.median_absolute_deviation},
+               {"samples", time.samples}};
+  if (time.long_steps) json["long_steps"] = long_steps_to_json(*time.long_steps);
+  return json;
 }
 
 nlohmann::ordered_json per_step_to_json(const PerStep& per_step) {
@@ -188,19 +197,20 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["asynchronous"] = report.asynchronous;
   json["steps"] = report.steps;
   json["warmup_steps"] = report.warmup_steps;
+  if (!report.has_parts()) json["records"] = name_of(report.records);
   if (!report.classes.empty()) json["symmetry"] = classes_to_json(report.classes);
   json["step_time_ns"] = step_time_to_json(report.summary.step_time);
   if (report.workers > 1) {
     json["worker_step_time_ns"] = json["worker_per_step_ns"] = Json::array();
     for (const WorkerSummary& worker : report.summary.workers) {
       json["worker_step_time_ns"].push_back(step_time_to_json(worker.step_time));
-      json["worker_per_step_ns"].push_back(per_step_to_json(worker.per_step));
+      if (report.has_parts()) json["worker_per_step_ns"].push_back(per_step_to_json(worker.per_step));
     }
   }
   json["throughput"] = {{"value", finite_or_null(report.throughput())},
                         {"unit", report.throughput_unit},
                         {"units_per_step", finite_or_null(report.units_per_step)}};
-  json["per_step_ns"] = per_step_to_json(report.summary.per_step);
+  if (report.has_parts()) json["per_step_ns"] = per_step_to_json(report.summary.per_step);
   if (report.summary.other_devices) json["other_devices_ns"] = other_devices_to_json(*report.summary.other_devices);
   if (report.summary.critical_path) json["critical_path_ns"] = critical_path_to_json(*report.summary.critical_path);
   if (report.expectation) json["expectation"] = expectation_to_json(*report.expectation, report);
@@ -216,6 +226,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   json["metrics"] = map_to_json(report.metrics);
   json["settings"] = map_to_json(report.settings);
   if (report.memory) json["memory_bytes"] = memory_to_json(*report.memory);
+  add_work_and_price(json, report);
   if (report.machine_use) json["machine_use"] = machine_use_to_json(*report.machine_use);
   json["notes"] = report.notes;
   return json;

@@ -21,6 +21,8 @@ inline constexpr int kReportSchemaVersion = 1;
 nlohmann::ordered_json report_to_json(const Report& report);
 
 // Convert parts that all documents have in the same form.
+nlohmann::ordered_json long_steps_to_json(const LongSteps& steps);
+std::optional<LongSteps> long_steps_from_json(const JsonField& field);  // empty if the document lacks the field
 nlohmann::ordered_json step_time_to_json(const StepTime& time);
 StepTime step_time_from_json(const JsonField& field);
 nlohmann::ordered_json per_step_to_json(const PerStep& per_step);

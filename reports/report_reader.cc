@@ -1,6 +1,7 @@
 // Reads a report back from JSON.
 #include "reports/json_fields.h"
 #include "reports/memory_json.h"
+#include "reports/model_work_json.h"
 #include "reports/report_json.h"
 #include "topologies/base/strict_yaml.h"  // read_input_file
 
@@ -38,12 +39,21 @@ CollectiveSummary read_collective(const JsonField& map) {
   return collective;
 }
 
+RecordLevel record_level_of(const JsonField& field) {
+  const std::string word = field.text();
+  for (const RecordLevel level : {RecordLevel::all, RecordLevel::collectives, RecordLevel::steps}) {
+    if (word == name_of(level)) return level;
+  }
+  field.error("is '" + word + "'; expected all, collectives or steps");
+  return RecordLevel::all;
+}
+
 RankWaiting read_rank(const JsonField& map) {
-  const JsonField group_waiting = map.optional("group_waiting_ns");  // not in reports of earlier versions
+  // Earlier versions counted transfers between two ranks as well, in which a stage of a pipeline waits for its input.
+  const JsonField group_waiting = map.optional("group_waiting_ns");
   return {.device = map.required("device").text(),
           .devices = map.required("devices").small_count(),
-          .waiting = map.required("waiting_ns").count(),
-          .group_waiting = group_waiting.present() ? group_waiting.count() : 0,
+          .waiting = group_waiting.present() ? group_waiting.count() : map.required("waiting_ns").count(),
           .transfer = map.required("transfer_ns").count(),
           .caused = map.required("caused_ns").count(),
           .comes_last = map.required("comes_last").number()};
@@ -141,6 +151,7 @@ void read_identity(const JsonField& root, Report& report) {
   if (const JsonField pace = root.optional("asynchronous"); pace.present()) report.asynchronous = pace.boolean();
   report.steps = root.required("steps").small_count();
   report.warmup_steps = root.required("warmup_steps").small_count();
+  if (const JsonField records = root.optional("records"); records.present()) report.records = record_level_of(records);
 }
 
 // Texts and pages look up the names of ranks. Documents of earlier versions may lack all of them.
@@ -161,7 +172,7 @@ void read_results(const JsonField& root, Report& report) {
   const JsonField throughput = root.required("throughput");
   report.throughput_unit = throughput.required("unit").text();
   report.units_per_step = throughput.required("units_per_step").number_or_null();
-  report.summary.per_step = per_step_from_json(root.required("per_step_ns"));
+  if (report.has_parts()) report.summary.per_step = per_step_from_json(root.required("per_step_ns"));
   if (const JsonField others = root.optional("other_devices_ns"); others.present()) {
     report.summary.other_devices = OtherDevices{.busiest = others.required("busiest").text(),
                                                 .count = others.required("count").small_count(),
@@ -190,6 +201,7 @@ void read_results(const JsonField& root, Report& report) {
   if (const JsonField memory = root.optional("memory_bytes"); memory.present()) {
     report.memory = memory_from_json(memory);
   }
+  read_work_and_price(root, report);
   if (const JsonField use = root.optional("machine_use"); use.present()) {
     report.machine_use = read_machine_use(use);
   }
@@ -226,12 +238,25 @@ void check_is_whole(const JsonField::Json& document, const JsonOrigin& origin) {
 
 }  // namespace
 
+std::optional<LongSteps> long_steps_from_json(const JsonField& field) {
+  if (!field.present()) return std::nullopt;
+  const JsonField every = field.optional("every");
+  return LongSteps{.count = field.required("count").small_count(),
+                   .time = field.required("time_ns").count(),
+                   .others = field.required("others_ns").count(),
+                   .every = every.present() ? every.small_count() : 0};
+}
+
 StepTime step_time_from_json(const JsonField& field) {
-  return {.median = field.required("median").count(),
+  const Nanoseconds median = field.required("median").count();
+  const JsonField mean = field.optional("mean");  // earlier versions had none: their parts add up to the median
+  return {.mean = mean.present() ? mean.count() : median,
+          .median = median,
           .min = field.required("min").count(),
           .p95 = field.required("p95").count(),
           .median_absolute_deviation = field.required("mad").count(),
-          .samples = field.required("samples").small_count()};
+          .samples = field.required("samples").small_count(),
+          .long_steps = long_steps_from_json(field.optional("long_steps"))};
 }
 
 PerStep per_step_from_json(const JsonField& field) {
@@ -266,13 +291,13 @@ void check_parts_add_up(const nlohmann::ordered_json& document, const JsonOrigin
   Reading reading(document, origin);
   const Report report = report_from_field(reading.root());
   reading.finish();
-  const Nanoseconds step = report.summary.step_time.median;
+  const Nanoseconds step = report.summary.step_time.mean;
   Nanoseconds sum = 0;
   for (const StepPart& part : step_parts()) sum += report.summary.per_step.*part.time;
-  if (sum == step) return;
+  if (sum == step || !report.has_parts()) return;
   reading.root()
       .required("per_step_ns")
-      .error("its parts add up to " + std::to_string(sum) + " ns, but the median of step_time_ns is " +
+      .error("its parts add up to " + std::to_string(sum) + " ns, but the mean of step_time_ns is " +
              std::to_string(step) + " ns; was the document edited?");
   reading.finish();
 }

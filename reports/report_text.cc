@@ -22,24 +22,44 @@ std::string plural(int count, std::string_view word) {
 }
 
 std::string step_time_text(const StepTime& time) {
-  std::string spread = fmt::format("median of {}", plural(time.samples, "step"));
+  std::string spread = "of one step";
   if (time.samples > 1) {
-    spread += fmt::format("; min {}, p95 {}, MAD {}", time_text(time.min), time_text(time.p95),
-                          time_text(time.median_absolute_deviation));
+    spread = fmt::format("mean of {}; median {}, min {}, p95 {}, MAD {}", time.samples, time_text(time.median),
+                         time_text(time.min), time_text(time.p95), time_text(time.median_absolute_deviation));
   }
-  return fmt::format("step time   {:>12}   {}\n", time_text(time.median), spread);
+  std::string text = fmt::format("step time   {:>12}   {}\n", time_text(time.mean), spread);
+  if (const std::string longer = long_steps_text(time); !longer.empty()) text += fmt::format("{:27}{}\n", "", longer);
+  return text;
+}
+
+// The detail may take several lines.
+std::string rate_line(const ShownRate& rate) {
+  const std::string head = fmt::format("{:<11} {:>12}   ", rate.name, rate.value);
+  return wrapped_list(head, words_of(rate.detail), "");
 }
 
 std::string headline_figures(const Report& report) {
   std::string text = step_time_text(report.summary.step_time);
   text += fmt::format("throughput  {:>12}   {}\n", rate_text(report.throughput(), report.throughput_unit),
                       units_per_step_text(report));
+  for (const ShownRate& rate : shown_rates(report)) text += rate_line(rate);
   text += expectation_text(report);
   if (report.scaling_efficiency && std::isfinite(*report.scaling_efficiency)) {
     text += fmt::format("scaling     {:>12}   of the throughput of {} single replicas\n",
                         percent_text(*report.scaling_efficiency), report.replicas);
   }
   return text;
+}
+
+// "4th"
+std::string ordinal(int number) {
+  const bool is_teen = number / 10 % 10 == 1;
+  const char* ending = is_teen             ? "th"
+                       : number % 10 == 1 ? "st"
+                       : number % 10 == 2 ? "nd"
+                       : number % 10 == 3 ? "rd"
+                                          : "th";
+  return std::to_string(number) + ending;
 }
 
 // "  exposed input"
@@ -56,7 +76,7 @@ std::string hidden_text(const Report& report) {
   const PerStep& step = report.summary.per_step;
   std::vector<std::string> hidden;
   const auto add = [&](std::string_view name, Nanoseconds time) {
-    if (time > 0) hidden.push_back(share_text(time, name, report.summary.step_time.median));
+    if (time > 0) hidden.push_back(share_text(time, name, report.summary.step_time.mean));
   };
   add("input", step.input - step.exposed_input);
   add("communication", step.communication - step.exposed_communication);
@@ -69,7 +89,7 @@ std::string other_devices_text(const Report& report) {
   std::vector<std::string> parts;
   for (const StepPart& part : step_parts()) {
     const Nanoseconds time = others->per_step.*part.time;
-    if (time > 0) parts.push_back(share_text(time, label_of(part).substr(2), report.summary.step_time.median));
+    if (time > 0) parts.push_back(share_text(time, label_of(part).substr(2), report.summary.step_time.mean));
   }
   const std::string which = others->count == 1 ? "which trains no replica"
                                                : fmt::format("the busiest of {} that train no replica", others->count);
@@ -77,8 +97,12 @@ std::string other_devices_text(const Report& report) {
 }
 
 std::string parts_text(const Report& report) {
+  if (!report.has_parts()) {
+    return fmt::format("where a step goes: not known (records: {})\n", name_of(report.records)) +
+           waiting_text(report);
+  }
   const auto share = [&](Nanoseconds time) {
-    const Nanoseconds step = report.summary.step_time.median;
+    const Nanoseconds step = report.summary.step_time.mean;
     return step > 0 ? percent_text(static_cast<double>(time) / static_cast<double>(step)) : std::string("-");
   };
   TextTable table;
@@ -130,7 +154,7 @@ std::string collectives_text(const Report& report, bool all) {
                std::to_string(collective.calls_per_step), time_text(collective.waiting_ns),
                time_text(collective.time_ns), bandwidth_text(collective.algbw), bandwidth_text(collective.busbw)});
     const std::string name = fmt::format("{} of {} on {}", collective.operation, size, collective.devices);
-    if (const CallShare* last = awaited_rank(collective.ranks)) {
+    if (const CallShare* last = awaited_rank(collective)) {
       awaited.push_back(fmt::format("{} for {}", name, rank_name(report, *last)));
     }
     if (!collective.algorithm.empty())
@@ -162,6 +186,7 @@ std::string learning_text(const Report& report) {
                         plural(static_cast<int>(report.loss.size()), "step"));
   }
   for (const auto& [name, value] : report.metrics) {
+    if (is_of_program_only(name, report)) continue;
     text += fmt::format("{:<11} {}\n", shown(metric_label(name)), metric_value_text(name, value));
   }
   return text;
@@ -169,12 +194,24 @@ std::string learning_text(const Report& report) {
 
 }  // namespace
 
+bool is_of_program_only(std::string_view metric, const Report& report) {
+  return metric == "memory_peak_bytes" && report.memory.has_value();
+}
+
 std::string metric_value_text(std::string_view name, double value) {
   return name.ends_with(kBytes) ? format_quantity(value, Dimension::bytes) : count_text(value);
 }
 
 std::string_view metric_label(std::string_view name) {
   return name.ends_with(kBytes) ? name.substr(0, name.size() - kBytes.size()) : name;
+}
+
+std::string long_steps_text(const StepTime& time) {
+  if (!time.long_steps) return "";
+  const LongSteps& longer = *time.long_steps;
+  const auto [length, others] = time_texts(longer.time, longer.others);
+  const std::string which = longer.every > 1 ? fmt::format(" (every {})", ordinal(longer.every)) : "";
+  return fmt::format("{} of {} steps take {}{}, the others {}", longer.count, time.samples, length, which, others);
 }
 
 std::string units_per_step_text(const Report& report) {

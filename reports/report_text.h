@@ -23,10 +23,14 @@ std::string origin_text(const Report& report);
 std::string settings_text(const std::string& label, const Report& report);
 // Returns "486.0 MB" for a metric whose name ends in "_bytes", "465.9 M" for another large one, "0.977716" otherwise.
 std::string metric_value_text(std::string_view name, double value);
+// Whether the metric is the memory that the program itself took, while a device in real training needs Report::memory.
+bool is_of_program_only(std::string_view metric, const Report& report);
 // The name of a metric without its unit.
 std::string_view metric_label(std::string_view name);
 // "3.1 % of the processor time that the run asked for went elsewhere"
 std::string lost_text(const MachineUse& use);
+// Returns "12 of 48 steps take 347 ms (every 4th), the others 106 ms" for uneven steps, "" for others.
+std::string long_steps_text(const StepTime& time);
 // One wrapped bullet for each note.
 std::string notes_text(const Report& report);
 

@@ -115,8 +115,8 @@ class Samples {
     sample.devices += devices;
   }
 
-  // Returns the mean over the devices and over the middle half of the samples, scaled to `median`.
-  PerStep average(Nanoseconds median) const;
+  // Returns the mean over the devices and the samples. Rounds it so that it adds up to `mean`, that of the lengths.
+  PerStep average(Nanoseconds mean) const;
 
  private:
   std::map<Key, Sample> samples_;
@@ -137,22 +137,15 @@ PerStep rounded(const std::array<double, kParts + 2>& times, double factor, Nano
   return per_step;
 }
 
-PerStep Samples::average(Nanoseconds median) const {
-  std::vector<const Sample*> sorted;
-  for (const auto& [key, sample] : samples_) sorted.push_back(&sample);
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [](const Sample* a, const Sample* b) { return a->length < b->length; });
+PerStep Samples::average(Nanoseconds mean) const {
   std::array<double, kParts + 2> times{};
-  Nanoseconds length = 0;
-  for (std::size_t i = sorted.size() / 4; i < sorted.size() - sorted.size() / 4; ++i) {
-    const Sample& sample = *sorted[i];
-    length += sample.length;
+  for (const auto& [key, sample] : samples_) {
     if (sample.devices == 0) times[kIdle] += static_cast<double>(sample.length);
     for (std::size_t t = 0; t < times.size() && sample.devices > 0; ++t) {
       times[t] += static_cast<double>(sample.sum[t]) / sample.devices;
     }
   }
-  return rounded(times, length > 0 ? static_cast<double>(median) / static_cast<double>(length) : 0, median);
+  return rounded(times, 1 / static_cast<double>(samples_.size()), mean);
 }
 
 // A step of a worker.
@@ -207,10 +200,10 @@ class Division {
     }
   }
 
-  void finish(const MedianSteps& medians, DividedSteps& divided) const {
-    divided.per_step = all_.average(medians.all);
+  void finish(const MeanSteps& means, DividedSteps& divided) const {
+    divided.per_step = all_.average(means.all);
     for (const auto& [worker, samples] : workers_)
-      divided.workers[worker] = samples.average(medians.workers.at(worker));
+      divided.workers[worker] = samples.average(means.workers.at(worker));
   }
 
  private:
@@ -237,13 +230,13 @@ class Busiest {
     times_ = times;
   }
 
-  std::optional<OtherDevices> result(Nanoseconds median) const {
+  std::optional<OtherDevices> result(Nanoseconds mean) const {
     if (count_ == 0) return std::nullopt;
     std::array<double, kParts + 2> times{};
     std::copy(times_.begin(), times_.end(), times.begin());
     const Nanoseconds length = measured_.end - measured_.start;
-    const double factor = length > 0 ? static_cast<double>(median) / static_cast<double>(length) : 0;
-    return OtherDevices{.busiest = name_, .count = count_, .per_step = rounded(times, factor, median)};
+    const double factor = length > 0 ? static_cast<double>(mean) / static_cast<double>(length) : 0;
+    return OtherDevices{.busiest = name_, .count = count_, .per_step = rounded(times, factor, mean)};
   }
 
  private:
@@ -268,7 +261,7 @@ std::vector<int> measured_steps(const Timeline& timeline, int warmup_steps) {
 }
 
 DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace,
-                          const MedianSteps& medians) {
+                          const MeanSteps& means) {
   std::map<int, DeviceRecords> devices = records_by_device(timeline, steps);
   const bool any_computes =
       std::any_of(devices.begin(), devices.end(), [](const auto& device) { return device.second.computes; });
@@ -284,8 +277,8 @@ DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& step
       others.add(timeline.devices.at(static_cast<std::size_t>(index)).name, work);
     }
   }
-  DividedSteps divided{.per_step = {}, .other_devices = others.result(medians.all)};
-  division.finish(medians, divided);
+  DividedSteps divided{.per_step = {}, .other_devices = others.result(means.all)};
+  division.finish(means, divided);
   return divided;
 }
 

@@ -18,16 +18,16 @@ struct DividedSteps {
   std::map<int, PerStep> workers{};  // by worker, for those that have steps
 };
 
-// The median step times to which the parts add up.
-struct MedianSteps {
+// The mean step times to which the parts add up.
+struct MeanSteps {
   Nanoseconds all = 0;
   std::map<int, Nanoseconds> workers{};
 };
 
 // Divides the measured `steps`, which must ascend. The devices that compute in them are those that train; if none
 // computes, all devices of workers with steps are. What ran on a device during a step counts, whichever step issued it.
-// The parts are those of the middle half of the steps by length, scaled to the median.
+// The parts are means over the steps.
 DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace,
-                          const MedianSteps& medians);
+                          const MeanSteps& means);
 
 }  // namespace tandem

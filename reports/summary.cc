@@ -20,14 +20,6 @@ bool contains(const Steps& steps, int step) {
   return std::binary_search(steps.begin(), steps.end(), step);
 }
 
-StepTime step_time_of(const std::vector<Nanoseconds>& times) {
-  return {.median = median_of(times),
-          .min = *std::min_element(times.begin(), times.end()),
-          .p95 = p95_of(times),
-          .median_absolute_deviation = median_absolute_deviation(times),
-          .samples = static_cast<int>(times.size())};
-}
-
 // Returns how long the steps of each worker took, by index.
 std::map<int, std::vector<Nanoseconds>> times_by_worker(const Timeline& timeline, const Steps& steps) {
   std::map<int, std::vector<Nanoseconds>> times;
@@ -98,21 +90,22 @@ void add_waiting(Summary& summary, Waiting waiting) {
 
 }  // namespace
 
-Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace) {
+Summary summarize(const Timeline& timeline, int warmup_steps, Pace pace, RecordLevel records) {
   const Steps steps = measured_steps(timeline, warmup_steps);
-  Summary summary{.step_time = step_time_of(times_of(timeline, steps, pace)),
+  Summary summary{.step_time = step_time_of(times_of(timeline, steps, pace), pace == Pace::in_step),
                   .per_step = {},
                   .collectives = collectives_of(timeline, steps),
                   .workers = {}};
-  MedianSteps medians{.all = summary.step_time.median};
+  MeanSteps means{.all = summary.step_time.mean};
   for (const auto& [worker, times] : times_by_worker(timeline, steps)) {
-    summary.workers.push_back({.step_time = step_time_of(times), .per_step = {}});
-    medians.workers[worker] = summary.workers.back().step_time.median;
+    summary.workers.push_back({.step_time = step_time_of(times, true), .per_step = {}});
+    means.workers[worker] = summary.workers.back().step_time.mean;
   }
-  const DividedSteps divided = divide_steps(timeline, steps, pace, medians);
+  add_waiting(summary, waiting_of(timeline, steps));
+  if (records != RecordLevel::all) return summary;
+  const DividedSteps divided = divide_steps(timeline, steps, pace, means);
   summary.per_step = divided.per_step;
   summary.other_devices = divided.other_devices;
-  add_waiting(summary, waiting_of(timeline, steps));
   summary.critical_path = critical_path_of(timeline, steps, pace);
   auto worker = summary.workers.begin();
   for (const auto& [index, per_step] : divided.workers) (worker++)->per_step = per_step;

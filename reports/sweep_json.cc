@@ -4,6 +4,7 @@
 
 #include "reports/json_fields.h"
 #include "reports/memory_json.h"
+#include "reports/model_work_json.h"
 #include "reports/report_json.h"
 
 namespace tandem {
@@ -34,10 +35,14 @@ nlohmann::ordered_json point_to_json(const SweptPoint& point) {
   if (point.state == PointState::done) {
     json["throughput"] = {{"value", point.throughput}, {"unit", point.unit}};
     json["step_time_ns"] = point.step_time;
+    json["median_step_time_ns"] = point.median_step_time;
+    if (point.long_steps) json["long_steps"] = long_steps_to_json(*point.long_steps);
     json["per_step_ns"] = per_step_to_json(point.per_step);
   }
   if (!point.limit.empty()) json["limit"] = point.limit;
   if (point.memory) json["memory_bytes"] = memory_to_json(*point.memory);
+  if (nlohmann::ordered_json rates = rates_to_json(point.rates); !rates.empty()) json["rates"] = std::move(rates);
+  if (!point.currency.empty()) json["currency"] = point.currency;
   if (!point.unused.empty()) json["notes"] = point.unused;
   return json;
 }
@@ -52,6 +57,8 @@ SweptPoint point_from_json(const JsonField& field) {
   if (const JsonField devices = field.optional("devices"); devices.present()) point.devices = devices.small_count();
   if (const JsonField memory = field.optional("memory_bytes"); memory.present())
     point.memory = memory_from_json(memory);
+  if (const JsonField rates = field.optional("rates"); rates.present()) point.rates = rates_from_json(rates);
+  point.currency = text_or_empty(field, "currency");
   for (const JsonField& note : field.optional("notes").items()) point.unused.push_back(note.text());
   if (point.state != PointState::done) return point;
   const JsonField throughput = field.required("throughput");
@@ -60,6 +67,9 @@ SweptPoint point_from_json(const JsonField& field) {
   if (point.throughput < 0) value.error("must not be negative");
   point.unit = throughput.required("unit").text();
   point.step_time = field.required("step_time_ns").count();
+  const JsonField median = field.optional("median_step_time_ns");  // not in documents of earlier versions
+  point.median_step_time = median.present() ? median.count() : point.step_time;
+  point.long_steps = long_steps_from_json(field.optional("long_steps"));
   point.per_step = per_step_from_json(field.required("per_step_ns"));
   return point;
 }
@@ -72,6 +82,7 @@ nlohmann::ordered_json sweep_to_json(const SweepTable& table) {
   const std::vector<std::size_t> ranking = table.ranking();
   json["best"] = ranking.empty() ? SweepJson(nullptr) : SweepJson(ranking.front());
   json["pareto_front"] = table.pareto_front();
+  if (!table.currency().empty()) json["cost_front"] = table.cost_front();
   json["crossings"] = SweepJson::array();
   for (const Crossing& crossing : table.crossings()) {
     json["crossings"].push_back({{"field", crossing.field},

@@ -74,6 +74,7 @@ const char* name_of(PointState state) {
 }
 
 std::string limit_of(const Report& report) {
+  if (!report.has_parts()) return std::string(kUnknownLimit);
   const PerStep& step = report.summary.per_step;
   const Nanoseconds compute = step.compute + step.update + step.other;
   const auto& others = report.summary.other_devices;
@@ -93,10 +94,14 @@ SweptPoint swept_point(const Report& report, int devices) {
           .devices = devices,
           .unit = report.throughput_unit,
           .throughput = report.throughput(),
-          .step_time = report.summary.step_time.median,
+          .step_time = report.summary.step_time.mean,
+          .median_step_time = report.summary.step_time.median,
+          .long_steps = report.summary.step_time.long_steps,
           .per_step = report.summary.per_step,
           .limit = limit_of(report),
-          .memory = report.memory};
+          .memory = report.memory,
+          .rates = rates_of(report),
+          .currency = report.price ? report.price->currency : ""};
 }
 
 int SweepTable::count(PointState state) const {
@@ -136,6 +141,25 @@ std::vector<std::size_t> SweepTable::pareto_front() const {
   std::vector<std::size_t> places = ranking();
   std::stable_sort(places.begin(), places.end(),
                    [&](std::size_t a, std::size_t b) { return points[a].devices < points[b].devices; });
+  std::vector<std::size_t> front;
+  for (const std::size_t place : places) {
+    if (front.empty() || points[place].throughput > points[front.back()].throughput) front.push_back(place);
+  }
+  return front;
+}
+
+std::string SweepTable::currency() const {
+  const std::vector<std::size_t> done = ranking();
+  const auto is_like_first = [&](std::size_t place) { return points[place].currency == points[done.front()].currency; };
+  return !done.empty() && std::all_of(done.begin(), done.end(), is_like_first) ? points[done.front()].currency : "";
+}
+
+std::vector<std::size_t> SweepTable::cost_front() const {
+  if (currency().empty()) return {};
+  std::vector<std::size_t> places = ranking();
+  std::stable_sort(places.begin(), places.end(), [&](std::size_t a, std::size_t b) {
+    return points[a].rates.cost_per_unit < points[b].rates.cost_per_unit;
+  });
   std::vector<std::size_t> front;
   for (const std::size_t place : places) {
     if (front.empty() || points[place].throughput > points[front.back()].throughput) front.push_back(place);

@@ -29,13 +29,19 @@ struct SweptPoint {
   int devices = 0;  // those that train
   std::string unit{};
   double throughput = 0;  // units/s
-  Nanoseconds step_time = 0;
+  Nanoseconds step_time = 0;         // the mean
+  Nanoseconds median_step_time = 0;  // differs by more than StepTime::kUneven where there are long steps
+  std::optional<LongSteps> long_steps{};
   PerStep per_step{};
   std::string limit{};  // limit_of(), or "memory"
   std::optional<MemoryNeed> memory{};
+  RunRates rates{};
+  std::string currency{};             // of its costs; empty: its machines have no price
   std::vector<std::string> unused{};  // notes about what the scenario says without an effect at this point
 };
 
+// What limits a run that did not record the parts of a step.
+inline constexpr std::string_view kUnknownLimit = "unknown";
 // Returns what a step waits for most: "compute", "communication" (exposed), "input" (exposed), "server" where a server
 // is busier than the devices compute, "waiting" for other devices or the host.
 std::string limit_of(const Report& report);
@@ -63,6 +69,11 @@ struct SweepTable {
   std::vector<std::size_t> ranking() const;
   // Returns the indices of the points for which no other point is faster with as many or fewer devices, by devices.
   std::vector<std::size_t> pareto_front() const;
+  // Returns the currency of the points that are done, if all of them have a price in the same one; else "".
+  std::string currency() const;
+  // Returns the indices of the points for which no other point is faster at the same or a lower cost of a unit, by that
+  // cost; none without a currency.
+  std::vector<std::size_t> cost_front() const;
   std::vector<Crossing> crossings() const;
   // Returns the notes of the points that are done, each once and with the number of its points unless all have it.
   std::vector<std::string> notes() const;

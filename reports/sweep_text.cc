@@ -7,7 +7,7 @@
 #include "reports/sweep_table.h"
 #include "reports/text_table.h"
 #include "topologies/base/shown.h"
-#include "topologies/base/units.h"
+#include "topologies/price.h"
 
 namespace tandem {
 namespace {
@@ -36,10 +36,6 @@ std::string cell(const std::string& text) {
   return cut_back(text, kMostCellWidth);
 }
 
-std::string memory_size_text(std::int64_t bytes) {
-  return format_quantity(static_cast<double>(bytes), Dimension::bytes);
-}
-
 std::string short_values(const SweepTable& table, const SweptPoint& point) {
   const std::vector<std::string> heads = heads_of(table);
   std::string text;
@@ -64,34 +60,66 @@ std::string counts_text(const SweepTable& table) {
   return text + "\n";
 }
 
+// Returns " (median 106.0 ms)" where some steps are longer than others.
+std::string median_text(const SweptPoint& point) {
+  return point.long_steps ? fmt::format(" (median {})", time_text(point.median_step_time)) : "";
+}
+
 std::string best_text(const SweepTable& table, const SweptPoint& point) {
   return wrapped_list(
       "",
-      words_of(fmt::format("best: {} with {}: {} on {} devices, limited by {}", rate_text(point.throughput, point.unit),
-                           short_values(table, point), time_text(point.step_time), point.devices, point.limit)),
+      words_of(fmt::format("best: {} with {}: {}{} on {} devices{}", rate_text(point.throughput, point.unit),
+                           short_values(table, point), time_text(point.step_time), median_text(point), point.devices,
+                           point.limit == kUnknownLimit ? "" : ", limited by " + point.limit)),
       "");
 }
 
-// Shows a row for each point, and marks those on the front.
-std::string points_text(const SweepTable& table, const std::vector<std::size_t>& places,
-                        const std::vector<std::size_t>& front) {
+// The points that no other one beats.
+struct Fronts {
+  std::vector<std::size_t> of_devices, of_cost;
+
+  explicit Fronts(const SweepTable& table) : of_devices(table.pareto_front()), of_cost(table.cost_front()) {}
+  std::string marks(std::size_t place) const {
+    const auto has = [place](const std::vector<std::size_t>& front) {
+      return std::find(front.begin(), front.end(), place) != front.end();
+    };
+    return std::string(has(of_devices) ? "*" : "") + (has(of_cost) ? "+" : "");
+  }
+};
+
+bool any_has(const SweepTable& table, double RunRates::*rate) {
+  return std::any_of(table.points.begin(), table.points.end(),
+                     [&](const SweptPoint& point) { return point.rates.*rate > 0; });
+}
+
+// Shows a row for each point, and marks those on the fronts.
+std::string points_text(const SweepTable& table, const std::vector<std::size_t>& places, const Fronts& fronts) {
+  constexpr double kMillion = 1e6;
+  const bool has_mfu = any_has(table, &RunRates::mfu), has_cost = any_has(table, &RunRates::cost_per_unit);
   TextTable text;
   std::vector<std::string> head{""};
   for (const std::string& name : heads_of(table)) head.push_back(name);
   for (const char* name : {"devices", "step", "throughput", "limit", "exposed", "memory"}) head.emplace_back(name);
+  if (has_mfu) head.emplace_back("MFU");
+  if (has_cost) head.emplace_back("per million");
   text.add(head);
   for (const std::size_t place : places) {
     const SweptPoint& point = table.points[place];
-    const bool is_on_front = std::find(front.begin(), front.end(), place) != front.end();
-    std::vector<std::string> row{is_on_front ? "*" : ""};
+    std::vector<std::string> row{fronts.marks(place)};
     for (const auto& [path, value] : point.values) row.push_back(cell(value));
     const auto step = static_cast<double>(std::max<Nanoseconds>(1, point.step_time));
     row.push_back(std::to_string(point.devices));
-    row.push_back(time_text(point.step_time));
+    row.push_back(time_text(point.step_time) + median_text(point));
     row.push_back(rate_text(point.throughput, point.unit));
     row.push_back(point.limit);
-    row.push_back(percent_text(static_cast<double>(point.per_step.exposed_communication) / step));
+    const double exposed = static_cast<double>(point.per_step.exposed_communication) / step;
+    row.push_back(point.limit == kUnknownLimit ? "-" : percent_text(exposed));
     row.push_back(point.memory ? memory_size_text(point.memory->total()) : "-");
+    if (has_mfu) row.push_back(point.rates.mfu > 0 ? percent_text(point.rates.mfu) : "-");
+    if (has_cost) {
+      const double cost = point.rates.cost_per_unit * kMillion;
+      row.push_back(cost > 0 ? money_text(cost, point.currency) : "-");
+    }
     text.add(row);
   }
   return text.text();
@@ -147,21 +175,26 @@ std::string unused_text(const SweepTable& table) {
 }  // namespace
 
 std::string sweep_text(const SweepTable& table, bool all) {
-  const std::vector<std::size_t> ranking = table.ranking(), front = table.pareto_front();
+  const std::vector<std::size_t> ranking = table.ranking();
+  const Fronts fronts(table);
   std::string text = counts_text(table);
   if (!ranking.empty()) {
     text += best_text(table, table.points[ranking.front()]) + "\n";
     const std::size_t shown = all ? ranking.size() : std::min(ranking.size(), kMostFast);
-    text += points_text(table, {ranking.begin(), ranking.begin() + static_cast<std::ptrdiff_t>(shown)}, front);
+    text += points_text(table, {ranking.begin(), ranking.begin() + static_cast<std::ptrdiff_t>(shown)}, fronts);
     if (shown < ranking.size()) text += fmt::format("... and {} slower ones (--all)\n", ranking.size() - shown);
     const auto is_shown = [&](std::size_t place) {
       const auto end = ranking.begin() + static_cast<std::ptrdiff_t>(shown);
       return std::find(ranking.begin(), end, place) != end;
     };
-    const bool are_all_shown = std::all_of(front.begin(), front.end(), is_shown);
-    text += fmt::format("* on the front of devices against throughput: {} point{}{}\n", front.size(),
-                        front.size() == 1 ? "" : "s", are_all_shown ? "" : ", all of them:");
-    if (!are_all_shown) text += points_text(table, front, front);
+    const auto add_front = [&](const char* name, const std::vector<std::size_t>& front) {
+      const bool are_all_shown = std::all_of(front.begin(), front.end(), is_shown);
+      text += fmt::format("{} against throughput: {} point{}{}\n", name, front.size(), front.size() == 1 ? "" : "s",
+                          are_all_shown ? "" : ", all of them:");
+      if (!are_all_shown) text += points_text(table, front, fronts);
+    };
+    add_front("* on the front of devices", fronts.of_devices);
+    if (!fronts.of_cost.empty()) add_front("+ on the front of cost", fronts.of_cost);
   }
   const std::vector<Crossing> crossings = table.crossings();
   if (!crossings.empty()) text += "\nwhere strategies cross, each at its best\n";
@@ -172,23 +205,27 @@ std::string sweep_text(const SweepTable& table, bool all) {
 std::string sweep_csv(const SweepTable& table) {
   std::string text;
   for (const std::string& field : table.fields) text += csv_cell(field) + ",";
-  text += "state,devices,throughput,unit,step_time_ns";
+  text += "state,devices,throughput,unit,step_time_ns,median_step_time_ns";
   for (const StepPart& part : step_parts()) text += fmt::format(",{}_ns", part.name);
   text += ",limit,pareto";
   for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}_bytes", part.name);
-  text += ",memory_bytes,available_bytes,problem\n";
+  text += ",memory_bytes,available_bytes";
+  for (const RateFigure& figure : rate_figures()) text += fmt::format(",{}", figure.name);
+  text += ",currency,problem\n";
   const std::vector<std::size_t> front = table.pareto_front();
   for (std::size_t i = 0; i < table.points.size(); ++i) {
     const SweptPoint& point = table.points[i];
     for (const auto& [path, value] : point.values) text += csv_cell(value) + ",";
-    text += fmt::format("{},{},{},{},{}", name_of(point.state), point.devices, point.throughput, csv_cell(point.unit),
-                        point.step_time);
+    text += fmt::format("{},{},{},{},{},{}", name_of(point.state), point.devices, point.throughput,
+                        csv_cell(point.unit), point.step_time, point.median_step_time);
     for (const StepPart& part : step_parts()) text += fmt::format(",{}", point.per_step.*part.time);
     const bool is_on_front = std::find(front.begin(), front.end(), i) != front.end();
     text += fmt::format(",{},{}", csv_cell(point.limit), is_on_front ? 1 : 0);
     const MemoryNeed memory = point.memory.value_or(MemoryNeed{});
     for (const MemoryPart& part : memory_parts()) text += fmt::format(",{}", memory.*part.bytes);
-    text += fmt::format(",{},{},{}\n", memory.total(), memory.available, csv_cell(point.problem));
+    text += fmt::format(",{},{}", memory.total(), memory.available);
+    for (const RateFigure& figure : rate_figures()) text += fmt::format(",{}", point.rates.*figure.value);
+    text += fmt::format(",{},{}\n", csv_cell(point.currency), csv_cell(point.problem));
   }
   return text;
 }

@@ -52,10 +52,9 @@ Waiting waiting_of(const Timeline& timeline, const std::vector<int>& steps) {
     waiting.ranks.push_back({.device = device.name,
                              .devices = alike == represented.end() ? 1 : alike->second,
                              .waiting = one.waited() / count,
-                             .group_waiting = one.waited_in_groups / count,
                              .transfer = one.transferred / count,
                              .caused = one.caused / count,
-                             .comes_last = static_cast<double>(one.last_arrivals) / one.calls});
+                             .comes_last = one.calls > 0 ? static_cast<double>(one.last_arrivals) / one.calls : 0});
   }
   waiting.calls = shares_of(timeline, steps, places);
   return waiting;

@@ -3,9 +3,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
+#include <set>
 
 #include "scenarios/import/trace.h"
 #include "scenarios/job.h"
+#include "scenarios/labelled_rows.h"
 #include "scenarios/system_text.h"
 
 namespace tandem {
@@ -83,6 +86,62 @@ std::string machine_text(const Capabilities& capabilities) {
   return text;
 }
 
+// Returns the tokens of an example: the rows of a language model's first layer, which is an embedding.
+double tokens_of(const Model& model) {
+  const bool reads_tokens = model.unit == "sequences" && !model.layers.empty() && model.layers.front().embedding;
+  return reads_tokens ? static_cast<double>(model.layers.front().embedding->rows) : 0;
+}
+
+// Returns the peak of all GPUs that train in this type; 0 if that of any is unknown. Several CPU devices may share one
+// processor, which has no peak of its own for each.
+double peak_of(const Scenario& scenario, DType dtype) {
+  if (!scenario.topology || scenario.devices.type != DeviceType::gpu) return 0;
+  const std::vector<WorkerSpec> tasks = tasks_of(scenario);
+  std::map<int, double> peaks;  // by machine
+  double sum = 0;
+  for (int worker = 0; worker < training_workers(scenario); ++worker) {
+    const WorkerSpec& task = tasks.at(static_cast<std::size_t>(worker));
+    const auto [known, is_new] = peaks.try_emplace(task.topology_worker, 0);
+    if (is_new) {
+      for (const NodeIndex node : scenario.topology->nodes_of(task.topology_worker, NodeKind::gpu)) {
+        const auto device = scenario.topology->device(node);
+        if (!device) return 0;
+        const auto peak = device->peak_flops_per_s.find(dtype);
+        if (peak == device->peak_flops_per_s.end()) return 0;
+        known->second = std::max(known->second, peak->second.value);
+      }
+    }
+    sum += known->second * scenario.devices.per_worker;
+  }
+  return sum;
+}
+
+std::optional<ModelWork> work_of(const Scenario& scenario) {
+  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
+  if (layers == nullptr) return std::nullopt;
+  constexpr double kFlopsOfMac = 2, kPasses = 3;  // the backward pass has two products for each one of the forward pass
+  return ModelWork{.flops_per_unit = kPasses * kFlopsOfMac * static_cast<double>(layers->model.forward_macs()),
+                   .tokens_per_unit = tokens_of(layers->model),
+                   .devices = static_cast<int>(training_devices(scenario)),
+                   .peak_flops_per_s = peak_of(scenario, layers->dtype),
+                   .dtype = std::string(name_of(layers->dtype))};
+}
+
+std::optional<JobPrice> price_of(const Scenario& scenario) {
+  if (!scenario.topology || !scenario.topology->price()) return std::nullopt;
+  std::set<int> machines;
+  for (const WorkerSpec& task : tasks_of(scenario)) machines.insert(task.topology_worker);
+  const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
+  const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
+  const auto epoch = layers != nullptr                        ? layers->epoch
+                     : mlp != nullptr && mlp->rows != nullptr ? static_cast<std::int64_t>(split_rows(*mlp->rows).train.rows())
+                                                              : 0;
+  return JobPrice{.per_hour = scenario.topology->price()->per_hour,
+                  .currency = scenario.topology->price()->currency,
+                  .machines = static_cast<int>(machines.size()),
+                  .units_per_epoch = static_cast<double>(epoch)};
+}
+
 }  // namespace
 
 Report merged(const std::vector<TrainingResult>& results, const Scenario& scenario) {
@@ -117,7 +176,11 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
     report.system = system_text(timeline.settings);
   }
   report.units_per_step = scenario.workload.batch;
-  report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step);
+  report.records = scenario.engine.records;
+  report.summary = summarize(timeline, scenario.warmup_steps,
+                             report.asynchronous ? Pace::each_its_own : Pace::in_step, report.records);
+  report.work = work_of(scenario);
+  report.price = price_of(scenario);
   report.classes = classes_of(scenario, timeline);
   report.settings = timeline.settings;
   report.notes = timeline.notes;

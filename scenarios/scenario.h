@@ -53,6 +53,7 @@ struct LayersSettings {
   int gradient_accumulation_steps = 1;     // passes over parts of the batch before gradients are reduced and applied
   bool activation_checkpointing = false;   // blocks are computed again before their backward pass
   bool variables_are_tensors = false;      // a variable for each tensor, as in TensorFlow; false: for each bucket
+  std::int64_t epoch = 0;                  // examples of the data set, for the cost of an epoch; 0: unknown
 };
 
 // Ranks as they were recorded, played again: their kernels keep their times, their collectives are this engine's.
@@ -109,7 +110,7 @@ struct DeviceSettings {
 struct Expectations {
   std::optional<double> min_test_accuracy;
   std::optional<double> max_final_loss;
-  std::optional<double> max_step_time_s;            // the median
+  std::optional<double> max_step_time_s;            // the mean
   std::optional<double> min_throughput;             // units/s
   std::optional<double> max_exposed_communication;  // share of the step time, 0..1
 };

@@ -169,6 +169,10 @@ std::string why_chief(const Run& /*run*/) {
   return "it changes the name of the first worker's task, and nothing that the task does";
 }
 
+std::string why_epoch(const Run& run) {
+  return run.report.price ? "" : "no machine has a price (`price` of a topology)";
+}
+
 std::string why_sweep(const Run& /*run*/) {
   return "only `tandem sweep` reads it";
 }
@@ -205,6 +209,7 @@ constexpr Rule kRules[] = {
     {"workload.overlap_tensor", why_tensor, true},
     {"workload.sequence_parallel", why_tensor, true},
     {"workload.variables", why_variables, true},
+    {"workload.epoch", why_epoch, true},
     {"sweep", why_sweep},
 };
 

@@ -87,6 +87,8 @@ LayersSettings read_layers(const YamlReader& map, const fs::path& folder, Shared
   layers.sequence_parallel = map.optional("sequence_parallel").boolean(false);
   layers.gradient_accumulation_steps = map.optional("gradient_accumulation_steps").integer(1, kMostBatch, 1);
   layers.activation_checkpointing = map.optional("activation_checkpointing").boolean(false);
+  constexpr std::int64_t kMostOfEpoch = 1'000'000'000'000'000;
+  layers.epoch = map.optional("epoch").whole_number(1, kMostOfEpoch, 0);
   const YamlReader variables = map.optional("variables");
   layers.variables_are_tensors = variables.one_of<bool>({{"buckets", false}, {"tensors", true}});
   if (layers.variables_are_tensors && map.has("bucket_bytes")) {

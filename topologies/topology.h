@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "topologies/base/dtype.h"
+#include "topologies/price.h"
 
 namespace tandem {
 
@@ -211,6 +212,10 @@ class Topology {
   int nvlink_domain() const { return nvlink_domain_; }
   void set_nvlink_domain(int machines) { nvlink_domain_ = machines; }
 
+  // The price of one machine, if somebody states it.
+  const std::optional<Price>& price() const { return price_; }
+  void set_price(std::optional<Price> price) { price_ = std::move(price); }
+
   // The keys of the fabric and of overrides, where this is a cluster; a run names those on which it does not depend.
   const std::vector<StatedKey>& stated_keys() const { return stated_keys_; }
   void set_stated_keys(std::vector<StatedKey> keys) { stated_keys_ = std::move(keys); }
@@ -263,6 +268,7 @@ class Topology {
   bool exchanges_in_turn_ = false;
   double share_spread_ = 0;
   int nvlink_domain_ = 1;
+  std::optional<Price> price_{};
   std::vector<StatedKey> stated_keys_;
 };
 

@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "engine/sim/kernel_constants.h"
+#include "engine/sim/kernel_errors.h"
 #include "topologies/figures.h"
 
 namespace tandem::sim {
@@ -317,11 +318,8 @@ void DeviceCosts::note_beyond(const char* what) const {
 
 void DeviceCosts::note_model() const {
   if (std::exchange(is_model_noted_, true)) return;
-  notes_.add(
-      fmt::format("modelled: kernel times of '{}' follow from its figures; of {} published training steps on one "
-                  "GPU half are within {} % and nine in ten within {} %",
-                  model_->name, kernel_constants::kPublishedSteps, kernel_constants::kMedianErrorPercent,
-                  kernel_constants::kNineInTenPercent));
+  notes_.add(fmt::format("modelled: kernel times of '{}' follow from its figures; {}", model_->name,
+                         kernel_errors_text(model_->name)));
 }
 
 void DeviceCosts::note_small() const {

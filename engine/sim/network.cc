@@ -38,12 +38,12 @@ void Network::transfer_together(std::span<const Pair> pairs, double bytes, const
   start_together(std::move(flows), each);
 }
 
-void Network::start_together(std::vector<Flow> flows, const Then& each) {
+void Network::start_together(std::vector<Flow> flows, const Then& each, bool counts) {
   const Then each_in_order = simulation_.in_scheduled_order(each);
   for (const Flow& flow : flows) dissolve_bundles_on(*flow.route);
   for (const Flow& flow : flows) {
     occupy(*flow.route, 1);
-    count(*flow.route, flow.bytes);
+    if (counts) count(*flow.route, flow.bytes);
   }
   std::map<std::pair<double, double>, BundlePtr> bundles;  // by the rate that each flow reaches alone, and its bytes
   std::vector<Flow> others;
@@ -148,7 +148,7 @@ bool Network::is_alone_on(const Route& route) const {
 }
 
 void Network::count(const Route& route, double bytes) {
-  for (const Edge& hop : route.hops) carried_bytes_[platform_.direction_index(hop)] += bytes;
+  for (const Edge& hop : route.hops) carry(platform_.direction_index(hop), bytes);
 }
 
 std::vector<LinkUse> Network::link_use() const {

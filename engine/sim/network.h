@@ -64,8 +64,11 @@ class Network {
       return most_bytes_per_s > 0 ? std::min(most_bytes_per_s, route_bytes_per_s) : route_bytes_per_s;
     }
   };
-  // Starts all of these flows without latency. Calls `each` at the end of every flow.
-  void start_together(std::vector<Flow> flows, const Then& each);
+  // Starts all of these flows without latency. Calls `each` at the end of every flow. `counts`: whether links carry
+  // them; false if they represent others, and the caller counts all of them with carry().
+  void start_together(std::vector<Flow> flows, const Then& each, bool counts = true);
+  // Notes that a link has carried bytes in one direction (Platform::direction_index).
+  void carry(std::size_t direction, double bytes) { carried_bytes_[direction] += bytes; }
 
   // Returns what the links have carried so far, by link and direction.
   std::vector<LinkUse> link_use() const;

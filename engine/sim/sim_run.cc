@@ -198,6 +198,15 @@ std::set<std::string> SimRun::consulted() const {
   return inputs;
 }
 
+NodeIndex SimRun::nearest_processor(NodeIndex gpu) {
+  const auto [known, is_new] = nearest_processors_.try_emplace(gpu, gpu);
+  if (!is_new) return known->second;
+  const std::vector<NodeIndex> processors = topology().nodes_of(topology().worker(gpu), NodeKind::cpu);
+  const auto links = [&](NodeIndex processor) { return simulation_.platform().route(processor, gpu)->hops.size(); };
+  known->second = processors.size() == 1 ? processors.front() : *std::ranges::min_element(processors, {}, links);
+  return known->second;
+}
+
 Timeline SimRun::take_timeline() {
   Timeline timeline;
   timeline.engine = capabilities_.engine;
@@ -206,6 +215,7 @@ Timeline SimRun::take_timeline() {
     timeline.devices.push_back({runs(device.worker()) ? device.name() : "", device.worker()});
   }
   timeline.records = records_.take_sorted();
+  if (symmetry_) symmetry_->count_links();
   timeline.links = network_.link_use();
   timeline.notes = notes_.take();
   timeline.consulted = consulted();

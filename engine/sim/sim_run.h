@@ -72,6 +72,8 @@ class SimRun {
   int first_device_of(int worker) const { return first_devices_[static_cast<std::size_t>(worker)]; }
   Network::Pair two_hosts() const { return {hosts_[0].node, hosts_[1].node}; }  // of running workers
 
+  // Returns the processor of a GPU's machine from which the fewest links lead to it, the first of several.
+  NodeIndex nearest_processor(NodeIndex gpu);
   int worker_count() const { return static_cast<int>(workers_.size()); }
   const std::vector<WorkerSpec>& specs() const { return options_.workers; }
   SharedObjects& shared() { return shared_; }
@@ -100,6 +102,7 @@ class SimRun {
   const EngineOptions& options_;
   const Capabilities& capabilities_;
   std::optional<symmetry::RunSymmetry> symmetry_;
+  std::unordered_map<NodeIndex, NodeIndex> nearest_processors_;  // by GPU
   OpWork::Memory memory_of_ops_;
   Notes notes_;
   std::vector<HostSpec> hosts_;

@@ -90,8 +90,12 @@ void CopyWork::start(SimStream& stream) {
 }
 
 void CopyWork::move(SimStream& stream) {
-  move_bytes(static_cast<SimDevice&>(from_.device()), static_cast<SimDevice&>(to_.device()),
-             static_cast<double>(from_.size_bytes()), true, [this, &stream] { end(stream); });
+  auto& from = static_cast<SimDevice&>(from_.device());
+  auto& to = static_cast<SimDevice&>(to_.device());
+  const auto bytes = static_cast<double>(from_.size_bytes());
+  const auto then = [this, &stream] { end(stream); };
+  if (record_.category == Category::input) return move_input(from, to, bytes, then);
+  move_bytes(from, to, bytes, true, then);
 }
 
 void CopyWork::end(SimStream& stream) {
@@ -112,10 +116,22 @@ void WaitWork::start(SimStream& stream) {
   event_->finish_head_when_complete(stream);
 }
 
+void move_input(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then) {
+  const bool is_loaded_for = from.id().type == DeviceType::cpu && to.id().type == DeviceType::gpu &&
+                             from.worker() == to.worker();
+  if (!is_loaded_for) return move_bytes(from, to, bytes, true, std::move(then));
+  SimRun& run = from.run();
+  const NodeIndex memory = run.nearest_processor(to.node());
+  if (run.symmetry() != nullptr) return run.symmetry()->copy(from, memory, to, bytes, true, std::move(then));
+  run.network().transfer(memory, to.node(), bytes, true, std::move(then));
+}
+
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then) {
   SimRun& run = from.run();
   if (from.node() != to.node()) {
-    if (run.symmetry() != nullptr) return run.symmetry()->copy(from, to, bytes, with_latency, std::move(then));
+    if (run.symmetry() != nullptr) {
+      return run.symmetry()->copy(from, from.node(), to, bytes, with_latency, std::move(then));
+    }
     return run.network().transfer(from.node(), to.node(), bytes, with_latency, std::move(then));
   }
   const DeviceCosts& costs = from.costs();

@@ -27,6 +27,7 @@ std::string differences_of(const CheckResult& result) {
 
 // The parts of both steps, which add up to the change of the step.
 std::string change_section(const Report& report, const Report& baseline) {
+  if (!report.has_parts() || !baseline.has_parts()) return "";
   std::vector<WaterfallTerm> terms;
   for (const StepPart& part : step_parts()) {
     const Nanoseconds change = report.summary.per_step.*part.time - baseline.summary.per_step.*part.time;
@@ -37,7 +38,7 @@ std::string change_section(const Report& report, const Report& baseline) {
                            ? static_cast<double>(before.median_absolute_deviation) / static_cast<double>(before.median)
                            : 0;
   return section("From the baseline to this run",
-                 waterfall("What changed the step time", "baseline", static_cast<double>(before.median), "now", terms,
+                 waterfall("What changed the step time", "baseline", static_cast<double>(before.mean), "now", terms,
                            noise, Unit::nanoseconds));
 }
 
@@ -52,7 +53,7 @@ std::string lost_of_launch(const JsonField& launch) {
 std::string launches_section(const JsonField& root) {
   Series old_ones{.name = "old", .points = {}, .mark = Series::Mark::dots};
   Series new_ones{.name = "new", .points = {}, .is_hollow = {}, .mark = Series::Mark::dots};
-  HtmlTable table("launches in their order", {"launch", "program", "version", "median step time", "lost"}, 3);
+  HtmlTable table("launches in their order", {"launch", "program", "version", "step time", "lost"}, 3);
   int number = 0;
   for (const JsonField& item : root.required("launches").items()) {
     ++number;
@@ -65,10 +66,10 @@ std::string launches_section(const JsonField& root) {
                lost_of_launch(item)});
   }
   XyChart chart{.x = {.name = "launch"},
-                .y = {.name = "median step time", .unit = Unit::nanoseconds},
+                .y = {.name = "step time", .unit = Unit::nanoseconds},
                 .series = {std::move(old_ones), std::move(new_ones)},
                 .shaded_name = {}};
-  return section("Launches", xy_chart("Median step time of each launch", std::move(chart)) +
+  return section("Launches", xy_chart("Step time of each launch", std::move(chart)) +
                                  folded("As a table", std::move(table).finish()));
 }
 

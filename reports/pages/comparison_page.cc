@@ -22,7 +22,7 @@ std::string error_or_dash(const std::optional<double>& error) {
 
 // A disturbed measurement tells no error, so none is explained.
 std::string waterfall_section(const Comparison& comparison) {
-  if (!comparison.figure("step_time").error) return "";
+  if (!comparison.figure("step_time").error || !comparison.has_parts()) return "";
   const StepTime& measured = comparison.measured.summary.step_time;
   std::vector<WaterfallTerm> terms;
   HtmlTable table("the parts of the step", {"part", "measured", "simulated", "difference"});
@@ -34,7 +34,7 @@ std::string waterfall_section(const Comparison& comparison) {
     table.add({name, time_text(was), time_text(is), (is < was ? "-" : "+") + time_text(std::abs(is - was))});
   }
   return section("What the error is made of", waterfall("From the measured step to the simulated one", "measured",
-                                                        static_cast<double>(measured.median), "simulated", terms,
+                                                        static_cast<double>(measured.mean), "simulated", terms,
                                                         comparison.noise, Unit::nanoseconds) +
                                                   folded("As a table", std::move(table).finish()));
 }
@@ -134,7 +134,7 @@ std::string variants_section(const std::vector<Comparison>& comparisons) {
   HtmlTable table("the variants", {"replicas", "cross-device ops", "measured", "simulated", "error", "noise"}, 2);
   for (const Comparison& one : comparisons) {
     table.add({std::to_string(one.measured.replicas), one.measured.cross_device_ops,
-               time_text(one.measured.summary.step_time.median), time_text(one.predicted.summary.step_time.median),
+               time_text(one.measured.summary.step_time.mean), time_text(one.predicted.summary.step_time.mean),
                error_or_dash(one.figure("step_time").error), percent_text(one.noise)});
   }
   return section("Variants", std::move(table).finish());

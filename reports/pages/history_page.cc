@@ -73,7 +73,7 @@ std::string chart_of(const std::vector<PageLaunch>& launches, const std::vector<
     begin = end;
   }
   XyChart chart{.x = {.name = "launch"},
-                .y = {.name = "median step time", .unit = Unit::nanoseconds},
+                .y = {.name = "step time", .unit = Unit::nanoseconds},
                 .series = {std::move(dots), std::move(level), std::move(above), std::move(below)},
                 .shaded_name = {}};
   for (const PageChange& change : changes) {
@@ -139,7 +139,7 @@ std::string series_section(const JsonField& field, double margin) {
     steps.add({std::to_string(change.launch + 1), launch.commit.empty() ? "-" : launch.commit, launch.date,
                error_text(change.change), is_exact ? "" : fmt::format("{:.3f}", change.p_value)});
   }
-  HtmlTable table("launches", {"launch", "commit", "date", "median step time", "verdict"}, 3);
+  HtmlTable table("launches", {"launch", "commit", "date", "step time", "verdict"}, 3);
   for (std::size_t i = 0; i < launches.size(); ++i) {
     const PageLaunch& one = launches[i];
     table.add({std::to_string(i + 1), one.commit.empty() ? "-" : one.commit, one.date,

@@ -103,8 +103,8 @@ void set_normality(Heading& heading, const Report& report) {
     heading.verdict = "disturbed: " + lost_text(*report.machine_use);
     heading.verdict_class = "bad";
   } else if (report.expectation) {
-    const std::optional<bool> is_normal = report.expectation->is_normal(report.summary.step_time.median);
-    const std::string gap = error_text(report.expectation->gap_of(report.summary.step_time.median));
+    const std::optional<bool> is_normal = report.expectation->is_normal(report.summary.step_time.mean);
+    const std::string gap = error_text(report.expectation->gap_of(report.summary.step_time.mean));
     heading.verdict = (!is_normal   ? ""
                        : *is_normal ? "normal: "
                                     : "not normal: ") +

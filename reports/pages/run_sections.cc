@@ -45,7 +45,7 @@ std::string worker_name(const Report& report, std::size_t index) {
 constexpr std::size_t kMostWorkers = 32;
 
 std::string parts_table(const Report& report) {
-  const Nanoseconds step = report.summary.step_time.median;
+  const Nanoseconds step = report.summary.step_time.mean;
   HtmlTable table("where a step goes, per device", {"part", "time", "of the step"});
   for (const StepPart& part : step_parts()) {
     const Nanoseconds time = report.summary.per_step.*part.time;
@@ -71,7 +71,7 @@ const CollectiveBound* bound_of(const CollectiveSummary& one, const std::vector<
 }
 
 std::string awaited_name(const Report& report, const CollectiveSummary& one) {
-  const CallShare* const last = awaited_rank(one.ranks);
+  const CallShare* const last = awaited_rank(one);
   return last == nullptr ? "-"
                          : short_device_name(report.summary.ranks.at(static_cast<std::size_t>(last->rank)).device);
 }
@@ -134,9 +134,17 @@ BarPart part_of_step(const StepPart& part, double value) {
 std::string headline_list(const Report& report) {
   const StepTime& time = report.summary.step_time;
   std::string list = "<dl class=\"figures\">\n";
-  add_figure(list, "step time", time_text(time.median),
-             fmt::format("median of {}; min {}, p95 {}", time.samples, time_text(time.min), time_text(time.p95)));
+  const std::string longer = long_steps_text(time);
+  add_figure(list, "step time", time_text(time.mean),
+             fmt::format("mean of {}; median {}, min {}, p95 {}{}{}", time.samples, time_text(time.median),
+                         time_text(time.min), time_text(time.p95), longer.empty() ? "" : "; ", longer));
   add_figure(list, "throughput", rate_text(report.throughput(), report.throughput_unit), units_per_step_text(report));
+  for (const ShownRate& rate : shown_rates(report)) add_figure(list, rate.name, rate.value, rate.detail);
+  if (const auto& memory = report.memory) {
+    add_figure(list, "memory", memory_size_text(memory->total()),
+               memory->available > 0 ? fmt::format("needed of {} on a device", memory_size_text(memory->available))
+                                     : "needed on a device");
+  }
   if (const auto& error = report.expected_error) {
     add_figure(list, "error", band_text(*error), band_basis_text(*error));
   } else if (report.expectation) {
@@ -154,12 +162,17 @@ std::string headline_list(const Report& report) {
                fmt::format("from {:.4g}", report.loss.front()));
   }
   for (const auto& [name, value] : report.metrics) {
+    if (is_of_program_only(name, report)) continue;
     add_figure(list, with_blanks(std::string(metric_label(name))), metric_value_text(name, value), "");
   }
   return list + "</dl>\n";
 }
 
 std::string step_section(const Report& report) {
+  if (!report.has_parts()) {
+    return section("Where a step goes", paragraph(fmt::format("Not known: the run kept no records of it (records: {}).",
+                                                              name_of(report.records))));
+  }
   const PerStep& step = report.summary.per_step;
   std::vector<Bar> bars = {bar_of("mean of the devices", step)};
   if (step.input > step.exposed_input || step.communication > step.exposed_communication) {
@@ -178,7 +191,7 @@ std::string step_section(const Report& report) {
   if (const auto& others = report.summary.other_devices) {
     bars.push_back(bar_of(fmt::format("{} (trains no replica)", others->busiest), others->per_step));
   }
-  return section("Where a step goes", stacked_bars("Parts of the median step", bars, Unit::nanoseconds) + text +
+  return section("Where a step goes", stacked_bars("Parts of a step", bars, Unit::nanoseconds) + text +
                                           folded("As a table", parts_table(report)));
 }
 

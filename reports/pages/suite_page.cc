@@ -76,7 +76,7 @@ Content history_check_content(const Json& document, const JsonOrigin& origin) {
   std::string reasons;
   for (const JsonField& reason : root.required("reasons").items()) reasons += paragraph(reason.text());
   Series launches{.name = "new launches", .points = {}, .mark = Series::Mark::dots};
-  HtmlTable table("new launches", {"launch", "median step time"});
+  HtmlTable table("new launches", {"launch", "step time"});
   int number = 0;
   for (const JsonField& item : root.required("launches").items()) {
     const double time = item.required("step_time_ns").number();
@@ -84,7 +84,7 @@ Content history_check_content(const Json& document, const JsonOrigin& origin) {
     table.add({std::to_string(number), time_text(time)});
   }
   XyChart chart{.x = {.name = "launch"},
-                .y = {.name = "median step time", .unit = Unit::nanoseconds},
+                .y = {.name = "step time", .unit = Unit::nanoseconds},
                 .series = {std::move(launches)},
                 .shaded_name = {}};
   if (const JsonField level = root.required("level_ns"); level.present() && level.number_or_null() > 0) {

@@ -6,10 +6,12 @@
 #include <set>
 
 #include "reports/json_fields.h"
+#include "reports/model_work_json.h"
 #include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/pages/sections.h"
 #include "reports/text_table.h"
+#include "topologies/price.h"
 
 namespace tandem::pages {
 namespace {
@@ -20,6 +22,8 @@ struct PagePoint {
   int devices = 0;
   double throughput = 0;
   double step_time = 0;
+  double cost_per_million = 0;  // of its units; 0: unknown
+  std::string currency;
   std::vector<double> parts;  // of step_parts()
 
   bool is_done() const { return throughput > 0; }
@@ -43,6 +47,11 @@ PagePoint point_of(const JsonField& field) {
   point.throughput = throughput.required("value").number_or_null();
   point.unit = throughput.required("unit").text();
   point.step_time = field.required("step_time_ns").number();
+  constexpr double kMillion = 1e6;
+  if (const JsonField rates = field.optional("rates"); rates.present()) {
+    point.cost_per_million = rates_from_json(rates).cost_per_unit * kMillion;
+  }
+  point.currency = text_or_empty(field, "currency");
   for (const StepPart& part : step_parts()) {
     point.parts.push_back(field.required("per_step_ns").required(part.name).number());
   }
@@ -50,6 +59,16 @@ PagePoint point_of(const JsonField& field) {
 }
 
 using Points = std::vector<PagePoint>;
+
+// Collects values in the order in which they occur, which is that of the sweep.
+std::vector<std::string> values_of(const Points& points, std::size_t field) {
+  std::vector<std::string> values;
+  for (const PagePoint& point : points) {
+    const std::string& value = point.values[field].second;
+    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+  }
+  return values;
+}
 
 // Returns the unit of throughput; "" if no point has a result.
 std::string unit_of(const Points& points) {
@@ -60,11 +79,27 @@ std::string unit_of(const Points& points) {
 // The point with the best throughput, by number of devices.
 using Scaling = std::map<int, const PagePoint*>;
 
+// Returns the swept fields that choose a machine, by their places: efficiencies on different machines do not compare.
+// The number of machines chooses none.
+std::vector<std::size_t> fields_of_machine(const Points& points) {
+  std::vector<std::size_t> fields;
+  for (std::size_t i = 0; i < points.front().values.size(); ++i) {
+    const std::string& name = points.front().values[i].first;
+    const bool is_of_machine = name.starts_with("topology") || name == "devices.type" || name.starts_with("engine");
+    if (is_of_machine && !name.ends_with(".workers") && values_of(points, i).size() > 1) fields.push_back(i);
+  }
+  return fields;
+}
+
+// Returns the best points of each strategy on each machine, by a text that names both.
 std::map<std::string, Scaling> best_points_by_strategy(const Points& points) {
+  const std::vector<std::size_t> machine = fields_of_machine(points);
   std::map<std::string, Scaling> best;
   for (const PagePoint& point : points) {
     if (!point.is_done()) continue;
-    const PagePoint*& known = best[point.strategy][point.devices];
+    std::string name = point.strategy;
+    for (const std::size_t field : machine) name += ", " + point.values[field].second;
+    const PagePoint*& known = best[name][point.devices];
     if (known == nullptr || point.throughput > known->throughput) known = &point;
   }
   return best;
@@ -163,11 +198,41 @@ std::set<std::size_t> kept_points(const Points& points, const JsonField& root, s
   std::stable_sort(ranking.begin(), ranking.end(),
                    [&](std::size_t a, std::size_t b) { return points[a].throughput > points[b].throughput; });
   std::set<std::size_t> kept{ranking.front()};
-  for (const JsonField& place : root.required("pareto_front").items()) {
-    if (kept.size() < most) kept.insert(static_cast<std::size_t>(place.small_count()));
+  for (const JsonField& front : {root.required("pareto_front"), root.optional("cost_front")}) {
+    for (const JsonField& place : front.items()) {
+      if (kept.size() < most) kept.insert(static_cast<std::size_t>(place.small_count()));
+    }
   }
   for (std::size_t i = 0; i < ranking.size() && kept.size() < most; ++i) kept.insert(ranking[i]);
   return kept;
+}
+
+// Draws throughputs over the cost of a million units, if the machines have prices.
+std::string cost_section(const Points& points, const std::set<std::size_t>& drawn, const JsonField& root) {
+  Series all{.name = "points", .points = {}, .mark = Series::Mark::dots};
+  Series front{.name = "front", .points = {}};
+  for (const std::size_t place : drawn) {
+    if (points[place].is_done()) all.points.emplace_back(points[place].cost_per_million, points[place].throughput);
+  }
+  HtmlTable table("points that no other one beats", {"point", "cost of a million", "throughput", "limit"});
+  std::string currency;
+  for (const JsonField& place : root.optional("cost_front").items()) {
+    const auto index = static_cast<std::size_t>(place.small_count());
+    if (!drawn.contains(index)) continue;
+    const PagePoint& point = points[index];
+    currency = point.currency;
+    front.points.emplace_back(point.cost_per_million, point.throughput);
+    table.add({point.values_text(), money_text(point.cost_per_million, point.currency),
+               rate_text(point.throughput, point.unit), point.limit});
+  }
+  if (front.points.empty()) return "";
+  XyChart chart{.x = {.name = fmt::format("cost of a million, {}", currency)},
+                .y = {.name = "throughput, " + unit_of(points), .is_logarithmic = true},
+                .series = {std::move(all), std::move(front)},
+                .shaded_name = {}};
+  return section("Throughput against cost",
+                 xy_chart("All points, and those than which none is faster for less", std::move(chart)) +
+                     folded("The front of cost as a table", std::move(table).finish()));
 }
 
 std::string front_section(const Points& points, const std::set<std::size_t>& drawn, const JsonField& root) {
@@ -193,16 +258,6 @@ std::string front_section(const Points& points, const std::set<std::size_t>& dra
   return section("Throughput against devices",
                  xy_chart("All points and those that no other one beats", std::move(chart)) +
                      folded("The front as a table", std::move(table).finish()));
-}
-
-// Collects values in the order in which they occur, which is that of the sweep.
-std::vector<std::string> values_of(const Points& points, std::size_t field) {
-  std::vector<std::string> values;
-  for (const PagePoint& point : points) {
-    const std::string& value = point.values[field].second;
-    if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
-  }
-  return values;
 }
 
 // Shows the best throughput over the two fields with the most values.
@@ -302,16 +357,18 @@ Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, st
     if (key != "points") shorter[key] = value;
   }
   shorter["points"] = Json::array();
-  shorter["pareto_front"] = Json::array();
   std::map<std::size_t, std::size_t> places;
   for (const std::size_t place : kept) {
     places[place] = shorter["points"].size();
     shorter["points"].push_back(document.at("points").at(place));
   }
-  for (const Json& place : document.at("pareto_front")) {
-    if (const auto found = places.find(place.get<std::size_t>()); found != places.end()) {
-      shorter["pareto_front"].push_back(found->second);
+  for (const char* name : {"pareto_front", "cost_front"}) {
+    if (!document.contains(name)) continue;
+    Json front = Json::array();
+    for (const Json& place : document.at(name)) {
+      if (const auto found = places.find(place.get<std::size_t>()); found != places.end()) front.push_back(found->second);
     }
+    shorter[name] = std::move(front);
   }
   shorter["best"] = places.at(fastest);
   shorter["points_left_out"] = document.at("points").size() - kept.size();
@@ -353,10 +410,12 @@ std::string completeness_text(const Points& points, std::size_t kept, const Json
   return text.empty() ? "" : paragraph(text);
 }
 
-// Checks that the front consists of places of points, on which shortening a page relies.
-void check_front(const JsonField& root, std::size_t points) {
-  for (const JsonField& place : root.required("pareto_front").items()) {
-    if (static_cast<std::size_t>(place.small_count()) >= points) place.error("is no place of a point");
+// Checks that fronts consist of places of points, on which shortening a page relies.
+void check_fronts(const JsonField& root, std::size_t points) {
+  for (const JsonField& front : {root.required("pareto_front"), root.optional("cost_front")}) {
+    for (const JsonField& place : front.items()) {
+      if (static_cast<std::size_t>(place.small_count()) >= points) place.error("is no place of a point");
+    }
   }
 }
 
@@ -370,7 +429,7 @@ Content sweep_content(const Json& document, const JsonOrigin& origin) {
   for (const PagePoint& point : points) {
     if (point.values.size() != points.front().values.size()) root.required("points").error("have different fields");
   }
-  check_front(root, points.size());
+  check_fronts(root, points.size());
   reading.finish();
   Content content{.heading = {.title = fmt::format("{}: {} points", root.required("scenario").text(), points.size()),
                               .origin = fmt::format("swept on engine {}", root.required("engine").text())},
@@ -388,6 +447,7 @@ Content sweep_content(const Json& document, const JsonOrigin& origin) {
   content.sections = {completeness_text(points, kept.places.size(), root),
                       scaling_section(points),
                       front_section(points, kept.places, root),
+                      cost_section(points, kept.places, root),
                       parameters_section(points),
                       limits_section(points),
                       crossings_section(root),

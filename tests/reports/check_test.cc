@@ -12,7 +12,7 @@ using testing::HasSubstr;
 
 Report measured_with(Nanoseconds median, Nanoseconds deviation = 10'000, int samples = 37) {
   Report report = full_report();
-  report.summary.step_time.median = median;
+  report.summary.step_time.mean = report.summary.step_time.median = median;
   report.summary.step_time.median_absolute_deviation = deviation;
   report.summary.step_time.samples = samples;
   return report;
@@ -22,6 +22,7 @@ TEST(CheckSimulated, EqualTimesAreOkAndOneNanosecondIsNot) {
   const Report baseline = simulated_report();
   EXPECT_EQ(check(baseline, baseline, {}).verdict, Verdict::ok);
   Report slower = baseline;
+  slower.summary.step_time.mean += 1;
   slower.summary.step_time.median += 1;
   EXPECT_EQ(check(slower, baseline, {}).verdict, Verdict::regressed);
   EXPECT_EQ(check(baseline, slower, {}).verdict, Verdict::improved);
@@ -31,7 +32,7 @@ TEST(CheckSimulated, EqualTimesAreOkAndOneNanosecondIsNot) {
 TEST(CheckMeasured, ADisturbedRunIsNoRegressionAndADisturbedBaselineNoStandard) {
   const Report baseline = full_report();
   Report slower = baseline;
-  slower.summary.step_time.median *= 2;
+  slower.summary.step_time.mean = slower.summary.step_time.median *= 2;
   Report disturbed = slower;
   disturbed.machine_use = MachineUse{.cores = 2, .time = 500, .own = 750, .waited = 300, .others = 250};
   const CheckResult result = check(disturbed, baseline, {});
@@ -39,7 +40,7 @@ TEST(CheckMeasured, ADisturbedRunIsNoRegressionAndADisturbedBaselineNoStandard) 
   EXPECT_THAT(result.reasons.front(), HasSubstr("the run was disturbed: 25.0 % of the processor time"));
   EXPECT_EQ(check(slower, disturbed, {}).verdict, Verdict::inconclusive);
   EXPECT_EQ(check(baseline, disturbed, {}).verdict, Verdict::inconclusive);
-  disturbed.summary.step_time.median = baseline.summary.step_time.median;
+  disturbed.summary.step_time.mean = disturbed.summary.step_time.median = baseline.summary.step_time.median;
   EXPECT_EQ(check(disturbed, baseline, {}).verdict, Verdict::ok) << "in spite of it";
 }
 
@@ -69,6 +70,7 @@ TEST(CheckSimulated, NamesATimeThatIsNoPartOfTheStepWhereNoPartDiffers) {
 TEST(CheckSimulated, ShowsNanosecondsWhereTextsWouldBeEqual) {
   const Report baseline = simulated_report();
   Report changed = baseline;
+  changed.summary.step_time.mean += 1;
   changed.summary.step_time.median += 1;
   changed.summary.per_step.idle += 1;
   const CheckResult result = check(changed, baseline, {});
@@ -96,6 +98,7 @@ TEST(Check, ABaselineOfAnotherJobSaysNothingAboutThisOne) {
   EXPECT_EQ(result.reasons.front(), "the baseline is of another job:");
   EXPECT_FALSE(result.first_difference) << "its times are the same";
   Report changed = simulated_report();
+  changed.summary.step_time.mean += 1'000;
   changed.summary.step_time.median += 1'000;
   changed.summary.per_step.compute += 1'000;
   const CheckResult differs = check(changed, other, {});
@@ -158,7 +161,7 @@ TEST(CheckText, ALongTableIsShortened) {
 TEST(CheckText, SaysTheVerdictAndWhatDiffers) {
   const Report baseline = simulated_report();
   Report slower = baseline;
-  slower.summary.step_time.median = 3'000'000;
+  slower.summary.step_time.mean = slower.summary.step_time.median = 3'000'000;
   const CheckResult result = check(slower, baseline, {});
   const std::string text = check_text(result, slower, baseline);
   EXPECT_THAT(text, HasSubstr(": regressed\n"));

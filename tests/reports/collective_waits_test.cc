@@ -66,22 +66,21 @@ Record transfer_record(const char* name, std::int64_t sequence, int device, Nano
   return record;
 }
 
-// Device 0 has posted its receives before it needs them, as the stages of a pipeline do.
+// Device 0 has several calls open, one on each of several streams.
 TEST(Waits, AMomentAtWhichSeveralCallsWaitCountsOnce) {
   const auto waits = waits_of(two_device_timeline({
-                                  transfer_record("receive", 1, 0, 0, 60),
-                                  transfer_record("send", 1, 1, 50, 60),
-                                  transfer_record("receive", 2, 0, 10, 80),
-                                  transfer_record("send", 2, 1, 70, 80),
-                                  transfer_record("receive", 3, 0, 20, 75),
-                                  transfer_record("send", 3, 1, 65, 75),
+                                  collective_record(1, 0, 0, 0, 60),
+                                  collective_record(1, 1, 0, 50, 60),
+                                  collective_record(2, 0, 0, 10, 80),
+                                  collective_record(2, 1, 0, 70, 80),
+                                  collective_record(3, 0, 0, 20, 75),
+                                  collective_record(3, 1, 0, 65, 75),
                                   collective_record(4, 0, 0, 90, 120),
                                   collective_record(4, 1, 0, 100, 120),
                               }),
                               {0});
   ASSERT_EQ(waits.size(), 2u);
   EXPECT_THAT(waits[0].waited_by_step, testing::ElementsAre(70 + 10)) << "from 0 to 70, and from 90 to 100";
-  EXPECT_EQ(waits[0].waited_in_groups, 10);
   EXPECT_EQ(waits[0].transferred, 10 + 15 + 20) << "50 to 60, 65 to 80, 100 to 120";
   EXPECT_EQ(waits[1].caused, 70 + 10);
   EXPECT_EQ(waits[1].last_arrivals, 4);
@@ -89,24 +88,41 @@ TEST(Waits, AMomentAtWhichSeveralCallsWaitCountsOnce) {
 }
 
 TEST(Waits, AMomentBelongsToTheStepThatBeganToWaitFirst) {
-  Record early = transfer_record("receive", 2, 0, 20, 60);
+  Record early = collective_record(2, 0, 0, 20, 60);
   early.step = 1;
-  Record sent = transfer_record("send", 2, 1, 50, 60);
+  Record sent = collective_record(2, 1, 0, 50, 60);
   sent.step = 1;
-  const auto waits = waits_of(two_device_timeline({transfer_record("receive", 1, 0, 0, 45),
-                                                   transfer_record("send", 1, 1, 40, 45), early, sent}),
+  const auto waits = waits_of(two_device_timeline({collective_record(1, 0, 0, 0, 45),
+                                                   collective_record(1, 1, 0, 40, 45), early, sent}),
                               {0, 1});
   EXPECT_THAT(waits[0].waited_by_step, testing::ElementsAre(40, 10));
   EXPECT_EQ(waits[0].waited(), 50) << "of the 50 until the second arrival";
 }
 
+// A stage posts a receive as soon as it has nothing else to do: that does not make the sender a straggler.
+TEST(Waits, TransfersBetweenTwoRanksAreNoMeetingOfAGroup) {
+  const auto waits = waits_of(two_device_timeline({
+                                  transfer_record("receive", 1, 0, 0, 60),
+                                  transfer_record("send", 1, 1, 50, 60),
+                                  collective_record(2, 0, 0, 90, 120),
+                                  collective_record(2, 1, 0, 100, 120),
+                              }),
+                              {0});
+  ASSERT_EQ(waits.size(), 2u);
+  EXPECT_EQ(waits[0].waited(), 10);
+  EXPECT_EQ(waits[0].transferred, 20);
+  EXPECT_EQ(waits[0].calls, 1);
+  EXPECT_EQ(waits[1].caused, 10);
+  EXPECT_EQ(waits[1].last_arrivals, 1);
+}
+
 // Two devices wait for the third in calls of their own.
 TEST(Waits, WhatADeviceCausesIsTheMeanOfThoseThatShareCallsWithIt) {
   Timeline timeline = two_device_timeline({
-      transfer_record("receive", 1, 0, 0, 40),
-      transfer_record("send", 1, 2, 30, 40),
-      transfer_record("receive", 2, 1, 0, 60),
-      transfer_record("send", 2, 2, 50, 60),
+      collective_record(1, 0, 0, 0, 40),
+      collective_record(1, 2, 0, 30, 40),
+      collective_record(2, 1, 0, 0, 60),
+      collective_record(2, 2, 0, 50, 60),
   });
   timeline.devices.push_back({"/job:localhost/replica:0/task:0/device:CPU:2", 0});
   const auto waits = waits_of(timeline, {0});

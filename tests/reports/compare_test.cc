@@ -13,7 +13,7 @@ using testing::HasSubstr;
 // 10 % slower steps, communication at half the time, one collective of its own.
 Comparison off_by_some() {
   Report predicted = simulated_report();
-  predicted.summary.step_time.median = 2'200'000;
+  predicted.summary.step_time.mean = predicted.summary.step_time.median = 2'200'000;
   predicted.summary.per_step.communication = 350'000;
   predicted.summary.per_step.input = 0;
   predicted.summary.collectives[0].time_ns = 165'000;
@@ -152,8 +152,8 @@ TEST(CompareText, ShowsEveryPartAndCollectiveWithDetails) {
 TEST(CompareText, LeavesOutPartsBelowATenthOfTheStepInBothRuns) {
   Report measured = full_report();
   Report predicted = simulated_report();
-  measured.summary.step_time.median = 2'000'000;
-  predicted.summary.step_time.median = 1'000'000;
+  measured.summary.step_time.mean = measured.summary.step_time.median = 2'000'000;
+  predicted.summary.step_time.mean = predicted.summary.step_time.median = 1'000'000;
   measured.summary.per_step = {.compute = 200'000, .update = 0, .exposed_input = 199'999, .idle = 1'600'001};
   predicted.summary.per_step = {.compute = 0, .update = 100'000, .exposed_input = 99'999, .idle = 800'001};
   const std::string text = comparisons_text({compare(measured, predicted)});

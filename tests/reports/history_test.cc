@@ -83,7 +83,7 @@ TEST(HistoryJudgement, IsInconclusiveWithoutALevelAndForASlowLaunchThatWasDistur
   disturbed.disturbed = true;
   const auto doubtful = judge_launches(steady_history(), {disturbed, disturbed, disturbed}, {});
   EXPECT_EQ(doubtful.verdict, Verdict::inconclusive);
-  disturbed.step_time.median = 1'000'000;
+  disturbed.step_time.mean = disturbed.step_time.median = 1'000'000;
   EXPECT_EQ(judge_launches(steady_history(), {disturbed}, {}).verdict, Verdict::ok);
 }
 
@@ -143,7 +143,7 @@ TEST(ExactHistory, IsEqualToTheLastAcceptedRunOrNot) {
   HistoryLaunch changed = exact_launch(99, "d");
   changed.scenario_hash = "another";
   EXPECT_EQ(judge_exact(history, changed).verdict, Verdict::model_changed);
-  changed.step_time.median = 100;
+  changed.step_time.mean = changed.step_time.median = 100;
   EXPECT_EQ(judge_exact(history, changed).verdict, Verdict::ok);
   EXPECT_THAT(judge_exact(history, changed).reason, HasSubstr("another content"));
 }
@@ -182,7 +182,7 @@ TEST(HistorySeries, LastLaunchesKeepTheChangesAmongThem) {
 TEST(HistorySeries, AreByScenarioEngineAndMachineWithTheirChanges) {
   std::vector<HistoryLaunch> history = steady_history(30);
   for (HistoryLaunch launch : steady_history(30)) {
-    launch.step_time.median = launch.step_time.median * 11 / 10;
+    launch.step_time.mean = launch.step_time.median = launch.step_time.median * 11 / 10;
     launch.commit = "slower";
     history.push_back(launch);
   }

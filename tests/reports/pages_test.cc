@@ -156,6 +156,7 @@ TEST(Page, OfAReportWithoutItsRecordsSaysSo) {
 
 TEST(Page, OfAComparisonExplainsTheErrorByItsParts) {
   Report predicted = simulated_report();
+  predicted.summary.step_time.mean += 300'000;
   predicted.summary.step_time.median += 300'000;
   predicted.summary.per_step.compute += 300'000;
   predicted.summary.collectives[0].time_ns = 120'000;
@@ -248,6 +249,7 @@ TEST(Page, OfARunSaysForWhomCollectivesWait) {
 
 TEST(Page, OfAChecksVerdictIsColoredAndInWords) {
   Report slower = simulated_report();
+  slower.summary.step_time.mean += 1000;
   slower.summary.step_time.median += 1000;
   slower.summary.per_step.compute += 1000;
   const CheckResult result = check(slower, simulated_report(), {});

@@ -41,6 +41,7 @@ std::string problem_of(const Json& document) {
 
 TEST(StoredText, OfComparisonsIsTheirs) {
   Report predicted = simulated_report();
+  predicted.summary.step_time.mean += 300'000;
   predicted.summary.step_time.median += 300'000;
   predicted.summary.per_step.compute += 300'000;
   predicted.summary.collectives[0].time_ns = 120'000;
@@ -60,6 +61,7 @@ TEST(StoredText, OfADisturbedComparisonSaysWhatDisturbedIt) {
 
 TEST(StoredText, OfAChecksIsTheirs) {
   Report slower = simulated_report();
+  slower.summary.step_time.mean += 1000;
   slower.summary.step_time.median += 1000;
   slower.summary.per_step.compute += 900;
   for (const Report& now : {slower, simulated_report(), full_report()}) {
@@ -72,7 +74,7 @@ std::vector<Launch> launches_of(int pairs, double ratio) {
   std::vector<Launch> launches;
   for (int i = 0; i < 2 * pairs; ++i) {
     Launch launch{.is_new = i % 2 == 1, .report = full_report()};
-    launch.report.summary.step_time.median = std::llround((1e6 + 40 * i) * (launch.is_new ? ratio : 1));
+    launch.report.summary.step_time.mean = launch.report.summary.step_time.median = std::llround((1e6 + 40 * i) * (launch.is_new ? ratio : 1));
     launch.report.summary.per_step.compute += launch.is_new ? 5000 + i : 0;
     launches.push_back(std::move(launch));
   }
@@ -93,7 +95,7 @@ TEST(StoredText, OfPairsOfLaunchesIsTheirs) {
 HistoryLaunch stored_launch(Nanoseconds step_time, bool exact = false) {
   HistoryLaunch launch = history_launch(full_report(), "0123456789abcdef", "2026-11-22T12:00:00Z");
   launch.machine = exact ? "" : "a machine";
-  launch.step_time.median = step_time;
+  launch.step_time.mean = launch.step_time.median = step_time;
   launch.exact = exact;
   return launch;
 }

@@ -72,17 +72,15 @@ TEST(Waiting, CountsTheWorkersThatOneRepresents) {
   EXPECT_EQ(waiting.ranks[1].caused, 20) << "three others wait 20 each";
 }
 
-// Pipelines post receives long before they need them, several at a time.
 TEST(Waiting, OfTheSimulatedExamplesIsNoLongerThanTheirSteps) {
   int waiting = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TANDEM_SOURCE_DIR "/tests/golden")) {
     if (entry.path().extension() != ".json") continue;
     const Report report = load_report(entry.path());
     for (const RankWaiting& rank : report.summary.ranks) {
-      EXPECT_LE(rank.waiting, report.summary.step_time.median) << entry.path() << " " << rank.device;
-      EXPECT_LE(rank.group_waiting, rank.waiting) << entry.path() << " " << rank.device;
-      EXPECT_LE(rank.transfer, report.summary.step_time.median) << entry.path() << " " << rank.device;
-      EXPECT_LE(rank.caused, report.summary.step_time.median) << entry.path() << " " << rank.device;
+      EXPECT_LE(rank.waiting, report.summary.step_time.mean) << entry.path() << " " << rank.device;
+      EXPECT_LE(rank.transfer, report.summary.step_time.mean) << entry.path() << " " << rank.device;
+      EXPECT_LE(rank.caused, report.summary.step_time.mean) << entry.path() << " " << rank.device;
       waiting += rank.waiting > 0 ? 1 : 0;
     }
   }

@@ -76,6 +76,31 @@ std::vector<std::string> records_of(const Timeline& timeline, int worker) {
   return texts;
 }
 
+// Expects that links carried as much as in the run `all`: those of the machines whose workers represent others, and those
+// of the fabric.
+void expect_equal_links(const Timeline& some, const Timeline& all) {
+  const auto key = [](const LinkUse& link) { return std::pair(link.from, link.to); };
+  std::map<std::pair<std::string, std::string>, double> carried;
+  for (const LinkUse& link : some.links) carried[key(link)] = link.bytes;
+  const auto is_of = [](const LinkUse& link, int worker) {
+    const std::string machine = fmt::format("w{}.", worker);
+    return link.from.starts_with(machine) && link.to.starts_with(machine);
+  };
+  std::size_t compared = 0;
+  for (const LinkUse& link : all.links) {
+    const auto mine = carried.find(key(link));
+    const bool is_shown = std::any_of(some.classes.begin(), some.classes.end(),
+                                      [&](const WorkerClass& one) { return is_of(link, one.representative); });
+    if (is_shown) {
+      EXPECT_NE(mine, carried.end()) << link.from << " " << link.to;
+    }
+    if (mine == carried.end()) continue;
+    EXPECT_NEAR(mine->second, link.bytes, 1e-9 * link.bytes) << link.from << " " << link.to;
+    ++compared;
+  }
+  EXPECT_EQ(compared, carried.size());
+}
+
 }  // namespace
 
 std::string Job::text() const {
@@ -125,6 +150,7 @@ int expect_equal_runs(const Job& job) {
   }
   if (simulated > 0) {
     EXPECT_EQ(workers, job.workers);
+    expect_equal_links(some.timeline, all.timeline);
     some.report.classes.clear();
     some.report.summary.workers = all.report.summary.workers;
     const Summary& whole = all.report.summary;

@@ -1,5 +1,6 @@
 // What predictions of training on one GPU are worth: published throughputs beside those from device figures alone, with
 // constants that were fitted to the convolutional networks among them (engine/sim/kernel_constants.h).
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -9,6 +10,7 @@
 #include <sstream>
 
 #include "engine/sim/kernel_constants.h"
+#include "engine/sim/kernel_errors.h"
 #include "scenarios/calibration/device_limits.h"
 #include "tests/scenarios/running.h"
 
@@ -95,6 +97,41 @@ TEST(TrainingRows, OneGpuFromDeviceFiguresIsWithinTheStatedErrors) {
   EXPECT_EQ(of_others.size(), 48u);
   EXPECT_EQ(percent(quantile(of_others, 0.5)), 15);
   EXPECT_EQ(percent(quantile(of_others, 0.9)), 27);
+}
+
+// Returns the table of kernel_errors(), computed from the published rows.
+std::map<std::string, sim::KernelErrors> errors_by_gpu() {
+  std::map<std::string, std::map<std::string, std::vector<double>>> groups;
+  for (const Row& row : published_rows()) {
+    const RunResult result = run_scenario(scenario_of(row));
+    const Topology& topology = *result.topology;
+    const std::string& gpu = topology.node(topology.nodes_of(0, NodeKind::gpu).front()).device->name;
+    groups[gpu][row.source + ";" + row.workload + ";" + row.machine].push_back(
+        std::log(result.report.throughput() / row.published));
+  }
+  std::map<std::string, sim::KernelErrors> table;
+  for (const auto& [gpu, of_gpu] : groups) {
+    const std::vector<double> errors = errors_of(of_gpu);
+    const double most = errors.size() < 10 ? errors.back() : quantile(errors, 0.9);
+    table[gpu] = {.gpu = gpu,
+                  .steps = static_cast<int>(errors.size()),
+                  .median = percent(quantile(errors, 0.5)),
+                  .nine_in_ten = percent(most)};
+  }
+  return table;
+}
+
+TEST(TrainingRows, EachGpuHasItsOwnErrors) {
+  const auto computed = errors_by_gpu();
+  std::string rows;
+  for (const auto& [gpu, errors] : computed) {
+    rows += fmt::format("    {{\"{}\", {}, {}, {}}},\n", gpu, errors.steps, errors.median, errors.nine_in_ten);
+  }
+  std::string table;
+  for (const sim::KernelErrors& errors : sim::kernel_errors()) {
+    table += fmt::format("    {{\"{}\", {}, {}, {}}},\n", errors.gpu, errors.steps, errors.median, errors.nine_in_ten);
+  }
+  EXPECT_EQ(table, rows);
 }
 
 // A false alarm would call a published measurement wrong.

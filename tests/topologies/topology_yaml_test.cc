@@ -25,6 +25,7 @@ p2p: false
 exchanges: in_turn
 share_spread: 0.25
 nvlink_domain: 4
+price: 98.5 $/h
 measured_with: {gpus: 'two "GPUs"', gpu_clocks: SM 1755 of 1980 MHz}
 device_models:
   gpu:

@@ -36,6 +36,7 @@ class ClusterBuilder {
     for (const CollectiveSample& sample : node_.collectives()) topology_.add_collective(sample);
     topology_.set_measured_with(node_.measured_with());
     topology_.set_p2p(node_.p2p());
+    topology_.set_price(node_.price());
     topology_.add_notes(node_.notes());
     if (workers_ > 1) add_fabric();
     return std::move(topology_);

@@ -228,6 +228,8 @@ std::optional<Topology> read_cluster_map(const YamlReader& map, int workers) {
   const YamlReader p2p = map.optional("p2p");
   const bool stated = p2p.boolean(true);
   if (topology && p2p) topology->set_p2p(stated);
+  const std::optional<Price> price = read_price(map.optional("price"));
+  if (topology && price) topology->set_price(price);
   return topology;
 }
 

@@ -89,6 +89,7 @@ class Composer {
         if (sample.nodes == 1) topology.add_collective(sample);
       }
       topology.set_p2p(machine->p2p());
+      topology.set_price(machine->price());
     }
     add_hosts(topology, machine != nullptr);
     add_switches(topology);

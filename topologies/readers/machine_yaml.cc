@@ -96,6 +96,7 @@ Topology changed_copy(const Topology& machine, const Changes& changes, const std
   copy.set_exchanges_in_turn(machine.exchanges_in_turn());
   copy.set_share_spread(machine.share_spread());
   copy.set_nvlink_domain(machine.nvlink_domain());
+  copy.set_price(machine.price());
   copy.add_notes(machine.notes());
   return copy;
 }

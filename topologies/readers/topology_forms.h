@@ -37,6 +37,9 @@ std::optional<std::filesystem::path> named_file(const YamlReader& value, int dep
 // Reads any form. The limit of `depth` ends files that name each other in a circle.
 std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth);
 
+// Reads the price of a machine, if there is one.
+std::optional<Price> read_price(const YamlReader& value);
+
 // Reads `cluster:`, copies of one machine behind a fabric.
 std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth);
 

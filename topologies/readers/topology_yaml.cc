@@ -1,5 +1,7 @@
 #include "topologies/readers/topology_yaml.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <set>
 
@@ -162,6 +164,17 @@ Topology read_document(const YamlDocument& document) {
 
 }  // namespace
 
+std::optional<Price> read_price(const YamlReader& value) {
+  if (!value) return std::nullopt;
+  const std::string text = value.text();
+  const std::optional<Price> price = parse_price(text);
+  if (!price && !text.empty()) {
+    value.error(fmt::format("expected the price of one machine such as 2.4 $/h or 98 EUR/h, from 0 to {:.0f}, found '{}'",
+                            kMostPerHour, text));
+  }
+  return price;
+}
+
 Topology read_topology_yaml(const std::filesystem::path& path) {
   return read_document(YamlDocument::load(path));
 }
@@ -190,6 +203,8 @@ std::optional<Topology> read_topology_form(const YamlReader& map, const std::str
   } else {
     topology = ExplicitForm(map, name).read();
   }
+  const std::optional<Price> price = read_price(map.optional("price"));
+  if (topology && price) topology->set_price(price);
   if (!map.diagnostics().empty()) topology.reset();
   return topology;
 }

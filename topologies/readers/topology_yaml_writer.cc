@@ -113,6 +113,7 @@ class Writer {
     if (!topology_.p2p()) line("p2p: false");
     if (topology_.exchanges_in_turn()) line("exchanges: in_turn");
     if (topology_.share_spread() > 0) line("share_spread: {}", topology_.share_spread());
+    if (topology_.price()) line("price: {}", in_quotes(price_text(*topology_.price())));
     if (topology_.nvlink_domain() > 1) line("nvlink_domain: {}", topology_.nvlink_domain());
     if (!topology_.measured_with().empty()) line("measured_with:");
     for (const auto& [name, fact] : topology_.measured_with()) line("  {}: {}", in_quotes(name), in_quotes(fact));

@@ -71,6 +71,7 @@ class Text {
     line("  {}: {}, {}, {}", counted(topology_.worker_count(), "machine"), counted(count(NodeKind::gpu), "GPU"),
          counted(count(NodeKind::nic), "NIC"), counted(count(NodeKind::cpu), "processor"));
     if (topology_.nvlink_domain() > 1) line("  {} machines share one NVSwitch", topology_.nvlink_domain());
+    if (topology_.price()) line("  a machine costs {}", price_text(*topology_.price()));
     if (!topology_.p2p()) line("  GPUs do not reach each other's memory (p2p: false)");
     if (topology_.exchanges_in_turn()) line("  two machines send to each other in turn (exchanges: in_turn)");
     if (topology_.share_spread() > 0)

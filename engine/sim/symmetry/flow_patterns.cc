@@ -95,6 +95,13 @@ int FlowPatterns::company_of(int source) {
   return company;
 }
 
+void FlowPatterns::visit(int source, int pattern, const TakeFlow& take) const {
+  const Pattern& all = sources_[static_cast<std::size_t>(source)].patterns[static_cast<std::size_t>(pattern)];
+  for (std::size_t flow = 0; flow < all.crossings.flows(); ++flow) {
+    take(all.flows[flow % all.flows.size()].colour, all.crossings.of(flow));
+  }
+}
+
 void FlowPatterns::clear() {
   sources_.clear();
   names_.clear();

@@ -80,6 +80,9 @@ class FlowPatterns {
   const std::shared_ptr<const ClassFlows>& class_flows(int source, int pattern) const {
     return sources_[static_cast<std::size_t>(source)].patterns[static_cast<std::size_t>(pattern)].class_flows;
   }
+  // Calls `take` for each flow of a pattern, on each image, with the directions of links that it crosses.
+  using TakeFlow = std::function<void(std::uint32_t colour, std::span<const std::uint32_t> directions)>;
+  void visit(int source, int pattern, const TakeFlow& take) const;
   // Whether flows that are under way in this form may stay in it now that equal ones have the form `now`: they then
   // take the same part in the links that limit flows as flows of that form.
   bool may_stay(const ClassFlows& flows, const ClassFlows& now) const;

@@ -139,7 +139,11 @@ void RunSymmetry::show(Source& source, std::uint64_t number) {
     all.push_back({run_.two_hosts(), flow.route, bytes, most_bytes_per_s});
   }
   joint->left = all.size();
-  run_.network().start_together(std::move(all), one_ended);
+  auto& carried = carried_[{flows.source, flows.pattern}];
+  for (std::size_t colour = 0; colour < flows.sizes.size(); ++colour) {
+    carried[static_cast<std::uint32_t>(colour)] += flows.sizes[colour].first;
+  }
+  run_.network().start_together(std::move(all), one_ended, false);
 }
 
 void RunSymmetry::end(Source& source, std::uint64_t number) {
@@ -174,21 +178,22 @@ bool RunSymmetry::bring_up_to_date() {
   return true;
 }
 
-void RunSymmetry::copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then) {
+void RunSymmetry::copy(const SimDevice& from, NodeIndex memory, const SimDevice& to, double bytes, bool with_latency,
+                       Then then) {
   if (from.worker() != to.worker()) return give_up("devices of different workers copy from each other");
   Platform& platform = run_.simulation().platform();
-  const auto route = platform.route(from.node(), to.node());
+  const auto route = platform.route(memory, to.node());
   const double latency_s = with_latency ? platform.latency_s(*route) : 0;
   if (bytes <= 0) return run_.simulation().at(Simulation::now_s() + latency_s, std::move(then));
-  CallFlows& flows = copies_[{from.node(), to.node()}];
+  CallFlows& flows = copies_[{memory, to.node()}];
   if (flows.source < 0) {
     const WorkerClasses& classes = state_.classes();
     const int index = classes.class_of(from.worker());
     flows.source = state_.patterns().source(
-        {kCopy, static_cast<char32_t>(index), classes.place_of(from.node()), classes.place_of(to.node())}, {index});
+        {kCopy, static_cast<char32_t>(index), classes.place_of(memory), classes.place_of(to.node())}, {index});
     flows.starter = classes.number_of(from.worker());
     flows.starters = running_of(index);
-    const PatternFlow only{.via = {.from = from.node(), .to = to.node()}};
+    const PatternFlow only{.via = {.from = memory, .to = to.node()}};
     flows.pattern = state_.patterns().pattern(
         flows.source, flows.starter, {&only, 1},
         [&](const Via& via, Route& into) { platform.router().append(via.from, via.to, into); });
@@ -262,6 +267,33 @@ void RunSymmetry::differ(int source, const std::vector<int>& others, const std::
   state_.split_between(companions_of(index), parts,
                        fmt::format("worker {} {} than worker {}", worker(others.front()), what, worker(*one)));
   repeat();
+}
+
+void RunSymmetry::count_links() const {
+  const Topology& topology = run_.topology();
+  std::set<int> machines{kNoWorker};
+  for (const std::vector<int>& members : state_.classes().classes()) {
+    machines.insert(run_.specs()[static_cast<std::size_t>(members.front())].topology_worker);
+  }
+  const auto is_shown = [&](std::uint32_t direction) {
+    const LinkIndex index = direction / 2;
+    if (index < topology.machine_links()) {  // which may be many
+      return machines.contains(static_cast<int>(index / topology.links_of_machine()));
+    }
+    const Link link = topology.link(index);
+    return machines.contains(topology.worker(link.from)) && machines.contains(topology.worker(link.to));
+  };
+  std::unordered_map<std::uint32_t, double> bytes_of;
+  for (const auto& [place, by_colour] : carried_) {
+    state_.patterns().visit(place.first, place.second, [&](std::uint32_t colour, std::span<const std::uint32_t> crossed) {
+      const auto bytes = by_colour.find(colour);
+      if (bytes == by_colour.end()) return;
+      for (const std::uint32_t direction : crossed) {
+        if (is_shown(direction)) bytes_of[direction] += bytes->second;
+      }
+    });
+  }
+  for (const auto& [direction, bytes] : bytes_of) run_.network().carry(direction, bytes);
 }
 
 void RunSymmetry::finish(Timeline& timeline) {

@@ -65,8 +65,9 @@ class RunSymmetry {
                      const FlowPatterns::Routes& route);
   // Starts the flows and calls `then` when all have ended. Needs at least one flow, and at least one byte for each.
   void start(const CallFlows& flows, Then then);
-  // Moves bytes between nodes of one worker, or of the two that a pair joins.
-  void copy(const SimDevice& from, const SimDevice& to, double bytes, bool with_latency, Then then);
+  // Moves bytes between nodes of one worker, or of the two that a pair joins. `memory` is the node of the worker that
+  // has the bytes, usually that of `from`.
+  void copy(const SimDevice& from, NodeIndex memory, const SimDevice& to, double bytes, bool with_latency, Then then);
   void send(const CollectiveGroup& pair, double bytes, Then then);
 
   // Whether the times of the run are to be thrown away.
@@ -76,6 +77,10 @@ class RunSymmetry {
 
   // Ends the run; the next one runs every worker. Usable from tasks.
   void give_up(const std::string& why);
+
+  // Counts the bytes of all flows, also those that were not simulated because others represented them, on the links of
+  // the fabric and of the machines whose workers represent others. Called once, at the end of the run.
+  void count_links() const;
 
   // Removes the witnesses' records from the timeline of a run that has ended, and adds the classes. Throws Again if a
   // witness did anything else than the worker that represents it; the next run then has smaller classes.
@@ -131,6 +136,7 @@ class RunSymmetry {
   std::unordered_map<const CollectiveGroup*, Role> roles_;
   std::map<std::pair<NodeIndex, NodeIndex>, CallFlows> copies_;
   std::map<int, Source> sources_;
+  std::map<std::pair<int, int>, std::map<std::uint32_t, double>> carried_;  // by source and pattern, then by colour
   std::set<int> under_way_;                                 // sources with flows under way
   std::vector<std::pair<Source*, std::uint64_t>> unshown_;  // calls, because the flows must be divided first
   bool is_provisional_ = false;

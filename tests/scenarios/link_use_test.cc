@@ -1,0 +1,63 @@
+// What the links of a simulated machine carried, and the work and the costs that a report derives.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "tests/scenarios/running.h"
+
+namespace tandem {
+namespace {
+
+RunResult run(const std::string& topology, const std::string& strategy = "mirrored", int batch = 512) {
+  return run_scenario(read_scenario("workload: {kind: layers, model: resnet15, batch: " + std::to_string(batch) +
+                                    ", dtype: bf16, epoch: 5120}\nengine: {name: sim}\nstrategy: {name: " + strategy +
+                                    "}\ntopology: " + topology + "\ndevices: {type: gpu}\nsteps: 3\nwarmup_steps: 1\n"));
+}
+
+TEST(LinkUse, InputOfAGpuComesFromTheNearestProcessor) {
+  const RunResult result = run("hgx-h100");
+  std::set<std::string> loaders;
+  for (const LinkUse& link : result.timeline.links) {
+    EXPECT_NE(link.kind, "cpu_interconnect") << link.from << " to " << link.to;
+    if (link.from_kind == "cpu") loaders.insert(link.from);
+  }
+  EXPECT_THAT(loaders, testing::ElementsAre("w0.cpu0", "w0.cpu1"));
+}
+
+TEST(LinkUse, OfAMachineThatRepresentsOthersHasAllOfItsGpus) {
+  const RunResult result = run("{cluster: {node: hgx-h100, workers: 8}}", "multi_worker_mirrored", 512 * 8);
+  ASSERT_EQ(result.timeline.classes.size(), 1U);
+  std::set<std::string> senders;
+  for (const LinkUse& link : result.timeline.links) {
+    if (link.kind == "nvlink" && link.from_kind == "gpu") senders.insert(link.from);
+  }
+  EXPECT_EQ(senders.size(), 8U);
+}
+
+TEST(ModelWork, OfATableOfLayersGivesRatesAndCosts) {
+  const Report report = run("{price: 36 $/h, cluster: {node: hgx-h100, workers: 2}}", "multi_worker_mirrored").report;
+  ASSERT_TRUE(report.work && report.price);
+  EXPECT_EQ(report.work->devices, 16);
+  EXPECT_EQ(report.work->dtype, "bf16");
+  EXPECT_EQ(report.work->tokens_per_unit, 0) << "images";
+  EXPECT_GT(report.work->peak_flops_per_s, 16 * 900e12);
+  EXPECT_EQ(report.price->machines, 2);
+  const RunRates rates = rates_of(report);
+  EXPECT_GT(rates.mfu, 0);
+  EXPECT_LT(rates.mfu, 1);
+  EXPECT_NEAR(rates.cost_per_epoch, 10 * rates.cost_per_step, 1e-12) << "an epoch has ten batches";
+}
+
+TEST(ModelWork, OfALanguageModelCountsTokens) {
+  const Scenario scenario = read_scenario(
+      "workload: {kind: layers, model: gpt, sizes: {tokens: 512, layers: 2}, batch: 8, dtype: bf16}\nengine: {name: sim}\n"
+      "topology: hgx-h100\ndevices: {type: gpu, per_worker: 2}\nsteps: 3\nwarmup_steps: 1\n");
+  const Report report = run_scenario(scenario).report;
+  EXPECT_EQ(report.work->tokens_per_unit, 512);
+  EXPECT_DOUBLE_EQ(rates_of(report).tokens_per_s, 512 * report.throughput());
+  EXPECT_FALSE(report.price);
+}
+
+}  // namespace
+}  // namespace tandem
