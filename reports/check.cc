@@ -166,9 +166,8 @@ void check_measured(const Report& report, const Report& baseline, const CheckLim
                              "those of another program, --history with earlier ones");
   }
   if (result.verdict != Verdict::ok) {
-    result.differences.push_back({.name = fmt::format("step_time.{}", name_of(figure)),
-                                  .baseline_ns = then.*figure,
-                                  .current_ns = now.*figure});
+    result.differences.push_back(
+        {.name = fmt::format("step_time.{}", name_of(figure)), .baseline_ns = then.*figure, .current_ns = now.*figure});
   }
   append(result.reasons, model_changes(report, baseline));
 }
@@ -177,8 +176,8 @@ void check_budget(const Report& report, const CheckLimits& limits, CheckResult& 
   const Nanoseconds mean = report.summary.step_time.mean;
   if (!limits.max_step_time_ns || mean <= *limits.max_step_time_ns) return;
   result.verdict = Verdict::regressed;
-  result.reasons.insert(result.reasons.begin(), fmt::format("the step takes {}, over its budget of {}",
-                                                            time_text(mean), time_text(*limits.max_step_time_ns)));
+  result.reasons.insert(result.reasons.begin(), fmt::format("the step takes {}, over its budget of {}", time_text(mean),
+                                                            time_text(*limits.max_step_time_ns)));
 }
 
 }  // namespace

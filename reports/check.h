@@ -1,8 +1,9 @@
 // Compares a report with a stored baseline: did the timings change?
 //
 // Simulated times have no noise: they must be equal, or within the tolerance if one is given. Measured times are
-// compared by the ratio of the medians, or of the means where steps are uneven (compared_figure()). A change within the tolerance is ok. A larger one is inconclusive, because two
-// launches of one program differ as well: paired_check.h and history.h judge measured times.
+// compared by the ratio of the medians, or of the means where steps are uneven (compared_figure()). A change within the
+// tolerance is ok. A larger one is inconclusive, because two launches of one program differ as well: paired_check.h and
+// history.h judge measured times.
 #pragma once
 
 #include <map>
@@ -42,8 +43,8 @@ struct CheckResult {
   Verdict verdict = Verdict::ok;
   StepFigure figure = &StepTime::mean;  // the one compared
   double change = 0;                    // current / baseline - 1, of this figure of the step time
-  double tolerance = 0;  // the one applied
-  double noise = 0;      // of both runs combined, relative to the step time; 0 for simulated ones
+  double tolerance = 0;                 // the one applied
+  double noise = 0;                     // of both runs combined, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
   // The first part that differs, of those that add up to the step (simulations only), and its share of the step's
   // change, if the step changes. Another time, without a share, if no part differs.

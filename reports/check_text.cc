@@ -74,7 +74,8 @@ StoredCheck check_from_json(const nlohmann::ordered_json& document, const JsonOr
 
 std::string check_text(const CheckResult& result, const Report& report, const Report& baseline) {
   std::string text = fmt::format("{}: {}\n", title_of(report), name_of(result.verdict));
-  const auto [step, before] = time_texts(report.summary.step_time.*result.figure, baseline.summary.step_time.*result.figure);
+  const auto [step, before] =
+      time_texts(report.summary.step_time.*result.figure, baseline.summary.step_time.*result.figure);
   text += fmt::format("step time {}, baseline {} ({})\n", step, before, error_text(result.change));
   for (std::size_t i = 0; i < result.reasons.size(); ++i)
     text += (i == 0 ? "" : "  - ") + shown(result.reasons[i]) + "\n";

@@ -1,7 +1,8 @@
 // Splits the time of each rank in collectives into waiting for the last rank and transfer.
 //
 // Transfers between two ranks (send and receive) do not count: they are no meeting of a group. A stage of a pipeline
-// posts a receive as soon as it has nothing else to do, so the time until its input comes says nothing about the sender.
+// posts a receive as soon as it has nothing else to do, so the time until its input comes says nothing about the
+// sender.
 #pragma once
 
 #include <cstdint>
@@ -13,9 +14,10 @@
 
 namespace tandem {
 
-// The time of one device in the collectives of some steps; zero for one that takes part in transfers alone. A rank waits from its own arrival to the last rank's; from
-// then to its own end, data is transferred. A moment at which several calls of a device wait counts once, for the step
-// of the call that began to wait first; so does one at which several transfer.
+// The time of one device in the collectives of some steps; zero for one that takes part in transfers alone. A rank
+// waits from its own arrival to the last rank's; from then to its own end, data is transferred. A moment at which
+// several calls of a device wait counts once, for the step of the call that began to wait first; so does one at which
+// several transfer.
 struct RankWaits {
   int device = 0;  // index into Timeline::devices
   int calls = 0;

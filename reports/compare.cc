@@ -137,9 +137,10 @@ void note_differences(Comparison& comparison) {
   differ("cross-device ops", comparison.measured.cross_device_ops, comparison.predicted.cross_device_ops);
   if (!comparison.has_parts()) {
     const Report& without = comparison.measured.has_parts() ? comparison.predicted : comparison.measured;
-    comparison.notes.push_back(fmt::format("the parts of a step are not compared: the run on engine {} has no records of "
-                                           "them (records: {})",
-                                           without.engine, name_of(without.records)));
+    comparison.notes.push_back(
+        fmt::format("the parts of a step are not compared: the run on engine {} has no records of "
+                    "them (records: {})",
+                    without.engine, name_of(without.records)));
   }
   differ("the work of a step", comparison.measured.units_per_step, comparison.predicted.units_per_step);
   const auto add_long = [&](const char* which, const Report& report) {

@@ -196,7 +196,8 @@ HistoryResult judge_exact(std::span<const HistoryLaunch> history, HistoryLaunch 
   if (before == nullptr) {
     result.reason = "the first one of its history";
   } else {
-    result.level = HistoryLevel{.launches = result.known, .figure = &StepTime::mean, .step_time = before->step_time.mean};
+    result.level =
+        HistoryLevel{.launches = result.known, .figure = &StepTime::mean, .step_time = before->step_time.mean};
     result.change = result.level->change_of(result.step_time);
     decide_exact(*before, launch, result);
   }

@@ -2,9 +2,10 @@
 // history.
 //
 // The launches of one scenario on one machine have a level: the median of the logarithms of their median step times, or
-// of the means where steps are uneven (step_time.h), and a spread: their median absolute deviation, scaled to the standard deviation of normal noise. A launch is suspect
-// if it is beyond the margin and its robust z is beyond a limit. Two more launches decide: the verdict follows from the
-// median of the three. Simulations repeat exactly, so each run is equal to the one before it or not.
+// of the means where steps are uneven (step_time.h), and a spread: their median absolute deviation, scaled to the
+// standard deviation of normal noise. A launch is suspect if it is beyond the margin and its robust z is beyond a
+// limit. Two more launches decide: the verdict follows from the median of the three. Simulations repeat exactly, so
+// each run is equal to the one before it or not.
 //
 // Threads: any. Files are locked against other processes and threads that use these functions.
 #pragma once
@@ -69,7 +70,7 @@ struct HistoryLevel {
   int launches = 0;
   StepFigure figure = &StepTime::median;  // of each launch
   Nanoseconds step_time = 0;              // the level
-  double spread = 0;          // relative, at least the clock's nanosecond
+  double spread = 0;                      // relative, at least the clock's nanosecond
 
   double change_of(Nanoseconds step_time) const;  // relative to the level
   double z_of(Nanoseconds step_time) const;

@@ -32,7 +32,8 @@ ShownRate shown_cost(const Report& report, const RunRates& rates) {
   const auto money = [&](double amount) { return money_text(amount, price.currency); };
   const std::string unit = report.throughput_unit.substr(0, report.throughput_unit.find('/'));
   std::string detail = fmt::format("per step; {} per million {}", money(rates.cost_per_unit * kMillion), unit);
-  if (rates.cost_per_token > 0) detail += fmt::format(", {} per million tokens", money(rates.cost_per_token * kMillion));
+  if (rates.cost_per_token > 0)
+    detail += fmt::format(", {} per million tokens", money(rates.cost_per_token * kMillion));
   if (rates.cost_per_epoch > 0) detail += fmt::format(", {} per epoch", money(rates.cost_per_epoch));
   const std::string machines = price.machines == 1 ? "one machine" : fmt::format("{} machines", price.machines);
   return {.name = "cost",
@@ -41,16 +42,17 @@ ShownRate shown_cost(const Report& report, const RunRates& rates) {
                                 price_text({.per_hour = price.per_hour, .currency = price.currency}))};
 }
 
-constexpr std::array<RateFigure, 10> kRunRates{{{"model_flops_per_s", &RunRates::model_flops_per_s},
-                                             {"model_flops_per_s_per_device", &RunRates::model_flops_per_s_per_device},
-                                             {"mfu", &RunRates::mfu},
-                                             {"flops_per_step", &RunRates::flops_per_step},
-                                             {"tokens_per_s", &RunRates::tokens_per_s},
-                                             {"tokens_per_s_per_device", &RunRates::tokens_per_s_per_device},
-                                             {"cost_per_step", &RunRates::cost_per_step},
-                                             {"cost_per_unit", &RunRates::cost_per_unit},
-                                             {"cost_per_token", &RunRates::cost_per_token},
-                                             {"cost_per_epoch", &RunRates::cost_per_epoch}}};
+constexpr std::array<RateFigure, 10> kRunRates{
+    {{"model_flops_per_s", &RunRates::model_flops_per_s},
+     {"model_flops_per_s_per_device", &RunRates::model_flops_per_s_per_device},
+     {"mfu", &RunRates::mfu},
+     {"flops_per_step", &RunRates::flops_per_step},
+     {"tokens_per_s", &RunRates::tokens_per_s},
+     {"tokens_per_s_per_device", &RunRates::tokens_per_s_per_device},
+     {"cost_per_step", &RunRates::cost_per_step},
+     {"cost_per_unit", &RunRates::cost_per_unit},
+     {"cost_per_token", &RunRates::cost_per_token},
+     {"cost_per_epoch", &RunRates::cost_per_epoch}}};
 
 }  // namespace
 

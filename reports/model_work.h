@@ -26,9 +26,9 @@ struct ModelWork {
 
 // What the machines of a job cost.
 struct JobPrice {
-  double per_hour = 0;       // of one machine
-  std::string currency{};    // "$"
-  int machines = 1;          // on which the job has a device or a server
+  double per_hour = 0;         // of one machine
+  std::string currency{};      // "$"
+  int machines = 1;            // on which the job has a device or a server
   double units_per_epoch = 0;  // 0: unknown
 
   bool operator==(const JobPrice&) const = default;
@@ -38,7 +38,7 @@ struct JobPrice {
 struct RunRates {
   double model_flops_per_s = 0;  // of all devices that train
   double model_flops_per_s_per_device = 0;
-  double mfu = 0;                // the share of their peak: model flops utilisation
+  double mfu = 0;  // the share of their peak: model flops utilisation
   double flops_per_step = 0;
   double tokens_per_s = 0;
   double tokens_per_s_per_device = 0;

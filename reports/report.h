@@ -171,7 +171,7 @@ struct Report {
   int warmup_steps = 0;
   RecordLevel records = RecordLevel::all;  // what the run recorded; see has_parts()
   bool deterministic = false;              // a simulation: times compare exactly
-  double units_per_step = 0;   // examples in one global batch
+  double units_per_step = 0;               // examples in one global batch
   std::string throughput_unit = "examples/s";
   std::vector<ReportedClass> classes;  // simulations: the workers that ran, where others did not; by index
   Summary summary;

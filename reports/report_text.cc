@@ -54,7 +54,7 @@ std::string headline_figures(const Report& report) {
 // "4th"
 std::string ordinal(int number) {
   const bool is_teen = number / 10 % 10 == 1;
-  const char* ending = is_teen             ? "th"
+  const char* ending = is_teen            ? "th"
                        : number % 10 == 1 ? "st"
                        : number % 10 == 2 ? "nd"
                        : number % 10 == 3 ? "rd"
@@ -98,8 +98,7 @@ std::string other_devices_text(const Report& report) {
 
 std::string parts_text(const Report& report) {
   if (!report.has_parts()) {
-    return fmt::format("where a step goes: not known (records: {})\n", name_of(report.records)) +
-           waiting_text(report);
+    return fmt::format("where a step goes: not known (records: {})\n", name_of(report.records)) + waiting_text(report);
   }
   const auto share = [&](Nanoseconds time) {
     const Nanoseconds step = report.summary.step_time.mean;

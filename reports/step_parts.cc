@@ -202,8 +202,7 @@ class Division {
 
   void finish(const MeanSteps& means, DividedSteps& divided) const {
     divided.per_step = all_.average(means.all);
-    for (const auto& [worker, samples] : workers_)
-      divided.workers[worker] = samples.average(means.workers.at(worker));
+    for (const auto& [worker, samples] : workers_) divided.workers[worker] = samples.average(means.workers.at(worker));
   }
 
  private:
@@ -260,8 +259,7 @@ std::vector<int> measured_steps(const Timeline& timeline, int warmup_steps) {
   return {std::next(steps.begin(), std::max(0, warmup_steps)), steps.end()};
 }
 
-DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace,
-                          const MeanSteps& means) {
+DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace, const MeanSteps& means) {
   std::map<int, DeviceRecords> devices = records_by_device(timeline, steps);
   const bool any_computes =
       std::any_of(devices.begin(), devices.end(), [](const auto& device) { return device.second.computes; });

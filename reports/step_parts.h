@@ -27,7 +27,6 @@ struct MeanSteps {
 // Divides the measured `steps`, which must ascend. The devices that compute in them are those that train; if none
 // computes, all devices of workers with steps are. What ran on a device during a step counts, whichever step issued it.
 // The parts are means over the steps.
-DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace,
-                          const MeanSteps& means);
+DividedSteps divide_steps(const Timeline& timeline, const std::vector<int>& steps, Pace pace, const MeanSteps& means);
 
 }  // namespace tandem

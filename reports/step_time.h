@@ -1,7 +1,7 @@
 // How long the steps of a run take.
 //
-// Work follows the mean: n steps take n times as long. The median says what a usual step takes. Where some steps do more
-// than others, such as every fourth one of local SGD, which exchanges, the two differ, and reports show both.
+// Work follows the mean: n steps take n times as long. The median says what a usual step takes. Where some steps do
+// more than others, such as every fourth one of local SGD, which exchanges, the two differ, and reports show both.
 //
 // Threads: any.
 #pragma once
@@ -42,8 +42,8 @@ struct StepTime {
   bool operator==(const StepTime&) const = default;
 };
 
-// Summarizes the lengths of steps, of which there must be at least one. With `in_order`, successive lengths are those of
-// successive steps, so that the distance between long ones has a meaning.
+// Summarizes the lengths of steps, of which there must be at least one. With `in_order`, successive lengths are those
+// of successive steps, so that the distance between long ones has a meaning.
 StepTime step_time_of(const std::vector<Nanoseconds>& lengths, bool in_order);
 
 // Returns the figure by which runs with noise are compared. It is the median, which a single late step does not move.

@@ -28,7 +28,7 @@ struct SweptPoint {
   std::string strategy{};
   int devices = 0;  // those that train
   std::string unit{};
-  double throughput = 0;  // units/s
+  double throughput = 0;             // units/s
   Nanoseconds step_time = 0;         // the mean
   Nanoseconds median_step_time = 0;  // differs by more than StepTime::kUneven where there are long steps
   std::optional<LongSteps> long_steps{};

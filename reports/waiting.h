@@ -17,12 +17,12 @@ enum class Pace : std::uint8_t;
 // The time of a device in the collectives of a step, without transfers between two ranks: the mean over the measured
 // steps. A moment at which several calls wait, or transfer, counts once.
 struct RankWaiting {
-  std::string device;             // its name
-  int devices = 1;                // those that it represents, itself included
-  Nanoseconds waiting = 0;        // from its arrival to the last rank's
-  Nanoseconds transfer = 0;       // from the last rank's arrival to its own end
-  Nanoseconds caused = 0;         // how long those that share calls with it wait for it; their mean
-  double comes_last = 0;          // share of its calls; of several that come last together, the first one counts
+  std::string device;        // its name
+  int devices = 1;           // those that it represents, itself included
+  Nanoseconds waiting = 0;   // from its arrival to the last rank's
+  Nanoseconds transfer = 0;  // from the last rank's arrival to its own end
+  Nanoseconds caused = 0;    // how long those that share calls with it wait for it; their mean
+  double comes_last = 0;     // share of its calls; of several that come last together, the first one counts
 };
 
 // The means of a device over equal calls.

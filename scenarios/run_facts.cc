@@ -133,9 +133,10 @@ std::optional<JobPrice> price_of(const Scenario& scenario) {
   for (const WorkerSpec& task : tasks_of(scenario)) machines.insert(task.topology_worker);
   const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind);
   const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind);
-  const auto epoch = layers != nullptr                        ? layers->epoch
-                     : mlp != nullptr && mlp->rows != nullptr ? static_cast<std::int64_t>(split_rows(*mlp->rows).train.rows())
-                                                              : 0;
+  const auto epoch = layers != nullptr ? layers->epoch
+                     : mlp != nullptr && mlp->rows != nullptr
+                         ? static_cast<std::int64_t>(split_rows(*mlp->rows).train.rows())
+                         : 0;
   return JobPrice{.per_hour = scenario.topology->price()->per_hour,
                   .currency = scenario.topology->price()->currency,
                   .machines = static_cast<int>(machines.size()),
@@ -177,8 +178,8 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   }
   report.units_per_step = scenario.workload.batch;
   report.records = scenario.engine.records;
-  report.summary = summarize(timeline, scenario.warmup_steps,
-                             report.asynchronous ? Pace::each_its_own : Pace::in_step, report.records);
+  report.summary = summarize(timeline, scenario.warmup_steps, report.asynchronous ? Pace::each_its_own : Pace::in_step,
+                             report.records);
   report.work = work_of(scenario);
   report.price = price_of(scenario);
   report.classes = classes_of(scenario, timeline);

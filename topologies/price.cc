@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 
 #include "topologies/base/units.h"
 
@@ -51,8 +50,9 @@ std::string money_text(double amount, std::string_view currency) {
   constexpr int kDigits = 3, kMostDecimals = 15;
   if (amount >= 100) return fmt::format("{} {}", with_thousands(fmt::format("{:.2f}", amount)), currency);
   if (amount <= 0) return fmt::format("0 {}", currency);
-  const int before = static_cast<int>(std::floor(std::log10(amount))) + 1;
-  return fmt::format("{:.{}f} {}", amount, std::min(kDigits - before, kMostDecimals), currency);
+  int decimals = kDigits - 2;  // of an amount from 10 to 100
+  for (double shown = amount; shown < 10 && decimals < kMostDecimals; shown *= 10) ++decimals;
+  return fmt::format("{:.{}f} {}", amount, decimals, currency);
 }
 
 }  // namespace tandem

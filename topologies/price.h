@@ -23,7 +23,8 @@ inline constexpr double kMostPerHour = 1e6;
 std::optional<Price> parse_price(std::string_view text);
 // Returns "2.4 $/h".
 std::string price_text(const Price& price);
-// Returns an amount with three significant digits or, from 100 on, with two decimals: "0.00123 $", "12.3 $", "1,234.50 EUR".
+// Returns an amount with three significant digits or, from 100 on, with two decimals: "0.00123 $", "12.3 $", "1,234.50
+// EUR".
 std::string money_text(double amount, std::string_view currency);
 
 }  // namespace tandem

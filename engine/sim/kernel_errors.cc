@@ -39,13 +39,13 @@ std::span<const KernelErrors> kernel_errors() {
 }
 
 std::string kernel_errors_text(std::string_view gpu) {
-  const auto known =
-      std::find_if(std::begin(kErrors), std::end(kErrors), [gpu](const KernelErrors& errors) { return errors.gpu == gpu; });
+  const auto known = std::find_if(std::begin(kErrors), std::end(kErrors),
+                                  [gpu](const KernelErrors& errors) { return errors.gpu == gpu; });
   if (known == std::end(kErrors)) {
-    return fmt::format("no published training step on one such GPU was compared; of {} on V100, A100, H100 and H200 half "
-                       "are within {} % and nine in ten within {} %",
-                       kernel_constants::kPublishedSteps, kernel_constants::kMedianErrorPercent,
-                       kernel_constants::kNineInTenPercent);
+    return fmt::format(
+        "no published training step on one such GPU was compared; of {} on V100, A100, H100 and H200 half "
+        "are within {} % and nine in ten within {} %",
+        kernel_constants::kPublishedSteps, kernel_constants::kMedianErrorPercent, kernel_constants::kNineInTenPercent);
   }
   if (known->steps < kEnoughForShares) {
     return fmt::format("of {} published training steps on one such GPU half are within {} % and all within {} %",

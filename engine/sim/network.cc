@@ -18,14 +18,18 @@ Network::Network(Simulation& simulation)
 // SimGrid would let a flow with a tenth of the latency have ten times the bandwidth of a shared link, as TCP does.
 // Latency is therefore spent here, and SimGrid sees flows without any, which share links evenly.
 void Network::transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then) {
-  RoutePtr route = platform_.route(from, to);  // throws where there is none, before anything has begun
+  // The route throws where there is none, before anything has begun.
+  transfer_over(platform_.route(from, to), {from, to}, bytes, with_latency, std::move(then));
+}
+
+void Network::transfer_over(RoutePtr route, Pair hosts, double bytes, bool with_latency, Then then) {
   const double latency_s = with_latency ? platform_.latency_s(*route) : 0;
   // Without bytes there is no flow: SimGrid would never report its end.
   if (bytes <= 0) return simulation_.at(Simulation::now_s() + latency_s, std::move(then));
-  const auto begin = [this, pair = Pair{from, to}, bytes, route = std::move(route)](Then at_end) {
+  const auto begin = [this, hosts, bytes, route = std::move(route)](Then at_end) {
     dissolve_bundles_on(*route);
     count(*route, bytes);
-    start_weighted({pair, route, bytes}, simulation_.in_scheduled_order(std::move(at_end)));
+    start_weighted({hosts, route, bytes}, simulation_.in_scheduled_order(std::move(at_end)));
   };
   if (latency_s <= 0) return begin(std::move(then));
   simulation_.at(Simulation::now_s() + latency_s, [begin, then = std::move(then)] { begin(then); });

@@ -40,6 +40,7 @@ class Network {
  public:
   using Then = Simulation::Then;
   using Pair = std::pair<NodeIndex, NodeIndex>;  // from and to, two different nodes
+  using RoutePtr = std::shared_ptr<const Route>;
 
   explicit Network(Simulation& simulation);
   Network(const Network&) = delete;
@@ -48,11 +49,12 @@ class Network {
   // Moves bytes between two different nodes; the latency of the route passes first unless `with_latency` is false.
   // Throws RunError where there is no route.
   void transfer(NodeIndex from, NodeIndex to, double bytes, bool with_latency, Then then);
+  // Does the same over a route that may begin or end elsewhere; `hosts` are two nodes of running workers.
+  void transfer_over(RoutePtr route, Pair hosts, double bytes, bool with_latency, Then then);
   // Moves the same number of bytes, greater than 0, without latency between each of these pairs. Calls `each` at the
   // end of every transfer.
   void transfer_together(std::span<const Pair> pairs, double bytes, const Then& each);
 
-  using RoutePtr = std::shared_ptr<const Route>;
   // Bytes, greater than 0, over a route between two different nodes.
   struct Flow {
     Pair pair;

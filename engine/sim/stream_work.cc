@@ -117,13 +117,14 @@ void WaitWork::start(SimStream& stream) {
 }
 
 void move_input(SimDevice& from, SimDevice& to, double bytes, Simulation::Then then) {
-  const bool is_loaded_for = from.id().type == DeviceType::cpu && to.id().type == DeviceType::gpu &&
-                             from.worker() == to.worker();
+  const bool is_loaded_for =
+      from.id().type == DeviceType::cpu && to.id().type == DeviceType::gpu && from.worker() == to.worker();
   if (!is_loaded_for) return move_bytes(from, to, bytes, true, std::move(then));
   SimRun& run = from.run();
   const NodeIndex memory = run.nearest_processor(to.node());
   if (run.symmetry() != nullptr) return run.symmetry()->copy(from, memory, to, bytes, true, std::move(then));
-  run.network().transfer(memory, to.node(), bytes, true, std::move(then));
+  run.network().transfer_over(run.simulation().platform().route(memory, to.node()), {from.node(), to.node()}, bytes,
+                              true, std::move(then));
 }
 
 void move_bytes(SimDevice& from, SimDevice& to, double bytes, bool with_latency, Simulation::Then then) {

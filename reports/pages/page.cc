@@ -45,15 +45,6 @@ std::string content_policy(bool offers_trace) {
                      pages::style().sha256_base64, scripts, offers_trace ? "; connect-src 'self'" : "");
 }
 
-// Fills for print in black and white.
-constexpr std::string_view kPatterns = R"(<svg width="0" height="0" aria-hidden="true"><defs>
-<pattern id="p-update" width="4" height="4" patternUnits="userSpaceOnUse"><rect width="4" height="4" fill="#fff"/><path d="M0 4L4 0" stroke="#000"/></pattern>
-<pattern id="p-input" width="4" height="4" patternUnits="userSpaceOnUse"><rect width="4" height="4" fill="#fff"/><circle cx="2" cy="2" r="1" fill="#000"/></pattern>
-<pattern id="p-communication" width="5" height="5" patternUnits="userSpaceOnUse"><rect width="5" height="5" fill="#fff"/><path d="M0 0L5 5M0 5L5 0" stroke="#000" stroke-width=".8"/></pattern>
-<pattern id="p-other" width="4" height="4" patternUnits="userSpaceOnUse"><rect width="4" height="4" fill="#fff"/><path d="M0 2H4" stroke="#000"/></pattern>
-</defs></svg>
-)";
-
 std::string heading_text(const std::string& text) {
   return pages::escaped(cut_back(text, kMostHeadingWidth));
 }
@@ -69,7 +60,7 @@ std::string head(const Content& content, bool offers_trace) {
 
 std::string body(const Content& content, const std::string& left_out, std::size_t most, bool offers_trace) {
   const pages::Heading& heading = content.heading;
-  std::string text = fmt::format("<body>\n{}<header>\n<h1>{}</h1>\n<p class=\"origin\">{}</p>\n", kPatterns,
+  std::string text = fmt::format("<body>\n<header>\n<h1>{}</h1>\n<p class=\"origin\">{}</p>\n",
                                  heading_text(heading.title), heading_text(heading.origin));
   if (!heading.verdict.empty()) {
     text += fmt::format("<p class=\"verdict {}\">{}</p>\n", heading.verdict_class, heading_text(heading.verdict));

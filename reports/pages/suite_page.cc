@@ -30,9 +30,15 @@ std::string summary_text(const JsonField& summary) {
   return fmt::format("{}", fmt::join(counts, ", "));
 }
 
+constexpr int kInconclusive = 6;
+
+// What failed comes first, then what is undecided.
+int place_of_code(int code) {
+  return code == 0 ? 2 : code == kInconclusive ? 1 : 0;
+}
+
 // Judges by the exit codes of the scenarios: 6 is inconclusive, and every other code except 0 is bad.
 std::string_view class_of_codes(const std::set<int>& codes) {
-  constexpr int kInconclusive = 6;
   if (std::any_of(codes.begin(), codes.end(), [](int code) { return code != 0 && code != kInconclusive; }))
     return "bad";
   return codes.contains(kInconclusive) ? "open" : "good";
@@ -45,16 +51,20 @@ Content suite_content(const Json& document, const JsonOrigin& origin) {
   const JsonField& root = reading.root();
   HtmlTable table("a verdict for each scenario",
                   {"scenario", "mode", "verdict", "reason", "step time", "compared with", "change"}, 4);
-  std::size_t count = 0;
+  std::vector<JsonField> scenarios = root.required("scenarios").items();
   std::set<int> codes;
-  for (const JsonField& item : root.required("scenarios").items()) {
-    ++count;
-    codes.insert(item.required("exit_code").small_count());
+  for (const JsonField& item : scenarios) codes.insert(item.required("exit_code").small_count());
+  std::stable_sort(scenarios.begin(), scenarios.end(), [](const JsonField& one, const JsonField& other) {
+    return place_of_code(one.required("exit_code").small_count()) <
+           place_of_code(other.required("exit_code").small_count());
+  });
+  for (const JsonField& item : scenarios) {
     table.add({item.required("scenario").text(), item.required("mode").text(), item.required("outcome").text(),
                item.required("reason").text(), time_or_dash(item.required("step_time_ns").number()),
                time_or_dash(item.required("reference_ns").number()), change_or_dash(item)});
   }
-  Content content{.heading = {.title = fmt::format("Checks of {} scenarios", count), .origin = ""}, .sections = {}};
+  Content content{.heading = {.title = fmt::format("Checks of {} scenarios", scenarios.size()), .origin = ""},
+                  .sections = {}};
   content.heading.verdict = summary_text(root.required("summary"));
   content.heading.verdict_class = class_of_codes(codes);
   content.sections = {section("Verdicts", std::move(table).finish())};

@@ -366,7 +366,8 @@ Json shortened_sweep(const Json& document, const std::set<std::size_t>& kept, st
     if (!document.contains(name)) continue;
     Json front = Json::array();
     for (const Json& place : document.at(name)) {
-      if (const auto found = places.find(place.get<std::size_t>()); found != places.end()) front.push_back(found->second);
+      if (const auto found = places.find(place.get<std::size_t>()); found != places.end())
+        front.push_back(found->second);
     }
     shorter[name] = std::move(front);
   }

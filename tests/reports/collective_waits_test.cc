@@ -92,9 +92,9 @@ TEST(Waits, AMomentBelongsToTheStepThatBeganToWaitFirst) {
   early.step = 1;
   Record sent = collective_record(2, 1, 0, 50, 60);
   sent.step = 1;
-  const auto waits = waits_of(two_device_timeline({collective_record(1, 0, 0, 0, 45),
-                                                   collective_record(1, 1, 0, 40, 45), early, sent}),
-                              {0, 1});
+  const auto waits = waits_of(
+      two_device_timeline({collective_record(1, 0, 0, 0, 45), collective_record(1, 1, 0, 40, 45), early, sent}),
+      {0, 1});
   EXPECT_THAT(waits[0].waited_by_step, testing::ElementsAre(40, 10));
   EXPECT_EQ(waits[0].waited(), 50) << "of the 50 until the second arrival";
 }

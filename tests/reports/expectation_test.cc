@@ -115,9 +115,8 @@ TEST(ReportJson, GivesBackWhatIsExpectedAndWhoWaits) {
                                    .step_time = 5,
                                    .band = {.relative = 0.25, .basis = "guesses"},
                                    .largest = GapTerm{.name = "input", .time = -7}};
-  report.summary.ranks = {
-      {.device = "a", .devices = 3, .waiting = 6, .transfer = 2, .caused = 4, .comes_last = 0.5},
-      {.device = "b"}};
+  report.summary.ranks = {{.device = "a", .devices = 3, .waiting = 6, .transfer = 2, .caused = 4, .comes_last = 0.5},
+                          {.device = "b"}};
   report.summary.critical_path = CriticalPath{.step = 4,
                                               .compute = 1,
                                               .update = 2,

@@ -57,8 +57,10 @@ TEST(RunRates, AreInTheTextAndTheDocument) {
   const Report report = priced_report();
   const std::string text = report_text(report);
   EXPECT_THAT(text, testing::ContainsRegex("tokens +3200.0 k tokens/s +800.0 k tokens/s a device"));
-  EXPECT_THAT(text, testing::ContainsRegex("model flops +32.00 TFLOPS +8.000 TFLOPS a device, 25.0 % of its peak in bf16"));
-  EXPECT_THAT(text, testing::ContainsRegex("cost +0.0000400 [$] +per step; 0.625 [$] per million sequences, 0.00625 [$] per"));
+  EXPECT_THAT(text,
+              testing::ContainsRegex("model flops +32.00 TFLOPS +8.000 TFLOPS a device, 25.0 % of its peak in bf16"));
+  EXPECT_THAT(
+      text, testing::ContainsRegex("cost +0.0000400 [$] +per step; 0.625 [$] per million sequences, 0.00625 [$] per"));
   EXPECT_THAT(text, HasSubstr("(2 machines at 36 $/h)"));
   const auto document = report_to_json(report);
   EXPECT_DOUBLE_EQ(document["rates"]["mfu"], 0.25);

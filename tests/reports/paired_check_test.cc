@@ -234,7 +234,8 @@ TEST(PairedCheck, RefusesLaunchesOfAnotherJobOrMachine) {
   EXPECT_EQ(problem([](Report& report) { report.system = "8 GiB"; }), "") << "the other one is older and does not say";
   EXPECT_THAT(problem([](Report& report) { report.settings["hardware_threads"] = "3"; }),
               testing::HasSubstr("the number of hardware threads is '3', in the first launch '(none)'"));
-  EXPECT_THAT(problem([](Report& report) { report.summary.step_time.mean = report.summary.step_time.median = 0; }), testing::HasSubstr("no time"));
+  EXPECT_THAT(problem([](Report& report) { report.summary.step_time.mean = report.summary.step_time.median = 0; }),
+              testing::HasSubstr("no time"));
 }
 
 }  // namespace

@@ -38,7 +38,8 @@ Report of_several_workers() {
   report.summary.other_devices = OtherDevices{.busiest = "a server", .count = 2, .per_step = {.update = 7, .idle = 8}};
   for (const Nanoseconds median : {1'000'000, 2'000'000, 4'000'000}) {
     report.summary.workers.push_back(
-        {.step_time = {.mean = median, .median = median, .min = 1, .p95 = 2, .median_absolute_deviation = 3, .samples = 4},
+        {.step_time =
+             {.mean = median, .median = median, .min = 1, .p95 = 2, .median_absolute_deviation = 3, .samples = 4},
          .per_step = {.compute = median, .communication = 5}});
   }
   return report;

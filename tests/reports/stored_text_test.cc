@@ -74,7 +74,8 @@ std::vector<Launch> launches_of(int pairs, double ratio) {
   std::vector<Launch> launches;
   for (int i = 0; i < 2 * pairs; ++i) {
     Launch launch{.is_new = i % 2 == 1, .report = full_report()};
-    launch.report.summary.step_time.mean = launch.report.summary.step_time.median = std::llround((1e6 + 40 * i) * (launch.is_new ? ratio : 1));
+    launch.report.summary.step_time.mean = launch.report.summary.step_time.median =
+        std::llround((1e6 + 40 * i) * (launch.is_new ? ratio : 1));
     launch.report.summary.per_step.compute += launch.is_new ? 5000 + i : 0;
     launches.push_back(std::move(launch));
   }

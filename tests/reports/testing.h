@@ -74,8 +74,12 @@ inline Report full_report() {
   report.steps = 40;
   report.warmup_steps = 3;
   report.units_per_step = 64;
-  report.summary.step_time = {
-      .mean = 2'000'000, .median = 2'000'000, .min = 1'900'000, .p95 = 2'500'000, .median_absolute_deviation = 40'000, .samples = 37};
+  report.summary.step_time = {.mean = 2'000'000,
+                              .median = 2'000'000,
+                              .min = 1'900'000,
+                              .p95 = 2'500'000,
+                              .median_absolute_deviation = 40'000,
+                              .samples = 37};
   report.summary.per_step = {.compute = 1'200'000,
                              .update = 80'000,
                              .exposed_input = 60'000,

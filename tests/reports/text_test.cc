@@ -41,7 +41,8 @@ TEST(ReportText, HoldsEveryFigure) {
   const std::string text = report_text(full_report());
   EXPECT_THAT(text, HasSubstr("Ziffern \u00fcben \u6570\u5b57: 2 replicas, mirrored, reduction_to_one_device\n"));
   EXPECT_THAT(text, HasSubstr("measured on engine cpu, topology this machine (figures: measured)"));
-  EXPECT_THAT(text, testing::ContainsRegex("step time +2.000 ms +mean of 37; median 2.000 ms, min 1.900 ms, p95 2.500 ms"));
+  EXPECT_THAT(text,
+              testing::ContainsRegex("step time +2.000 ms +mean of 37; median 2.000 ms, min 1.900 ms, p95 2.500 ms"));
   EXPECT_THAT(text, testing::ContainsRegex("throughput +32.0 k examples/s"));
   EXPECT_THAT(text, testing::ContainsRegex("scaling +87.5 %"));
   EXPECT_THAT(text, testing::ContainsRegex("  exposed communication +500.0 us +25.0 %"));

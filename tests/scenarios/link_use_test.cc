@@ -12,7 +12,8 @@ namespace {
 RunResult run(const std::string& topology, const std::string& strategy = "mirrored", int batch = 512) {
   return run_scenario(read_scenario("workload: {kind: layers, model: resnet15, batch: " + std::to_string(batch) +
                                     ", dtype: bf16, epoch: 5120}\nengine: {name: sim}\nstrategy: {name: " + strategy +
-                                    "}\ntopology: " + topology + "\ndevices: {type: gpu}\nsteps: 3\nwarmup_steps: 1\n"));
+                                    "}\ntopology: " + topology +
+                                    "\ndevices: {type: gpu}\nsteps: 3\nwarmup_steps: 1\n"));
 }
 
 TEST(LinkUse, InputOfAGpuComesFromTheNearestProcessor) {
@@ -51,7 +52,8 @@ TEST(ModelWork, OfATableOfLayersGivesRatesAndCosts) {
 
 TEST(ModelWork, OfALanguageModelCountsTokens) {
   const Scenario scenario = read_scenario(
-      "workload: {kind: layers, model: gpt, sizes: {tokens: 512, layers: 2}, batch: 8, dtype: bf16}\nengine: {name: sim}\n"
+      "workload: {kind: layers, model: gpt, sizes: {tokens: 512, layers: 2}, batch: 8, dtype: bf16}\nengine: {name: "
+      "sim}\n"
       "topology: hgx-h100\ndevices: {type: gpu, per_worker: 2}\nsteps: 3\nwarmup_steps: 1\n");
   const Report report = run_scenario(scenario).report;
   EXPECT_EQ(report.work->tokens_per_unit, 512);

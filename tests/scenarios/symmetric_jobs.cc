@@ -76,8 +76,8 @@ std::vector<std::string> records_of(const Timeline& timeline, int worker) {
   return texts;
 }
 
-// Expects that links carried as much as in the run `all`: those of the machines whose workers represent others, and those
-// of the fabric.
+// Expects that links carried as much as in the run `all`: those of the machines whose workers represent others, and
+// those of the fabric.
 void expect_equal_links(const Timeline& some, const Timeline& all) {
   const auto key = [](const LinkUse& link) { return std::pair(link.from, link.to); };
   std::map<std::pair<std::string, std::string>, double> carried;

@@ -13,8 +13,8 @@ TEST(Price, HasANumberACurrencyAndAnHour) {
   EXPECT_EQ(parse_price("98 EUR/h"), (Price{.per_hour = 98, .currency = "EUR"}));
   EXPECT_EQ(parse_price("1.5\u20ac/h"), (Price{.per_hour = 1.5, .currency = "\u20ac"}));
   EXPECT_EQ(parse_price("0 $/h"), (Price{.per_hour = 0, .currency = "$"}));
-  for (const char* text : {"2.4", "2.4 $", "$/h", "2.4/h", "-1 $/h", "1e3 $/h", "2.4 $/min", "2.4 dollars/h", "2.4  $/h",
-                           "nan $/h", "2000000 $/h", ""}) {
+  for (const char* text : {"2.4", "2.4 $", "$/h", "2.4/h", "-1 $/h", "1e3 $/h", "2.4 $/min", "2.4 dollars/h",
+                           "2.4  $/h", "nan $/h", "2000000 $/h", ""}) {
     EXPECT_EQ(parse_price(text), std::nullopt) << text;
   }
   EXPECT_EQ(price_text({.per_hour = 2.4, .currency = "$"}), "2.4 $/h");
@@ -30,7 +30,9 @@ TEST(Price, AmountsHaveThreeDigitsOrCents) {
 }
 
 TEST(Price, OfAMachineIsThatOfEachMachineOfACluster) {
-  const auto price_of = [](const std::string& text) { return parse_topology_yaml("schema_version: 1\n" + text, "t.yaml").price(); };
+  const auto price_of = [](const std::string& text) {
+    return parse_topology_yaml("schema_version: 1\n" + text, "t.yaml").price();
+  };
   EXPECT_EQ(price_of("cluster: {node: hgx-h100, workers: 2}"), std::nullopt);
   EXPECT_EQ(price_of("price: 98 $/h\ncluster: {node: hgx-h100, workers: 2}")->per_hour, 98);
   EXPECT_EQ(price_of("price: 12 $/h\nbased_on: dgx1-v100")->per_hour, 12);

@@ -169,8 +169,9 @@ std::optional<Price> read_price(const YamlReader& value) {
   const std::string text = value.text();
   const std::optional<Price> price = parse_price(text);
   if (!price && !text.empty()) {
-    value.error(fmt::format("expected the price of one machine such as 2.4 $/h or 98 EUR/h, from 0 to {:.0f}, found '{}'",
-                            kMostPerHour, text));
+    value.error(
+        fmt::format("expected the price of one machine such as 2.4 $/h or 98 EUR/h, from 0 to {:.0f}, found '{}'",
+                    kMostPerHour, text));
   }
   return price;
 }

@@ -285,13 +285,14 @@ void RunSymmetry::count_links() const {
   };
   std::unordered_map<std::uint32_t, double> bytes_of;
   for (const auto& [place, by_colour] : carried_) {
-    state_.patterns().visit(place.first, place.second, [&](std::uint32_t colour, std::span<const std::uint32_t> crossed) {
-      const auto bytes = by_colour.find(colour);
-      if (bytes == by_colour.end()) return;
-      for (const std::uint32_t direction : crossed) {
-        if (is_shown(direction)) bytes_of[direction] += bytes->second;
-      }
-    });
+    state_.patterns().visit(place.first, place.second,
+                            [&](std::uint32_t colour, std::span<const std::uint32_t> crossed) {
+                              const auto bytes = by_colour.find(colour);
+                              if (bytes == by_colour.end()) return;
+                              for (const std::uint32_t direction : crossed) {
+                                if (is_shown(direction)) bytes_of[direction] += bytes->second;
+                              }
+                            });
   }
   for (const auto& [direction, bytes] : bytes_of) run_.network().carry(direction, bytes);
 }

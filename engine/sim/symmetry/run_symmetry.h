@@ -137,7 +137,7 @@ class RunSymmetry {
   std::map<std::pair<NodeIndex, NodeIndex>, CallFlows> copies_;
   std::map<int, Source> sources_;
   std::map<std::pair<int, int>, std::map<std::uint32_t, double>> carried_;  // by source and pattern, then by colour
-  std::set<int> under_way_;                                 // sources with flows under way
+  std::set<int> under_way_;                                                 // sources with flows under way
   std::vector<std::pair<Source*, std::uint64_t>> unshown_;  // calls, because the flows must be divided first
   bool is_provisional_ = false;
   std::optional<int> provisional_step_;  // the first that began with provisional times
