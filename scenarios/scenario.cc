@@ -23,9 +23,9 @@ Diagnostic Scenario::problem_at(std::string_view path, std::string message) cons
     diagnostic.line = node->line;
     diagnostic.column = node->column;
     if (path.empty()) break;
-    const std::size_t dot = std::min(path.find('.'), path.size());
-    const YamlNode::Entry* entry = entry_of(*node, path.substr(0, dot));
-    path.remove_prefix(std::min(dot + 1, path.size()));
+    const PathKey first = first_key_of(path, node);
+    const YamlNode::Entry* entry = entry_of(*node, first.key);
+    path = first.below;
     node = entry ? entry->value : nullptr;
   }
   return diagnostic;

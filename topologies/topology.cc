@@ -150,10 +150,13 @@ const Topology& Topology::changed_or_like_others(int worker) const {
 }
 
 Topology& Topology::changed_machine(int worker) {
-  auto changed = std::make_shared<Topology>(machine(worker));
-  Topology& machine = *changed;
-  changed_[worker] = std::move(changed);
-  return machine;
+  std::shared_ptr<Topology>& changed = changed_[worker];
+  if (!changed) {
+    changed = std::make_shared<Topology>(*machine_);
+  } else if (changed.use_count() > 1) {  // a copy of this topology, or an alike machine, has it, too
+    changed = std::make_shared<Topology>(*changed);
+  }
+  return *changed;
 }
 
 void Topology::set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device) {
@@ -169,6 +172,16 @@ void Topology::set_port(NodeIndex nic, std::shared_ptr<const LinkModel> port) {
     nodes_[nic - machine_nodes()].port = std::move(port);
   } else {
     changed_machine(worker(nic)).nodes_[nic % nodes_of_machine_].port = std::move(port);
+  }
+}
+
+void Topology::share_alike_machines() {
+  std::map<std::vector<const void*>, std::shared_ptr<Topology>> known;
+  for (auto& [worker, machine] : changed_) {
+    std::vector<const void*> models;
+    for (const Node& node : machine->nodes_) models.insert(models.end(), {node.device.get(), node.port.get()});
+    for (const Link& link : machine->links_) models.push_back(link.model.get());
+    machine = known.try_emplace(std::move(models), machine).first->second;
   }
 }
 

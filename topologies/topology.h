@@ -159,6 +159,9 @@ class Topology {
   void set_device(NodeIndex index, std::shared_ptr<const DeviceModel> device);
   void set_link_model(LinkIndex index, std::shared_ptr<const LinkModel> model);
   void set_port(NodeIndex nic, std::shared_ptr<const LinkModel> port);
+  // Lets machines that set_device(), set_port() and set_link_model() have changed in the same way take no memory each,
+  // and be known as alike.
+  void share_alike_machines();
   // Gives each node that has a device what `other` makes of the node's kind and device, or leaves it as it is where
   // that is null. `other` is called once for a kind and a device, and machines that are alike stay alike.
   using OtherDevice = std::function<std::shared_ptr<const DeviceModel>(NodeKind, const DeviceModel&)>;
@@ -255,7 +258,7 @@ class Topology {
   int machines_ = 0;
   NodeIndex nodes_of_machine_ = 0;
   LinkIndex links_of_machine_ = 0;
-  std::map<int, std::shared_ptr<const Topology>> changed_{};  // by worker: unlike machine_
+  std::map<int, std::shared_ptr<Topology>> changed_{};  // by worker: unlike machine_
   // What was added one by one.
   std::vector<Node> nodes_;
   std::vector<Link> links_;

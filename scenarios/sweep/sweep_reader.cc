@@ -166,18 +166,4 @@ std::shared_ptr<const SweepSettings> read_sweep(const YamlReader& map, const Yam
   return map ? SweepReader(map, document).read() : nullptr;
 }
 
-const YamlNode* node_at(const YamlNode& root, std::string_view path) {
-  const YamlNode* node = &root;
-  while (node != nullptr && !path.empty()) {
-    const std::size_t dot = std::min(path.find('.'), path.size());
-    const YamlNode* below = nullptr;
-    for (const YamlNode::Entry& entry : node->entries) {
-      if (entry.key == path.substr(0, dot)) below = entry.value;
-    }
-    path.remove_prefix(std::min(dot + 1, path.size()));
-    node = below;
-  }
-  return node;
-}
-
 }  // namespace tandem

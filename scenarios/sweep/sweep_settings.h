@@ -34,7 +34,4 @@ struct SweepSettings {
 // diagnostics.
 std::shared_ptr<const SweepSettings> read_sweep(const YamlReader& map, const YamlDocument& document);
 
-// Returns the value at a path of maps, or null where there is none.
-const YamlNode* node_at(const YamlNode& root, std::string_view path);
-
 }  // namespace tandem

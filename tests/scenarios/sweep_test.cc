@@ -212,6 +212,28 @@ TEST(SweepSpace, MakesTheScenarioOfAPoint) {
   EXPECT_FALSE(first.sweep);
 }
 
+// Keys with dots and patterns, which the scenario need not have.
+TEST(SweepSpace, SweepsSingleNodesAndLinks) {
+  const Scenario base = with_sweep(R"(
+  values:
+    topology.cluster.workers: [3]
+    topology.cluster.overrides."*.nic5".slowdown: [4]
+    topology.cluster.overrides.*.nic6.bandwidth: [20GB/s]
+    topology.cluster.overrides.w1.gpu2.slowdown: [2]
+    topology.cluster.overrides."w0.gpu3 - w0.nvswitch0".bandwidth: [100GB/s]
+)");
+  const SweepSpace space(base);
+  SharedParts parts;
+  const Topology& topology = *space.scenario(space.points().front(), parts).topology;
+  const auto port = [&](const char* nic) {
+    return topology.node(topology.find(nic).value()).port->bandwidth_bytes_per_s.value / 1e9;
+  };
+  EXPECT_EQ(port("w2.nic5"), 12.5);
+  EXPECT_EQ(port("w2.nic6"), 20);
+  EXPECT_EQ(port("w2.nic4"), 50);
+  EXPECT_EQ(topology.device(topology.find("w1.gpu2").value())->peak_flops_per_s.at(DType::bf16).value, 989e12 / 2);
+}
+
 TEST(SweepSpace, PointsAtTheValueOfThePointThatIsWrong) {
   const Scenario base = with_sweep("  values: {workload.dtype: [bf16, bf61]}\n");
   const SweepSpace space(base);

@@ -51,6 +51,9 @@ TEST(Symmetry, OverriddenNodesAndLinksAreClassesOfTheirOwn) {
   EXPECT_GE(classes("w7.nic2: {slowdown: 3, latency: 50us}"), 2);
   EXPECT_GE(classes("w2.gpu1 - w2.nvswitch0: {bandwidth: 30GB/s, latency: 9us}"), 2);
   EXPECT_EQ(classes("gpu2: {slowdown: 3}"), 1) << "equal on all machines";
+  EXPECT_EQ(classes("\"w?.gpu2\": {slowdown: 3}"), 1) << "equal on all machines, and changed one by one";
+  EXPECT_GE(classes("\"*.nic2\": {slowdown: 4}, w3.nic2: {slowdown: 1}"), 2) << "all rails but one";
+  EXPECT_GE(classes("w3.gpu1: {slowdown: 2}, \"*.gpu0\": {slowdown: 2}"), 2);
   classes("w4.gpu3: {slowdown: 2}", "gb200-nvl72");
 }
 

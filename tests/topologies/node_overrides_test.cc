@@ -1,6 +1,10 @@
 // `overrides:` of single nodes and links, by their names.
 #include <gmock/gmock.h>
 
+#include <filesystem>
+#include <fstream>
+#include <sstream>
+
 #include "tests/topologies/testing.h"
 #include "topologies/base/strict_yaml.h"
 #include "topologies/readers/topology_yaml.h"
@@ -127,6 +131,99 @@ TEST(NodeOverrides, AreRefusedWhereTheyNameNothing) {
   EXPECT_THAT(refusal_of_override("w1.gpu1: {slowdown: 2000}"), HasSubstr("must be from 1 to 1000, found 2000"));
 }
 
+TEST(NodeOverrides, TheLastKeyThatStatesAFigureCounts) {
+  const auto memory = [](const std::string& overrides) {
+    const Topology topology = h100s(overrides);
+    return topology.device(node_named(topology, "w1.gpu3"))->memory_bytes.value / 1e9;
+  };
+  EXPECT_EQ(memory("\"*.gpu3\": {memory: 10GB}, w1.gpu3: {memory: 20GB}"), 20);
+  EXPECT_EQ(memory("w1.gpu3: {memory: 20GB}, \"*.gpu3\": {memory: 10GB}"), 10);
+  EXPECT_EQ(memory("w1.gpu3: {memory: 20GB}, gpu: {memory: 10GB}"), 10);
+  EXPECT_EQ(memory("\"w1.*\": {slowdown: 2}, w1.gpu3: {memory: 20GB}, \"*.gpu3\": {slowdown: 3}"), 20)
+      << "other figures stay";
+  EXPECT_EQ(peak(h100s("\"*.gpu3\": {slowdown: 4}, w1.gpu3: {slowdown: 2}"), "w1.gpu3"), 989.0 / 2);
+  EXPECT_EQ(peak(h100s("w1.gpu3: {slowdown: 2}, \"*.gpu3\": {slowdown: 4}"), "w1.gpu3"), 989.0 / 4);
+  const Topology all_but_one = h100s("\"*.nic5\": {slowdown: 3}, w1.nic5: {slowdown: 1}");
+  EXPECT_EQ(cable_gbs(all_but_one, "w1.nic5"), 50);
+  EXPECT_DOUBLE_EQ(cable_gbs(all_but_one, "w2.nic5"), 50.0 / 3);
+  EXPECT_EQ(peak(h100s("w1.gpu3: {slowdown: 2}, w1.gpu3 - w1.nvswitch0: {slowdown: 2}"), "w1.gpu3"), 989.0 / 2);
+}
+
+// One rail of a file that `topology convert` has written.
+TEST(NodeOverrides, AreTakenInFilesThatListNodesAndInVariantsOfClusters) {
+  const Topology made = h100s("", "workers: 3, fabric: rail");
+  std::ostringstream text;
+  write_topology_yaml(made, text);
+  const std::string overrides = "overrides: {\"*.nic5\": {slowdown: 4}, w1.gpu2: {slowdown: 2}}\n";
+  const Topology listed = parse_topology_yaml(text.str() + overrides, "full.yaml");
+  const auto folder = std::filesystem::path(testing::TempDir()) / "variant_of_cluster";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "full.yaml") << text.str();
+  std::ofstream(folder / "cluster.yaml") << "schema_version: 1\ncluster: {node: hgx-h100, workers: 3, fabric: rail}\n";
+  std::vector<Topology> all{listed};
+  for (const char* file : {"full.yaml", "cluster.yaml"}) {
+    all.push_back(parse_topology_yaml("schema_version: 1\nbased_on: ./" + std::string(file) + "\n" + overrides,
+                                      (folder / "variant.yaml").string()));
+  }
+  for (const Topology& topology : all) {
+    EXPECT_EQ(topology.worker_count(), 3);
+    for (const char* nic : {"w0.nic5", "w2.nic5"}) EXPECT_EQ(cable_gbs(topology, nic), 12.5);
+    EXPECT_EQ(cable_gbs(topology, "w2.nic4"), 50);
+    EXPECT_EQ(peak(topology, "w1.gpu2"), 989.0 / 2);
+    EXPECT_EQ(peak(topology, "w2.gpu2"), 989);
+  }
+  const Topology less = parse_topology_yaml(
+      "schema_version: 1\nbased_on: ./cluster.yaml\nwithout: [\"*.nic5\", w2.gpu7]\n", (folder / "v.yaml").string());
+  EXPECT_EQ(less.nodes_of(0, NodeKind::nic).size(), 7u);
+  EXPECT_EQ(less.nodes_of(2, NodeKind::gpu).size(), 7u);
+  std::filesystem::remove_all(folder);
+}
+
+TEST(NodeOverrides, TwoFiguresOfModelsOfOneNameStayApart) {
+  const Topology topology = parse_topology_yaml(
+      "schema_version: 1\nbased_on: hgx-h100\noverrides: {gpu3: {memory: 40GB}, gpu: {op_overhead: 9us}}\n", "v.yaml");
+  const auto& third = topology.device(node_named(topology, "gpu3"));
+  const auto& fourth = topology.device(node_named(topology, "gpu4"));
+  EXPECT_EQ(third->memory_bytes.value, 40e9);
+  EXPECT_EQ(fourth->memory_bytes.value, 80e9);
+  for (const auto& device : {third, fourth}) EXPECT_EQ(device->op_overhead_s.value, 9e-6);
+}
+
+TEST(NodeOverrides, MachinesThatAreChangedInOneWayStayAlike) {
+  const Topology topology = h100s("\"w1?.gpu2\": {slowdown: 2}", "workers: 20");
+  EXPECT_EQ(&topology.machine(11), &topology.machine(19));
+  EXPECT_NE(&topology.machine(11), &topology.machine(9));
+}
+
+TEST(Variants, HaveTheKeysOfAMachine) {
+  const Topology rack = parse_topology_yaml("schema_version: 1\nbased_on: gb200-nvl72\nnvlink_domain: 9\n", "v.yaml");
+  EXPECT_EQ(rack.nvlink_domain(), 9);
+  const Topology kept = parse_topology_yaml("schema_version: 1\nbased_on: gb200-nvl72\n", "v.yaml");
+  EXPECT_EQ(kept.nvlink_domain(), 18);
+  const Topology tcp = parse_topology_yaml(
+      "schema_version: 1\nbased_on: gb200-nvl72\nexchanges: in_turn\nshare_spread: 0.25\np2p: false\n", "v.yaml");
+  EXPECT_TRUE(tcp.exchanges_in_turn());
+  EXPECT_EQ(tcp.share_spread(), 0.25);
+  EXPECT_FALSE(tcp.p2p());
+  const Topology cluster = parse_topology_yaml(
+      "schema_version: 1\ncluster: {node: hgx-h100, workers: 2}\nexchanges: in_turn\nshare_spread: 0.25\n", "c.yaml");
+  EXPECT_TRUE(cluster.exchanges_in_turn());
+  EXPECT_EQ(cluster.share_spread(), 0.25);
+}
+
+TEST(Variants, ADomainIsOfOneMachine) {
+  const auto folder = std::filesystem::path(testing::TempDir()) / "domain_of_cluster";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "c.yaml") << "schema_version: 1\ncluster: {node: hgx-h100, workers: 2}\n";
+  try {
+    parse_topology_yaml("schema_version: 1\nbased_on: ./c.yaml\nnvlink_domain: 2\n", (folder / "v.yaml").string());
+    ADD_FAILURE() << "not refused";
+  } catch (const InputError& error) {
+    EXPECT_THAT(error.what(), HasSubstr("v.yaml:3:16: nvlink_domain: is of one machine"));
+  }
+  std::filesystem::remove_all(folder);
+}
+
 TEST(NodeOverrides, DifferFromTheirTwins) {
   std::vector<std::string> texts;
   for (const TopologyFinding& finding : check_topology(h100s("w1.gpu3: {slowdown: 2}, w2.nic4: {slowdown: 2}"))) {
@@ -137,6 +234,20 @@ TEST(NodeOverrides, DifferFromTheirTwins) {
                           "GPU has less)",
                           "'w2.nic4' has 25 GB/s of network, its twin 'w0.nic4' 50 (1 NIC has less)"));
   EXPECT_THAT(check_topology(h100s("")), IsEmpty());
+}
+
+TEST(Changed, AKeyWithDotsIsInQuotes) {
+  const auto base = std::make_shared<const YamlDocument>(YamlDocument::parse("overrides: {}\nother: 2\n", "s.yaml"));
+  const YamlNode* value = base->root().entries.back().value;
+  for (const std::string key : {"w1.gpu3 - w1.nvswitch0", "*.nic5", "plain"}) {
+    for (const char quote : {'"', '\''}) {
+      const std::string path = "overrides." + (quote + key + quote) + ".slowdown";
+      const YamlDocument changed = YamlDocument::changed(base, {{path, value}});
+      ASSERT_NE(node_at(changed.root(), path), nullptr) << path;
+      EXPECT_EQ(node_at(changed.root(), path)->text, "2");
+      EXPECT_EQ(changed.root().entries.front().value->entries.back().key, key);
+    }
+  }
 }
 
 TEST(Changed, AKeyMayHaveDots) {

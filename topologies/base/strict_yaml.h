@@ -86,7 +86,7 @@ class YamlDocument {
   // on the way must be a map (TANDEM_CHECK). The values, which are nodes of `base` or live as long as the result, keep
   // their lines and columns.
   struct Change {
-    std::string path;                 // "workload.batch"
+    std::string path;                 // "workload.batch"; see first_key_of()
     const YamlNode* value = nullptr;  // null: the key is left out
   };
   static YamlDocument changed(std::shared_ptr<const YamlDocument> base, const std::vector<Change>& changes);
@@ -111,6 +111,18 @@ class YamlDocument {
   const YamlNode* root_ = nullptr;
   std::vector<Diagnostic> problems_;
 };
+
+// The first key of a path, and the path below it. A key with dots is in quotes: `overrides."*.gpu3".slowdown`; it needs
+// none if the map has it.
+struct PathKey {
+  std::string key;
+  std::string_view below{};
+  bool is_last = true;
+};
+PathKey first_key_of(std::string_view path, const YamlNode* map);
+
+// Returns the value at a path of maps, or null where there is none.
+const YamlNode* node_at(const YamlNode& root, std::string_view path);
 
 // Returns the whole text of a file of at most 16 MiB. Throws InputError naming the file.
 std::string read_input_file(const std::filesystem::path& path);

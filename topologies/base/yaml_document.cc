@@ -276,45 +276,63 @@ YamlNode& YamlDocument::own(const YamlNode& node) {
   return *nodes_.emplace_back(std::make_unique<YamlNode>(node));
 }
 
-namespace {
-
-// Returns the length of the first key of a path. A key that the map has may contain dots: "w1.gpu3".
-std::size_t key_length(const YamlNode& map, std::string_view path) {
-  std::size_t length = std::min(path.find('.'), path.size());
-  for (const YamlNode::Entry& entry : map.entries) {
-    const bool begins =
-        path.starts_with(entry.key) && (path.size() == entry.key.size() || path[entry.key.size()] == '.');
-    if (begins) length = std::max(length, entry.key.size());
+PathKey first_key_of(std::string_view path, const YamlNode* map) {
+  if (!path.empty() && (path[0] == '"' || path[0] == '\'')) {
+    const std::size_t end = path.find(path[0], 1);
+    const bool is_closed = end != std::string_view::npos && (end + 1 == path.size() || path[end + 1] == '.');
+    if (is_closed && end + 1 == path.size()) return {std::string(path.substr(1, end - 1))};
+    if (is_closed) return {std::string(path.substr(1, end - 1)), path.substr(end + 2), false};
   }
-  return length;
+  std::size_t length = std::min(path.find('.'), path.size());
+  if (map != nullptr) {
+    for (const YamlNode::Entry& entry : map->entries) {
+      const bool begins =
+          path.starts_with(entry.key) && (path.size() == entry.key.size() || path[entry.key.size()] == '.');
+      if (begins) length = std::max(length, entry.key.size());
+    }
+  }
+  if (length == path.size()) return {std::string(path)};
+  return {std::string(path.substr(0, length)), path.substr(length + 1), false};
 }
 
-}  // namespace
+const YamlNode* node_at(const YamlNode& root, std::string_view path) {
+  const YamlNode* node = &root;
+  for (bool is_last = path.empty(); node != nullptr && !is_last;) {
+    const PathKey first = first_key_of(path, node);
+    const YamlNode* below = nullptr;
+    for (const YamlNode::Entry& entry : node->entries) {
+      if (entry.key == first.key) below = entry.value;
+    }
+    node = below;
+    path = first.below;
+    is_last = first.is_last;
+  }
+  return node;
+}
 
 // Copies the maps on the path first, because they may belong to the base and be aliased elsewhere in it.
 void YamlDocument::change(YamlNode& map, std::string_view path, const YamlNode* value) {
   TANDEM_CHECK(map.kind == YamlKind::map, "a change below a value that is no map");
-  const std::string_view key = path.substr(0, key_length(map, path));
-  const std::size_t dot = key.size() < path.size() ? key.size() : std::string_view::npos;
+  const PathKey first = first_key_of(path, &map);
   auto entry =
-      std::find_if(map.entries.begin(), map.entries.end(), [&](const auto& known) { return known.key == key; });
+      std::find_if(map.entries.begin(), map.entries.end(), [&](const auto& known) { return known.key == first.key; });
   const bool is_new = entry == map.entries.end();
   if (value == nullptr && is_new) return;
-  if (value == nullptr && dot == std::string_view::npos) {
+  if (value == nullptr && first.is_last) {
     map.entries.erase(entry);
     return;
   }
   if (is_new) {
-    entry = map.entries.insert(entry, {std::string(key), value->line, value->column, nullptr});
+    entry = map.entries.insert(entry, {first.key, value->line, value->column, nullptr});
   }
-  if (dot == std::string_view::npos) {
+  if (first.is_last) {
     entry->value = value;
     return;
   }
   const YamlNode empty{.kind = YamlKind::map, .line = entry->line, .column = entry->column};
   YamlNode& below = own(entry->value != nullptr ? *entry->value : empty);
   entry->value = &below;
-  change(below, path.substr(dot + 1), value);
+  change(below, first.below, value);
 }
 
 YamlDocument YamlDocument::changed(std::shared_ptr<const YamlDocument> base, const std::vector<Change>& changes) {

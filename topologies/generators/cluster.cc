@@ -37,6 +37,8 @@ class ClusterBuilder {
     topology_.set_measured_with(node_.measured_with());
     topology_.set_p2p(node_.p2p());
     topology_.set_price(node_.price());
+    topology_.set_exchanges_in_turn(node_.exchanges_in_turn());
+    topology_.set_share_spread(node_.share_spread());
     topology_.add_notes(node_.notes());
     if (workers_ > 1) add_fabric();
     return std::move(topology_);

@@ -181,16 +181,25 @@ std::vector<StatedKey> stated_keys_of(const YamlReader& map, const Topology& clu
   return stated;
 }
 
+// Makes the cluster of its machine by `make`, with overrides of the machine and of single nodes.
+template <typename Make>
+std::optional<Topology> with_overrides(const YamlReader& map, const Topology& machine, const Make& make) {
+  Overrides overrides(map);
+  auto cluster = make(map ? overrides.in_every_machine(machine) : machine);
+  if (!cluster || !overrides.has_others()) return cluster;
+  if (const auto plain = make(machine)) overrides.apply_others(*plain, *cluster);
+  return cluster;
+}
+
 std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, const std::string& name, int depth) {
-  auto machine = read_machine(cluster.required("node"), cluster, depth);
+  const auto machine = read_machine(cluster.required("node"), cluster, depth);
   check_fabric_keys(cluster);
-  std::vector<NodeOverride> others;
+  const YamlReader overrides = cluster.optional("overrides");
   if (has_fabric_file(cluster)) {
-    const YamlReader overrides = cluster.optional("overrides");
-    if (machine && overrides) machine = with_overrides(*machine, overrides, others);
-    auto topology = machine ? read_cluster_of_files(cluster, *machine, name, depth) : std::nullopt;
-    if (topology) apply_overrides(others, *machine, *topology);
-    return topology;
+    if (!machine) return std::nullopt;
+    return with_overrides(overrides, *machine, [&](const Topology& changed) {
+      return read_cluster_of_files(cluster, changed, name, depth);
+    });
   }
   Fabric fabric = read_fabric(cluster.optional("fabric"));
   if (!machine) return std::nullopt;
@@ -199,16 +208,15 @@ std::optional<Topology> read_cluster_of(const YamlReader& cluster, int workers, 
   } else if (nics.present()) {
     fabric.nics = some_nics(nics, *machine);
   }
-  if (const YamlReader overrides = cluster.optional("overrides")) machine = with_overrides(*machine, overrides, others);
-  if (!cluster.diagnostics().empty()) return std::nullopt;
-  try {
-    Topology topology = make_cluster(*machine, workers, fabric, name);
-    apply_overrides(others, *machine, topology);
-    return topology;
-  } catch (const Error& error) {
-    cluster.error(error.what());
-    return std::nullopt;
-  }
+  return with_overrides(overrides, *machine, [&](const Topology& changed) -> std::optional<Topology> {
+    if (!cluster.diagnostics().empty()) return std::nullopt;
+    try {
+      return make_cluster(changed, workers, fabric, name);
+    } catch (const Error& error) {
+      cluster.error(error.what());
+      return std::nullopt;
+    }
+  });
 }
 
 }  // namespace
@@ -225,9 +233,7 @@ std::optional<Topology> read_cluster_map(const YamlReader& map, int workers) {
   const std::string node = map.optional("node").text("");
   auto topology =
       read_cluster_of(map, workers, workers == 1 ? node : std::to_string(workers) + " x " + node, kDepthInFile);
-  const YamlReader p2p = map.optional("p2p");
-  const bool stated = p2p.boolean(true);
-  if (topology && p2p) topology->set_p2p(stated);
+  if (topology) read_transfers(map, *topology);
   const std::optional<Price> price = read_price(map.optional("price"));
   if (topology && price) topology->set_price(price);
   return topology;

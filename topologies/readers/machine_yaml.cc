@@ -12,9 +12,9 @@ namespace {
 
 constexpr int kDeepest = kDepthInFile + 8;  // files that are based on each other
 
-// Reads a file that describes one machine.
+// Reads a file that describes one machine or, if `may_be_cluster`, several.
 std::optional<Topology> read_machine_file(const YamlReader& machine, const std::filesystem::path& path,
-                                          const ImportOptions& options, int depth) {
+                                          const ImportOptions& options, int depth, bool may_be_cluster) {
   if (depth >= kDeepest) {
     machine.error("machines that are based on each other in a circle, or more than 8 of them");
     return std::nullopt;
@@ -27,7 +27,7 @@ std::optional<Topology> read_machine_file(const YamlReader& machine, const std::
     }
     const YamlDocument document = YamlDocument::parse(text, path.string());
     const YamlReader root(document, machine.diagnostics());
-    if (root.has("cluster")) {
+    if (root.has("cluster") && !may_be_cluster) {
       machine.error("'" + path.string() + "' is a cluster, expected one machine");
       return std::nullopt;
     }
@@ -51,44 +51,16 @@ std::string complete_with_option(const YamlReader& value, int depth) {
   return "";
 }
 
-struct Changes {
-  Models<DeviceModel> devices;
-  Models<LinkModel> links;
-  std::set<NodeIndex> removed;
-};
-
-Changes models_of(const Topology& machine) {
-  Changes models;
-  for (NodeIndex index = 0; index < machine.node_count(); ++index) {
-    if (const auto& device = machine.node(index).device) models.devices.emplace(device->id, device);
-    if (const auto& port = machine.node(index).port) models.links.emplace(port->id, port);
-  }
-  for (LinkIndex index = 0; index < machine.link_count(); ++index) {
-    models.links.emplace(machine.link(index).model->id, machine.link(index).model);
-  }
-  return models;
-}
-
-template <typename Model>
-std::shared_ptr<const Model> changed(const std::shared_ptr<const Model>& model, const Models<Model>& changes) {
-  const auto found = model ? changes.find(model->id) : changes.end();
-  return found == changes.end() ? model : found->second;
-}
-
-Topology changed_copy(const Topology& machine, const Changes& changes, const std::string& name) {
+Topology without_nodes(const Topology& machine, const std::set<NodeIndex>& removed, const std::string& name) {
   Topology copy(name);
   std::map<NodeIndex, NodeIndex> places;
   for (NodeIndex index = 0; index < machine.node_count(); ++index) {
-    if (changes.removed.contains(index)) continue;
-    Node part = machine.node(index);
-    part.device = changed(part.device, changes.devices);
-    part.port = changed(part.port, changes.links);
-    places[index] = copy.add_node(std::move(part));
+    if (!removed.contains(index)) places[index] = copy.add_node(machine.node(index));
   }
   for (LinkIndex index = 0; index < machine.link_count(); ++index) {
-    const Link& link = machine.link(index);
-    if (changes.removed.contains(link.from) || changes.removed.contains(link.to)) continue;
-    copy.add_link(places[link.from], places[link.to], changed(link.model, changes.links), link.direction);
+    const Link link = machine.link(index);
+    if (removed.contains(link.from) || removed.contains(link.to)) continue;
+    copy.add_link(places[link.from], places[link.to], link.model, link.direction);
   }
   for (const CollectiveSample& sample : machine.collectives()) copy.add_collective(sample);
   copy.set_measured_with(machine.measured_with());
@@ -107,9 +79,10 @@ std::set<NodeIndex> read_removed(const Topology& machine, const YamlReader& with
   std::set<NodeIndex> removed;
   for (const YamlReader& node : without.list()) {
     const std::string name = node.text();
-    const auto index = machine.find(name);
-    if (index) removed.insert(*index);
-    if (!index && !name.empty()) node.unknown_word("node", name, names);
+    if (name.empty()) continue;
+    const std::set<NodeIndex> named = nodes_named(name, machine);
+    if (named.empty()) node.unknown_word("node", name, names);
+    removed.insert(named.begin(), named.end());
   }
   if (removed.size() == machine.node_count()) without.error("leaves no node");
   return removed;
@@ -136,7 +109,7 @@ std::optional<std::filesystem::path> named_file(const YamlReader& value, int dep
   return std::nullopt;
 }
 
-std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth) {
+std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth, bool may_be_cluster) {
   ImportOptions options;
   const YamlReader complete_with = map.optional("complete_with");
   options.complete_with = complete_with_option(complete_with, depth);
@@ -146,62 +119,32 @@ std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader
   if (name.empty()) return std::nullopt;
   const auto known = catalog_names();
   if (std::find(known.begin(), known.end(), name) != known.end()) {
-    return read_machine_file(machine, catalog_file(name), options, depth);
+    return read_machine_file(machine, catalog_file(name), options, depth, may_be_cluster);
   }
   if (name.find_first_of("/.") == std::string::npos) {
     machine.unknown_word("catalog node", name, known);
     return std::nullopt;
   }
   const auto path = named_file(machine, depth);
-  return path ? read_machine_file(machine, *path, options, depth) : std::nullopt;
-}
-
-Topology with_overrides(const Topology& machine, const YamlReader& overrides, std::vector<NodeOverride>& others) {
-  const Changes known = models_of(machine);
-  Changes changes;
-  std::vector<NodeOverride> of_nodes;
-  for (const auto& [id, map] : overrides.entries()) {
-    if (known.devices.contains(id)) {
-      changes.devices[id] = std::make_shared<DeviceModel>(overridden(*known.devices.at(id), map));
-    } else if (known.links.contains(id)) {
-      changes.links[id] = std::make_shared<LinkModel>(overridden(*known.links.at(id), map));
-    } else {
-      for (NodeOverride& change : node_overrides(id, map)) of_nodes.push_back(std::move(change));
-    }
-  }
-  Topology changed = changed_copy(machine, changes, machine.name());
-  for (NodeOverride& change : of_nodes) {
-    if (!is_for_every_machine(change.key) || !apply(change, changed)) others.push_back(std::move(change));
-  }
-  return changed;
-}
-
-void apply_overrides(const std::vector<NodeOverride>& changes, const Topology& machine, Topology& topology) {
-  const Changes known = models_of(machine);
-  std::vector<std::string> ids = keys_of(known.devices);
-  for (const std::string& id : keys_of(known.links)) ids.push_back(id);
-  for (const NodeOverride& change : changes) {
-    if (!apply(change, topology)) report_unknown(change, topology, ids);
-  }
+  return path ? read_machine_file(machine, *path, options, depth, may_be_cluster) : std::nullopt;
 }
 
 std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth) {
-  auto machine = read_machine(map.required("based_on"), map, depth);
+  auto machine = read_machine(map.required("based_on"), map, depth, true);
   const YamlReader overrides = map.optional("overrides");
   const YamlReader without = map.optional("without");
-  const YamlReader p2p = map.optional("p2p");
-  const bool stated = p2p.boolean(true);
+  const YamlReader domain = map.optional("nvlink_domain");
+  const int shared_by = domain.integer(1, 1 << 16, 1);
   if (!machine) return std::nullopt;
-  if (overrides) {
-    std::vector<NodeOverride> others;
-    machine = with_overrides(*machine, overrides, others);
-    apply_overrides(others, *machine, *machine);
-  }
-  Changes changes;
-  if (without) changes.removed = read_removed(*machine, without);
+  // A copy without the compact form of a cluster, whose machines an override may change one by one.
+  Topology variant = without_nodes(*machine, {}, name);
+  Overrides(overrides).apply(variant);
+  std::set<NodeIndex> removed;
+  if (without) removed = read_removed(variant, without);
+  if (domain && variant.worker_count() > 1) domain.error("is of one machine; this is a cluster, whose GPUs are joined");
   if (!map.diagnostics().empty()) return std::nullopt;
-  Topology variant = changed_copy(*machine, changes, name);
-  if (p2p) variant.set_p2p(stated);
+  if (!removed.empty()) variant = without_nodes(variant, removed, name);
+  if (domain) variant.set_nvlink_domain(shared_by);
   return variant;
 }
 

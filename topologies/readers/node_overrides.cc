@@ -7,6 +7,7 @@
 #include <set>
 
 #include "topologies/base/units.h"
+#include "topologies/figures.h"
 #include "topologies/readers/models_yaml.h"
 
 namespace tandem {
@@ -51,15 +52,6 @@ bool names(std::string_view pattern, const Topology& topology, NodeIndex index) 
   return prefix == 0 && worker != kNoWorker && is_match(pattern, fmt::format("w{}.{}", worker, name));
 }
 
-std::set<NodeIndex> nodes_named(std::string_view pattern, const Topology& topology) {
-  std::set<NodeIndex> found;
-  if (const auto exact = topology.find(pattern)) return {*exact};
-  for (NodeIndex index = 0; index < topology.node_count(); ++index) {
-    if (names(pattern, topology, index)) found.insert(index);
-  }
-  return found;
-}
-
 double read_slowdown(const YamlReader& map) {
   return map.optional("slowdown").number({.least = kSlowdowns.least, .most = kSlowdowns.most, .otherwise = 1});
 }
@@ -99,135 +91,162 @@ FigureOrigin origin_of(const YamlReader& map) {
   return read_origin(map, {Provenance::assumed, "overridden in " + map.file(), ""});
 }
 
-// Models of several nodes stay one model.
+using Layers = std::vector<const YamlReader*>;  // the values of keys, in the order of the file
+
+// Returns the slowdown that counts, and the file that states it.
+std::pair<double, std::string> slowdown_of(const Layers& layers) {
+  std::pair<double, std::string> slowdown{1, ""};
+  for (const YamlReader* map : layers) {
+    if (const double stated = read_slowdown(*map); map->has("slowdown")) slowdown = {stated, map->file()};
+  }
+  return slowdown;
+}
+
+DeviceModel overridden(const DeviceModel& model, const Layers& layers) {
+  DeviceModel changed = model;
+  for (const YamlReader* map : layers) {
+    changed.name = map->optional("name").text(changed.name);
+    if (map->has("name") && map->has("peak_flops")) changed.peak_flops_per_s.clear();  // another device
+    read_device_figures(*map, origin_of(*map), changed);
+  }
+  if (const auto [slowdown, file] = slowdown_of(layers); slowdown > 1) slow_down(changed, slowdown, file);
+  return changed;
+}
+
+LinkModel overridden(const LinkModel& model, const Layers& layers) {
+  LinkModel changed = model;
+  for (const YamlReader* map : layers) read_link_figures(*map, origin_of(*map), changed);
+  if (const auto [slowdown, file] = slowdown_of(layers); slowdown > 1) {
+    scale(changed.bandwidth_bytes_per_s, 1 / slowdown, fmt::format("slowed down by {:.6g} in {}", slowdown, file));
+  }
+  return changed;
+}
+
+// Models that are changed in the same way stay one model.
 template <typename Model>
 class Changed {
  public:
-  explicit Changed(const YamlReader& map) : map_(map) {}
-  std::shared_ptr<const Model> of(const std::shared_ptr<const Model>& model) {
-    auto& known = known_[model];
-    if (!known) known = std::make_shared<const Model>(overridden(*model, map_));
+  std::shared_ptr<const Model> of(const std::shared_ptr<const Model>& model, const Layers& layers) {
+    auto& known = known_[{model, layers}];
+    if (!known) known = std::make_shared<const Model>(overridden(*model, layers));
     return known;
   }
 
  private:
-  const YamlReader& map_;
-  std::map<std::shared_ptr<const Model>, std::shared_ptr<const Model>> known_;
+  std::map<std::pair<std::shared_ptr<const Model>, Layers>, std::shared_ptr<const Model>> known_{};
 };
 
-class Application {
- public:
-  Application(const NodeOverride& change, Topology& topology)
-      : change_(change), topology_(topology), devices_(change.map), links_(change.map) {}
+// What a key names.
+struct Named {
+  bool is_model = false;
+  std::vector<std::string> names{};  // of nodes, or of links between two nodes
+  std::set<NodeIndex> devices{}, ports{};
+  std::set<LinkIndex> links{};
+  bool empty() const { return names.empty() && devices.empty() && ports.empty() && links.empty(); }
+};
 
-  bool run() {
-    const std::size_t dash = change_.key.find(" - ");
-    if (dash != std::string::npos) {
-      change_between(nodes_named(std::string_view(change_.key).substr(0, dash), topology_),
-                     nodes_named(std::string_view(change_.key).substr(dash + 3), topology_));
+template <typename IsNamed>
+void add_links(const Topology& topology, Named& named, IsNamed&& is_named) {
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    if (is_named(topology.link(index))) named.links.insert(index);
+  }
+}
+
+Named with_model(const std::string& id, const Topology& topology) {
+  Named named{.is_model = true};
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) {
+    if (const auto& device = topology.device(index); device && device->id == id) named.devices.insert(index);
+    if (topology.kind(index) != NodeKind::nic) continue;
+    if (const auto port = topology.node(index).port; port && port->id == id) named.ports.insert(index);
+  }
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+    if (topology.link_model(index).id == id) named.links.insert(index);
+  }
+  return named;
+}
+
+Named between(const std::set<NodeIndex>& some, const std::set<NodeIndex>& others, const Topology& topology) {
+  Named named;
+  add_links(topology, named, [&](const Link& link) {
+    const bool is_named = (some.contains(link.from) && others.contains(link.to)) ||
+                          (some.contains(link.to) && others.contains(link.from));
+    if (is_named) named.names.push_back(topology.node(link.from).name + " - " + topology.node(link.to).name);
+    return is_named;
+  });
+  return named;
+}
+
+Named with_nodes(const std::set<NodeIndex>& nodes, const Topology& topology) {
+  Named named;
+  std::set<NodeIndex> nics, switches;
+  for (const NodeIndex index : nodes) {
+    const Node node = topology.node(index);
+    named.names.push_back(node.name);
+    if (node.device) {
+      named.devices.insert(index);
+    } else if (node.kind == NodeKind::nic) {
+      if (node.port) named.ports.insert(index);
+      nics.insert(index);
     } else {
-      change_nodes(nodes_named(change_.key, topology_));
-    }
-    if (changed_ > 0) note();
-    return changed_ > 0;
-  }
-
- private:
-  void change_nodes(const std::set<NodeIndex>& nodes) {
-    std::set<NodeIndex> nics, switches;
-    for (const NodeIndex index : nodes) {
-      const Node node = topology_.node(index);
-      if (node.device) {
-        topology_.set_device(index, devices_.of(node.device));
-      } else if (node.kind == NodeKind::nic) {
-        if (node.port) topology_.set_port(index, links_.of(node.port));
-        nics.insert(index);
-      } else {
-        switches.insert(index);
-      }
-      count(node.name);
-    }
-    if (nics.empty() && switches.empty()) return;
-    change_links([&](const Link& link) {
-      const bool is_cable =
-          link.model->kind == LinkKind::network && (nics.contains(link.from) || nics.contains(link.to));
-      return is_cable || switches.contains(link.from) || switches.contains(link.to);
-    });
-  }
-
-  void change_between(const std::set<NodeIndex>& some, const std::set<NodeIndex>& others) {
-    change_links([&](const Link& link) {
-      const bool is_named = (some.contains(link.from) && others.contains(link.to)) ||
-                            (some.contains(link.to) && others.contains(link.from));
-      if (is_named) count(topology_.node(link.from).name + " - " + topology_.node(link.to).name);
-      return is_named;
-    });
-  }
-
-  template <typename IsNamed>
-  void change_links(IsNamed&& is_named) {
-    for (LinkIndex index = 0; index < topology_.link_count(); ++index) {
-      const Link link = topology_.link(index);
-      if (is_named(link)) topology_.set_link_model(index, links_.of(link.model));
+      switches.insert(index);
     }
   }
-
-  void count(const std::string& name) {
-    if (changed_++ == 0) first_ = name;
-  }
-
-  void note() const {
-    std::string figures;
-    for (const YamlNode::Entry& entry : change_.map.node()->entries) {
-      figures += figures.empty() ? "" : ", ";
-      figures += entry.value->kind == YamlKind::scalar ? entry.key + " " + entry.value->text : entry.key;
-    }
-    topology_.add_note(fmt::format("overridden: {}{}: {}", first_,
-                                   changed_ > 1 ? fmt::format(" and {} more", changed_ - 1) : "", figures));
-  }
-
-  const NodeOverride& change_;
-  Topology& topology_;
-  Changed<DeviceModel> devices_;
-  Changed<LinkModel> links_;
-  std::size_t changed_ = 0;
-  std::string first_{};
-};
-
-}  // namespace
-
-DeviceModel overridden(const DeviceModel& model, const YamlReader& map) {
-  DeviceModel changed = model;
-  changed.name = map.optional("name").text(changed.name);
-  if (map.has("name") && map.has("peak_flops")) changed.peak_flops_per_s.clear();  // another device
-  read_device_figures(map, origin_of(map), changed);
-  const double slowdown = read_slowdown(map);
-  if (slowdown > 1) slow_down(changed, slowdown, map.file());
-  return changed;
+  if (nics.empty() && switches.empty()) return named;
+  add_links(topology, named, [&](const Link& link) {
+    const bool is_cable = link.model->kind == LinkKind::network && (nics.contains(link.from) || nics.contains(link.to));
+    return is_cable || switches.contains(link.from) || switches.contains(link.to);
+  });
+  return named;
 }
 
-LinkModel overridden(const LinkModel& model, const YamlReader& map) {
-  LinkModel changed = model;
-  read_link_figures(map, origin_of(map), changed);
-  const double slowdown = read_slowdown(map);
-  if (slowdown > 1) {
-    scale(changed.bandwidth_bytes_per_s, 1 / slowdown,
-          fmt::format("slowed down by {:.6g} in {}", slowdown, map.file()));
+Named named_by(const std::string& key, const Topology& topology) {
+  if (Named models = with_model(key, topology); !models.empty()) return models;
+  const std::size_t dash = key.find(" - ");
+  if (dash == std::string::npos) return with_nodes(nodes_named(key, topology), topology);
+  return between(nodes_named(std::string_view(key).substr(0, dash), topology),
+                 nodes_named(std::string_view(key).substr(dash + 3), topology), topology);
+}
+
+std::string note_of(const Named& named, const YamlReader& map) {
+  std::string figures;
+  for (const YamlNode::Entry& entry : map.node()->entries) {
+    figures += figures.empty() ? "" : ", ";
+    figures += entry.value->kind == YamlKind::scalar ? entry.key + " " + entry.value->text : entry.key;
   }
-  return changed;
+  const std::size_t count = named.names.size();
+  return fmt::format("overridden: {}{}: {}", named.names.front(),
+                     count > 1 ? fmt::format(" and {} more", count - 1) : "", figures);
 }
 
-std::vector<NodeOverride> node_overrides(const std::string& key, const YamlReader& map) {
-  const bool is_worker = map.is_map() && !map.node()->entries.empty() && worker_prefix(key + ".") > 0 &&
-                         std::ranges::all_of(map.node()->entries, [](const YamlNode::Entry& entry) {
-                           return entry.value != nullptr && entry.value->kind == YamlKind::map;
-                         });
-  if (!is_worker) return {{key, map}};
-  std::vector<NodeOverride> changes;
-  for (const auto& [name, value] : map.entries()) changes.push_back({key + "." + name, value});
-  return changes;
+void report_unknown(const std::string& key, const YamlReader& map, const Topology& topology) {
+  std::set<std::string> models;
+  std::vector<std::string> nodes;
+  for (NodeIndex index = 0; index < topology.node_count() && nodes.size() < kMostSuggestions; ++index) {
+    const Node node = topology.node(index);
+    nodes.push_back(node.name);
+    if (node.device) models.insert(node.device->id);
+    if (node.port) models.insert(node.port->id);
+  }
+  for (LinkIndex index = 0; index < topology.link_count(); ++index) models.insert(topology.link_model(index).id);
+  nodes.insert(nodes.begin(), models.begin(), models.end());
+  map.unknown_word("device or link model, or node", key, nodes);
 }
 
+// Whether a part of the name of a worker and of the fabric, before whose dot an override may be divided into maps.
+bool is_first_part(std::string_view key) {
+  if (key == "fabric" || key == "*") return true;
+  return key.size() > 1 && key[0] == 'w' && key.substr(1).find_first_not_of("0123456789*?") == std::string_view::npos;
+}
+
+// Whether the map has an override for each of several names: `w1: {gpu3: {slowdown: 2}}`.
+bool is_divided(const std::string& key, const YamlReader& map) {
+  if (!is_first_part(key) || !map.is_map() || map.node()->entries.empty()) return false;
+  return std::ranges::all_of(map.node()->entries, [](const YamlNode::Entry& entry) {
+    return entry.value->kind == YamlKind::map && entry.key != "peak_flops" && !is_figure_key(entry.key);
+  });
+}
+
+// Whether the key names nodes of every machine.
 bool is_for_every_machine(const std::string& key) {
   if (key.starts_with("*.") || key.starts_with("w*.")) return true;
   if (key.find('.') != std::string::npos) return false;
@@ -241,15 +260,105 @@ bool is_for_every_machine(const std::string& key) {
   return true;
 }
 
-bool apply(const NodeOverride& change, Topology& topology) {
-  return Application(change, topology).run();
+template <typename Index>
+using LayersOf = std::map<Index, Layers>;
+
+// Adds the layer to those elements of `named` that are changed.
+template <typename Index>
+void add_layer(const std::set<Index>& named, const YamlReader& map, LayersOf<Index>& changed) {
+  for (auto& [index, layers] : changed) {
+    if (named.contains(index)) layers.push_back(&map);
+  }
 }
 
-void report_unknown(const NodeOverride& change, const Topology& topology, std::vector<std::string> models) {
-  for (NodeIndex index = 0; index < topology.node_count() && models.size() < kMostSuggestions; ++index) {
-    models.push_back(topology.node(index).name);
+template <typename Index>
+void add_elements(const std::set<Index>& named, LayersOf<Index>& changed) {
+  for (const Index index : named) changed[index];
+}
+
+}  // namespace
+
+std::set<NodeIndex> nodes_named(std::string_view pattern, const Topology& topology) {
+  std::set<NodeIndex> found;
+  if (const auto exact = topology.find(pattern)) return {*exact};
+  for (NodeIndex index = 0; index < topology.node_count(); ++index) {
+    if (names(pattern, topology, index)) found.insert(index);
   }
-  change.map.unknown_word("device or link model, or node", change.key, models);
+  return found;
+}
+
+Overrides::Overrides(const YamlReader& map) {
+  if (!map) return;
+  for (const auto& [key, value] : map.entries()) {
+    if (!is_divided(key, value)) {
+      keys_.push_back({key, value});
+      continue;
+    }
+    for (const auto& [name, below] : value.entries()) keys_.push_back({key + "." + name, below});
+  }
+}
+
+// Every element that is changed gets all keys that name it, in the order of the file.
+void Overrides::change(const Topology& plain, Topology& topology, Use use) const {
+  LayersOf<NodeIndex> devices, ports;
+  LayersOf<LinkIndex> links;
+  std::vector<Named> named;
+  for (const Key& key : keys_) {
+    const Named& one = named.emplace_back(named_by(key.name, plain));
+    if (use == Use::others && key.is_in_every_machine) continue;
+    if (one.empty()) report_unknown(key.name, key.map, plain);
+    if (!one.names.empty()) topology.add_note(note_of(one, key.map));
+    add_elements(one.devices, devices);
+    add_elements(one.ports, ports);
+    add_elements(one.links, links);
+  }
+  for (std::size_t i = 0; i < keys_.size(); ++i) {
+    add_layer(named[i].devices, keys_[i].map, devices);
+    add_layer(named[i].ports, keys_[i].map, ports);
+    add_layer(named[i].links, keys_[i].map, links);
+  }
+  Changed<DeviceModel> device_models;
+  Changed<LinkModel> link_models;
+  std::vector<std::pair<NodeIndex, std::shared_ptr<const DeviceModel>>> new_devices;
+  for (const auto& [index, layers] : devices) {
+    new_devices.emplace_back(index, device_models.of(plain.device(index), layers));
+  }
+  std::vector<std::pair<NodeIndex, std::shared_ptr<const LinkModel>>> new_ports;
+  for (const auto& [index, layers] : ports) {
+    new_ports.emplace_back(index, link_models.of(plain.node(index).port, layers));
+  }
+  std::vector<std::pair<LinkIndex, std::shared_ptr<const LinkModel>>> new_links;
+  for (const auto& [index, layers] : links) {
+    new_links.emplace_back(index, link_models.of(plain.link(index).model, layers));
+  }
+  for (auto& [index, model] : new_devices) topology.set_device(index, std::move(model));
+  for (auto& [index, model] : new_ports) topology.set_port(index, std::move(model));
+  for (auto& [index, model] : new_links) topology.set_link_model(index, std::move(model));
+  topology.share_alike_machines();
+}
+
+void Overrides::apply(Topology& topology) const {
+  change(topology, topology, Use::all);
+}
+
+Topology Overrides::in_every_machine(const Topology& machine) {
+  Overrides in_every;
+  for (Key& key : keys_) {
+    const Named named = named_by(key.name, machine);
+    key.is_in_every_machine = named.is_model ? !named.empty() : is_for_every_machine(key.name) && !named.empty();
+    if (key.is_in_every_machine) in_every.keys_.push_back(key);
+  }
+  Topology changed = machine;
+  in_every.apply(changed);
+  return changed;
+}
+
+bool Overrides::has_others() const {
+  return std::ranges::any_of(keys_, [](const Key& key) { return !key.is_in_every_machine; });
+}
+
+void Overrides::apply_others(const Topology& plain, Topology& cluster) const {
+  change(plain, cluster, Use::others);
 }
 
 }  // namespace tandem

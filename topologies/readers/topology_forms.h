@@ -43,22 +43,22 @@ std::optional<Price> read_price(const YamlReader& value);
 // Reads `cluster:`, copies of one machine behind a fabric.
 std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth);
 
-// Reads `based_on:`, another machine with some figures replaced and some nodes left out.
+// Reads `based_on:`, another machine or cluster with some figures replaced and some nodes left out.
 std::optional<Topology> read_variant(const YamlReader& map, const std::string& name, int depth);
 
 // Reads the machine that `machine` names: one of the catalog, or a file beside the one that names it. `map` may have
 // `complete_with`, the machine from which a partial file is completed, and `gpu`, the product of its GPUs.
-std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth);
+// A file may describe a cluster only where `may_be_cluster`.
+std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth,
+                                     bool may_be_cluster = false);
+
+// Reads the keys that say how transfers go between GPUs and machines, which any form may have, and changes those that
+// are there.
+void read_transfers(const YamlReader& map, Topology& topology);
 
 // Read `cluster:` whose `fabric` is a file: the output of ibnetdiscover, or Slurm's topology.conf.
 bool has_fabric_file(const YamlReader& cluster);
 std::optional<Topology> read_cluster_of_files(const YamlReader& cluster, const Topology& machine,
                                               const std::string& name, int depth);
-
-// Returns the machine with the figures that `overrides` gives, by the names of their models, or of nodes that every
-// machine has. Adds what names neither to `others`, which apply_overrides() applies to the cluster of such machines;
-// what names nothing there is reported.
-Topology with_overrides(const Topology& machine, const YamlReader& overrides, std::vector<NodeOverride>& others);
-void apply_overrides(const std::vector<NodeOverride>& changes, const Topology& machine, Topology& topology);
 
 }  // namespace tandem

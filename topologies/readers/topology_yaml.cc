@@ -50,10 +50,8 @@ class ExplicitForm {
     std::map<std::string, std::string> facts;
     for (const auto& [name, fact] : map_.optional("measured_with").entries()) facts[name] = fact.text();
     topology_.set_measured_with(std::move(facts));
-    topology_.set_p2p(map_.optional("p2p").boolean(true));
-    topology_.set_exchanges_in_turn(map_.optional("exchanges").one_of<bool>({{"at_once", false}, {"in_turn", true}}));
-    topology_.set_share_spread(map_.optional("share_spread").number({.least = 0, .most = 1}));
     topology_.set_nvlink_domain(map_.optional("nvlink_domain").integer(1, 1 << 16, 1));
+    if (const YamlReader overrides = map_.optional("overrides")) Overrides(overrides).apply(topology_);
     return std::move(topology_);
   }
 
@@ -188,6 +186,14 @@ std::optional<Topology> read_topology_map(const YamlReader& map, const std::stri
   return read_topology_form(map, default_name, kDepthInScenario);
 }
 
+void read_transfers(const YamlReader& map, Topology& topology) {
+  const YamlReader p2p = map.optional("p2p"), exchanges = map.optional("exchanges");
+  const YamlReader spread = map.optional("share_spread");
+  if (p2p) topology.set_p2p(p2p.boolean(true));
+  if (exchanges) topology.set_exchanges_in_turn(exchanges.one_of<bool>({{"at_once", false}, {"in_turn", true}}));
+  if (spread) topology.set_share_spread(spread.number({.least = 0, .most = 1}));
+}
+
 std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth) {
   check_schema_version(map.optional("schema_version"));
   const std::string name = map.optional("name").text(default_name);
@@ -195,9 +201,6 @@ std::optional<Topology> read_topology_form(const YamlReader& map, const std::str
   if (const YamlReader cluster = map.optional("cluster")) {
     refuse_beside("cluster", {"based_on", "device_models", "link_models", "nodes", "links"}, map);
     topology = read_cluster(cluster, name, depth);
-    const YamlReader p2p = map.optional("p2p");
-    const bool stated = p2p.boolean(true);
-    if (topology && p2p) topology->set_p2p(stated);
   } else if (map.has("based_on")) {
     refuse_beside("based_on", {"device_models", "link_models", "nodes", "links"}, map);
     topology = read_variant(map, name, depth);
@@ -206,6 +209,8 @@ std::optional<Topology> read_topology_form(const YamlReader& map, const std::str
   }
   const std::optional<Price> price = read_price(map.optional("price"));
   if (topology && price) topology->set_price(price);
+  Topology none(name);
+  read_transfers(map, topology ? *topology : none);
   if (!map.diagnostics().empty()) topology.reset();
   return topology;
 }
