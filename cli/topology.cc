@@ -14,6 +14,7 @@
 #include "topologies/base/shown.h"
 #include "topologies/readers/hwloc_topology.h"
 #include "topologies/readers/topology_yaml.h"
+#include "topologies/views/machine_groups.h"
 #include "topologies/views/paths.h"
 #include "topologies/views/topology_text.h"
 #include "topologies/views/writers.h"
@@ -52,6 +53,13 @@ nlohmann::ordered_json json_of(const Topology& topology, const std::vector<std::
   auto& bisection = document["bisection_bytes_per_s"];
   if (topology.node_count() <= kMostFlowNodes) {
     bisection = bisection_of(topology, topology.nodes_of(0, NodeKind::gpu)).bandwidth_bytes_per_s;
+  }
+  auto& groups = document["groups"] = nlohmann::ordered_json::array();
+  for (const MachineGroup& group : groups_of_machines(topology)) {
+    auto& one = groups.emplace_back(nlohmann::ordered_json{{"machines", text_of_workers(group.workers)},
+                                                           {"count", group.workers.size()},
+                                                           {"other_kind", group.is_other_kind}});
+    one["odd"] = texts_of(group.differences);
   }
   document["provenance"] = name_of(topology.provenance());
   document["notes"] = notes;

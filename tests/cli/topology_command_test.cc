@@ -51,6 +51,25 @@ TEST_F(TopologyCommand, ShowsAMachineOfTheCatalogAndDrawsIt) {
   EXPECT_EQ(as_json.json()["paths"].size(), 16u * 15u);
 }
 
+TEST_F(TopologyCommand, NamesTheOddMachineOfACluster) {
+  const std::string file = write("odd.yaml",
+                                 "schema_version: 1\ncluster: {node: hgx-h100, workers: 32, fabric: rail, overrides: "
+                                 "{w3.nic5: {slowdown: 4}}}\n");
+  EXPECT_THAT(tandem({"topology", "show", file}).out,
+              HasSubstr("\n  w0..w2, w4..w31: 8 GPUs, 8 NICs, 2 processors\n  w3: 8 GPUs, 8 NICs, 2 processors\n    "
+                        "nic5: 12.5 GB/s (usual: 50)\n"));
+  const auto groups = tandem({"topology", "show", file, "--json"}).json()["groups"];
+  ASSERT_EQ(groups.size(), 2u);
+  EXPECT_EQ(groups[0]["machines"], "w0..w2, w4..w31");
+  EXPECT_EQ(groups[0]["count"], 31);
+  EXPECT_EQ(groups[1]["odd"][0], "nic5: 12.5 GB/s (usual: 50)");
+  const std::string one =
+      write("one.yaml", "schema_version: 1\nbased_on: hgx-h100\noverrides: {nic5: {slowdown: 4}}\n");
+  const Outcome check = tandem({"topology", "check", one});
+  EXPECT_EQ(check.exit_code, 1);
+  EXPECT_THAT(check.out, HasSubstr("implausible: 'nic5' has 12.5 GB/s of network, its twin 'nic0' 50\n"));
+}
+
 // Every file that people have runs an all-reduce on the simulated engine.
 TEST_F(TopologyCommand, EverySampleRuns) {
   for (const auto& entry : fs::directory_iterator(sample(""))) {

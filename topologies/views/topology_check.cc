@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <map>
 #include <numeric>
+#include <set>
 #include <tuple>
 
+#include "topologies/views/odd_parts.h"
 #include "topologies/views/paths.h"
 #include "topologies/views/topology_text.h"
 
@@ -130,6 +132,7 @@ class Check {
     check_gpus();
     check_nics();
     check_twins();
+    for (const std::string& text : odd_parts_of(topology_, matrix_, slower_)) problem("{}", text);
     if (topology_.worker_count() > 1) check_network();
     return std::move(findings_);
   }
@@ -285,6 +288,7 @@ class Check {
     const auto& [most, twins] = *groups.rbegin();
     for (const auto& [rate, less] : groups) {
       if (rate > most * 0.99) continue;
+      for (const Twin& twin : less) slower_.insert(twin.node);
       const Twin& first = less.front();
       const bool has_rank = first.rank >= 0 && topology_.worker_count() > 1;
       problem("'{}'{} has {:.4g} {}, its twin '{}' {:.4g} ({} {}{} less)", topology_.node(first.node).name,
@@ -350,6 +354,7 @@ class Check {
 
   const Topology& topology_;
   PathMatrix matrix_;
+  std::set<NodeIndex> slower_{};  // than their twins
   std::vector<TopologyFinding> findings_{};
 };
 

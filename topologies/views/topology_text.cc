@@ -9,12 +9,15 @@
 #include <set>
 
 #include "topologies/base/units.h"
+#include "topologies/views/machine_groups.h"
 #include "topologies/views/paths.h"
 
 namespace tandem {
 namespace {
 
 constexpr std::size_t kMostColumns = 40;  // devices of a machine in the table of paths
+constexpr std::size_t kMostGroups = 20;   // of equal machines
+constexpr std::size_t kMostParts = 8;     // parts of a group that are named
 
 std::string rate_text(double bytes_per_s) {
   return fmt::format("{:.4g} GB/s", bytes_per_s / 1e9);
@@ -82,6 +85,34 @@ class Text {
     }
     for (const auto& [kind, number] : switches) line("  fabric: {} x {}", number, kind);
     write_domains();
+    write_machines();
+  }
+
+  static std::string counted_kinds(const Topology& topology, int worker) {
+    std::string text;
+    for (const auto& [kind, what] :
+         {std::pair{NodeKind::gpu, "GPU"}, {NodeKind::nic, "NIC"}, {NodeKind::cpu, "processor"}}) {
+      const std::size_t number = topology.nodes_of(worker, kind).size();
+      text += fmt::format("{}{} {}{}", text.empty() ? "" : ", ", number, what, number == 1 ? "" : "s");
+    }
+    return text;
+  }
+
+  // Equal machines in one line, and what is odd in the others.
+  void write_machines() {
+    if (topology_.worker_count() < 2) return;
+    const std::vector<MachineGroup> groups = groups_of_machines(topology_);
+    line("");
+    line("Machines");
+    for (std::size_t i = 0; i < groups.size(); ++i) {
+      if (i == kMostGroups) return line("  and {} other groups", groups.size() - i);
+      const MachineGroup& group = groups[i];
+      line("  {}: {}{}", text_of_workers(group.workers), counted_kinds(topology_, group.workers.front()),
+           group.is_other_kind ? ", with other links or products than the first" : "");
+      const std::vector<std::string> odd = texts_of(group.differences);
+      for (std::size_t k = 0; k < odd.size() && k < kMostParts; ++k) line("    {}", odd[k]);
+      if (odd.size() > kMostParts) line("    and {} other parts", odd.size() - kMostParts);
+    }
   }
 
   // NVLink domains of several machines.
