@@ -56,7 +56,8 @@ Scenario imported_scenario(const std::string& file) {
 Imported import_that_fits(const std::string& file, ImportChoices options, const std::string& model_file,
                           const fs::path& folder) {
   if (kind_of_file(file) == ImportKind::trace) return import_file(file, options, model_file);
-  const bool is_free = options.workers == 0 && kind_of_file(file) == ImportKind::hugging_face;
+  const bool leaves_open = kind_of_file(file) == ImportKind::hugging_face;
+  const bool is_free = options.workers == 0 && leaves_open;
   std::vector<std::string> chosen;
   const std::string topology = options.topology;
   const bool is_elsewhere = topology.find_first_of("/.") != std::string::npos && folder != fs::path(file).parent_path();
@@ -67,12 +68,13 @@ Imported import_that_fits(const std::string& file, ImportChoices options, const 
     const Scenario scenario = parse_scenario(imported.scenario, file + " as a scenario");
     const auto need = memory_need(scenario);
     fits = !need || need->fits();
-    if (!is_free || fits || options.workers >= kMostUsualMachines) break;
+    if (!leaves_open || fits) break;
     if (!options.recompute) {
       options.recompute = true;
       chosen.emplace_back("activations are computed again in the backward pass, else they do not fit (--recompute)");
       continue;
     }
+    if (!is_free || options.workers >= kMostUsualMachines) break;
     options.workers = std::max(1, options.workers) * 2;
   }
   if (is_free && options.workers > 0) {

@@ -56,6 +56,21 @@ TEST_F(ImportCommand, TakesMachinesUntilTheModelFits) {
   EXPECT_THAT(read("llama.yaml"), HasSubstr("activation_checkpointing: true"));
 }
 
+// A stated number of machines leaves the other choices open.
+TEST_F(ImportCommand, ComputesActivationsAgainForStatedMachines) {
+  write("config.json", kLlama70b);
+  const Outcome alone = tandem({"import", "config.json", "-o", "alone.yaml"});
+  const std::string chosen = read("alone.yaml");
+  const std::size_t at = chosen.find("workers: ") + 9;
+  const std::string workers = chosen.substr(at, chosen.find_first_not_of("0123456789", at) - at);
+  const Outcome stated = tandem({"import", "config.json", "--workers", workers, "-o", "stated.yaml"});
+  EXPECT_EQ(stated.exit_code, 0) << stated.err;
+  EXPECT_EQ(stated.err, "") << "it fits";
+  EXPECT_EQ(read("stated.yaml").substr(read("stated.yaml").find("batch:")), chosen.substr(chosen.find("batch:")));
+  EXPECT_THAT(stated.out, HasSubstr("\nassumed: activations are computed again in the backward pass, else they do not "
+                                    "fit (--recompute)\n"));
+}
+
 TEST_F(ImportCommand, WarnsOfWhatRunRefusesForItsMemory) {
   write("config.json", kLlama70b);
   const Outcome outcome = tandem({"import", "config.json", "--workers", "1", "-o", "llama.yaml"});
