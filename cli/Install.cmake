@@ -4,6 +4,7 @@ include(CMakePackageConfigHelpers)
 set(package_dir ${CMAKE_INSTALL_LIBDIR}/cmake/Tandem)
 
 install(TARGETS tandem RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(FILES cli/copyright LICENSE DESTINATION ${CMAKE_INSTALL_DATADIR}/doc/tandem)
 set(manual ${PROJECT_BINARY_DIR}/generated/manual)
 install(FILES ${manual}/man RENAME tandem.1 DESTINATION ${CMAKE_INSTALL_MANDIR}/man1)
 install(FILES ${manual}/bash RENAME tandem DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)

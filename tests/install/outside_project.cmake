@@ -16,6 +16,12 @@ endfunction()
 
 run(${CMAKE_COMMAND} --install ${BINARY_DIR} --prefix ${prefix})
 
+foreach(document copyright LICENSE)
+  if(NOT EXISTS ${prefix}/share/doc/tandem/${document})
+    message(SEND_ERROR "${document} is not installed")
+  endif()
+endforeach()
+
 # Headers that name others of ours find them.
 file(GLOB_RECURSE headers ${prefix}/include/tandem/*.h)
 foreach(header ${headers})

@@ -26,5 +26,13 @@ tandem topology show hgx-h100 >topology.txt || fail "the catalog"
 for file in man/man1/tandem.1 bash-completion/completions/tandem zsh/site-functions/_tandem fish/vendor_completions.d/tandem.fish; do
   grep -q sweep "$scratch/unpacked/usr/share/$file" || fail "no subcommands in share/$file"
 done
+documents=$scratch/unpacked/usr/share/doc/tandem
+[ "$(head -1 "$documents/copyright")" = "Format: https://www.debian.org/doc/packaging-manuals/copyright-format/1.0/" ] ||
+  fail "no copyright file in Debian's format"
+# Each licence that a paragraph of files names has a paragraph with its text.
+for licence in $(sed -n '/^Files:/,/^$/s/^License: //p' "$documents/copyright"); do
+  grep -A1 "^License: $licence\$" "$documents/copyright" | grep -q '^ ' || fail "no text of the licence $licence"
+done
+grep -q 'Apache License' "$documents/LICENSE" || fail "no licence"
 [ ! -e "$scratch/unpacked/usr/lib/tandem/tandem_mpi.so" ] || ! ldd "$scratch/unpacked/usr/lib/tandem/tandem_mpi.so" | grep 'not found' ||
   fail "the part that is linked with MPI"
