@@ -119,13 +119,12 @@ class DependencyOrder {
     const RankTrace& trace = traces_[static_cast<std::size_t>(place.trace)];
     const TraceOp& op = op_at(place);
     const bool sends = op.kind == Kind::send;
-    throw InputError(
-        {{.file = trace.file,
-          .path = "",
-          .message = fmt::format("{} {} of {} bytes with tag {} {} rank {}, which does not {} it: {} has no "
-                                 "such node, or fewer of them",
-                                 text_of_op(trace, op), sends ? "sends a message" : "waits for a message", op.bytes,
-                                 op.tag, sends ? "to" : "from", other, sends ? "receive" : "send", other_file)}});
+    throw InputError({problem_at(
+        trace.file, op.place,
+        fmt::format(
+            "{} {} of {} bytes with tag {} {} rank {}, which does not {} it: {} has no such node, or fewer of them",
+            text_of_op(trace, op), sends ? "sends a message" : "waits for a message", op.bytes, op.tag,
+            sends ? "to" : "from", other, sends ? "receive" : "send", other_file))});
   }
 
   void match_messages() {

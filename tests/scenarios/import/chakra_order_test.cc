@@ -155,15 +155,16 @@ TEST_F(ChakraOrder, RanksThatWaitForEachOtherAreADeadlock) {
 }
 
 TEST_F(ChakraOrder, AMessageNeedsBothSides) {
-  EXPECT_EQ(refusal([&] {
-              read_traces(job({send(0, 1, 64), compute(0, 1)}));
-            }),
-            "job.0.et: node 0 ('send') sends a message of 64 bytes with tag 0 to rank 1, which does not receive it: "
-            "job.1.et has no such node, or fewer of them");
+  EXPECT_EQ(
+      refusal([&] {
+        read_traces(job({send(0, 1, 64), compute(0, 1)}));
+      }),
+      "job.0.et:byte 9: node 0 ('send') sends a message of 64 bytes with tag 0 to rank 1, which does not receive it: "
+      "job.1.et has no such node, or fewer of them");
   EXPECT_THAT(refusal([&] {
                 read_traces(job({send(0, 1, 64), receive(7, 0, 128)}));
               }),
-              HasSubstr("job.0.et: node 0 ('send') sends a message of 64 bytes"));
+              HasSubstr("job.0.et:byte 9: node 0 ('send') sends a message of 64 bytes"));
   EXPECT_THAT(
       refusal([&] {
         read_traces(job({compute(0, 1), receive(7, 0, 128, tag(9))}));
