@@ -124,7 +124,10 @@ TEST(NodeOverrides, AreRefusedWhereTheyNameNothing) {
               HasSubstr("unknown device or link model, or node 'w1.gpu9'; did you mean 'w1.gpu"));
   EXPECT_THAT(refusal_of_override("w9.gpu1: {slowdown: 2}"), HasSubstr("did you mean 'w0.gpu1'"));
   EXPECT_THAT(refusal_of_override("w1.gpu1 - w1.gpu2: {slowdown: 2}"),
-              HasSubstr("unknown device or link model, or node"));
+              HasSubstr("c.yaml:2:70: cluster.overrides.w1.gpu1 - w1.gpu2: no link joins 'w1.gpu1' and 'w1.gpu2'"));
+  EXPECT_THAT(refusal_of_override("w1.gpu1 - w1.nvswich0: {slowdown: 2}"),
+              HasSubstr("unknown device or link model, or node 'w1.nvswich0'; did you mean 'w1.nvswitch0'?"));
+  EXPECT_THAT(refusal_of_override("\"*.nic9\": {slowdown: 2}"), HasSubstr("'*.nic9'; did you mean '*.nic0'?"));
   EXPECT_THAT(refusal_of_override("w1.gpu1: {bandwidth: 1GB/s}"), HasSubstr("unknown key 'bandwidth'"));
   EXPECT_THAT(refusal_of_override("w1.nic1: {memory: 1GB}"), HasSubstr("unknown key 'memory'"));
   EXPECT_THAT(refusal_of_override("w1.gpu1: {slowdown: 0.5}"), HasSubstr("slowdown"));

@@ -218,18 +218,35 @@ std::string note_of(const Named& named, const YamlReader& map) {
                      count > 1 ? fmt::format(" and {} more", count - 1) : "", figures);
 }
 
-void report_unknown(const std::string& key, const YamlReader& map, const Topology& topology) {
+// Returns the names that a key may have: of models, nodes, and nodes of every machine, as this key writes them.
+std::vector<std::string> possible_names(std::string_view key, const Topology& topology) {
   std::set<std::string> models;
-  std::vector<std::string> nodes;
-  for (NodeIndex index = 0; index < topology.node_count() && nodes.size() < kMostSuggestions; ++index) {
+  std::vector<std::string> names;
+  const std::string_view first = key.substr(0, key.find('.') + 1);  // "*.", "w?."; "" if there is no dot
+  const bool is_pattern = first.find_first_of("*?") != std::string_view::npos;
+  for (NodeIndex index = 0; index < topology.node_count() && names.size() < kMostSuggestions; ++index) {
     const Node node = topology.node(index);
-    nodes.push_back(node.name);
+    names.push_back(node.name);
+    const std::string_view in_machine = std::string_view(node.name).substr(worker_prefix(node.name));
+    if (node.worker == 0 && is_pattern) names.push_back(fmt::format("{}{}", first, in_machine));
     if (node.device) models.insert(node.device->id);
     if (node.port) models.insert(node.port->id);
   }
   for (LinkIndex index = 0; index < topology.link_count(); ++index) models.insert(topology.link_model(index).id);
-  nodes.insert(nodes.begin(), models.begin(), models.end());
-  map.unknown_word("device or link model, or node", key, nodes);
+  names.insert(names.begin(), models.begin(), models.end());
+  return names;
+}
+
+void report_unknown(const std::string& key, const YamlReader& map, const Topology& topology) {
+  const auto report = [&](const std::string& name) {
+    map.unknown_word("device or link model, or node", name, possible_names(name, topology));
+  };
+  const std::size_t dash = key.find(" - ");
+  if (dash == std::string::npos) return report(key);
+  for (const std::string& end : {key.substr(0, dash), key.substr(dash + 3)}) {
+    if (nodes_named(end, topology).empty()) return report(end);
+  }
+  map.error(fmt::format("no link joins '{}' and '{}'", key.substr(0, dash), key.substr(dash + 3)));
 }
 
 // Whether a part of the name of a worker and of the fabric, before whose dot an override may be divided into maps.
