@@ -191,8 +191,12 @@ void add_check(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand(
       "check", "Has a time changed? Compare scenarios with stored reports, another tandem, or their history");
   auto flags = std::make_shared<CheckFlags>();
-  command->add_option("scenario", flags->target, "A scenario file, a folder of them, or a file that lists them")
+  command
+      ->add_option(
+          "scenario", flags->target,
+          "A scenario file, a folder of them, or a file that lists them; - is a scenario on the standard input")
       ->required();
+  add_set_option(*command, flags->settings);
   command->add_option("--baseline", flags->baseline,
                       "A report, as `tandem run --json` or --update writes it, or a folder of them");
   CLI::Option* const against = command->add_option(

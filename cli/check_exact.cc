@@ -46,7 +46,7 @@ Golden load_golden(const std::string& file) {
   if (!std::filesystem::exists(file)) {
     throw InputError({{.file = file, .path = "", .message = "no such baseline; --update stores this run as one"}});
   }
-  const std::string text = read_input_file(file);
+  const std::string text = read_input_file(file, kMostDocumentBytes);
   Golden golden{.report = report_from_json(text, file), .inputs_hash = {}};
   const JsonField::Json document = parse_json(text, file);
   if (const auto hash = document.find(kInputsHash); hash != document.end() && hash->is_string()) {

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/common_options.h"
 #include "reports/check.h"
@@ -20,10 +21,11 @@ struct CheckOutputs {
 
 struct CheckFlags {
   CommonOptions common;
-  std::string target;    // a scenario, a folder of them, or a list of files
-  std::string baseline;  // a golden report, or a folder of them
-  std::string against;   // another tandem
-  std::string history;   // a file of JSON lines
+  std::string target;                   // a scenario, a folder of them, or a list of files
+  std::vector<std::string> settings{};  // --set
+  std::string baseline;                 // a golden report, or a folder of them
+  std::string against;                  // another tandem
+  std::string history;                  // a file of JSON lines
   bool update = false;
   bool always = false;  // run even if nothing that decides the times has changed
   bool bisect = false;

@@ -79,8 +79,11 @@ HistoryCheck::HistoryCheck(const CheckFlags& flags, const Scenario& scenario, st
 
 HistoryLaunch HistoryCheck::launch_once(ProgressLine& progress) {
   progress.of_stages(name_)("launch", launches_, limits_.launches);
-  const Report report = launched_report(
-      {.program = this_program(), .scenario = file_, .number = ++launches_, .timeout_s = flags_.launch_timeout_s});
+  const Report report = launched_report({.program = this_program(),
+                                         .scenario = file_,
+                                         .number = ++launches_,
+                                         .timeout_s = flags_.launch_timeout_s,
+                                         .settings = flags_.settings});
   if (report.summary.step_time.mean <= 0) {
     throw InputError({{.file = file_, .path = "", .message = "its steps take no time"}});
   }

@@ -41,7 +41,8 @@ void PairedLaunches::launch_next() {
   const Launched launched{.program = is_new ? this_program() : flags_.against,
                           .scenario = file_,
                           .number = number + 1,
-                          .timeout_s = flags_.launch_timeout_s};
+                          .timeout_s = flags_.launch_timeout_s,
+                          .settings = flags_.settings};
   const Phase phase("run " + launched.name());
   Report report = launched_report(launched);
   check_comparable(report, launches_.empty() ? report : launches_.front().report, launched.name());

@@ -119,7 +119,7 @@ class SuiteCheck {
       PendingCheck pending{.place = suite_.size(), .scenario = {}};
       suite_.push_back({.file = file, .name = file});
       attempt(pending, [&] {
-        pending.scenario = scenario_from(file);
+        pending.scenario = scenario_from(file, flags_.settings);
         suite_.back().name = pending.scenario.name;
         pending_.push_back(std::move(pending));
       });
@@ -155,6 +155,11 @@ class SuiteCheck {
   void check_one(PendingCheck& pending, int compared) {
     const Scenario& scenario = pending.scenario;
     const bool is_compared = !pending.models_a_machine() && (!flags_.against.empty() || !flags_.history.empty());
+    if (is_compared && is_standard_input(flags_.target)) {
+      throw InputError({{.file = scenario.file,
+                         .path = "",
+                         .message = "is launched by other processes, several times: write the scenario to a file"}});
+    }
     if (!is_compared && flags_.baseline.empty() && flags_.history.empty()) return skip(pending);
     if (!is_compared) {
       CheckedScenario& checked = suite_[pending.place];
@@ -190,7 +195,10 @@ class SuiteCheck {
     const fs::path baseline = flags_.baseline;
     if (!has_many_ && !fs::is_directory(baseline)) return baseline.string();
     if (flags_.update) fs::create_directories(baseline);
-    std::string file = (baseline / fs::path(scenario.file).stem()).string() + ".json";
+    std::string file =
+        (baseline / (is_standard_input(flags_.target) ? scenario.name : fs::path(scenario.file).stem().string()))
+            .string() +
+        ".json";
     const auto [known, is_new] = golden_files_.try_emplace(file, scenario.file);
     if (is_new) return file;
     throw InputError({{.file = scenario.file,

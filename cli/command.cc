@@ -8,6 +8,7 @@
 #include <charconv>
 #include <map>
 
+#include "cli/error_format.h"
 #include "cli/output.h"
 #include "cli/phase.h"
 #include "scenarios/words.h"
@@ -24,6 +25,7 @@ void add_common_options(CLI::App& command, CommonOptions& options, bool with_jso
                          "What is read, run and written on stderr, and how long it takes")
       ->excludes(quiet);
   command.add_flag("--no-color", options.no_color, "No colors (also: NO_COLOR in the environment)");
+  add_errors_option(command);
   if (with_json) command.add_flag("--json", options.json, "Print one JSON document");
 }
 
@@ -45,6 +47,21 @@ void add_import_options(CLI::App& command, ImportOptions& options, CLI::Option* 
   if (topology == nullptr) return;
   gpu->needs(topology);
   complete_with->needs(topology);
+}
+
+void add_set_option(CLI::App& command, std::vector<std::string>& settings) {
+  const CLI::Validator is_setting(
+      [](const std::string& text) {
+        const std::size_t equals = text.find('=');
+        const bool is_whole = equals != 0 && equals != std::string::npos;
+        return is_whole ? "" : "must be KEY=VALUE, such as workload.batch=64, found '" + text + "'";
+      },
+      "KEY=VALUE");
+  command
+      .add_option("--set", settings,
+                  "Another value for a key of the scenario, KEY=VALUE, such as strategy.tensor=4; may be repeated")
+      ->check(is_setting)
+      ->allow_extra_args(false);
 }
 
 CLI::Validator device_types() {

@@ -19,7 +19,7 @@ class Validator;
 
 namespace tandem {
 
-// Adds -o, -q and --no-color, and --json where the subcommand has a document to print.
+// Adds -o, -q, --no-color and --errors, and --json where the subcommand has a document to print.
 void add_common_options(CLI::App& command, CommonOptions& options, bool with_json = true);
 
 // Adds --html.
@@ -44,6 +44,9 @@ void add_nccl_option(CLI::App& command, std::map<std::string, std::string>& vari
 // Reads "5%" or "0.05", but not "5", which could mean either 5 % or 500 %.
 std::optional<double> parse_share(std::string_view text);
 
+// Adds --set KEY=VALUE, which may be repeated.
+void add_set_option(CLI::App& command, std::vector<std::string>& settings);
+
 // Adds --margin: a percentage above 0 and below 100.
 void add_margin_option(CLI::App& command, double& margin);
 
@@ -52,6 +55,7 @@ void add_compare(CLI::App& app, Action& action);
 void add_calibrate(CLI::App& app, Action& action);
 void add_check(CLI::App& app, Action& action);
 void add_collectives(CLI::App& app, Action& action);
+void add_help(CLI::App& app, Action& action);
 void add_history(CLI::App& app, Action& action);
 void add_import(CLI::App& app, Action& action);
 void add_manual(CLI::App& app, Action& action);  // `completion` and `man`

@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "cli/command.h"
+#include "cli/error_format.h"
 #include "cli/exit_codes.h"
 #include "cli/interrupt.h"
 #include "cli/usage.h"
@@ -26,17 +27,20 @@ constexpr std::array<std::string_view, 3> kSpread = {"calibrate", "compare", "ru
 int run_command_line(int argc, char** argv) {
   handle_signals();
   open_standard_streams();
+  choose_error_format(argc, argv);
   CLI::App app("Run a distribution strategy on real devices and on a simulated cluster, and compare", "tandem");
   app.footer(
       "Exit codes: 0 ok, 1 regression or expectation not met, 2 usage, 3 invalid input, 4 not available,\n"
       "5 run failed, 6 inconclusive, 125 cannot be judged (check --bisect), 130 interrupted.");
   bool version = false;
   bool json = false;
-  app.add_flag("--version", version, "Print the versions of tandem and of its libraries");
+  app.add_flag("-V,--version", version, "Print the versions of tandem and of its libraries");
   app.add_flag("--json", json, "With --version: as one JSON document");
+  add_errors_option(app);
+  app.require_subcommand(0, 1);  // what follows a command is never another one: `tandem help run`
   Action action;
-  for (const auto add : {add_run, add_compare, add_calibrate, add_check, add_history, add_collectives, add_import,
-                         add_report, add_sweep, add_schema, add_topology, add_validate, add_manual}) {
+  for (const auto add : {add_run, add_compare, add_calibrate, add_check, add_help, add_history, add_collectives,
+                         add_import, add_report, add_sweep, add_schema, add_topology, add_validate, add_manual}) {
     add(app, action);
   }
   try {

@@ -30,6 +30,7 @@ namespace {
 struct CompareFlags {
   CommonOptions common;
   std::string scenario;
+  std::vector<std::string> settings{};  // --set
   std::string topology;
   std::vector<std::string> engines;  // empty: see engines_for
   std::optional<DeviceType> device_type;
@@ -176,7 +177,7 @@ void write_result(const CompareFlags& flags, const Output& output, const Compare
 int compare_engines(CompareFlags flags) {
   if (!flags.engines.empty()) join_launched(flags);
   const Output output(flags.common);
-  const Scenario scenario = scenario_from(flags.scenario);
+  const Scenario scenario = scenario_from(flags.scenario, flags.settings);
   flags.engines = engines_for(flags, scenario);
   join_launched(flags);
   flags.device_type = device_type_of(flags, scenario);
@@ -214,7 +215,8 @@ int compare_engines(CompareFlags flags) {
 void add_compare(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("compare", "Run a scenario on two engines, and show how far apart they are");
   auto flags = std::make_shared<CompareFlags>();
-  command->add_option("scenario", flags->scenario, "The scenario file")->required();
+  command->add_option("scenario", flags->scenario, "The scenario file; - is the standard input")->required();
+  add_set_option(*command, flags->settings);
   command
       ->add_option("--engines", flags->engines,
                    "The measuring and the predicting engine (default: " + default_engines_text() + ")")

@@ -3,6 +3,7 @@
 #include <iostream>
 #include <new>
 
+#include "cli/error_format.h"
 #include "cli/interrupt.h"
 #include "cli/output.h"
 #include "engine/launched_job.h"
@@ -19,7 +20,7 @@ struct Outcome {
 };
 
 Outcome failed(ExitCode code, std::string_view message) {
-  return {code, "tandem: " + std::string(message)};
+  return {code, error_line({.file = "", .path = "", .message = std::string(message)}, code)};
 }
 
 Outcome outcome_of(const std::function<int()>& action) {
@@ -33,7 +34,7 @@ Outcome outcome_of(const std::function<int()>& action) {
     // Each line is "file:line:column: message", which editors and CI annotate; no prefix of ours before it.
     Outcome outcome{kBadInput};
     for (const Diagnostic& diagnostic : error.diagnostics()) {
-      outcome.message += (outcome.message.empty() ? "" : "\n") + diagnostic.text();
+      outcome.message += (outcome.message.empty() ? "" : "\n") + error_line(diagnostic, kBadInput);
     }
     return outcome;
   } catch (const ImpossibleError& error) {
@@ -54,8 +55,10 @@ void leave_job(LaunchedJob& job, Outcome& outcome) {
   const std::vector<std::string> messages = job.leave(outcome.message);
   outcome.message.clear();
   if (job.rank().index > 0) return;
-  for (const std::string& message : messages) outcome.message += (outcome.message.empty() ? "" : "\n") + message;
   if (!messages.empty() && outcome.code == kOk) outcome.code = kRunFailed;
+  for (const std::string& message : messages) {
+    outcome.message += (outcome.message.empty() ? "" : "\n") + in_chosen_form(message, outcome.code);
+  }
 }
 
 }  // namespace
@@ -64,7 +67,9 @@ int run_to_exit_code(const std::function<int()>& action) {
   Outcome outcome = outcome_of(action);
   LaunchedJob* const job = joined_job();
   if (job != nullptr) leave_job(*job, outcome);
-  if (!outcome.message.empty()) std::cerr << shown_output(outcome.message) << std::endl;
+  if (!outcome.message.empty()) {
+    std::cerr << (errors_are_json() ? outcome.message : shown_output(outcome.message)) << std::endl;
+  }
   if (job != nullptr) job->part();
   return outcome.code;
 }

@@ -41,6 +41,7 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
     words.emplace_back(option);
     words.push_back(quoted(value));
   };
+  for (const std::string& setting : flags.settings) add("--set", setting);
   const RunOptions& run = flags.run;
   if (!run.engine.empty()) add("--engine", run.engine);
   if (!flags.topology.empty()) add("--topology", flags.topology);
@@ -63,7 +64,7 @@ std::string command_for(const RunFlags& flags, std::uint64_t seed) {
 
 int explore(RunFlags flags) {
   const Output output(flags.common);
-  const Scenario scenario = scenario_from(flags.scenario);
+  const Scenario scenario = scenario_from(flags.scenario, flags.settings);
   flags.run.topology = topology_from(flags.topology, flags.common, flags.import);
   ProgressLine progress(flags.common);
   flags.run.progress = progress.of_runs(scenario.name);

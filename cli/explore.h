@@ -14,6 +14,7 @@ namespace tandem {
 struct RunFlags {
   CommonOptions common;
   std::string scenario;
+  std::vector<std::string> settings{};  // --set
   std::string topology;
   ImportOptions import;
   std::string trace;

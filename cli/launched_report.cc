@@ -52,8 +52,9 @@ std::string this_program() {
 }
 
 Report launched_report(const Launched& launched) {
-  const LaunchResult result =
-      launch({launched.program, "run", launched.scenario, "--json", "--quiet"}, launched.timeout_s);
+  std::vector<std::string> command = {launched.program, "run", launched.scenario, "--json", "--quiet"};
+  for (const std::string& setting : launched.settings) command.insert(command.end(), {"--set", setting});
+  const LaunchResult result = launch(command, launched.timeout_s);
   // A run that misses an expectation has its report all the same.
   const bool has_report = result.exit_code == kOk || (result.exit_code == kNotMet && !result.output.empty());
   if (!has_report) throw RunError(failure_of(launched, result));

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "reports/report.h"
 
@@ -12,6 +13,7 @@ struct Launched {
   std::string scenario;  // a file
   int number = 1;        // of the launch, for messages
   double timeout_s = 600;
+  std::vector<std::string> settings{};  // --set, which the program takes only if there are some
 
   std::string name() const;  // "launch 3 (./tandem)"
 };

@@ -5,8 +5,10 @@
 #include <algorithm>
 #include <filesystem>
 #include <iostream>
+#include <iterator>
 
 #include "cli/phase.h"
+#include "engine/launched_job.h"
 #include "scenarios/device_memory.h"
 #include "scenarios/import/import.h"
 #include "topologies/base/error.h"
@@ -44,11 +46,28 @@ void check_exists(const std::string& what, const std::string& file) {
 
 constexpr int kMostUsualMachines = 4096;
 
-Scenario imported_scenario(const std::string& file) {
+std::vector<ScenarioSetting> settings_of(const std::vector<std::string>& words) {
+  std::vector<ScenarioSetting> settings;
+  for (const std::string& word : words) {
+    const std::size_t equals = word.find('=');
+    settings.push_back({"--set " + word, word.substr(0, equals), word.substr(equals + 1)});
+  }
+  return settings;
+}
+
+Scenario scenario_of_standard_input(const std::vector<ScenarioSetting>& settings) {
+  const std::string name(kStandardInput);
+  if (rank_of_process().count > 1) {
+    throw InputError({{.file = name, .path = "", .message = "ranks cannot share it: write the scenario to a file"}});
+  }
+  return parse_scenario(std::string(std::istreambuf_iterator<char>(std::cin), {}), name, settings);
+}
+
+Scenario imported_scenario(const std::string& file, const std::vector<ScenarioSetting>& settings) {
   const Imported imported = import_that_fits(file, {}, "", fs::path(file).parent_path());
   for (const std::string& assumed : imported.assumed) std::cerr << "tandem: assumed: " << shown(assumed) << '\n';
   for (const std::string& flag : imported.left_out) std::cerr << "tandem: not modelled: " << shown(flag) << '\n';
-  return parse_scenario(imported.scenario, file);
+  return parse_scenario(imported.scenario, file, settings);
 }
 
 }  // namespace
@@ -87,13 +106,15 @@ Imported import_that_fits(const std::string& file, ImportChoices options, const 
   return imported;
 }
 
-Scenario scenario_from(const std::string& file) {
+Scenario scenario_from(const std::string& file, const std::vector<std::string>& words) {
+  const std::vector<ScenarioSetting> settings = settings_of(words);
+  if (is_standard_input(file)) return scenario_of_standard_input(settings);
   check_exists("scenario", file);
   const Phase phase("read " + file);
   std::error_code ignored;
   const bool is_regular = fs::is_regular_file(file, ignored);  // a pipe can be read once only
-  if (is_regular && kind_of_file(file) != ImportKind::scenario) return imported_scenario(file);
-  return load_scenario(file);
+  if (is_regular && kind_of_file(file) != ImportKind::scenario) return imported_scenario(file, settings);
+  return load_scenario(file, settings);
 }
 
 std::shared_ptr<const Topology> topology_from(const std::string& file, const CommonOptions& common,

@@ -13,9 +13,14 @@
 
 namespace tandem {
 
-// A scenario file; one of another program is imported with usual values for what it does not say, which stderr shows.
-// All throw InputError; its message for a missing file suggests the file of that folder with the nearest name.
-Scenario scenario_from(const std::string& file);
+// A scenario file, or the standard input ("-"); one of another program is imported with usual values for what it does
+// not say, which stderr shows. `settings`: those of --set, "workload.batch=64". All throw InputError; its message for a
+// missing file suggests the file of that folder with the nearest name.
+Scenario scenario_from(const std::string& file, const std::vector<std::string>& settings = {});
+
+inline bool is_standard_input(const std::string& file) {
+  return file == "-";
+}
 
 // A topology file of any kind; "" gives none. What was assumed in reading it goes to stderr, unless quiet.
 std::shared_ptr<const Topology> topology_from(const std::string& file, const CommonOptions& common = {},

@@ -1,6 +1,8 @@
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
+#include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
@@ -30,7 +32,7 @@ struct Stored {
 };
 
 Stored stored_document(const std::string& file) {
-  JsonOrigin origin(file, read_input_file(file));
+  JsonOrigin origin(file, read_input_file(file, kMostDocumentBytes));
   nlohmann::ordered_json document = origin.parse();
   const auto kind = document.is_object() ? document.find("kind") : document.end();
   const bool is_report = kind != document.end() && *kind == "report";
@@ -38,10 +40,19 @@ Stored stored_document(const std::string& file) {
   return {std::move(origin), std::move(document)};
 }
 
+// A trace may have any size, and is read part by part while it is sent.
+void check_readable(const std::string& file) {
+  std::error_code ignored;
+  const auto refuse = [&](const char* message) { throw InputError({{.file = file, .path = "", .message = message}}); };
+  if (!std::filesystem::exists(file, ignored)) refuse("no such file");
+  if (!std::filesystem::is_regular_file(file, ignored)) refuse("is no file with a trace");
+  if (!std::ifstream(file)) refuse("cannot be opened");
+}
+
 int serve_page(const ReportFlags& flags) {
   const Stored stored = stored_document(flags.files.front());
-  const Served served{.page = page_of(stored.document, stored.origin, !flags.trace.empty()),
-                      .trace = flags.trace.empty() ? "" : read_input_file(flags.trace)};
+  if (!flags.trace.empty()) check_readable(flags.trace);
+  const Served served{.page = page_of(stored.document, stored.origin, !flags.trace.empty()), .trace_file = flags.trace};
   serve(served, *flags.port,
         [](const std::string& address) { fmt::print(stderr, "{} shows it; Ctrl-C ends\n", address); });
   return kOk;

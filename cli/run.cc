@@ -65,7 +65,7 @@ int run(RunFlags flags) {
   const Output output(flags.common);
   ProgressLine progress(flags.common);
   progress.begin(flags.scenario);
-  const Scenario scenario = scenario_from(flags.scenario);
+  const Scenario scenario = scenario_from(flags.scenario, flags.settings);
   if (flags.run.engine.empty()) join_processes(find_engine(scenario.engine.name));
   flags.run.topology = topology_from(flags.topology, flags.common, flags.import);
   check_traces(flags, scenario);
@@ -127,7 +127,8 @@ void add_overrides(CLI::App& command, RunFlags& flags) {
 void add_run(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("run", "Run a scenario and report its step time and where it went");
   auto flags = std::make_shared<RunFlags>();
-  command->add_option("scenario", flags->scenario, "The scenario file")->required();
+  command->add_option("scenario", flags->scenario, "The scenario file; - is the standard input")->required();
+  add_set_option(*command, flags->settings);
   add_overrides(*command, *flags);
   CLI::Option* trace = command->add_option(
       "--trace", flags->trace, "Write a Chrome trace to this file; with {worker} in its name, one for each worker");

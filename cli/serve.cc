@@ -6,9 +6,13 @@
 
 #ifdef TANDEM_HAS_SERVER
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <microhttpd.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <string_view>
 #include <thread>
@@ -18,11 +22,33 @@
 namespace tandem {
 namespace {
 
+using Response = std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)>;
+
 struct Reply {
   unsigned status = MHD_HTTP_NOT_FOUND;
   const char* type = "text/plain";
   std::string_view text = "There is only / here.\n";
+  const std::string* file = nullptr;  // in place of the text
 };
+
+// The library only reads memory that it is not told to free.
+Response response_of_text(std::string_view text) {
+  return {MHD_create_response_from_buffer(text.size(), const_cast<char*>(text.data()), MHD_RESPMEM_PERSISTENT),
+          MHD_destroy_response};
+}
+
+// Sends the file as it is now, part by part. The response closes it.
+Response response_of_file(const std::string& file) {
+  const int descriptor = open(file.c_str(), O_RDONLY | O_CLOEXEC);
+  struct stat facts {};
+  if (descriptor == -1 || fstat(descriptor, &facts) != 0) {
+    if (descriptor != -1) close(descriptor);
+    return {nullptr, MHD_destroy_response};
+  }
+  MHD_Response* const response = MHD_create_response_from_fd64(static_cast<std::uint64_t>(facts.st_size), descriptor);
+  if (response == nullptr) close(descriptor);
+  return {response, MHD_destroy_response};
+}
 
 // A page on another site may let its own name point to this machine, so only requests that name this machine are
 // answered.
@@ -37,8 +63,8 @@ Reply reply_to(const Served& served, MHD_Connection* connection, std::string_vie
   if (!names_this_machine(connection)) return {.status = MHD_HTTP_FORBIDDEN, .text = "Not a name of this machine.\n"};
   if (method != MHD_HTTP_METHOD_GET) return {.status = MHD_HTTP_METHOD_NOT_ALLOWED, .text = "Only GET.\n"};
   if (path == "/") return {.status = MHD_HTTP_OK, .type = "text/html; charset=utf-8", .text = served.page};
-  if (path == "/trace.json" && !served.trace.empty()) {
-    return {.status = MHD_HTTP_OK, .type = "application/json", .text = served.trace};
+  if (path == "/trace.json" && !served.trace_file.empty()) {
+    return {.status = MHD_HTTP_OK, .type = "application/json", .file = &served.trace_file};
   }
   return {};
 }
@@ -47,10 +73,7 @@ MHD_Result answer(void* context, MHD_Connection* connection, const char* path, c
                   const char*, std::size_t* upload_size, void**) {
   if (*upload_size > 0) return MHD_NO;
   const Reply reply = reply_to(*static_cast<const Served*>(context), connection, path, method);
-  // The library only reads memory that it is not told to free.
-  const std::unique_ptr<MHD_Response, decltype(&MHD_destroy_response)> response(
-      MHD_create_response_from_buffer(reply.text.size(), const_cast<char*>(reply.text.data()), MHD_RESPMEM_PERSISTENT),
-      MHD_destroy_response);
+  const Response response = reply.file != nullptr ? response_of_file(*reply.file) : response_of_text(reply.text);
   if (!response) return MHD_NO;
   MHD_add_response_header(response.get(), MHD_HTTP_HEADER_CONTENT_TYPE, reply.type);
   MHD_add_response_header(response.get(), "X-Content-Type-Options", "nosniff");

@@ -7,8 +7,8 @@
 namespace tandem {
 
 struct Served {
-  std::string page;   // "/"
-  std::string trace;  // "/trace.json"; empty: there is none
+  std::string page;        // "/"
+  std::string trace_file;  // "/trace.json", of any size; empty: there is none
 };
 
 // Whether this build has a server.

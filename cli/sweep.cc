@@ -23,7 +23,8 @@ namespace {
 struct SweepFlags {
   CommonOptions common;
   std::string scenario;
-  std::string results;  // empty: in the working folder, named after the scenario
+  std::vector<std::string> settings{};  // --set
+  std::string results;                  // empty: in the working folder, named after the scenario
   bool no_results = false;
   std::vector<std::string> merge;
   int processes = 0;
@@ -36,7 +37,8 @@ struct SweepFlags {
 std::filesystem::path results_of(const SweepFlags& flags) {
   if (flags.no_results) return {};
   if (!flags.results.empty()) return flags.results;
-  return std::filesystem::path(flags.scenario).stem().string() + ".sweep.jsonl";
+  const std::string name = is_standard_input(flags.scenario) ? "stdin" : flags.scenario;
+  return std::filesystem::path(name).stem().string() + ".sweep.jsonl";
 }
 
 void print_sweep(const Output& output, const SweepFlags& flags, const SweepTable& table) {
@@ -79,7 +81,7 @@ int sweep_on_rank(const SweepFlags& flags, const Rank& rank) {
   const bool is_first = rank.index == 0;
   const Output output(flags.common);
   if (is_first && !flags.csv.empty()) check_writable(flags.csv);
-  const Scenario scenario = scenario_from(flags.scenario);
+  const Scenario scenario = scenario_from(flags.scenario, flags.settings);
   SweepTable table = swept_points(scenario);
   if (flags.dry_run) {
     if (is_first) print_sweep(output, flags, table);
@@ -124,7 +126,8 @@ int sweep(const SweepFlags& flags) {
 void add_sweep(CLI::App& app, Action& action) {
   CLI::App* command = app.add_subcommand("sweep", "Run a scenario with every combination of values in its `sweep:`");
   auto flags = std::make_shared<SweepFlags>();
-  command->add_option("scenario", flags->scenario, "The scenario file")->required();
+  command->add_option("scenario", flags->scenario, "The scenario file; - is the standard input")->required();
+  add_set_option(*command, flags->settings);
   CLI::Option* results =
       command->add_option("--results", flags->results,
                           "Keep finished points in this file (default: the scenario's name with .sweep.jsonl)");

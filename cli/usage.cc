@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <iostream>
 
+#include "cli/error_format.h"
 #include "cli/exit_codes.h"
 #include "topologies/base/error.h"
 #include "topologies/base/shown.h"
@@ -65,11 +66,20 @@ int report_parse_error(const CLI::App& app, const CLI::ParseError& error) {
   if (error.get_exit_code() == static_cast<int>(CLI::ExitCodes::Success)) return app.exit(error);
   const CLI::App& command = chosen_command(app);
   const std::string name = full_name(app, command);
-  std::cerr << shown_output(fmt::format("{}: {}\nSee '{} --help'.\n", name, message_for(app, command, error), name));
+  const std::string message = message_for(app, command, error);
+  if (errors_are_json()) {
+    std::cerr << error_line({.file = "", .path = "", .message = message}, kUsage) << std::endl;
+  } else {
+    std::cerr << shown_output(fmt::format("{}: {}\nSee '{} --help'.\n", name, message, name));
+  }
   return kUsage;
 }
 
 int report_missing_command(const CLI::App& app) {
+  if (errors_are_json()) {
+    std::cerr << error_line({.file = "", .path = "", .message = "a command is required"}, kUsage) << std::endl;
+    return kUsage;
+  }
   std::cerr << app.help() << std::flush;
   return kUsage;
 }

@@ -303,7 +303,7 @@ void check_parts_add_up(const nlohmann::ordered_json& document, const JsonOrigin
 }
 
 Report load_report(const std::filesystem::path& path) {
-  return report_from_json(read_input_file(path), path.string());
+  return report_from_json(read_input_file(path, kMostDocumentBytes), path.string());
 }
 
 }  // namespace tandem

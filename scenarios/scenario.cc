@@ -17,18 +17,20 @@ const YamlNode::Entry* entry_of(const YamlNode& node, std::string_view key) {
 }  // namespace
 
 Diagnostic Scenario::problem_at(std::string_view path, std::string message) const {
-  Diagnostic diagnostic{file, 0, 0, std::string(path), std::move(message)};
+  const std::string whole_path(path);
+  int line = 0, column = 0;
   const YamlNode* node = document ? &document->root() : nullptr;
   while (node != nullptr) {
-    diagnostic.line = node->line;
-    diagnostic.column = node->column;
+    line = node->line;
+    column = node->column;
     if (path.empty()) break;
     const PathKey first = first_key_of(path, node);
     const YamlNode::Entry* entry = entry_of(*node, first.key);
     path = first.below;
     node = entry ? entry->value : nullptr;
   }
-  return diagnostic;
+  if (!document) return {file, line, column, whole_path, std::move(message)};
+  return document->problem_at(line, column, whole_path, std::move(message));
 }
 
 }  // namespace tandem

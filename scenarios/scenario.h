@@ -139,10 +139,21 @@ struct Scenario {
   std::shared_ptr<const YamlDocument> document{};
 };
 
+// A value that takes the place of the scenario's own, as one of a sweep does.
+struct ScenarioSetting {
+  std::string name;   // in messages: "--set workload.batch=64"
+  std::string path;   // "workload.batch"
+  std::string value;  // in YAML; "~" leaves the key out
+};
+
 // Reads a scenario strictly. Throws one InputError with every problem of the file and of the files it names.
-Scenario load_scenario(const std::filesystem::path& path);
+Scenario load_scenario(const std::filesystem::path& path, const std::vector<ScenarioSetting>& settings = {});
 
 // Reads text in memory likewise. `file` names it in messages; files that it names are relative to the folder of `file`.
-Scenario parse_scenario(std::string_view text, const std::string& file);
+Scenario parse_scenario(std::string_view text, const std::string& file,
+                        const std::vector<ScenarioSetting>& settings = {});
+
+// The name in messages of a scenario from the standard input; files that it names are relative to the working folder.
+inline constexpr std::string_view kStandardInput = "<stdin>";
 
 }  // namespace tandem

@@ -23,6 +23,11 @@ void check_schema_version(const YamlReader& version) {
   if (value > 1) version.error(fmt::format("schema version {} is newer than this tandem reads (1)", value));
 }
 
+// Returns the name of a scenario that states none.
+std::string name_of_file(const std::string& file) {
+  return file == kStandardInput ? "stdin" : fs::path(file).stem().string();
+}
+
 class ScenarioReader {
  public:
   ScenarioReader(std::shared_ptr<const YamlDocument> document, SharedParts& parts, Diagnostics& problems)
@@ -34,7 +39,7 @@ class ScenarioReader {
   // finish() reports the keys that mean nothing.
   void read() {
     check_schema_version(root_.required("schema_version"));
-    scenario_.name = root_.optional("name").text(fs::path(scenario_.file).stem().string());
+    scenario_.name = root_.optional("name").text(name_of_file(scenario_.file));
     scenario_.description = root_.optional("description").text();
     scenario_.workload = read_workload(root_.required("workload"), folder(), parts_);
     scenario_.strategy = read_strategy(root_.optional("strategy"));
@@ -97,9 +102,11 @@ class ScenarioReader {
   Scenario scenario_;
 };
 
-Scenario read_hashed(YamlDocument document) {
+Scenario read_hashed(YamlDocument document, const std::vector<ScenarioSetting>& settings) {
+  std::vector<YamlDocument::Setting> of_document;
+  for (const auto& [name, path, value] : settings) of_document.push_back({name, path, value});
   SharedParts parts;
-  Scenario scenario = read_scenario_document(std::move(document), parts);
+  Scenario scenario = read_scenario_document(YamlDocument::with_settings(std::move(document), of_document), parts);
   scenario.hash = content_hash(scenario);
   return scenario;
 }
@@ -128,12 +135,12 @@ Diagnostics unknown_keys_of(YamlDocument parsed, SharedParts& parts) {
   return problems;
 }
 
-Scenario load_scenario(const fs::path& path) {
-  return read_hashed(YamlDocument::load(path));
+Scenario load_scenario(const fs::path& path, const std::vector<ScenarioSetting>& settings) {
+  return read_hashed(YamlDocument::load(path), settings);
 }
 
-Scenario parse_scenario(std::string_view text, const std::string& file) {
-  return read_hashed(YamlDocument::parse(text, file));
+Scenario parse_scenario(std::string_view text, const std::string& file, const std::vector<ScenarioSetting>& settings) {
+  return read_hashed(YamlDocument::parse(text, file), settings);
 }
 
 }  // namespace tandem

@@ -26,13 +26,14 @@ void redirect(const std::filesystem::path& file, int descriptor) {
 }
 
 pid_t start(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
-            const std::string& error_file = "stderr.txt") {
+            const std::string& error_file = "stderr.txt", const std::string& input_file = "") {
   std::vector<char*> words = {const_cast<char*>("tandem")};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
   const pid_t process = fork();
   if (process != 0) return process;
   if (chdir(folder.c_str()) != 0) _exit(126);
+  if (!input_file.empty() && dup2(open(input_file.c_str(), O_RDONLY), STDIN_FILENO) < 0) _exit(126);
   redirect("stdout.txt", STDOUT_FILENO);
   redirect(error_file, STDERR_FILENO);
   execv(TANDEM_BINARY, words.data());
@@ -68,6 +69,10 @@ void CommandLine::TearDown() {
 
 Outcome CommandLine::tandem(const std::vector<std::string>& arguments) const {
   return finished(start(folder_, arguments), folder_);
+}
+
+Outcome CommandLine::tandem_reading(const std::string& text, const std::vector<std::string>& arguments) const {
+  return finished(start(folder_, arguments, "stderr.txt", write("stdin.txt", text)), folder_);
 }
 
 Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& arguments, double after_s, int signal) const {

@@ -26,6 +26,8 @@ class CommandLine : public testing::Test {
   void TearDown() override;
 
   Outcome tandem(const std::vector<std::string>& arguments) const;
+  // With the text on the standard input.
+  Outcome tandem_reading(const std::string& text, const std::vector<std::string>& arguments) const;
   // Sends the signal, by default that of Ctrl-C, after `after_s` seconds.
   Outcome tandem_interrupted(const std::vector<std::string>& arguments, double after_s, int signal = SIGINT) const;
 

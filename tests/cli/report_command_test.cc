@@ -161,10 +161,28 @@ TEST_F(ReportCommand, RefusesWhatItCannotShow) {
   EXPECT_EQ(tandem({"report", "poem.json", "--serve", "0", "--html", "page.html"}).exit_code, 2);
 }
 
+TEST_F(ReportCommand, ReadsDocumentsLargerThanWhatPeopleWrite) {
+  store();
+  const std::string usual = tandem({"report", "run.json"}).out;
+  write("run.json", read("run.json") + std::string(std::size_t{17} << 20, ' '));
+  EXPECT_EQ(tandem({"report", "run.json"}).out, usual);
+  EXPECT_EQ(tandem({"check", example("digits-sim.yaml"), "--baseline", "run.json"}).exit_code, 0);
+}
+
+TEST_F(ReportCommand, RefusesATraceThatCannotBeRead) {
+  if (!can_serve()) GTEST_SKIP() << "libmicrohttpd was not found when this was built";
+  store();
+  const Outcome missing = tandem({"report", "run.html", "--serve", "0", "--trace", "nowhere.json"});
+  EXPECT_EQ(missing.exit_code, 3);
+  EXPECT_EQ(missing.err, "nowhere.json: no such file\n");
+  EXPECT_EQ(tandem({"report", "run.html", "--serve", "0", "--trace", "."}).exit_code, 3);
+}
+
 TEST_F(ReportCommand, ServesThePageToThisMachineUntilCtrlC) {
   if (!can_serve()) GTEST_SKIP() << "libmicrohttpd was not found when this was built";
   store();
-  write("trace.json", "{\"traceEvents\": []}");
+  write("trace.json",
+        "{\"traceEvents\": []}" + std::string(std::size_t{33} << 20, ' '));  // larger than what people write
   auto serving = std::async(std::launch::async, [this] {
     return tandem_interrupted({"report", "run.html", "--serve", "0", "--trace", "trace.json"}, 3);
   });
@@ -183,7 +201,9 @@ TEST_F(ReportCommand, ServesThePageToThisMachineUntilCtrlC) {
   EXPECT_THAT(page, StartsWith("HTTP/1.1 200"));
   EXPECT_THAT(page, HasSubstr("id=\"open-trace\""));
   EXPECT_THAT(page, HasSubstr("connect-src 'self'"));
-  EXPECT_THAT(get("/trace.json", "localhost"), HasSubstr("{\"traceEvents\": []}"));
+  const std::string trace = get("/trace.json", "localhost");
+  EXPECT_THAT(trace.substr(0, 4096), HasSubstr("{\"traceEvents\": []}"));
+  EXPECT_GT(trace.size(), std::size_t{33} << 20);
   EXPECT_THAT(get("/other", "localhost"), StartsWith("HTTP/1.1 404"));
   EXPECT_THAT(get("/", "elsewhere.example"), StartsWith("HTTP/1.1 403"));
   EXPECT_EQ(serving.get().exit_code, 0);

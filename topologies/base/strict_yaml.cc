@@ -132,7 +132,7 @@ Diagnostics& YamlReader::diagnostics() const {
 }
 
 void YamlReader::error(std::string message) const {
-  shared_->diagnostics.add({file(), line_, column_, path_, std::move(message)});
+  shared_->diagnostics.add(shared_->document.problem_at(line_, column_, path_, std::move(message)));
 }
 
 void YamlReader::expected(std::string_view what) const {
@@ -228,8 +228,8 @@ void YamlReader::finish(const YamlNode& node, const std::string& path, std::set<
       const auto is_known = [&](const YamlNode::Entry& other) { return other.key == known; };
       if (std::none_of(node.entries.begin(), node.entries.end(), is_known)) free.push_back(known);
     }
-    shared_->diagnostics.add({file(), entry.line, entry.column, path,
-                              fmt::format("unknown key '{}'{}", entry.key, suggestion(entry.key, free))});
+    shared_->diagnostics.add(shared_->document.problem_at(
+        entry.line, entry.column, path, fmt::format("unknown key '{}'{}", entry.key, suggestion(entry.key, free))));
   }
 }
 

@@ -91,12 +91,24 @@ class YamlDocument {
   };
   static YamlDocument changed(std::shared_ptr<const YamlDocument> base, const std::vector<Change>& changes);
 
+  // Likewise, with values that are given as text in YAML, in this order; `~` leaves the key out. Problems that readers
+  // find in what a setting says are problems of its name, not of the file. Throws InputError for a value that is not
+  // YAML and for a path on which there is something else than a map.
+  struct Setting {
+    std::string name;  // "--set workload.batch=64"
+    std::string path;
+    std::string value;
+  };
+  static YamlDocument with_settings(YamlDocument base, const std::vector<Setting>& settings);
+
   YamlDocument(YamlDocument&&) noexcept;
   YamlDocument& operator=(YamlDocument&&) noexcept;
   ~YamlDocument();
 
   const std::string& file() const { return file_; }
   const YamlNode& root() const { return *root_; }
+  // Returns the problem at the line and column of a node, which belongs to the file or to a setting.
+  Diagnostic problem_at(int line, int column, std::string path, std::string message) const;
   // Problems of the document itself, such as duplicate keys. YamlReader's constructor reports them.
   const std::vector<Diagnostic>& problems() const { return problems_; }
 
@@ -104,12 +116,14 @@ class YamlDocument {
   YamlDocument();
   YamlNode& own(const YamlNode& node);  // a copy
   void change(YamlNode& map, std::string_view path, const YamlNode* value);
+  void set(const Setting& setting, YamlNode& root);
   friend class YamlBuilder;
   std::shared_ptr<const YamlDocument> base_;  // of a changed document, which refers to its nodes
   std::string file_;
   std::vector<std::unique_ptr<YamlNode>> nodes_;
   const YamlNode* root_ = nullptr;
   std::vector<Diagnostic> problems_;
+  std::vector<std::string> settings_;  // names; the nodes of the first have line -1, those of the second -2
 };
 
 // The first key of a path, and the path below it. A key with dots is in quotes: `overrides."*.gpu3".slowdown`; it needs
@@ -124,8 +138,13 @@ PathKey first_key_of(std::string_view path, const YamlNode* map);
 // Returns the value at a path of maps, or null where there is none.
 const YamlNode* node_at(const YamlNode& root, std::string_view path);
 
-// Returns the whole text of a file of at most 16 MiB. Throws InputError naming the file.
-std::string read_input_file(const std::filesystem::path& path);
+// The largest file that people write, and the largest document that Tandem has written and reads again.
+inline constexpr std::uintmax_t kMostInputBytes = std::uintmax_t{16} << 20;
+inline constexpr std::uintmax_t kMostDocumentBytes = std::uintmax_t{4} << 30;
+
+// Returns the whole text of a file of at most so many bytes. Throws InputError naming the file, which is too large or
+// cannot be read.
+std::string read_input_file(const std::filesystem::path& path, std::uintmax_t most_bytes = kMostInputBytes);
 
 class YamlReader {
  public:

@@ -14,7 +14,6 @@
 namespace tandem {
 namespace {
 
-constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 constexpr std::size_t kMostNesting = 64;
 constexpr std::size_t kMostAliased = 1000000;
 constexpr std::size_t kMostBrackets = 1000;  // open at the same time, including those in texts and comments
@@ -251,7 +250,7 @@ YamlDocument YamlDocument::load(const std::filesystem::path& path) {
 YamlDocument YamlDocument::parse(std::string_view text, std::string file) {
   YamlDocument document;
   document.file_ = std::move(file);
-  if (text.size() > kMostBytes) fail(document.file_, 0, 0, "larger than 16 MiB");
+  if (text.size() > kMostInputBytes) fail(document.file_, 0, 0, "larger than 16 MiB");
   check_memory_of_text(document.file_, text.size());
   check_text(text, document.file_);
   check_utf8(text, document.file_);
@@ -339,6 +338,7 @@ YamlDocument YamlDocument::changed(std::shared_ptr<const YamlDocument> base, con
   YamlDocument document;
   document.file_ = base->file_;
   document.problems_ = base->problems_;
+  document.settings_ = base->settings_;
   YamlNode& root = document.own(base->root());
   document.root_ = &root;
   document.base_ = std::move(base);
@@ -346,7 +346,53 @@ YamlDocument YamlDocument::changed(std::shared_ptr<const YamlDocument> base, con
   return document;
 }
 
-std::string read_input_file(const std::filesystem::path& path) {
+Diagnostic YamlDocument::problem_at(int line, int column, std::string path, std::string message) const {
+  if (line >= 0) return {file_, line, column, std::move(path), std::move(message)};
+  return {settings_[static_cast<std::size_t>(-line - 1)], 0, 0, std::move(path), std::move(message)};
+}
+
+void YamlDocument::set(const Setting& setting, YamlNode& root) {
+  const auto refuse = [&](std::string message) { fail(setting.name, 0, 0, std::move(message)); };
+  const YamlNode* node = &root;
+  std::string_view rest = setting.path;
+  for (std::string above; node != nullptr;) {  // what is on the way to the path must be a map
+    if (node->kind != YamlKind::map) refuse("'" + above + "' is no map that has '" + std::string(rest) + "'");
+    const PathKey first = first_key_of(rest, node);
+    if (first.key.empty()) refuse("names no key");
+    if (first.is_last) break;
+    above += (above.empty() ? "" : ".") + first.key;
+    const auto is_named = [&](const YamlNode::Entry& entry) { return entry.key == first.key; };
+    const auto entry = std::find_if(node->entries.begin(), node->entries.end(), is_named);
+    node = entry == node->entries.end() ? nullptr : entry->value;
+    rest = first.below;
+  }
+  if (setting.value.find_first_not_of(" \t\r\n") == std::string::npos) {
+    refuse("has no value; '~' leaves the key out");
+  }
+  YamlDocument value = parse(setting.value, setting.name);
+  for (Diagnostic problem : value.problems_) {
+    problem.path = setting.path;
+    problems_.push_back(std::move(problem));
+  }
+  settings_.push_back(setting.name);
+  const int line = -static_cast<int>(settings_.size());
+  for (const auto& one : value.nodes_) {
+    one->line = line;
+    for (YamlNode::Entry& entry : one->entries) entry.line = line;
+  }
+  change(root, setting.path, value.root_->kind == YamlKind::null ? nullptr : value.root_);
+  for (auto& one : value.nodes_) nodes_.push_back(std::move(one));
+}
+
+YamlDocument YamlDocument::with_settings(YamlDocument base, const std::vector<Setting>& settings) {
+  if (settings.empty()) return base;
+  YamlDocument document = changed(std::make_shared<const YamlDocument>(std::move(base)), {});
+  auto& root = const_cast<YamlNode&>(*document.root_);  // its own copy
+  for (const Setting& setting : settings) document.set(setting, root);
+  return document;
+}
+
+std::string read_input_file(const std::filesystem::path& path, std::uintmax_t most_bytes) {
   std::error_code error;
   if (!std::filesystem::exists(path, error)) fail(path.string(), 0, 0, "no such file");
   if (std::filesystem::is_directory(path, error)) fail(path.string(), 0, 0, "is a folder, expected a file");
@@ -358,12 +404,15 @@ std::string read_input_file(const std::filesystem::path& path) {
   std::ifstream stream(path, std::ios::binary);
   if (!stream) fail(path.string(), 0, 0, "cannot be opened");
   const bool is_regular = std::filesystem::is_regular_file(path, error) && !is_of_shell;
-  const std::uintmax_t size = is_regular ? std::filesystem::file_size(path, error) : kMostBytes;
+  const std::uintmax_t size = is_regular ? std::filesystem::file_size(path, error) : most_bytes;
+  if (is_regular && size > kMostInputBytes && size <= most_bytes) check_memory_of_text(path.string(), size);
   std::string text;
   std::string buffer(std::size_t{1} << 16, '\0');
   while (stream.read(buffer.data(), static_cast<std::streamsize>(buffer.size())) || stream.gcount() > 0) {
     text.append(buffer.data(), static_cast<std::size_t>(stream.gcount()));
-    if (text.size() > kMostBytes) fail(path.string(), 0, 0, "larger than 16 MiB");
+    if (text.size() > most_bytes) {
+      fail(path.string(), 0, 0, "larger than " + std::to_string(most_bytes >> 20) + " MiB");
+    }
     if (text.size() > size) {
       fail(path.string(), 0, 0, "grows while it is read: wait for its writer to end, or copy it first");
     }
