@@ -11,19 +11,16 @@ class Batch final : public NodeOf<Batch> {
   Batch(NodePtr input, std::int64_t size, bool drop_remainder)
       : NodeOf(DatasetOp::batch, {std::move(input)}), size_(size), drop_remainder_(drop_remainder) {}
   IteratorPtr iterate(const MemoryPtr& memory) const override {
-    return make_iterator([this, from = input().iterate(memory)]() -> std::optional<Element> {
-      std::vector<Element> elements;
-      while (static_cast<std::int64_t>(elements.size()) < size_) {
-        auto element = from->next();
-        if (!element) break;
-        elements.push_back(*std::move(element));
-      }
+    IteratorPtr from = input().iterate(memory);
+    if (cardinality() == kInfiniteCardinality && input().skips_unmade()) {
+      return std::make_unique<Endless>(std::move(from), size_);
+    }
+    return make_iterator([this, from = std::move(from)]() -> std::optional<Element> {
+      const std::vector<Element> elements = taken(*from, size_);
       if (elements.empty() || (drop_remainder_ && static_cast<std::int64_t>(elements.size()) < size_)) {
         return std::nullopt;
       }
-      if (Worker* worker = Task::current().worker()) {
-        worker->took_input(static_cast<std::int64_t>(elements.size()), 0);
-      }
+      count_input(static_cast<std::int64_t>(elements.size()));
       return stack_elements(elements);
     });
   }
@@ -40,6 +37,37 @@ class Batch final : public NodeOf<Batch> {
   }
 
  private:
+  // A part of a batch counts as the whole of it: a real pipeline makes the whole batch.
+  class Endless final : public RowIterator {
+   public:
+    Endless(IteratorPtr from, std::int64_t size) : from_(std::move(from)), size_(size) {}
+    std::int64_t rows_of_batch() const override { return size_; }
+    void begin_batch() override { count_input(size_); }
+    void skip_rows(std::int64_t count) override { from_->skip(count); }
+    Element take_rows(std::int64_t count) override { return stack_elements(taken(*from_, count)); }
+
+   private:
+    std::optional<Element> produce() override {
+      begin_batch();
+      return take_rows(size_);
+    }
+    IteratorPtr from_;
+    std::int64_t size_;
+  };
+
+  static std::vector<Element> taken(ElementIterator& from, std::int64_t count) {
+    std::vector<Element> elements;
+    while (static_cast<std::int64_t>(elements.size()) < count) {
+      auto element = from.next();
+      if (!element) break;
+      elements.push_back(*std::move(element));
+    }
+    return elements;
+  }
+  static void count_input(std::int64_t rows) {
+    if (Worker* worker = Task::current().worker()) worker->took_input(rows, 0);
+  }
+
   std::int64_t size_;
   bool drop_remainder_;
 };

@@ -80,12 +80,35 @@ class ElementIterator {
     has_ended_ = !element;
     return element;
   }
+  // Passes over the next elements, as next() would. Returns how many there were: fewer than `count` at the end only.
+  std::int64_t skip(std::int64_t count) {
+    if (has_ended_ || count <= 0) return 0;
+    const std::int64_t skipped = pass_over(count);
+    has_ended_ = skipped < count;
+    return skipped;
+  }
 
  private:
   virtual std::optional<Element> produce() = 0;
+  virtual std::int64_t pass_over(std::int64_t count) {
+    std::int64_t skipped = 0;
+    while (skipped < count && produce()) ++skipped;
+    return skipped;
+  }
   bool has_ended_ = false;
 };
 using IteratorPtr = std::unique_ptr<ElementIterator>;
+
+// An iterator over batches of one size, without end, that can make some rows of a batch without the others. A worker
+// among a thousand needs a thousandth of each batch.
+class RowIterator : public ElementIterator {
+ public:
+  virtual std::int64_t rows_of_batch() const = 0;
+  virtual void begin_batch() = 0;
+  // Passes over rows of the batch, or makes a batch of them. Those of one batch must add up to its size.
+  virtual void skip_rows(std::int64_t count) = 0;
+  virtual Element take_rows(std::int64_t count) = 0;  // at least one
+};
 
 // Makes an iterator of a function object that returns the next element.
 template <typename Function>
@@ -120,6 +143,8 @@ class DatasetNode {
   // The number of elements, for nodes with random access.
   virtual std::optional<std::int64_t> size() const { return std::nullopt; }
   virtual Element at(std::int64_t index) const;
+  // Whether iterators pass over elements without making them, and all elements have the same shapes and types.
+  virtual bool skips_unmade() const { return false; }
   // One of the datasets that the node's function makes; null for other nodes.
   virtual NodePtr sample_of_function() const { return nullptr; }
 

@@ -1,4 +1,5 @@
 // The nodes whose iterations depend on earlier ones: shuffle and cache.
+#include <algorithm>
 #include <numeric>
 #include <random>
 
@@ -15,14 +16,35 @@ std::vector<std::int64_t> order_of(std::int64_t size, std::mt19937_64& random) {
   return order;
 }
 
-// Iterates over the input's elements in this order; `at` returns an element by its number.
+// Iterates over `size` elements in a random order, which is drawn when the first of them is made; `at` returns an
+// element by its number.
 template <typename At>
-IteratorPtr in_order(std::vector<std::int64_t> order, At at) {
-  return make_iterator(
-      [order = std::move(order), at = std::move(at), i = std::size_t{0}]() mutable -> std::optional<Element> {
-        if (i == order.size()) return std::nullopt;
-        return at(order[i++]);
-      });
+IteratorPtr shuffled(std::int64_t size, std::uint64_t seed, At at) {
+  class Iterator final : public ElementIterator {
+   public:
+    Iterator(std::int64_t size, std::uint64_t seed, At at) : size_(size), seed_(seed), at_(std::move(at)) {}
+
+   private:
+    std::optional<Element> produce() override {
+      if (i_ == size_) return std::nullopt;
+      if (order_.empty()) {
+        std::mt19937_64 random(seed_);
+        order_ = order_of(size_, random);
+      }
+      return at_(order_[static_cast<std::size_t>(i_++)]);
+    }
+    std::int64_t pass_over(std::int64_t count) override {
+      const std::int64_t skipped = std::min(count, size_ - i_);
+      i_ += skipped;
+      return skipped;
+    }
+    const std::int64_t size_;
+    const std::uint64_t seed_;
+    const At at_;
+    std::vector<std::int64_t> order_;
+    std::int64_t i_ = 0;
+  };
+  return std::make_unique<Iterator>(size, seed, std::move(at));
 }
 
 class Shuffle final : public NodeOf<Shuffle> {
@@ -33,22 +55,25 @@ class Shuffle final : public NodeOf<Shuffle> {
         reshuffles_(reshuffles),
         buffer_size_(buffer_size) {}
   IteratorPtr iterate(const MemoryPtr& memory) const override {
-    std::mt19937_64 random(seed_ + (reshuffles_ ? memory->next_shuffle(this) : 0));
-    if (buffer_size_ == Dataset::kAll) return iterate_all(memory, random);
-    return iterate_buffer(memory, random);
+    const std::uint64_t seed = seed_ + (reshuffles_ ? memory->next_shuffle(this) : 0);
+    if (buffer_size_ == Dataset::kAll) return iterate_all(memory, seed);
+    return iterate_buffer(memory, std::mt19937_64(seed));
+  }
+  bool skips_unmade() const override {
+    return buffer_size_ == Dataset::kAll && input().size().has_value() && input().skips_unmade();
   }
   std::int64_t batch_size() const override { return input().batch_size(); }
 
  private:
-  IteratorPtr iterate_all(const MemoryPtr& memory, std::mt19937_64& random) const {
+  IteratorPtr iterate_all(const MemoryPtr& memory, std::uint64_t seed) const {
     if (const auto size = input().size()) {
-      return in_order(order_of(*size, random), [this](std::int64_t index) { return input().at(index); });
+      return shuffled(*size, seed, [this](std::int64_t index) { return input().at(index); });
     }
     std::vector<Element> elements;
     const IteratorPtr from = input().iterate(memory);
     while (auto element = from->next()) elements.push_back(*std::move(element));
-    auto order = order_of(static_cast<std::int64_t>(elements.size()), random);
-    return in_order(std::move(order), [elements = std::move(elements)](std::int64_t index) {
+    const auto size = static_cast<std::int64_t>(elements.size());
+    return shuffled(size, seed, [elements = std::move(elements)](std::int64_t index) {
       return elements[static_cast<std::size_t>(index)];
     });
   }

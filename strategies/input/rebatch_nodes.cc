@@ -107,7 +107,11 @@ class LegacyRebatch final : public NodeOf<LegacyRebatch> {
     check_batched(this->input().spec());
   }
   IteratorPtr iterate(const MemoryPtr& memory) const override {
-    return make_iterator([this, from = input().iterate(memory), batch = std::optional<Element>(),
+    IteratorPtr from = input().iterate(memory);
+    if (dynamic_cast<RowIterator*>(from.get()) != nullptr) {
+      return std::make_unique<Pieces>(std::move(from), input().spec(), pieces_);
+    }
+    return make_iterator([this, from = std::move(from), batch = std::optional<Element>(),
                           piece = std::int64_t{0}]() mutable -> std::optional<Element> {
       if (piece == 0) batch = from->next();
       if (!batch) return std::nullopt;
@@ -130,6 +134,44 @@ class LegacyRebatch final : public NodeOf<LegacyRebatch> {
   }
 
  private:
+  // Makes only the pieces that are asked for.
+  class Pieces final : public ElementIterator {
+   public:
+    Pieces(IteratorPtr from, ElementSpec spec, std::int64_t pieces)
+        : from_(std::move(from)),
+          rows_(dynamic_cast<RowIterator&>(*from_)),
+          spec_(std::move(spec)),
+          pieces_(pieces) {}
+
+   private:
+    std::optional<Element> produce() override {
+      const std::int64_t count = begin_pieces(1);
+      return count > 0 ? rows_.take_rows(count) : empty_element(spec_.with_row_count(TensorSpec::kUnknown));
+    }
+    std::int64_t pass_over(std::int64_t count) override {
+      for (std::int64_t skipped = 0; skipped < count;) {
+        const std::int64_t of_batch = std::min(count - skipped, pieces_ - piece_);
+        rows_.skip_rows(begin_pieces(of_batch));
+        skipped += of_batch;
+      }
+      return count;
+    }
+    // Returns the number of rows of the next pieces of one batch, whose last ones may be smaller, or empty.
+    std::int64_t begin_pieces(std::int64_t count) {
+      if (piece_ == 0) rows_.begin_batch();
+      const std::int64_t rows = rows_.rows_of_batch(), size = (rows + pieces_ - 1) / pieces_;
+      const std::int64_t first = std::min(piece_ * size, rows), last = std::min((piece_ + count) * size, rows);
+      piece_ = (piece_ + count) % pieces_;
+      return last - first;
+    }
+
+    IteratorPtr from_;
+    RowIterator& rows_;
+    ElementSpec spec_;
+    std::int64_t pieces_;
+    std::int64_t piece_ = 0;
+  };
+
   // Components are cut one by one: they may have different numbers of rows.
   Element piece_of(const Element& batch, std::int64_t piece) const {
     std::vector<HostTensor> components;

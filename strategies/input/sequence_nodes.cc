@@ -22,28 +22,60 @@ class PassesOn : public NodeOf<Node> {
 class Repeat final : public PassesOn<Repeat> {
  public:
   Repeat(NodePtr input, std::int64_t count) : PassesOn(DatasetOp::repeat, std::move(input)), count_(count) {}
-  IteratorPtr iterate(const MemoryPtr& memory) const override {
-    return make_iterator(
-        [this, memory, from = IteratorPtr(), round = std::int64_t{0}]() mutable -> std::optional<Element> {
-          for (;;) {
-            const bool is_new = !from;
-            if (is_new && count_ != Dataset::kForever && round == count_) return std::nullopt;
-            if (is_new) from = input().iterate(memory);
-            auto element = from->next();
-            if (element || is_new) return element;  // an empty input stays empty
-            from.reset();
-            ++round;
-          }
-        });
-  }
+  IteratorPtr iterate(const MemoryPtr& memory) const override { return std::make_unique<Rounds>(*this, memory); }
   std::int64_t cardinality() const override {
     const std::int64_t n = input().cardinality();
     if (count_ == 0 || n == 0) return 0;
     if (count_ == Dataset::kForever) return kInfiniteCardinality;
     return n < 0 ? n : n * count_;
   }
+  bool skips_unmade() const override { return input().skips_unmade(); }
 
  private:
+  class Rounds final : public ElementIterator {
+   public:
+    Rounds(const Repeat& node, MemoryPtr memory) : node_(node), memory_(std::move(memory)) {}
+
+   private:
+    std::optional<Element> produce() override {
+      while (begin_round()) {
+        auto element = from_->next();
+        if (element) has_given_ = true;
+        if (element || !has_given_) return element;  // an empty input stays empty
+        end_round();
+      }
+      return std::nullopt;
+    }
+    std::int64_t pass_over(std::int64_t count) override {
+      std::int64_t skipped = 0;
+      while (begin_round()) {
+        const std::int64_t passed = from_->skip(count - skipped);
+        skipped += passed;
+        if (passed > 0) has_given_ = true;
+        if (skipped == count || !has_given_) return skipped;
+        end_round();
+      }
+      return skipped;
+    }
+    bool begin_round() {
+      if (from_) return true;
+      if (node_.count_ != Dataset::kForever && round_ == node_.count_) return false;
+      from_ = node_.input().iterate(memory_);
+      return true;
+    }
+    void end_round() {
+      from_.reset();
+      has_given_ = false;
+      ++round_;
+    }
+
+    const Repeat& node_;
+    MemoryPtr memory_;
+    IteratorPtr from_;  // of this round; null between rounds
+    std::int64_t round_ = 0;
+    bool has_given_ = false;  // in this round
+  };
+
   std::int64_t count_;
 };
 
@@ -102,7 +134,7 @@ class Shard final : public PassesOn<Shard> {
     return make_iterator(
         [this, from = input().iterate(memory), position = std::int64_t{0}]() mutable -> std::optional<Element> {
           const std::int64_t before = (index_ - position % num_shards_ + num_shards_) % num_shards_;
-          if (skip(*from, before) < before) return std::nullopt;
+          if (from->skip(before) < before) return std::nullopt;
           auto element = from->next();
           position += before + 1;
           if (element && must_not_be_empty_ && position < num_shards_) position += check_enough(*from, position);
@@ -116,15 +148,9 @@ class Shard final : public PassesOn<Shard> {
   }
 
  private:
-  static std::int64_t skip(ElementIterator& from, std::int64_t count) {
-    for (std::int64_t skipped = 0; skipped < count; ++skipped) {
-      if (!from.next()) return skipped;
-    }
-    return count;
-  }
   // Skips the other shards' first elements. A shard without any element ends without an error.
   std::int64_t check_enough(ElementIterator& from, std::int64_t position) const {
-    const std::int64_t skipped = skip(from, num_shards_ - position);
+    const std::int64_t skipped = from.skip(num_shards_ - position);
     if (position + skipped < num_shards_) {
       throw InvalidArgumentError(fmt::format(
           "the dataset has {} elements to divide among {} shards; give it more (files), or choose the auto-shard "
@@ -144,6 +170,7 @@ class Options final : public PassesOn<Options> {
   const DatasetOptions& get() const { return options_; }
   std::optional<std::int64_t> size() const override { return input().size(); }
   Element at(std::int64_t index) const override { return input().at(index); }
+  bool skips_unmade() const override { return input().skips_unmade(); }
 
  private:
   DatasetOptions options_;

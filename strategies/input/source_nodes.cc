@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "strategies/base/errors.h"
@@ -13,10 +14,24 @@ template <typename Node>
 class RandomAccess : public NodeOf<Node> {
  public:
   IteratorPtr iterate(const MemoryPtr& /*memory*/) const override {
-    return make_iterator([this, i = std::int64_t{0}]() mutable -> std::optional<Element> {
-      if (i >= *this->size()) return std::nullopt;
-      return this->at(i++);
-    });
+    class Iterator final : public ElementIterator {
+     public:
+      explicit Iterator(const RandomAccess& node) : node_(node) {}
+
+     private:
+      std::optional<Element> produce() override {
+        if (i_ >= *node_.size()) return std::nullopt;
+        return node_.at(i_++);
+      }
+      std::int64_t pass_over(std::int64_t count) override {
+        const std::int64_t skipped = std::min(count, *node_.size() - i_);
+        i_ += skipped;
+        return skipped;
+      }
+      const RandomAccess& node_;
+      std::int64_t i_ = 0;
+    };
+    return std::make_unique<Iterator>(*this);
   }
   std::int64_t cardinality() const override { return *this->size(); }
 
@@ -34,6 +49,7 @@ class Range final : public RandomAccess<Range> {
     return distance <= 0 ? 0 : (distance + step - 1) / step;
   }
   Element at(std::int64_t index) const override { return HostTensor::scalar(start_ + index * step_); }
+  bool skips_unmade() const override { return true; }
   ElementSpec spec() const override { return spec_of(HostTensor::scalar(start_)); }
 
  private:
@@ -51,6 +67,7 @@ class Slices final : public RandomAccess<Slices> {
     for (const HostTensor& array : arrays_) rows.push_back(array.row(index));
     return {structure_, std::move(rows)};
   }
+  bool skips_unmade() const override { return true; }
   ElementSpec spec() const override {
     ElementSpec spec{.structure = structure_};
     for (const HostTensor& array : arrays_) {

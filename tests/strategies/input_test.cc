@@ -163,6 +163,48 @@ TEST_P(Input, MadeAheadKeepsOrderEndAndErrors) {
   EXPECT_THAT(numbers_of(Dataset::range(3).prefetch(2).iterator()), ElementsAre(0, 1, 2)) << "outside of a run";
 }
 
+// Returns the rows of the shard's first pieces, piece by piece.
+std::vector<std::vector<std::int64_t>> first_pieces(const Dataset& shard, int count) {
+  std::vector<std::vector<std::int64_t>> pieces;
+  for (DatasetIterator elements = shard.iterator(); std::ssize(pieces) < count;) {
+    const auto rows = elements.next()->tensor().values<std::int64_t>();
+    pieces.emplace_back(rows.begin(), rows.end());
+  }
+  return pieces;
+}
+
+// A dataset without end makes only the rows that are asked for; one with an end makes whole batches.
+TEST(Shards, OfAnEndlessDatasetHaveTheRowsOfAFiniteOne) {
+  constexpr int kPieces = 10;
+  const Dataset numbers = Dataset::range(3, 100);
+  const Dataset shuffled = numbers.shuffle(7);
+  const Dataset shuffled_once = numbers.shuffle(7, false);
+  for (const Dataset& dataset : {numbers, shuffled, shuffled_once}) {
+    for (const std::int64_t batch : {1, 7, 64, 250}) {
+      for (const std::int64_t replicas : {1, 3, 4, 16}) {
+        for (const std::int64_t shard : {0, 1, 2}) {
+          const auto pieces_of = [&](const Dataset& repeated) {
+            const Dataset pieces = repeated.batch(batch).legacy_rebatch(replicas);
+            return first_pieces(pieces.shard(3, shard), kPieces);
+          };
+          EXPECT_EQ(pieces_of(dataset.repeat()), pieces_of(dataset.repeat(100)))
+              << batch << ", " << replicas << ", " << shard;
+        }
+      }
+    }
+  }
+}
+
+TEST(Shards, OfAnEndlessDatasetMakeOnlyTheirOwnRows) {
+  constexpr std::int64_t kReplicas = std::int64_t{1} << 38, kBatch = 4 * kReplicas;  // no memory holds such a batch
+  const Dataset numbers = Dataset::range(3 * kBatch / 2).repeat().batch(kBatch).legacy_rebatch(kReplicas);
+  const std::int64_t half = kBatch / 2;
+  EXPECT_THAT(first_pieces(numbers.shard(kReplicas, 5), 3),
+              ElementsAre(ElementsAre(20, 21, 22, 23),
+                          ElementsAre(kBatch + 20, kBatch + 21, kBatch + 22, kBatch + 23),
+                          ElementsAre(half + 20, half + 21, half + 22, half + 23)));
+}
+
 TEST(HostTensors, RefuseRowsAndElementsThatTheyLack) {
   const HostTensor tensor = HostTensor::vector<float>({1, 2, 3});
   EXPECT_THROW(tensor.slice(2, 2), UsageError);
