@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <map>
+#include <tuple>
 
 #include "topologies/base/portable_math.h"
 
@@ -44,30 +46,60 @@ void Network::transfer_together(std::span<const Pair> pairs, double bytes, const
 
 void Network::start_together(std::vector<Flow> flows, const Then& each, bool counts) {
   const Then each_in_order = simulation_.in_scheduled_order(each);
+  if (bundles_) flows = with_equal_ones_joined(std::move(flows));
   for (const Flow& flow : flows) dissolve_bundles_on(*flow.route);
   for (const Flow& flow : flows) {
-    occupy(*flow.route, 1);
-    if (counts) count(*flow.route, flow.bytes);
+    occupy(*flow.route, flow.count);
+    if (counts) count(*flow.route, flow.count * flow.bytes);
   }
-  std::map<std::pair<double, double>, BundlePtr> bundles;  // by the rate that each flow reaches alone, and its bytes
+  // By the rate that each flow reaches alone, its bytes, and its count.
+  std::map<std::tuple<double, double, int>, BundlePtr> bundles;
   std::vector<Flow> others;
-  std::vector<RoutePtr> routes;
+  std::vector<std::pair<RoutePtr, int>> occupied;
   for (Flow& flow : flows) {
-    routes.push_back(flow.route);
-    if (!bundles_ || !is_alone_on(*flow.route)) {
+    occupied.emplace_back(flow.route, flow.count);
+    if (!bundles_ || !is_alone(flow)) {
       others.push_back(std::move(flow));
       continue;
     }
-    BundlePtr& bundle = bundles[{flow.alone_bytes_per_s(), flow.bytes}];
+    BundlePtr& bundle = bundles[{flow.alone_bytes_per_s(), flow.bytes, flow.count}];
     if (!bundle) bundle = std::make_shared<Bundle>();
     bundle->flows.push_back(std::move(flow));
   }
-  for (const RoutePtr& route : routes) occupy(*route, -1);
+  for (const auto& [route, flows_of_route] : occupied) occupy(*route, -flows_of_route);
   for (const Flow& flow : others) start_weighted(flow, each_in_order);
-  for (const auto& [rate, bundle] : bundles) {
+  for (const auto& [key, bundle] : bundles) {
     bundle->each = each_in_order;
     start_bundle(bundle);
   }
+}
+
+// Joins flows that take one route object, which all flows between two nodes usually do.
+std::vector<Network::Flow> Network::with_equal_ones_joined(std::vector<Flow> flows) {
+  struct Key {
+    const Route* route;
+    double bytes, most_bytes_per_s;
+    bool operator==(const Key&) const = default;
+  };
+  struct Hash {
+    std::size_t operator()(const Key& key) const {
+      return std::hash<const Route*>()(key.route) ^ (std::hash<double>()(key.bytes) << 1U);
+    }
+  };
+  std::unordered_map<Key, std::size_t, Hash> places;
+  places.reserve(flows.size());
+  std::size_t joined = 0;
+  for (Flow& flow : flows) {
+    const auto [place, is_new] = places.try_emplace({flow.route.get(), flow.bytes, flow.most_bytes_per_s}, joined);
+    if (!is_new) {
+      flows[place->second].count += flow.count;
+      continue;
+    }
+    if (&flows[joined] != &flow) flows[joined] = std::move(flow);
+    ++joined;
+  }
+  flows.resize(joined);
+  return flows;
 }
 
 // A flow of weight n is n equal flows, each of which has the share of one.
@@ -95,13 +127,13 @@ int Network::next_weight() {
 }
 
 Simulation::Activity& Network::start_flow(const Flow& flow, Then then) {
-  occupy(*flow.route, 1);
+  occupy(*flow.route, flow.count);
   platform_.use_route(flow.route);
   Simulation::Activity& activity =
-      simulation_.start_flow(flow.pair.first, flow.pair.second, flow.bytes, flow.most_bytes_per_s,
-                             [this, route = flow.route, then = std::move(then)] {
-                               occupy(*route, -1);
-                               then();
+      simulation_.start_flow(flow.pair.first, flow.pair.second, flow.bytes, flow.most_bytes_per_s, flow.count,
+                             [this, route = flow.route, count = flow.count, then = std::move(then)] {
+                               occupy(*route, -count);
+                               for (int i = 0; i < count; ++i) then();
                              });
   platform_.use_route(nullptr);
   return activity;
@@ -114,28 +146,31 @@ void Network::start_bundle(const BundlePtr& bundle) {
   }
   for (std::size_t i = 0; i < bundle->flows.size(); ++i) {
     mark(*bundle->flows[i].route, bundle);
-    if (i > 0) occupy(*bundle->flows[i].route, 1);
+    if (i > 0) occupy(*bundle->flows[i].route, bundle->flows[i].count);
   }
   bundle->flow = &start_flow(bundle->flows.front(), [this, bundle] { end_bundle(bundle); });
 }
 
+// Called for each of the equal flows that the first one stands for, at the same instant.
 void Network::end_bundle(const BundlePtr& bundle) {
-  if (bundle->flow == nullptr) return bundle->each();  // dissolved: this is the end of the first flow alone
-  bundle->flow = nullptr;
-  for (std::size_t i = 0; i < bundle->flows.size(); ++i) {
-    mark(*bundle->flows[i].route, nullptr);
-    if (i > 0) occupy(*bundle->flows[i].route, -1);
+  if (bundle->flow != nullptr) {
+    bundle->flow = nullptr;
+    for (std::size_t i = 0; i < bundle->flows.size(); ++i) {
+      mark(*bundle->flows[i].route, nullptr);
+      if (i > 0) occupy(*bundle->flows[i].route, -bundle->flows[i].count);
+    }
+    bundle->ended = bundle->flows.size();
   }
-  for (std::size_t i = 0; i < bundle->flows.size(); ++i) bundle->each();
+  for (std::size_t i = 0; i < bundle->ended; ++i) bundle->each();
 }
 
 void Network::dissolve(const BundlePtr& bundle) {
   const double left_bytes = Simulation::remaining_bytes(*std::exchange(bundle->flow, nullptr));
   for (const Flow& flow : bundle->flows) mark(*flow.route, nullptr);
   for (std::size_t i = 1; i < bundle->flows.size(); ++i) {
-    occupy(*bundle->flows[i].route, -1);
     Flow rest = bundle->flows[i];
-    rest.bytes = left_bytes;
+    occupy(*rest.route, -rest.count);
+    rest.bytes = left_bytes / rest.count;
     start_flow(rest, bundle->each);
   }
 }
@@ -146,9 +181,10 @@ void Network::dissolve_bundles_on(const Route& route) {
   }
 }
 
-bool Network::is_alone_on(const Route& route) const {
-  return std::ranges::all_of(route.hops,
-                             [this](const Edge& hop) { return flows_on_.at(platform_.direction_index(hop)) == 1; });
+bool Network::is_alone(const Flow& flow) const {
+  return std::ranges::all_of(flow.route->hops, [&](const Edge& hop) {
+    return flows_on_.at(platform_.direction_index(hop)) == flow.count;
+  });
 }
 
 void Network::count(const Route& route, double bytes) {

@@ -11,7 +11,10 @@
 //   dissolved   every flow, with the     each ends by itself
 //               bytes it had left
 //
-// Nothing is bundled where machines send to each other in turn, because flows without a common link may then share a
+// Equal flows over one route, as those between the many processes of two machines, are one flow with their bytes that has
+// as many shares of its links as they. It is exact: such flows have equal rates at all times, whatever else is under way.
+//
+// Nothing is bundled or made one where machines send to each other in turn, because flows without a common link may then share a
 // rate, nor where transfers have weights. A weight is drawn for each transfer, in the order in which they start.
 //
 // A flow may have a rate that it does not exceed even where it is alone, such as that of the thread blocks that copy.
@@ -61,13 +64,14 @@ class Network {
     RoutePtr route;
     double bytes = 0;
     double most_bytes_per_s = 0;  // 0: as fast as the route is
+    int count = 1;                // of equal flows, each of so many bytes and with that bound
     double alone_bytes_per_s() const {
-      const double route_bytes_per_s = route->bandwidth_bytes_per_s;
-      return most_bytes_per_s > 0 ? std::min(most_bytes_per_s, route_bytes_per_s) : route_bytes_per_s;
+      const double share_bytes_per_s = route->bandwidth_bytes_per_s / count;
+      return most_bytes_per_s > 0 ? std::min(most_bytes_per_s, share_bytes_per_s) : share_bytes_per_s;
     }
   };
-  // Starts all of these flows without latency. Calls `each` at the end of every flow. `counts`: whether links carry
-  // them; false if they represent others, and the caller counts all of them with carry().
+  // Starts all of these flows without latency. Calls `each` at the end of every flow, `count` times. `counts`: whether
+  // links carry them; false if they represent others, and the caller counts all of them with carry().
   void start_together(std::vector<Flow> flows, const Then& each, bool counts = true);
   // Notes that a link has carried bytes in one direction (Platform::direction_index).
   void carry(std::size_t direction, double bytes) { carried_bytes_[direction] += bytes; }
@@ -82,6 +86,7 @@ class Network {
     std::vector<Flow> flows;
     Then each;
     Simulation::Activity* flow = nullptr;  // the first; null once ended or dissolved
+    std::size_t ended = 1;                 // flows that end with the first: it alone once dissolved
   };
   using BundlePtr = std::shared_ptr<Bundle>;
 
@@ -92,7 +97,8 @@ class Network {
   void end_bundle(const BundlePtr& bundle);
   void dissolve(const BundlePtr& bundle);
   void dissolve_bundles_on(const Route& route);
-  bool is_alone_on(const Route& route) const;
+  bool is_alone(const Flow& flow) const;
+  static std::vector<Flow> with_equal_ones_joined(std::vector<Flow> flows);
   void count(const Route& route, double bytes);
   void occupy(const Route& route, int flows);
   void mark(const Route& route, const BundlePtr& bundle);

@@ -17,6 +17,8 @@
 #include <xbt/log.h>
 #include <simgrid/Exception.hpp>
 #include <simgrid/kernel/Timer.hpp>
+#include <simgrid/kernel/resource/Action.hpp>
+#include <simgrid/kernel/resource/Model.hpp>
 #include <simgrid/kernel/routing/NetPoint.hpp>
 #include <simgrid/kernel/routing/NetZoneImpl.hpp>
 #if SIMGRID_VERSION >= 40000
@@ -200,8 +202,18 @@ inline s4u::ActivityPtr start_instant(s4u::Host* host, void* data) {
   return exec;
 }
 
-// `most_per_s`: bytes/s that the flow does not exceed; 0: the links decide.
-inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t bytes, double most_per_s, void* data) {
+// Makes the flow that was started last share its links as `count` equal flows would. No installed header defines a
+// network model, whose first base is Model, or gives access to the action of a Comm.
+inline void let_last_flow_count_as(int count) {
+  auto* model = reinterpret_cast<simgrid::kernel::resource::Model*>(
+      s4u::Engine::get_instance()->get_netzone_root()->get_impl()->get_network_model().get());
+  model->get_started_action_set()->back().set_sharing_penalty(1.0 / count);
+}
+
+// `most_per_s`: bytes/s that the flow does not exceed; 0: the links decide. It stands for `count` equal flows, whose
+// bytes and bounds are added.
+inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t bytes, double most_per_s, int count,
+                                   void* data) {
   s4u::CommPtr comm = s4u::Comm::sendto_init();
   comm->set_data(data);
   comm->set_payload_size(bytes);
@@ -211,6 +223,7 @@ inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t
 #if SIMGRID_VERSION >= 33500
   if (comm->get_state() == s4u::Activity::State::INITED) comm->start();
 #endif
+  if (count > 1) let_last_flow_count_as(count);
   return comm;
 }
 

@@ -120,15 +120,16 @@ void Simulation::call_off(Alarm alarm) {
 }
 
 Simulation::Activity& Simulation::start_flow(NodeIndex from, NodeIndex to, double bytes, double most_bytes_per_s,
-                                             Then ended) {
-  constexpr double kMostBytes = 9e18;  // below 2^63
+                                             int count, Then ended) {
+  const double most_bytes = 9e18 / count;  // 9e18 is below 2^63
   Activity& activity = begin_activity(std::move(ended));
-  if (!(bytes <= kMostBytes) && on_beyond_) on_beyond_();
-  const auto whole_bytes = static_cast<std::uint64_t>(bytes <= kMostBytes ? std::llround(bytes) : 0);
+  if (!(bytes <= most_bytes) && on_beyond_) on_beyond_();
+  const auto whole_bytes =
+      static_cast<std::uint64_t>(bytes <= most_bytes ? std::llround(bytes) : 0) * static_cast<std::uint64_t>(count);
   // SimGrid would never report the end of a flow without bytes.
   activity.handle = whole_bytes == 0 ? simgrid_compat::start_instant(any_host_, &activity)
                                      : simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
-                                                                  whole_bytes, most_bytes_per_s, &activity);
+                                                                  whole_bytes, count * most_bytes_per_s, count, &activity);
   return activity;
 }
 
