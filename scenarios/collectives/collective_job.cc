@@ -30,6 +30,7 @@ std::unique_ptr<Engine> open_for(const CollectiveJob& job) {
   if (engine_info(job.engine).needs_topology) options.topology = job.topology;
   options.collectives = job.collectives;
   options.nccl = job.nccl;
+  if (engine_info(job.engine).symmetry) options.alike.assign(options.workers.size(), 0);
   try {
     return open_engine(job.engine, std::move(options));
   } catch (const UsageError& error) {  // such as an unknown variable of NCCL
@@ -152,6 +153,16 @@ void check_size(const CollectiveJob& job, const CollectiveSweep& sweep, std::spa
   if (!problem.empty()) throw SizeError(problem);
 }
 
+// Runs the program until the engine knows which workers are alike.
+Timeline run_until_known(Engine& engine, const Program& program) {
+  for (;;) {
+    try {
+      return engine.run(program);
+    } catch (const RunAgain&) {
+    }
+  }
+}
+
 std::vector<DeviceId> group_of(const CollectiveJob& job) {
   std::vector<DeviceId> ids;
   for (int task = 0; task < job.workers; ++task) {
@@ -172,7 +183,7 @@ CollectiveResult run_collective(const CollectiveJob& job, const CollectiveSweep&
   const std::int64_t timed_calls_in_all = static_cast<std::int64_t>(sizes.size()) * part.iterations;
   const std::vector<DeviceId> group = group_of(job);
   std::vector<std::atomic<std::int64_t>> wrong(sizes.size());
-  const Timeline timeline = engine->run([&](Worker& worker) {
+  const Timeline timeline = run_until_known(*engine, [&](Worker& worker) {
     collectives::run_sweep(worker, group, part, sizes, wrong, [&](std::int64_t done) {
       if (progress) progress(done, timed_calls_in_all);
     });
@@ -183,10 +194,7 @@ CollectiveResult run_collective(const CollectiveJob& job, const CollectiveSweep&
   result.settings = timeline.settings;
   result.notes = timeline.notes;
   result.consulted = timeline.consulted;
-  for (const TimelineDevice& device : timeline.devices) {
-    const auto id = DeviceId::parse(device.name, {});
-    if (id && id->type == job.device_type) result.devices.push_back(*id);
-  }
+  result.devices = group;
   for (const Hardware& hardware : engine->capabilities().hardware) {
     if (hardware.type == job.device_type && result.device_model.empty()) result.device_model = hardware.name;
   }
