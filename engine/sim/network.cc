@@ -182,9 +182,8 @@ void Network::dissolve_bundles_on(const Route& route) {
 }
 
 bool Network::is_alone(const Flow& flow) const {
-  return std::ranges::all_of(flow.route->hops, [&](const Edge& hop) {
-    return flows_on_.at(platform_.direction_index(hop)) == flow.count;
-  });
+  return std::ranges::all_of(
+      flow.route->hops, [&](const Edge& hop) { return flows_on_.at(platform_.direction_index(hop)) == flow.count; });
 }
 
 void Network::count(const Route& route, double bytes) {

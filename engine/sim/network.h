@@ -11,11 +11,13 @@
 //   dissolved   every flow, with the     each ends by itself
 //               bytes it had left
 //
-// Equal flows over one route, as those between the many processes of two machines, are one flow with their bytes that has
-// as many shares of its links as they. It is exact: such flows have equal rates at all times, whatever else is under way.
+// Equal flows over one route, as those between the many processes of two machines, are one flow with their bytes that
+// has as many shares of its links as they. It is exact: such flows have equal rates at all times, whatever else is
+// under way.
 //
-// Nothing is bundled or made one where machines send to each other in turn, because flows without a common link may then share a
-// rate, nor where transfers have weights. A weight is drawn for each transfer, in the order in which they start.
+// Nothing is bundled or made one where machines send to each other in turn, because flows without a common link may
+// then share a rate, nor where transfers have weights. A weight is drawn for each transfer, in the order in which they
+// start.
 //
 // A flow may have a rate that it does not exceed even where it is alone, such as that of the thread blocks that copy.
 //

@@ -127,9 +127,10 @@ Simulation::Activity& Simulation::start_flow(NodeIndex from, NodeIndex to, doubl
   const auto whole_bytes =
       static_cast<std::uint64_t>(bytes <= most_bytes ? std::llround(bytes) : 0) * static_cast<std::uint64_t>(count);
   // SimGrid would never report the end of a flow without bytes.
-  activity.handle = whole_bytes == 0 ? simgrid_compat::start_instant(any_host_, &activity)
-                                     : simgrid_compat::start_comm(platform_->host(from), platform_->host(to),
-                                                                  whole_bytes, count * most_bytes_per_s, count, &activity);
+  activity.handle = whole_bytes == 0
+                        ? simgrid_compat::start_instant(any_host_, &activity)
+                        : simgrid_compat::start_comm(platform_->host(from), platform_->host(to), whole_bytes,
+                                                     count * most_bytes_per_s, count, &activity);
   return activity;
 }
 

@@ -138,10 +138,7 @@ class LegacyRebatch final : public NodeOf<LegacyRebatch> {
   class Pieces final : public ElementIterator {
    public:
     Pieces(IteratorPtr from, ElementSpec spec, std::int64_t pieces)
-        : from_(std::move(from)),
-          rows_(dynamic_cast<RowIterator&>(*from_)),
-          spec_(std::move(spec)),
-          pieces_(pieces) {}
+        : from_(std::move(from)), rows_(dynamic_cast<RowIterator&>(*from_)), spec_(std::move(spec)), pieces_(pieces) {}
 
    private:
     std::optional<Element> produce() override {

@@ -155,6 +155,29 @@ steps: 10
   run_steps(state, make);
 }
 
+// Handwritten digits, two GPUs a worker, two servers: the workers take their shares of global batches in steps of their
+// own. per_worker does not grow with their number.
+void asynchronous_digits(benchmark::State& state) {
+  const int workers = count_of(state);
+  const auto make = [=] {
+    return parse_scenario(fmt::format(R"(
+schema_version: 1
+name: asynchronous-digits
+workload: {{kind: mlp, data: digits, hidden: [512, 512], batch: {}, learning_rate: 0.1}}
+strategy: {{name: parameter_server}}
+engine: {{name: sim, values: none}}
+topology: {{cluster: {{node: dgx-a100, workers: {}}}}}
+devices: {{type: gpu, workers: {}, per_worker: 2, ps: 2}}
+steps: 3
+)",
+                                      64 * workers, workers + 2, workers),
+                          "sim_step_benchmark.yaml");
+  };
+  run_steps(state, make);
+  state.counters["per_worker"] = benchmark::Counter(workers * static_cast<double>(state.iterations()),
+                                                    benchmark::Counter::kIsRate | benchmark::Counter::kInvert);
+}
+
 // A GPT of so many layers on 1,024 GPUs, whose memory 192 of them fill only with checkpoints of activations.
 void layers_of_a_model(benchmark::State& state) {
   const auto make = [&] {
@@ -203,6 +226,7 @@ BENCHMARK(alike_replicas_on_a_fat_tree)
 BENCHMARK(straggler_and_slow_link)->Arg(16384)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(gpt3_on_a_mesh)->Arg(1)->Arg(2)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(asynchronous_servers)->Arg(1024)->Iterations(1)->Unit(benchmark::kSecond);
+BENCHMARK(asynchronous_digits)->RangeMultiplier(2)->Range(64, 1024)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(layers_of_a_model)->Arg(12)->Arg(24)->Arg(48)->Arg(96)->Arg(192)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(equal_replicas)->Arg(8)->Arg(64)->Arg(512)->Arg(1024)->Iterations(1)->Unit(benchmark::kSecond);
 BENCHMARK(uneven_replicas)->Arg(8)->Arg(64)->Arg(512)->Arg(1024)->Iterations(1)->Unit(benchmark::kSecond);

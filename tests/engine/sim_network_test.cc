@@ -1,7 +1,7 @@
 // Transfers at the instants at which others end.
 #include "engine/sim/network.h"
 
-#include <gtest/gtest.h>
+#include <gmock/gmock.h>
 
 #include <cmath>
 #include <functional>
@@ -43,6 +43,43 @@ TEST_F(SimNetworkTest, ATransferThatBeginsAsABundleEndsLeavesNoFlowOfItWithoutAn
   EXPECT_EQ(ended, 2);
   EXPECT_DOUBLE_EQ(last_s, 2 * kSeconds);
   EXPECT_FALSE(simulation_.is_busy());
+}
+
+TEST_F(SimNetworkTest, EqualFlowsOverOneRouteHaveAShareEach) {
+  std::vector<double> ends_s, single_s;
+  const auto note = [](std::vector<double>& ends) {
+    return [&ends] { ends.push_back(Simulation::now_s() / kSeconds); };
+  };
+  network_.transfer_together(std::vector<Network::Pair>(3, {gpu(0), gpu(1)}), kBytes, note(ends_s));
+  network_.transfer(gpu(0), gpu(2), 2 * kBytes, false, note(single_s));
+  simulation_.run();
+  EXPECT_THAT(ends_s, testing::ElementsAre(4, 4, 4)) << "four flows on one link";
+  EXPECT_THAT(single_s, testing::ElementsAre(5));
+}
+
+TEST_F(SimNetworkTest, BundlesOfEqualFlowsOverOneRouteAreDissolvedByATransfer) {
+  std::vector<double> ends_s, single_s;
+  const auto note = [](std::vector<double>& ends) {
+    return [&ends] { ends.push_back(Simulation::now_s() / kSeconds); };
+  };
+  std::vector<Network::Pair> pairs(3, {gpu(0), gpu(1)});
+  pairs.insert(pairs.end(), 3, {gpu(2), gpu(3)});
+  network_.transfer_together(pairs, kBytes, note(ends_s));
+  simulation_.at(1.5 * kSeconds, [&] { network_.transfer(gpu(0), gpu(3), kBytes, false, note(single_s)); });
+  simulation_.run();
+  EXPECT_THAT(ends_s, testing::Each(testing::DoubleNear(3.5, 1e-6))) << "half of the bytes at three quarters of a link";
+  EXPECT_EQ(ends_s.size(), 6U);
+  EXPECT_THAT(single_s, testing::ElementsAre(testing::DoubleNear(4, 1e-6)));
+  EXPECT_FALSE(simulation_.is_busy());
+}
+
+TEST_F(SimNetworkTest, ManyEqualFlowsCostNoMoreThanOne) {
+  constexpr std::size_t kFlows = 300'000;  // as flows of SimGrid, they would take minutes
+  std::size_t ended = 0;
+  network_.transfer_together(std::vector<Network::Pair>(kFlows, {gpu(0), gpu(1)}), kBytes, [&] { ++ended; });
+  simulation_.run();
+  EXPECT_EQ(ended, kFlows);
+  EXPECT_DOUBLE_EQ(Simulation::now_s(), kFlows * kSeconds);
 }
 
 // Returns how long these transfers take together, where machines send to each other in turn, in times of one alone.

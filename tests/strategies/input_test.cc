@@ -200,8 +200,7 @@ TEST(Shards, OfAnEndlessDatasetMakeOnlyTheirOwnRows) {
   const Dataset numbers = Dataset::range(3 * kBatch / 2).repeat().batch(kBatch).legacy_rebatch(kReplicas);
   const std::int64_t half = kBatch / 2;
   EXPECT_THAT(first_pieces(numbers.shard(kReplicas, 5), 3),
-              ElementsAre(ElementsAre(20, 21, 22, 23),
-                          ElementsAre(kBatch + 20, kBatch + 21, kBatch + 22, kBatch + 23),
+              ElementsAre(ElementsAre(20, 21, 22, 23), ElementsAre(kBatch + 20, kBatch + 21, kBatch + 22, kBatch + 23),
                           ElementsAre(half + 20, half + 21, half + 22, half + 23)));
 }
 
