@@ -45,10 +45,15 @@ bool is_ignored(int signal) {
 }  // namespace
 
 void handle_signals() {
-  handle(SIGINT, request);
-  handle(SIGTERM, request);
-  if (!is_ignored(SIGHUP)) handle(SIGHUP, request);
   for (const int signal : {SIGPIPE, SIGXFSZ}) handle(signal, SIG_IGN);
+  sigset_t ending;
+  sigemptyset(&ending);
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP}) {
+    if (is_ignored(signal)) continue;
+    handle(signal, request);
+    sigaddset(&ending, signal);
+  }
+  sigprocmask(SIG_UNBLOCK, &ending, nullptr);
 }
 
 // The wrong direction lets each use of the stream fail.

@@ -21,6 +21,7 @@ namespace tandem {
 namespace {
 
 constexpr int kTick_ms = 200;
+constexpr std::array kEndingSignals = {SIGINT, SIGTERM, SIGHUP};
 
 bool read_all(int descriptor, void* to, std::size_t size) {
   auto* bytes = static_cast<char*>(to);
@@ -67,6 +68,24 @@ class WithoutPipeSignal {
 
  private:
   struct sigaction before_ {};
+};
+
+// Holds back the signals that end the program. A child that is forked meanwhile must say what they do there, and then
+// let them through.
+class SignalsHeldBack {
+ public:
+  SignalsHeldBack() {
+    sigset_t ending;
+    sigemptyset(&ending);
+    for (const int signal : kEndingSignals) sigaddset(&ending, signal);
+    sigprocmask(SIG_BLOCK, &ending, &before_);
+  }
+  ~SignalsHeldBack() { sigprocmask(SIG_SETMASK, &before_, nullptr); }
+  SignalsHeldBack(const SignalsHeldBack&) = delete;
+  SignalsHeldBack& operator=(const SignalsHeldBack&) = delete;
+
+ private:
+  sigset_t before_{};
 };
 
 }  // namespace
@@ -127,7 +146,6 @@ namespace {
 // the child as well, but the parent decides. What kills the parent kills the child in the middle of its job, because it
 // has the parent's open files, and thereby their locks.
 [[noreturn]] void work(pid_t parent, int jobs, int results, const ProcessPool::Job& job) {
-  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGPIPE}) ::signal(signal, SIG_IGN);
   prctl(PR_SET_PDEATHSIG, SIGKILL);
   if (getppid() != parent) _exit(0);  // it was killed before
   for (int number = 0; read_all(jobs, &number, sizeof number);) {
@@ -157,7 +175,15 @@ bool ProcessPool::add_child() {
   }
   std::fflush(nullptr);
   const pid_t parent = getpid();
-  const pid_t process = fork();
+  pid_t process = 0;
+  {
+    const SignalsHeldBack held_back;
+    process = fork();
+    if (process == 0) {
+      for (const int signal : kEndingSignals) ::signal(signal, SIG_IGN);
+      ::signal(SIGPIPE, SIG_IGN);
+    }
+  }
   if (process == 0) {
     for (const auto& other : children_) other->forget();
     close(jobs[1]);

@@ -10,6 +10,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <fstream>
+#include <functional>
 #include <thread>
 
 namespace tandem {
@@ -25,8 +26,29 @@ void redirect(const std::filesystem::path& file, int descriptor) {
   if (opened < 0 || dup2(opened, descriptor) < 0) _exit(126);
 }
 
+// Whether the process catches the signal, by the mask of /proc.
+bool catches(pid_t process, int signal) {
+  std::ifstream in("/proc/" + std::to_string(process) + "/status");
+  for (std::string word; in >> word;) {
+    if (word != "SigCgt:") continue;
+    in >> word;
+    return ((std::stoull(word, nullptr, 16) >> (signal - 1)) & 1) != 0;
+  }
+  return false;
+}
+
+// Waits until a process that was started handles signals, or has ended.
+void wait_for_handler(pid_t process, int signal) {
+  siginfo_t ended{};
+  while (!catches(process, signal) &&
+         (waitid(P_PID, static_cast<id_t>(process), &ended, WEXITED | WNOHANG | WNOWAIT) != 0 || ended.si_pid == 0)) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+}
+
 pid_t start(const std::filesystem::path& folder, const std::vector<std::string>& arguments,
-            const std::string& error_file = "stderr.txt", const std::string& input_file = "") {
+            const std::string& error_file = "stderr.txt", const std::string& input_file = "",
+            const std::function<void()>& before_exec = {}) {
   std::vector<char*> words = {const_cast<char*>("tandem")};
   for (const std::string& argument : arguments) words.push_back(const_cast<char*>(argument.c_str()));
   words.push_back(nullptr);
@@ -36,6 +58,7 @@ pid_t start(const std::filesystem::path& folder, const std::vector<std::string>&
   if (!input_file.empty() && dup2(open(input_file.c_str(), O_RDONLY), STDIN_FILENO) < 0) _exit(126);
   redirect("stdout.txt", STDOUT_FILENO);
   redirect(error_file, STDERR_FILENO);
+  if (before_exec) before_exec();
   execv(TANDEM_BINARY, words.data());
   _exit(127);
 }
@@ -75,6 +98,24 @@ Outcome CommandLine::tandem_reading(const std::string& text, const std::vector<s
   return finished(start(folder_, arguments, "stderr.txt", write("stdin.txt", text)), folder_);
 }
 
+Outcome CommandLine::tandem_with_pending(int signal, const std::vector<std::string>& arguments) const {
+  const auto block_and_raise = [signal] {
+    sigset_t set;
+    sigemptyset(&set);
+    sigaddset(&set, signal);
+    sigprocmask(SIG_BLOCK, &set, nullptr);
+    raise(signal);
+  };
+  return finished(start(folder_, arguments, "stderr.txt", "", block_and_raise), folder_);
+}
+
+Outcome CommandLine::tandem_with_ignored(int signal, const std::vector<std::string>& arguments) const {
+  const pid_t process = start(folder_, arguments, "stderr.txt", "", [signal] { std::signal(signal, SIG_IGN); });
+  wait_for_handler(process, signal == SIGTERM ? SIGINT : SIGTERM);
+  kill(process, signal);
+  return finished(process, folder_);
+}
+
 Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& arguments, double after_s, int signal) const {
 #ifdef __SANITIZE_ADDRESS__
   constexpr double kSlower = 5;  // the program, from its start on
@@ -82,6 +123,7 @@ Outcome CommandLine::tandem_interrupted(const std::vector<std::string>& argument
   constexpr double kSlower = 1;
 #endif
   const pid_t process = start(folder_, arguments);
+  wait_for_handler(process, signal);
   std::this_thread::sleep_for(std::chrono::duration<double>(kSlower * after_s));
   kill(process, signal);
   return finished(process, folder_);

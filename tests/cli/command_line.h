@@ -29,6 +29,11 @@ class CommandLine : public testing::Test {
   // With the text on the standard input.
   Outcome tandem_reading(const std::string& text, const std::vector<std::string>& arguments) const;
   // Sends the signal, by default that of Ctrl-C, after `after_s` seconds.
+  // Starts the command with a signal that has come already and is blocked.
+  Outcome tandem_with_pending(int signal, const std::vector<std::string>& arguments) const;
+  // Starts the command with a signal ignored, and sends it that signal once it handles others.
+  Outcome tandem_with_ignored(int signal, const std::vector<std::string>& arguments) const;
+  // Sends the signal, by default that of Ctrl-C, `after_s` seconds after the command has begun to handle signals.
   Outcome tandem_interrupted(const std::vector<std::string>& arguments, double after_s, int signal = SIGINT) const;
 
   // Whether this machine has pseudo-terminals, as a container without devpts has not.
