@@ -1,8 +1,11 @@
 #include "engine/sim/scheduler.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
+#include "engine/sim/sim_device.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim {
@@ -10,6 +13,15 @@ namespace {
 
 Task* current_task() {
   return static_cast<SimTask*>(simgrid_compat::current_actor_data());
+}
+
+// Enough lines to see the pattern, few enough to read.
+std::string indented(const std::vector<std::string>& lines) {
+  constexpr std::size_t kMost = 16;
+  std::string text;
+  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) text += "\n  " + lines[i];
+  if (lines.size() > kMost) text += "\n  and " + std::to_string(lines.size() - kMost) + " more";
+  return text;
 }
 
 }  // namespace
@@ -41,6 +53,7 @@ void Scheduler::start(std::unique_ptr<SimTask> task, NodeIndex node, std::functi
 void Scheduler::run_body(SimTask& task, const std::function<void()>& body,
                          const std::function<void(std::exception_ptr)>& ended) {
   std::exception_ptr thrown;
+  begin_turn(&task);
   try {
     yield();
     body();
@@ -58,6 +71,12 @@ void Scheduler::run_body(SimTask& task, const std::function<void()>& body,
     let_one_run();
     if (!simulation_.is_busy()) check_deadlock();
   });
+  begin_turn(nullptr);
+}
+
+void Scheduler::begin_turn(const SimTask* task) {
+  task_in_turn.store(task, std::memory_order_relaxed);
+  if (watch_ != nullptr) watch_->turn();
 }
 
 void Scheduler::wait(WaitList& list, const Condition& done, const Text& waits_for) {
@@ -76,21 +95,25 @@ void Scheduler::suspend(WaitList& list, const Condition& done, const Text& waits
   SimTask& task = SimTask::current();
   if (task.before_blocking && !task.is_spending_) std::exchange(task.before_blocking, {})();
   bool suspended = false;
+  task.waits_for_ = &waits_for;
   in_kernel([&] {
     // Other tasks may have run since the caller looked.
     if (done() || (is_interruptible && has_failed())) return;
     suspended = true;
     task.is_waiting_ = true;
     task.is_interruptible_ = is_interruptible;
-    task.waits_for_ = &waits_for;
     list.push_back(&task);
     --runnable_;
     let_one_run();
     if (!simulation_.is_busy()) check_deadlock();
   });
-  if (!suspended) return;
-  task.wake_->acquire();
-  yield();
+  if (suspended) {
+    begin_turn(nullptr);
+    task.wake_->acquire();
+    begin_turn(&task);
+  }
+  task.waits_for_ = nullptr;
+  if (suspended) yield();
 }
 
 void Scheduler::yield() {
@@ -100,7 +123,9 @@ void Scheduler::yield() {
     yielding_.push_back(&task);
     let_one_run();
   });
+  begin_turn(nullptr);
   task.wake_->acquire();
+  begin_turn(&task);
 }
 
 // Chooses only when every task that could run has reached yield(), so that none is left out of the choice.
@@ -172,17 +197,54 @@ void Scheduler::check_deadlock() {
   fail(std::make_exception_ptr(DeadlockError(deadlock_message())), Concerns::all_tasks);
 }
 
-std::string Scheduler::deadlock_message() const {
-  constexpr std::size_t kMost = 16;  // enough to see the pattern, few enough to read
+std::vector<std::string> Scheduler::lines_of(const std::function<bool(const SimTask&)>& chosen) const {
   std::vector<std::string> lines;
   for (const auto& task : tasks_) {
-    if (task->is_waiting_) lines.push_back(task->name() + " waits for " + (*task->waits_for_)());
+    if (chosen(*task)) lines.push_back(task->name() + " waits for " + (*task->waits_for_)());
   }
   for (std::string& line : pending_work_()) lines.push_back(std::move(line));
-  std::string message = "deadlock: every task waits and nothing is under way";
-  for (std::size_t i = 0; i < std::min(lines.size(), kMost); ++i) message += "\n  " + lines[i];
-  if (lines.size() > kMost) message += "\n  and " + std::to_string(lines.size() - kMost) + " more";
-  return message;
+  return lines;
+}
+
+std::string Scheduler::deadlock_message() const {
+  return "deadlock: every task waits and nothing is under way" +
+         indented(lines_of([](const SimTask& task) { return task.is_waiting_; }));
+}
+
+void Scheduler::run_watched(double timeout_s) {
+  TurnWatch watch(timeout_s, [this] { return text_of_turn(); });
+  watch_ = &watch;
+  simulation_.on_event([this] { begin_turn(nullptr); });
+  const auto forget = [this] {
+    simulation_.on_event({});
+    watch_ = nullptr;
+  };
+  try {
+    simulation_.run();
+  } catch (...) {
+    forget();
+    throw;
+  }
+  forget();
+}
+
+// Called while the simulation's thread is blocked, so that nothing changes.
+std::string Scheduler::text_of_turn() const {
+  const auto* task = static_cast<const SimTask*>(task_in_turn.load(std::memory_order_relaxed));
+  std::string text = fmt::format("at {} ns of simulated time ", Simulation::now_ns());
+  if (task == nullptr) {
+    text += "an op of a device blocks the thread: a function of the program that it runs";
+  } else {
+    text += task->name() + " blocks the thread";
+    if (!task->purpose().empty()) text += ", in " + task->purpose().text();
+    if (task->last_device != nullptr) {
+      text +=
+          fmt::format("; the last that it has issued is {} on {}", task->last_issued.text(), task->last_device->name());
+    }
+  }
+  // The one that must go on may be among those that have been woken.
+  return text +
+         indented(lines_of([task](const SimTask& other) { return &other != task && other.waits_for_ != nullptr; }));
 }
 
 }  // namespace tandem::sim

@@ -22,9 +22,12 @@
 
 #include "engine/sim/seeded_schedule.h"
 #include "engine/sim/simulation.h"
+#include "engine/sim/turn_watch.h"
 #include "engine/task.h"
 
 namespace tandem::sim {
+
+class SimDevice;
 
 class SimTask : public Task {
  public:
@@ -34,7 +37,9 @@ class SimTask : public Task {
   // The task of the running actor; there must be one.
   static SimTask& current();
 
-  double debt_s = 0;  // host time for issuing work that this task has not spent yet
+  double debt_s = 0;   // host time for issuing work that this task has not spent yet
+  Name last_issued{};  // what it has issued last, and where
+  const SimDevice* last_device = nullptr;
   // Called once, when the task first waits for something else than its own host time. May be empty.
   std::function<void()> before_blocking{};
 
@@ -44,7 +49,7 @@ class SimTask : public Task {
   bool is_waiting_ = false;
   bool is_interruptible_ = true;
   bool is_spending_ = false;                                 // waits for its own host time
-  const std::function<std::string()>* waits_for_ = nullptr;  // while it waits
+  const std::function<std::string()>* waits_for_ = nullptr;  // in wait()
 };
 
 // The tasks that wait for the same thing. A task that a failure has woken stays in the list, which is harmless because
@@ -92,6 +97,9 @@ class Scheduler {
   // deadlock.
   void forget_cause() { cause_ = nullptr; }
 
+  // Runs the simulation, and ends the process if a task blocks all others for so long (turn_watch.h).
+  void run_watched(double timeout_s);
+
   // Fails the run if tasks or streams wait and nothing can wake them. Called when the simulation is idle.
   void check_deadlock();
 
@@ -100,7 +108,11 @@ class Scheduler {
   void run_body(SimTask& task, const std::function<void()>& body, const std::function<void(std::exception_ptr)>& ended);
   void wake(SimTask& task);
   void let_one_run();
+  void begin_turn(const SimTask* task);
+  // Returns what the chosen tasks, which wait or are about to, and the streams wait for.
+  std::vector<std::string> lines_of(const std::function<bool(const SimTask&)>& chosen) const;
   std::string deadlock_message() const;
+  std::string text_of_turn() const;
 
   Simulation& simulation_;
   SeededSchedule* schedule_;
@@ -109,7 +121,8 @@ class Scheduler {
   int live_ = 0;                                 // tasks that have not ended
   int runnable_ = 0;                             // runnable or yielding
   std::vector<SimTask*> yielding_;
-  std::exception_ptr cause_;  // what the last task to fail threw, until another task has seen it
+  TurnWatch* watch_ = nullptr;  // null: nobody watches
+  std::exception_ptr cause_;    // what the last task to fail threw, until another task has seen it
   std::exception_ptr error_;
   Concerns concerns_ = Concerns::one_task;
 };

@@ -7,6 +7,7 @@
 #include "engine/sim/sim_run.h"
 #include "engine/sim/simgrid_compat.h"
 #include "engine/sim/symmetry/symmetry.h"
+#include "engine/sim/turn_watch.h"
 
 namespace tandem {
 namespace {
@@ -104,7 +105,7 @@ class SimEngine : public Engine {
   const Capabilities& capabilities() const override { return capabilities_; }
   Timeline run(const Program& program) override {
     if (symmetry_ && symmetry_->begin_run()) return run_some(program);
-    Timeline timeline = sim::SimRun(options_, capabilities_, known_).run(program);
+    Timeline timeline = sim::SimRun(options_, capabilities_, known_).run(program, watchdog_s_);
     if (symmetry_ && !symmetry_->note().empty()) timeline.notes.push_back(symmetry_->note());
     return timeline;
   }
@@ -113,7 +114,7 @@ class SimEngine : public Engine {
   // If a run fails, it is repeated with every worker, so that the error names all workers concerned.
   Timeline run_some(const Program& program) {
     try {
-      return sim::SimRun(options_, capabilities_, known_, symmetry_.get()).run(program);
+      return sim::SimRun(options_, capabilities_, known_, symmetry_.get()).run(program, watchdog_s_);
     } catch (const sim::symmetry::Again&) {
     } catch (...) {
       symmetry_->turn_off("");
@@ -124,6 +125,7 @@ class SimEngine : public Engine {
   EngineOptions options_;
   Capabilities capabilities_;
   sim::KnownTopology known_;
+  const double watchdog_s_ = sim::sim_watchdog_s();
   std::unique_ptr<sim::symmetry::Symmetry> symmetry_;  // null: every worker runs
 };
 

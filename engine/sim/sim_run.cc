@@ -115,11 +115,11 @@ void SimRun::add_workers() {
   }
 }
 
-Timeline SimRun::run(const Program& program) {
+Timeline SimRun::run(const Program& program, double watchdog_s) {
   for (const auto& worker : workers_) {
     if (worker) worker->start(program);
   }
-  simulation_.run();
+  scheduler_.run_watched(watchdog_s);
   if (scheduler_.error()) std::rethrow_exception(scheduler_.error());
   TANDEM_CHECK(!scheduler_.has_live_tasks(), "the simulation ended before its tasks");
   if (symmetry_ && symmetry_->is_provisional()) throw symmetry::Again();

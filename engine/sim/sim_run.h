@@ -50,7 +50,7 @@ class SimRun {
   SimRun& operator=(const SimRun&) = delete;
 
   // Runs the program on every running worker and returns the records. May be called once.
-  Timeline run(const Program& program);
+  Timeline run(const Program& program, double watchdog_s);  // see Scheduler::run_watched()
 
   const Capabilities& capabilities() const { return capabilities_; }
   const Topology& topology() const { return *options_.topology; }

@@ -37,7 +37,7 @@ void SimStream::launch(Op op) {
   record.flops = op.cost.flops;
   OpNeeds needs(std::move(op.kernel), device_.run().carries_values());
   auto work = std::make_unique<OpWork>(std::move(needs), seconds, alone_s, record);
-  work->issued_s = charge_launch(issue_s);
+  work->issued_s = charge_launch(record.name, issue_s);
   issue(std::move(work));
 }
 
@@ -50,7 +50,7 @@ void SimStream::copy(const Tensor& to, const Tensor& from, Category category) {
   target.lend();
   source.lend();
   auto work = std::make_unique<CopyWork>(std::move(target), std::move(source), record);
-  work->issued_s = charge_launch();
+  work->issued_s = charge_launch(record.name);
   issue(std::move(work));
 }
 
@@ -91,8 +91,10 @@ Record SimStream::make_record(RecordKind kind, Category category, Name name) con
   return record;
 }
 
-double SimStream::charge_launch(double seconds) {
+double SimStream::charge_launch(Name what, double seconds) {
   SimTask& task = SimTask::current();
+  task.last_issued = what;
+  task.last_device = &device_;
   device_.run().scheduler().throw_if_failed();
   task.debt_s += seconds;
   return Simulation::now_s() + task.debt_s;

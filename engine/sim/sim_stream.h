@@ -44,10 +44,10 @@ class SimStream : public Stream {
   SimDevice& sim_device() const { return device_; }
   // Makes a record of this stream in the step of the current task.
   Record make_record(RecordKind kind, Category category, Name name) const;
-  // Each adds host time, that of one launch or `seconds`, to the debt of the current task. Returns the date at which
-  // the task will have issued the work.
-  double charge_launch() { return charge_launch(device_.costs().launch_overhead_s()); }
-  double charge_launch(double seconds);
+  // Each adds host time, that of one launch or `seconds`, to the debt of the current task, which issues `what`. Returns
+  // the date at which the task will have issued the work.
+  double charge_launch(Name what) { return charge_launch(what, device_.costs().launch_overhead_s()); }
+  double charge_launch(Name what, double seconds);
   // Called in the kernel. enqueue() starts the operation immediately if nothing is before it.
   void enqueue(std::unique_ptr<StreamWork> work);
   void finish_head();

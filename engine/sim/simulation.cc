@@ -181,6 +181,7 @@ void Simulation::finish(Activity& activity) {
 
 // Work that shares a core, and flows, may end later than it seemed when they began.
 void Simulation::end(const Then& then) {
+  if (on_event_) on_event_();
   if (is_within(now_s())) then();
   --under_way_;
   if (under_way_ == 0 && on_idle_) on_idle_();

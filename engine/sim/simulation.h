@@ -9,6 +9,7 @@
 // callback. Callbacks must not throw: whoever passes one that can fail catches and reports to the run (guarded()).
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <functional>
@@ -21,6 +22,7 @@
 #include "engine/sim/processors.h"
 #include "engine/sim/seeded_schedule.h"
 #include "engine/sim/simgrid_compat.h"
+#include "engine/task.h"
 #include "engine/timeline.h"
 
 namespace tandem::sim {
@@ -46,6 +48,9 @@ class Simulation {
   void on_beyond(std::function<void()> call) { on_beyond_ = std::move(call); }
   // Installs a function that the kernel calls whenever callbacks have run and no activity is left.
   void on_idle(std::function<void()> call) { on_idle_ = std::move(call); }
+
+  // Installs a function that the kernel calls before each end of an activity.
+  void on_event(std::function<void()> call) { on_event_ = std::move(call); }
 
   static double now_s() { return simgrid_compat::s4u::Engine::get_clock(); }
   static Nanoseconds now_ns();
@@ -106,17 +111,23 @@ class Simulation {
   simgrid_compat::Timer* timer_ = nullptr;  // for the earliest date or end of work; null if there is none
   double timer_date_s_ = 0;
   bool is_at_date_ = false;  // the timer will be set when all of this date has been called
-  std::function<void()> on_idle_, on_beyond_;
+  std::function<void()> on_idle_, on_beyond_, on_event_;
   std::deque<Activity> activities_;  // a deque, because their addresses must not change
   std::vector<Activity*> free_;
   std::vector<simgrid_compat::s4u::ActivityPtr> ended_;  // the kernel still uses them while it reports their end
   std::int64_t under_way_ = 0;                           // activities, alarms, and what is due
 };
 
-// Runs `call` in the kernel and returns when it has run; usable from a task and from a callback.
+// The task that has the turn, for a watch to read from another thread; null: the kernel, with the end of an activity.
+inline std::atomic<const Task*> task_in_turn = nullptr;
+
+// Runs `call` in the kernel and returns when it has run; usable from a task and from a callback. Other tasks may have
+// their turns before.
 template <typename Call>
 void in_kernel(Call&& call) {
+  const Task* const task = task_in_turn.load(std::memory_order_relaxed);
   simgrid_compat::in_kernel(std::forward<Call>(call));
+  task_in_turn.store(task, std::memory_order_relaxed);
 }
 
 }  // namespace tandem::sim

@@ -39,7 +39,7 @@ void SimCommunicator::issue(CollectiveGroup& group, int caller, const Collective
     auto& stream = static_cast<SimStream&>(*operands.streams[i]);
     records.push_back(
         stream.make_record(RecordKind::collective, Category::communication, record_name(spec.kind, operands.ranks[i])));
-    issued_s = stream.charge_launch();
+    issued_s = stream.charge_launch(records.back().name);
   }
   const std::optional<double> timeout_s = timeout_s_;  // as of this call, even if a task changes it during the yield
   run_.scheduler().yield();
