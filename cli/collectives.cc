@@ -297,7 +297,8 @@ int time_collectives(CollectivesFlags flags) {
   const Prepared prepared = prepare(flags);
   if (!prepared.problem.empty()) return usage_error(prepared.problem);
   ProgressLine progress(flags.common);
-  CollectiveResult result = run_collective(prepared.job, prepared.sweep, progress.of_calls(flags.operation));
+  CollectiveResult result = run_collective(
+      prepared.job, prepared.sweep, progress.of_calls(flags.operation, timed_sizes(prepared.job, prepared.sweep)));
   progress.finish();
   if (result.settings.contains("nccl") && prepared.job.topology && !flags.common.quiet) {
     std::cerr << unread_nccl_variables(process_environment(), prepared.job.nccl);

@@ -4,9 +4,11 @@
 
 #include <chrono>
 #include <iostream>
+#include <memory>
 
 #include "engine/launched_job.h"
 #include "engine/run_phase.h"
+#include "reports/work_estimate.h"
 
 namespace tandem {
 
@@ -41,13 +43,23 @@ std::function<void(int, int)> ProgressLine::of_runs(const std::string& what) {
   return counted(what + ": schedule");
 }
 
-std::function<void(int, int)> ProgressLine::of_points(const std::string& what) {
-  return counted(what + ": point");
+std::function<void(int, int, std::optional<double>)> ProgressLine::of_points(const std::string& what) {
+  if (!orderly_end_) orderly_end_.emplace();
+  return [this, what = what + ": point"](int done, int points, std::optional<double> left_s) {
+    check_for_interrupt();
+    progress_.update(what, done, points, left_s.value_or(Progress::kUnknown));
+  };
 }
 
-std::function<void(std::int64_t, std::int64_t)> ProgressLine::of_calls(const std::string& what) {
+std::function<void(std::int64_t, std::int64_t)> ProgressLine::of_calls(const std::string& what,
+                                                                       const std::vector<double>& sizes) {
   begin(what);
-  return counted(what + ": call");
+  if (!orderly_end_) orderly_end_.emplace();
+  const auto work = std::make_shared<SeriesEstimate>(sizes, progress_.now_s());
+  return [this, what = what + ": call", work](std::int64_t done, std::int64_t calls) {
+    check_for_interrupt();
+    progress_.update(what, done, calls, work->left_s(done, calls, progress_.now_s()).value_or(Progress::kUnknown));
+  };
 }
 
 std::function<void(std::int64_t, std::int64_t)> ProgressLine::counted(std::string what) {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "cli/common_options.h"
 #include "cli/interrupt.h"
@@ -30,8 +31,10 @@ class ProgressLine {
   // For RunOptions::progress and CalibrateOptions::progress; this object must outlive them. Throws Interrupted.
   std::function<void(int step, int steps)> of_steps(const std::string& what);
   std::function<void(int run, int runs)> of_runs(const std::string& what);
-  std::function<void(int done, int points)> of_points(const std::string& what);
-  std::function<void(std::int64_t done, std::int64_t calls)> of_calls(const std::string& what);
+  std::function<void(int done, int points, std::optional<double> left_s)> of_points(const std::string& what);
+  // `sizes`: of the series of calls, equally many of each, one after the other.
+  std::function<void(std::int64_t done, std::int64_t calls)> of_calls(const std::string& what,
+                                                                      const std::vector<double>& sizes);
   std::function<void(std::string_view stage, int done, int total)> of_stages(std::string what);
   void finish() { progress_.finish(); }
 

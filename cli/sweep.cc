@@ -51,6 +51,13 @@ void print_sweep(const Output& output, const SweepFlags& flags, const SweepTable
   if (output.wants_page()) output.write_page(sweep_to_json(table));
 }
 
+// Shows the points and what they are expected to cost, without having run them.
+void print_plan(const Output& output, const SweepFlags& flags, const Scenario& scenario, SweepTable& table) {
+  estimate_points(scenario, table);
+  if (output.json() || output.wants_page() || !flags.csv.empty()) return print_sweep(output, flags, table);
+  output.write_text(sweep_plan_text(table, flags.all));
+}
+
 void print_note(const std::string& text) {
   std::cerr << "tandem: " << shown_output(text) << std::endl;
 }
@@ -84,7 +91,7 @@ int sweep_on_rank(const SweepFlags& flags, const Rank& rank) {
   const Scenario scenario = scenario_from(flags.scenario, flags.settings);
   SweepTable table = swept_points(scenario);
   if (flags.dry_run) {
-    if (is_first) print_sweep(output, flags, table);
+    if (is_first) print_plan(output, flags, scenario, table);
     return kOk;
   }
   ProgressLine line(flags.common);
@@ -140,7 +147,8 @@ void add_sweep(CLI::App& app, Action& action) {
       ->check(number_within(0, limits_of(Dimension::seconds).most));
   command->add_option("--csv", flags->csv, "Write every point to this file, as CSV");
   command->add_flag("--all", flags->all, "Show every point, however many there are");
-  command->add_flag("--dry-run", flags->dry_run, "List the points without running them");
+  command->add_flag("--dry-run", flags->dry_run,
+                    "List the points with estimates of their CPU time and memory, without running them");
   add_common_options(*command, flags->common);
   add_page_option(*command, flags->common);
   command->callback([flags, &action] { action = [flags] { return sweep(*flags); }; });

@@ -29,16 +29,23 @@ Progress::~Progress() {
   finish();
 }
 
-void Progress::update(std::string_view what, std::int64_t done, std::int64_t total) {
+void Progress::update(std::string_view what, std::int64_t done, std::int64_t total, double left_s) {
   if (!options_.stream) return;
   const std::lock_guard lock(mutex_);
-  if (has_begun_ && (what != what_ || done <= done_)) began_s_ = updated_s_;  // other work, or the same again
+  const double now = options_.now_s();
+  const bool is_other = has_begun_ && (done < done_ || total != total_);  // or the same work again
+  if (is_other) began_s_ = updated_s_;
+  if (!has_begun_ || is_other) {
+    first_done_ = done;
+    first_s_ = now;
+  }
+  if (!has_begun_ || is_other || done > done_) updated_s_ = now;
   what_ = what;
   done_ = done;
   total_ = total;
+  told_left_s_ = left_s;
   has_begun_ = true;
-  updated_s_ = options_.now_s();
-  show(updated_s_);
+  show(now);
 }
 
 void Progress::begin(std::string_view what) {
@@ -75,16 +82,25 @@ void Progress::show(double now_s) {
     line += total_ > 0 ? fmt::format("{} of {}", done_, total_) : fmt::format("{}", done_);
   }
   line += fmt::format(", {:.0f} s", passed_s);
-  if (has_begun_ && done_ > 0 && total_ > done_) {
-    line += fmt::format(", about {:.0f} s left",
-                        (now_s - began_s_) / static_cast<double>(done_) * static_cast<double>(total_ - done_));
-  }
+  if (const double left = left_s(now_s); left >= 0) line += fmt::format(", about {:.0f} s left", left);
   if (options_.terminal) {
     *options_.stream << "\r" << line << "\033[K" << std::flush;
     shown_ = true;
   } else {
     *options_.stream << line << std::endl;
   }
+}
+
+// The first part often takes longer than the others, so that it counts only as long as it is the only one.
+double Progress::left_s(double now_s) const {
+  if (!has_begun_ || total_ <= done_) return kUnknown;
+  if (told_left_s_ != kEqualParts) return told_left_s_;
+  if (done_ <= 0) return kUnknown;
+  const auto parts_left = static_cast<double>(total_ - done_);
+  if (done_ == first_done_) return (now_s - began_s_) / static_cast<double>(done_) * parts_left;
+  const double usual_s = (updated_s_ - first_s_) / static_cast<double>(done_ - first_done_);
+  const double since_s = now_s - updated_s_;  // of the part under way
+  return since_s < usual_s ? usual_s * parts_left - since_s : usual_s * (parts_left - 1) + (since_s - usual_s) / 2;
 }
 
 void Progress::finish() {

@@ -27,7 +27,10 @@ class Progress {
   Progress& operator=(const Progress&) = delete;
 
   // Shows "digits: 12 of 100, 6 s, about 44 s left". A total of 0 is unknown; it and the time left are then not shown.
-  void update(std::string_view what, std::int64_t done, std::int64_t total);
+  // The parts of the work are taken to be equal; whoever knows better says how much time is left, or kUnknown.
+  void update(std::string_view what, std::int64_t done, std::int64_t total, double left_s = kEqualParts);
+  static constexpr double kEqualParts = -1, kUnknown = -2;
+  double now_s() const { return options_.now_s(); }
   // Makes tick() show "digits: begins, 3 s" until the first update().
   void begin(std::string_view what);
   // Makes it show another phase there, "digits: finds routes, 3 s". `starts_again`: what was shown is done once more.
@@ -39,6 +42,7 @@ class Progress {
 
  private:
   void show(double now_s);
+  double left_s(double now_s) const;  // negative: not known
 
   ProgressOptions options_;
   std::mutex mutex_;   // guards the rest
@@ -46,10 +50,13 @@ class Progress {
   std::string phase_;
   std::string what_;
   std::int64_t done_ = 0, total_ = 0;
-  bool has_begun_ = false;  // update() was called since begin()
-  double updated_s_ = 0;    // time of the last update()
+  double told_left_s_ = kEqualParts;  // at the last update()
+  bool has_begun_ = false;            // update() was called since begin()
+  double updated_s_ = 0;              // time of the last update() that counted more
   double started_s_ = 0;
-  double began_s_ = 0;  // when the work that `done_` counts began
+  double began_s_ = 0;           // when the work that `done_` counts began
+  std::int64_t first_done_ = 0;  // of its first update(), which may include preparations, and its time
+  double first_s_ = 0;
   double last_s_ = 0;   // when the last line was shown
   bool shown_ = false;  // a line is on the terminal
 };

@@ -43,6 +43,8 @@ nlohmann::ordered_json point_to_json(const SweptPoint& point) {
   if (point.memory) json["memory_bytes"] = memory_to_json(*point.memory);
   if (nlohmann::ordered_json rates = rates_to_json(point.rates); !rates.empty()) json["rates"] = std::move(rates);
   if (!point.currency.empty()) json["currency"] = point.currency;
+  if (point.estimate)
+    json["estimate"] = {{"cpu_s", point.estimate->cpu_s}, {"memory_bytes", point.estimate->memory_bytes}};
   if (!point.unused.empty()) json["notes"] = point.unused;
   return json;
 }
@@ -59,6 +61,10 @@ SweptPoint point_from_json(const JsonField& field) {
     point.memory = memory_from_json(memory);
   if (const JsonField rates = field.optional("rates"); rates.present()) point.rates = rates_from_json(rates);
   point.currency = text_or_empty(field, "currency");
+  if (const JsonField estimate = field.optional("estimate"); estimate.present()) {
+    point.estimate = {.cpu_s = estimate.required("cpu_s").number(),
+                      .memory_bytes = estimate.required("memory_bytes").number()};
+  }
   for (const JsonField& note : field.optional("notes").items()) point.unused.push_back(note.text());
   if (point.state != PointState::done) return point;
   const JsonField throughput = field.required("throughput");

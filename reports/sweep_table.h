@@ -21,6 +21,12 @@ enum class PointState : std::uint8_t {
 };
 const char* name_of(PointState state);  // "done", "does not fit", ...
 
+// What running a point is expected to cost this machine.
+struct PointEstimate {
+  double cpu_s = 0;
+  double memory_bytes = 0;
+};
+
 struct SweptPoint {
   std::vector<std::pair<std::string, std::string>> values;  // swept fields and their values
   PointState state = PointState::not_run;
@@ -36,8 +42,9 @@ struct SweptPoint {
   std::string limit{};  // limit_of(), or "memory"
   std::optional<MemoryNeed> memory{};
   RunRates rates{};
-  std::string currency{};             // of its costs; empty: its machines have no price
-  std::vector<std::string> unused{};  // notes about what the scenario says without an effect at this point
+  std::string currency{};                   // of its costs; empty: its machines have no price
+  std::optional<PointEstimate> estimate{};  // of points that have not run; empty: it is refused, or not known
+  std::vector<std::string> unused{};        // notes about what the scenario says without an effect at this point
 };
 
 // What limits a run that did not record the parts of a step.
@@ -81,6 +88,8 @@ struct SweepTable {
 
 // Returns a text for people: all points with `all`, otherwise the fastest of them and the front.
 std::string sweep_text(const SweepTable& table, bool all = false);
+// Returns a text for people before the sweep: the points that would run, with their estimates, and their sum.
+std::string sweep_plan_text(const SweepTable& table, bool all = false);
 // Returns a header, then a line for each point.
 std::string sweep_csv(const SweepTable& table);
 

@@ -65,6 +65,10 @@ std::string median_text(const SweptPoint& point) {
   return point.long_steps ? fmt::format(" (median {})", time_text(point.median_step_time)) : "";
 }
 
+std::string seconds_text(double seconds) {
+  return time_text(static_cast<Nanoseconds>(seconds * 1e9));
+}
+
 std::string best_text(const SweepTable& table, const SweptPoint& point) {
   return wrapped_list(
       "",
@@ -228,6 +232,33 @@ std::string sweep_csv(const SweepTable& table) {
     text += fmt::format(",{},{}\n", csv_cell(point.currency), csv_cell(point.problem));
   }
   return text;
+}
+
+std::string sweep_plan_text(const SweepTable& table, bool all) {
+  TextTable text;
+  std::vector<std::string> head{""};
+  for (const std::string& name : heads_of(table)) head.push_back(name);
+  for (const char* name : {"CPU time", "memory"}) head.emplace_back(name);
+  text.add(head);
+  const ShownRows rows =
+      all ? ShownRows{.count = table.points.size(), .more = ""} : shown_rows(table.points.size(), "--all");
+  double cpu_s = 0, most_bytes = 0;
+  for (std::size_t place = 0; place < table.points.size(); ++place) {
+    const SweptPoint& point = table.points[place];
+    if (point.estimate) {
+      cpu_s += point.estimate->cpu_s;
+      most_bytes = std::max(most_bytes, point.estimate->memory_bytes);
+    }
+    if (place >= rows.count) continue;
+    std::vector<std::string> row{""};
+    for (const auto& [path, value] : point.values) row.push_back(cell(value));
+    row.push_back(point.estimate ? seconds_text(point.estimate->cpu_s) : "refused");
+    row.push_back(point.estimate ? format_quantity(point.estimate->memory_bytes, Dimension::bytes) : "-");
+    text.add(row);
+  }
+  std::string plan = counts_text(table) + "\n" + text.text() + rows.more;
+  return plan + fmt::format("\nabout {} of CPU time in all, up to {} for a point (estimates)\n", seconds_text(cpu_s),
+                            format_quantity(most_bytes, Dimension::bytes));
 }
 
 }  // namespace tandem

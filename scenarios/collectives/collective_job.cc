@@ -222,6 +222,14 @@ CollectiveResult run_collective(const CollectiveJob& job, const CollectiveSweep&
   return result;
 }
 
+std::vector<double> timed_sizes(const CollectiveJob& job, const CollectiveSweep& sweep) {
+  std::vector<double> sizes;
+  for (const collectives::Size& size : collectives::sizes_of(sweep, job.workers * job.devices)) {
+    sizes.push_back(static_cast<double>(size.bytes));
+  }
+  return sizes;
+}
+
 int devices_of_machine(const CollectiveJob& job) {
   if (job.topology) {
     int count = 0;

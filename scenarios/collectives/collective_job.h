@@ -56,6 +56,9 @@ struct CollectiveResult {
 CollectiveResult run_collective(const CollectiveJob& job, const CollectiveSweep& sweep,
                                 const std::function<void(std::int64_t done, std::int64_t total)>& progress = {});
 
+// Returns the bytes of the sizes that run_collective() times, in its order.
+std::vector<double> timed_sizes(const CollectiveJob& job, const CollectiveSweep& sweep);
+
 // Returns the number of devices of the job's type that a machine has, or 0 where it is unknown.
 int devices_of_machine(const CollectiveJob& job);
 

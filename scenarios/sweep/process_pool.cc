@@ -201,8 +201,9 @@ bool ProcessPool::add_child() {
   return true;
 }
 
-bool ProcessPool::give(Child& child) {
+bool ProcessPool::give(Child& child, const Events& events) {
   if (waiting_.empty()) return false;
+  if (events.begun) events.begun(waiting_.front());
   child.begin(waiting_.front());
   waiting_ = waiting_.subspan(1);
   return true;
@@ -213,7 +214,7 @@ void ProcessPool::read_from(std::size_t index, const Events& events) {
   const int job = child.job();
   std::string result;
   if (!child.finish(result)) return lose(index, events);
-  give(child);
+  give(child, events);
   events.done(job, result);
 }
 
@@ -222,7 +223,7 @@ void ProcessPool::lose(std::size_t index, const Events& events) {
   const std::unique_ptr<Child> child = std::move(children_[index]);
   children_.erase(children_.begin() + static_cast<std::ptrdiff_t>(index));
   const std::string ending = child->ending();
-  if (!waiting_.empty() && add_child()) give(*children_.back());
+  if (!waiting_.empty() && add_child()) give(*children_.back(), events);
   if (child->job() >= 0) events.lost(child->job(), ending);
   if (children_.empty() && !waiting_.empty()) throw RunError("no process is left, and none could be started");
 }
@@ -230,7 +231,7 @@ void ProcessPool::lose(std::size_t index, const Events& events) {
 void ProcessPool::run(std::span<const int> jobs, const Events& events) {
   const WithoutPipeSignal without_signal;
   waiting_ = jobs;
-  for (const auto& child : children_) give(*child);
+  for (const auto& child : children_) give(*child, events);
   const auto is_busy = [](const auto& child) { return child->job() >= 0; };
   while (std::any_of(children_.begin(), children_.end(), is_busy)) {
     std::vector<pollfd> polled;

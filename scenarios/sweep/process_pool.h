@@ -21,6 +21,7 @@ class ProcessPool {
   struct Events {
     std::function<void(int job, const std::string& result)> done;
     std::function<void(int job, const std::string& why)> lost;  // "ended by signal 9 (Killed)"
+    std::function<void(int job)> begun;                         // may be empty
     std::function<void()> tick;                                 // a few times a second; may throw
   };
 
@@ -37,7 +38,7 @@ class ProcessPool {
   class Child;
 
   bool add_child();
-  bool give(Child& child);
+  bool give(Child& child, const Events& events);
   void read_from(std::size_t index, const Events& events);
   void lose(std::size_t index, const Events& events);
 

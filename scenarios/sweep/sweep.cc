@@ -12,7 +12,9 @@
 #include <thread>
 
 #include "engine/engine_info.h"
+#include "reports/work_estimate.h"
 #include "scenarios/runner.h"
+#include "scenarios/sweep/point_cost.h"
 #include "scenarios/sweep/point_runner.h"
 #include "scenarios/sweep/process_pool.h"
 #include "scenarios/sweep/results_file.h"
@@ -64,6 +66,36 @@ class KnownPoints {
   SweepTable& table_;
   std::vector<std::string> files_;
   std::map<std::string, std::size_t> places_;
+};
+
+constexpr std::size_t kMostSized = 2000;  // points whose scenarios are read to know their sizes
+
+double now_s() {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
+}
+
+// What points are expected to cost.
+class PointCosts {
+ public:
+  PointCosts(const SweepSpace& space, const std::vector<SweepSpace::Point>& points,
+             std::shared_ptr<const Topology> topology)
+      : space_(space), points_(points), topology_(std::move(topology)) {}
+
+  std::optional<PointEstimate> of(std::size_t place) {
+    try {
+      Scenario scenario = space_.scenario(points_[place], parts_);
+      if (!scenario.topology) scenario.topology = topology_;
+      return estimate_of(scenario);
+    } catch (const Error&) {
+      return std::nullopt;  // its row will say why
+    }
+  }
+
+ private:
+  const SweepSpace& space_;
+  const std::vector<SweepSpace::Point>& points_;
+  std::shared_ptr<const Topology> topology_;
+  SharedParts parts_;
 };
 
 // One call of run_sweep().
@@ -195,12 +227,38 @@ class SweepRun {
     return std::min(options_.processes > 0 ? options_.processes : usual, static_cast<int>(jobs.size()));
   }
 
+  // The sizes of jobs in seconds of CPU time; 0 for those that will be refused.
+  std::vector<double> sizes_of(const std::vector<int>& jobs, const std::shared_ptr<const Topology>& topology) const {
+    PointCosts costs(space_, points_, topology);
+    std::vector<double> sizes;
+    sizes.reserve(jobs.size());
+    const std::size_t stride = 1 + jobs.size() / kMostSized;  // the others are as large as the one before
+    for (std::size_t i = 0; i < jobs.size(); ++i) {
+      if (i % stride != 0) {
+        sizes.push_back(sizes.back());
+        continue;
+      }
+      const auto estimate = costs.of(static_cast<std::size_t>(jobs[i]));
+      sizes.push_back(estimate ? estimate->cpu_s : 0);
+    }
+    return sizes;
+  }
+
   // Points that run side by side may take equal parts of the memory. Those that need more run afterwards, alone.
   void run_jobs(const std::vector<int>& jobs) {
     const bool is_model = engine_info(base_.engine.name).needs_topology;
     const std::shared_ptr<const Topology> topology = is_model ? topology_for(base_, {}) : nullptr;
     done_ = 0;
-    const std::vector<int> large = run_jobs(jobs, processes_for(jobs), topology);
+    const std::vector<double> sizes = sizes_of(jobs, topology);
+    std::vector<int> ordered;
+    std::vector<double> ordered_sizes;
+    for (const std::size_t place : mixed_order(sizes)) {
+      ordered.push_back(jobs[place]);
+      ordered_sizes.push_back(sizes[place]);
+      job_places_[jobs[place]] = ordered.size() - 1;
+    }
+    work_.emplace(std::move(ordered_sizes));
+    const std::vector<int> large = run_jobs(ordered, processes_for(jobs), topology);
     if (!large.empty()) run_jobs(large, 1, topology);
   }
 
@@ -212,11 +270,17 @@ class SweepRun {
     const int all = done_ + static_cast<int>(jobs.size());
     std::vector<int> large;
     const auto progress = [&] {
-      if (options_.progress) options_.progress(done_, all);
+      if (options_.progress) options_.progress(done_, all, work_->left_s(now_s(), processes));
     };
+    const auto begin = [&](int job) { work_->begin(job_places_.at(job), now_s()); };
     const auto finish = [&](int job, const std::string& line) {
-      if (line.empty()) return large.push_back(job);
+      if (line.empty()) {
+        work_->put_back(job_places_.at(job));
+        return large.push_back(job);
+      }
       take_result(static_cast<std::size_t>(job), line);
+      const bool ran = table_.points[static_cast<std::size_t>(job)].state == PointState::done;
+      work_->end(job_places_.at(job), now_s(), ran);
     };
     const auto lose = [&](int job, const std::string& why) {
       const auto place = static_cast<std::size_t>(job);
@@ -224,8 +288,9 @@ class SweepRun {
       point.state = PointState::lost;
       point.problem = why;
       take_result(place, line_of(point, known_.files()[place]));
+      work_->end(job_places_.at(job), now_s(), false);
     };
-    pool.run(jobs, {.done = finish, .lost = lose, .tick = progress});
+    pool.run(jobs, {.done = finish, .lost = lose, .begun = begin, .tick = progress});
     return large;
   }
 
@@ -255,7 +320,7 @@ class SweepRun {
                         missing, silent_s));
       }
       if (options_.progress) {
-        options_.progress(static_cast<int>(points_.size() - missing), static_cast<int>(points_.size()));
+        options_.progress(static_cast<int>(points_.size() - missing), static_cast<int>(points_.size()), std::nullopt);
       }
       std::this_thread::sleep_for(std::chrono::milliseconds(200));
       hear_ranks();
@@ -293,11 +358,13 @@ class SweepRun {
   std::vector<SweepSpace::Point> points_;
   KnownPoints known_;
   SweepIdentity identity_;
-  std::unique_ptr<ResultsFile> results_;  // null: nothing is kept
-  std::set<std::size_t> kept_;            // in the file of this rank
-  int done_ = 0;                          // points that this run has finished or lost
-  bool has_lost_ = false;                 // in this run
-  Losses lost_before_;                    // by other ranks, as this run began
+  std::unique_ptr<ResultsFile> results_;   // null: nothing is kept
+  std::set<std::size_t> kept_;             // in the file of this rank
+  int done_ = 0;                           // points that this run has finished or lost
+  bool has_lost_ = false;                  // in this run
+  std::map<int, std::size_t> job_places_;  // in work_
+  std::optional<WorkEstimate> work_;
+  Losses lost_before_;  // by other ranks, as this run began
 };
 
 const Scenario& with_sweep(const Scenario& scenario) {
@@ -312,6 +379,13 @@ SweepTable swept_points(const Scenario& scenario) {
   SweepTable table{.scenario = scenario.name, .engine = scenario.engine.name, .fields = space.fields(), .points = {}};
   for (const SweepSpace::Point& point : space.points()) table.points.push_back({.values = space.values(point)});
   return table;
+}
+
+void estimate_points(const Scenario& scenario, SweepTable& table) {
+  const SweepSpace space(with_sweep(scenario));
+  const std::vector<SweepSpace::Point> points = space.points();
+  PointCosts costs(space, points, scenario.topology);
+  for (std::size_t i = 0; i < points.size(); ++i) table.points[i].estimate = costs.of(i);
 }
 
 void run_sweep(const Scenario& scenario, const SweepOptions& options, SweepTable& table) {

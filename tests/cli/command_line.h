@@ -28,7 +28,6 @@ class CommandLine : public testing::Test {
   Outcome tandem(const std::vector<std::string>& arguments) const;
   // With the text on the standard input.
   Outcome tandem_reading(const std::string& text, const std::vector<std::string>& arguments) const;
-  // Sends the signal, by default that of Ctrl-C, after `after_s` seconds.
   // Starts the command with a signal that has come already and is blocked.
   Outcome tandem_with_pending(int signal, const std::vector<std::string>& arguments) const;
   // Starts the command with a signal ignored, and sends it that signal once it handles others.

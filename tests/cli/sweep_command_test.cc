@@ -232,6 +232,26 @@ TEST_F(Sweep, ListsPointsWithoutRunningThem) {
   EXPECT_FALSE(exists("small.sweep.jsonl"));
 }
 
+TEST_F(Sweep, EstimatesItsPointsWithoutRunningThem) {
+  const std::string file =
+      write_sweep("  values: {topology.cluster.overrides.gpu.memory: [80GB, 1MB], steps: [3, 3000]}\n");
+  const Outcome outcome = tandem({"sweep", file, "--dry-run", "--json"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.err;
+  const auto document = outcome.json();
+  const auto estimate = [&](int point) { return document["points"][point]["estimate"]; };
+  EXPECT_GT(estimate(0)["cpu_s"], 0);
+  EXPECT_GT(estimate(1)["cpu_s"], estimate(0)["cpu_s"]) << "a thousand times the steps";
+  EXPECT_GT(estimate(1)["memory_bytes"], estimate(0)["memory_bytes"]);
+  EXPECT_FALSE(document["points"][2].contains("estimate")) << "it does not fit";
+  const Outcome text = tandem({"sweep", file, "--dry-run"});
+  EXPECT_THAT(text.out, testing::ContainsRegex(
+                            "small: 0 of 4 points on engine sim, 4 not run\n\n +memory +steps +CPU time +memory\n"
+                            " +80GB +3 +[0-9.]+ ms +[0-9.]+ MB\n"));
+  EXPECT_THAT(text.out, testing::ContainsRegex("1MB +3 +refused +-\n"));
+  EXPECT_THAT(text.out, testing::ContainsRegex(
+                            "\nabout [0-9.]+ m?s of CPU time in all, up to [0-9.]+ MB for a point \\(estimates\\)\n"));
+}
+
 TEST_F(Sweep, NeedsASweep) {
   const Outcome outcome = tandem({"sweep", write_small_scenario()});
   EXPECT_EQ(outcome.exit_code, 3);

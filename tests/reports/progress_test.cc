@@ -2,7 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <sstream>
+#include <string>
 
 namespace tandem {
 namespace {
@@ -95,6 +97,71 @@ TEST(Progress, ShowsPhasesUntilAStepIsDone) {
             "\rrun: finds routes, 2 s\033[K\rrun: step: 1 of 2, 3 s, about 3 s left\033[K"
             "\rrun: step: 1 of 2, 4 s, about 4 s left\033[K\rrun: begins, run 2, 5 s\033[K"
             "\rrun: step: 1 of 2, 6 s, about 2 s left\033[K\r\033[K");
+}
+
+// Returns the seconds that are said to be left.
+double left_in(const std::string& line) {
+  const std::size_t about = line.rfind("about ");
+  return about == std::string::npos ? -1 : std::stod(line.substr(about + 6));
+}
+
+// A sweep asks for the line several times a second, whether or not a point has ended.
+TEST(Progress, CountsFromTheBeginningHoweverOftenItIsTold) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(true);
+    for (int tick = 0; tick < 400; ++tick, screen.now_s += 0.25) {
+      progress.update("sweep: point", tick / 20, 20);
+      if (tick < 40) continue;  // a tenth of the work
+      const double left_s = (400 - tick) * 0.25;
+      EXPECT_NEAR(left_in(screen.out.str()), left_s, std::max(1.0, left_s / 2)) << tick;
+      screen.out.str("");
+    }
+  }
+}
+
+TEST(Progress, GoesOnCountingWhenOneStageOfAWorkFollowsAnother) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(true);
+    for (int done = 1; done <= 100; ++done) {
+      screen.now_s += 1;
+      screen.out.str("");
+      progress.update(done < 40 ? "calibrating, kernels" : "calibrating, collectives", done, 100);
+      if (done < 10 || done == 100) continue;
+      EXPECT_EQ(left_in(screen.out.str()), 100 - done) << done;
+    }
+  }
+}
+
+// The first step of a run includes its preparation.
+TEST(Progress, DoesNotTakeThePreparationForAPart) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(true);
+    progress.begin("run");
+    screen.now_s += 50;
+    for (int step = 1; step <= 10; ++step) {
+      screen.now_s += 1;
+      screen.out.str("");
+      progress.update("run: step", step, 200);
+      if (step == 1) continue;
+      EXPECT_EQ(left_in(screen.out.str()), 200 - step);
+    }
+  }
+}
+
+TEST(Progress, ShowsTheTimeThatItsUserKnows) {
+  Screen screen;
+  {
+    Progress progress = screen.progress(true);
+    screen.now_s = 110;
+    progress.update("sweep: point", 1, 10, 900);
+    screen.now_s = 120;
+    progress.update("sweep: point", 1, 10, Progress::kUnknown);
+  }
+  EXPECT_EQ(screen.out.str(),
+            "\rsweep: point: 1 of 10, 10 s, about 900 s left\033[K\rsweep: point: 1 of 10, 20 s\033[K\r\033[K");
 }
 
 TEST(Progress, IsSilentWithoutAStream) {

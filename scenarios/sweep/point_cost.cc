@@ -1,0 +1,69 @@
+#include "scenarios/sweep/point_cost.h"
+
+#include <algorithm>
+#include <variant>
+
+#include "engine/engine_info.h"
+#include "scenarios/device_memory.h"
+#include "scenarios/import/trace.h"
+#include "scenarios/job.h"
+#include "scenarios/run_size.h"
+
+namespace tandem {
+namespace {
+
+// CPU time (tandem_sim_benchmarks) and resident memory of `tandem run`, 2026-11-25: an op of a simulation, and what a
+// run of one op takes; products of matrices on a core of this machine reach some 20 Gflop/s.
+constexpr double kSecondsOfAnOp = 1.5e-6;
+constexpr double kSecondsOfARun = 0.02;
+constexpr double kFlopsPerS = 20e9;
+constexpr double kBytesOfARun = 100e6;
+
+constexpr double kOpsOfALayer = 3;        // forward, backward, update
+constexpr double kFlopsOfAParameter = 6;  // likewise, for each example
+constexpr double kBytesOfAParameter = 8;  // with its gradient
+constexpr double kRecordsOfAnOp = 1.2;    // with collectives and copies
+
+double ops_of_a_step(const Scenario& scenario) {
+  if (const auto* layers = std::get_if<LayersSettings>(&scenario.workload.kind)) {
+    const auto count = static_cast<double>(layers->model.layers.size());
+    const int passes = layers->gradient_accumulation_steps * std::max(1, scenario.strategy.mesh.micro_batches);
+    return kOpsOfALayer * count * passes / std::max(1, scenario.strategy.mesh.pipeline);
+  }
+  if (const auto* mlp = std::get_if<MlpSettings>(&scenario.workload.kind)) {
+    return kOpsOfALayer * static_cast<double>(mlp->hidden.size() + 1);
+  }
+  if (const auto* trace = std::get_if<TraceSettings>(&scenario.workload.kind)) {
+    std::size_t ops = 0;
+    for (const RankTrace& rank : *trace->ranks) ops = std::max(ops, rank.ops.size());
+    return static_cast<double>(ops);
+  }
+  return 1;
+}
+
+bool fits(const Scenario& scenario) {
+  try {
+    check_memory(scenario, memory_need(scenario));
+    return true;
+  } catch (const InputError&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+std::optional<PointEstimate> estimate_of(const Scenario& scenario) {
+  const bool is_model = engine_info(scenario.engine.name).needs_topology;
+  if (is_model && !fits(scenario)) return std::nullopt;
+  const bool has_values = !is_model || scenario.engine.values == ValueMode::real;
+  const double ops = ops_of_a_step(scenario);
+  const RunSize size = size_of(scenario, kRecordsOfAnOp * ops, is_model && !has_values && scenario.engine.symmetry);
+  const double examples = double{1} * scenario.workload.batch * scenario.steps;
+  const double flops =
+      has_values ? kFlopsOfAParameter * tensor_bytes_of_device(scenario) / kBytesOfAParameter * examples : 0;
+  const double ops_in_all = static_cast<double>(size.simulated) * scenario.steps * ops;
+  return PointEstimate{.cpu_s = kSecondsOfARun + kSecondsOfAnOp * ops_in_all + flops / kFlopsPerS,
+                       .memory_bytes = kBytesOfARun + size.bytes()};
+}
+
+}  // namespace tandem
