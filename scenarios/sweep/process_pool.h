@@ -21,8 +21,8 @@ class ProcessPool {
   struct Events {
     std::function<void(int job, const std::string& result)> done;
     std::function<void(int job, const std::string& why)> lost;  // "ended by signal 9 (Killed)"
-    std::function<void(int job)> begun;                         // may be empty
     std::function<void()> tick;                                 // a few times a second; may throw
+    std::function<void(int job)> begun{};                       // may be empty
   };
 
   // Throws RunError if the system gives not even one process.

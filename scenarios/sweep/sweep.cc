@@ -290,7 +290,7 @@ class SweepRun {
       take_result(place, line_of(point, known_.files()[place]));
       work_->end(job_places_.at(job), now_s(), false);
     };
-    pool.run(jobs, {.done = finish, .lost = lose, .begun = begin, .tick = progress});
+    pool.run(jobs, {.done = finish, .lost = lose, .tick = progress, .begun = begin});
     return large;
   }
 
