@@ -7,6 +7,7 @@
 #include "reports/sweep_table.h"
 #include "reports/text_table.h"
 #include "topologies/base/shown.h"
+#include "topologies/base/units.h"
 #include "topologies/price.h"
 
 namespace tandem {
