@@ -19,7 +19,7 @@ constexpr double kSecondsOfARun = 0.02;
 constexpr double kFlopsPerS = 20e9;
 constexpr double kBytesOfARun = 100e6;
 
-constexpr double kOpsOfALayer = 3;        // forward, backward, update
+constexpr double kOpsOfALayer = 7;        // forward, backward, update, with element-wise work
 constexpr double kFlopsOfAParameter = 6;  // likewise, for each example
 constexpr double kBytesOfAParameter = 8;  // with its gradient
 constexpr double kRecordsOfAnOp = 1.2;    // with collectives and copies
