@@ -5,10 +5,14 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
+#include <cmath>
+#include <map>
 #include <nlohmann/json.hpp>
 
 #include "reports/nccl_tests_reader.h"
 #include "reports/nccl_tests_writer.h"
+#include "scenarios/collectives/collective_program.h"
 #include "scenarios/collectives/published_tables.h"
 #include "scenarios/collectives/sweep_sizes.h"
 #include "topologies/base/machine_memory.h"
@@ -242,6 +246,51 @@ TEST(Collectives, WhatThisMachineIsTooSmallForIsRefused) {
   EXPECT_THAT(problem_of(on_threads(2), {.sizes = {1 << 10}, .iterations = 1 << 30}),
               HasSubstr("2 devices need about 472.4 GB of this machine's memory; "));
   EXPECT_THAT(problem_of(on_threads(2), {.sizes = {std::int64_t{1} << 42}}), HasSubstr("2 devices need about "));
+}
+
+// Returns how long a call takes if every worker is simulated, as the table counts it, in nanoseconds.
+Nanoseconds time_of_all_workers(const CollectiveJob& job, const CollectiveSweep& sweep) {
+  EngineOptions options;
+  options.workers.clear();
+  options.topology = job.topology;
+  std::vector<DeviceId> group;
+  for (int task = 0; task < job.workers; ++task) {
+    options.workers.push_back(
+        {.task = task, .topology_worker = task, .device_type = job.device_type, .device_count = job.devices});
+    for (int i = 0; i < job.devices; ++i) group.push_back({"worker", task, job.device_type, i});
+  }
+  const auto sizes = collectives::sizes_of(sweep, job.workers * job.devices);
+  std::vector<std::atomic<std::int64_t>> wrong(sizes.size());
+  const Timeline timeline = open_engine("sim", std::move(options))->run([&](Worker& worker) {
+    collectives::run_sweep(worker, group, sweep, sizes, wrong, {});
+  });
+  std::map<int, Nanoseconds> starts;
+  Nanoseconds begin = 0, end = 0;
+  for (const Record& record : timeline.records) {
+    if (record.kind != RecordKind::collective || record.step == kNoStep) continue;
+    const auto [start, is_new] = starts.try_emplace(record.device, record.start_ns);
+    if (!is_new) start->second = std::min(start->second, record.start_ns);
+    end = std::max(end, record.end_ns);
+  }
+  for (const auto& [device, start] : starts) begin = std::max(begin, start);
+  return end - begin;
+}
+
+TEST(Collectives, OfWorkersThatAreAlikeTakeAsLongAsThoseOfAllWorkers) {
+  CollectiveJob cpus{.engine = "sim", .topology = machine_of("cpu-host", 6), .workers = 6, .devices = 5};
+  CollectiveJob shared{
+      .engine = "sim", .topology = machine_of("aws-p5", 6), .device_type = DeviceType::gpu, .workers = 6, .devices = 8};
+  for (const CollectiveJob& job : {on_h100s(4, 6), cpus, shared}) {
+    for (const CollectiveKind kind : kKinds) {
+      if (kind == CollectiveKind::send_receive) continue;
+      const CollectiveSweep sweep{.kind = kind, .sizes = {48 << 20}, .warmup = 0, .iterations = 1};
+      const CollectiveResult result = run_collective(job, sweep);
+      EXPECT_EQ(std::llround(result.table.rows.at(0).time_us() * 1e3), time_of_all_workers(job, sweep))
+          << name_of(kind) << " on " << job.topology->name();
+      EXPECT_EQ(result.devices.size(), static_cast<std::size_t>(job.workers * job.devices));
+      EXPECT_EQ(result.devices.back().task, job.workers - 1);
+    }
+  }
 }
 
 }  // namespace
