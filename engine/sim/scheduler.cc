@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/sim/sim_device.h"
+#include "engine/sim/sim_stream.h"
 #include "topologies/base/error.h"
 
 namespace tandem::sim {
