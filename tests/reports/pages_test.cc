@@ -275,6 +275,8 @@ TEST(Page, OfASuiteHasAVerdictForEachScenario) {
   const std::string page = page_of(document, "suite");
   EXPECT_THAT(page, HasSubstr("<p class=\"verdict bad\">1 ok, 1 regressed</p>"));
   EXPECT_THAT(page, HasSubstr("<td>+3.0 %</td>"));
+  EXPECT_LT(page.find("<th scope=\"row\">regressed</th>"), page.find("<th scope=\"row\">ok</th>"))
+      << "what failed is first";
 }
 
 TEST(Page, OfALaunchAgainstItsHistoryShowsTheLevel) {

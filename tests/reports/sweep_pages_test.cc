@@ -73,6 +73,39 @@ TEST(Page, OfASweepShowsTheEfficiencyAndWhatLimitsItBelowTheAxis) {
   EXPECT_THAT(page, HasSubstr("class=\"small\">communication</text>"));
 }
 
+// Eight devices of one machine are no multiple of four of another.
+TEST(Page, OfASweepOverMachinesHasACurveForEach) {
+  Json document = sweep_document();
+  document["fields"] = {"topology.cluster.node", "topology.cluster.workers"};
+  document["points"] = Json::array();
+  for (const auto& [machine, throughput] : {std::pair("h100", 100.0), {"b200", 300.0}}) {
+    for (const int workers : {1, 2}) {
+      Json one = point(workers, "a", throughput * workers);
+      one["values"] = {{"topology.cluster.node", machine}, {"topology.cluster.workers", std::to_string(workers)}};
+      document["points"].push_back(one);
+    }
+  }
+  const std::string page = page_of(document, "sweep");
+  for (const char* machine : {"h100", "b200"}) {
+    EXPECT_THAT(page, HasSubstr(std::string("<title>a, ") + machine + ": 2, 100 %</title>"));
+  }
+}
+
+TEST(Page, OfASweepWithPricesShowsTheFrontOfCost) {
+  Json document = sweep_document();
+  document["cost_front"] = {3};
+  for (Json& one : document["points"]) {
+    if (one["state"] != "done") continue;
+    one["rates"] = {{"cost_per_unit", 2e-6}};
+    one["currency"] = "$";
+  }
+  const std::string page = page_of(document, "sweep");
+  EXPECT_THAT(page, HasSubstr("<h2>Throughput against cost</h2>"));
+  EXPECT_THAT(page, HasSubstr("<td>2.00 $</td>"));
+  document["cost_front"] = {9};
+  EXPECT_THROW(page_of(document, "sweep"), InputError) << "there is no such point";
+}
+
 TEST(Page, OfALargeSweepHasItsFastestPointsAndItsFront) {
   Json document = sweep_document();
   document["points"] = Json::array();

@@ -1,9 +1,13 @@
-// What the links of a simulated machine carried, and the work and the costs that a report derives.
+// What reports say of a run beyond its times: what links carried, who waited for whom, the model's work, and costs.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
 #include <set>
 
+#include "reports/report_json.h"
+#include "reports/report_text.h"
+#include "reports/sweep_table.h"
 #include "tests/scenarios/running.h"
 
 namespace tandem {
@@ -34,6 +38,36 @@ TEST(LinkUse, OfAMachineThatRepresentsOthersHasAllOfItsGpus) {
     if (link.kind == "nvlink" && link.from_kind == "gpu") senders.insert(link.from);
   }
   EXPECT_EQ(senders.size(), 8U);
+}
+
+// Stages post receives as soon as they have nothing else to do.
+TEST(WaitingText, AHealthyPipelineHasNoStraggler) {
+  const Scenario scenario = read_scenario(
+      "workload: {kind: layers, model: gpt, sizes: {tokens: 128, layers: 8}, batch: 16, dtype: bf16}\nengine: {name: "
+      "sim}\n"
+      "strategy: {name: pipeline_parallel, micro_batches: 4}\ntopology: hgx-h100\n"
+      "devices: {type: gpu, per_worker: 4}\nsteps: 3\nwarmup_steps: 1\n");
+  const Report report = run_scenario(scenario).report;
+  EXPECT_EQ(slowest_rank(report.summary.ranks), nullptr);
+  EXPECT_THAT(report_text(report), testing::Not(testing::HasSubstr("costs the others")));
+  EXPECT_THAT(report_text(report), testing::ContainsRegex("receive +[0-9.]+ [kM]i?B +2"));
+}
+
+TEST(Records, WithoutThemThePartsOfAStepAreNotKnown) {
+  const Scenario scenario = read_scenario(
+      "workload: {kind: layers, model: resnet15, batch: 16}\nengine: {name: sim, records: steps}\ntopology: hgx-h100\n"
+      "devices: {type: gpu, per_worker: 2}\nexpect: {max_exposed_communication: 1}\nsteps: 3\nwarmup_steps: 1\n");
+  const Report report = run_scenario(scenario).report;
+  EXPECT_GT(report.summary.step_time.mean, 0);
+  EXPECT_FALSE(report.has_parts());
+  EXPECT_FALSE(report.summary.critical_path);
+  const std::string text = report_text(report);
+  EXPECT_THAT(text, testing::HasSubstr("where a step goes: not known (records: steps)\n"));
+  EXPECT_THAT(text, testing::Not(testing::HasSubstr("idle")));
+  const auto document = report_to_json(report);
+  EXPECT_FALSE(document.contains("per_step_ns"));
+  EXPECT_EQ(report_to_json(report_from_json(document.dump(), "report")).dump(), document.dump());
+  EXPECT_EQ(limit_of(report), "unknown");
 }
 
 TEST(ModelWork, OfATableOfLayersGivesRatesAndCosts) {
