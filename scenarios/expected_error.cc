@@ -32,6 +32,7 @@ bool are_devices_measured(const Topology& topology, const std::set<int>& machine
 
 std::string compared_as(const std::string& strategy) {
   const StrategyInfo& info = strategy_info(strategy);
+  if (info.is_registered) return "";  // no run of a program's own strategy was ever compared
   if (info.parameter_servers == ServerUse::required) return "servers";
   if (info.division) return info.division->layer_tables == ModelDivision::LayerTables::divided ? "mesh" : "";
   const bool reduces = info.several_workers || !info.cross_device_ops.empty();

@@ -108,9 +108,11 @@ std::optional<ParallelProblem> trace_problem(const Scenario& scenario, const Tra
 
 ParallelOptions parallel_options(const Scenario& scenario) {
   const MeshSettings& mesh = scenario.strategy.mesh;
+  const StrategyInfo& info = strategy_info(scenario.strategy.name);
   ParallelOptions options{
       .micro_batches = mesh.micro_batches, .virtual_stages = mesh.virtual_stages, .batch = scenario.workload.batch};
-  if (const auto axis = strategy_info(scenario.strategy.name).division->axis) {
+  options.own = with_usual_values(info.name, info.keys, scenario.strategy.own);
+  if (const auto axis = info.division->axis) {
     options.*axis = static_cast<int>(training_devices(scenario));
     return options;
   }

@@ -184,6 +184,10 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.price = price_of(scenario);
   report.classes = classes_of(scenario, timeline);
   report.settings = timeline.settings;
+  const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
+  for (const auto& [key, value] : with_usual_values(strategy.name, strategy.keys, scenario.strategy.own).all()) {
+    report.settings["strategy." + key] = value_text(value);
+  }
   report.notes = timeline.notes;
   if (scenario.topology) {
     report.notes.insert(report.notes.end(), scenario.topology->notes().begin(), scenario.topology->notes().end());

@@ -86,6 +86,7 @@ struct StrategySettings {
   std::optional<std::int64_t> bytes_per_pack;  // instead of num_packs: a pack is closed once it is larger
   VariablePlacement placement = VariablePlacement::round_robin;  // on parameter servers
   MeshSettings mesh{};
+  StrategyValues own{};  // of the strategy's own keys, those that are given
 };
 
 struct EngineSettings {

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "scenarios/words.h"
 #include "strategies/cross_device/make_cross_device_ops.h"
 #include "strategies/strategies.h"
@@ -73,6 +75,53 @@ void read_division(const YamlReader& map, const ModelDivision* division, Strateg
   }
 }
 
+StrategyValue read_value(const YamlReader& entry, const StrategyKey& key) {
+  switch (key.kind) {
+    case StrategyKey::Kind::count:
+      return entry.whole_number(static_cast<std::int64_t>(key.least), static_cast<std::int64_t>(key.most),
+                                std::get<std::int64_t>(key.usual));
+    case StrategyKey::Kind::number:
+      return entry.number({.least = key.least, .most = key.most, .otherwise = std::get<double>(key.usual)});
+    case StrategyKey::Kind::quantity: {
+      const double value = entry.quantity(
+          key.dimension, {.otherwise = std::get<double>(key.usual), .zero_allowed = key.least <= 0, .most = key.most});
+      if (value < key.least) {
+        entry.error(fmt::format("must be at least {}", format_quantity(key.least, key.dimension)));
+      }
+      return value;
+    }
+    case StrategyKey::Kind::boolean:
+      return entry.boolean(std::get<bool>(key.usual));
+    case StrategyKey::Kind::choice: {
+      std::string word = entry.text(std::get<std::string>(key.usual));
+      check_known(entry, key.name, word, key.choices);
+      return word;
+    }
+    case StrategyKey::Kind::text:
+      return entry.text(std::get<std::string>(key.usual));
+  }
+  TANDEM_UNREACHABLE("a StrategyKey::Kind outside its enumerators");
+}
+
+// Reads the keys that strategies have declared. One of another strategy must have its usual value, so that sweeps over
+// strategies may give it to all.
+void read_own(const YamlReader& map, const StrategyInfo* info, StrategySettings& strategy) {
+  std::set<std::string> read;
+  if (info != nullptr) {
+    for (const StrategyKey& key : info->keys) {
+      read.insert(key.name);
+      if (const YamlReader entry = map.optional(key.name)) strategy.own.set(key.name, read_value(entry, key));
+    }
+  }
+  for (const std::string& name : strategy_names()) {
+    for (const StrategyKey& key : strategy_info(name).keys) {
+      if (!map.has(key.name) || !read.insert(key.name).second) continue;
+      const YamlReader entry = map.optional(key.name);
+      if (read_value(entry, key) != key.usual) does_not_use(entry, strategy.name);
+    }
+  }
+}
+
 }  // namespace
 
 StrategySettings read_strategy(const YamlReader& map) {
@@ -89,6 +138,7 @@ StrategySettings read_strategy(const YamlReader& map) {
   const StrategyInfo* info = find_strategy(strategy.name);
   read_placement(map, info, strategy);
   read_division(map, info != nullptr && info->division ? &*info->division : nullptr, strategy);
+  read_own(map, info, strategy);
   return strategy;
 }
 

@@ -12,6 +12,7 @@ std::unique_ptr<Strategy> strategy_of(const StrategySettings& settings, Worker& 
   options.cross_device_ops = settings.cross_device_ops;
   options.packing = {.num_packs = settings.num_packs, .bytes_per_pack = settings.bytes_per_pack.value_or(0)};
   options.placement = settings.placement;
+  options.own = settings.own;
   return make_strategy(settings.name, worker, options);
 }
 

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include <map>
+#include <set>
 
 #include "strategies/base/errors.h"
 #include "strategies/central_storage.h"
@@ -119,6 +120,13 @@ void register_strategy(StrategyInfo info) {
                     info.name, makes_trainer ? "two factories" : "no factory"));
   }
   if (find_strategy(info.name) != nullptr) throw ValueError(fmt::format("strategy '{}' exists already", info.name));
+  std::set<std::string> names;
+  for (const StrategyKey& key : info.keys) {
+    std::string problem = problem_of(key);
+    if (!names.insert(key.name).second) problem = fmt::format("key '{}' is declared twice", key.name);
+    if (!problem.empty()) throw ValueError(fmt::format("strategy '{}': {}", info.name, problem));
+  }
+  info.is_registered = true;
   std::string name = info.name;
   table().emplace(std::move(name), std::move(info));
 }
@@ -143,7 +151,9 @@ std::unique_ptr<Strategy> make_strategy(std::string_view name, Worker& worker, c
     throw ValueError(
         fmt::format("strategy '{}' divides the model: StrategyInfo::division makes a trainer instead", name));
   }
-  return info.make(worker, options);
+  StrategyOptions whole = options;
+  whole.own = with_usual_values(info.name, info.keys, options.own);
+  return info.make(worker, whole);
 }
 
 std::vector<std::string> strategy_names() {

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "strategies/base/options.h"
+#include "strategies/strategy_key.h"
 
 namespace tandem {
 
@@ -28,6 +29,7 @@ struct StrategyOptions {
   std::string cross_device_ops = "auto";
   Packing packing{};
   VariablePlacement placement = VariablePlacement::round_robin;  // on parameter servers
+  StrategyValues own{};  // of the strategy's own keys; factories get all of them
 };
 
 using StrategyFactory = std::function<std::unique_ptr<Strategy>(Worker& worker, const StrategyOptions& options)>;
@@ -60,18 +62,21 @@ struct StrategyInfo {
   bool one_device = false;                      // runs one replica on one device
   std::vector<std::string> cross_device_ops{};  // that can be chosen besides "auto"
   bool packs_tensors = true;                    // uses StrategyOptions::packing
+  std::vector<StrategyKey> keys{};              // of scenarios, that this strategy alone reads
+  bool is_registered = false;                   // by a program: register_strategy() sets it
   // Exactly one of these: a strategy either replicates the model or divides it.
   StrategyFactory make{};
   std::optional<ModelDivision> division{};
 };
 
-// Adds a strategy that the program defines. ValueError when the name is empty or taken, or without exactly one factory.
+// Adds a strategy that the program defines. ValueError when the name is empty or taken, without exactly one factory,
+// and for a key that is declared twice or is wrong (problem_of()).
 void register_strategy(StrategyInfo info);
 
 const StrategyInfo* find_strategy(std::string_view name);  // null for an unknown name
 const StrategyInfo& strategy_info(std::string_view name);  // ValueError instead, with the known names and a suggestion
 
-// ValueError for an unknown name, and for a strategy that divides the model.
+// ValueError for an unknown name, for a strategy that divides the model, and for options that its keys do not allow.
 std::unique_ptr<Strategy> make_strategy(std::string_view name, Worker& worker, const StrategyOptions& options = {});
 
 std::vector<std::string> strategy_names();  // sorted

@@ -7,11 +7,11 @@ namespace {
 
 using namespace tandem;
 
-constexpr int kPeriod = 8;  // steps between two averages
-
 class LocalSgdExtended final : public MirroredExtended {
  public:
-  using MirroredExtended::MirroredExtended;
+  // `period`: steps between two averages.
+  LocalSgdExtended(Worker& worker, ReplicatedSpec spec, std::int64_t period)
+      : MirroredExtended(worker, std::move(spec)), period_(period) {}
 
  protected:
   // A gradient on its way to a trainable variable stays with its replica, as if all replicas had the same one.
@@ -34,10 +34,10 @@ class LocalSgdExtended final : public MirroredExtended {
     return reduction;
   }
 
-  // run() is a step; after every kPeriod of them the variables become their mean.
+  // run() is a step; after every `period` of them the variables become their mean.
   Value do_call_for_each_replica(const ReplicaFunction& function, const Value::Parts& arguments) override {
     Value result = MirroredExtended::do_call_for_each_replica(function, arguments);
-    if (++steps_ % kPeriod == 0) average();
+    if (++steps_ % period_ == 0) average();
     return result;
   }
 
@@ -59,19 +59,23 @@ class LocalSgdExtended final : public MirroredExtended {
     }
   }
 
-  int steps_ = 0;
+  std::int64_t period_;
+  std::int64_t steps_ = 0;
 };
 
 std::unique_ptr<Strategy> make_local_sgd(Worker& worker, const StrategyOptions& options) {
   std::vector<Device*> devices = options.devices;
   if (devices.empty()) devices.assign(worker.devices().begin(), worker.devices().end());
-  auto extended = std::make_unique<LocalSgdExtended>(worker, ReplicatedSpec{.devices = devices});
+  auto extended =
+      std::make_unique<LocalSgdExtended>(worker, ReplicatedSpec{.devices = devices}, options.own.count("period"));
   return std::make_unique<Strategy>("local_sgd", std::move(extended));
 }
 
 // Registered before main() begins: scenarios, make_strategy() and the conformance kit know it by this name.
 [[maybe_unused]] const bool registered = [] {
-  register_strategy({.name = "local_sgd", .make = make_local_sgd});
+  register_strategy({.name = "local_sgd",
+                     .keys = {count_key("period", 8, 1, 1'000'000, "Steps between two averages of the variables.")},
+                     .make = make_local_sgd});
   return true;
 }();
 

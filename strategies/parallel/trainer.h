@@ -12,6 +12,7 @@
 
 #include "engine/worker.h"
 #include "strategies/parallel/linear.h"
+#include "strategies/strategy_key.h"
 
 namespace tandem {
 
@@ -42,6 +43,7 @@ struct ParallelOptions {
   // Tables of layers: whether devices with the same parameters divide the optimizer's state and work (ZeRO's first
   // stage), and whether the updated parameters are gathered while the next step begins, not before it.
   bool distributed_optimizer = false, overlap_gather = false;
+  StrategyValues own{};  // of the strategy's own keys (StrategyInfo::keys)
 
   int stages() const { return pipeline * virtual_stages; }
   std::int64_t devices() const { return std::int64_t{data} * context * tensor * pipeline; }

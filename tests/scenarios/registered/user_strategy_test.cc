@@ -2,6 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <nlohmann/json.hpp>
+#include <set>
+
 #include "scenarios/runner.h"
 #include "scenarios/scenario_schema.h"
 #include "strategies/base/errors.h"
@@ -88,6 +91,92 @@ TEST(UserStrategy, TheSchemaKnowsIt) {
                      }});
   EXPECT_THAT(scenario_schema(), HasSubstr("\"in_the_schema\""));
   EXPECT_THAT(std::string(scenario_schema_file()), testing::Not(HasSubstr("\"in_the_schema\"")));
+}
+
+StrategyFactory noting(StrategyValues& seen) {
+  return [&seen](Worker& worker, const StrategyOptions& options) {
+    seen = options.own;
+    return std::make_unique<MultiWorkerMirroredStrategy>(worker);
+  };
+}
+
+std::vector<StrategyKey> every_kind_of_key() {
+  return {count_key("period", 8, 1, 100, "Steps between two averages."),
+          number_key("decay", 0.5, 0, 1, "Of the averages."),
+          quantity_key("bucket", Dimension::bytes, 25e6, 0, 1e9, "Bytes sent together."),
+          switch_key("nesterov", false, "Whether the momentum looks ahead."),
+          choice_key("rounding", "nearest", {"nearest", "stochastic"}, "Of what is sent."),
+          text_key("label", "none", "For people.")};
+}
+
+TEST(UserStrategy, HasKeysOfItsOwn) {
+  static StrategyValues seen;
+  register_strategy({.name = "with_keys", .keys = every_kind_of_key(), .make = noting(seen)});
+  run_scenario(digits("strategy: {name: with_keys}\n"));
+  EXPECT_EQ(seen.count("period"), 8);
+  EXPECT_EQ(seen.number("bucket"), 25e6);
+  EXPECT_FALSE(seen.is_on("nesterov"));
+  const Report report =
+      run_scenario(digits("strategy: {name: with_keys, period: 3, decay: 0.25, bucket: 1MB, nesterov: "
+                          "true, rounding: stochastic, label: mine}\n"))
+          .report;
+  EXPECT_EQ(seen.count("period"), 3);
+  EXPECT_EQ(seen.number("decay"), 0.25);
+  EXPECT_EQ(seen.number("bucket"), 1e6);
+  EXPECT_TRUE(seen.is_on("nesterov"));
+  EXPECT_EQ(seen.text("rounding"), "stochastic");
+  EXPECT_EQ(seen.text("label"), "mine");
+  EXPECT_EQ(report.settings.at("strategy.period"), "3");
+  EXPECT_THROW(seen.count("perod"), ValueError);
+  EXPECT_THROW(seen.count("decay"), ValueError);
+  EXPECT_THAT(scenario_schema(), HasSubstr("Steps between two averages. (strategy with_keys)"));
+}
+
+TEST(UserStrategy, RefusesValuesThatItsKeysDoNotAllow) {
+  static StrategyValues seen;
+  register_strategy({.name = "strict", .keys = every_kind_of_key(), .make = noting(seen)});
+  EXPECT_THAT(refusal_of("strategy: {name: strict, period: 0}\n"), HasSubstr(":5:33: strategy.period: must be"));
+  EXPECT_THAT(refusal_of("strategy: {name: strict, decay: 2}\n"), HasSubstr("strategy.decay: must be"));
+  EXPECT_THAT(refusal_of("strategy: {name: strict, bucket: 2GB}\n"), HasSubstr("strategy.bucket: "));
+  EXPECT_THAT(refusal_of("strategy: {name: strict, rounding: stochastik}\n"), HasSubstr("did you mean 'stochastic'?"));
+  EXPECT_THAT(refusal_of("strategy: {name: strict, perid: 3}\n"), HasSubstr("did you mean 'period'?"));
+  EXPECT_THAT(refusal_of("strategy: {name: mirrored, period: 3}\n"), HasSubstr("strategy 'mirrored' does not use it"));
+  EXPECT_EQ(refusal_of("strategy: {name: mirrored, period: 8}\n"), "") << "the usual value, in a sweep over strategies";
+}
+
+TEST(UserStrategy, DeclaresKeysThatMakeSense) {
+  const auto refuses = [](std::vector<StrategyKey> keys) {
+    try {
+      static StrategyValues seen;
+      register_strategy({.name = "senseless", .keys = std::move(keys), .make = noting(seen)});
+    } catch (const ValueError& error) {
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(refuses({count_key("Period", 1, 1, 2, "")}), HasSubstr("lower-case letters"));
+  EXPECT_THAT(refuses({count_key("num_packs", 1, 1, 2, "")}), HasSubstr("choose another name"));
+  EXPECT_THAT(refuses({count_key("a", 3, 1, 2, "")}),
+              HasSubstr("the usual value: key 'a' must be from 1 to 2, found 3"));
+  EXPECT_THAT(refuses({choice_key("a", "b", {"c"}, "")}), HasSubstr("must be one of c, found 'b'"));
+  EXPECT_THAT(refuses({switch_key("a", true, ""), switch_key("a", true, "")}), HasSubstr("declared twice"));
+}
+
+// Every key of the schema's strategy is one that no strategy may declare.
+TEST(UserStrategy, TheCommonKeysAreThoseOfTheSchema) {
+  const auto schema = nlohmann::ordered_json::parse(scenario_schema_file());
+  std::set<std::string> keys;
+  for (const auto& [key, value] : schema["properties"]["strategy"]["properties"].items()) keys.insert(key);
+  EXPECT_EQ(keys, std::set<std::string>(common_strategy_keys().begin(), common_strategy_keys().end()));
+}
+
+TEST(UserStrategy, HasNoErrorBandOfAnother) {
+  static StrategyValues seen;
+  register_strategy({.name = "never_compared", .several_workers = true, .make = noting(seen)});
+  const Report report =
+      run_scenario(digits("strategy: {name: never_compared}\nengine: {name: sim}\ntopology: dgx-a100\n")).report;
+  ASSERT_TRUE(report.expected_error);
+  EXPECT_FALSE(report.expected_error->relative);
 }
 
 TEST(UserStrategy, NeedsANameOfItsOwnAndOneFactory) {
