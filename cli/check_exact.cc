@@ -105,7 +105,7 @@ int code_of(const CheckResult& result, const Report& report) {
   return is_exact ? static_cast<int>(kNotMet) : exit_code_of(result.verdict);
 }
 
-// "the baseline is of another job: the engine is ...; first differs ..."
+// "the baseline is of another job: the engine is ...; the largest change ..."
 std::string reasons_text(const CheckResult& result) {
   std::string text;
   for (const std::string& reason : result.reasons) {
@@ -146,6 +146,10 @@ CheckedScenario check_exact(const CheckFlags& flags, const Scenario& scenario, c
     result.reasons.insert(result.reasons.begin(), "not run: program, scenario and topology are the baseline's");
   } else if (report.deterministic && result.verdict == Verdict::improved) {
     result.reasons.emplace_back("--update makes it the baseline");
+  }
+  if (result.verdict == Verdict::regressed || result.verdict == Verdict::model_changed) {
+    result.reasons.push_back(
+        fmt::format("to accept it: tandem check {} --baseline {} --update", scenario.file, baseline));
   }
   CheckedScenario checked = checked_by(result, report, golden.report, scenario);
   add_unmet(unmet_expectations(scenario.expect, report), checked);

@@ -44,29 +44,50 @@ std::vector<CheckedFigure> differences_of(const Report& report, const Report& ba
   return differences;
 }
 
-// Returns the first part of the step that differs, in the order of the parts: a later one often changes because an
-// earlier one does. Where none does, returns the first of the other times.
-const CheckedFigure& first_of(const std::vector<CheckedFigure>& differences) {
+Nanoseconds change_of(const CheckedFigure& figure) {
+  return figure.current_ns - figure.baseline_ns;
+}
+
+// Returns the parts that differ, of those that add up to the step.
+std::vector<CheckedFigure> changed_parts(const std::vector<CheckedFigure>& differences) {
+  std::vector<CheckedFigure> parts;
   for (const auto& [name, time] : step_parts()) {
     const auto found = std::find_if(differences.begin(), differences.end(), [name = name](const CheckedFigure& one) {
       return one.name == fmt::format("per_step.{}", name);
     });
-    if (found != differences.end()) return *found;
+    if (found != differences.end()) parts.push_back(*found);
   }
-  return differences.front();
+  return parts;
 }
 
-void find_first_difference(const Report& report, const Report& baseline, CheckResult& result) {
-  const CheckedFigure& first = first_of(result.differences);
-  result.first_difference = first;
+// Names the part of the step that changes most. A share of the step's change means something only where no part changes
+// in the opposite direction.
+void find_largest_difference(const Report& report, const Report& baseline, CheckResult& result) {
+  const std::vector<CheckedFigure> parts = changed_parts(result.differences);
+  const std::vector<CheckedFigure>& candidates = parts.empty() ? result.differences : parts;
+  const CheckedFigure& largest =
+      *std::max_element(candidates.begin(), candidates.end(), [](const CheckedFigure& one, const CheckedFigure& other) {
+        return std::abs(change_of(one)) < std::abs(change_of(other));
+      });
+  result.largest_difference = largest;
   const Nanoseconds change = report.summary.step_time.mean - baseline.summary.step_time.mean;
+  const PerStep& now = report.summary.per_step;
+  const PerStep& then = baseline.summary.per_step;
+  const bool opposes = std::any_of(step_parts().begin(), step_parts().end(), [&](const StepPart& part) {
+    const Nanoseconds one = now.*part.time - then.*part.time;
+    return one != 0 && (one > 0) != (change > 0);
+  });
   std::string share;
-  if (change != 0 && first.name.starts_with("per_step.")) {
-    result.first_share = static_cast<double>(first.current_ns - first.baseline_ns) / static_cast<double>(change);
-    share = fmt::format(", {} of the step's change", percent_text(*result.first_share));
+  if (!parts.empty() && change != 0 && !opposes && std::abs(change_of(largest)) <= std::abs(change)) {
+    result.largest_share = static_cast<double>(change_of(largest)) / static_cast<double>(change);
+    share = fmt::format(", {} of the step's change", percent_text(*result.largest_share));
+  } else if (!parts.empty() && change != 0 && opposes) {
+    share = "; other parts change in the opposite direction";
   }
-  const auto [before, now] = time_texts(first.baseline_ns, first.current_ns);
-  result.reasons.push_back(fmt::format("first differs {}: {} -> {}{}", first.name, before, now, share));
+  const auto [before, after] = time_texts(largest.baseline_ns, largest.current_ns);
+  const auto sign = change_of(largest) < 0 ? "-" : "+";
+  result.reasons.push_back(fmt::format("the largest change is {}: {} -> {} ({}{}){}", largest.name, before, after, sign,
+                                       time_text(static_cast<double>(std::abs(change_of(largest)))), share));
 }
 
 // Says in what the jobs of the two reports differ.
@@ -125,7 +146,7 @@ void check_simulated(const Report& report, const Report& baseline, CheckResult& 
                   : fmt::format("the simulated step is {} than the baseline", slower ? "slower" : "faster"));
   }
   append(result.reasons, model);
-  if (!result.differences.empty()) find_first_difference(report, baseline, result);
+  if (!result.differences.empty()) find_largest_difference(report, baseline, result);
 }
 
 double relative_deviation(const StepTime& time) {
@@ -234,7 +255,7 @@ CheckResult check(const Report& report, const Report& baseline, const CheckLimit
     result.reasons.push_back("the baseline is of another job:");
     append(result.reasons, changes);
     if (simulated) result.differences = differences_of(report, baseline, result.tolerance);
-    if (!result.differences.empty()) find_first_difference(report, baseline, result);
+    if (!result.differences.empty()) find_largest_difference(report, baseline, result);
   } else if (simulated) {
     check_simulated(report, baseline, result);
   } else {

@@ -46,10 +46,11 @@ struct CheckResult {
   double tolerance = 0;                 // the one applied
   double noise = 0;                     // of both runs combined, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
-  // The first part that differs, of those that add up to the step (simulations only), and its share of the step's
-  // change, if the step changes. Another time, without a share, if no part differs.
-  std::optional<CheckedFigure> first_difference{};
-  std::optional<double> first_share{};
+  // The part that changes most, of those that add up to the step (simulations only), and its share of the step's
+  // change, if every part that changes does so in the step's direction. Another time, without a share, if no part
+  // differs.
+  std::optional<CheckedFigure> largest_difference{};
+  std::optional<double> largest_share{};
   bool is_of_another_job = false;    // the baseline is of another job, so that the change means nothing
   std::vector<std::string> reasons;  // sentences, the decisive one first
 };
@@ -69,7 +70,7 @@ std::string check_text(const CheckResult& result, const Report& report, const Re
 
 // A check as its document has it. Throws InputError with everything that is missing or wrong.
 struct StoredCheck {
-  CheckResult result;  // without first_difference, which its reasons name
+  CheckResult result;  // without largest_difference, which its reasons name
   Report report;
   Report baseline;
 };

@@ -29,12 +29,12 @@ nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& re
     json["differences"].push_back(
         {{"name", figure.name}, {"baseline_ns", figure.baseline_ns}, {"current_ns", figure.current_ns}});
   }
-  json["first_difference"] = nullptr;
-  if (const auto& first = result.first_difference) {
-    json["first_difference"] = {{"name", first->name},
-                                {"baseline_ns", first->baseline_ns},
-                                {"current_ns", first->current_ns},
-                                {"share", result.first_share ? Json(*result.first_share) : Json()}};
+  json["largest_difference"] = nullptr;
+  if (const auto& largest = result.largest_difference) {
+    json["largest_difference"] = {{"name", largest->name},
+                                  {"baseline_ns", largest->baseline_ns},
+                                  {"current_ns", largest->current_ns},
+                                  {"share", result.largest_share ? Json(*result.largest_share) : Json()}};
   }
   json["report"] = report_to_json(report);
   json["baseline"] = report_to_json(baseline);

@@ -57,8 +57,8 @@ TEST_F(CheckCommand, AFasterSimulationFailsUntilItIsStored) {
   const Outcome faster = check({"--json"});
   EXPECT_EQ(faster.exit_code, 1);
   EXPECT_EQ(faster.json()["verdict"], "improved");
-  EXPECT_EQ(faster.json()["first_difference"]["name"], "per_step.compute");
-  EXPECT_DOUBLE_EQ(faster.json()["first_difference"]["share"], 0.8);
+  EXPECT_EQ(faster.json()["largest_difference"]["name"], "per_step.compute");
+  EXPECT_DOUBLE_EQ(faster.json()["largest_difference"]["share"], 0.8);
   EXPECT_EQ(check({"--update"}).exit_code, 0);
   EXPECT_EQ(check().exit_code, 0);
 }
@@ -77,7 +77,7 @@ TEST_F(CheckCommand, AChangedBaselineIsNotMistakenForAnOldOne) {
   change_baseline([](auto& json) { json["per_step_ns"]["idle"] = 1; });
   const Outcome outcome = check();
   EXPECT_EQ(outcome.exit_code, 1);
-  EXPECT_THAT(outcome.out, HasSubstr("first differs per_step.idle"));
+  EXPECT_THAT(outcome.out, HasSubstr("the largest change is per_step.idle"));
 }
 
 TEST_F(CheckCommand, AnotherModelIsNamed) {
@@ -112,13 +112,13 @@ TEST_F(CheckCommand, ABudgetOfExactlyTheStepHolds) {
   EXPECT_THAT(check({"--max-step-time", budget}).out, testing::Not(HasSubstr("over its budget")));
 }
 
-TEST_F(CheckCommand, NamesAsFirstOnlyWhatIsBeyondTheTolerance) {
+TEST_F(CheckCommand, NamesAsLargestOnlyWhatIsBeyondTheTolerance) {
   change_baseline([](auto& json) {
     json["per_step_ns"]["compute"] = json["per_step_ns"]["compute"].template get<std::int64_t>() + 1;
     json["per_step_ns"]["idle"] = 1'000'000'000;
   });
-  EXPECT_EQ(check({"--json"}).json()["first_difference"]["name"], "per_step.compute");
-  EXPECT_EQ(check({"--json", "--tolerance", "5%"}).json()["first_difference"]["name"], "per_step.idle");
+  EXPECT_EQ(check({"--json"}).json()["largest_difference"]["name"], "per_step.compute");
+  EXPECT_EQ(check({"--json", "--tolerance", "5%"}).json()["largest_difference"]["name"], "per_step.idle");
 }
 
 TEST_F(CheckCommand, ColorsTheVerdictWhereItIsAskedTo) {

@@ -62,9 +62,9 @@ TEST(CheckSimulated, NamesATimeThatIsNoPartOfTheStepWhereNoPartDiffers) {
   Report changed = baseline;
   changed.summary.collectives[0].time_ns = 1;
   const CheckResult result = check(changed, baseline, {});
-  ASSERT_TRUE(result.first_difference);
-  EXPECT_EQ(result.first_difference->name, "all_reduce 1048576 B x 2");
-  EXPECT_FALSE(result.first_share);
+  ASSERT_TRUE(result.largest_difference);
+  EXPECT_EQ(result.largest_difference->name, "all_reduce 1048576 B x 2");
+  EXPECT_FALSE(result.largest_share);
 }
 
 TEST(CheckSimulated, ShowsNanosecondsWhereTextsWouldBeEqual) {
@@ -74,7 +74,7 @@ TEST(CheckSimulated, ShowsNanosecondsWhereTextsWouldBeEqual) {
   changed.summary.step_time.median += 1;
   changed.summary.per_step.idle += 1;
   const CheckResult result = check(changed, baseline, {});
-  EXPECT_THAT(result.reasons.back(), HasSubstr("first differs per_step.idle: 130000 ns -> 130001 ns"));
+  EXPECT_THAT(result.reasons.back(), HasSubstr("the largest change is per_step.idle: 130000 ns -> 130001 ns"));
   const std::string text = check_text(result, changed, baseline);
   EXPECT_THAT(text, HasSubstr("step time 2000001 ns, baseline 2000000 ns (<0.1 %)"));
 }
@@ -90,22 +90,40 @@ TEST(CheckSimulated, AnotherModelIsNotARegression) {
   EXPECT_THAT(result.reasons, testing::Contains("network/model is 'LV08', in the baseline 'CM02'"));
 }
 
+TEST(CheckSimulated, NamesThePartThatChangesMostAndAShareOnlyWhereItMeansSomething) {
+  const Report baseline = simulated_report();
+  Report changed = baseline;
+  changed.summary.step_time.median += 100;
+  changed.summary.per_step.compute += 20;
+  changed.summary.per_step.idle += 80;
+  CheckResult result = check(changed, baseline, {});
+  EXPECT_EQ(result.largest_difference->name, "per_step.idle") << "though compute comes before it";
+  EXPECT_DOUBLE_EQ(result.largest_share.value(), 0.8);
+  changed.summary.per_step.compute = baseline.summary.per_step.compute - 900;
+  changed.summary.per_step.idle = baseline.summary.per_step.idle + 1000;
+  result = check(changed, baseline, {});
+  EXPECT_EQ(result.largest_difference->name, "per_step.idle");
+  EXPECT_FALSE(result.largest_share) << "1,000 % of the step's change says nothing";
+  EXPECT_THAT(result.reasons.back(), HasSubstr("other parts change in the opposite direction"));
+}
+
 TEST(Check, ABaselineOfAnotherJobSaysNothingAboutThisOne) {
   Report other = simulated_report();
   other.scenario_hash = "beef";
   const CheckResult result = check(simulated_report(), other, {});
   EXPECT_EQ(result.verdict, Verdict::model_changed);
   EXPECT_EQ(result.reasons.front(), "the baseline is of another job:");
-  EXPECT_FALSE(result.first_difference) << "its times are the same";
+  EXPECT_FALSE(result.largest_difference) << "its times are the same";
   Report changed = simulated_report();
   changed.summary.step_time.mean += 1'000;
   changed.summary.step_time.median += 1'000;
   changed.summary.per_step.compute += 1'000;
   const CheckResult differs = check(changed, other, {});
   EXPECT_EQ(differs.verdict, Verdict::model_changed);
-  ASSERT_TRUE(differs.first_difference);
-  EXPECT_EQ(differs.first_difference->name, "per_step.compute");
-  EXPECT_THAT(differs.reasons.back(), HasSubstr("first differs per_step.compute: 1.200 ms -> 1.201 ms, 100.0 % of"));
+  ASSERT_TRUE(differs.largest_difference);
+  EXPECT_EQ(differs.largest_difference->name, "per_step.compute");
+  EXPECT_THAT(differs.reasons.back(),
+              HasSubstr("the largest change is per_step.compute: 1.200 ms -> 1.201 ms (+1.000 us), 100.0 % of"));
   EXPECT_EQ(check(simulated_report(), full_report(), {}).verdict, Verdict::model_changed) << "another engine";
 }
 
