@@ -125,6 +125,17 @@ void add_launch_options(CLI::App& command, CheckFlags& flags) {
   command.add_option("--seed", flags.seed, "Repeats an order of launches")
       ->needs("--against")
       ->check(CLI::Range(std::int64_t{0}, std::numeric_limits<std::int64_t>::max()));
+  command
+      .add_option_function<std::string>(
+          "--gate",
+          [&flags](const std::string& text) {
+            const std::optional<PairedGates> gates = gates_from(text);
+            if (!gates)
+              throw CLI::ValidationError("--gate", "expected counts, cpu, wall or several, found '" + text + "'");
+            flags.gates = *gates;
+          },
+          "What decides: exact counts, processor time, wall-clock time (default: counts,cpu,wall)")
+      ->needs("--against");
   command.add_option_function<std::string>(
       "--launch-timeout",
       [&flags](const std::string& text) { flags.launch_timeout_s = seconds_of("--launch-timeout", text); },

@@ -8,6 +8,7 @@
 
 #include "cli/common_options.h"
 #include "reports/check.h"
+#include "reports/paired_gate.h"
 
 namespace tandem {
 
@@ -32,6 +33,7 @@ struct CheckFlags {
   CheckLimits limits;
   double margin = kMeasuredTolerance;
   std::optional<std::uint64_t> seed{};  // of the order of launches; empty: drawn
+  PairedGates gates{};                  // of --against
   double launch_timeout_s = 600;
   int tries = 3;       // launches while others disturb them
   std::string commit;  // for the history; empty: asked of the environment and of git

@@ -1,6 +1,7 @@
 #include "cli/check_pairs.h"
 
 #include <algorithm>
+#include <cmath>
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <random>
@@ -55,7 +56,7 @@ void PairedLaunches::run(int comparisons, ProgressLine& progress) {
     show("pair of launches", static_cast<int>(launches_.size()) / 2, std::prev(std::end(kPairedLooks))->pairs);
     launch_next();
     launch_next();
-    result_ = look_at(log_ratios_of(launches_), flags_.margin, comparisons);
+    result_ = decide(launches_, flags_.gates, flags_.margin, comparisons);
   }
   progress.finish();
   add_figures(*result_, decisive_launches());
@@ -68,7 +69,7 @@ std::span<const Launch> PairedLaunches::decisive_launches() const {
 
 bool PairedLaunches::reconsider(int comparisons) {
   if (result_->verdict != Verdict::inconclusive) return false;
-  result_ = look_again(log_ratios_of(launches_), flags_.margin, comparisons);
+  result_ = decide(launches_, flags_.gates, flags_.margin, comparisons);
   TANDEM_CHECK(result_.has_value(), "the last look always has a result");
   add_figures(*result_, decisive_launches());
   add_disturbance(*result_, decisive_launches());
@@ -84,7 +85,7 @@ CheckedScenario PairedLaunches::result() const {
   checked.step_time = median_of_program(decisive_launches(), true);
   checked.reference = median_of_program(decisive_launches(), false);
   checked.change = result_->change.estimate;
-  checked.interval = {result_->change.lower, result_->change.upper};
+  if (!std::isnan(result_->change.lower)) checked.interval = {result_->change.lower, result_->change.upper};
   checked.samples = launches_.front().report.summary.step_time.samples;
   checked.text = paired_check_text({.title = title_of(launches_.front().report), .result = *result_, .seed = seed_});
   checked.document = std::make_shared<nlohmann::ordered_json>(paired_check_to_json(*result_, launches_, seed_));

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <map>
 #include <random>
 
@@ -60,6 +61,12 @@ std::vector<double> log_ratios_of_part(const std::vector<std::map<std::string, N
 }
 
 }  // namespace
+
+CentreInterval change_at(const std::vector<double>& log_ratios, double level) {
+  constexpr double kUnknown = std::numeric_limits<double>::quiet_NaN();
+  const std::optional<CentreInterval> logs = centre_of(log_ratios, level);
+  return logs ? as_changes(*logs) : CentreInterval{.estimate = kUnknown, .lower = kUnknown, .upper = kUnknown};
+}
 
 std::optional<PairedResult> look_at(const std::vector<double>& log_ratios, double margin, int comparisons) {
   const int pairs = static_cast<int>(log_ratios.size());

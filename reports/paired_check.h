@@ -68,6 +68,10 @@ struct PairedResult {
   std::optional<int> pairs_needed{};  // if inconclusive: about how many would decide; empty: unknown
   std::vector<PairedFigure> figures{};
   PairedDisturbance disturbance{};
+  std::string decided_by = "wall";             // "counts", "cpu" or "wall": see paired_gate.h
+  std::optional<CentreInterval> cpu_change{};  // of the processor time, where the launches say it
+  std::vector<CountChange> counts{};           // if counts decided: those that differ
+  int measured_steps = 0;                      // of a launch, if counts decided
 };
 
 // Returns the verdict over the differences so far, or nothing if no look is due at their number, or if this look does
@@ -91,6 +95,8 @@ class LaunchOrder {
 
 // Returns the figure of the step time by which the launches are compared.
 StepFigure compared_figure(std::span<const Launch> launches);
+// Returns the change with its interval, whose limits are not numbers if there are too few pairs for the level.
+CentreInterval change_at(const std::vector<double>& log_ratios, double level);
 // Returns the differences of neighbouring launches: 0 and 1, 2 and 3, ...
 std::vector<double> log_ratios_of(const std::vector<Launch>& launches);
 // Adds the phases and collectives that all launches have.

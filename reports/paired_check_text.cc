@@ -1,5 +1,6 @@
 #include <fmt/format.h>
 
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -14,7 +15,7 @@ namespace tandem {
 namespace {
 
 std::string text_of(const CentreInterval& interval) {
-  return interval_text(interval.lower, interval.upper);
+  return std::isnan(interval.lower) ? "unknown" : interval_text(interval.lower, interval.upper);
 }
 
 nlohmann::ordered_json change_json(const CentreInterval& change) {
@@ -35,16 +36,26 @@ PairedFigure stored_figure(const JsonField& field) {
   return figure;
 }
 
+std::string counts_reason(const PairedResult& result) {
+  if (result.verdict == Verdict::inconclusive) return "the launches say no exact counts";
+  if (result.counts.empty()) return "the exact counts of the work are equal";
+  std::vector<std::string> texts;
+  for (const CountChange& change : result.counts) texts.push_back(count_change_text(change, result.measured_steps));
+  return fmt::format("the work differs: {}", fmt::join(texts, ", "));
+}
+
 // Without the disturbance.
 std::string interval_reason(const PairedResult& result) {
+  if (result.decided_by == "counts") return counts_reason(result);
+  const char* const figure = result.decided_by == "cpu" ? "of the processor time " : "";
   const std::string margin = percent_text(result.margin);
   switch (result.verdict) {
     case Verdict::regressed:
-      return fmt::format("the whole interval is above the margin of {}", margin);
+      return fmt::format("the whole interval {}is above the margin of {}", figure, margin);
     case Verdict::improved:
-      return fmt::format("the whole interval is below the margin of {}", margin);
+      return fmt::format("the whole interval {}is below the margin of {}", figure, margin);
     case Verdict::ok:
-      return fmt::format("the whole interval is inside the margin of {}", margin);
+      return fmt::format("the whole interval {}is inside the margin of {}", figure, margin);
     default:
       break;
   }
@@ -52,7 +63,7 @@ std::string interval_reason(const PairedResult& result) {
                              : result.pairs_needed
                                  ? fmt::format("about {} pairs would decide", *result.pairs_needed)
                                  : "the change is so near the margin that no number of pairs is stated";
-  return fmt::format("the interval crosses the margin of {}; {}", margin, needed);
+  return fmt::format("the interval {}crosses the margin of {}; {}", figure, margin, needed);
 }
 
 PairedDisturbance stored_disturbance(const JsonField& root) {
@@ -85,6 +96,15 @@ nlohmann::ordered_json paired_check_to_json(const PairedResult& result, const st
   json["verdict"] = name_of(result.verdict);
   json["margin"] = result.margin;
   json["change"] = change_json(result.change);
+  json["decided_by"] = result.decided_by;
+  if (result.cpu_change) json["cpu_change"] = change_json(*result.cpu_change);
+  if (!result.counts.empty()) {
+    json["measured_steps"] = result.measured_steps;
+    json["counts"] = Object::array();
+    for (const CountChange& change : result.counts) {
+      json["counts"].push_back({{"name", change.name}, {"old", change.before}, {"new", change.now}});
+    }
+  }
   json["confidence"] = 1 - 2 * result.level;
   json["pairs"] = result.pairs;
   json["disturbance"] = {{"launches", result.disturbance.launches},
@@ -123,6 +143,16 @@ StoredPairedCheck paired_check_from_json(const nlohmann::ordered_json& document,
   result.verdict = verdict_from_json(root.required("verdict"));
   result.margin = root.required("margin").number();
   result.change = stored_change(root.required("change"));
+  if (const JsonField by = root.optional("decided_by"); by.present()) result.decided_by = by.text();
+  if (const JsonField cpu = root.optional("cpu_change"); cpu.present()) result.cpu_change = stored_change(cpu);
+  if (const JsonField steps = root.optional("measured_steps"); steps.present()) {
+    result.measured_steps = steps.small_count();
+  }
+  for (const JsonField& item : root.optional("counts").items()) {
+    result.counts.push_back({.name = item.required("name").text(),
+                             .before = item.required("old").count(),
+                             .now = item.required("new").count()});
+  }
   result.level = (1 - root.required("confidence").number()) / 2;
   result.pairs = root.required("pairs").small_count();
   result.disturbance = stored_disturbance(root);
@@ -138,10 +168,14 @@ std::string paired_check_text(const StoredPairedCheck& check) {
   const PairedResult& result = check.result;
   std::string text = fmt::format("{}: {}\n", shown(check.title), name_of(result.verdict));
   if (const std::string disturbed = disturbance_text(result.disturbance); !disturbed.empty()) text += disturbed + "\n";
-  text += fmt::format("step time {}, {:.0f} % interval {}, {} pairs of launches (--seed {})\n",
+  text += fmt::format("step time {}, {:.0f} % interval {}, {} pair{} of launches (--seed {})\n",
                       error_text(result.change.estimate), 100 * (1 - 2 * result.level), text_of(result.change),
-                      result.pairs, check.seed);
-  text += interval_reason(result) + "\n";
+                      result.pairs, result.pairs == 1 ? "" : "s", check.seed);
+  if (result.cpu_change) {
+    text += fmt::format("processor time {}, interval {}\n", error_text(result.cpu_change->estimate),
+                        text_of(*result.cpu_change));
+  }
+  text += shown(interval_reason(result)) + "\n";
   if (result.figures.empty()) return text;
   TextTable table;
   table.add({"for information", "change", "interval (Holm)", "p of no change (Holm)"});

@@ -22,6 +22,7 @@
 #include "reports/model_work.h"
 #include "reports/step_time.h"
 #include "reports/waiting.h"
+#include "reports/work_counts.h"
 
 namespace tandem {
 
@@ -184,6 +185,7 @@ struct Report {
   std::optional<ModelWork> work{};            // of a table of layers
   std::optional<JobPrice> price{};            // if the topology states what a machine costs
   std::optional<MachineUse> machine_use{};    // of a measured run, where the system reports it
+  std::optional<WorkCounts> counts{};         // of a measured run; empty in earlier versions
   std::vector<std::string> notes;
   std::optional<Expectation> expectation{};   // what the model expects of a measured run on its topology
   std::optional<ErrorBand> expected_error{};  // of a prediction; empty: the document is of an earlier version

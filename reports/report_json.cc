@@ -228,6 +228,7 @@ nlohmann::ordered_json report_to_json(const Report& report) {
   if (report.memory) json["memory_bytes"] = memory_to_json(*report.memory);
   add_work_and_price(json, report);
   if (report.machine_use) json["machine_use"] = machine_use_to_json(*report.machine_use);
+  if (report.counts) json["work_counts"] = map_to_json(*report.counts);
   json["notes"] = report.notes;
   return json;
 }

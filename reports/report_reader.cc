@@ -104,6 +104,12 @@ GpuUse read_gpu_use(const JsonField& map) {
   return use;
 }
 
+WorkCounts read_work(const JsonField& map) {
+  WorkCounts counts;
+  for (const auto& [name, count] : map.entries()) counts[name] = count.count();
+  return counts;
+}
+
 MachineUse read_machine_use(const JsonField& map) {
   MachineUse use{.cores = map.required("cores").small_count(),
                  .time = map.required("time_ns").count(),
@@ -202,6 +208,7 @@ void read_results(const JsonField& root, Report& report) {
     report.memory = memory_from_json(memory);
   }
   read_work_and_price(root, report);
+  if (const JsonField work = root.optional("work_counts"); work.present()) report.counts = read_work(work);
   if (const JsonField use = root.optional("machine_use"); use.present()) {
     report.machine_use = read_machine_use(use);
   }

@@ -250,7 +250,10 @@ RunResult run_once(Scenario scenario, const RunOptions& options) {
     result.report.calibrated = calibrated_ranges(scenario.topology->collectives());
     result.report.expected_error = error_band_of(prediction_kind(scenario));
   }
-  if (!result.report.deterministic) result.report.machine_use = measured.machine_use();
+  if (!result.report.deterministic) {
+    result.report.machine_use = measured.machine_use();
+    result.report.counts = work_counts(result.timeline, scenario.warmup_steps);
+  }
   if (auto& use = result.report.machine_use) use->gpus = result.timeline.gpus;
   result.topology = scenario.topology;
   for (const WorkerSpec& task : tasks) result.machines.push_back(task.topology_worker);

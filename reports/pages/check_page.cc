@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "reports/check.h"
@@ -73,6 +74,10 @@ std::string launches_section(const JsonField& root) {
                                  folded("As a table", std::move(table).finish()));
 }
 
+std::string interval_or_unknown(const CentreInterval& change) {
+  return std::isnan(change.lower) ? "unknown" : interval_text(change.lower, change.upper);
+}
+
 std::string figures_section(const PairedResult& result) {
   if (result.figures.empty()) return "";
   HtmlTable table("phases and collectives, for information",
@@ -116,11 +121,10 @@ Content paired_check_content(const Json& document, const JsonOrigin& origin) {
                                                     check.result.pairs, check.seed)},
                   .sections = {}};
   set_verdict(content.heading, std::string(name_of(check.result.verdict)));
-  const std::string summary = fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate),
-                                          100 * (1 - 2 * check.result.level), interval_text(change.lower, change.upper),
-                                          percent_text(check.result.margin));
-  const std::string disturbed = disturbance_text(check.result.disturbance);
-  content.sections = {disturbed.empty() ? "" : paragraph(disturbed + "."), paragraph(summary), launches_section(root),
+  const std::string summary =
+      fmt::format("step time {}, {:.0f} % interval {}, margin {}", error_text(change.estimate),
+                  100 * (1 - 2 * check.result.level), interval_or_unknown(change), percent_text(check.result.margin));
+  content.sections = {paragraph(summary), paragraph(paired_reason(check.result) + "."), launches_section(root),
                       figures_section(check.result)};
   reading.finish();
   return content;

@@ -1,0 +1,97 @@
+// What decides a check of pairs: exact counts, processor time, wall-clock time.
+#include "reports/paired_gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "tests/reports/testing.h"
+
+namespace tandem {
+namespace {
+
+// Pairs of launches whose new ones take so many times the processor time and the step time of the old ones.
+std::vector<Launch> pairs_of(int pairs, double cpu, double wall, bool disturbed) {
+  std::vector<Launch> launches;
+  for (int i = 0; i < 2 * pairs; ++i) {
+    Launch launch{.is_new = i % 2 == 1, .report = full_report()};
+    launch.report.steps = 12;
+    launch.report.warmup_steps = 2;
+    launch.report.counts = WorkCounts{{"copies of 4096 B", 120}};
+    MachineUse use{.cores = 2, .time = 1'000'000, .own = 1'000'000};
+    if (disturbed) use.waited = use.others = 500'000;
+    if (launch.is_new) {
+      use.own = static_cast<Nanoseconds>(1e6 * cpu);
+      auto& median = launch.report.summary.step_time.median;
+      median = static_cast<Nanoseconds>(static_cast<double>(median) * wall);
+    }
+    launch.report.machine_use = use;
+    launches.push_back(std::move(launch));
+  }
+  return launches;
+}
+
+TEST(PairedGate, OneMoreCopyIsFoundInOnePair) {
+  std::vector<Launch> launches = pairs_of(1, 1, 1, true);
+  EXPECT_FALSE(decide(launches, {}, 0.03, 1)) << "equal counts leave the decision to the times";
+  (*launches[1].report.counts)["copies of 4096 B"] = 130;
+  const auto more = decide(launches, {}, 0.03, 1);
+  ASSERT_TRUE(more);
+  EXPECT_EQ(more->verdict, Verdict::regressed);
+  EXPECT_EQ(more->decided_by, "counts");
+  EXPECT_THAT(paired_reason(*more), testing::HasSubstr("copies of 4096 B: 12 -> 13 per step"));
+  (*launches[1].report.counts)["copies of 4096 B"] = 110;
+  EXPECT_EQ(decide(launches, {}, 0.03, 1)->verdict, Verdict::improved);
+  EXPECT_FALSE(decide(launches, {.counts = false}, 0.03, 1));
+}
+
+TEST(PairedGate, OnABusyMachineProcessorTimeDecides) {
+  const auto same = decide(pairs_of(8, 1, 1.5, true), {}, 0.03, 1);
+  ASSERT_TRUE(same);
+  EXPECT_EQ(same->verdict, Verdict::ok) << "others took the wall-clock time";
+  EXPECT_EQ(same->decided_by, "cpu");
+  const auto slower = decide(pairs_of(8, 1.05, 1, true), {}, 0.03, 1);
+  ASSERT_TRUE(slower);
+  EXPECT_EQ(slower->verdict, Verdict::regressed);
+  EXPECT_NEAR(slower->cpu_change->estimate, 0.05, 1e-9);
+  EXPECT_NEAR(slower->change.estimate, 0, 1e-9) << "which is that of the step time";
+}
+
+TEST(PairedGate, OnAQuietMachineBothMustBeOk) {
+  EXPECT_EQ(decide(pairs_of(8, 1, 1, false), {}, 0.03, 1)->verdict, Verdict::ok);
+  const auto waits = decide(pairs_of(8, 1, 1.5, false), {}, 0.03, 1);
+  EXPECT_EQ(waits->verdict, Verdict::regressed);
+  EXPECT_EQ(waits->decided_by, "wall");
+  EXPECT_EQ(decide(pairs_of(8, 1.5, 1, false), {}, 0.03, 1)->decided_by, "cpu");
+}
+
+TEST(PairedGate, CountsOfAsynchronousRunsDoNotDecide) {
+  std::vector<Launch> launches = pairs_of(1, 1, 1, false);
+  (*launches[1].report.counts)["copies of 4096 B"] = 130;
+  launches[0].report.asynchronous = launches[1].report.asynchronous = true;
+  EXPECT_TRUE(changed_counts(launches).empty());
+}
+
+TEST(WorkCounts, DoNotDependOnTheOrderOfRecords) {
+  Timeline timeline;
+  for (int step = 0; step < 3; ++step) {
+    for (int device = 0; device < 2; ++device) {
+      timeline.records.push_back({.kind = RecordKind::copy, .device = device, .step = step, .bytes = 4096});
+      timeline.records.push_back({.kind = RecordKind::collective,
+                                  .name = "all_reduce",
+                                  .device = device,
+                                  .step = step,
+                                  .bytes = 64,
+                                  .ranks = 2,
+                                  .sequence = step});
+    }
+  }
+  const WorkCounts counts = work_counts(timeline, 1);
+  EXPECT_EQ(counts, (WorkCounts{{"all_reduce 64 B x 2", 2}, {"copied bytes", 16384}, {"copies of 4096 B", 4}}));
+  std::reverse(timeline.records.begin(), timeline.records.end());
+  EXPECT_EQ(work_counts(timeline, 1), counts);
+}
+
+}  // namespace
+}  // namespace tandem
