@@ -168,9 +168,12 @@ std::string paired_check_text(const StoredPairedCheck& check) {
   const PairedResult& result = check.result;
   std::string text = fmt::format("{}: {}\n", shown(check.title), name_of(result.verdict));
   if (const std::string disturbed = disturbance_text(result.disturbance); !disturbed.empty()) text += disturbed + "\n";
-  text += fmt::format("step time {}, {:.0f} % interval {}, {} pair{} of launches (--seed {})\n",
-                      error_text(result.change.estimate), 100 * (1 - 2 * result.level), text_of(result.change),
-                      result.pairs, result.pairs == 1 ? "" : "s", check.seed);
+  std::string interval;
+  if (!std::isnan(result.change.lower)) {
+    interval = fmt::format(", {:.0f} % interval {}", 100 * (1 - 2 * result.level), text_of(result.change));
+  }
+  text += fmt::format("step time {}{}, {} pair{} of launches (--seed {})\n", error_text(result.change.estimate),
+                      interval, result.pairs, result.pairs == 1 ? "" : "s", check.seed);
   if (result.cpu_change) {
     text += fmt::format("processor time {}, interval {}\n", error_text(result.cpu_change->estimate),
                         text_of(*result.cpu_change));
