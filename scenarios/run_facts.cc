@@ -185,7 +185,8 @@ void add_facts(Report& report, const Scenario& scenario, const Capabilities& cap
   report.classes = classes_of(scenario, timeline);
   report.settings = timeline.settings;
   const StrategyInfo& strategy = strategy_info(scenario.strategy.name);
-  for (const auto& [key, value] : with_usual_values(strategy.name, strategy.keys, scenario.strategy.own).all()) {
+  const StrategyValues own = with_usual_values(strategy.name, strategy.keys, scenario.strategy.own);
+  for (const auto& [key, value] : own.all()) {
     report.settings["strategy." + key] = value_text(value);
   }
   report.notes = timeline.notes;
