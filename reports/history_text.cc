@@ -35,6 +35,11 @@ HistoryJson launches_to_json(const std::vector<HistoryLaunch>& launches) {
                     {"disturbed", launch.disturbed},
                     {"verdict", name_of(launch.verdict)},
                     {"accepted", launch.accepted}});
+    if (const auto& longer = launch.step_time.long_steps) {
+      list.back()["mean_ns"] = launch.step_time.mean;
+      list.back()["median_ns"] = launch.step_time.median;
+      list.back()["long_steps"] = long_steps_to_json(*longer);
+    }
   }
   return list;
 }
@@ -46,6 +51,11 @@ HistoryLaunch launch_of(const JsonField& field, const HistoryLaunch& series) {
   launch.date = field.required("date").text();
   launch.tandem_version = field.required("tandem_version").text();
   launch.step_time.mean = launch.step_time.median = field.required("step_time_ns").count();
+  launch.step_time.long_steps = long_steps_from_json(field.optional("long_steps"));
+  if (launch.step_time.long_steps) {
+    launch.step_time.mean = field.required("mean_ns").count();
+    launch.step_time.median = field.required("median_ns").count();
+  }
   launch.step_time.median_absolute_deviation = field.required("mad_ns").count();
   launch.step_time.samples = field.required("samples").small_count();
   launch.disturbed = field.required("disturbed").boolean();

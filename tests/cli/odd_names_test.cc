@@ -67,7 +67,8 @@ TEST_F(OddNames, AreExactInDocuments) {
 TEST_F(OddNames, AreShownInWhatCiSystemsRead) {
   ASSERT_EQ(tandem({"check", "odd.yaml", "--baseline", "golden.json", "--update", "-q"}).exit_code, 0);
   auto golden = nlohmann::json::parse(read("golden.json"));
-  golden["step_time_ns"]["median"] = golden["step_time_ns"]["median"].get<std::int64_t>() / 2;
+  golden["step_time_ns"]["mean"] = golden["step_time_ns"]["median"] =
+      golden["step_time_ns"]["median"].get<std::int64_t>() / 2;
   write("golden.json", golden.dump());
   setenv("GITHUB_ACTIONS", "true", 1);
   setenv("GITHUB_STEP_SUMMARY", (folder() / "summary.md").c_str(), 1);

@@ -56,7 +56,7 @@ TEST_F(ReportCommand, ShowsWhatTheRunPrintedFromItsDocumentAndFromItsPage) {
 TEST_F(ReportCommand, RefusesAReportWhosePartsDoNotAddUp) {
   store();
   auto report = nlohmann::json::parse(read("run.json"));
-  report["step_time_ns"]["median"] = 7;
+  report["step_time_ns"]["mean"] = report["step_time_ns"]["median"] = 7;
   write("edited.json", report.dump());
   for (const std::vector<std::string>& more : {std::vector<std::string>{}, {"--html", "edited.html"}}) {
     std::vector<std::string> command = {"report", "edited.json"};
@@ -65,7 +65,7 @@ TEST_F(ReportCommand, RefusesAReportWhosePartsDoNotAddUp) {
     EXPECT_EQ(outcome.exit_code, 3);
     EXPECT_THAT(outcome.err,
                 testing::MatchesRegex("edited.json:[0-9]+:[0-9]+: per_step_ns: its parts add up to [0-9]+ ns, but the "
-                                      "median of step_time_ns is 7 ns; was the document edited.\n"));
+                                      "mean of step_time_ns is 7 ns; was the document edited.\n"));
     EXPECT_EQ(outcome.out, "");
   }
   EXPECT_FALSE(exists("edited.html"));
@@ -93,7 +93,7 @@ TEST_F(ReportCommand, ShowsWhatEveryOtherCommandPrinted) {
   std::filesystem::copy_file(simulated, folder() / "suite" / "digits-sim.yaml");
   ASSERT_EQ(tandem({"check", "suite", "--baseline", "golden", "--update", "-q"}).exit_code, 0);
   auto changed = nlohmann::json::parse(read("golden/digits-sim.json"));
-  changed["step_time_ns"]["median"] = 1;
+  changed["step_time_ns"]["mean"] = changed["step_time_ns"]["median"] = 1;
   write("changed.json", changed.dump());
   const std::vector<std::vector<std::string>> commands = {
       {"compare", "small.yaml", "--replicas", "1,2", "--tries", "1"},

@@ -32,7 +32,7 @@ TEST_F(Sweep, APointIsWhatRunReports) {
   const auto sweep = tandem({"sweep", "small.yaml", "--json"}).json();
   const auto run = tandem({"run", "small.yaml", "--workers", "2", "--json"}).json();
   EXPECT_EQ(sweep["points"][3]["values"]["devices.workers"], "2");
-  EXPECT_EQ(sweep["points"][3]["step_time_ns"], run["step_time_ns"]["median"]);
+  EXPECT_EQ(sweep["points"][3]["step_time_ns"], run["step_time_ns"]["mean"]);
   EXPECT_EQ(sweep["points"][3]["per_step_ns"], run["per_step_ns"]);
   EXPECT_EQ(sweep["points"][3]["memory_bytes"], run["memory_bytes"]);
   EXPECT_EQ(sweep["points"][3]["devices"], 8);

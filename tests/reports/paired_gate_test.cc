@@ -25,6 +25,7 @@ std::vector<Launch> pairs_of(int pairs, double cpu, double wall, bool disturbed)
       use.own = static_cast<Nanoseconds>(1e6 * cpu);
       auto& median = launch.report.summary.step_time.median;
       median = static_cast<Nanoseconds>(static_cast<double>(median) * wall);
+      launch.report.summary.step_time.mean = median;
     }
     launch.report.machine_use = use;
     launches.push_back(std::move(launch));
