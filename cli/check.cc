@@ -134,7 +134,7 @@ void add_launch_options(CLI::App& command, CheckFlags& flags) {
               throw CLI::ValidationError("--gate", "expected counts, cpu, wall or several, found '" + text + "'");
             flags.gates = *gates;
           },
-          "What decides: exact counts, processor time, wall-clock time (default: counts,cpu,wall)")
+          "What decides: exact counts, processor time, wall-clock time (default: counts,cpu-time,wall-clock)")
       ->needs("--against");
   command.add_option_function<std::string>(
       "--launch-timeout",

@@ -47,7 +47,7 @@ std::string counts_reason(const PairedResult& result) {
 // Without the disturbance.
 std::string interval_reason(const PairedResult& result) {
   if (result.decided_by == "counts") return counts_reason(result);
-  const char* const figure = result.decided_by == "cpu" ? "of the processor time " : "";
+  const char* const figure = result.decided_by == "cpu-time" ? "of the processor time " : "";
   const std::string margin = percent_text(result.margin);
   switch (result.verdict) {
     case Verdict::regressed:

@@ -64,9 +64,9 @@ std::optional<PairedGates> gates_from(const std::string& text) {
   for (std::string word; std::getline(words, word, ','); any = true) {
     if (word == "counts") {
       gates.counts = true;
-    } else if (word == "cpu") {
+    } else if (word == "cpu-time") {
       gates.cpu = true;
-    } else if (word == "wall") {
+    } else if (word == "wall-clock") {
       gates.wall = true;
     } else {
       return std::nullopt;
@@ -118,7 +118,7 @@ std::optional<PairedResult> decide(const std::vector<Launch>& launches, const Pa
   if (!verdict) return std::nullopt;
   const bool by_cpu = cpu_counts && (!wall_counts || (cpu && cpu->verdict == *verdict));
   PairedResult result = by_cpu ? *cpu : *wall;
-  result.decided_by = by_cpu ? "cpu" : "wall";
+  result.decided_by = by_cpu ? "cpu-time" : "wall-clock";
   if (cpu_counts) {
     // Both figures are shown over the pairs of the one that decided.
     const auto pairs = static_cast<std::ptrdiff_t>(result.pairs);

@@ -25,7 +25,7 @@ struct PairedGates {
   bool wall = true;
 };
 
-// Returns the gates of "counts,cpu,wall" or a part of it. Empty: the text names none, or something else.
+// Returns the gates of "counts,cpu-time,wall-clock" or a part of it. Empty: the text names none, or something else.
 std::optional<PairedGates> gates_from(const std::string& text);
 
 // Returns the differences of neighbouring launches in the logarithm of their processor time for each measured step.

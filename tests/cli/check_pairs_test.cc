@@ -49,12 +49,12 @@ TEST_F(CheckPairs, LaunchesThisProgramAndItselfInTurns) {
 
 TEST_F(CheckPairs, FindsThatThisProgramIsSlowerOrFaster) {
   write_program_with_steps_of("fast", 1);
-  const Outcome slower = check("./fast", {"--gate", "wall"});
+  const Outcome slower = check("./fast", {"--gate", "wall-clock"});
   EXPECT_EQ(slower.exit_code, 1) << slower.err;
   EXPECT_THAT(slower.out, HasSubstr(": regressed\n"));
   EXPECT_THAT(slower.out, HasSubstr("8 pairs of launches"));
   write_program_with_steps_of("slow", 3'600'000'000'000);
-  const Outcome faster = check("./slow", {"--gate", "wall"});
+  const Outcome faster = check("./slow", {"--gate", "wall-clock"});
   EXPECT_EQ(faster.exit_code, 0) << faster.err;
   EXPECT_THAT(faster.out, HasSubstr(": improved\n"));
 }

@@ -194,7 +194,7 @@ TEST_F(CheckSuite, ComparesEachMeasuredScenarioWithTheOtherProgram) {
   }
   write("fast", "#!/bin/sh\ncat \"" + folder().string() + "/$(basename \"$2\" .yaml).json\"\n");
   std::filesystem::permissions(folder() / "fast", std::filesystem::perms::owner_all);
-  const Outcome outcome = tandem({"check", "measured", "--against", "./fast", "--gate", "wall", "-q", "--json"});
+  const Outcome outcome = tandem({"check", "measured", "--against", "./fast", "--gate", "wall-clock", "-q", "--json"});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.err;
   EXPECT_EQ(outcome.json()["summary"]["regressed"], 2);
   EXPECT_EQ(outcome.json()["scenarios"][0]["check"]["pairs"], 16) << "eight are too few for one of two";

@@ -72,7 +72,8 @@ const std::set<std::string>& known_keys() {
 
 // Keys of other programs' files, functions, and words of conditions.
 const std::set<std::string>& other_words() {
-  static const std::set<std::string> kWords{"and", "block", "conf", "make", "md", "model_type", "tandem", "tree", "yaml"};
+  static const std::set<std::string> kWords{"and",        "block",  "conf", "make", "md",
+                                            "model_type", "tandem", "tree", "yaml"};
   return kWords;
 }
 

@@ -51,7 +51,7 @@ TEST(PairedGate, OnABusyMachineProcessorTimeDecides) {
   const auto same = decide(pairs_of(8, 1, 1.5, true), {}, 0.03, 1);
   ASSERT_TRUE(same);
   EXPECT_EQ(same->verdict, Verdict::ok) << "others took the wall-clock time";
-  EXPECT_EQ(same->decided_by, "cpu");
+  EXPECT_EQ(same->decided_by, "cpu-time");
   const auto slower = decide(pairs_of(8, 1.05, 1, true), {}, 0.03, 1);
   ASSERT_TRUE(slower);
   EXPECT_EQ(slower->verdict, Verdict::regressed);
@@ -63,8 +63,8 @@ TEST(PairedGate, OnAQuietMachineBothMustBeOk) {
   EXPECT_EQ(decide(pairs_of(8, 1, 1, false), {}, 0.03, 1)->verdict, Verdict::ok);
   const auto waits = decide(pairs_of(8, 1, 1.5, false), {}, 0.03, 1);
   EXPECT_EQ(waits->verdict, Verdict::regressed);
-  EXPECT_EQ(waits->decided_by, "wall");
-  EXPECT_EQ(decide(pairs_of(8, 1.5, 1, false), {}, 0.03, 1)->decided_by, "cpu");
+  EXPECT_EQ(waits->decided_by, "wall-clock");
+  EXPECT_EQ(decide(pairs_of(8, 1.5, 1, false), {}, 0.03, 1)->decided_by, "cpu-time");
 }
 
 TEST(PairedGate, CountsOfAsynchronousRunsDoNotDecide) {
