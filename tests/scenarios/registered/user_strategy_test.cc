@@ -135,7 +135,7 @@ TEST(UserStrategy, HasKeysOfItsOwn) {
 TEST(UserStrategy, RefusesValuesThatItsKeysDoNotAllow) {
   static StrategyValues seen;
   register_strategy({.name = "strict", .keys = every_kind_of_key(), .make = noting(seen)});
-  EXPECT_THAT(refusal_of("strategy: {name: strict, period: 0}\n"), HasSubstr(":5:33: strategy.period: must be"));
+  EXPECT_THAT(refusal_of("strategy: {name: strict, period: 0}\n"), HasSubstr(":5:34: strategy.period: must be"));
   EXPECT_THAT(refusal_of("strategy: {name: strict, decay: 2}\n"), HasSubstr("strategy.decay: must be"));
   EXPECT_THAT(refusal_of("strategy: {name: strict, bucket: 2GB}\n"), HasSubstr("strategy.bucket: "));
   EXPECT_THAT(refusal_of("strategy: {name: strict, rounding: stochastik}\n"), HasSubstr("did you mean 'stochastic'?"));
