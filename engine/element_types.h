@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include "engine/half.h"
 #include "topologies/base/dtype.h"
 
 namespace tandem {
@@ -16,6 +17,10 @@ void with_element_type(DType dtype, Function&& function, Otherwise&& otherwise) 
       return function.template operator()<float>();
     case DType::f64:
       return function.template operator()<double>();
+    case DType::f16:
+      return function.template operator()<Float16>();
+    case DType::bf16:
+      return function.template operator()<BFloat16>();
     case DType::i32:
       return function.template operator()<std::int32_t>();
     case DType::i64:

@@ -14,6 +14,7 @@
 #include <span>
 #include <string>
 
+#include "engine/half.h"
 #include "topologies/base/dtype.h"
 #include "topologies/base/error.h"
 
@@ -115,6 +116,10 @@ inline constexpr DType kDTypeOf = [] {
     return DType::f32;
   else if constexpr (std::is_same_v<T, double>)
     return DType::f64;
+  else if constexpr (std::is_same_v<T, Float16>)
+    return DType::f16;
+  else if constexpr (std::is_same_v<T, BFloat16>)
+    return DType::bf16;
   else if constexpr (std::is_same_v<T, std::int32_t>)
     return DType::i32;
   else if constexpr (std::is_same_v<T, std::int64_t>)

@@ -17,7 +17,7 @@ std::string bytes_text(double bytes) {
 }  // namespace
 
 std::vector<DType> cpu_dtypes() {
-  return {DType::f64, DType::f32, DType::i64, DType::i32, DType::u8};
+  return {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8};
 }
 
 CpuDevice::CpuDevice(threads::RunContext& context, threads::WorkerState& worker, DeviceId id, int index)

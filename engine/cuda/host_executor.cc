@@ -1,9 +1,5 @@
 #include "engine/cuda/host_executor.h"
 
-#include <cuda_bf16.h>
-#include <cuda_fp16.h>
-
-#include <algorithm>
 #include <cstring>
 
 #include "engine/cuda/cuda_error.h"
@@ -11,24 +7,6 @@
 #include "engine/kernels/kernels.h"
 
 namespace tandem::cuda {
-namespace {
-
-template <typename Half>
-void fill(const Tensor& to, Half value) {
-  std::fill_n(static_cast<Half*>(to.data()), to.element_count(), value);
-}
-
-// The host executes the cpu engine's kernels, which have no half types. But batches of halves must be filled.
-bool fill_halves(const Op& op) {
-  const auto* kernel = std::get_if<kernel::Fill>(&op.kernel);
-  if (kernel == nullptr) return false;
-  const auto value = static_cast<float>(kernel->value);
-  if (kernel->to.dtype() == DType::f16) fill(kernel->to, __float2half_rn(value));
-  if (kernel->to.dtype() == DType::bf16) fill(kernel->to, __float2bfloat16_rn(value));
-  return kernel->to.dtype() == DType::f16 || kernel->to.dtype() == DType::bf16;
-}
-
-}  // namespace
 
 HostExecutor::HostExecutor(threads::RunContext& context, GpuWatch& watch, Gpu& gpu, std::string text)
     : context_(context), watch_(watch), gpu_(gpu), text_(std::move(text)) {
@@ -51,7 +29,7 @@ void HostExecutor::use_on_this_thread() {
 
 void HostExecutor::execute(const Op& op) {
   check_operands(op.kernel, kHostPlace);
-  if (!fill_halves(op)) tandem::execute(op.kernel);
+  tandem::execute(op.kernel);
 }
 
 void HostExecutor::copy(const Tensor& to, const Tensor& from) {

@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <cstring>
+#include <vector>
 
 #include "engine/kernels/element_types.h"
 
@@ -50,37 +51,47 @@ void apply(kernel::Binary operation, T* to, const T* a, const T* b, std::int64_t
   }
 }
 
-// Sums of contiguous elements in a fixed number of lanes: vectorisable, and in the same order every time.
+// Sums of contiguous elements in a fixed number of lanes: vectorisable, and in the same order every time. The sum of
+// halves is rounded once.
 template <typename T>
 T sum_of(const T* a, std::int64_t count) {
   constexpr std::int64_t kLanes = 16;
-  std::array<T, kLanes> lanes{};
+  std::array<Wide<T>, kLanes> lanes{};
   std::int64_t i = 0;
   for (; i + kLanes <= count; i += kLanes) {
     for (std::int64_t lane = 0; lane < kLanes; ++lane) {
-      lanes[static_cast<std::size_t>(lane)] = wrapped_add(lanes[static_cast<std::size_t>(lane)], a[i + lane]);
+      lanes[static_cast<std::size_t>(lane)] = wrapped_add<Wide<T>>(lanes[static_cast<std::size_t>(lane)], a[i + lane]);
     }
   }
-  T sum{};
-  for (const T lane : lanes) sum = wrapped_add(sum, lane);
-  for (; i < count; ++i) sum = wrapped_add(sum, a[i]);
+  Wide<T> sum{};
+  for (const Wide<T> lane : lanes) sum = wrapped_add(sum, lane);
+  for (; i < count; ++i) sum = wrapped_add<Wide<T>>(sum, a[i]);
   return sum;
+}
+
+template <typename T>
+void add_rows(Wide<T>* sums, const T* rows, std::int64_t length, std::int64_t inner) {
+  std::fill(sums, sums + inner, Wide<T>{});
+  for (std::int64_t row = 0; row < length; ++row) {
+    const T* elements = rows + row * inner;
+    for (std::int64_t i = 0; i < inner; ++i) sums[i] = wrapped_add<Wide<T>>(sums[i], elements[i]);
+  }
 }
 
 // a is [outer, length, inner]; to is [outer, inner].
 template <typename T>
 void sum_middle(T* to, const T* a, std::int64_t outer, std::int64_t length, std::int64_t inner) {
+  std::vector<Wide<T>> wide(is_half<T> ? static_cast<std::size_t>(inner) : 0);
   for (std::int64_t block = 0; block < outer; ++block) {
     T* sums = to + block * inner;
     const T* rows = a + block * length * inner;
     if (inner == 1) {
       sums[0] = sum_of(rows, length);
-      continue;
-    }
-    std::fill(sums, sums + inner, T{});
-    for (std::int64_t row = 0; row < length; ++row) {
-      map_binary(sums, static_cast<const T*>(sums), rows + row * inner, inner,
-                 [](T x, T y) { return wrapped_add(x, y); });
+    } else if constexpr (is_half<T>) {
+      add_rows(wide.data(), rows, length, inner);
+      std::copy(wide.begin(), wide.end(), sums);
+    } else {
+      add_rows(sums, rows, length, inner);
     }
   }
 }
@@ -101,18 +112,19 @@ void execute_elementwise(const kernel::Elementwise& op) {
 
 void execute_scale_add(const kernel::ScaleAdd& op) {
   with_type(op.to.dtype(), "scale_add", [&]<typename T>() {
-    const T alpha = converted<T>(op.alpha);
-    const T beta = converted<T>(op.beta);
+    using Number = Wide<T>;
+    const auto alpha = converted<Number>(op.alpha);
+    const auto beta = converted<Number>(op.beta);
     T* to = elements<T>(op.to);
     const T* a = elements<T>(op.a);
     const std::int64_t count = op.to.element_count();
-    if (beta == T{0}) {  // the old contents may be anything, NaN included
-      map_unary(to, a, count, [alpha](T x) { return wrapped_multiply(alpha, x); });
-    } else if (beta == T{1}) {
+    if (beta == Number{0}) {  // the old contents may be anything, NaN included
+      map_unary(to, a, count, [alpha](Number x) { return wrapped_multiply(alpha, x); });
+    } else if (beta == Number{1}) {
       map_binary(to, static_cast<const T*>(to), a, count,
-                 [alpha](T old, T x) { return wrapped_add(old, wrapped_multiply(alpha, x)); });
+                 [alpha](Number old, Number x) { return wrapped_add(old, wrapped_multiply(alpha, x)); });
     } else {
-      map_binary(to, static_cast<const T*>(to), a, count, [alpha, beta](T old, T x) {
+      map_binary(to, static_cast<const T*>(to), a, count, [alpha, beta](Number old, Number x) {
         return wrapped_add(wrapped_multiply(beta, old), wrapped_multiply(alpha, x));
       });
     }
@@ -121,9 +133,10 @@ void execute_scale_add(const kernel::ScaleAdd& op) {
 
 void execute_square_root(const kernel::SquareRoot& op) {
   with_floating_type(op.to.dtype(), "square_root", [&]<typename T>() {
-    const T inside = converted<T>(op.inside), outside = converted<T>(op.outside);
+    using Number = Wide<T>;
+    const auto inside = converted<Number>(op.inside), outside = converted<Number>(op.outside);
     map_unary(elements<T>(op.to), static_cast<const T*>(elements<T>(op.a)), op.to.element_count(),
-              [inside, outside](T x) { return std::sqrt(x + inside) + outside; });
+              [inside, outside](Number x) { return std::sqrt(x + inside) + outside; });
   });
 }
 

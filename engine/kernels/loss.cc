@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <vector>
 
 #include "engine/kernels/element_types.h"
 #include "topologies/base/portable_math.h"
@@ -37,6 +38,16 @@ RowResult row_loss(const T* logits, T* gradient, std::int64_t classes, std::int6
   return {portable::log(sum) - (label_logit - shift), is_correct};
 }
 
+// Halves are computed in float.
+template <typename T>
+RowResult half_row_loss(const T* logits, T* gradient, std::int64_t classes, std::int64_t label, double gradient_scale) {
+  std::vector<float> wide(logits, logits + classes);
+  const RowResult result =
+      row_loss(wide.data(), gradient == nullptr ? nullptr : wide.data(), classes, label, gradient_scale);
+  if (gradient != nullptr) std::copy(wide.begin(), wide.end(), gradient);
+  return result;
+}
+
 }  // namespace
 
 void execute_softmax_cross_entropy(const kernel::SoftmaxCrossEntropy& op) {
@@ -51,8 +62,13 @@ void execute_softmax_cross_entropy(const kernel::SoftmaxCrossEntropy& op) {
         throw RunError(fmt::format("row {} has label {}, must be from 0 to {}", row, labels[row], classes - 1));
       }
       T* gradient = op.gradient ? elements<T>(op.gradient) + row * classes : nullptr;
-      const RowResult result =
-          row_loss(elements<T>(op.logits) + row * classes, gradient, classes, labels[row], op.gradient_scale);
+      const T* logits = elements<T>(op.logits) + row * classes;
+      RowResult result;
+      if constexpr (is_half<T>) {
+        result = half_row_loss(logits, gradient, classes, labels[row], op.gradient_scale);
+      } else {
+        result = row_loss(logits, gradient, classes, labels[row], op.gradient_scale);
+      }
       loss += result.cross_entropy;
       correct += result.is_correct ? 1 : 0;
     }

@@ -12,17 +12,13 @@ namespace tandem::mpi {
 
 class HostCall {
  public:
-  // Reads the operands of the ranks `here`, by means of `staging` where they are not in host memory. Throws RunError
-  // for a reduction that CPUs have no implementation of.
+  // Reads the operands of the ranks `here`, by means of `staging` where they are not in host memory.
   HostCall(const threads::CollectiveCall& call, const std::vector<int>& here, threads::HostStaging* staging)
       : call_(call), spec_(call.spec()), staging_(staging) {
     if (staging_ != nullptr) {
       operands_ = staging_->load(call, here);
       spec_.dtype = operands_.dtype;
       return;
-    }
-    if (is_reducing(spec_.kind) && (spec_.dtype == DType::f16 || spec_.dtype == DType::bf16)) {
-      throw RunError(spec_.text() + " has no implementation on CPUs");
     }
     const auto ranks = static_cast<std::size_t>(call.ranks());
     operands_.inputs.resize(ranks);

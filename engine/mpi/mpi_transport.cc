@@ -15,13 +15,14 @@
 #include <numeric>
 #include <utility>
 
+#include "engine/half.h"
 #include "engine/mpi/transport.h"
 
 // clang-format off
 #define TANDEM_MPI_FUNCTIONS(X) \
   X(Abort) X(Allgather) X(Allgatherv) X(Allreduce) X(Alltoallv) X(Bcast) X(Comm_create_group) X(Comm_dup) X(Comm_group) \
   X(Comm_rank) X(Comm_size) X(Finalize) X(Get_count) X(Get_library_version) X(Group_free) X(Group_incl) \
-  X(Improbe) X(Init_thread) X(Initialized) X(Irecv) X(Isend) X(Mrecv) X(Query_thread) X(Recv) X(Reduce) \
+  X(Improbe) X(Init_thread) X(Initialized) X(Irecv) X(Isend) X(Mrecv) X(Op_create) X(Query_thread) X(Recv) X(Reduce) \
   X(Reduce_scatter) X(Send) X(Test) X(Type_commit) X(Type_contiguous) X(Type_create_struct) X(Type_free) \
   X(Type_size) X(Wait)
 // clang-format on
@@ -64,12 +65,56 @@ MPI_Datatype type_of(DType dtype) {
       return MPI_INT64_T;
     case DType::u8:
       return MPI_UINT8_T;
+    case DType::f16:
+    case DType::bf16:
+      return MPI_UINT16_T;  // for operation_of()
     default:
       return MPI_DATATYPE_NULL;  // no CPU has tensors of other types
   }
 }
 
-MPI_Op operation_of(Reduction reduction) {
+// MPI has no halves, but takes functions of one's own. This library has none of the engine's kernels.
+template <typename Number, Reduction reduction>
+void reduce_halves(void* from_data, void* to_data, int* count, MPI_Datatype* /*type*/) {
+  const auto* from = static_cast<const Number*>(from_data);
+  auto* to = static_cast<Number*>(to_data);
+  for (int i = 0; i < *count; ++i) {
+    if constexpr (reduction == Reduction::sum) {
+      to[i] = to[i] + from[i];
+    } else if constexpr (reduction == Reduction::maximum) {
+      to[i] = to[i] < from[i] ? from[i] : to[i];
+    } else {
+      to[i] = from[i] < to[i] ? from[i] : to[i];
+    }
+  }
+}
+
+template <typename Number, Reduction reduction>
+MPI_Op half_operation() {
+  static const MPI_Op operation = [] {
+    MPI_Op made = MPI_OP_NULL;
+    api().Op_create(reduce_halves<Number, reduction>, 1, &made);
+    return made;
+  }();
+  return operation;
+}
+
+template <typename Number>
+MPI_Op half_operation_of(Reduction reduction) {
+  switch (reduction) {
+    case Reduction::sum:
+      return half_operation<Number, Reduction::sum>();
+    case Reduction::maximum:
+      return half_operation<Number, Reduction::maximum>();
+    case Reduction::minimum:
+      return half_operation<Number, Reduction::minimum>();
+  }
+  return MPI_OP_NULL;
+}
+
+MPI_Op operation_of(DType dtype, Reduction reduction) {
+  if (dtype == DType::f16) return half_operation_of<Float16>(reduction);
+  if (dtype == DType::bf16) return half_operation_of<BFloat16>(reduction);
   switch (reduction) {
     case Reduction::sum:
       return MPI_SUM;
@@ -198,7 +243,7 @@ class MpiTransport final : public Transport {
   void all_reduce(const Channel& channel, void* data, std::int64_t count, DType dtype, Reduction reduction) override {
     const MPI_Comm group = group_of(channel);
     each_part(data, count, dtype, [&](void* part, int elements) {
-      api().Allreduce(MPI_IN_PLACE, part, elements, type_of(dtype), operation_of(reduction), group);
+      api().Allreduce(MPI_IN_PLACE, part, elements, type_of(dtype), operation_of(dtype, reduction), group);
     });
   }
   void reduce(const Channel& channel, int root, void* data, std::int64_t count, DType dtype,
@@ -207,7 +252,7 @@ class MpiTransport final : public Transport {
     const bool is_root = channel.ranks[static_cast<std::size_t>(root)] == rank_;
     each_part(data, count, dtype, [&](void* part, int elements) {
       api().Reduce(is_root ? MPI_IN_PLACE : part, is_root ? part : nullptr, elements, type_of(dtype),
-                   operation_of(reduction), root, group);
+                   operation_of(dtype, reduction), root, group);
     });
   }
   void broadcast(const Channel& channel, int root, void* data, std::int64_t bytes) override {
@@ -225,7 +270,7 @@ class MpiTransport final : public Transport {
   }
   void reduce_scatter(const Channel& channel, const void* from, void* to, std::span<const int> counts, DType dtype,
                       Reduction reduction) override {
-    api().Reduce_scatter(from, to, counts.data(), type_of(dtype), operation_of(reduction), group_of(channel));
+    api().Reduce_scatter(from, to, counts.data(), type_of(dtype), operation_of(dtype, reduction), group_of(channel));
   }
   void all_to_all(const Channel& channel, const void* from, std::span<const int> send_parts, void* to,
                   std::span<const int> receive_parts, std::int64_t part_bytes) override {

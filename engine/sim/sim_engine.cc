@@ -84,8 +84,7 @@ Capabilities capabilities_of(const EngineOptions& options) {
   capabilities.deterministic = true;
   capabilities.host_functions_reach_devices = true;
   capabilities.remote_devices = true;
-  capabilities.dtypes = {DType::f64, DType::f32, DType::i64, DType::i32, DType::u8};
-  if (!carries_values) capabilities.dtypes.insert(capabilities.dtypes.begin() + 2, {DType::f16, DType::bf16});
+  capabilities.dtypes = {DType::f64, DType::f32, DType::f16, DType::bf16, DType::i64, DType::i32, DType::u8};
   capabilities.gemm_dtypes = {DType::f64, DType::f32, DType::tf32};
   if (!carries_values) capabilities.gemm_dtypes.insert(capabilities.gemm_dtypes.end(), {DType::f16, DType::bf16});
   capabilities.device_types = {DeviceType::cpu, DeviceType::gpu};

@@ -62,8 +62,8 @@ TEST(CpuMemory, SaysWhatDoesNotFit) {
                     testing::AllOf(testing::StartsWith("/job:worker/replica:0/task:0/device:CPU:0: no memory for a "
                                                        "tensor [1125899906842624] of f32"),
                                    testing::HasSubstr("1.000 kB in use on this device"))));
-    EXPECT_THAT(([&] { worker.cpu().allocate(DType::bf16, {1}); }),
-                testing::ThrowsMessage<RunError>(testing::HasSubstr("no tensors of bf16 (engine 'cpu' has f64, f32")));
+    EXPECT_THAT(([&] { worker.cpu().allocate(DType::tf32, {1}); }),
+                testing::ThrowsMessage<RunError>(testing::HasSubstr("no tensors of tf32 (engine 'cpu' has f64, f32")));
   });
 }
 
