@@ -37,6 +37,7 @@ struct Capabilities {
   bool remote_devices = true;                // Worker::device() and Stream::copy() reach other workers
   bool shared_objects = true;                // Worker::shared(): all workers are in one process
   bool remote_functions = true;              // kernel::HostFunction on devices of other workers
+  bool selection_kernels = true;             // compute devices execute kernel::Largest and kernel::TopK
   std::vector<DType> dtypes;                 // of tensors
   std::vector<DType> gemm_dtypes;
   std::vector<DeviceType> device_types;

@@ -32,6 +32,11 @@ class OperandVisitor {
     for (Tensor& tensor : kernel.to) visit_(tensor);
     for (Tensor& tensor : kernel.from) visit_(tensor);
   }
+  void operator()(kernel::Largest& kernel) const { all(kernel.to, kernel.a); }
+  void operator()(kernel::TopK& kernel) const { all(kernel.values, kernel.indices, kernel.a); }
+  void operator()(kernel::Custom& kernel) const {
+    for (Tensor& tensor : kernel.operands) visit_(tensor);
+  }
   void operator()(kernel::HostFunction& /*kernel*/) const {}
 
  private:
@@ -46,6 +51,11 @@ class OperandVisitor {
 template <typename Visit>
 void for_each_operand(Kernel& kernel, Visit&& visit) {
   std::visit(OperandVisitor<std::remove_reference_t<Visit>>(visit), kernel);
+}
+
+// Whether a kernel is a function of this process, which no other process can call and no graph contains.
+inline bool is_function(const Kernel& kernel) {
+  return std::holds_alternative<kernel::HostFunction>(kernel) || std::holds_alternative<kernel::Custom>(kernel);
 }
 
 }  // namespace tandem

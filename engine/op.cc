@@ -258,6 +258,53 @@ Op take_along(Tensor to, Tensor from, int axis, std::int64_t first) {
                       .from_stride = whole * inner});
 }
 
+namespace {
+
+Op largest_of(Name name, Tensor&& to, Tensor&& a, bool is_of_magnitudes) {
+  const std::string text(name.text());
+  TANDEM_REQUIRE(to && a, text + " without an operand");
+  TANDEM_REQUIRE(to.dtype() == a.dtype() && to.element_count() == 1,
+                 text + " needs one element of the operand's type for its result");
+  TANDEM_REQUIRE(a.element_count() >= 1, text + " of no elements");
+  const OpCost cost{count_of(a), bytes_of(a) + bytes_of(to), a.dtype()};
+  return make(name, cost, kernel::Largest{std::move(to), std::move(a), is_of_magnitudes});
+}
+
+}  // namespace
+
+Op largest(Tensor to, Tensor a) {
+  static const Name kName("largest");
+  return largest_of(kName, std::move(to), std::move(a), false);
+}
+
+Op largest_magnitude(Tensor to, Tensor a) {
+  static const Name kName("largest_magnitude");
+  return largest_of(kName, std::move(to), std::move(a), true);
+}
+
+// Selection by radix looks at 8 bits of every element in each pass.
+Op top_k(Tensor values, Tensor indices, Tensor a) {
+  TANDEM_REQUIRE(values && indices && a, "top_k without an operand");
+  TANDEM_REQUIRE(values.dtype() == a.dtype() && indices.dtype() == DType::i64,
+                 "top_k needs values of the operand's type and indices of i64");
+  TANDEM_REQUIRE(values.element_count() == indices.element_count(),
+                 "top_k of " + values.shape().text() + " values and " + indices.shape().text() + " indices");
+  TANDEM_REQUIRE(values.element_count() <= a.element_count(),
+                 "top_k of " + std::to_string(values.element_count()) + " of " + a.shape().text());
+  const auto passes = static_cast<double>(size_of(a.dtype()));
+  const OpCost cost{passes * count_of(a), passes * bytes_of(a) + bytes_of(values) + bytes_of(indices), a.dtype()};
+  static const Name kName("top_k");
+  return make(kName, cost, kernel::TopK{std::move(values), std::move(indices), std::move(a)});
+}
+
+Op custom(Name name, OpCost cost, std::vector<Tensor> operands, kernel::CustomFunctions functions) {
+  TANDEM_REQUIRE(functions.cpu != nullptr, "custom '" + name.text() + "' without a function for CPUs");
+  for (const Tensor& operand : operands) TANDEM_REQUIRE(operand, "custom '" + name.text() + "' without an operand");
+  return make(
+      name, cost,
+      kernel::Custom{std::move(operands), std::make_shared<const kernel::CustomFunctions>(std::move(functions))});
+}
+
 Op host_function(Name name, OpCost cost, std::function<void()> call) {
   TANDEM_REQUIRE(call != nullptr, "host_function '" + name.text() + "' without a function");
   return make(name, cost, kernel::HostFunction{std::move(call)});

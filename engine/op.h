@@ -6,7 +6,9 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -104,6 +106,27 @@ struct CopyBlocks {
 struct CopyMany {
   std::vector<Tensor> to, from;
 };
+// to[0] = the largest element of a, or the largest magnitude of one; NaN where an element is NaN.
+struct Largest {
+  Tensor to, a;
+  bool is_of_magnitudes = false;
+};
+// values = the elements of a, seen as one row, that have the largest magnitudes, as many as `values` holds, and indices
+// (i64) = their places: the largest first, and of equal ones the first. NaN is larger than any number.
+struct TopK {
+  Tensor values, indices, a;
+};
+// A kernel of one's own. Both functions get the op's operands.
+struct CustomFunctions {
+  // Computes in host memory, on one of the engine's threads; must not call the engine.
+  std::function<void(std::span<const Tensor>)> cpu;
+  // Launches kernels on this cudaStream_t, without waiting for them. Empty: the op is refused on GPUs of this machine.
+  std::function<void(std::span<const Tensor>, void* stream)> cuda{};
+};
+struct Custom {
+  std::vector<Tensor> operands;
+  std::shared_ptr<const CustomFunctions> functions;
+};
 // Calls a function on a host thread, in stream order. The function may touch the memory of devices only where
 // Capabilities::host_functions_reach_devices, and must not call the engine. Engines that carry no values skip it.
 // Streams of other workers accept it only where Capabilities::remote_functions.
@@ -113,10 +136,10 @@ struct HostFunction {
 
 }  // namespace kernel
 
-using Kernel =
-    std::variant<kernel::Gemm, kernel::Fill, kernel::Elementwise, kernel::ScaleAdd, kernel::SquareRoot, kernel::Relu,
-                 kernel::ReluGradient, kernel::AddBias, kernel::SumAxis, kernel::SoftmaxCrossEntropy, kernel::Cast,
-                 kernel::ScatterRows, kernel::CopyBlocks, kernel::CopyMany, kernel::HostFunction>;
+using Kernel = std::variant<kernel::Gemm, kernel::Fill, kernel::Elementwise, kernel::ScaleAdd, kernel::SquareRoot,
+                            kernel::Relu, kernel::ReluGradient, kernel::AddBias, kernel::SumAxis,
+                            kernel::SoftmaxCrossEntropy, kernel::Cast, kernel::ScatterRows, kernel::CopyBlocks,
+                            kernel::CopyMany, kernel::Largest, kernel::TopK, kernel::Custom, kernel::HostFunction>;
 
 struct Op {
   Name name;
@@ -151,6 +174,16 @@ Op copy_many(std::vector<Tensor> to, std::vector<Tensor> from);
 Op place_along(Tensor to, Tensor from, int axis, std::int64_t first);
 // Fills `to` with the part of `from` that begins at index `first` of `axis`.
 Op take_along(Tensor to, Tensor from, int axis, std::int64_t first);
+Op largest(Tensor to, Tensor a);
+Op largest_magnitude(Tensor to, Tensor a);
+// Engines on GPUs have no such kernels unless Capabilities::selection_kernels. The inverse, which adds values to the
+// elements of a dense tensor that indices name, is scatter_rows() of tensors of rank 1.
+Op top_k(Tensor values, Tensor indices, Tensor a);
+// An op of one's own, for every engine: simulated devices let the time of `cost` pass, which is the larger of its flops
+// at the peak rate of its dtype and its bytes at the bandwidth of the memory, and call functions.cpu where they carry
+// values. `operands` are all tensors that the functions touch. Streams of other workers accept it only where
+// Capabilities::remote_functions.
+Op custom(Name name, OpCost cost, std::vector<Tensor> operands, kernel::CustomFunctions functions);
 Op host_function(Name name, OpCost cost, std::function<void()> call);
 }  // namespace op
 

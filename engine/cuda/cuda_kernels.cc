@@ -34,6 +34,13 @@ struct OperandsOf {
     for (const Tensor& tensor : op.from) operands.push_back(&tensor);
     return operands;
   }
+  Operands operator()(const kernel::Largest& op) const { return {&op.to, &op.a}; }
+  Operands operator()(const kernel::TopK& op) const { return {&op.values, &op.indices, &op.a}; }
+  Operands operator()(const kernel::Custom& op) const {
+    Operands operands;
+    for (const Tensor& tensor : op.operands) operands.push_back(&tensor);
+    return operands;
+  }
   Operands operator()(const kernel::HostFunction&) const { return {}; }
 };
 
@@ -131,7 +138,23 @@ struct Launch {
       launch_copies(at.stream, arguments);
     }
   }
+  void operator()(const kernel::Largest&) const { refuse("largest"); }
+  void operator()(const kernel::TopK&) const { refuse("top_k"); }
+  void operator()(const kernel::Custom& op) const {
+    if (op.functions->cuda == nullptr) {
+      throw RunError("the op has no function for GPUs: give op::custom() one in CustomFunctions::cuda");
+    }
+    op.functions->cuda(op.operands, at.stream);
+  }
   void operator()(const kernel::HostFunction&) const { TANDEM_UNREACHABLE("a host function is no kernel of a GPU"); }
+
+ private:
+  [[noreturn]] static void refuse(const char* name) {
+    throw RunError(
+        fmt::format("{} has no kernel for GPUs (Capabilities::selection_kernels): copy the operand to the "
+                    "worker's cpu() and launch it there",
+                    name));
+  }
 };
 
 }  // namespace

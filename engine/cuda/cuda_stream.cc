@@ -9,6 +9,7 @@
 
 #include "engine/cuda/device_memory.h"
 #include "engine/cuda/nvtx_range.h"
+#include "engine/kernel_operands.h"
 
 namespace tandem::cuda {
 
@@ -87,7 +88,9 @@ bool CudaStream::tidy() {
 // wait, a copy or a collective follows it. The GPU still begins after some dozens of ops, and gets more and more at a
 // time.
 void CudaStream::execute(Op& op, int step) {
-  const bool is_launch = !std::holds_alternative<kernel::HostFunction>(op.kernel);
+  const bool is_refused =
+      std::holds_alternative<kernel::Largest>(op.kernel) || std::holds_alternative<kernel::TopK>(op.kernel);
+  const bool is_launch = !is_function(op.kernel) && !is_refused;
   const bool is_held_back = executor_->graphs() != nullptr && is_launch;
   if (!is_held_back || !batch_.takes(op, step)) flush();
   if (!is_held_back) return launch_now(op, step);

@@ -40,6 +40,9 @@ class Identity {
     for (const Tensor& tensor : op.to) add(tensor);
     for (const Tensor& tensor : op.from) add(tensor);
   }
+  void operator()(const kernel::Largest& op) { add(op.to, op.a, op.is_of_magnitudes); }
+  void operator()(const kernel::TopK& op) { add(op.values, op.indices, op.a); }
+  void operator()(const kernel::Custom&) const { TANDEM_UNREACHABLE("a function of one's own is in no graph"); }
   void operator()(const kernel::HostFunction&) const { TANDEM_UNREACHABLE("a host function is no launch on a GPU"); }
 
  private:

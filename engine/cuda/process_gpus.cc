@@ -37,6 +37,7 @@ Capabilities capabilities_of(int gpus) {
           .deterministic = false,
           .host_functions_reach_devices = false,
           .remote_devices = true,
+          .selection_kernels = false,
           .dtypes = cuda_dtypes(),
           .gemm_dtypes = {DType::f64, DType::f32, DType::tf32, DType::f16, DType::bf16},
           .device_types = {DeviceType::cpu, DeviceType::gpu},

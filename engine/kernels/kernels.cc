@@ -6,6 +6,7 @@
 #include "engine/kernels/elementwise.h"
 #include "engine/kernels/gemm.h"
 #include "engine/kernels/loss.h"
+#include "engine/kernels/selection.h"
 
 namespace tandem {
 namespace {
@@ -25,6 +26,9 @@ struct Executor {
   void operator()(const kernel::ScatterRows& op) const { execute_scatter_rows(op); }
   void operator()(const kernel::CopyBlocks& op) const { execute_copy_blocks(op); }
   void operator()(const kernel::CopyMany& op) const { execute_copy_many(op); }
+  void operator()(const kernel::Largest& op) const { execute_largest(op); }
+  void operator()(const kernel::TopK& op) const { execute_top_k(op); }
+  void operator()(const kernel::Custom& op) const { op.functions->cpu(op.operands); }
   void operator()(const kernel::HostFunction& op) const { op.call(); }
 };
 

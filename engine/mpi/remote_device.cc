@@ -45,7 +45,7 @@ void RemoteStream::put_place(ByteWriter& bytes) const {
 }
 
 void RemoteStream::launch(Op op) {
-  if (std::holds_alternative<kernel::HostFunction>(op.kernel)) {
+  if (is_function(op.kernel)) {
     throw UnavailableError(fmt::format(
         "'{}' is a function of this process, and {} is in another: only kernels run there", op.name, text()));
   }

@@ -37,6 +37,9 @@ class FieldVisitor {
     kernel.to.resize(count);
     kernel.from.resize(count);
   }
+  void operator()(kernel::Largest& kernel) const { all(kernel.is_of_magnitudes); }
+  void operator()(kernel::TopK& /*kernel*/) const {}
+  void operator()(kernel::Custom& /*kernel*/) const { TANDEM_UNREACHABLE("a function as bytes"); }
   void operator()(kernel::HostFunction& /*kernel*/) const { TANDEM_UNREACHABLE("a function as bytes"); }
 
  private:

@@ -9,6 +9,7 @@
 #include <string_view>
 #include <utility>
 
+#include "engine/kernel_operands.h"
 #include "engine/sim/kernel_constants.h"
 #include "engine/sim/kernel_errors.h"
 #include "topologies/figures.h"
@@ -95,6 +96,9 @@ DeviceCosts::DeviceCosts(std::shared_ptr<const DeviceModel> model, int concurren
 }
 
 double DeviceCosts::op_s(const Op& op) const {
+  if (kernels_ && std::holds_alternative<kernel::Custom>(op.kernel) && op.cost.flops > 0) {
+    return std::max(kernel_s(op), flops_s(op.cost));
+  }
   if (kernels_ && !std::holds_alternative<kernel::HostFunction>(op.kernel)) return kernel_s(op);
   if (const auto* gemm = std::get_if<kernel::Gemm>(&op.kernel)) return gemm_s(*gemm, op.cost);
   if (const RateCurve* own = own_curve(op)) return curve_s(*own, op.cost.bytes, "element-wise work");
@@ -102,7 +106,7 @@ double DeviceCosts::op_s(const Op& op) const {
   if (op.cost.flops <= 0) return memory;
   // Element-wise ops are bound by memory on every device that has a rate for their type; those of types without a rate
   // (counters, labels) cost their bytes, too.
-  const bool is_free_form = std::holds_alternative<kernel::HostFunction>(op.kernel);
+  const bool is_free_form = is_function(op.kernel);
   if (!is_free_form && (curves(op.cost.dtype) != nullptr || !model_->peak_flops_per_s.contains(op.cost.dtype))) {
     return memory;
   }
@@ -192,7 +196,7 @@ KernelRate DeviceCosts::kernel_rate(DType dtype) const {
 }
 
 bool DeviceCosts::goes_in_graph(const Op& op) const {
-  return has_graphs_ && !std::holds_alternative<kernel::HostFunction>(op.kernel);
+  return has_graphs_ && !is_function(op.kernel);
 }
 
 double DeviceCosts::launch_overhead_of(const Op& op) const {
