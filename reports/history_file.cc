@@ -92,7 +92,7 @@ class LockedFile {
     int cut = 0;
     if (lseek(descriptor_, 0, SEEK_SET) != 0) history_fails("read", file_);
     read_lines([&](std::string_view, int number, bool) { cut = number; });
-    throw InputError({{file_.string(), cut, 0, "", "its last line is cut; remove it"}});
+    throw InputError({{file_.string(), cut, 1, "", "its last line is cut; remove it"}});
   }
 
   [[noreturn]] void take_back(off_t size) const {
@@ -184,6 +184,7 @@ class LineShapes {
     if (cut_ > 0 && all.size() < kMostProblems) {
       all.push_back({.file = file_,
                      .line = cut_,
+                     .column = 1,
                      .path = "",
                      .message = "is cut: it does not end in a newline; remove the line"});
     }
@@ -195,7 +196,7 @@ class LineShapes {
 
   void add(int number, std::string message) {
     if (problems_.size() >= kMostProblems) return;
-    problems_.push_back({.file = file_, .line = number, .path = "", .message = std::move(message)});
+    problems_.push_back({.file = file_, .line = number, .column = 1, .path = "", .message = std::move(message)});
   }
 
   std::string file_;

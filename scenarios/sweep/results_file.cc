@@ -36,7 +36,7 @@ std::string head_of(const SweepIdentity& identity) {
 }
 
 [[noreturn]] void refuse(const fs::path& file, int line, std::string message) {
-  throw InputError({{.file = file.string(), .line = line, .path = "", .message = std::move(message)}});
+  throw InputError({{.file = file.string(), .line = line, .column = 1, .path = "", .message = std::move(message)}});
 }
 
 void check_head(std::string_view line, const fs::path& file, const SweepIdentity& identity) {

@@ -152,7 +152,7 @@ TEST_F(CheckHistory, RefusesFilesThatAreNoHistory) {
   write("h.jsonl", "{\"schema_version\":1,\"kind\"");
   const Outcome cut = check();
   EXPECT_EQ(cut.exit_code, 3);
-  EXPECT_EQ(cut.err, "h.jsonl:1: is cut: it does not end in a newline; remove the line\n");
+  EXPECT_EQ(cut.err, "h.jsonl:1:1: is cut: it does not end in a newline; remove the line\n");
   EXPECT_EQ(read("h.jsonl"), "{\"schema_version\":1,\"kind\"") << "as it was";
   const Outcome device = tandem({"check", "small.yaml", "--history", "/dev/full", "-q"});
   EXPECT_EQ(device.exit_code, 3);

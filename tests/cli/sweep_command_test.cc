@@ -82,13 +82,13 @@ TEST_F(Sweep, RefusesResultsThatAreNotItsOwn) {
   write_sweep("  values: {devices.workers: [1, 2]}\n", 3);
   const Outcome other = tandem({"sweep", "small.yaml"});
   EXPECT_EQ(other.exit_code, 3);
-  EXPECT_THAT(other.err, HasSubstr("small.sweep.jsonl:1: has results of another scenario: of 'small' ("));
+  EXPECT_THAT(other.err, HasSubstr("small.sweep.jsonl:1:1: has results of another scenario: of 'small' ("));
   EXPECT_EQ(read("small.sweep.jsonl"), kept) << "as it was";
 
   EXPECT_EQ(tandem({"sweep", "small.yaml", "--results", "small.yaml"}).exit_code, 3);
   write_small();
   EXPECT_THAT(tandem({"sweep", "small.yaml", "--results", "small.yaml"}).err,
-              HasSubstr("small.yaml:1: is no results file of a sweep"));
+              HasSubstr("small.yaml:1:1: is no results file of a sweep"));
   write("small.sweep.jsonl",
         kept.substr(0, kept.find('\n') + 1) + "{\"values\": 3}\n" + kept.substr(kept.find('\n') + 1));
   const Outcome broken = tandem({"sweep", "small.yaml"});

@@ -98,15 +98,15 @@ TEST_F(HistoryFile, SaysWhichLineIsWrong) {
     return changed.replace(changed.find(what), what.size(), other);
   };
   write(line + line.substr(0, 40));
-  EXPECT_EQ(problem(), ":2: is cut: it does not end in a newline; remove the line");
+  EXPECT_EQ(problem(), ":2:1: is cut: it does not end in a newline; remove the line");
   write(line + "hello\n");
-  EXPECT_EQ(problem(), ":2: is no line of a history, as `tandem check --history` writes it");
+  EXPECT_EQ(problem(), ":2:1: is no line of a history, as `tandem check --history` writes it");
   write(line + "{\"launch\",}\n");
   EXPECT_EQ(problem(), ":2:10: expected ':' after a key, found ','");
   write("<<<<<<< HEAD\n" + line + "=======\n" + line + ">>>>>>> main\n");
-  EXPECT_THAT(problem(), HasSubstr(":1: is a mark of a merge that git could not do; remove it"));
-  EXPECT_THAT(problem(), HasSubstr(":3: is a mark of a merge"));
-  EXPECT_THAT(problem(), HasSubstr(":5: is a mark of a merge"));
+  EXPECT_THAT(problem(), HasSubstr(":1:1: is a mark of a merge that git could not do; remove it"));
+  EXPECT_THAT(problem(), HasSubstr(":3:1: is a mark of a merge"));
+  EXPECT_THAT(problem(), HasSubstr(":5:1: is a mark of a merge"));
   write(with("\"median\":1", "\"median\":NaN"));
   EXPECT_THAT(problem(), HasSubstr("'NaN' is no number of JSON"));
   write(with("\"median\":1", "\"median\":null"));
@@ -142,7 +142,7 @@ TEST_F(HistoryFile, MustBeAHistoryEvenIfNothingInItIsOfTheScenario) {
   EXPECT_EQ(problem_of("{\n  \"schema_version\": 1,\n  \"kind\": \"report\"\n}\n"), other) << "a golden report";
   EXPECT_EQ(problem_of("{\"schema_version\":1,\"kind\":\"report\"}\n"), other);
   EXPECT_EQ(problem_of("{\n  \"kind\": \"launch\"\n}\n"), other) << "not one line";
-  EXPECT_THAT(problem_of("{\"kind\":\"launch\"}\n=======\n"), HasSubstr(":2: is a mark of a merge"));
+  EXPECT_THAT(problem_of("{\"kind\":\"launch\"}\n=======\n"), HasSubstr(":2:1: is a mark of a merge"));
 }
 
 TEST_F(HistoryFile, IsNotAppendedToAfterACutLine) {
