@@ -26,6 +26,59 @@ double total_of(const Bar& bar) {
   return total;
 }
 
+// "+1.500 ms"
+std::string signed_text(double value, Unit unit) {
+  return value == 0 ? "0" : (value > 0 ? "+" : "-") + value_text(std::abs(value), unit);
+}
+
+// The horizontal axis of a waterfall, which leaves room for a value to the right of each bar. From 0, or, where the
+// changes are small beside the totals, only the range of the changes: then its marks are differences from the first
+// total, and the bars of the totals are cut.
+class WaterfallScale {
+ public:
+  WaterfallScale(double from, const std::vector<WaterfallTerm>& terms, double noise, Unit unit) {
+    constexpr double kLeastShare = 0.5;  // of the axis, that the changes take in one from 0
+    constexpr double kMargin = 0.15;     // of the range, left of the changes
+    double reached = from, low = from * (1 - noise), high = from * (1 + noise);
+    for (const WaterfallTerm& term : terms) {
+      reached += term.change;
+      low = std::min(low, reached);
+      high = std::max(high, reached);
+    }
+    is_cut_ = high > low && high - low < kLeastShare * high;
+    from_ = from;
+    zero_ = is_cut_ ? from : 0;
+    axis_ = Axis{.name = "", .unit = unit};
+    axis_.hold(is_cut_ ? low - from - kMargin * (high - low) : 0);
+    axis_.hold(high - zero_);
+    axis_.round();
+  }
+
+  bool is_cut() const { return is_cut_; }
+  double start() const { return zero_ + axis_.low; }
+  double x_of(double value) const { return kLabelWidth + axis_.share(value - zero_) * kWidth; }
+
+  void draw_marks(Svg& svg, double top, double bottom, std::string_view first) const {
+    for (const Mark& mark : axis_.marks()) {
+      const double x = kLabelWidth + axis_.share(mark.value) * kWidth;
+      svg.line(x, top, x, bottom, "grid");
+      const bool has_sign = is_cut_ && mark.value != 0 && !mark.text.starts_with('-');
+      svg.text(x, bottom + 16, (has_sign ? "+" : "") + mark.text, "middle");
+    }
+    if (!is_cut_) return;
+    svg.text(
+        kLabelWidth, bottom + 34,
+        fmt::format("the difference from {} ({}); bars of the totals are cut", first, value_text(from_, axis_.unit)),
+        "start", "small");
+  }
+
+ private:
+  static constexpr double kWidth = kPlotWidth - 90;
+  Axis axis_;
+  double from_ = 0, zero_ = 0;
+  bool is_cut_ = false;
+};
+
 constexpr double kLegendRow = 18;
 
 // Each part that occurs, once, with the place of its patch of color and name. Entries that do not fit in one row
@@ -91,39 +144,40 @@ std::string stacked_bars(std::string_view title, const std::vector<Bar>& bars, U
 
 std::string waterfall(std::string_view title, std::string_view first, double from, std::string_view last,
                       const std::vector<WaterfallTerm>& terms, double noise, Unit unit) {
-  double reached = from, most = from * (1 + noise);
-  for (const WaterfallTerm& term : terms) most = std::max(most, reached += term.change);
-  const Axis axis = axis_to(most, unit);
+  const WaterfallScale scale(from, terms, noise, unit);
   const double top = 8;
   const double height = (kBarHeight + kGap) * static_cast<double>(terms.size() + 2);
-  Svg svg(kPageWidth, top + height + kAxisHeight, title);
-  draw_marks(svg, axis, top, top + height);
-  const auto x_of = [&](double value) { return kLabelWidth + axis.share(value) * kPlotWidth; };
+  Svg svg(kPageWidth, top + height + kAxisHeight + (scale.is_cut() ? 16 : 0), title);
+  scale.draw_marks(svg, top, top + height, first);
   if (noise > 0) {
-    const double x = x_of(from * (1 - noise));
-    svg.rect(x, top, x_of(from * (1 + noise)) - x, height, "band",
+    const double x = scale.x_of(from * (1 - noise));
+    svg.rect(x, top, scale.x_of(from * (1 + noise)) - x, height, "band",
              fmt::format("noise of the measurement: {}", percent_text(noise)));
   }
   double y = top;
   const auto draw = [&](std::string_view name, double begin, double end, std::string_view css_class,
                         const std::string& text) {
     svg.text(kLabelWidth - 8, y + kBarHeight / 2 + 4, name, "end");
-    const double x = x_of(std::min(begin, end));
-    const double width = std::max(1.0, x_of(std::max(begin, end)) - x);
+    const double x = scale.x_of(std::min(begin, end));
+    const double width = std::max(1.0, scale.x_of(std::max(begin, end)) - x);
     svg.rect(x, y, width, kBarHeight, css_class, fmt::format("{}: {}", name, text));
-    const bool fits = x + width + 90 < kPageWidth;
-    svg.text(fits ? x + width + 5 : x - 5, y + kBarHeight / 2 + 4, text, fits ? "start" : "end");
+    svg.text(x + width + 5, y + kBarHeight / 2 + 4, text, "start");
     y += kBarHeight + kGap;
   };
-  draw(first, 0, from, "total", value_text(from, unit));
-  reached = from;
+  const auto draw_total = [&](std::string_view name, double value) {
+    const double middle = kLabelWidth + 12;
+    draw(name, scale.start(), value, "total", value_text(value, unit));
+    if (!scale.is_cut()) return;
+    for (const double x : {middle, middle + 5}) svg.line(x, y - kBarHeight - kGap, x - 4, y - kGap, "grid");
+  };
+  draw_total(first, from);
+  double reached = from;
   for (const WaterfallTerm& term : terms) {
     const double before = reached;
     reached += term.change;
-    draw(term.name, before, reached, term.change > 0 ? "more" : "less",
-         (term.change > 0 ? "+" : "-") + value_text(std::abs(term.change), unit));
+    draw(term.name, before, reached, term.change > 0 ? "more" : "less", signed_text(term.change, unit));
   }
-  draw(last, 0, reached, "total", value_text(reached, unit));
+  draw_total(last, reached);
   return figure("waterfall", std::move(svg).finish());
 }
 

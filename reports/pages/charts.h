@@ -91,7 +91,8 @@ struct WaterfallTerm {
   std::string name;
   double change = 0;
 };
-// Draws the way from one total to another. `noise` is drawn as a band around the first total.
+// Draws the way from one total to another. `noise` is drawn as a band around the first total. Where the changes are
+// small beside the totals, shows only their range.
 std::string waterfall(std::string_view title, std::string_view first, double from, std::string_view last,
                       const std::vector<WaterfallTerm>& terms, double noise, Unit unit);
 

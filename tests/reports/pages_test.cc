@@ -12,6 +12,7 @@
 #include "reports/json_fields.h"
 #include "reports/pages/assets.h"
 #include "reports/pages/axis.h"
+#include "reports/pages/charts.h"
 #include "reports/pages/markup.h"
 #include "reports/report_json.h"
 #include "reports/run_details.h"
@@ -43,6 +44,34 @@ TEST(Markup, TextCannotBecomeAnElement) {
   EXPECT_EQ(pages::escaped("a<b> & \"c\" 'd'\x01"), "a&lt;b&gt; &amp; &quot;c&quot; &#39;d&#39;\\x01");
   EXPECT_EQ(pages::coordinate(12.04), "12");
   EXPECT_EQ(pages::coordinate(-0.26), "-0.3");
+}
+
+// A bar from 0 would hide a small change.
+TEST(PageWaterfall, ShowsTheRangeOfASmallChange) {
+  using pages::WaterfallTerm;
+  const auto drawn = [](double change) {
+    return pages::waterfall("change", "before", 191'400, "after", {WaterfallTerm{.name = "compute", .change = change}},
+                            0, Unit::nanoseconds);
+  };
+  const std::string small = drawn(1'000);
+  EXPECT_THAT(small, HasSubstr("the difference from before (191.4 us)"));
+  EXPECT_THAT(small, HasSubstr(">+1 us<"));
+  EXPECT_THAT(small, Not(HasSubstr(">50 us<")));
+  EXPECT_THAT(drawn(300'000), Not(HasSubstr("the difference from")));
+}
+
+// Names end left of the plot, and values begin right of their bars, so that neither covers the other.
+TEST(PageWaterfall, PrintsNoValueOverAName) {
+  const std::string page =
+      pages::waterfall("change", "before", 199'000, "after",
+                       {pages::WaterfallTerm{.name = "compute", .change = -150'000}}, 0, Unit::nanoseconds);
+  const std::regex text("<text x=\"([0-9.]+)\"[^>]*>(199.0 us|-150.0 us|49.00 us)<");
+  int found = 0;
+  for (std::sregex_iterator at(page.begin(), page.end(), text), end; at != end; ++at, ++found) {
+    EXPECT_GT(std::stod((*at)[1]), 200) << (*at)[2];
+    EXPECT_LT(std::stod((*at)[1]), 880) << (*at)[2];
+  }
+  EXPECT_EQ(found, 3);
 }
 
 TEST(PageAxis, MarksAreRoundAndHoldTheValues) {
