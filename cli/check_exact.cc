@@ -8,6 +8,7 @@
 #include "cli/check_history.h"
 #include "cli/exit_codes.h"
 #include "cli/expectations.h"
+#include "cli/load.h"
 #include "cli/output.h"
 #include "cli/phase.h"
 #include "cli/program_hash.h"
@@ -17,6 +18,8 @@
 #include "reports/report_text.h"
 #include "scenarios/fnv1a.h"
 #include "scenarios/runner.h"
+#include "scenarios/scenario_values.h"
+#include "topologies/base/shown.h"
 #include "topologies/base/strict_yaml.h"
 
 namespace tandem {
@@ -40,6 +43,7 @@ std::string inputs_hash(const Scenario& scenario, const Report& report) {
 struct Golden {
   Report report;
   std::string inputs_hash;  // empty: not known
+  ScenarioValues values{};  // empty: not known
 };
 
 Golden load_golden(const std::string& file) {
@@ -47,10 +51,15 @@ Golden load_golden(const std::string& file) {
     throw InputError({{.file = file, .path = "", .message = "no such baseline; --update stores this run as one"}});
   }
   const std::string text = read_input_file(file, kMostDocumentBytes);
-  Golden golden{.report = report_from_json(text, file), .inputs_hash = {}};
+  Golden golden{.report = report_from_json(text, file), .inputs_hash = {}, .values = {}};
   const JsonField::Json document = parse_json(text, file);
   if (const auto hash = document.find(kInputsHash); hash != document.end() && hash->is_string()) {
     golden.inputs_hash = hash->get<std::string>();
+  }
+  if (const auto values = document.find(kScenarioValues); values != document.end() && values->is_object()) {
+    for (const auto& [key, value] : values->items()) {
+      if (value.is_string()) golden.values[key] = value.get<std::string>();
+    }
   }
   return golden;
 }
@@ -82,6 +91,7 @@ CheckedScenario store_golden(const CheckFlags& flags, const Scenario& scenario, 
   if (const std::string hash = flags.always ? "" : inputs_hash(scenario, report); !hash.empty()) {
     document[kInputsHash] = hash;
   }
+  if (const ScenarioValues values = scenario_values(scenario); !values.empty()) document[kScenarioValues] = values;
   write_file(baseline, json_text(document));
   CheckedScenario checked = judged(scenario, report);
   checked.verdict = Verdict::ok;
@@ -121,6 +131,7 @@ CheckedScenario checked_by(const CheckResult& result, const Report& report, cons
   checked.exit_code = code_of(result, report);
   checked.cannot_be_judged = result.is_of_another_job && result.verdict == Verdict::model_changed;
   checked.reason = reasons_text(result);
+  checked.accept = result.accept;
   checked.step_time = report.summary.step_time.*result.figure;
   checked.reference = baseline.summary.step_time.*result.figure;
   checked.change = result.change;
@@ -129,6 +140,34 @@ CheckedScenario checked_by(const CheckResult& result, const Report& report, cons
   checked.text = check_text(result, report, baseline);
   checked.document = std::make_shared<JsonField::Json>(check_to_json(result, report, baseline));
   return checked;
+}
+
+// Says which keys of the scenario differ from the baseline's, where both are known.
+std::vector<std::string> content_changes(const Scenario& scenario, const Golden& golden) {
+  const ScenarioValues values = scenario_values(scenario);
+  if (golden.report.scenario_hash == scenario.hash || golden.values.empty() || values.empty()) return {};
+  std::vector<std::string> changes = scenario_changes(values, golden.values);
+  if (changes.empty()) changes.emplace_back("scenario changed: no key, but the content of a file that it names");
+  return changes;
+}
+
+// Returns a word for a shell of POSIX.
+std::string shell_word(const std::string& text) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-./=:,@%+";
+  if (!text.empty() && text.find_first_not_of(kPlain) == std::string::npos) return text;
+  std::string word = "'";
+  for (const char c : text) word += c == '\'' ? "'\\''" : std::string(1, c);
+  return word + "'";
+}
+
+// Returns the command that stores this run, with those options that decide what is run and stored.
+std::string accepting_command(const CheckFlags& flags, const char* option, const std::string& file,
+                              const Scenario& scenario) {
+  const std::string& target = is_standard_input(flags.target) ? flags.target : scenario.file;
+  std::string command = fmt::format("tandem check {} {} {}", shell_word(target), option, shell_word(file));
+  for (const std::string& setting : flags.settings) command += " --set " + shell_word(setting);
+  if (flags.always) command += " --always";
+  return command + " --update";
 }
 
 }  // namespace
@@ -141,16 +180,13 @@ CheckedScenario check_exact(const CheckFlags& flags, const Scenario& scenario, c
                             golden.report.scenario_hash == scenario.hash &&
                             golden.inputs_hash == inputs_hash(scenario, golden.report);
   const Report report = is_unchanged ? golden.report : run_for_check(flags, scenario, progress);
-  CheckResult result = check(report, golden.report, flags.limits);
+  CheckResult result = check(report, golden.report, flags.limits, content_changes(scenario, golden));
   if (is_unchanged) {
     result.reasons.insert(result.reasons.begin(), "not run: program, scenario and topology are the baseline's");
-  } else if (report.deterministic && result.verdict == Verdict::improved) {
-    result.reasons.emplace_back("--update makes it the baseline");
   }
-  if (result.verdict == Verdict::regressed || result.verdict == Verdict::model_changed) {
-    result.reasons.push_back(
-        fmt::format("to accept it: tandem check {} --baseline {} --update", scenario.file, baseline));
-  }
+  const bool is_change = result.is_of_another_job || result.verdict == Verdict::model_changed ||
+                         (report.deterministic && result.verdict != Verdict::ok && !result.differences.empty());
+  if (is_change) result.accept = accepting_command(flags, "--baseline", baseline, scenario);
   CheckedScenario checked = checked_by(result, report, golden.report, scenario);
   add_unmet(unmet_expectations(scenario.expect, report), checked);
   return checked;
@@ -163,6 +199,10 @@ CheckedScenario check_exact_history(const CheckFlags& flags, const Scenario& sce
   if (flags.update && result.verdict != Verdict::ok) accept(result);
   CheckedScenario checked = checked_by(result, {}, scenario.file);
   if (result.verdict == Verdict::improved) checked.exit_code = kNotMet;  // a difference until it is accepted
+  if (!flags.update && checked.exit_code == kNotMet) {
+    checked.accept = accepting_command(flags, "--history", flags.history, scenario);
+    checked.text += fmt::format("to accept it: {}\n", shown(checked.accept));
+  }
   checked.report = std::make_shared<Report>(report);
   add_unmet(unmet_expectations(scenario.expect, report), checked);
   return checked;

@@ -22,6 +22,7 @@
 #include "reports/report_text.h"
 #include "scenarios/expected_run.h"
 #include "scenarios/runner.h"
+#include "scenarios/scenario_values.h"
 
 namespace tandem {
 namespace {
@@ -85,7 +86,9 @@ int run(RunFlags flags) {
   add_expectation(result.report, scenario, flags.run);
   write_traces(result.timeline, flags.trace);
   if (output.json()) {
-    output.write_json(report_to_json(result.report));
+    nlohmann::ordered_json document = report_to_json(result.report);
+    if (const ScenarioValues values = scenario_values(scenario); !values.empty()) document[kScenarioValues] = values;
+    output.write_json(document);
   } else {
     output.write_text(report_text(result.report, flags.all));
   }

@@ -48,56 +48,63 @@ Nanoseconds change_of(const CheckedFigure& figure) {
   return figure.current_ns - figure.baseline_ns;
 }
 
-// Returns the parts that differ, of those that add up to the step.
-std::vector<CheckedFigure> changed_parts(const std::vector<CheckedFigure>& differences) {
-  std::vector<CheckedFigure> parts;
+// Returns the part of the step that changed most. Where none did, returns the first of the other times.
+const CheckedFigure& largest_of(const std::vector<CheckedFigure>& differences) {
+  const CheckedFigure* largest = nullptr;
   for (const auto& [name, time] : step_parts()) {
     const auto found = std::find_if(differences.begin(), differences.end(), [name = name](const CheckedFigure& one) {
       return one.name == fmt::format("per_step.{}", name);
     });
-    if (found != differences.end()) parts.push_back(*found);
+    if (found == differences.end()) continue;
+    if (largest == nullptr || std::abs(change_of(*found)) > std::abs(change_of(*largest))) largest = &*found;
   }
-  return parts;
+  return largest != nullptr ? *largest : differences.front();
 }
 
-// Names the part of the step that changes most. A share of the step's change means something only where no part changes
-// in the opposite direction.
+// Returns whether no part changes against the direction of the step: else shares of its change mean nothing.
+bool all_change_alike(const Report& report, const Report& baseline, Nanoseconds step_change) {
+  return std::all_of(step_parts().begin(), step_parts().end(), [&](const StepPart& part) {
+    const Nanoseconds change = report.summary.per_step.*part.time - baseline.summary.per_step.*part.time;
+    return change == 0 || (change > 0) == (step_change > 0);
+  });
+}
+
+std::string signed_time_text(Nanoseconds time) {
+  return fmt::format("{}{}", time < 0 ? "-" : "+", time_text(std::abs(time)));
+}
+
 void find_largest_difference(const Report& report, const Report& baseline, CheckResult& result) {
-  const std::vector<CheckedFigure> parts = changed_parts(result.differences);
-  const std::vector<CheckedFigure>& candidates = parts.empty() ? result.differences : parts;
-  const CheckedFigure& largest =
-      *std::max_element(candidates.begin(), candidates.end(), [](const CheckedFigure& one, const CheckedFigure& other) {
-        return std::abs(change_of(one)) < std::abs(change_of(other));
-      });
+  const CheckedFigure& largest = largest_of(result.differences);
   result.largest_difference = largest;
   const Nanoseconds change = report.summary.step_time.mean - baseline.summary.step_time.mean;
-  const PerStep& now = report.summary.per_step;
-  const PerStep& then = baseline.summary.per_step;
-  const bool opposes = std::any_of(step_parts().begin(), step_parts().end(), [&](const StepPart& part) {
-    const Nanoseconds one = now.*part.time - then.*part.time;
-    return one != 0 && (one > 0) != (change > 0);
-  });
-  std::string share;
-  if (!parts.empty() && change != 0 && !opposes && std::abs(change_of(largest)) <= std::abs(change)) {
-    result.largest_share = static_cast<double>(change_of(largest)) / static_cast<double>(change);
-    share = fmt::format(", {} of the step's change", percent_text(*result.largest_share));
-  } else if (!parts.empty() && change != 0 && opposes) {
-    share = "; other parts change in the opposite direction";
+  std::string of_the_step;
+  if (change != 0 && largest.name.starts_with("per_step.")) {
+    const double share = static_cast<double>(change_of(largest)) / static_cast<double>(change);
+    if (all_change_alike(report, baseline, change) && share <= 1) {
+      result.largest_share = share;
+      of_the_step = fmt::format(", {} of the step's change", percent_text(share));
+    } else {
+      of_the_step = fmt::format("; the step {}, because other parts change the other way", signed_time_text(change));
+    }
   }
-  const auto [before, after] = time_texts(largest.baseline_ns, largest.current_ns);
-  const auto sign = change_of(largest) < 0 ? "-" : "+";
-  result.reasons.push_back(fmt::format("the largest change is {}: {} -> {} ({}{}){}", largest.name, before, after, sign,
-                                       time_text(static_cast<double>(std::abs(change_of(largest)))), share));
+  const auto [before, now] = time_texts(largest.baseline_ns, largest.current_ns);
+  result.reasons.push_back(fmt::format("{} changed most: {} -> {} ({}){}", largest.name, before, now,
+                                       signed_time_text(change_of(largest)), of_the_step));
 }
 
 // Says in what the jobs of the two reports differ.
-std::vector<std::string> job_changes(const Report& report, const Report& baseline, bool compares_content) {
+std::vector<std::string> job_changes(const Report& report, const Report& baseline, bool compares_content,
+                                     const std::vector<std::string>& content_changes) {
   std::vector<std::string> changes;
   const auto differ = [&](const char* what, const auto& now, const auto& then) {
     if (now != then) changes.push_back(fmt::format("{} is '{}', in the baseline '{}'", what, now, then));
   };
   differ("the scenario", report.scenario, baseline.scenario);
-  if (compares_content) differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
+  if (compares_content && report.scenario_hash != baseline.scenario_hash && !content_changes.empty()) {
+    changes.insert(changes.end(), content_changes.begin(), content_changes.end());
+  } else if (compares_content) {
+    differ("the scenario's content (hash)", report.scenario_hash, baseline.scenario_hash);
+  }
   differ("the engine", report.engine, baseline.engine);
   if (!report.deterministic) differ("the machine", report.machine, baseline.machine);
   if (!report.system.empty() && !baseline.system.empty()) differ("the system", report.system, baseline.system);
@@ -241,7 +248,8 @@ StepFigure compared_figure(const Report& report, const Report& baseline) {
   return compared_figure(std::array{report.summary.step_time, baseline.summary.step_time});
 }
 
-CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits) {
+CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits,
+                  const std::vector<std::string>& content_changes) {
   CheckResult result;
   const bool simulated = report.deterministic && baseline.deterministic;
   result.figure = compared_figure(report, baseline);
@@ -249,7 +257,8 @@ CheckResult check(const Report& report, const Report& baseline, const CheckLimit
   const Nanoseconds then = baseline.summary.step_time.*result.figure;
   result.tolerance = limits.tolerance.value_or(simulated ? 0 : kMeasuredTolerance);
   if (then > 0) result.change = static_cast<double>(now) / static_cast<double>(then) - 1;
-  if (std::vector<std::string> changes = job_changes(report, baseline, limits.compares_content); !changes.empty()) {
+  if (std::vector<std::string> changes = job_changes(report, baseline, limits.compares_content, content_changes);
+      !changes.empty()) {
     result.verdict = Verdict::model_changed;
     result.is_of_another_job = true;
     result.reasons.push_back("the baseline is of another job:");

@@ -46,13 +46,14 @@ struct CheckResult {
   double tolerance = 0;                 // the one applied
   double noise = 0;                     // of both runs combined, relative to the step time; 0 for simulated ones
   std::vector<CheckedFigure> differences;
-  // The part that changes most, of those that add up to the step (simulations only), and its share of the step's
-  // change, if every part that changes does so in the step's direction. Another time, without a share, if no part
-  // differs.
+  // The part that changed most, of those that add up to the step (simulations only): of equal changes the first in the
+  // order of the parts; and its share of the step's change, where all parts change in the direction of the step.
+  // Another time, without a share, if no part differs.
   std::optional<CheckedFigure> largest_difference{};
   std::optional<double> largest_share{};
   bool is_of_another_job = false;    // the baseline is of another job, so that the change means nothing
   std::vector<std::string> reasons;  // sentences, the decisive one first
+  std::string accept{};              // the command that makes this run the baseline; empty: nothing is to be accepted
 };
 
 // Returns the times of the step's figures and of its collectives, by name: "per_step.compute".
@@ -63,7 +64,10 @@ std::string setting_of(const Report& report, const std::string& name);
 // Returns the mean for two simulations, whose times are exact; else as for runs with noise (step_time.h).
 StepFigure compared_figure(const Report& report, const Report& baseline);
 
-CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits);
+// `content_changes` says in what the contents of the two scenarios differ, if they do; empty: only the hashes are
+// known.
+CheckResult check(const Report& report, const Report& baseline, const CheckLimits& limits,
+                  const std::vector<std::string>& content_changes = {});
 
 nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& report, const Report& baseline);
 std::string check_text(const CheckResult& result, const Report& report, const Report& baseline);

@@ -36,6 +36,7 @@ nlohmann::ordered_json check_to_json(const CheckResult& result, const Report& re
                                   {"current_ns", largest->current_ns},
                                   {"share", result.largest_share ? Json(*result.largest_share) : Json()}};
   }
+  if (!result.accept.empty()) json["accept"] = result.accept;
   json["report"] = report_to_json(report);
   json["baseline"] = report_to_json(baseline);
   return json;
@@ -60,6 +61,7 @@ StoredCheck check_from_json(const nlohmann::ordered_json& document, const JsonOr
   check.result.tolerance = root.required("tolerance").number();
   check.result.noise = root.required("noise").number();
   for (const JsonField& reason : root.required("reasons").items()) check.result.reasons.push_back(reason.text());
+  check.result.accept = text_or_empty(root, "accept");
   for (const JsonField& item : root.required("differences").items()) {
     check.result.differences.push_back({.name = item.required("name").text(),
                                         .baseline_ns = item.required("baseline_ns").count(),
@@ -79,6 +81,7 @@ std::string check_text(const CheckResult& result, const Report& report, const Re
   text += fmt::format("step time {}, baseline {} ({})\n", step, before, error_text(result.change));
   for (std::size_t i = 0; i < result.reasons.size(); ++i)
     text += (i == 0 ? "" : "  - ") + shown(result.reasons[i]) + "\n";
+  if (!result.accept.empty()) text += fmt::format("to accept it: {}\n", shown(result.accept));
   if (result.differences.empty()) return text;
   TextTable table;
   table.add({"what differs", "baseline", "now", "change"});

@@ -10,6 +10,7 @@
 #include "reports/json_fields.h"
 #include "reports/report_json.h"
 #include "reports/text_table.h"
+#include "topologies/base/shown.h"
 
 namespace tandem {
 namespace {
@@ -40,6 +41,7 @@ CheckedScenario checked_scenario_of(const JsonField& field) {
   set_outcome(field.required("outcome"), checked);
   checked.exit_code = field.required("exit_code").small_count();
   checked.reason = field.required("reason").text();
+  checked.accept = text_or_empty(field, "accept");
   checked.step_time = field.required("step_time_ns").count();
   checked.reference = field.required("reference_ns").count();
   checked.change = field.required("change").number_or_null();
@@ -65,6 +67,10 @@ std::string_view CheckedScenario::outcome() const {
   return "failed";
 }
 
+std::string CheckedScenario::advice() const {
+  return accept.empty() ? reason : fmt::format("{}; to accept it: {}", reason, accept);
+}
+
 std::string summary_of(const CheckedSuite& suite) {
   std::map<std::string_view, int> counts;
   for (const CheckedScenario& checked : suite) ++counts[checked.outcome()];
@@ -88,6 +94,7 @@ std::string suite_text(const CheckedSuite& suite) {
     if (is_worth_a_word(checked)) {
       const bool has_file = checked.reason.starts_with(checked.file);  // a mistake in it
       reasons += wrapped_list("", words_of((has_file ? "" : checked.file + ": ") + checked.reason), "");
+      if (!checked.accept.empty()) reasons += fmt::format("  to accept it: {}\n", shown(checked.accept));
     }
   }
   return table.text() + (reasons.empty() ? "" : "\n" + reasons) + "\n" + summary_of(suite) + "\n";
@@ -112,6 +119,7 @@ nlohmann::ordered_json suite_to_json(const CheckedSuite& suite) {
                   {"step_time_ns", checked.step_time},
                   {"reference_ns", checked.reference},
                   {"change", checked.change}};
+    if (!checked.accept.empty()) one["accept"] = checked.accept;
     if (checked.interval) one["interval"] = {checked.interval->first, checked.interval->second};
     if (checked.document) one["check"] = *checked.document;
     json["scenarios"].push_back(std::move(one));

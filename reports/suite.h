@@ -28,6 +28,7 @@ struct CheckedScenario {
   bool cannot_be_judged = false;                        // the baseline is of another job
   bool misses_expectation = false;                      // of the scenario
   std::string reason{};                                 // a sentence
+  std::string accept{};                                 // the command that accepts the change; empty: none does
   Nanoseconds step_time = 0;                            // 0: unknown
   Nanoseconds reference = 0;                            // with which it is compared; 0: unknown
   double change = 0;                                    // new / old - 1
@@ -39,6 +40,8 @@ struct CheckedScenario {
 
   // Returns the verdict's name, "expectation not met" where nothing else is wrong, "skipped" or "failed".
   std::string_view outcome() const;
+  // Returns the reason and what to do next.
+  std::string advice() const;
   // Returns whether there is a regression, a difference from a golden report, or an expectation that is not met.
   bool is_bad() const { return state == CheckState::judged && exit_code == 1; }
 };

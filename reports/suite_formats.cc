@@ -58,7 +58,7 @@ bool is_inconclusive(const CheckedScenario& checked) {
 }
 
 std::string junit_result(const CheckedScenario& checked) {
-  const std::string reason = xml_attribute(checked.reason);
+  const std::string reason = xml_attribute(checked.advice());
   if (checked.state == CheckState::failed) {
     return fmt::format("      <error type=\"exit code {}\" message=\"{}\"/>\n", checked.exit_code, reason);
   }
@@ -125,7 +125,7 @@ std::string suite_markdown(const CheckedSuite& suite) {
     text += fmt::format("| {} | {} | {} | {} | {} | {} | {} |\n", markdown_cell(checked.name),
                         is_bad ? "**" + verdict + "**" : verdict, checked.step_time > 0 ? step : "",
                         checked.reference > 0 ? reference : "", checked.reference > 0 ? error_text(checked.change) : "",
-                        interval_cell(checked), markdown_cell(checked.reason));
+                        interval_cell(checked), markdown_cell(checked.advice()));
   }
   return text + "\n";
 }
@@ -137,7 +137,7 @@ std::string suite_annotations(const CheckedSuite& suite, const std::string& work
     if (kind.empty()) continue;
     text += fmt::format("::{} file={},line={},title={}::{}\n", kind, command_property(path_in(checked.file, workspace)),
                         checked.line, command_property(fmt::format("{}: {}", checked.name, checked.outcome())),
-                        command_message(checked.reason));
+                        command_message(checked.advice()));
   }
   return text;
 }

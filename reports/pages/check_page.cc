@@ -106,8 +106,10 @@ Content check_content(const Json& document, const JsonOrigin& origin) {
   // A simulation that became faster is an open question until it is stored.
   const bool is_news = report.deterministic && result.verdict == Verdict::improved;
   if (is_news) content.heading.verdict_class = "open";
-  content.sections = {bullets(result.reasons), headline_list(report), change_section(report, baseline),
-                      differences_of(result),  step_section(report),  notes_section(report)};
+  content.sections = {bullets(result.reasons), result.accept.empty() ? "" : paragraph("to accept it: " + result.accept),
+                      headline_list(report),   change_section(report, baseline),
+                      differences_of(result),  step_section(report),
+                      notes_section(report)};
   return content;
 }
 
