@@ -58,7 +58,7 @@ Tensors host_operands(const Sample& sample, DType dtype) {
 Tensors expected_of(const Sample& sample, const Tensors& operands) {
   Tensors wide, results;
   for (const Tensor& operand : operands) {
-    wide.push_back(host_tensor(is_half(operand.dtype()) ? DType::f32 : operand.dtype(), operand.shape()));
+    wide.push_back(host_tensor(is_half_type(operand.dtype()) ? DType::f32 : operand.dtype(), operand.shape()));
     convert(wide.back(), operand);
   }
   execute(sample.make(wide).kernel);
@@ -256,7 +256,7 @@ TEST_P(Kernels, SumsOfManyTerms) {
   for (const auto& [from, to, axis] : cases) {
     compare("sum_axis " + std::to_string(axis),
             {{to, from}, [axis = axis](const Tensors& t) { return op::sum_axis(t[0], t[1], axis); }}, GetParam(), false,
-            is_half(GetParam()) ? 1 : 16);
+            is_half_type(GetParam()) ? 1 : 16);
   }
 }
 
@@ -294,7 +294,7 @@ TEST_P(Kernels, ScatterManyRows) {
           {{}, {}, [](const Tensor& tensor, std::mt19937_64& random) { fill_below(tensor, 39, random); }},
           {{2, DType::i64}}};
       const bool adds_in_turns = operation == kernel::Scatter::add && count > 65'536;
-      if (adds_in_turns && is_half(GetParam())) continue;
+      if (adds_in_turns && is_half_type(GetParam())) continue;
       compare("scatter_rows of " + std::to_string(count), sample, GetParam(), true);
     }
   }
@@ -309,7 +309,7 @@ TEST_P(Kernels, ScatterRows) {
           [=](const Tensors& t) { return op::scatter_rows(static_cast<kernel::Scatter>(operation), t[0], t[1], t[2]); },
           {{}, fill_divisors, below_20},
           {{2, DType::i64}}};
-      if (is_half(GetParam()) && operation > 0) {  // each row once
+      if (is_half_type(GetParam()) && operation > 0) {  // each row once
         sample.fillings[2] = [](const Tensor& tensor, std::mt19937_64&) {
           for (std::size_t i = 0; i < tensor.values<std::int64_t>().size(); ++i) {
             tensor.values<std::int64_t>()[i] = static_cast<std::int64_t>(i) * 2;

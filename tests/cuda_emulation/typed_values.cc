@@ -113,7 +113,7 @@ void fill_special(const Tensor& tensor) {
   });
 }
 
-bool is_half(DType dtype) {
+bool is_half_type(DType dtype) {
   return dtype == DType::f16 || dtype == DType::bf16;
 }
 

@@ -17,7 +17,7 @@ void fill_below(const Tensor& tensor, std::int64_t bound, std::mt19937_64& rando
 // What casts treat by rules of their own: NaN, infinities, and values at and beyond the ends of the integer types.
 void fill_special(const Tensor& tensor);
 
-bool is_half(DType dtype);
+bool is_half_type(DType dtype);
 // Element by element, between halves and f32 or of one type.
 void convert(const Tensor& to, const Tensor& from);
 // Empty where all elements of `actual` agree with `expected`: exactly for integers, else within `tolerance`, relative
