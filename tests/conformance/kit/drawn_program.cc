@@ -74,6 +74,14 @@ std::string text_of(const Amount& amount) {
   return fmt::format("12 * ({} + {} * replica)", amount.base, amount.by_replica);
 }
 
+std::string_view name_of(Oddity::Kind kind) {
+  constexpr std::array<std::string_view, 4> kNames = {"skips it", "calls another operation", "takes another variable",
+                                                      "lacks the first gradient"};
+  return kNames.at(static_cast<std::size_t>(kind));
+}
+
+}  // namespace
+
 std::string text_of(const Statement& statement) {
   switch (statement.kind) {
     case Kind::change:
@@ -92,17 +100,16 @@ std::string text_of(const Statement& statement) {
 }
 
 std::string_view name_of(ProgramStep::After after) {
-  constexpr std::array<std::string_view, 5> kNames = {"nothing", "reduce SUM", "reduce MEAN", "gather", "assign"};
+  constexpr std::array<std::string_view, 5> kNames = {"nothing", "reduce(SUM)", "reduce(MEAN)", "gather(axis 0)",
+                                                      "assign()"};
   return kNames.at(static_cast<std::size_t>(after));
 }
 
-std::string_view name_of(Oddity::Kind kind) {
-  constexpr std::array<std::string_view, 4> kNames = {"skips it", "calls another operation", "takes another variable",
-                                                      "lacks the first gradient"};
-  return kNames.at(static_cast<std::size_t>(kind));
+std::string DrawnProgram::text_of_variable(int variable) const {
+  const DrawnVariable& drawn = variables[static_cast<std::size_t>(variable)];
+  return fmt::format("variable 'v{}' ({}, {}, {})", variable, tandem::name_of(drawn.dtype),
+                     tandem::name_of(drawn.synchronization), tandem::name_of(drawn.aggregation));
 }
-
-}  // namespace
 
 std::string DrawnProgram::text() const {
   std::string text;

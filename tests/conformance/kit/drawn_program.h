@@ -22,6 +22,7 @@ struct ProgramWorld {
   int replicas = 1, workers = 1;
   bool replicates_variables = true;  // one component a replica
   bool trains_in_step = true;        // gradients are combined in every step
+  std::string where{};               // the strategy and its world, for messages
 
   int local_replicas() const { return replicas / workers; }
 };
@@ -50,6 +51,8 @@ struct Statement {
   bool is_number = false;        // of a change: a number, no tensor
 };
 
+std::string text_of(const Statement& statement);  // "v0.assign_add() with 12 * (1 + 2 * replica)"
+
 // What one replica does otherwise.
 struct Oddity {
   enum class Kind : std::uint8_t { skips, other_operation, other_variable, lacks_a_gradient };
@@ -66,12 +69,15 @@ struct ProgramStep {
   int variable = 0;              // of assign()
 };
 
+std::string_view name_of(ProgramStep::After after);  // "reduce(SUM)"
+
 struct DrawnProgram {
   std::vector<DrawnVariable> variables{};
   std::vector<ProgramStep> steps{};
   std::optional<Oddity> oddity{};
 
   std::string text() const;
+  std::string text_of_variable(int variable) const;  // "variable 'v0' (f32, ON_READ, SUM)"
   // What a replica executes in place of a statement; nothing where it skips it.
   std::optional<Statement> of_replica(int replica, std::size_t step, std::size_t statement) const;
 };

@@ -14,6 +14,7 @@
 #include "strategies/base/replica_context.h"
 #include "strategies/values/host_values.h"
 #include "strategies/variables/apply_gradients.h"
+#include "tests/conformance/kit/judge.h"
 
 namespace tandem {
 namespace {
@@ -43,6 +44,12 @@ int from_environment(const char* name, int otherwise) {
   return value == nullptr ? otherwise : std::atoi(value);
 }
 
+constexpr const char* kCombines = "combines the values of all replicas, each once, in the order of their ids";
+constexpr const char* kChangesAll = "aggregates the values of all replicas and changes every component alike";
+constexpr const char* kChangesOwn = "changes in each replica its own component and aggregates only when it is read";
+constexpr const char* kRefuses = "runs what all replicas do alike, and refuses everything else with an error";
+constexpr const char* kReads = "aggregates the components of all replicas when the variable is read";
+
 class ProgramRun {
  public:
   ProgramRun(Worker& worker, Strategy& strategy, const DrawnProgram& program, const ProgramWorld& world)
@@ -63,7 +70,9 @@ class ProgramRun {
       const std::string error = error_of([&] { run(step, expected); });
       if (!is_judged_) continue;  // of several workers: the run will end with an error
       if (expected.is_refused != !error.empty()) {
-        note(step, expected.is_refused ? "was not refused" : "was refused: " + error);
+        note(step, {"run()", kRefuses},
+             expected.is_refused ? "was not refused, though one replica does otherwise than the others"
+                                 : "ended with an error: " + error);
       }
       compare_variables(step, expected.is_refused);
       if (expected.is_refused) break;
@@ -87,13 +96,15 @@ class ProgramRun {
       return error.what();
     }
   }
-  void note(std::size_t step, const std::string& text) {
-    if (difference_.empty()) difference_ = fmt::format("step {} {}", step, text);
+  // `problem` of a call in a step.
+  void note(std::size_t step, const JudgedCall& call, std::string_view problem, std::string_view lines = "") {
+    if (!difference_.empty()) return;
+    difference_ = message_of({fmt::format("{} in step {}", call.call, step), call.rule}, problem, lines, world_.where);
   }
-  void compare(std::size_t step, std::string_view what, const std::vector<double>& found,
-               const std::vector<double>& expected) {
-    if (found == expected) return;
-    note(step, fmt::format("{}: [{}], must be [{}]", what, fmt::join(found, ", "), fmt::join(expected, ", ")));
+  void compare(std::size_t step, const JudgedCall& call, const Numbers& found, const Numbers& expected) {
+    if (found != expected) {
+      note(step, call, fmt::format("found {}, must be {}", numbers_text(found), numbers_text(expected)));
+    }
   }
   std::vector<double> numbers_of(const Value& value) {
     if (value.is(ValueKind::number)) return {value.number()};
@@ -103,14 +114,16 @@ class ProgramRun {
   void run(std::size_t step, const ExpectedProgram::Step& expected) {
     if (expected.is_refused && world_.workers > 1) is_judged_ = false;
     const ProgramStep& drawn = program_.steps[step];
-    std::vector<Value> results;  // of the first replica here
+    std::vector<std::pair<std::string, Value>> results;  // of the first replica here
     const Value returned = strategy_.run([&](const Value::Parts&) {
       const int replica = get_replica_context()->replica_id_in_sync_group();
       for (std::size_t i = 0; i < drawn.statements.size(); ++i) {
         const auto statement = program_.of_replica(replica, step, i);
         if (!statement) continue;
         const Value result = execute(*statement, replica);
-        if (!result.is(ValueKind::none) && get_replica_context()->local_replica_id() == 0) results.push_back(result);
+        if (!result.is(ValueKind::none) && get_replica_context()->local_replica_id() == 0) {
+          results.emplace_back(text_of(*statement), result);
+        }
       }
       return Value(filled({2}, drawn.amount.of(replica)));
     });
@@ -133,11 +146,16 @@ class ProgramRun {
         break;
     }
     if (!is_judged_ || expected.is_refused) return;
-    compare(step, "after run()", after, expected.after);
+    compare(step, {fmt::format("{} of what run() returned", name_of(drawn.after)), kCombines}, after, expected.after);
     for (std::size_t r = 0; r < std::min(results.size(), expected.results.size()); ++r) {
-      compare(step, fmt::format("result {}", r), numbers_of(results[r]), expected.results[r]);
+      const std::string call =
+          fmt::format("{} in replica {}", results[r].first, strategy_.extended().first_replica_id());
+      compare(step, {call, kCombines}, numbers_of(results[r].second), expected.results[r]);
     }
-    if (results.size() != expected.results.size()) note(step, fmt::format("has {} results", results.size()));
+    if (results.size() == expected.results.size()) return;
+    note(step, {"run()", "calls the function once for each replica"},
+         fmt::format("its first replica here made {} calls with a result, must make {}", results.size(),
+                     expected.results.size()));
   }
 
   Value execute(const Statement& statement, int replica) {
@@ -176,15 +194,20 @@ class ProgramRun {
       Variable& variable = *variables_[static_cast<std::size_t>(v)];
       const bool is_on_read = variable.spec().synchronization == VariableSynchronization::on_read;
       if (is_on_read && was_refused && world_.replicates_variables) continue;
-      const std::vector<Tensor>& components = variable.components();
       const int first = strategy_.extended().first_replica_id();
-      for (int c = 0; c < static_cast<int>(components.size()); ++c) {
-        const Elements& expected = expected_.component(v, first + c);
-        compare(step, fmt::format("component {} of v{}", c, v),
-                host_values(worker_, components[static_cast<std::size_t>(c)]), {expected.begin(), expected.end()});
+      const std::string name = program_.text_of_variable(v);
+      ByReplica found, expected;
+      for (const Tensor& component : variable.components()) {
+        const Elements& elements = expected_.component(v, first + static_cast<int>(found.size()));
+        expected.emplace_back(elements.begin(), elements.end());
+        found.push_back(host_values(worker_, component));
       }
-      compare(step, fmt::format("v{}.read()", v), {host_values(worker_, variable.read()).at(0)},
-              {expected_.read(v, strategy_.extended().first_replica_id())});
+      if (found != expected) {
+        note(step, {"changes of " + name, is_on_read ? kChangesOwn : kChangesAll},
+             "the components of the variable are wrong", lines_by_replica(found, expected, first));
+      }
+      compare(step, {"read() of " + name, is_on_read ? kReads : kChangesAll},
+              {host_values(worker_, variable.read()).at(0)}, {expected_.read(v, first)});
     }
   }
 
@@ -222,7 +245,10 @@ void expect_drawn_programs(const ProgramWorld& world, const ProgramRunner& run) 
     if (!difference.empty()) return difference;
     const bool must_end = world.workers > 1 && is_refused(program, world);
     if (must_end == !error.empty()) return std::string();
-    return must_end ? "was not refused" : "ended with: " + error;
+    return message_of({"run() of the program below", kRefuses},
+                      must_end ? "was not refused, though one replica does otherwise than the others"
+                               : "ended with an error: " + error,
+                      "", world.where);
   };
   constexpr std::size_t kBytes = 96;
   const int programs = from_environment("TANDEM_DRAWN_PROGRAMS", 12);
@@ -236,7 +262,8 @@ void expect_drawn_programs(const ProgramWorld& world, const ProgramRunner& run) 
       problem = problem_of(bytes);
     }
     fuzz::Draws draws(bytes);
-    ADD_FAILURE() << "seed " << seed << ", in its simplest form: " << problem << "\n"
+    ADD_FAILURE() << problem << "\nThe program, of TANDEM_DRAWN_SEED=" << seed
+                  << (rank_of_process().count == 1 ? " in its simplest form:\n" : ":\n")
                   << drawn_program(draws, world).text();
     return;
   }

@@ -1,4 +1,6 @@
 // Our own strategies, through the kit that strategies of others are tested with.
+#include <fmt/format.h>
+
 #include "strategies/cluster_coordinator.h"
 #include "tests/conformance/kit/program_run.h"
 #include "tests/conformance/kit/strategy_conformance.h"
@@ -37,7 +39,11 @@ TEST_P(CoordinatedPrograms, ComeToWhatTheyMust) {
     options.workers[2].job = "ps";
     options.workers[0].device_count = options.workers[2].device_count = 0;
     options.workers[1].task = options.workers[2].task = 0;
-    expect_drawn_programs({.replicas = replicas, .replicates_variables = false}, [&](const auto& program) {
+    const ProgramWorld world{
+        .replicas = replicas,
+        .replicates_variables = false,
+        .where = fmt::format("a coordinator with {} replicas in world {}", replicas, GetParam().name)};
+    expect_drawn_programs(world, [&](const auto& program) {
       open_engine(GetParam().engine, options)->run([&](Worker& worker) {
         if (worker.job() != "chief") return;
         ParameterServerStrategyV2 strategy(worker);

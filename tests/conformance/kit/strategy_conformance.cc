@@ -1,6 +1,7 @@
 #include "tests/conformance/kit/strategy_conformance.h"
 
-#include <gmock/gmock.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <map>
 #include <mutex>
@@ -10,11 +11,10 @@
 #include "strategies/input/dataset.h"
 #include "strategies/input/distributed_dataset.h"
 #include "strategies/values/host_values.h"
+#include "tests/conformance/kit/judged_run.h"
 #include "tests/conformance/kit/program_run.h"
 
 namespace tandem {
-
-using testing::Each;
 
 std::vector<StrategyUnderTest> in_every_world(const StrategyTraits& traits) {
   std::vector<StrategyUnderTest> all;
@@ -32,9 +32,12 @@ std::vector<StrategyUnderTest> in_every_world(const StrategyTraits& traits) {
 }
 
 std::ostream& operator<<(std::ostream& out, const StrategyUnderTest& tested) {
-  out << tested.traits.name << " with " << tested.replicas << " on " << tested.world.name;
+  out << "strategy '" << tested.traits.name << "' with " << tested.replicas
+      << (tested.replicas == 1 ? " replica" : " replicas");
   if (tested.workers > 1) out << " in " << tested.workers << " workers";
   if (tested.servers > 0) out << " and " << tested.servers << " parameter servers";
+  out << " in world " << tested.world.name;
+  if (tested.world.schedule_seed) out << " (schedule seed " << *tested.world.schedule_seed << ")";
   return out;
 }
 
@@ -51,19 +54,7 @@ std::string StrategyConformance::name(const testing::TestParamInfo<StrategyUnder
 }
 
 void StrategyConformance::under_strategy(const World& world, const StrategyProgram& program) const {
-  const StrategyUnderTest& tested = GetParam();
-  EngineOptions options = world_options(world, tested.workers + tested.servers, tested.local_replicas());
-  for (int server = 0; server < tested.servers; ++server) {
-    WorkerSpec& spec = options.workers[static_cast<std::size_t>(tested.workers + server)];
-    spec.job = "ps";
-    spec.task = server;
-    spec.device_count = 0;
-  }
-  open_engine(world.engine, std::move(options))->run([&](Worker& worker) {
-    if (worker.job() == "ps") return;
-    const std::unique_ptr<Strategy> strategy = make_strategy(tested.traits.name, worker);
-    program(worker, *strategy);
-  });
+  run_strategy(GetParam(), world, program);
 }
 
 namespace {
@@ -89,7 +80,7 @@ VariableSpec one_number(double initial, VariableAggregation aggregation,
 }
 
 // Adds the numbers of all workers that train.
-std::vector<double> sums_of_workers(Worker& worker, const std::vector<double>& numbers) {
+Numbers sums_of_workers(Worker& worker, const Numbers& numbers) {
   std::vector<DeviceId> hosts;
   for (const WorkerSpec& spec : worker.cluster()) {
     if (spec.job != "ps") hosts.push_back({.job = spec.job, .task = spec.task, .type = DeviceType::cpu, .index = 0});
@@ -101,25 +92,64 @@ std::vector<double> sums_of_workers(Worker& worker, const std::vector<double>& n
   return host_values(worker, sums.front());
 }
 
+// What each local replica returned or has.
+ByReplica local_numbers(Worker& worker, Strategy& strategy, const Value& value) {
+  ByReplica numbers;
+  for (const Value& part : strategy.experimental_local_results(value)) {
+    numbers.push_back(part.is(ValueKind::number) ? Numbers{part.number()} : host_values(worker, part.tensor()));
+  }
+  return numbers;
+}
+// `number` of each local replica's id.
+ByReplica of_each_replica(const Judge& judge, const std::function<Numbers(int)>& numbers) {
+  ByReplica all;
+  for (int i = 0; i < judge.local_replicas(); ++i) all.push_back(numbers(judge.first_replica() + i));
+  return all;
+}
+Numbers repeated(std::int64_t count, double number) {
+  return Numbers(static_cast<std::size_t>(count), number);
+}
+
+Value returns_its_id(const Value::Parts&) {
+  return id();
+}
+void expect_to_run_again(Judge& judge, Worker& worker, Strategy& strategy) {
+  judge.asks("run() after a run() that threw", "can be used again after an exception: run() begins anew");
+  judge.expect_by_replica("the returned replica id", local_numbers(worker, strategy, strategy.run(returns_its_id)),
+                          of_each_replica(judge, [](int i) { return Numbers{double(i)}; }));
+}
+
 TEST_P(StrategyConformance, EveryReplicaRunsOnceAndKnowsItself) {
-  under_strategy([&](Worker& worker, Strategy& strategy) {
-    std::vector<int> ids;
-    strategy.run([&](const Value::Parts&) {
+  run_judged(GetParam(), [&](Judge& judge, Worker& worker, Strategy& strategy) {
+    const Numbers count = {double(GetParam().replicas)};
+    judge.asks("num_replicas_in_sync()", "counts the replicas of all workers that are in sync");
+    judge.expect("the strategy's", {double(strategy.num_replicas_in_sync())}, count);
+    judge.asks("run()", "calls the function once for each replica of this worker, in the order of their ids");
+    Numbers ids, counts;
+    bool is_own = true;
+    const Value returned = strategy.run([&](const Value::Parts&) {
       ids.push_back(id());
-      EXPECT_EQ(&replica().strategy(), &strategy);
-      EXPECT_EQ(replica().num_replicas_in_sync(), strategy.num_replicas_in_sync());
-      return Value();
+      counts.push_back(replica().num_replicas_in_sync());
+      is_own = is_own && &replica().strategy() == &strategy;
+      return id();
     });
-    const int local = GetParam().local_replicas();
-    EXPECT_EQ(strategy.num_replicas_in_sync(), GetParam().replicas);
-    ASSERT_EQ(static_cast<int>(ids.size()), local);
-    for (int i = 0; i < local; ++i) EXPECT_EQ(ids[static_cast<std::size_t>(i)], worker.index() * local + i);
+    const ByReplica expected = of_each_replica(judge, [](int i) { return Numbers{double(i)}; });
+    Numbers expected_ids;
+    for (const Numbers& one : expected) expected_ids.push_back(one.front());
+    judge.expect("the ids of the replicas that the function was called for", ids, expected_ids);
+    if (!is_own) judge.fail("strategy() of a replica context is another strategy, must be the one that runs");
+    judge.expect("num_replicas_in_sync() of the replica contexts", counts, repeated(std::ssize(ids), count.front()));
+    judge.asks("experimental_local_results() of what run() returned, each replica its own id",
+               "returns the results of run() in the order of the replicas");
+    judge.expect_by_replica("the result", local_numbers(worker, strategy, returned), expected);
   });
 }
 
 TEST_P(StrategyConformance, MergeCallsMeetAndASkippedOneIsAnError) {
-  under_strategy([&](Worker& worker, Strategy& strategy) {
+  run_judged(GetParam(), [&](Judge& judge, Worker& worker, Strategy& strategy) {
     int merges = 0;
+    judge.asks("merge_call() three times in each replica of a run()",
+               "lets all replicas of a worker meet in a merge_call and calls its function once for all of them");
     strategy.run([&](const Value::Parts&) {
       for (int i = 0; i < 3; ++i) {
         replica().merge_call([&](Strategy&, const Value::Parts&) {
@@ -129,144 +159,179 @@ TEST_P(StrategyConformance, MergeCallsMeetAndASkippedOneIsAnError) {
       }
       return Value();
     });
-    EXPECT_EQ(merges, 3);
-    const int local = GetParam().local_replicas();
-    if (local == 1) return;
-    EXPECT_THROW(strategy.run([&](const Value::Parts&) {
-      if (id() == worker.index() * local) replica().merge_call([](Strategy&, const Value::Parts&) { return Value(); });
-      return Value();
-    }),
-                 RuntimeError);
-    EXPECT_EQ(strategy.run([](const Value::Parts&) { return Value::literal(1); }).number(), 1);
+    judge.expect("how often the functions were called", {double(merges)}, {3});
+    if (judge.local_replicas() == 1) return;
+    judge.asks(fmt::format("run() in which replica {} makes a merge_call and the others none", judge.first_replica()),
+               "refuses replicas that do not meet, and does not hang or go on without a word");
+    judge.must_throw<RuntimeError>("RuntimeError", [&] {
+      strategy.run([&](const Value::Parts&) {
+        if (id() == judge.first_replica()) replica().merge_call([](Strategy&, const Value::Parts&) { return Value(); });
+        return Value();
+      });
+    });
+    expect_to_run_again(judge, worker, strategy);
   });
 }
 
 TEST_P(StrategyConformance, AnExceptionReachesTheCaller) {
-  struct Own {};
-  under_strategy([&](Worker& worker, Strategy& strategy) {
-    const int last = (worker.index() + 1) * GetParam().local_replicas() - 1;
-    const auto fails = [&](const Value::Parts&) -> Value {
-      if (id() == last) throw Own();
-      replica().merge_call([](Strategy&, const Value::Parts&) { return Value(); });
-      return {};
-    };
-    EXPECT_THROW(strategy.run(fails), Own);
-    EXPECT_EQ(strategy.run([](const Value::Parts&) { return Value::literal(1); }).number(), 1);
+  struct Own : std::exception {
+    const char* what() const noexcept override { return "the replica's own exception"; }
+  };
+  run_judged(GetParam(), [&](Judge& judge, Worker& worker, Strategy& strategy) {
+    const int last = judge.first_replica() + judge.local_replicas() - 1;
+    judge.asks(fmt::format("run() in which replica {} throws and the others make a merge_call", last),
+               "rethrows the first exception of a replica from run()");
+    judge.must_throw<Own>("the replica's exception", [&] {
+      strategy.run([&](const Value::Parts&) -> Value {
+        if (id() == last) throw Own();
+        replica().merge_call([](Strategy&, const Value::Parts&) { return Value(); });
+        return {};
+      });
+    });
+    expect_to_run_again(judge, worker, strategy);
   });
 }
 
 TEST_P(StrategyConformance, ReductionsAndGathersAreExact) {
-  under_strategy([&](Worker& worker, Strategy& strategy) {
+  run_judged(GetParam(), [&](Judge& judge, Worker& worker, Strategy& strategy) {
     const int n = GetParam().replicas;
+    judge.asks("run() that returns 3 elements of 4 * (id + 1)", "returns the results in the order of the replicas");
     const Value values =
         strategy.run([&](const Value::Parts&) { return Value(filled(replica().device(), {3}, 4 * (id() + 1))); });
-    EXPECT_THAT(host_values(worker, strategy.reduce(ReduceOp::sum, values).tensor()), Each(2.0 * n * (n + 1)));
-    EXPECT_THAT(host_values(worker, strategy.reduce(ReduceOp::mean, values).tensor()), Each(2.0 * (n + 1)));
-    EXPECT_EQ(host_values(worker, strategy.reduce(ReduceOp::sum, values, 0).tensor()).at(0), 6.0 * n * (n + 1));
-    const Value gathered = strategy.gather(values, 0);
-    EXPECT_EQ(gathered.tensor().shape(), Shape({3L * n}));
+    judge.expect_by_replica("the result", local_numbers(worker, strategy, values),
+                            of_each_replica(judge, [](int i) { return repeated(3, 4 * (i + 1)); }));
+    const auto expect_reduced = [&](const std::string& call, const Value& reduced, const Numbers& expected) {
+      const std::string of = " of what run() returned, on replica r 3 elements of 4 * (r + 1)";
+      judge.asks(call + of, "combines the values of all replicas, each once, and returns the result on the host's CPU");
+      const Tensor& tensor = reduced.tensor();
+      judge.expect("the result", host_values(worker, tensor), expected);
+      judge.expect_text("the device of the result", tensor.device().id().text(), worker.cpu().id().text());
+    };
+    judge.asks("reduce()", "combines the values of all replicas");
+    expect_reduced("reduce(SUM)", strategy.reduce(ReduceOp::sum, values), repeated(3, 2.0 * n * (n + 1)));
+    expect_reduced("reduce(MEAN)", strategy.reduce(ReduceOp::mean, values), repeated(3, 2.0 * (n + 1)));
+    expect_reduced("reduce(SUM, axis 0)", strategy.reduce(ReduceOp::sum, values, 0), {6.0 * n * (n + 1)});
+    judge.asks("gather(axis 0) of what run() returned, on replica r 3 elements of 4 * (r + 1)",
+               "concatenates the values of all replicas in the order of their ids");
+    Numbers gathered;
+    for (int r = 0; r < n; ++r) gathered.insert(gathered.end(), 3, 4 * (r + 1));
+    judge.expect("the result", host_values(worker, strategy.gather(values, 0).tensor()), gathered);
+    judge.asks("all_reduce(SUM) of 2 elements of id + 1 in a replica context",
+               "combines the values of all replicas, each once, and gives the result to every replica");
     const Value sums = strategy.run([&](const Value::Parts&) {
       return replica().all_reduce(ReduceOp::sum, Value(filled(replica().device(), {2}, id() + 1)));
     });
-    for (const Value& part : strategy.experimental_local_results(sums)) {
-      EXPECT_THAT(host_values(worker, part.tensor()), Each(n * (n + 1) / 2.0));
-    }
+    judge.expect_by_replica("the result", local_numbers(worker, strategy, sums),
+                            judge.each(repeated(2, n * (n + 1) / 2.0)));
   });
 }
 
+std::string rule_of(VariableAggregation aggregation, VariableSynchronization synchronization) {
+  const std::string by = aggregation == VariableAggregation::sum    ? "adds the values of all replicas"
+                         : aggregation == VariableAggregation::mean ? "takes the mean of the values of all replicas"
+                                                                    : "takes the value of its worker's first replica";
+  return by + (synchronization == VariableSynchronization::on_read ? " when the variable is read"
+                                                                   : " and changes every component alike");
+}
+
 TEST_P(StrategyConformance, VariablesAggregate) {
-  under_strategy([&](Worker& worker, Strategy& strategy) {
+  run_judged(GetParam(), [&](Judge& judge, Worker& worker, Strategy& strategy) {
     const int n = GetParam().replicas;
-    const auto after = [&](VariableAggregation aggregation, VariableSynchronization synchronization) {
+    const bool is_replicated = GetParam().traits.replicates_variables;
+    const auto expect_after = [&](VariableAggregation aggregation, VariableSynchronization synchronization,
+                                  double expected) {
+      judge.asks(
+          fmt::format("assign_add(4 * (id + 1)) of variable 'v' (synchronization {}, aggregation {}, at first 0)",
+                      name_of(synchronization), name_of(aggregation)),
+          rule_of(aggregation, synchronization));
       const auto v = strategy.create_variable(one_number(0, aggregation, synchronization));
       strategy.run([&](const Value::Parts&) {
         v->assign_add(filled(replica().device(), {1}, 4 * (id() + 1)));
         return Value();
       });
-      return host_values(worker, v->read()).at(0);
+      judge.expect("read() after it", host_values(worker, v->read()), {expected});
+      const bool is_on_read = synchronization == VariableSynchronization::on_read;
+      if (!is_replicated) return;
+      judge.expect_by_replica(
+          "the replica's component of variable 'v'", components_of(worker, *v),
+          is_on_read ? of_each_replica(judge, [](int i) { return Numbers{4.0 * (i + 1)}; }) : judge.each({expected}));
     };
     for (const auto synchronization : {VariableSynchronization::automatic, VariableSynchronization::on_read}) {
-      EXPECT_EQ(after(VariableAggregation::sum, synchronization), 2 * n * (n + 1));
-      EXPECT_EQ(after(VariableAggregation::mean, synchronization), 2 * (n + 1));
-      const int first = worker.index() * GetParam().local_replicas();  // each worker takes its own, as in TensorFlow
-      EXPECT_EQ(after(VariableAggregation::only_first_replica, synchronization), 4 * (first + 1));
+      expect_after(VariableAggregation::sum, synchronization, 2 * n * (n + 1));
+      expect_after(VariableAggregation::mean, synchronization, 2 * (n + 1));
+      // Each worker takes its own, as in TensorFlow.
+      expect_after(VariableAggregation::only_first_replica, synchronization, 4 * (judge.first_replica() + 1));
     }
+    judge.asks("assign(5) of variable 'v' (aggregation MEAN) in the cross-replica context",
+               is_replicated ? "keeps one component of the variable for each replica and assigns to all of them"
+                             : "assigns to every component of the variable");
     const auto v = strategy.create_variable(one_number(1, VariableAggregation::mean));
     v->assign(Value::literal(5));
-    for (const Tensor& component : v->components()) EXPECT_EQ(host_values(worker, component).at(0), 5);
-    if (GetParam().traits.replicates_variables) {
-      EXPECT_EQ(v->components().size(), static_cast<std::size_t>(GetParam().local_replicas()));
-    }
+    const ByReplica found = components_of(worker, *v);
+    judge.expect_by_replica("the component of variable 'v'", found,
+                            is_replicated ? judge.each({5}) : ByReplica(found.size(), Numbers{5}));
   });
+}
+
+// The rows of a dataset by how often they came: "0 times: 16, 17".
+std::string rows_that_came_otherwise(const Numbers& seen) {
+  std::map<double, Numbers> rows;
+  for (std::size_t row = 0; row < seen.size(); ++row) {
+    if (seen[row] != 1) rows[seen[row]].push_back(static_cast<double>(row));
+  }
+  std::string lines;
+  for (const auto& [times, which] : rows)
+    lines += fmt::format("  came {} times: rows {}\n", times, numbers_text(which));
+  return lines;
 }
 
 TEST_P(StrategyConformance, EveryElementOfADatasetComesOnce) {
-  under_strategy([&](Worker& worker, Strategy& strategy) {
-    auto iterator = strategy.experimental_distribute_dataset(Dataset::range(22).batch(8)).iterator();
-    std::vector<double> seen(22);  // how often
-    while (const auto batch = iterator.next()) {
-      for (const Value& part : strategy.experimental_local_results(*batch)) {
-        for (const double element : host_values(worker, part.tensor())) ++seen.at(static_cast<std::size_t>(element));
+  run_judged(GetParam(), [&](Judge& judge, Worker& worker, Strategy& strategy) {
+    // The last batch of the second dataset has one row, so that only one replica has data.
+    for (const std::int64_t rows : {22, 17}) {
+      judge.asks(fmt::format("experimental_distribute_dataset() of Dataset::range({}).batch(8)", rows),
+                 "gives every row to one replica, also those of the last batch, which is smaller: input_workers() says "
+                 "how batches are divided");
+      auto iterator = strategy.experimental_distribute_dataset(Dataset::range(rows).batch(8)).iterator();
+      Numbers seen = repeated(rows, 0);  // how often
+      while (const auto batch = iterator.next()) {
+        for (const Numbers& part : local_numbers(worker, strategy, *batch)) {
+          for (const double element : part) ++seen.at(static_cast<std::size_t>(element));
+        }
       }
+      const std::string lines = rows_that_came_otherwise(sums_of_workers(worker, seen));
+      if (!lines.empty()) judge.fail("not every row came once, over all replicas", lines);
     }
-    EXPECT_THAT(sums_of_workers(worker, seen), Each(1));
   });
 }
 
-// Gradient descent on (w - 8)^2 / 2 with rate 1/2: each replica has an equal share of the gradient.
-std::vector<double> descend(Worker& worker, Strategy& strategy, int steps) {
-  const auto w = strategy.create_variable(one_number(0, VariableAggregation::sum));
-  std::vector<double> path;
-  for (int step = 0; step < steps; ++step) {
-    strategy.run([&](const Value::Parts&) {
-      const double share = 1.0 / strategy.num_replicas_in_sync();
-      const Tensor gradient = filled(replica().device(), {1}, -8 * share);
-      replica().device().compute_stream().launch(op::scale_add(gradient, w->value(), share, 1));
-      replica().merge_call(
-          [&](Strategy& merging, const Value::Parts& arguments) {
-            StrategyExtended& extended = merging.extended();
-            const Value sum = extended.begin_batch_reduce_to(ReduceOp::sum, {{arguments[0], w}}).wait().front();
-            extended.update(
-                w,
-                [](Variable& v, const Value::Parts& parts) {
-                  v.handle().device().compute_stream().launch(op::scale_add(v.handle(), parts[0].tensor(), -0.5, 1));
-                  return Value();
-                },
-                {sum});
-            return Value();
-          },
-          {Value(gradient)});
-      return Value();
-    });
-    path.push_back(host_values(worker, w->read()).at(0));
-  }
-  return path;
-}
-
 TEST_P(StrategyConformance, TrainingDescends) {
-  under_strategy([&](Worker& worker, Strategy& strategy) {
-    const std::vector<double> path = descend(worker, strategy, 12);
-    EXPECT_NEAR(path.back(), 8, 0.01);
-    if (!GetParam().traits.trains_in_step) return;
-    double w = 0;
-    for (const double found : path) EXPECT_EQ(found, w += (8 - w) / 2);
+  run_judged(GetParam(), [&](Judge& judge, Worker& worker, Strategy& strategy) {
+    descend(judge, worker, strategy, {.steps = 12, .is_exact = GetParam().traits.trains_in_step});
   });
 }
 
 TEST_P(StrategyConformance, RandomCallsEndAlikeInEveryWorld) {
+  const JudgedCall comparison{"random_calls(seed 7, 30 calls)",
+                              "computes the same values on every engine and under every schedule"};
   std::mutex mutex;  // guards what the workers of real engines note
-  const auto seen_by_workers = [&](const World& world) {
-    std::map<int, std::vector<double>> seen;
-    under_strategy(world, [&](Worker& worker, Strategy& strategy) {
-      std::vector<double> values = random_calls(worker, strategy, 7, 30);
+  const auto seen_by_workers = [&](StrategyUnderTest tested, const World& world) {
+    std::map<int, std::vector<SeenCall>> seen;
+    tested.world = world;
+    run_judged(tested, [&](Judge& judge, Worker& worker, Strategy& strategy) {
+      const auto calls = random_calls(worker, strategy, 7, 30, [&](const std::string& call) {
+        judge.asks(call + " of " + comparison.call, comparison.rule);
+      });
       const std::lock_guard lock(mutex);
-      seen[worker.index()] = std::move(values);
+      seen[worker.index()] = calls;
     });
     return seen;
   };
-  const std::map<int, std::vector<double>> expected = seen_by_workers(built_worlds().front());
-  for (const auto& [worker, found] : seen_by_workers(GetParam().world)) {  // of several processes, those of this one
-    EXPECT_EQ(found, expected.at(worker)) << "worker " << worker;
+  const World first = built_worlds().front();
+  const auto expected = seen_by_workers(GetParam(), first);
+  if (HasFailure()) return;
+  for (const auto& [worker, found] : seen_by_workers(GetParam(), GetParam().world)) {  // those of this process
+    expect_same_calls(GetParam(), comparison.call, found, expected.at(worker), "in world " + first.name);
     EXPECT_GT(found.size(), 30u);
   }
 }
@@ -276,69 +341,12 @@ TEST_P(StrategyConformance, DrawnProgramsComeToWhatTheyMust) {
   const ProgramWorld world{.replicas = tested.replicas,
                            .workers = tested.workers,
                            .replicates_variables = tested.traits.replicates_variables,
-                           .trains_in_step = tested.traits.trains_in_step};
+                           .trains_in_step = tested.traits.trains_in_step,
+                           .where = testing::PrintToString(tested)};
   expect_drawn_programs(world, [&](const StrategyProgram& program) { under_strategy(tested.world, program); });
 }
 
-const World* simulated_world() {
-  static const std::vector<World> worlds = built_worlds();
-  for (const World& world : worlds) {
-    if (world.collectives) return &world;
-  }
-  return nullptr;
-}
-
-TEST_P(StrategyAtScale, TrainsOn64GpusWithEqualValuesAndEqualTimes) {
-  const World* world = simulated_world();
-  if (!world) GTEST_SKIP() << "no simulated engine was built";
-  const int replicas = GetParam().max_replicas == 1 ? 1 : 64;
-  const auto train = [&](std::vector<double>& path) {
-    Nanoseconds end = 0;
-    open_world(*world, 1, replicas)->run([&](Worker& worker) {
-      const std::unique_ptr<Strategy> strategy = make_strategy(GetParam().name, worker);
-      path = descend(worker, *strategy, 12);
-      end = worker.now();
-    });
-    return end;
-  };
-  std::vector<double> first, second;
-  const Nanoseconds took = train(first);
-  EXPECT_GT(took, 0);
-  EXPECT_EQ(train(second), took);
-  EXPECT_EQ(first, second);
-  EXPECT_NEAR(first.back(), 8, 0.01);
-}
-
-// Every seed another order of what is ready at the same time: the values must not depend on it.
-TEST_P(StrategyAtScale, RandomCallsDoNotDependOnTheSchedule) {
-  const World* world = simulated_world();
-  if (!world) GTEST_SKIP() << "no simulated engine was built";
-  const int seeds = std::getenv("TANDEM_SEEDS") ? std::atoi(std::getenv("TANDEM_SEEDS")) : 1000;
-  const int replicas = std::min(GetParam().max_replicas, 3);
-  const auto under = [&](std::optional<std::uint64_t> seed, std::uint64_t program) {
-    World seeded = *world;
-    seeded.schedule_seed = seed;
-    std::vector<double> values;
-    open_world(seeded, 1, replicas)->run([&](Worker& worker) {
-      const std::unique_ptr<Strategy> strategy = make_strategy(GetParam().name, worker);
-      values = random_calls(worker, *strategy, program, 6);
-    });
-    return values;
-  };
-  for (int seed = 1; seed <= seeds; ++seed) {
-    const auto program = static_cast<std::uint64_t>(seed % 20);
-    ASSERT_EQ(under(static_cast<std::uint64_t>(seed), program), under(std::nullopt, program))
-        << "schedule seed " << seed << " of random program " << program;
-  }
-}
-
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StrategyConformance);
-GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(StrategyAtScale);
 
 }  // namespace
-
-std::string StrategyAtScale::name(const testing::TestParamInfo<StrategyTraits>& info) {
-  return info.param.name;
-}
-
 }  // namespace tandem

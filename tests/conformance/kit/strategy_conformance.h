@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -58,7 +59,6 @@ class StrategyConformance : public testing::TestWithParam<StrategyUnderTest> {
   }
   using StrategyProgram = std::function<void(Worker& worker, Strategy& strategy)>;
   // Calls `program` on the workers of the world, each with a strategy object of its own.
-  void under_strategy(const StrategyProgram& program) const { under_strategy(GetParam().world, program); }
   void under_strategy(const World& world, const StrategyProgram& program) const;
 };
 
@@ -68,8 +68,17 @@ class StrategyAtScale : public testing::TestWithParam<StrategyTraits> {
   static std::string name(const testing::TestParamInfo<StrategyTraits>& info);
 };
 
+// A call of a random program and the values that were seen after it.
+struct SeenCall {
+  std::string call{};
+  std::vector<double> values{};
+  bool operator==(const SeenCall&) const = default;
+};
+
 // A program of calls drawn from `seed`: run() with merge_call, all_reduce and all_gather, changes of variables of every
-// kind, reduce, gather, update. Returns every value it saw. Whole numbers, so that sums are exact in any order.
-std::vector<double> random_calls(Worker& worker, Strategy& strategy, std::uint64_t seed, int calls);
+// kind, reduce, gather, update. Returns every value it saw. Whole numbers, so that sums are exact in any order. Calls
+// `before` before each call, with its text.
+std::vector<SeenCall> random_calls(Worker& worker, Strategy& strategy, std::uint64_t seed, int calls,
+                                   const std::function<void(const std::string& call)>& before = {});
 
 }  // namespace tandem
