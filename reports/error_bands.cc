@@ -18,7 +18,7 @@ constexpr std::array<GroupErrors, 11> kErrors = {{
     {one_node, false, 199, 0.258},
     {several_nodes, false, 51, 0.538},
     {several_nodes_mesh, false, 10, 0.134},
-    {parameter_server, false, 24, 2.495},
+    {parameter_server, false, 24, 2.433},
     {central_storage, false, 16, 0.453},
     {one_node, true, 193, 0.083},
     {several_nodes, true, 45, 0.340},
