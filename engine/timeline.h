@@ -62,8 +62,8 @@ struct WorkerClass {
   int workers = 1;         // itself included
 };
 
-// What a link of a simulated topology carried in one direction. If workers represent others, the
-// links of other machines are left out.
+// What a link of a simulated topology carried in one direction. If workers represent others, only the links of their
+// machines, and those of the fabric, are there.
 struct LinkUse {
   std::string from, to;            // names of nodes
   std::string from_kind, to_kind;  // "gpu", "nvswitch"

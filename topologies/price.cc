@@ -43,7 +43,10 @@ std::optional<Price> parse_price(std::string_view text) {
 }
 
 std::string price_text(const Price& price) {
-  return fmt::format("{} {}/h", price.per_hour, price.currency);
+  std::string number = fmt::format("{:.12f}", price.per_hour);  // without an exponent, which prices do not have
+  number.erase(number.find_last_not_of('0') + 1);
+  if (number.ends_with('.')) number.pop_back();
+  return fmt::format("{} {}/h", number, price.currency);
 }
 
 std::string money_text(double amount, std::string_view currency) {

@@ -50,7 +50,7 @@ void Network::start_together(std::vector<Flow> flows, const Then& each, bool cou
   for (const Flow& flow : flows) dissolve_bundles_on(*flow.route);
   for (const Flow& flow : flows) {
     occupy(*flow.route, flow.count);
-    if (counts) count(*flow.route, flow.count * flow.bytes);
+    count(*flow.route, counts ? flow.count * flow.bytes : 0);
   }
   // By the rate that each flow reaches alone, its bytes, and its count.
   std::map<std::tuple<double, double, int>, BundlePtr> bundles;
@@ -151,7 +151,7 @@ void Network::start_bundle(const BundlePtr& bundle) {
   bundle->flow = &start_flow(bundle->flows.front(), [this, bundle] { end_bundle(bundle); });
 }
 
-// Called for each of the equal flows that the first one stands for, at the same instant.
+// Called for each of the equal flows that the first one represents, at the same instant.
 void Network::end_bundle(const BundlePtr& bundle) {
   if (bundle->flow != nullptr) {
     bundle->flow = nullptr;
@@ -197,6 +197,7 @@ std::vector<LinkUse> Network::link_use() const {
   uses.reserve(carried.size());
   const Topology& topology = platform_.topology();
   for (const auto& [index, bytes] : carried) {
+    if (bytes == 0) continue;
     const Link link = topology.link(static_cast<LinkIndex>(index / 2));
     const Node from = topology.node(index % 2 == 0 ? link.from : link.to);
     const Node to = topology.node(index % 2 == 0 ? link.to : link.from);

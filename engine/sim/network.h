@@ -111,7 +111,7 @@ class Network {
   SparseVector<BundlePtr> bundle_on_;                      // likewise; bundled ones only
   const bool bundles_;                                     // whether equal flows are bundled at all
   std::mt19937_64 random_;                                 // of weights
-  std::unordered_map<std::size_t, double> carried_bytes_;  // likewise
+  std::unordered_map<std::size_t, double> carried_bytes_;  // likewise; 0 for links of flows that represent others
 };
 
 }  // namespace tandem::sim

@@ -213,6 +213,7 @@ std::string Scheduler::deadlock_message() const {
 }
 
 void Scheduler::run_watched(double timeout_s) {
+  task_in_turn.store(nullptr, std::memory_order_relaxed);  // one of an earlier simulation is gone
   TurnWatch watch(timeout_s, [this] { return text_of_turn(); });
   watch_ = &watch;
   simulation_.on_event([this] { begin_turn(nullptr); });

@@ -199,12 +199,12 @@ std::set<std::string> SimRun::consulted() const {
 }
 
 NodeIndex SimRun::nearest_processor(NodeIndex gpu) {
-  const auto [known, is_new] = nearest_processors_.try_emplace(gpu, gpu);
-  if (!is_new) return known->second;
+  if (const auto known = nearest_processors_.find(gpu); known != nearest_processors_.end()) return known->second;
   const std::vector<NodeIndex> processors = topology().nodes_of(topology().worker(gpu), NodeKind::cpu);
   const auto links = [&](NodeIndex processor) { return simulation_.platform().route(processor, gpu)->hops.size(); };
-  known->second = processors.size() == 1 ? processors.front() : *std::ranges::min_element(processors, {}, links);
-  return known->second;
+  const NodeIndex nearest = *std::ranges::min_element(processors, {}, links);
+  nearest_processors_.emplace(gpu, nearest);
+  return nearest;
 }
 
 Timeline SimRun::take_timeline() {

@@ -210,7 +210,7 @@ inline void let_last_flow_count_as(int count) {
   model->get_started_action_set()->back().set_sharing_penalty(1.0 / count);
 }
 
-// `most_per_s`: bytes/s that the flow does not exceed; 0: the links decide. It stands for `count` equal flows, whose
+// `most_per_s`: bytes/s that the flow does not exceed; 0: the links decide. It represents `count` equal flows, whose
 // bytes and bounds are added.
 inline s4u::ActivityPtr start_comm(s4u::Host* from, s4u::Host* to, std::uint64_t bytes, double most_per_s, int count,
                                    void* data) {

@@ -76,10 +76,10 @@ class Simulation {
   };
   // Starts a flow over the links of the route, without their latency, at no more than `most_bytes_per_s` (0: no bound).
   // Bytes are rounded; a flow of less than half a byte ends at this instant. Calls `ended` at its end, before anything
-  // else learns of it, outside the order of the schedule. The flow stands for `count` equal ones of so many bytes,
-  // which share links and end like these.
+  // else learns of it, outside the order of the schedule. The flow represents `count` equal ones of so many bytes, and
+  // shares links as they would.
   Activity& start_flow(NodeIndex from, NodeIndex to, double bytes, double most_bytes_per_s, int count, Then ended);
-  // Of the equal flows together.
+  // Returns the bytes that all equal flows together still have to move.
   static double remaining_bytes(const Activity& flow);
   // Wraps `then` so that the schedule decides when it is called among everything that ends at the same instant, after
   // all those ends were reported. Returns `then` itself without a schedule.

@@ -33,14 +33,17 @@ double process_cpu_s() {
   return static_cast<double>(used.tv_sec) + 1e-9 * static_cast<double>(used.tv_nsec);
 }
 
-// Whether a thread of this process waits for something that may never come. The state follows the name, which is in
-// parentheses and may have some itself.
+// Whether a thread of this process waits for something that may never come. A paused terminal lets it wait in a write,
+// for as long as a person likes. The state follows the name, which is in parentheses and may have some itself.
 bool is_asleep(int thread) {
   std::ifstream in(fmt::format("/proc/self/task/{}/stat", thread));
   std::string line;
   std::getline(in, line);
   const std::size_t name_end = line.rfind(')');
-  return name_end != std::string::npos && line.substr(name_end + 1).starts_with(" S");
+  if (name_end == std::string::npos || !line.substr(name_end + 1).starts_with(" S")) return false;
+  long call = -1;  // stays so where the system does not tell
+  std::ifstream(fmt::format("/proc/self/task/{}/syscall", thread)) >> call;
+  return call != SYS_write && call != SYS_writev;
 }
 
 void print(std::string_view text) {
@@ -82,11 +85,11 @@ void TurnWatch::watch(const std::stop_token& stop) {
     still = turns == seen && is_idle && is_asleep(thread_.load(std::memory_order_relaxed)) ? still + 1 : 0;
     seen = turns;
     cpu_s = now_cpu_s;
-    if (still == kLooks) end_process();
+    if (still == kLooks) end_process(turns);
   }
 }
 
-void TurnWatch::end_process() const {
+void TurnWatch::end_process(std::uint64_t turns) const {
   const std::string text = fmt::format(
       "tandem: the simulation is blocked: nothing has happened in it for {} s, and its thread waits outside the "
       "engine\n{}\n"
@@ -94,6 +97,7 @@ void TurnWatch::end_process() const {
       "waits, or any other wait that another task should end, stops all of them; use Worker::make_monitor() "
       "(docs/writing-a-strategy.md). TANDEM_SIM_WATCHDOG_S sets another limit, 0 none.",
       timeout_s_, where_());
+  if (turns_.load(std::memory_order_acquire) != turns) return;  // it went on while the text was made
   print(shown_output(text) + "\n");
   _exit(kRunFailed);
 }

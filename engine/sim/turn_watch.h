@@ -44,7 +44,7 @@ class TurnWatch {
 #endif
   void note_thread();
   void watch(const std::stop_token& stop);
-  [[noreturn]] void end_process() const;
+  void end_process(std::uint64_t turns) const;  // unless a turn has been taken since `turns` were counted
 
   const double timeout_s_;
   const Text where_;

@@ -87,7 +87,9 @@ void SweepSpace::check_fields() const {
 }
 
 void SweepSpace::fail(const SweepCondition& in, const std::string& message) const {
-  throw InputError({{base_.file, in.line, in.column, in.path, fmt::format("'{}': {}", in.condition.text(), message)}});
+  std::string text = fmt::format("'{}': {}", in.condition.text(), message);
+  if (base_.document) throw InputError({base_.document->problem_at(in.line, in.column, in.path, std::move(text))});
+  throw InputError({{base_.file, in.line, in.column, in.path, std::move(text)}});
 }
 
 bool SweepSpace::is_swept(const std::string& path) const {

@@ -153,6 +153,27 @@ TEST(NodeOverrides, TheLastKeyThatStatesAFigureCounts) {
 }
 
 // One rail of a file that `topology convert` has written.
+// The uplinks of a leaf are as wide as the ports below it.
+TEST(NodeOverrides, OfAFabricChangeWhatThoseOfMachinesHaveMadeOfIt) {
+  const auto uplink_gbs = [](const std::string& overrides) {
+    const Topology topology =
+        h100s(overrides, "workers: 4, fabric: {kind: leaf_spine, workers_per_leaf: 2, spines: 2}");
+    const NodeIndex leaf = node_named(topology, "fabric.leaf0"), spine = node_named(topology, "fabric.spine0");
+    for (LinkIndex index = 0; index < topology.link_count(); ++index) {
+      const Link link = topology.link(index);
+      const bool joins = (link.from == leaf && link.to == spine) || (link.from == spine && link.to == leaf);
+      if (joins) return link.model->bandwidth_bytes_per_s.value / 1e9;
+    }
+    return 0.0;
+  };
+  const double usual = uplink_gbs("gpu3: {slowdown: 2}");
+  EXPECT_GT(usual, 0);
+  EXPECT_EQ(uplink_gbs("network: {bandwidth: 25GB/s}"), usual / 2);
+  EXPECT_EQ(uplink_gbs("fabric.leaf0: {slowdown: 2}"), usual / 2);
+  EXPECT_EQ(uplink_gbs("network: {bandwidth: 25GB/s}, fabric.leaf0: {slowdown: 2}"), usual / 4);
+  EXPECT_EQ(uplink_gbs("fabric.leaf0: {slowdown: 2}, network: {bandwidth: 25GB/s}"), usual / 4);
+}
+
 TEST(NodeOverrides, AreTakenInFilesThatListNodesAndInVariantsOfClusters) {
   const Topology made = h100s("", "workers: 3, fabric: rail");
   std::ostringstream text;

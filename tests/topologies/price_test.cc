@@ -17,7 +17,9 @@ TEST(Price, HasANumberACurrencyAndAnHour) {
                            "2.4  $/h", "nan $/h", "2000000 $/h", ""}) {
     EXPECT_EQ(parse_price(text), std::nullopt) << text;
   }
-  EXPECT_EQ(price_text({.per_hour = 2.4, .currency = "$"}), "2.4 $/h");
+  for (const char* text : {"2.4 $/h", "98 EUR/h", "0.00001 $/h", "0 $/h"}) {
+    EXPECT_EQ(price_text(*parse_price(text)), text);
+  }
 }
 
 TEST(Price, AmountsHaveThreeDigitsOrCents) {

@@ -233,9 +233,7 @@ std::optional<Topology> read_cluster_map(const YamlReader& map, int workers) {
   const std::string node = map.optional("node").text("");
   auto topology =
       read_cluster_of(map, workers, workers == 1 ? node : std::to_string(workers) + " x " + node, kDepthInFile);
-  if (topology) read_transfers(map, *topology);
-  const std::optional<Price> price = read_price(map.optional("price"));
-  if (topology && price) topology->set_price(price);
+  if (topology) read_common_keys(map, *topology);
   return topology;
 }
 

@@ -89,6 +89,8 @@ class Composer {
         if (sample.nodes == 1) topology.add_collective(sample);
       }
       topology.set_p2p(machine->p2p());
+      topology.set_exchanges_in_turn(machine->exchanges_in_turn());
+      topology.set_share_spread(machine->share_spread());
       topology.set_price(machine->price());
     }
     add_hosts(topology, machine != nullptr);

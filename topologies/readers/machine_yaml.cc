@@ -84,7 +84,16 @@ std::set<NodeIndex> read_removed(const Topology& machine, const YamlReader& with
     if (named.empty()) node.unknown_word("node", name, names);
     removed.insert(named.begin(), named.end());
   }
-  if (removed.size() == machine.node_count()) without.error("leaves no node");
+  std::vector<int> left(static_cast<std::size_t>(machine.worker_count()));
+  for (NodeIndex index = 0; index < machine.node_count(); ++index) {
+    const int worker = machine.node(index).worker;
+    if (worker != kNoWorker && !removed.contains(index)) ++left[static_cast<std::size_t>(worker)];
+  }
+  if (const auto empty = std::find(left.begin(), left.end(), 0); removed.size() == machine.node_count()) {
+    without.error("leaves no node");
+  } else if (empty != left.end()) {
+    without.error("leaves no node of machine " + std::to_string(empty - left.begin()));
+  }
   return removed;
 }
 

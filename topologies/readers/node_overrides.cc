@@ -315,7 +315,9 @@ Overrides::Overrides(const YamlReader& map) {
   }
 }
 
-// Every element that is changed gets all keys that name it, in the order of the file.
+// Every element that is changed gets all keys that name it, in the order of the file. What no key for every machine
+// names is changed as it is in `topology`, since the fabric may have made it of what such keys changed: an uplink is as
+// wide as the ports below it.
 void Overrides::change(const Topology& plain, Topology& topology, Use use) const {
   LayersOf<NodeIndex> devices, ports;
   LayersOf<LinkIndex> links;
@@ -334,19 +336,25 @@ void Overrides::change(const Topology& plain, Topology& topology, Use use) const
     add_layer(named[i].ports, keys_[i].map, ports);
     add_layer(named[i].links, keys_[i].map, links);
   }
+  const auto base_of = [&](const auto index, const auto elements) -> const Topology& {
+    for (std::size_t i = 0; i < keys_.size(); ++i) {
+      if (keys_[i].is_in_every_machine && (named[i].*elements).contains(index)) return plain;
+    }
+    return topology;
+  };
   Changed<DeviceModel> device_models;
   Changed<LinkModel> link_models;
   std::vector<std::pair<NodeIndex, std::shared_ptr<const DeviceModel>>> new_devices;
   for (const auto& [index, layers] : devices) {
-    new_devices.emplace_back(index, device_models.of(plain.device(index), layers));
+    new_devices.emplace_back(index, device_models.of(base_of(index, &Named::devices).device(index), layers));
   }
   std::vector<std::pair<NodeIndex, std::shared_ptr<const LinkModel>>> new_ports;
   for (const auto& [index, layers] : ports) {
-    new_ports.emplace_back(index, link_models.of(plain.node(index).port, layers));
+    new_ports.emplace_back(index, link_models.of(base_of(index, &Named::ports).node(index).port, layers));
   }
   std::vector<std::pair<LinkIndex, std::shared_ptr<const LinkModel>>> new_links;
   for (const auto& [index, layers] : links) {
-    new_links.emplace_back(index, link_models.of(plain.link(index).model, layers));
+    new_links.emplace_back(index, link_models.of(base_of(index, &Named::links).link(index).model, layers));
   }
   for (auto& [index, model] : new_devices) topology.set_device(index, std::move(model));
   for (auto& [index, model] : new_ports) topology.set_port(index, std::move(model));

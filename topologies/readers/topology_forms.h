@@ -37,9 +37,6 @@ std::optional<std::filesystem::path> named_file(const YamlReader& value, int dep
 // Reads any form. The limit of `depth` ends files that name each other in a circle.
 std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth);
 
-// Reads the price of a machine, if there is one.
-std::optional<Price> read_price(const YamlReader& value);
-
 // Reads `cluster:`, copies of one machine behind a fabric.
 std::optional<Topology> read_cluster(const YamlReader& cluster, const std::string& name, int depth);
 
@@ -52,9 +49,9 @@ std::optional<Topology> read_variant(const YamlReader& map, const std::string& n
 std::optional<Topology> read_machine(const YamlReader& machine, const YamlReader& map, int depth,
                                      bool may_be_cluster = false);
 
-// Reads the keys that say how transfers go between GPUs and machines, which any form may have, and changes those that
-// are there.
-void read_transfers(const YamlReader& map, Topology& topology);
+// Reads the keys that any form may have, how transfers go between GPUs and machines and the price of one machine, and
+// changes what is there.
+void read_common_keys(const YamlReader& map, Topology& topology);
 
 // Read `cluster:` whose `fabric` is a file: the output of ibnetdiscover, or Slurm's topology.conf.
 bool has_fabric_file(const YamlReader& cluster);

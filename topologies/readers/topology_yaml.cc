@@ -162,18 +162,6 @@ Topology read_document(const YamlDocument& document) {
 
 }  // namespace
 
-std::optional<Price> read_price(const YamlReader& value) {
-  if (!value) return std::nullopt;
-  const std::string text = value.text();
-  const std::optional<Price> price = parse_price(text);
-  if (!price && !text.empty()) {
-    value.error(
-        fmt::format("expected the price of one machine such as 2.4 $/h or 98 EUR/h, from 0 to {:.0f}, found '{}'",
-                    kMostPerHour, text));
-  }
-  return price;
-}
-
 Topology read_topology_yaml(const std::filesystem::path& path) {
   return read_document(YamlDocument::load(path));
 }
@@ -186,12 +174,21 @@ std::optional<Topology> read_topology_map(const YamlReader& map, const std::stri
   return read_topology_form(map, default_name, kDepthInScenario);
 }
 
-void read_transfers(const YamlReader& map, Topology& topology) {
+void read_common_keys(const YamlReader& map, Topology& topology) {
   const YamlReader p2p = map.optional("p2p"), exchanges = map.optional("exchanges");
   const YamlReader spread = map.optional("share_spread");
   if (p2p) topology.set_p2p(p2p.boolean(true));
   if (exchanges) topology.set_exchanges_in_turn(exchanges.one_of<bool>({{"at_once", false}, {"in_turn", true}}));
   if (spread) topology.set_share_spread(spread.number({.least = 0, .most = 1}));
+  if (const YamlReader price = map.optional("price")) {
+    const std::string text = price.text();
+    topology.set_price(parse_price(text));
+    if (!topology.price() && !text.empty()) {
+      price.error(
+          fmt::format("expected the price of one machine such as 2.4 $/h or 98 EUR/h, from 0 to {:.0f}, found '{}'",
+                      kMostPerHour, text));
+    }
+  }
 }
 
 std::optional<Topology> read_topology_form(const YamlReader& map, const std::string& default_name, int depth) {
@@ -207,10 +204,8 @@ std::optional<Topology> read_topology_form(const YamlReader& map, const std::str
   } else {
     topology = ExplicitForm(map, name).read();
   }
-  const std::optional<Price> price = read_price(map.optional("price"));
-  if (topology && price) topology->set_price(price);
   Topology none(name);
-  read_transfers(map, topology ? *topology : none);
+  read_common_keys(map, topology ? *topology : none);
   if (!map.diagnostics().empty()) topology.reset();
   return topology;
 }

@@ -12,7 +12,7 @@ namespace tandem {
 struct MachineDifference {
   NodeIndex node = 0, usual_node = 0;  // of the device or NIC, or one end of the link, in both machines
   std::string part;                    // "nic5", "gpu3 - nvswitch0", without the worker's prefix
-  std::string what;                    // "GB/s of its port", "TFLOPS of bf16"
+  std::string what;                    // "GB/s", "TFLOPS of bf16"
   double value = 0, usual = 0;
   bool is_time = false;  // less is better
 };
@@ -32,7 +32,7 @@ std::vector<MachineGroup> groups_of_machines(const Topology& topology);
 // Returns "w0..w2, w4..w31".
 std::string text_of_workers(const std::vector<int>& workers);
 
-// Returns what is odd, a part each: "nic5: 12.5 GB/s of its port (usual: 50)". Where several figures of a part differ,
+// Returns what is odd, a part each: "nic5: 12.5 GB/s (usual: 50)". Where several figures of a part differ,
 // it has the first, and how many more there are.
 std::vector<std::string> texts_of(const std::vector<MachineDifference>& differences);
 

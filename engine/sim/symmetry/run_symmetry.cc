@@ -281,7 +281,9 @@ void RunSymmetry::count_links() const {
       return machines.contains(static_cast<int>(index / topology.links_of_machine()));
     }
     const Link link = topology.link(index);
-    return machines.contains(topology.worker(link.from)) && machines.contains(topology.worker(link.to));
+    const int from = topology.worker(link.from), to = topology.worker(link.to);
+    if (from != kNoWorker && to != kNoWorker) return machines.contains(from) || machines.contains(to);
+    return machines.contains(from) && machines.contains(to);
   };
   std::unordered_map<std::uint32_t, double> bytes_of;
   for (const auto& [place, by_colour] : carried_) {
